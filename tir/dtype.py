@@ -1,0 +1,143 @@
+"""Scalar and vector data types: interned strings that know their parts."""
+
+from __future__ import annotations
+
+import re
+
+_FLOAT8 = re.compile(r"(?:float8_)?(e4m3fn|e4m3|e5m2)(?:_float8)?$")
+_PATTERN = re.compile(r"(int|uint|float|bfloat)(\d+)?$")
+_LEGAL_BITS = {
+    "int": (4, 8, 16, 32, 64),
+    "uint": (1, 4, 8, 16, 32, 64),
+    "float": (16, 32, 64),
+    "bfloat": (16,),
+}
+
+
+class DType(str):
+    """A data type: a plain string (``"float32x4"``) with its parts as attributes.
+
+    Equal to the string it spells, so ``buffer.dtype == "float32"`` works. ``code`` is one of
+    int, uint, float, bfloat, float8_e4m3, float8_e5m2, bool, handle, void; ``bits`` is per lane.
+
+    Raises ``ValueError`` for a name that is not a data type.
+
+    >>> DType("float16x8").lanes, DType("float16x8").bits, DType("float16x8").code
+    (8, 16, 'float')
+    """
+
+    __slots__ = ("code", "bits", "lanes")
+    code: str
+    bits: int
+    lanes: int
+    _interned: dict[str, DType] = {}
+
+    def __new__(cls, name: str) -> DType:
+        found = cls._interned.get(name)
+        if found is None:
+            code, bits, lanes = _parse(str(name))
+            text = _spell(code, bits, lanes)
+            found = cls._interned.get(text)
+            if found is None:
+                found = str.__new__(cls, text)
+                found.code, found.bits, found.lanes = code, bits, lanes
+                cls._interned[text] = found
+            cls._interned[str(name)] = found
+        return found
+
+    def __reduce__(self):
+        return (DType, (str(self),))
+
+    @property
+    def element(self) -> DType:
+        """The scalar type of one lane."""
+        return self.with_lanes(1)
+
+    def with_lanes(self, lanes: int) -> DType:
+        return self if lanes == self.lanes else DType(_spell(self.code, self.bits, lanes))
+
+    @property
+    def is_float(self) -> bool:
+        return self.code in ("float", "bfloat", "float8_e4m3", "float8_e5m2")
+
+    @property
+    def is_int(self) -> bool:
+        """Signed or unsigned integer, not bool."""
+        return self.code in ("int", "uint")
+
+    @property
+    def is_bool(self) -> bool:
+        return self.code == "bool"
+
+    @property
+    def is_handle(self) -> bool:
+        return self.code == "handle"
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the whole value, all lanes, rounded up."""
+        return max(1, (self.bits * self.lanes + 7) // 8)
+
+    @property
+    def min_value(self) -> int | float:
+        """Least finite value of one lane."""
+        if self.code == "int":
+            return -(1 << (self.bits - 1))
+        if self.code in ("uint", "bool"):
+            return 0
+        return -self.max_value
+
+    @property
+    def max_value(self) -> int | float:
+        """Greatest finite value of one lane."""
+        if self.code == "int":
+            return (1 << (self.bits - 1)) - 1
+        if self.code == "uint":
+            return (1 << self.bits) - 1
+        if self.code == "bool":
+            return 1
+        finite = {
+            ("float", 16): 65504.0,
+            ("float", 32): (2 - 2**-23) * 2.0**127,
+            ("float", 64): (2 - 2**-52) * 2.0**1023,
+            ("bfloat", 16): (2 - 2**-7) * 2.0**127,
+            ("float8_e4m3", 8): 448.0,
+            ("float8_e5m2", 8): 57344.0,
+        }
+        return finite[self.code, self.bits]
+
+
+def _parse(name: str) -> tuple[str, int, int]:
+    base, lanes = name, 1
+    vector = re.fullmatch(r"(.+?)x(\d+)", name)
+    if vector:
+        base, lanes = vector.group(1), int(vector.group(2))
+    if base in ("bool", "handle", "void", ""):
+        bits = {"bool": 1, "handle": 64}.get(base, 0)
+        return base or "void", bits, lanes
+    eight = _FLOAT8.fullmatch(base)
+    if eight:
+        return "float8_" + eight.group(1)[:4], 8, lanes
+    scalar = _PATTERN.fullmatch(base)
+    if scalar:
+        code = scalar.group(1)
+        bits = int(scalar.group(2) or 32)
+        if bits in _LEGAL_BITS[code] and lanes >= 1:
+            return code, bits, lanes
+    raise ValueError(
+        f"unknown data type {name!r}: expected bool, handle, int4..int64, uint4..uint64, float16/32/64, "
+        "bfloat16, float8_e4m3, float8_e5m2, optionally with lanes as in 'float32x4'"
+    )
+
+
+def _spell(code: str, bits: int, lanes: int) -> str:
+    base = code if code in ("bool", "handle", "void", "float8_e4m3", "float8_e5m2") else f"{code}{bits}"
+    return base if lanes == 1 else f"{base}x{lanes}"
+
+
+BOOL = DType("bool")
+INT32 = DType("int32")
+INT64 = DType("int64")
+FLOAT32 = DType("float32")
+HANDLE = DType("handle")
+VOID = DType("void")

@@ -1,0 +1,736 @@
+"""Expression nodes, and Python operators that build them.
+
+Python's ``//`` and ``%`` build floor division and modulo; ``/`` builds ``Div`` (true division for floats; integers
+must say ``truncdiv`` or ``floordiv``). Operators fold constants, and widen the narrower of two integer types.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Union
+
+from .dtype import BOOL, HANDLE, INT32, DType
+from .node import EMPTY, Node, node, set_field
+
+
+class Expr(Node):
+    """Base of expressions. Every expression has a ``dtype``."""
+
+    __slots__ = ()
+    dtype: DType
+    __hash__ = object.__hash__
+
+    def __add__(self, other: ExprLike) -> Expr:
+        return add(self, other)
+
+    def __radd__(self, other: ExprLike) -> Expr:
+        return add(other, self)
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return sub(self, other)
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return sub(other, self)
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return mul(self, other)
+
+    def __rmul__(self, other: ExprLike) -> Expr:
+        return mul(other, self)
+
+    def __truediv__(self, other: ExprLike) -> Expr:
+        return div(self, other)
+
+    def __rtruediv__(self, other: ExprLike) -> Expr:
+        return div(other, self)
+
+    def __floordiv__(self, other: ExprLike) -> Expr:
+        return floordiv(self, other)
+
+    def __rfloordiv__(self, other: ExprLike) -> Expr:
+        return floordiv(other, self)
+
+    def __mod__(self, other: ExprLike) -> Expr:
+        return floormod(self, other)
+
+    def __rmod__(self, other: ExprLike) -> Expr:
+        return floormod(other, self)
+
+    def __neg__(self) -> Expr:
+        return neg(self)
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __lshift__(self, other: ExprLike) -> Expr:
+        return bit_op("shift_left", self, other)
+
+    def __rlshift__(self, other: ExprLike) -> Expr:
+        return bit_op("shift_left", other, self)
+
+    def __rshift__(self, other: ExprLike) -> Expr:
+        return bit_op("shift_right", self, other)
+
+    def __rrshift__(self, other: ExprLike) -> Expr:
+        return bit_op("shift_right", other, self)
+
+    def __and__(self, other: ExprLike) -> Expr:
+        return bit_op("bitwise_and", self, other)
+
+    def __rand__(self, other: ExprLike) -> Expr:
+        return bit_op("bitwise_and", other, self)
+
+    def __or__(self, other: ExprLike) -> Expr:
+        return bit_op("bitwise_or", self, other)
+
+    def __ror__(self, other: ExprLike) -> Expr:
+        return bit_op("bitwise_or", other, self)
+
+    def __xor__(self, other: ExprLike) -> Expr:
+        return bit_op("bitwise_xor", self, other)
+
+    def __rxor__(self, other: ExprLike) -> Expr:
+        return bit_op("bitwise_xor", other, self)
+
+    def __invert__(self) -> Expr:
+        if self.dtype.is_bool:
+            return logical_not(self)
+        return Call("bitwise_not", (self,), self.dtype)
+
+    def __lt__(self, other: ExprLike) -> Expr:
+        return compare(LT, self, other)
+
+    def __le__(self, other: ExprLike) -> Expr:
+        return compare(LE, self, other)
+
+    def __gt__(self, other: ExprLike) -> Expr:
+        return compare(GT, self, other)
+
+    def __ge__(self, other: ExprLike) -> Expr:
+        return compare(GE, self, other)
+
+    def __eq__(self, other: object) -> Any:
+        if other is None or not isinstance(other, (Expr, int, float)):
+            return NotImplemented
+        return compare(EQ, self, other)
+
+    def __ne__(self, other: object) -> Any:
+        if other is None or not isinstance(other, (Expr, int, float)):
+            return NotImplemented
+        return compare(NE, self, other)
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"the value of `{self!r}` is not known while the program is being built, so Python cannot branch on it; "
+            "use T.if_then_else(cond, a, b), T.Select, or an `if` statement inside the prim_func"
+        )
+
+    def astype(self, dtype: str) -> Expr:
+        return cast(dtype, self)
+
+
+ExprLike = Union[Expr, int, float, bool]
+
+
+@node
+class Var(Expr):
+    """A variable: a loop variable, parameter, let binding, or (dtype handle) a pointer.
+
+    For a pointer ``pointer_dtype`` and ``scope`` tell what it points to, where known. Identity is the name's meaning:
+    two variables called ``i`` are two variables.
+    """
+
+    name: str
+    dtype: DType = INT32
+    pointer_dtype: DType | None = None
+    scope: str = ""
+
+    def __post_init__(self) -> None:
+        set_field(self, "dtype", DType(self.dtype))
+
+
+@node
+class IntImm(Expr):
+    """An integer or bool constant."""
+
+    value: int
+    dtype: DType = INT32
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return self.value
+
+    def __index__(self) -> int:
+        return self.value
+
+
+@node
+class FloatImm(Expr):
+    """A floating constant; value may be inf, nan or -0.0."""
+
+    value: float
+    dtype: DType
+
+    def __float__(self) -> float:
+        return self.value
+
+
+@node
+class StringImm(Expr):
+    value: str
+    dtype: DType = HANDLE
+
+
+class BinaryOp(Expr):
+    """Base of two-operand nodes ``a``, ``b``; arithmetic ones have the operands' dtype."""
+
+    __slots__ = ()
+    a: Expr
+    b: Expr
+
+
+class Arithmetic(BinaryOp):
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        set_field(self, "dtype", self.a.dtype)
+
+
+class Comparison(BinaryOp):
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        lanes = self.a.dtype.lanes
+        set_field(self, "dtype", BOOL if lanes == 1 else BOOL.with_lanes(lanes))
+
+
+def _binary(name: str, base: type, doc: str) -> Any:
+    """One binary node class; all have the same shape."""
+    from dataclasses import field
+
+    namespace = {
+        "__module__": __name__,
+        "__qualname__": name,
+        "__doc__": doc,
+        "__annotations__": {"a": Expr, "b": Expr, "dtype": DType},
+        "dtype": field(init=False),
+    }
+    return node(type(name, (base,), namespace))
+
+
+Add = _binary("Add", Arithmetic, "a + b")
+Sub = _binary("Sub", Arithmetic, "a - b")
+Mul = _binary("Mul", Arithmetic, "a * b")
+Div = _binary("Div", Arithmetic, "a / b for floats; division rounding toward zero for integers")
+Mod = _binary("Mod", Arithmetic, "remainder of Div: sign of a")
+FloorDiv = _binary("FloorDiv", Arithmetic, "a // b, rounding toward minus infinity")
+FloorMod = _binary("FloorMod", Arithmetic, "a % b, sign of b")
+Min = _binary("Min", Arithmetic, "min(a, b)")
+Max = _binary("Max", Arithmetic, "max(a, b)")
+EQ = _binary("EQ", Comparison, "a == b")
+NE = _binary("NE", Comparison, "a != b")
+LT = _binary("LT", Comparison, "a < b")
+LE = _binary("LE", Comparison, "a <= b")
+GT = _binary("GT", Comparison, "a > b")
+GE = _binary("GE", Comparison, "a >= b")
+And = _binary("And", Comparison, "a and b")
+Or = _binary("Or", Comparison, "a or b")
+
+
+@node
+class Not(Expr):
+    """not a"""
+
+    a: Expr
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.a.dtype
+
+
+@node
+class Select(Expr):
+    """condition ? true_value : false_value, both sides evaluated."""
+
+    condition: Expr
+    true_value: Expr
+    false_value: Expr
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.true_value.dtype
+
+
+@node
+class Cast(Expr):
+    """``value`` converted to ``dtype``."""
+
+    dtype: DType
+    value: Expr
+
+
+@node
+class Ramp(Expr):
+    """The vector base, base + stride, …, base + (lanes-1) * stride."""
+
+    base: Expr
+    stride: Expr
+    lanes: int
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.base.dtype.with_lanes(self.lanes * self.base.dtype.lanes)
+
+
+@node
+class Broadcast(Expr):
+    """``value`` in every one of ``lanes`` lanes."""
+
+    value: Expr
+    lanes: int
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.value.dtype.with_lanes(self.lanes * self.value.dtype.lanes)
+
+
+@node
+class Shuffle(Expr):
+    """Lanes picked by ``indices`` from the concatenation of ``vectors``."""
+
+    vectors: tuple[Expr, ...]
+    indices: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.vectors[0].dtype.with_lanes(len(self.indices))
+
+
+@node
+class Let(Expr):
+    """``body`` with ``var`` bound to ``value``."""
+
+    var: Var
+    value: Expr
+    body: Expr
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.body.dtype
+
+
+@node
+class Call(Expr):
+    """A call of the named operator ``op`` (see :mod:`tir.op`); arguments are expressions, strings as ``StringImm``.
+
+    ``address_of`` takes a ``BufferLoad``. Operators that take a buffer region or a type get them as ``BufferRegion``
+    and ``StringImm``.
+    """
+
+    op: str
+    args: tuple[Any, ...]
+    dtype: DType
+    annotations: Any = EMPTY
+
+
+@node
+class BufferLoad(Expr):
+    """``buffer[indices]``; a Ramp as last index makes it a vector load."""
+
+    buffer: Any
+    indices: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        base = self.buffer.dtype
+        lanes = self.indices[-1].dtype.lanes if self.indices else 1
+        return base if lanes == 1 else base.with_lanes(base.lanes * lanes)
+
+
+@node
+class CommReducer(Node):
+    """A commutative reducer: ``result`` over the parameters ``lhs`` and ``rhs``, with its ``identity`` elements."""
+
+    lhs: tuple[Var, ...]
+    rhs: tuple[Var, ...]
+    result: tuple[Expr, ...]
+    identity: tuple[Expr, ...]
+
+
+@node
+class Reduce(Expr):
+    """Component ``value_index`` of reducing ``source`` over ``axis`` (IterVars) where ``condition``."""
+
+    combiner: CommReducer
+    source: tuple[Expr, ...]
+    init: tuple[Expr, ...]
+    axis: tuple[Any, ...]
+    condition: Expr
+    value_index: int = 0
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.source[self.value_index].dtype
+
+
+# ---------------------------------------------------------------- building
+
+
+def const(value: int | float | bool, dtype: str | None = None) -> Expr:
+    """A constant of exactly ``dtype``; without one: bool, int32 (int64 where it does not fit), float32.
+
+    Raises ``TypeError`` for a float given an integer dtype, ``ValueError`` for an integer that does not fit.
+
+    >>> const(0, "int8").dtype
+    'int8'
+    """
+    if isinstance(value, Expr):
+        return value if dtype is None else cast(dtype, value)
+    if hasattr(value, "item") and not isinstance(value, (int, float)):
+        value = value.item()  # numpy scalar
+    if dtype is None:
+        if isinstance(value, bool):
+            dtype = "bool"
+        elif isinstance(value, int):
+            dtype = "int32" if -(2**31) <= value < 2**31 else "int64"
+        else:
+            dtype = "float32"
+    want = DType(dtype)
+    if want.lanes > 1:
+        return Broadcast(const(value, want.element), want.lanes)
+    if want.is_float:
+        return FloatImm(float(value), want)
+    if want.is_handle:
+        if value == 0:
+            return Call("reinterpret", (IntImm(0, DType("uint64")),), want)
+        raise TypeError(f"a handle constant can only be 0, not {value!r}")
+    if isinstance(value, float):
+        if not value.is_integer():
+            raise TypeError(f"constant {value!r} is not an integer, but the dtype asked for is {want}")
+        value = int(value)
+    if not want.min_value <= value <= want.max_value:
+        raise ValueError(f"constant {value} does not fit {want} ({want.min_value} to {want.max_value})")
+    return IntImm(int(value), want)
+
+
+def is_const(e: Any, value: int | float | None = None) -> bool:
+    """Whether ``e`` is a number (equal to ``value`` when one is given)."""
+    if isinstance(e, (IntImm, FloatImm)):
+        return value is None or e.value == value
+    if isinstance(e, Expr):
+        return False
+    return isinstance(e, (int, float)) and (value is None or e == value)
+
+
+def as_expr(value: ExprLike, dtype: str | None = None) -> Expr:
+    """An expression from a Python number (of ``dtype`` when given) or an expression (unchanged)."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, str):
+        return StringImm(value)
+    if isinstance(value, (bool, int, float)) or hasattr(value, "item"):
+        return const(value, dtype)
+    dtype_of_iter = getattr(value, "var", None)  # an IterVar stands for its variable
+    if isinstance(dtype_of_iter, Var):
+        return dtype_of_iter
+    raise TypeError(f"expected an expression or a number, got {type(value).__name__}: {value!r}")
+
+
+def _match(a: ExprLike, b: ExprLike, what: str) -> tuple[Expr, Expr]:
+    """Both operands in one dtype: a Python number takes the other's; a narrower integer widens."""
+    if not isinstance(a, Expr) and not isinstance(b, Expr):
+        a = as_expr(a)
+    if not isinstance(a, Expr):
+        b = as_expr(b)
+        return _number_like(a, b, what), b
+    if not isinstance(b, Expr):
+        return a, _number_like(b, a, what)
+    if a.dtype is b.dtype:
+        return a, b
+    if a.dtype.lanes != b.dtype.lanes:
+        if a.dtype.lanes == 1:
+            a = Broadcast(a, b.dtype.lanes)
+        elif b.dtype.lanes == 1:
+            b = Broadcast(b, a.dtype.lanes)
+        else:
+            raise TypeError(f"operands of {what} have {a.dtype.lanes} and {b.dtype.lanes} lanes")
+        if a.dtype is b.dtype:
+            return a, b
+    common = _common_dtype(a.dtype, b.dtype, what)
+    return cast(common, a), cast(common, b)
+
+
+def _number_like(value: Any, other: Expr, what: str) -> Expr:
+    if hasattr(value, "var") and isinstance(value.var, Var):
+        return _match(value.var, other, what)[0]
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float) and not other.dtype.is_float:
+        if other.dtype.is_int:
+            raise TypeError(f"{what} mixes {other.dtype} with the float {value!r}; cast one side explicitly")
+    if isinstance(value, int) and other.dtype.is_bool and not isinstance(value, bool):
+        return const(value, "int32")
+    dtype = other.dtype
+    if dtype.is_int and not dtype.min_value <= value <= dtype.max_value and dtype.bits < 64:
+        dtype = DType("int64").with_lanes(dtype.lanes)
+    return const(value, dtype)
+
+
+def _common_dtype(a: DType, b: DType, what: str) -> DType:
+    if a.is_handle or b.is_handle:
+        raise TypeError(f"operands of {what} are {a} and {b}: a handle takes no arithmetic")
+    if a.is_bool:
+        return b
+    if b.is_bool:
+        return a
+    if a.is_float and b.is_float:
+        if a.bits != b.bits:
+            return a if a.bits > b.bits else b
+        raise TypeError(f"operands of {what} are {a} and {b}; cast one side explicitly")
+    if a.is_float:
+        return a
+    if b.is_float:
+        return b
+    if a.code == b.code:
+        return a if a.bits > b.bits else b
+    signed, unsigned = (a, b) if a.code == "int" else (b, a)
+    return signed if signed.bits > unsigned.bits else unsigned
+
+
+def _wrap(value: int, dtype: DType) -> int | None:
+    return value if dtype.min_value <= value <= dtype.max_value else None
+
+
+def _fold(kind: Any, a: Expr, b: Expr) -> Expr | None:
+    """The constant result of ``kind`` on two integer constants, where it fits their dtype."""
+    if not (isinstance(a, IntImm) and isinstance(b, IntImm)):
+        return None
+    x, y = a.value, b.value
+    if kind in (Div, Mod, FloorDiv, FloorMod) and y == 0:
+        raise ZeroDivisionError(f"division of {x} by the constant zero")
+    table = {
+        Add: lambda: x + y,
+        Sub: lambda: x - y,
+        Mul: lambda: x * y,
+        Div: lambda: trunc_div(x, y),
+        Mod: lambda: x - y * trunc_div(x, y),
+        FloorDiv: lambda: x // y,
+        FloorMod: lambda: x % y,
+        Min: lambda: min(x, y),
+        Max: lambda: max(x, y),
+    }
+    value = _wrap(table[kind](), a.dtype)
+    return None if value is None else IntImm(value, a.dtype)
+
+
+def trunc_div(x: int, y: int) -> int:
+    """Integer division rounding toward zero."""
+    q = abs(x) // abs(y)
+    return q if (x < 0) == (y < 0) else -q
+
+
+def arithmetic(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
+    """``kind(a, b)`` with dtypes matched, constants folded, and x+0, x*1, x//1 and the like dropped for integers."""
+    x, y = _match(a, b, f"`{_SYMBOLS.get(kind, kind.__name__)}`")
+    if x.dtype.is_handle:
+        raise TypeError(f"`{_SYMBOLS.get(kind, kind.__name__)}` does not take {x.dtype} operands")
+    if x.dtype.is_bool and kind in (Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod):
+        x, y = cast("int32", x), cast("int32", y)
+    folded = _fold(kind, x, y)
+    if folded is not None:
+        return folded
+    if x.dtype.is_int:
+        if isinstance(y, IntImm):
+            if y.value == 0 and kind in (Add, Sub):
+                return x
+            if y.value == 1 and kind in (Mul, FloorDiv, Div):
+                return x
+            if kind in (Div, Mod, FloorDiv, FloorMod) and y.value == 0:
+                raise ZeroDivisionError(f"division of `{x!r}` by the constant zero")
+            if (y.value == 0 and kind is Mul) or (y.value == 1 and kind in (FloorMod, Mod)):
+                return IntImm(0, x.dtype)
+        if isinstance(x, IntImm):
+            if x.value == 0 and kind is Add:
+                return y
+            if x.value == 1 and kind is Mul:
+                return y
+            if x.value == 0 and kind in (Mul, FloorDiv, FloorMod, Div, Mod):
+                return x
+    return kind(x, y)
+
+
+_SYMBOLS: dict[Any, str] = {
+    Add: "+", Sub: "-", Mul: "*", Div: "/", Mod: "truncmod", FloorDiv: "//", FloorMod: "%", Min: "min", Max: "max",
+    EQ: "==", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">=",
+}  # fmt: skip
+
+
+def add(a: ExprLike, b: ExprLike) -> Expr:
+    return arithmetic(Add, a, b)
+
+
+def sub(a: ExprLike, b: ExprLike) -> Expr:
+    return arithmetic(Sub, a, b)
+
+
+def mul(a: ExprLike, b: ExprLike) -> Expr:
+    return arithmetic(Mul, a, b)
+
+
+def div(a: ExprLike, b: ExprLike) -> Expr:
+    """True division of floats. Raises ``TypeError`` for two integers: say floordiv or truncdiv."""
+    x, y = _match(a, b, "`/`")
+    if x.dtype.is_int:
+        raise TypeError(
+            f"`/` of two integers ({x.dtype}) is ambiguous: use `//` (rounds down) or T.truncdiv (rounds toward zero)"
+        )
+    return Div(x, y)
+
+
+def truncdiv(a: ExprLike, b: ExprLike) -> Expr:
+    return arithmetic(Div, a, b)
+
+
+def truncmod(a: ExprLike, b: ExprLike) -> Expr:
+    return arithmetic(Mod, a, b)
+
+
+def floordiv(a: ExprLike, b: ExprLike) -> Expr:
+    x, y = _match(a, b, "`//`")
+    if x.dtype.is_float:
+        return Call("floor", (Div(x, y),), x.dtype)
+    return arithmetic(FloorDiv, x, y)
+
+
+def floormod(a: ExprLike, b: ExprLike) -> Expr:
+    x, y = _match(a, b, "`%`")
+    if x.dtype.is_float:
+        return Sub(x, Mul(y, Call("floor", (Div(x, y),), x.dtype)))
+    return arithmetic(FloorMod, x, y)
+
+
+def min_(a: ExprLike, b: ExprLike) -> Expr:
+    return arithmetic(Min, a, b)
+
+
+def max_(a: ExprLike, b: ExprLike) -> Expr:
+    return arithmetic(Max, a, b)
+
+
+def neg(a: ExprLike) -> Expr:
+    x = as_expr(a)
+    if isinstance(x, IntImm):
+        return const(-x.value, x.dtype)
+    if isinstance(x, FloatImm):
+        return FloatImm(-x.value, x.dtype)
+    if x.dtype.is_float:
+        return Mul(x, const(-1.0, x.dtype))
+    return Sub(const(0, x.dtype), x)
+
+
+def compare(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
+    """``kind(a, b)`` for a comparison, folded on constants."""
+    x, y = _match(a, b, f"`{_SYMBOLS[kind]}`")
+    if isinstance(x, (IntImm, FloatImm)) and isinstance(y, (IntImm, FloatImm)):
+        p, q = x.value, y.value
+        result = {EQ: p == q, NE: p != q, LT: p < q, LE: p <= q, GT: p > q, GE: p >= q}[kind]
+        return IntImm(int(result), BOOL)
+    return kind(x, y)
+
+
+def as_bool(a: ExprLike) -> Expr:
+    """A condition from a bool or an integer expression (nonzero is true)."""
+    x = as_expr(a)
+    if x.dtype.is_bool:
+        return x
+    if isinstance(x, IntImm):
+        return IntImm(int(x.value != 0), BOOL)
+    if x.dtype.is_int:
+        return NE(x, const(0, x.dtype))
+    raise TypeError(f"a condition must be bool or integer, not {x.dtype}: `{x!r}`")
+
+
+def logical_and(a: ExprLike, b: ExprLike) -> Expr:
+    x, y = as_bool(a), as_bool(b)
+    if isinstance(x, IntImm):
+        return y if x.value else x
+    if isinstance(y, IntImm):
+        return x if y.value else y
+    return And(*_match(x, y, "`and`"))
+
+
+def logical_or(a: ExprLike, b: ExprLike) -> Expr:
+    x, y = as_bool(a), as_bool(b)
+    if isinstance(x, IntImm):
+        return x if x.value else y
+    if isinstance(y, IntImm):
+        return y if y.value else x
+    return Or(*_match(x, y, "`or`"))
+
+
+def logical_not(a: ExprLike) -> Expr:
+    x = as_bool(a)
+    if isinstance(x, IntImm):
+        return IntImm(1 - x.value, BOOL)
+    return Not(x)
+
+
+def all_of(conditions: Any) -> Expr:
+    """The conjunction of ``conditions``; true when there are none."""
+    result: Expr = TRUE
+    for condition in conditions:
+        result = logical_and(result, condition)
+    return result
+
+
+def bit_op(op: str, a: ExprLike, b: ExprLike) -> Expr:
+    """Bitwise operators and shifts of integers; of bools, ``&`` and ``|`` are the logical ones."""
+    x, y = _match(a, b, f"`{op}`")
+    if x.dtype.is_bool and y.dtype.is_bool:
+        if op == "bitwise_and":
+            return logical_and(x, y)
+        if op == "bitwise_or":
+            return logical_or(x, y)
+        return NE(x, y)
+    if x.dtype.is_float:
+        raise TypeError(f"{op} takes integers, not {x.dtype}")
+    if isinstance(x, IntImm) and isinstance(y, IntImm):
+        p, q = x.value, y.value
+        if op.startswith("shift") and not 0 <= q < x.dtype.bits:
+            raise ValueError(f"shift by {q} of a {x.dtype}")
+        value = {
+            "bitwise_and": lambda: p & q,
+            "bitwise_or": lambda: p | q,
+            "bitwise_xor": lambda: p ^ q,
+            "shift_left": lambda: p << q,
+            "shift_right": lambda: p >> q,
+        }[op]()
+        if _wrap(value, x.dtype) is not None:
+            return IntImm(value, x.dtype)
+    return Call(op, (x, y), x.dtype)
+
+
+def cast(dtype: str, value: ExprLike) -> Expr:
+    """``value`` as ``dtype``; constants that fit are converted now."""
+    want = DType(dtype)
+    x = as_expr(value)
+    if x.dtype is want:
+        return x
+    if x.dtype.lanes == 1 and want.lanes > 1:
+        return Broadcast(cast(want.element, x), want.lanes)
+    if isinstance(x, Broadcast) and want.lanes == x.lanes:
+        return Broadcast(cast(want.element, x.value), x.lanes)
+    if isinstance(x, IntImm) and want.is_int and _wrap(x.value, want) is not None:
+        return IntImm(x.value, want)
+    if isinstance(x, IntImm) and want.is_bool:
+        return IntImm(int(x.value != 0), BOOL)
+    if isinstance(x, IntImm) and want.code == "float" and abs(x.value) < 2**11:
+        return FloatImm(float(x.value), want)
+    if isinstance(x, FloatImm) and want.code == "float" and (want.bits >= x.dtype.bits or not math.isfinite(x.value)):
+        return FloatImm(x.value, want)
+    return Cast(want, x)
+
+
+TRUE = IntImm(1, BOOL)
+FALSE = IntImm(0, BOOL)

@@ -1,0 +1,128 @@
+"""PrimFunc and IRModule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .buffer import Buffer
+from .dtype import VOID, DType
+from .expr import Var
+from .node import EMPTY, Node, frozendict, node
+from .stmt import Block, BlockRealize, Stmt
+
+
+class Shown(Node):
+    """What can be printed: functions and modules."""
+
+    __slots__ = ()
+
+    def script(self, **options: Any) -> str:
+        """The program as text in the dialect; it parses back to the same program."""
+        from .script.printer import to_script
+
+        return to_script(self, **options)
+
+    def __str__(self) -> str:
+        return self.script()
+
+    def show(self, **options: Any) -> None:
+        """Print the program, coloured in a terminal and in a notebook."""
+        from .script.highlight import show
+
+        show(self.script(**options))
+
+    def _repr_html_(self) -> str:
+        from .script.highlight import to_html
+
+        return to_html(self.script())
+
+
+@node
+class PrimFunc(Shown):
+    """A function over buffers and scalars.
+
+    ``params`` are variables; a handle parameter with an entry in ``buffer_map`` stands for that buffer.
+    ``attrs["global_symbol"]`` is its name.
+    """
+
+    params: tuple[Var, ...]
+    body: Stmt
+    ret_type: DType = VOID
+    buffer_map: Any = EMPTY
+    attrs: Any = EMPTY
+
+    @property
+    def name(self) -> str:
+        return self.attrs.get("global_symbol", "main")
+
+    @property
+    def root(self) -> Block | None:
+        """The root block, where the function is in block form."""
+        return self.body.block if isinstance(self.body, BlockRealize) else None
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        """Parameter buffers in parameter order."""
+        return tuple(self.buffer_map[p] for p in self.params if p in self.buffer_map)
+
+    def with_attr(self, key: str | dict[str, Any], value: Any = None) -> PrimFunc:
+        new = key if isinstance(key, dict) else {key: value}
+        return self.replace(attrs=frozendict({**self.attrs, **new}))
+
+    def without_attr(self, key: str) -> PrimFunc:
+        return self.replace(attrs=frozendict({k: v for k, v in self.attrs.items() if k != key}))
+
+    def with_body(self, body: Stmt) -> PrimFunc:
+        return self if body is self.body else self.replace(body=body)
+
+
+@node
+class IRModule(Shown):
+    """Functions by name, in order."""
+
+    functions: Any = EMPTY
+    attrs: Any = EMPTY
+
+    @staticmethod
+    def of(func_or_mod: PrimFunc | IRModule | dict[str, PrimFunc]) -> IRModule:
+        """A module from a module (itself), a mapping, or one function (under the name ``main``).
+
+        Raises ``TypeError`` for anything else.
+        """
+        if isinstance(func_or_mod, IRModule):
+            return func_or_mod
+        if isinstance(func_or_mod, PrimFunc):
+            return IRModule(frozendict({"main": func_or_mod}))
+        if isinstance(func_or_mod, dict):
+            return IRModule(frozendict(func_or_mod))
+        raise TypeError(f"expected a PrimFunc or an IRModule, got {type(func_or_mod).__name__}")
+
+    def __getitem__(self, name: str) -> PrimFunc:
+        try:
+            return self.functions[name]
+        except KeyError:
+            raise KeyError(f"no function {name!r} in the module; it has {', '.join(self.functions) or 'none'}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.functions)
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.functions
+
+    def items(self) -> Any:
+        return self.functions.items()
+
+    def with_function(self, name: str, func: PrimFunc) -> IRModule:
+        if self.functions.get(name) is func:
+            return self
+        return self.replace(functions=frozendict({**self.functions, name: func}))
+
+    def map_functions(self, fn: Any) -> IRModule:
+        """The module with ``fn`` applied to each function; itself when none changed."""
+        new = {name: fn(func) for name, func in self.functions.items()}
+        if all(new[name] is self.functions[name] for name in new):
+            return self
+        return self.replace(functions=frozendict(new))

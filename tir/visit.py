@@ -1,0 +1,131 @@
+"""Walking and rewriting programs: one visitor, one rewriter, one substitution.
+
+Buffers and variables are leaves to ``walk`` and ``rewrite`` (a buffer's shape belongs to its declaration).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from .buffer import Buffer, IterVar
+from .expr import BufferLoad, Let, Var
+from .node import Node
+from .stmt import Allocate, AllocateConst, Block, BufferStore, For, LetStmt
+
+N = TypeVar("N")
+
+
+def walk(root: Any, enter: Callable[[Node], bool] | None = None) -> Iterator[Node]:
+    """Every node under ``root``, parents first, in program order.
+
+    ``enter(node)`` false skips what is below it.
+    """
+    stack = [root]
+    while stack:
+        item = stack.pop()
+        yield item
+        if isinstance(item, (Buffer, Var)) or (enter is not None and not enter(item)):
+            continue
+        stack.extend(reversed(list(item.children())))
+
+
+def rewrite(root: N, fn: Callable[[Any], Any], enter: Callable[[Any], bool] | None = None) -> N:
+    """Bottom-up rewrite: ``fn(node)`` returns the replacement, or None for unchanged.
+
+    ``fn`` sees each node after its children were rewritten; ``enter(node)`` false leaves a subtree as it is. Shared
+    subtrees are rewritten once. An unchanged tree is returned as the same object.
+    """
+    memo: dict[Any, Any] = {}
+
+    def visit(item: Any) -> Any:
+        done = memo.get(item)
+        if done is not None:
+            return done
+        if enter is not None and not enter(item):
+            result = item
+        else:
+            inner = item if isinstance(item, (Buffer, Var)) else item.map_children(visit)
+            changed = fn(inner)
+            result = inner if changed is None else changed
+        memo[item] = result
+        return result
+
+    return visit(root)
+
+
+def substitute(root: N, variables: Mapping[Var, Any], buffers: Mapping[Buffer, Buffer] | None = None) -> N:
+    """``root`` with variables replaced by expressions and buffers by buffers, everywhere they are used.
+
+    A buffer whose shape, strides, offset or pointer mentions a replaced variable is itself replaced, consistently.
+    Binding positions (loop variables, iterators, let) are replaced too when mapped to another variable.
+    """
+    buffer_memo: dict[Buffer, Buffer] = dict(buffers or {})
+
+    def map_buffer(buffer: Buffer) -> Buffer:
+        found = buffer_memo.get(buffer)
+        if found is None:
+            found = buffer_memo[buffer] = buffer.map_children(visit_leaf)
+        return found
+
+    def visit_leaf(item: Any) -> Any:
+        return rewrite(item, replace)
+
+    def replace(item: Any) -> Any:
+        if isinstance(item, Var):
+            return variables.get(item)
+        if isinstance(item, Buffer):
+            return map_buffer(item)
+        return None
+
+    return rewrite(root, replace)
+
+
+def free_vars(root: Any) -> list[Var]:
+    """Variables used under ``root`` and not bound there, in order of first use (buffers' pointers and shapes included)."""
+
+    bound: set[Var] = set()
+    used: dict[Var, None] = {}
+    seen: set[Buffer] = set()
+    for item in walk(root):
+        if isinstance(item, For):
+            bound.add(item.loop_var)
+        elif isinstance(item, (LetStmt, Let)):
+            bound.add(item.var)
+        elif isinstance(item, (Allocate, AllocateConst)):
+            bound.add(item.buffer_var)
+        elif isinstance(item, IterVar):
+            bound.add(item.var)
+        elif isinstance(item, Block):
+            bound.update(b.data for b in item.alloc_buffers)
+            for m in item.match_buffers:
+                bound.add(m.buffer.data)
+                parts = (*m.buffer.strides, *((m.buffer.elem_offset,) if m.buffer.elem_offset is not None else ()))
+                bound.update(v for v in parts if isinstance(v, Var))
+        elif isinstance(item, Var):
+            used.setdefault(item)
+        elif isinstance(item, Buffer) and item not in seen:
+            seen.add(item)
+            for child in item.children():
+                for leaf in walk(child):
+                    if isinstance(leaf, Var):
+                        used.setdefault(leaf)
+    return [v for v in used if v not in bound]
+
+
+def buffers_in(root: Any) -> list[Buffer]:
+    """Buffers mentioned under ``root``, in order of first mention."""
+    return list(dict.fromkeys(item for item in walk(root) if isinstance(item, Buffer)))
+
+
+def accesses(root: Any) -> Iterator[BufferLoad | BufferStore]:
+    """Every load and store under ``root``."""
+    return (item for item in walk(root) if isinstance(item, (BufferLoad, BufferStore)))
+
+
+def uses_var(root: Any, variables: Any) -> bool:
+    """Whether any of ``variables`` (one Var, or a collection) occurs under ``root``."""
+    wanted = {variables} if isinstance(variables, Var) else set(variables)
+    return any(isinstance(item, Var) and item in wanted for item in walk(root))
+
+
