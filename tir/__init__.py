@@ -1,0 +1,83 @@
+"""tir: a schedulable tensor IR for Python. The public face: names only.
+
+Heavy parts (NumPy, LLVM, exact sets, the parser) load when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from . import buffer as _buffer
+from . import expr as _expr
+from . import stmt as _stmt
+from .buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
+from .dtype import DType
+from .errors import BuildError, ParseError, RunError, ScheduleError, TirError, WellFormedError
+from .expr import *  # noqa: F403
+from .expr import Expr, FloatImm, IntImm, StringImm, Var, cast, const
+from .function import IRModule, PrimFunc
+from .stmt import (
+    Allocate,
+    AllocateConst,
+    AssertStmt,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    BufferRealize,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    While,
+)
+from .target import Target
+
+__version__ = "0.1.0"
+
+# name -> (module, attribute): loaded on first use
+_LAZY = {
+    "Schedule": ("tir.schedule", "Schedule"),
+    "IndexMap": ("tir.arith.index_map", "IndexMap"),
+    "TensorIntrin": ("tir.intrin", "TensorIntrin"),
+    "structural_equal": ("tir.equal", "structural_equal"),
+    "structural_hash": ("tir.equal", "structural_hash"),
+    "assert_structural_equal": ("tir.equal", "assert_structural_equal"),
+    "lower": ("tir.transform.pipeline", "lower"),
+    "build": ("codegen.build", "build"),
+    "load": ("codegen.module", "load"),
+    "Analyzer": ("tir.arith", "Analyzer"),
+    "simplify": ("tir.arith", "simplify"),
+}
+_SUBMODULES = ("script", "schedule", "transform", "arith", "analysis", "interp", "intrin", "testing", "op", "visit")
+
+if TYPE_CHECKING:
+    from codegen.build import build
+    from codegen.module import load
+
+    from .arith import Analyzer, simplify
+    from .arith.index_map import IndexMap
+    from .equal import assert_structural_equal, structural_equal, structural_hash
+    from .intrin import TensorIntrin
+    from .schedule import Schedule
+    from .transform.pipeline import lower
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        module, attribute = _LAZY[name]
+        value = getattr(importlib.import_module(module), attribute)
+    elif name in _SUBMODULES:
+        value = importlib.import_module(f"tir.{name}")
+    else:
+        raise AttributeError(f"module 'tir' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, *_SUBMODULES})

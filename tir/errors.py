@@ -1,0 +1,101 @@
+"""The exception family, and how an error about a program is rendered.
+
+An error says what was asked, the rule it breaks, the witness (instances or elements that prove it), the place (the
+program with the part underlined) and what would be legal. Text is rendered when it is first shown, not when raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+class TirError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class ParseError(TirError):
+    """A program text that is not in the dialect; ``diagnostics`` lists every fault found."""
+
+    diagnostics: Sequence[Any] = ()
+
+
+class WellFormedError(TirError):
+    """A program that breaks a rule of the IR."""
+
+
+class BuildError(TirError):
+    """A program that cannot be lowered or compiled."""
+
+
+class RunError(TirError, RuntimeError):
+    """A fault while a program runs, or arguments it cannot run with."""
+
+
+class ScheduleError(TirError):
+    """A refused schedule step. The schedule is as it was.
+
+    ``request`` is the call as the user wrote it, ``rule`` one sentence, ``witness`` lines of proof, ``func`` and
+    ``nodes`` the place, ``legal`` what would be accepted. The first three and the last are strings or lists of them.
+    """
+
+    def __init__(
+        self,
+        rule: str,
+        *parts: Any,
+        request: str = "",
+        witness: Sequence[str] = (),
+        func: Any = None,
+        nodes: Sequence[Any] = (),
+        legal: str | Sequence[str] = "",
+    ):
+        super().__init__(rule)
+        self._rule = rule
+        self._parts = parts
+        self.request = request
+        self.witness = list(witness)
+        self.func = func
+        self.nodes = list(nodes)
+        self.legal = legal if isinstance(legal, str) else ", ".join(legal)
+
+    @property
+    def rule(self) -> str:
+        return self._rule.format(*(describe(p) for p in self._parts)) if self._parts else self._rule
+
+    def __str__(self) -> str:
+        head = f"{self.request}: {self.rule}" if self.request else self.rule
+        lines = [head, *(f"  {line}" for line in self.witness)]
+        if self.func is not None and self.nodes:
+            from .script.printer import to_lines
+
+            lines.append(to_lines(self.func, underline=tuple(self.nodes)))
+        if self.legal:
+            lines.append(self.legal if self.legal.startswith("legal") else f"legal: {self.legal}")
+        return "\n".join(line for line in lines if line)
+
+
+def describe(part: Any) -> str:
+    """The name a person knows a thing by: a loop's or block's name, else its text."""
+    from .stmt import Block, BlockRealize, For
+
+    if isinstance(part, For):
+        return f"`{part.loop_var.name}`"
+    if isinstance(part, Block):
+        return f"`{part.name}`"
+    if isinstance(part, BlockRealize):
+        return f"`{part.block.name}`"
+    return str(part)
+
+
+def require(
+    condition: Any,
+    rule: str,
+    *parts: Any,
+    witness: Sequence[str] = (),
+    func: Any = None,
+    nodes: Sequence[Any] = (),
+    legal: str | Sequence[str] = "",
+) -> None:
+    """Raise ``ScheduleError`` unless ``condition``; ``{0}``, ``{1}`` … in ``rule`` name ``parts`` (loops, blocks, text)."""
+    if not condition:
+        raise ScheduleError(rule, *parts, witness=witness, func=func, nodes=nodes, legal=legal)

@@ -1,0 +1,242 @@
+"""Named operators: one table, each with its effect, result type and NumPy meaning.
+
+The code generators keep their own spelling tables keyed by these names. ``register`` adds an operator from outside.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .dtype import BOOL, VOID, DType
+from .expr import Call, Expr, StringImm, as_expr, cast
+
+
+@dataclass(frozen=True)
+class Op:
+    """An operator.
+
+    ``arity`` None takes any number of arguments. ``effect``: pure (value only), read, write, opaque (order matters).
+    ``result``: "same" (dtype of the first argument), "bool", "given" (the call says), or a dtype. ``numpy``: the
+    meaning on NumPy scalars or arrays, where there is one.
+    """
+
+    name: str
+    arity: int | None
+    effect: str = "pure"
+    result: str = "same"
+    numpy: Callable[..., Any] | None = None
+
+
+OPS: dict[str, Op] = {}
+
+
+def register(
+    name: str, arity: int | None = None, *, effect: str = "opaque", result: str = "given", numpy: Any = None
+) -> Op:
+    """Add an operator; raises ``ValueError`` when the name is taken by a different one.
+
+    >>> register("my_npu_sync", 0, effect="opaque", result="void").effect
+    'opaque'
+    """
+    op = Op(name, arity, effect, result, numpy)
+    old = OPS.get(name)
+    if old is not None and old != op:
+        raise ValueError(f"operator {name!r} is already registered as {old}")
+    OPS[name] = op
+    return op
+
+
+def call(name: str, *args: Any, dtype: str | None = None) -> Call:
+    """A call of operator ``name``. Raises ``ValueError`` for an unknown operator or a wrong number of arguments.
+
+    >>> call("exp", as_expr(1.0)).dtype
+    'float32'
+    """
+    op = OPS.get(name)
+    if op is None:
+        near = difflib.get_close_matches(name, OPS, 3)
+        raise ValueError(f"unknown operator {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+    if op.arity is not None and len(args) != op.arity:
+        raise ValueError(f"{name} takes {op.arity} argument{'s' * (op.arity != 1)}, got {len(args)}")
+    operands = tuple(_operand(a) for a in args)
+    return Call(name, operands, _result_dtype(op, operands, dtype))
+
+
+def _operand(value: Any) -> Any:
+    from .buffer import Buffer, BufferRegion
+
+    if isinstance(value, Buffer):
+        return value.data
+    return value if isinstance(value, BufferRegion) else as_expr(value)
+
+
+def _result_dtype(op: Op, args: tuple[Any, ...], dtype: str | None) -> DType:
+    if dtype is not None:
+        return DType(dtype)
+    if op.result == "same":
+        return args[0].dtype
+    if op.result == "bool":
+        return BOOL if args[0].dtype.lanes == 1 else BOOL.with_lanes(args[0].dtype.lanes)
+    if op.result == "given":
+        return VOID
+    return DType(op.result)
+
+
+def math_call(name: str, *args: Any) -> Call:
+    """A floating operator; integer arguments are taken as float32, and all arguments in the first one's dtype."""
+    operands = [as_expr(a) for a in args]
+    if not operands[0].dtype.is_float:
+        operands[0] = cast(DType("float32").with_lanes(operands[0].dtype.lanes), operands[0])
+    first = operands[0].dtype
+    return call(name, *(a if a.dtype is first else cast(first, a) for a in operands))
+
+
+def is_pure(e: Expr) -> bool:
+    """Whether evaluating ``e`` has no effect beyond its value (loads count as pure)."""
+    from .visit import walk
+
+    return all(not isinstance(n, Call) or effect_of(n) in ("pure", "read") for n in walk(e))
+
+
+def effect_of(e: Call) -> str:
+    op = OPS.get(e.op)
+    return op.effect if op is not None else "opaque"
+
+
+def string_arg(value: Any) -> str:
+    return value.value if isinstance(value, StringImm) else str(value)
+
+
+FLOAT_UNARY = (
+    "exp exp2 exp10 log log2 log10 log1p expm1 sqrt rsqrt sigmoid erf erfc sin cos tan asin acos atan sinh cosh tanh "
+    "asinh acosh atanh floor ceil trunc round nearbyint"
+).split()
+FLOAT_BINARY = "pow atan2 fmod hypot copysign nextafter".split()
+
+
+def _numpy_meanings() -> dict[str, Callable[..., Any]]:
+    import math
+
+    import numpy as np
+
+    def same(fn: Callable[..., Any]) -> Callable[..., Any]:
+        """``fn`` computed in float64 and rounded once to the argument's type."""
+
+        def run(*xs: Any) -> Any:
+            dtype = np.asarray(xs[0]).dtype
+            return np.asarray(fn(*(np.asarray(x, np.float64) for x in xs))).astype(dtype)[()]
+
+        return run
+
+    erf, erfc = np.vectorize(math.erf, otypes=[np.float64]), np.vectorize(math.erfc, otypes=[np.float64])
+    special: dict[str, Callable[..., Any]] = {
+        "exp10": lambda x: np.power(10.0, x),
+        "rsqrt": lambda x: 1.0 / np.sqrt(x),
+        "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
+        "erf": lambda x: erf(x)[()],
+        "erfc": lambda x: erfc(x)[()],
+        "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+        "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+        "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
+        "nearbyint": np.rint,
+        "pow": np.power, "atan2": np.arctan2,
+    }  # fmt: skip
+    exact = {"copysign", "nextafter", "floor", "ceil", "trunc", "sqrt", "nearbyint", "fmod"}
+    table = {}
+    for name in (*FLOAT_UNARY, *FLOAT_BINARY):
+        fn = special.get(name) or getattr(np, name)
+        table[name] = fn if name in exact else same(fn)
+
+    def bits_of(x: Any) -> int:
+        return np.asarray(x).dtype.itemsize * 8
+
+    def unsigned(x: Any) -> int:
+        return int(x) & ((1 << bits_of(x)) - 1)
+
+    def each(fn: Callable[[Any], int]) -> Callable[..., Any]:
+        def run(x: Any) -> Any:
+            x = np.asarray(x)
+            return np.array([fn(v) for v in x.ravel()]).reshape(x.shape).astype(x.dtype)[()]
+
+        return run
+
+    table.update(
+        fabs=np.abs,
+        abs=np.abs,
+        isnan=np.isnan,
+        isinf=np.isinf,
+        isfinite=np.isfinite,
+        fma=same(lambda a, b, c: a * b + c),
+        ldexp=lambda x, n: np.ldexp(x, n).astype(np.asarray(x).dtype)[()],
+        popcount=each(lambda x: bin(unsigned(x)).count("1")),
+        clz=each(lambda x: bits_of(x) - unsigned(x).bit_length()),
+        likely=lambda x: x,
+        bitwise_and=np.bitwise_and,
+        bitwise_or=np.bitwise_or,
+        bitwise_xor=np.bitwise_xor,
+        bitwise_not=np.invert,
+        shift_left=np.left_shift,
+        shift_right=np.right_shift,
+    )
+    return table
+
+
+class _LazyNumpy:
+    """NumPy's meaning of an operator, looked up when first used: the IR does not import NumPy."""
+
+    _table: dict[str, Callable[..., Any]] | None = None
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __call__(self, *args: Any) -> Any:
+        if _LazyNumpy._table is None:
+            _LazyNumpy._table = _numpy_meanings()
+        return _LazyNumpy._table[self.name](*args)
+
+
+def _fill() -> None:
+    for name in FLOAT_UNARY:
+        register(name, 1, effect="pure", result="same", numpy=_LazyNumpy(name))
+    for name in FLOAT_BINARY:
+        register(name, 2, effect="pure", result="same", numpy=_LazyNumpy(name))
+    for name, arity, result in (
+        ("fabs", 1, "same"), ("abs", 1, "same"), ("isnan", 1, "bool"), ("isinf", 1, "bool"), ("isfinite", 1, "bool"),
+        ("fma", 3, "same"), ("ldexp", 2, "same"), ("popcount", 1, "same"), ("clz", 1, "same"), ("likely", 1, "same"),
+        ("bitwise_and", 2, "same"), ("bitwise_or", 2, "same"), ("bitwise_xor", 2, "same"), ("bitwise_not", 1, "same"),
+        ("shift_left", 2, "same"), ("shift_right", 2, "same"),
+    ):  # fmt: skip
+        register(name, arity, effect="pure", result=result, numpy=_LazyNumpy(name))
+    for text in _GIVEN.strip().splitlines():
+        effect, _, names = text.partition(":")
+        for entry in names.split():
+            name, _, arity = entry.partition("/")
+            register(name, int(arity) if arity else None, effect=effect, result="given")
+
+
+# name/arity; without an arity any number of arguments. The call names the result type.
+_GIVEN = """
+pure: if_then_else/3 reinterpret/1 large_uint_imm/2 q_multiply_shift/4 q_multiply_shift_per_axis/7 shift_right_rounding
+pure: call_pure_extern call_llvm_pure_intrin call_spirv_pure_glsl450 vectorlow/1 vectorhigh/1 vectorcombine/2
+pure: undef/0 isnullptr/1 type_annotation/0 vscale/0 dp4a/3 get_active_lane_mask
+read: address_of/1 tvm_access_ptr tvm_struct_get
+pure: tvm_thread_invariant/1 tvm_warp_activemask/0 tvm_warp_shuffle tvm_warp_shuffle_up tvm_warp_shuffle_down tvm_tuple
+opaque: call_extern call_intrin call_packed call_cpacked call_llvm_intrin call_global tvm_call_packed tvm_call_cpacked
+opaque: tvm_call_packed_lowered tvm_call_cpacked_lowered tvm_call_trace_packed tvm_check_return tvm_struct_set
+opaque: tvm_stack_alloca tvm_stack_make_shape tvm_stack_make_array tvm_context_id tvm_throw_last_error ret
+opaque: thread_return continue_loop break_loop assume/1 prefetch tvm_storage_sync tvm_global_barrier_kinit
+opaque: tvm_thread_allreduce tvm_load_matrix_sync tvm_mma_sync tvm_bmma_sync tvm_fill_fragment tvm_store_matrix_sync
+opaque: ptx_mma ptx_mma_sp ptx_ldmatrix ptx_cp_async ptx_cp_async_bulk ptx_commit_group ptx_wait_group
+opaque: ptx_cp_async_barrier ptx_init_barrier_thread_count ptx_arrive_barrier ptx_arrive_barrier_expect_tx
+opaque: ptx_wait_barrier create_barriers mma_store mma_fill mma_store_legacy mma_fill_legacy ptx_ldg32
+opaque: simdgroup_load simdgroup_store simdgroup_multiply_accumulate make_filled_simdgroup_matrix
+opaque: texture2d_load texture2d_store dma_copy dma_wait dma_start_group dma_end_group nd_mem_alloc_with_scope
+opaque: start_profile_intrinsic end_profile_intrinsic anylist_getitem anylist_resetitem anylist_setitem_call_packed
+opaque: anylist_setitem_call_cpacked vectorload vectorstore atomic_add lookup_param print
+"""
+
+_fill()
+

@@ -1,0 +1,94 @@
+"""Target: the facts of a machine that schedules and code generators ask for."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+KINDS = ("llvm", "interpreter", "cuda")
+_GPU_LIMITS = {"max_threads_per_block": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 32}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine to build for: a kind and its attributes.
+
+    Made from a string (``"llvm -mcpu=skylake-avx512 -num-cores=4"``, ``"cuda -arch=sm_90a"``), a dict with ``kind``,
+    or :meth:`host`. Raises ``ValueError`` for an unknown kind.
+
+    >>> Target.of("llvm -num-cores=4").attrs["num_cores"]
+    4
+    """
+
+    kind: str
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+    def __init__(self, spec: Any = "llvm", **attrs: Any):
+        kind, parsed = _parse(spec)
+        if kind not in KINDS:
+            raise ValueError(f"unknown target kind {kind!r}; the kinds are {', '.join(KINDS)}")
+        defaults = dict(_GPU_LIMITS) if kind == "cuda" else {}
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "attrs", {**defaults, **parsed, **attrs})
+
+    @staticmethod
+    def of(spec: Any) -> Target:
+        """``spec`` as a target; a Target is returned as it is, None means the host."""
+        if isinstance(spec, Target):
+            return spec
+        return Target.host() if spec is None else Target(spec)
+
+    @staticmethod
+    def host() -> Target:
+        """This machine's CPU: its name, cores, and vector width in bits (``vector_width``)."""
+        return Target("llvm", num_cores=_available_cores())
+
+    def limit(self, name: str) -> int | None:
+        """A numeric limit such as ``max_threads_per_block``; None where the target has none."""
+        value = self.attrs.get(name)
+        return None if value is None else int(value)
+
+    def __str__(self) -> str:
+        parts = (f"-{k.replace('_', '-')}={v}" for k, v in self.attrs.items() if _GPU_LIMITS.get(k) != v)
+        return " ".join([self.kind, *parts])
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+def _available_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _parse(spec: Any) -> tuple[str, dict[str, Any]]:
+    if isinstance(spec, Target):
+        return spec.kind, dict(spec.attrs)
+    if isinstance(spec, dict):
+        attrs = {str(k).replace("-", "_"): v for k, v in spec.items()}
+        if "kind" not in attrs:
+            raise ValueError("a target given as a dict needs the key 'kind'")
+        return str(attrs.pop("kind")), attrs
+    if not isinstance(spec, str):
+        raise TypeError(f"a target is a string, a dict or a Target, not {type(spec).__name__}")
+    if spec.lstrip().startswith("{"):
+        return _parse(json.loads(spec))
+    words = spec.split() or ["llvm"]
+    attrs = {}
+    for word in words[1:]:
+        if not word.startswith("-"):
+            raise ValueError(f"target option {word!r} should read -name=value")
+        name, _, value = word.lstrip("-").partition("=")
+        attrs[name.replace("-", "_")] = _value(value)
+    alias = {"cpu": "llvm", "c": "llvm", "host": "llvm", "nvidia": "cuda"}
+    return alias.get(words[0], words[0]), attrs
+
+
+def _value(text: str) -> Any:
+    if text == "":
+        return True
+    try:
+        return int(text)
+    except ValueError:
+        return text
