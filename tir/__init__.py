@@ -8,9 +8,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import buffer as _buffer
-from . import expr as _expr
-from . import stmt as _stmt
 from .buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
 from .dtype import DType
 from .errors import BuildError, ParseError, RunError, ScheduleError, TirError, WellFormedError

@@ -33,6 +33,9 @@ class frozendict(dict):
 
     __setitem__ = __delitem__ = pop = popitem = clear = update = setdefault = __ior__ = _refuse  # type: ignore[assignment]
 
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self))
+
     def __reduce__(self):
         return (frozendict, (dict(self),))
 
