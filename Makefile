@@ -1,0 +1,33 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. Each makes its own environment first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+EXAMPLES ?= 20000
+
+.PHONY: demo test lint fuzz bench clean
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -e '.[test,lint]'
+	touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/python docs/examples/matmul.py
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright tir codegen
+
+fuzz: $(VENV)/.installed
+	$(BIN)/python -m tir.testing.fuzz --examples $(EXAMPLES)
+
+bench: $(VENV)/.installed
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

@@ -1,0 +1,64 @@
+"""TensorIntrin: a pair of PrimFuncs, what an instruction computes and how it is called."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..function import PrimFunc
+
+
+@dataclass(frozen=True)
+class TensorIntrin:
+    """An instruction for ``tensorize``: ``desc`` says what it computes (one block), ``impl`` how to do it.
+
+    Both take the same buffers in the same order.
+
+    Raises ``ValueError`` when the two signatures differ.
+    """
+
+    desc: PrimFunc
+    impl: PrimFunc
+    name: str = ""
+    _registry: ClassVar[dict[str, TensorIntrin]] = {}
+
+    def __post_init__(self) -> None:
+        want, got = self.desc.buffers(), self.impl.buffers()
+        if len(want) != len(got):
+            raise ValueError(f"desc takes {len(want)} buffers, impl {len(got)}; they must agree")
+        for a, b in zip(want, got):
+            if a.dtype != b.dtype or a.ndim != b.ndim:
+                raise ValueError(
+                    f"buffer {a.name} of desc is {a.dtype} of rank {a.ndim}, {b.name} of impl {b.dtype} of rank {b.ndim}"
+                )
+
+    @staticmethod
+    def register(name: str, desc: PrimFunc, impl: PrimFunc, override: bool = False) -> TensorIntrin:
+        """Add an intrinsic under ``name``. Raises ``ValueError`` when taken, unless ``override``."""
+        if name in TensorIntrin._registry and not override:
+            raise ValueError(f"tensor intrinsic {name!r} is already registered; pass override=True to replace it")
+        made = TensorIntrin(desc, impl, name)
+        TensorIntrin._registry[name] = made
+        return made
+
+    @staticmethod
+    def get(name: str, allow_missing: bool = False) -> TensorIntrin | None:
+        """The intrinsic called ``name``. Raises ``KeyError`` with near names, or gives None if ``allow_missing``."""
+        TensorIntrin._load()
+        found = TensorIntrin._registry.get(name)
+        if found is None and not allow_missing:
+            near = difflib.get_close_matches(name, TensorIntrin._registry, 3)
+            known = f"did you mean {', '.join(near)}?" if near else f"registered: {', '.join(TensorIntrin.list())}"
+            raise KeyError(f"no tensor intrinsic {name!r}; {known}")
+        return found
+
+    @staticmethod
+    def list() -> list[str]:
+        """Names of all registered intrinsics, sorted."""
+        TensorIntrin._load()
+        return sorted(TensorIntrin._registry)
+
+    @staticmethod
+    def _load() -> None:
+        from . import x86  # noqa: F401  the built-in families register when first asked for
