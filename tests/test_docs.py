@@ -1,0 +1,60 @@
+"""Every code block of the README and the docs runs, and so does every docstring example."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pathlib
+import pkgutil
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def _modules() -> list[str]:
+    names = []
+    for package in ("tir", "codegen"):
+        root = importlib.import_module(package)
+        names.append(package)
+        names += [m.name for m in pkgutil.walk_packages(root.__path__, package + ".") if "__main__" not in m.name]
+    return names
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_code_blocks_run(page, capsys):
+    """The Python blocks of a page run in order, in one namespace, as a reader would type them."""
+    import linecache
+
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+    assert blocks, f"{page.name} has no Python block: drop it from PAGES or give it one"
+    namespace: dict = {"__name__": "page"}
+    for number, block in enumerate(blocks):
+        name = f"<{page.name} block {number}>"
+        linecache.cache[name] = (len(block), None, block.splitlines(True), name)
+        exec(compile(block, name, "exec"), namespace)
+
+
+@pytest.mark.parametrize("module", _modules())
+def test_docstring_examples(module):
+    result = doctest.testmod(importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.failed == 0
+
+
+def test_matmul_example_runs():
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs/examples/matmul.py"), "-n", "192"], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    assert "% of peak" in done.stdout
+
+
+def test_import_is_light():
+    """Importing tir loads neither NumPy, nor LLVM, nor islpy, nor hypothesis."""
+    code = "import sys, tir; print([m for m in ('numpy', 'llvmlite', 'islpy', 'hypothesis') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "[]"
