@@ -1,0 +1,104 @@
+"""What a schedule hands out: names of loops and blocks, and integers that remember how they were chosen.
+
+A handle holds no pointer into a program. It is looked up in the current snapshot each time it is used, so it stays
+valid across steps, copies and undo for as long as what it names is there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..expr import Var
+
+
+class LoopRV:
+    """A loop, by its variable. Equal handles name the same loop."""
+
+    __slots__ = ("var", "func")
+
+    def __init__(self, var: Var, func: str):
+        self.var = var
+        self.func = func
+
+    @property
+    def name(self) -> str:
+        return self.var.name
+
+    @property
+    def key(self) -> Any:
+        """What the forwarding table of a snapshot knows this handle by."""
+        return self.var
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LoopRV) and self.var is other.var and self.func == other.func
+
+    def __hash__(self) -> int:
+        return hash((id(self.var), self.func))
+
+    def __repr__(self) -> str:
+        return f"LoopRV({self.name})"
+
+
+class BlockRV:
+    """A block, by its name. Equal handles name the same block."""
+
+    __slots__ = ("name", "func")
+
+    def __init__(self, name: str, func: str):
+        self.name = name
+        self.func = func
+
+    @property
+    def key(self) -> Any:
+        """What the forwarding table of a snapshot knows this handle by."""
+        return self.func, self.name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BlockRV) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return f"BlockRV({self.name})"
+
+
+class ExprRV(int):
+    """An integer a schedule chose (a sampled tile size). It is that integer, and a trace knows where it came from.
+
+    Arithmetic with integers gives another ``ExprRV``, so a replay with another decision recomputes what depends on it.
+
+    >>> tile = ExprRV(8)
+    >>> tile * 2, (tile * 2).source[0]
+    (16, '*')
+    """
+
+    source: tuple[Any, ...]
+
+    def __new__(cls, value: int, source: tuple[Any, ...] = ()) -> ExprRV:
+        made = int.__new__(cls, value)
+        made.source = source
+        return made
+
+    @property
+    def is_result(self) -> bool:
+        """Whether this is what a step returned, and not arithmetic on such."""
+        return not self.source
+
+
+def _operator(symbol: str, method: str, swapped: bool) -> Any:
+    compute = getattr(int, method)
+
+    def operate(self: ExprRV, other: Any) -> Any:
+        value = compute(self, other)
+        if value is NotImplemented or not isinstance(other, int):
+            return value
+        return ExprRV(value, (symbol, other, self) if swapped else (symbol, self, other))
+
+    operate.__name__ = method
+    return operate
+
+
+for _symbol, _name in (("+", "add"), ("-", "sub"), ("*", "mul"), ("//", "floordiv"), ("%", "mod")):
+    setattr(ExprRV, f"__{_name}__", _operator(_symbol, f"__{_name}__", False))
+    setattr(ExprRV, f"__r{_name}__", _operator(_symbol, f"__r{_name}__", True))

@@ -1,0 +1,303 @@
+"""How a primitive is written: one check that owns the signature, one apply, one table.
+
+::
+
+    @dataclass(frozen=True)
+    class FusePlan: ...
+
+    def _check_fuse(state: State, *loops: LoopRef, unsafe: bool = False) -> FusePlan:
+        '''the docstring of sch.fuse'''      # resolves, proves, rejects by errors.require
+
+    @primitive(check=_check_fuse)
+    def fuse(state: State, plan: FusePlan) -> tuple[State, LoopRV]:
+        ...                                  # builds, never rejects; state.replace(old, new, moved={...})
+
+``apply`` returns the new snapshot, or a pair of it and the result (handles, ``ExprRV``, or lists of them). The check's
+annotations convert arguments: ``LoopRef`` and ``BlockRef`` accept handles and names and arrive as places of the
+current program; ``BlockRef | LoopRef`` accepts either; ``list[…]`` and ``*args`` convert each member. Anything else
+arrives as it was given. A plan attribute ``recorded`` (a mapping) replaces arguments in the trace: the decision a
+sampling took, or a lambda as the index map it was turned into.
+
+A package outside this one adds primitives by the same decorator in a module named by an entry point of group
+``tir.primitives``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import ScheduleError, TirError
+from .handles import BlockRV, LoopRV
+from .state import BlockRef, LoopRef, Place, State
+
+ENTRY_POINT_GROUP = "tir.primitives"
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """A registered step: its name, public signature (without the state), check, and apply.
+
+    ``apply`` is None for a query, whose check returns the result itself.
+    """
+
+    name: str
+    check: Callable[..., Any]
+    apply: Callable[[State, Any], Any] | None
+    signature: inspect.Signature
+    kinds: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def doc(self) -> str:
+        return inspect.cleandoc(self.check.__doc__ or "")
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by parameter name, as given; raises ``TypeError`` naming the step when they do not fit."""
+        try:
+            return dict(self.signature.bind(*args, **kwargs).arguments)
+        except TypeError as error:
+            raise TypeError(f"{self.name}{_plain(self.signature)}: {error}") from None
+
+    def call_check(self, state: State, given: Mapping[str, Any]) -> Any:
+        """Convert the arguments for ``state`` and run the check."""
+        converted = self._convert(state, given)
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        for name, parameter in self.signature.parameters.items():
+            if name not in converted:
+                continue
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                positional.extend(converted[name])
+            elif parameter.kind is parameter.KEYWORD_ONLY or name in named or _after_gap(self.signature, converted, name):
+                named[name] = converted[name]
+            else:
+                positional.append(converted[name])
+        return self.check(state, *positional, **named)
+
+    def _convert(self, state: State, given: Mapping[str, Any]) -> dict[str, Any]:
+        converted: dict[str, Any] = {}
+        near: Place | None = None
+        for name, value in given.items():
+            kind = self.kinds.get(name, "")
+            if kind:
+                value = _resolve(state, value, kind, near)
+                if isinstance(value, BlockRef):
+                    near = value
+            converted[name] = value
+        return converted
+
+
+def _after_gap(signature: inspect.Signature, given: Mapping[str, Any], name: str) -> bool:
+    """Whether an earlier positional parameter is left out, so that this one must go by keyword."""
+    for other in signature.parameters:
+        if other == name:
+            return False
+        if other not in given:
+            return True
+    return False
+
+
+def _plain(signature: inspect.Signature) -> str:
+    parts = [str(p.replace(annotation=inspect.Parameter.empty)) for p in signature.parameters.values()]
+    return f"({', '.join(parts)})"
+
+
+def _resolve(state: State, value: Any, kind: str, near: Place | None) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_resolve(state, item, kind, near) for item in value]
+    if isinstance(value, Place) or value is None:
+        return value
+    wants_loop, wants_block = "loop" in kind, "block" in kind
+    if isinstance(value, LoopRV):
+        if not wants_loop:
+            raise ScheduleError("expected a block, but loop `{0}` was given", value.name)
+        return state.find_loop(value)
+    if isinstance(value, BlockRV):
+        if not wants_block:
+            loops = [ref.name for ref in state.find_block(value).all_loops()]
+            raise ScheduleError("expected a loop, but block `{0}` was given; its loops are {1}", value.name,
+                                ", ".join(loops) or "none")  # fmt: skip
+        return state.find_block(value)
+    if isinstance(value, str):
+        if wants_loop and wants_block:
+            is_block, is_loop = value in state.index.blocks, bool(state.index.loops_named(value))
+            if is_block and is_loop:
+                raise ScheduleError("`{0}` is both a block and a loop: pass a handle", value)
+            return state.find_block(value) if is_block or not (is_loop or "." in value) else state.find_loop(value, near)
+        return state.find_loop(value, near) if wants_loop else state.find_block(value)
+    what = " or ".join(w for w, on in (("a loop", wants_loop), ("a block", wants_block)) if on)
+    raise TypeError(f"expected {what} (a handle or a name), got {type(value).__name__}: {value!r}")
+
+
+PRIMITIVES: dict[str, Primitive] = {}
+QUERIES: dict[str, Primitive] = {}
+_loaded_entry_points = False
+
+
+def primitive(*, check: Callable[..., Any], name: str | None = None) -> Callable[[Any], Any]:
+    """Register ``apply`` as the primitive of its name, with the signature and docstring of ``check``."""
+
+    def register(apply: Any) -> Any:
+        made = _make(name or apply.__name__, check, apply)
+        PRIMITIVES[made.name] = made
+        return apply
+
+    return register
+
+
+def query(check: Callable[..., Any]) -> Callable[..., Any]:
+    """Register a question about the program: recorded in the trace (its result names things), changes nothing."""
+    QUERIES[check.__name__] = _make(check.__name__, check, None)
+    return check
+
+
+def _make(name: str, check: Callable[..., Any], apply: Any) -> Primitive:
+    signature = inspect.signature(check)
+    parameters = list(signature.parameters.values())[1:]
+    kinds = {p.name: _kind(p.annotation) for p in parameters}
+    return Primitive(name, check, apply, signature.replace(parameters=parameters), {k: v for k, v in kinds.items() if v})
+
+
+def _kind(annotation: Any) -> str:
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+    return " ".join(w for w, mark in (("loop", "LoopRef"), ("block", "BlockRef")) if mark in text)
+
+
+def lookup(name: str) -> Primitive | None:
+    """The primitive or query called ``name``; packages outside are loaded when it is not one of ours."""
+    found = PRIMITIVES.get(name) or QUERIES.get(name)
+    if found is None and load_entry_points():
+        found = PRIMITIVES.get(name) or QUERIES.get(name)
+    return found
+
+
+def load_entry_points() -> bool:
+    """Import the modules that installed packages name as primitives; true when this call did it.
+
+    Raises ``TirError`` naming the package whose module does not import.
+    """
+    global _loaded_entry_points
+    if _loaded_entry_points:
+        return False
+    _loaded_entry_points = True
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            entry.load()
+        except ImportError as error:
+            raise TirError(f"the package that provides primitives {entry.name!r} ({entry.value}) fails: {error}") from error
+    return True
+
+
+def run(step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State, Any, Any]:
+    """One primitive on one snapshot: the new snapshot, the result, and the plan. ``state`` is never changed.
+
+    Raises ``ScheduleError``, complete with the request and the place, when the step is refused.
+    """
+    working = _enter(state, given, step.name)
+    try:
+        plan = step.call_check(working, given)
+        assert step.apply is not None
+        outcome = step.apply(working, plan)
+    except ScheduleError as error:
+        raise explain(error, step, given, working)
+    except (TypeError, ValueError) as error:
+        if _is_ours(error):
+            raise
+        raise _internal(error, step, given) from error
+    except TirError:
+        raise
+    except Exception as error:
+        raise _internal(error, step, given) from error
+    new, result = outcome if isinstance(outcome, tuple) else (outcome, None)
+    new = new.note_losses(working)
+    return _leave(new, state), result, plan
+
+
+def check_only(step: Primitive, state: State, given: Mapping[str, Any]) -> Any:
+    """Run only the check; returns the plan, raises as :func:`run` does."""
+    working = _enter(state, given, step.name)
+    try:
+        return step.call_check(working, given)
+    except ScheduleError as error:
+        raise explain(error, step, given, working)
+
+
+def _enter(state: State, given: Mapping[str, Any], doing: str) -> State:
+    """The snapshot set to work on the function that the handles belong to."""
+    from dataclasses import replace
+
+    func = state.func_name
+    for value in given.values():
+        members = value if isinstance(value, (list, tuple)) else (value,)
+        owner = next((m.func for m in members if isinstance(m, (LoopRV, BlockRV))), None)
+        if owner is not None and owner in state.mod:
+            func = owner
+            break
+    return replace(state, func_name=func, doing=doing)
+
+
+def _leave(state: State, before: State) -> State:
+    from dataclasses import replace
+
+    return replace(state, func_name=before.func_name, doing="", step=before.step + 1)
+
+
+def explain(error: ScheduleError, step: Primitive, given: Mapping[str, Any], state: State) -> ScheduleError:
+    """The error with the request as the user wrote it, and the function it is about."""
+    if not error.request:
+        error.request = request_text(step, given)
+    if error.func is None and error.nodes:
+        error.func = state.func
+    return error.with_traceback(None)
+
+
+def _is_ours(error: Exception) -> bool:
+    """A TypeError or ValueError about the arguments is raised by us in so many words; else it is a fault inside."""
+    trace = error.__traceback__
+    last = None
+    while trace is not None:
+        last, trace = trace, trace.tb_next
+    if last is None:
+        return False
+    import linecache
+
+    line = linecache.getline(last.tb_frame.f_code.co_filename, last.tb_lineno)
+    return "raise" in line or line.strip().startswith(("f\"", "\"", ")"))
+
+
+def _internal(error: Exception, step: Primitive, given: Mapping[str, Any]) -> ScheduleError:
+    made = ScheduleError(
+        f"a fault inside {step.name}, not in your program ({type(error).__name__}: {error}); "
+        "the schedule is unchanged. Please report it with the program"
+    )
+    made.request = request_text(step, given)
+    return made
+
+
+def request_text(step: Primitive, given: Mapping[str, Any]) -> str:
+    """The call as a person would write it: ``split("i", [None, 32])``."""
+    parts = []
+    for name, value in given.items():
+        parameter = step.signature.parameters[name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            parts.extend(show_value(v) for v in value)
+        elif parameter.kind is parameter.KEYWORD_ONLY or (parameter.default is not parameter.empty):
+            parts.append(f"{name}={show_value(value)}")
+        else:
+            parts.append(show_value(value))
+    return f"{step.name}({', '.join(parts)})"
+
+
+def show_value(value: Any) -> str:
+    """An argument as text: handles by their names."""
+    if isinstance(value, (LoopRV, BlockRV, LoopRef, BlockRef)):
+        return f'"{value.name}"'
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(show_value(v) for v in value) + "]"
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else repr(value)

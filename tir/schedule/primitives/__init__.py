@@ -1,0 +1,11 @@
+"""The primitives, one family a file. A new file here is found by itself; it registers by ``@primitive``."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+FAMILIES = sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+
+for _family in FAMILIES:
+    importlib.import_module(f"{__name__}.{_family}")

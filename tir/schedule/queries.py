@@ -1,0 +1,82 @@
+"""Questions about a program that answer with handles. None changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..errors import require
+from ..visit import walk
+from .handles import BlockRV, LoopRV
+from .primitive import query
+from .state import BlockRef, LoopRef, State
+
+
+@query
+def get_block(state: State, name: str, func_name: str | None = None) -> BlockRV:
+    """The block called ``name``, in ``func_name`` (default: the function worked on).
+
+    Raises ``ScheduleError`` naming the blocks there are.
+    """
+    if func_name is not None:
+        from dataclasses import replace
+
+        require(func_name in state.mod, "no function `{0}` in the module; it has {1}", func_name, ", ".join(state.mod))
+        state = replace(state, func_name=func_name)
+    return state.block_rv(state.find_block(name))
+
+
+@query
+def get_loops(state: State, block: BlockRef) -> list[LoopRV]:
+    """The loops above ``block``, outermost first, up to the block that encloses it."""
+    return [state.loop_rv(loop) for loop in block.loops()]
+
+
+@query
+def get_child_blocks(state: State, block_or_loop: BlockRef | LoopRef) -> list[BlockRV]:
+    """The blocks directly inside a block, or under a loop (not those inside them)."""
+    if isinstance(block_or_loop, BlockRef):
+        return [state.block_rv(child) for child in block_or_loop.children]
+    return [state.block_rv(child) for child in state.index.blocks_below(block_or_loop)]
+
+
+def _pointers(regions: Iterable[object]) -> set[object]:
+    return {region.buffer.data for region in regions}  # type: ignore[attr-defined]
+
+
+def producers_of(block: BlockRef) -> list[BlockRef]:
+    """Blocks of the same scope, earlier in it, that write a buffer that ``block`` reads."""
+    if block.scope is None:
+        return []
+    wanted = _pointers(block.block.reads)
+    siblings = block.scope.children
+    earlier = siblings[: next(i for i, s in enumerate(siblings) if s is block)]
+    return [s for s in earlier if wanted & _pointers(s.block.writes)]
+
+
+def consumers_of(block: BlockRef) -> list[BlockRef]:
+    """Blocks of the same scope, later in it, that read a buffer that ``block`` writes."""
+    if block.scope is None:
+        return []
+    made = _pointers(block.block.writes)
+    siblings = block.scope.children
+    later = siblings[next(i for i, s in enumerate(siblings) if s is block) + 1 :]
+    return [s for s in later if made & _pointers(s.block.reads)]
+
+
+@query
+def get_producers(state: State, block: BlockRef) -> list[BlockRV]:
+    """The blocks of the same scope that write what ``block`` reads."""
+    return [state.block_rv(b) for b in producers_of(block)]
+
+
+@query
+def get_consumers(state: State, block: BlockRef) -> list[BlockRV]:
+    """The blocks of the same scope that read what ``block`` writes."""
+    return [state.block_rv(b) for b in consumers_of(block)]
+
+
+@query
+def get_output_blocks(state: State, scope_block: BlockRef) -> list[BlockRV]:
+    """The blocks inside ``scope_block`` that write a buffer which outlives it: not one allocated there."""
+    own = {b.data for item in walk(scope_block.block) for b in getattr(item, "alloc_buffers", ())}
+    return [state.block_rv(b) for b in scope_block.children if _pointers(b.block.writes) - own]

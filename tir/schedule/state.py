@@ -1,0 +1,420 @@
+"""A snapshot of a schedule: an immutable program, and what became of the loops and blocks that were.
+
+Primitives take a snapshot and return another. ``State.replace`` is the way to change a program: it copies the path
+from the changed statement to the root and shares everything else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ..errors import ScheduleError, require
+from ..expr import Var
+from ..function import IRModule, PrimFunc
+from ..node import EMPTY
+from ..stmt import (
+    NOP,
+    Allocate,
+    AllocateConst,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    BufferRealize,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    While,
+    seq,
+)
+from ..target import Target
+from .handles import BlockRV, LoopRV
+
+
+class Place:
+    """Where a statement is in a function: its parent, and the block that encloses it."""
+
+    __slots__ = ("node", "parent", "scope", "__weakref__")
+    node: Any
+
+    def __init__(self, node: Any, parent: Place | None, scope: BlockRef | None):
+        self.node = node
+        self.parent = parent
+        self.scope = scope
+
+    def ancestors(self) -> Iterator[Place]:
+        """Parents, nearest first, up to the function's root."""
+        place = self.parent
+        while place is not None:
+            yield place
+            place = place.parent
+
+    def loops(self) -> list[LoopRef]:
+        """Loops above, outermost first, up to the enclosing block."""
+        found: list[LoopRef] = []
+        for place in self.ancestors():
+            if isinstance(place.node, Block):
+                break
+            if isinstance(place, LoopRef):
+                found.append(place)
+        return found[::-1]
+
+    def all_loops(self) -> list[LoopRef]:
+        """Loops above, outermost first, through enclosing blocks up to the root of the function."""
+        return [p for p in self.ancestors() if isinstance(p, LoopRef)][::-1]
+
+
+class LoopRef(Place):
+    """A loop found in a snapshot."""
+
+    __slots__ = ()
+    node: For
+
+    @property
+    def var(self) -> Var:
+        return self.node.loop_var
+
+    @property
+    def name(self) -> str:
+        return self.node.loop_var.name
+
+    def __repr__(self) -> str:
+        return f"`{self.name}`"
+
+
+class BlockRef(Place):
+    """A block found in a snapshot: ``node`` is its realize, ``block`` the block, ``children`` the blocks just inside."""
+
+    __slots__ = ("children",)
+    node: BlockRealize
+
+    def __init__(self, node: BlockRealize, parent: Place | None, scope: BlockRef | None):
+        super().__init__(node, parent, scope)
+        self.children: list[BlockRef] = []
+
+    @property
+    def block(self) -> Block:
+        return self.node.block
+
+    @property
+    def name(self) -> str:
+        return self.node.block.name
+
+    def __repr__(self) -> str:
+        return f"`{self.name}`"
+
+
+def _sub_statements(node: Any) -> tuple[Any, ...]:
+    kind = _CHILDREN.get(type(node))
+    return kind(node) if kind is not None else ()
+
+
+_CHILDREN: dict[type, Any] = {
+    BlockRealize: lambda s: (s.block,),
+    Block: lambda s: (s.body,) if s.init is None else (s.init, s.body),
+    SeqStmt: lambda s: s.stmts,
+    IfThenElse: lambda s: (s.then_case,) if s.else_case is None else (s.then_case, s.else_case),
+    **dict.fromkeys(
+        (For, While, LetStmt, AttrStmt, Allocate, AllocateConst, DeclBuffer, BufferRealize), lambda s: (s.body,)
+    ),
+}
+
+
+class Index:
+    """Every statement of one function, found in one walk."""
+
+    __slots__ = ("places", "blocks", "loops", "root")
+
+    def __init__(self, func: PrimFunc):
+        self.places: dict[Any, Place] = {}
+        self.blocks: dict[str, BlockRef] = {}
+        self.loops: dict[Var, LoopRef] = {}
+        self.root: Place = self._visit(func.body, None, None)
+
+    def _visit(self, node: Any, parent: Place | None, scope: BlockRef | None) -> Place:
+        place: Place
+        inner = scope
+        if type(node) is For:
+            place = self.loops[node.loop_var] = LoopRef(node, parent, scope)
+        elif type(node) is BlockRealize:
+            place = inner = self.blocks[node.block.name] = BlockRef(node, parent, scope)
+            if scope is not None:
+                scope.children.append(place)
+        else:
+            place = Place(node, parent, scope)
+        self.places[node] = place
+        for child in _sub_statements(node):
+            self._visit(child, place, inner)
+        return place
+
+    def below(self, place: Place) -> Iterator[Place]:
+        """``place`` and every place under it, parents first."""
+        stack = [place]
+        while stack:
+            item = stack.pop()
+            yield item
+            stack.extend(self.places[c] for c in reversed(_sub_statements(item.node)))
+
+    def blocks_below(self, place: Place) -> list[BlockRef]:
+        """The nearest blocks under ``place`` (not blocks inside them), in program order; itself when it is one."""
+        found: list[BlockRef] = []
+        stack = [place]
+        while stack:
+            item = stack.pop()
+            if isinstance(item, BlockRef):
+                found.append(item)
+            else:
+                stack.extend(self.places[c] for c in reversed(_sub_statements(item.node)))
+        return found
+
+    def loops_named(self, name: str) -> list[LoopRef]:
+        return [loop for loop in self.loops.values() if loop.name == name]
+
+    def names(self) -> set[str]:
+        """Names of all loop variables."""
+        return {loop.name for loop in self.loops.values()}
+
+
+_INDEXES: WeakKeyDictionary[PrimFunc, Index] = WeakKeyDictionary()
+
+
+def index_of(func: PrimFunc) -> Index:
+    """The index of ``func``, made once for each function object."""
+    found = _INDEXES.get(func)
+    if found is None:
+        found = _INDEXES[func] = Index(func)
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Fate:
+    """What became of a loop or block: ``alias`` is its successor under the same meaning, else ``into`` lists the parts."""
+
+    step: int
+    how: str
+    into: tuple[str, ...] = ()
+    alias: Any = None
+
+
+_PAST = {"split": "split", "fuse": "fused", "merge": "merged", "loop_partition": "partitioned"}
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """One snapshot. ``func_name`` is the function worked on; ``step`` counts the primitives applied so far."""
+
+    mod: IRModule
+    func_name: str
+    target: Target | None = None
+    fates: Mapping[Any, Fate] = EMPTY
+    step: int = 0
+    seed: int = 0
+    trace: Any = None
+    doing: str = ""
+
+    # ------------------------------------------------------------ looking
+
+    @property
+    def func(self) -> PrimFunc:
+        return self.mod[self.func_name]
+
+    @property
+    def index(self) -> Index:
+        return index_of(self.func)
+
+    def place(self, stmt: Stmt) -> Place:
+        """Where ``stmt`` (a node of the current program) is."""
+        return self.index.places[stmt]
+
+    def find_block(self, which: BlockRV | BlockRef | str) -> BlockRef:
+        """The block of a handle or a name.
+
+        Raises ``ScheduleError`` when it is not there: saying what became of it, or naming what there is.
+        """
+        if isinstance(which, BlockRef):
+            return which
+        key = which.key if isinstance(which, BlockRV) else (self.func_name, which)
+        name = which.name if isinstance(which, BlockRV) else which
+        for _ in range(1000):
+            found = index_of(self.mod[key[0]]).blocks.get(key[1]) if key[0] in self.mod else None
+            if found is not None:
+                return found
+            fate = self.fates.get(key)
+            if fate is None or fate.alias is None:
+                break
+            key = fate.alias
+        self._gone(f"block `{name}`", self.fates.get(key), self._near_blocks(str(name)))
+
+    def _near_blocks(self, name: str) -> str:
+        import difflib
+
+        names = list(self.index.blocks)
+        near = difflib.get_close_matches(name, names, 3, 0.6)
+        return "its blocks are " + ", ".join(near or names) if names else "it has no blocks"
+
+    def find_loop(self, which: LoopRV | LoopRef | str, near: Place | None = None) -> LoopRef:
+        """The loop of a handle, or of a name: ``"i"`` where only one loop is called that, ``"C.i"`` above block C.
+
+        ``near`` picks among loops of one name those above that place. Raises ``ScheduleError`` when there is none, or
+        more than one.
+        """
+        if isinstance(which, LoopRef):
+            return which
+        if isinstance(which, str):
+            return self._loop_named(which, near)
+        var: Any = which.var
+        func = self.mod[which.func] if which.func in self.mod else self.func
+        for _ in range(1000):
+            found = index_of(func).loops.get(var)
+            if found is not None:
+                return found
+            fate = self.fates.get(var)
+            if fate is None or fate.alias is None:
+                break
+            var = fate.alias
+        self._gone(f"loop `{which.name}`", self.fates.get(var), self._loop_list())
+
+    def _loop_named(self, name: str, near: Place | None) -> LoopRef:
+        block, dot, loop = name.rpartition(".")
+        if dot:
+            above = [ref for ref in self.find_block(block).all_loops() if ref.name == loop]
+            require(above, "no loop `{0}` above block `{1}`", loop, block, legal=self._loop_list())
+            return above[-1]
+        found = self.index.loops_named(name)
+        if len(found) > 1 and near is not None:
+            found = [ref for ref in near.all_loops() if ref.name == name] or found
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            fates = [f for k, f in self.fates.items() if isinstance(k, Var) and k.name == name]
+            self._gone(f"loop `{name}`", fates[-1] if fates else None, self._loop_list())
+        owners = [self._first_block(ref) for ref in found]
+        raise ScheduleError(
+            "{0} loops are called `{1}`: above " + ", ".join(f"block `{o}`" for o in owners),
+            len(found), name, func=self.func, nodes=[ref.node for ref in found],
+            legal=f'say which, as in "{owners[0]}.{name}", or use sch.get_loops("{owners[0]}")',
+        )  # fmt: skip
+
+    def _first_block(self, place: Place) -> str:
+        blocks = self.index.blocks_below(place)
+        return blocks[0].name if blocks else "?"
+
+    def _loop_list(self) -> str:
+        names = list(dict.fromkeys(ref.name for ref in self.index.loops.values()))
+        return "its loops are " + ", ".join(names[:24]) if names else "it has no loops"
+
+    def _gone(self, what: str, fate: Fate | None, there: str) -> Any:
+        if fate is None:
+            raise ScheduleError("{0} is not in function `{1}`; {2}", what, self.func_name, there)
+        past = _PAST.get(fate.how, f"replaced by {fate.how}" if fate.into else f"removed by {fate.how}")
+        parts = f" into {', '.join(fate.into)}" if fate.into else ""
+        raise ScheduleError("{0} was {1} at step {2}{3}", what, past, fate.step, parts, legal=there)
+
+    # ------------------------------------------------------------ handles
+
+    def loop_rv(self, loop: Var | For | LoopRef) -> LoopRV:
+        """A handle for a loop of the function worked on."""
+        var = loop if isinstance(loop, Var) else loop.loop_var if isinstance(loop, For) else loop.var
+        return LoopRV(var, self.func_name)
+
+    def block_rv(self, block: str | Block | BlockRealize | BlockRef) -> BlockRV:
+        """A handle for a block of the function worked on."""
+        if isinstance(block, BlockRealize):
+            block = block.block
+        return BlockRV(block if isinstance(block, str) else block.name, self.func_name)
+
+    # ------------------------------------------------------------ changing
+
+    def replace(self, old: Any, new: Any, *, moved: Mapping[Any, Any] | None = None) -> State:
+        """The snapshot with statement (or block) ``old`` replaced by ``new``; None removes it, and what it leaves empty.
+
+        ``moved`` forwards handles: a loop variable to the variable (or a block name to the name) that now stands for
+        it, or to a list of those that it was taken apart into.
+        """
+        place = self.index.places[old]
+        node: Any = new
+        while place.parent is not None:
+            parent = place.parent.node
+            if node is None and _drops_with_child(parent):
+                place = place.parent
+                continue
+            node = _swap(parent, place.node, NOP if node is None and not isinstance(parent, SeqStmt) else node)
+            place = place.parent
+        return self.with_func(self.func.with_body(NOP if node is None else node), moved=moved)
+
+    def with_func(self, func: PrimFunc, *, moved: Mapping[Any, Any] | None = None) -> State:
+        """The snapshot with the function worked on replaced as a whole."""
+        fates = self.fates
+        if moved:
+            fates = dict(fates)
+            for key, value in moved.items():
+                fates[self._fate_key(key)] = self._fate(value)
+        return dataclasses.replace(self, mod=self.mod.with_function(self.func_name, func), fates=fates)
+
+    def _fate_key(self, key: Any) -> Any:
+        return (self.func_name, key) if isinstance(key, str) else key
+
+    def _fate(self, value: Any) -> Fate:
+        if isinstance(value, (list, tuple)):
+            return Fate(self.step + 1, self.doing, tuple(v if isinstance(v, str) else v.name for v in value))
+        return Fate(self.step + 1, self.doing, alias=self._fate_key(value))
+
+    def note_losses(self, before: State) -> State:
+        """Record, for loops and blocks of ``before`` that are gone and not forwarded, that this step removed them."""
+        if before.func is self.func:
+            return self
+        old, new = before.index, self.index
+        lost: list[Any] = [v for v in old.loops if v not in new.loops and v not in self.fates]
+        lost += [(self.func_name, n) for n in old.blocks if n not in new.blocks and (self.func_name, n) not in self.fates]
+        if not lost:
+            return self
+        fate = Fate(self.step + 1, self.doing)
+        return dataclasses.replace(self, fates={**self.fates, **dict.fromkeys(lost, fate)})
+
+    def draw(self) -> tuple[State, random.Random]:
+        """A random generator for one decision, and the snapshot whose next draw differs."""
+        generator = random.Random(self.seed)
+        return dataclasses.replace(self, seed=generator.getrandbits(62)), generator
+
+    # ------------------------------------------------------------ fresh names
+
+    def fresh_loop_name(self, name: str, taken: set[str] = frozenset()) -> str:  # type: ignore[assignment]
+        """``name``, or with a number, so that no loop of the function has it."""
+        return fresh(name, self.index.names() | taken)
+
+    def fresh_block_name(self, name: str, taken: set[str] = frozenset()) -> str:  # type: ignore[assignment]
+        """``name``, or with a number, so that no block of the function has it."""
+        return fresh(name, self.index.blocks.keys() | taken)
+
+
+def fresh(name: str, taken: Any) -> str:
+    """``name``, or the first of ``name_1``, ``name_2`` … that is not in ``taken``."""
+    if name not in taken:
+        return name
+    number = 1
+    while f"{name}_{number}" in taken:
+        number += 1
+    return f"{name}_{number}"
+
+
+def _drops_with_child(parent: Any) -> bool:
+    """Whether a statement has no point once its only child is gone."""
+    return isinstance(parent, (For, While, LetStmt, AttrStmt, Allocate, AllocateConst, DeclBuffer, BufferRealize))
+
+
+def _swap(parent: Any, old: Any, new: Any) -> Any:
+    """``parent`` with its child ``old`` replaced."""
+    if isinstance(parent, SeqStmt):
+        return seq(s for s in (new if s is old else s for s in parent.stmts) if s is not None)
+    if isinstance(parent, Block) and parent.init is old:
+        return parent.replace(init=None if new is NOP else new)
+    for field in ("body", "block", "then_case", "else_case"):
+        if getattr(parent, field, None) is old:
+            return parent.replace(**{field: new})
+    raise AssertionError(f"{type(parent).__name__} has no such child")

@@ -1,0 +1,282 @@
+"""The record of a schedule: what was asked, in order, and what it answered. It replays, prints as Python, and saves."""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import TirError
+from ..expr import Expr, IntImm
+from .handles import BlockRV, ExprRV, LoopRV
+from .primitive import lookup
+
+if TYPE_CHECKING:
+    from .schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One recorded call: arguments by parameter name, and the result (handles, integers, lists of them, or None)."""
+
+    name: str
+    args: Mapping[str, Any]
+    result: Any
+
+
+def append(chain: Any, entry: Entry) -> Any:
+    """``chain`` (a snapshot's record so far) with ``entry`` at the end; shares what was there."""
+    return (chain, entry)
+
+
+def entries(chain: Any) -> list[Entry]:
+    """The recorded calls of a snapshot, first to last."""
+    found = []
+    while chain is not None:
+        chain, entry = chain
+        found.append(entry)
+    return found[::-1]
+
+
+def results_of(value: Any) -> list[Any]:
+    """The handles in a result, in order."""
+    if isinstance(value, (list, tuple)):
+        return [h for item in value for h in results_of(item)]
+    return [value] if isinstance(value, (LoopRV, BlockRV, ExprRV)) else []
+
+
+class Trace:
+    """A recorded schedule. ``print(trace)`` shows it as Python."""
+
+    def __init__(self, steps: Sequence[Entry]):
+        self.steps = tuple(steps)
+
+    @property
+    def insts(self) -> tuple[Entry, ...]:
+        """The recorded calls."""
+        return self.steps
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __str__(self) -> str:
+        return self.as_python()
+
+    def __repr__(self) -> str:
+        return f"Trace of {len(self.steps)} calls"
+
+    def show(self) -> None:
+        """Print the record as Python."""
+        print(self.as_python())
+
+    def as_python(self, name: str = "apply_trace") -> str:
+        """A function that applies the record to a schedule of the same (or a similar) program.
+
+        Raises ``TirError`` when an argument has no Python spelling.
+        """
+        writer = _Writer()
+        lines = [f"def {name}(sch: tir.Schedule) -> None:"]
+        lines += [f"    {writer.line(step)}" for step in self.steps] or ["    pass"]
+        return "\n".join(lines) + "\n"
+
+    def apply_to_schedule(
+        self, sch: Schedule, remove_postproc: bool = False, decision_provider: Any = None
+    ) -> None:
+        """Replay on ``sch``. ``decision_provider(entry, args, decision)`` may answer another decision for a sampling.
+
+        Raises ``ScheduleError`` where a step is refused; the steps before it stay applied.
+        """
+        mapping: dict[Any, Any] = {}
+        for step in self.steps:
+            if remove_postproc and step.name == "enter_postproc":
+                break
+            args = {k: _map(v, mapping) for k, v in step.args.items()}
+            if decision_provider is not None and "decision" in args:
+                args["decision"] = decision_provider(step, args, args["decision"])
+            result = sch._call(_primitive(step.name), args)
+            for old, new in zip(results_of(step.result), results_of(result)):
+                mapping[_identity(old)] = new
+
+    def replay(self, mod: Any, **options: Any) -> Schedule:
+        """A new schedule of ``mod`` with the record applied; ``options`` as for ``Schedule``."""
+        from .schedule import Schedule
+
+        sch = Schedule(mod, **options)
+        self.apply_to_schedule(sch)
+        return sch
+
+    def with_decision(self, step: int, decision: Any) -> Trace:
+        """The record with the decision of call number ``step`` replaced."""
+        entry = self.steps[step]
+        changed = Entry(entry.name, {**entry.args, "decision": decision}, entry.result)
+        return Trace((*self.steps[:step], changed, *self.steps[step + 1 :]))
+
+    def as_json(self) -> list[Any]:
+        """The record as plain data for ``json.dump``; raises ``TirError`` for an argument that is not."""
+        numbers: dict[Any, int] = {}
+        found = []
+        for step in self.steps:
+            args = {k: _to_json(v, numbers, step.name) for k, v in step.args.items()}
+            for handle in results_of(step.result):
+                numbers[_identity(handle)] = len(numbers)
+            found.append({"name": step.name, "args": args, "result": _to_json(step.result, numbers, step.name)})
+        json.dumps(found)
+        return found
+
+    @staticmethod
+    def from_json(data: Any) -> Trace:
+        """The record from what ``as_json`` gave (or its text)."""
+        items = json.loads(data) if isinstance(data, str) else data
+        known: dict[int, Any] = {}
+        return Trace([Entry(i["name"], _from_json(i["args"], known), _from_json(i["result"], known)) for i in items])
+
+    @staticmethod
+    def apply_json_to_schedule(data: Any, sch: Schedule) -> None:
+        """Replay what ``as_json`` gave on ``sch``."""
+        Trace.from_json(data).apply_to_schedule(sch)
+
+
+def _primitive(name: str) -> Any:
+    found = lookup(name)
+    if found is None:
+        raise TirError(f"the trace uses the primitive {name!r}, which is not installed here")
+    return found
+
+
+def _identity(handle: Any) -> Any:
+    return id(handle) if isinstance(handle, ExprRV) else handle
+
+
+def _map(value: Any, mapping: Mapping[Any, Any]) -> Any:
+    """An argument with recorded handles replaced by the replay's; one that no recorded call returned goes by name."""
+    if isinstance(value, ExprRV):
+        if value.is_result:
+            return mapping.get(id(value), value)
+        symbol, *operands = value.source
+        a, b = (_map(o, mapping) for o in operands)
+        return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "//": lambda: a // b, "%": lambda: a % b}[symbol]()
+    if isinstance(value, (LoopRV, BlockRV)):
+        return mapping.get(value, value.name)
+    if isinstance(value, (list, tuple)):
+        return [_map(v, mapping) for v in value]
+    return value
+
+
+class _Writer:
+    """Spells recorded calls, giving each result a variable named after what it is."""
+
+    def __init__(self) -> None:
+        self.names: dict[Any, str] = {}
+        self.used: set[str] = {"sch", "tir"}
+
+    def line(self, step: Entry) -> str:
+        found = lookup(step.name)
+        parts = []
+        by_keyword = False
+        for name, value in step.args.items():
+            parameter = found.signature.parameters.get(name) if found else None
+            if parameter is not None and parameter.kind is parameter.VAR_POSITIONAL:
+                parts.extend(self.value(v) for v in value)
+            elif parameter is None or parameter.kind is parameter.KEYWORD_ONLY or by_keyword or parts:
+                by_keyword = True
+                parts.append(f"{name}={self.value(value)}")
+            else:
+                parts.append(self.value(value))
+        call = f"sch.{step.name}({', '.join(parts)})"
+        if step.result is None or not results_of(step.result) and isinstance(step.result, (list, tuple)):
+            return call
+        return f"{self.target(step.result)} = {call}" if results_of(step.result) else call
+
+    def target(self, result: Any) -> str:
+        if isinstance(result, (list, tuple)):
+            names = ", ".join(self.target(r) for r in result)
+            return f"{names}," if len(result) == 1 else names
+        base = re.sub(r"\W", "_", getattr(result, "name", "v")) or "v"
+        if isinstance(result, BlockRV):
+            base = f"block_{base}"
+        name, number = base, 1
+        while name in self.used or keyword.iskeyword(name):
+            name, number = f"{base}_{number}" if not keyword.iskeyword(base) else f"{base}__{number}", number + 1
+        known = self.names.get(_identity(result))
+        if known is not None and not isinstance(result, ExprRV):
+            return known
+        self.used.add(name)
+        self.names[_identity(result)] = name
+        return name
+
+    def value(self, value: Any) -> str:
+        if isinstance(value, ExprRV):
+            if value.is_result:
+                return self.names.get(id(value), str(int(value)))
+            symbol, a, b = value.source
+            return f"({self.value(a)} {symbol} {self.value(b)})"
+        if isinstance(value, (LoopRV, BlockRV)):
+            return self.names.get(value) or repr(value.name)
+        if isinstance(value, IntImm):
+            return str(value.value) if not value.dtype.is_bool else str(bool(value.value))
+        if isinstance(value, list):
+            return "[" + ", ".join(self.value(v) for v in value) + "]"
+        if isinstance(value, tuple):
+            return "(" + ", ".join(self.value(v) for v in value) + ("," if len(value) == 1 else "") + ")"
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{self.value(k)}: {self.value(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, str):
+            return json.dumps(value) if value.isascii() and value.isprintable() else repr(value)
+        return str(int(value)) if isinstance(value, int) and not isinstance(value, bool) else repr(value)
+
+
+def _to_json(value: Any, numbers: Mapping[Any, int], step: str) -> Any:
+    if isinstance(value, ExprRV) and not value.is_result:
+        symbol, a, b = value.source
+        return {"$op": symbol, "a": _to_json(a, numbers, step), "b": _to_json(b, numbers, step), "value": int(value)}
+    if isinstance(value, ExprRV):
+        return {"$expr": numbers.get(id(value), -1), "value": int(value)}
+    if isinstance(value, LoopRV):
+        return {"$loop": numbers.get(value, -1), "name": value.name, "func": value.func}
+    if isinstance(value, BlockRV):
+        return {"$block": numbers.get(value, -1), "name": value.name, "func": value.func}
+    if isinstance(value, IntImm):
+        return value.value
+    if isinstance(value, (list, tuple)):
+        return [_to_json(v, numbers, step) for v in value]
+    if isinstance(value, dict):
+        return {str(k): _to_json(v, numbers, step) for k, v in value.items()}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    what = f"the expression `{value!r}`" if isinstance(value, Expr) else f"a {type(value).__name__}"
+    raise TirError(f"{step}: {what} cannot be saved as JSON; use trace.as_python()")
+
+
+def _from_json(value: Any, known: dict[int, Any]) -> Any:
+    if isinstance(value, list):
+        return [_from_json(v, known) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if "$op" in value:
+        return ExprRV(value["value"], (value["$op"], _from_json(value["a"], known), _from_json(value["b"], known)))
+    for tag, make in (("$loop", _loop), ("$block", _block), ("$expr", _number)):
+        if tag in value:
+            number = value[tag]
+            if number < 0:
+                return make(value)
+            if number not in known:
+                known[number] = make(value)
+            return known[number]
+    return {k: _from_json(v, known) for k, v in value.items()}
+
+
+def _loop(value: Any) -> LoopRV:
+    from ..expr import Var
+
+    return LoopRV(Var(value["name"]), value["func"])
+
+
+def _block(value: Any) -> BlockRV:
+    return BlockRV(value["name"], value["func"])
+
+
+def _number(value: Any) -> ExprRV:
+    return ExprRV(value["value"])
