@@ -36,6 +36,10 @@ from .state import BlockRef, LoopRef, Place, State
 ENTRY_POINT_GROUP = "tir.primitives"
 
 
+class BadArgument(TypeError):
+    """An argument of the wrong kind, told in the caller's words (any other TypeError is a fault of ours)."""
+
+
 @dataclass(frozen=True)
 class Primitive:
     """A registered step: its name, public signature (without the state), check, and apply.
@@ -128,7 +132,7 @@ def _resolve(state: State, value: Any, kind: str, near: Place | None) -> Any:
             return state.find_block(value) if is_block or not (is_loop or "." in value) else state.find_loop(value, near)
         return state.find_loop(value, near) if wants_loop else state.find_block(value)
     what = " or ".join(w for w, on in (("a loop", wants_loop), ("a block", wants_block)) if on)
-    raise TypeError(f"expected {what} (a handle or a name), got {type(value).__name__}: {value!r}")
+    raise BadArgument(f"expected {what} (a handle or a name), got {type(value).__name__}: {value!r}")
 
 
 PRIMITIVES: dict[str, Primitive] = {}
@@ -204,11 +208,7 @@ def run(step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State,
         outcome = step.apply(working, plan)
     except ScheduleError as error:
         raise explain(error, step, given, working)
-    except (TypeError, ValueError) as error:
-        if _is_ours(error):
-            raise
-        raise _internal(error, step, given) from error
-    except TirError:
+    except (TirError, BadArgument):
         raise
     except Exception as error:
         raise _internal(error, step, given) from error
@@ -224,6 +224,10 @@ def check_only(step: Primitive, state: State, given: Mapping[str, Any]) -> Any:
         return step.call_check(working, given)
     except ScheduleError as error:
         raise explain(error, step, given, working)
+    except (TirError, BadArgument):
+        raise
+    except Exception as error:
+        raise _internal(error, step, given) from error
 
 
 def _enter(state: State, given: Mapping[str, Any], doing: str) -> State:
@@ -253,20 +257,6 @@ def explain(error: ScheduleError, step: Primitive, given: Mapping[str, Any], sta
     if error.func is None and error.nodes:
         error.func = state.func
     return error.with_traceback(None)
-
-
-def _is_ours(error: Exception) -> bool:
-    """A TypeError or ValueError about the arguments is raised by us in so many words; else it is a fault inside."""
-    trace = error.__traceback__
-    last = None
-    while trace is not None:
-        last, trace = trace, trace.tb_next
-    if last is None:
-        return False
-    import linecache
-
-    line = linecache.getline(last.tb_frame.f_code.co_filename, last.tb_lineno)
-    return "raise" in line or line.strip().startswith(("f\"", "\"", ")"))
 
 
 def _internal(error: Exception, step: Primitive, given: Mapping[str, Any]) -> ScheduleError:

@@ -1,0 +1,13 @@
+"""The schedule: programs rewritten step by step, each step proved legal."""
+
+from __future__ import annotations
+
+from .handles import BlockRV, ExprRV, LoopRV
+from .primitive import primitive, query
+from .schedule import Answer, Schedule, Step
+from .state import BlockRef, LoopRef, State
+from .trace import Trace
+
+__all__ = [
+    "Answer", "BlockRV", "BlockRef", "ExprRV", "LoopRV", "LoopRef", "Schedule", "State", "Step", "Trace", "primitive", "query",
+]  # fmt: skip

@@ -1,0 +1,399 @@
+"""The Schedule: a cursor over snapshots. Each step makes a new one; a refused step changes nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import ScheduleError
+from ..function import IRModule, PrimFunc
+from ..stmt import Block, For
+from ..target import Target
+from . import primitives as _families  # noqa: F401  (registers every primitive)
+from . import queries as _queries  # noqa: F401
+from . import trace as _trace
+from .handles import BlockRV, ExprRV, LoopRV
+from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load_entry_points, lookup, request_text, run
+from .state import LoopRef, State
+
+ERROR_LEVELS = ("detail", "fast", "none")
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One applied step: its number, the call as text, and the module after it."""
+
+    number: int
+    text: str
+    mod: IRModule
+
+    def __repr__(self) -> str:
+        return f"{self.number}: {self.text}"
+
+
+class Answer:
+    """The answer of ``sch.can``: true when the step would be accepted, with the reason when not.
+
+    When the call left out a loop, ``legal`` lists the loops (names) with which it would be accepted, and ``refused``
+    says for each other one why.
+    """
+
+    def __init__(self, error: Exception | None, legal: list[str] | None = None, refused: dict[str, str] | None = None):
+        self.error = error
+        self.legal = legal if legal is not None else []
+        self.refused = refused if refused is not None else {}
+
+    def __bool__(self) -> bool:
+        return self.error is None
+
+    @property
+    def reason(self) -> str:
+        """Why not; empty for yes."""
+        return "" if self.error is None else str(self.error)
+
+    def __repr__(self) -> str:
+        if self.legal or self.refused:
+            lines = ["legal: " + (", ".join(self.legal) or "none")]
+            lines += [f"  not {name}: {why.splitlines()[0]}" for name, why in self.refused.items()]
+            return "\n".join(lines)
+        return "yes" if self else f"no: {self.reason}"
+
+
+class Asker:
+    """``sch.can``: every primitive under its name, answering instead of acting."""
+
+    def __init__(self, sch: Schedule):
+        self._sch = sch
+
+    def __getattr__(self, name: str) -> Callable[..., Answer]:
+        step = lookup(name)
+        if step is None or step.apply is None:
+            raise AttributeError(f"no primitive {name!r}; there are {', '.join(sorted(PRIMITIVES))}")
+        return lambda *args, **kwargs: self._ask(step, args, kwargs)
+
+    def __dir__(self) -> list[str]:
+        return sorted(PRIMITIVES)
+
+    def _ask(self, step: Primitive, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
+        given = dict(step.signature.bind_partial(*args, **kwargs).arguments)
+        missing = [
+            p.name
+            for p in step.signature.parameters.values()
+            if p.name not in given and p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        ]
+        if len(missing) == 1 and step.kinds.get(missing[0], "").startswith("loop"):
+            return self._survey(step, given, missing[0])
+        step.bind(args, kwargs)
+        return Answer(self._try(step, given))
+
+    def _try(self, step: Primitive, given: Mapping[str, Any]) -> Exception | None:
+        try:
+            check_only(step, self._sch.state, given)
+        except ScheduleError as error:
+            return error
+        return None
+
+    def _survey(self, step: Primitive, given: Mapping[str, Any], name: str) -> Answer:
+        state = self._sch.state
+        legal: list[str] = []
+        refused: dict[str, str] = {}
+        error: Exception | None = None
+        for ref in state.index.loops.values():
+            label = _label(state, ref)
+            handle = state.loop_rv(ref)
+            ordered = {p: handle if p == name else given[p] for p in step.signature.parameters if p == name or p in given}
+            error = self._try(step, ordered)
+            if error is None:
+                legal.append(label)
+            else:
+                refused[label] = error.rule if isinstance(error, ScheduleError) else str(error)
+        return Answer(None if legal else error or ScheduleError("the function has no loops"), legal, refused)
+
+
+def _label(state: State, ref: LoopRef) -> str:
+    """A name that finds the loop again: plain where unique, else with a block below it."""
+    if len(state.index.loops_named(ref.name)) == 1:
+        return ref.name
+    blocks = state.index.blocks_below(ref)
+    return f"{blocks[0].name}.{ref.name}" if blocks else ref.name
+
+
+class Schedule:
+    """Rewrites a program step by step; every step is proved legal before it is taken.
+
+    ``mod`` is a PrimFunc or an IRModule; the function worked on is ``main``, else the only (or first) one. ``seed``
+    fixes what sampling draws. ``target`` gives the limits that steps respect. ``verify="run"`` also executes the
+    program before and after each step and compares. ``error_render_level`` ``"fast"`` leaves out the program from
+    errors, ``"none"`` all but the rule. ``enable_check=False`` takes legality on trust, as ``unsafe=True`` on every
+    step would.
+
+    Steps raise ``ScheduleError`` when refused, and then the schedule is as it was.
+    """
+
+    def __init__(
+        self,
+        mod: PrimFunc | IRModule,
+        *,
+        seed: int | None = None,
+        debug_mask: str | int | None = None,
+        error_render_level: str = "detail",
+        enable_check: bool = True,
+        target: Any = None,
+        verify: str | None = None,
+    ):
+        if error_render_level not in ERROR_LEVELS:
+            raise ValueError(f"error_render_level is one of {', '.join(ERROR_LEVELS)}, not {error_render_level!r}")
+        if verify not in (None, "run"):
+            raise ValueError(f"verify is None or 'run', not {verify!r}")
+        module = IRModule.of(mod)
+        if not len(module):
+            raise ValueError("the module has no functions to schedule")
+        func = "main" if "main" in module else next(iter(module))
+        state = State(
+            module,
+            func,
+            None if target is None else Target.of(target),
+            seed=random.getrandbits(62) if seed is None or seed == -1 else seed,
+        )
+        self._states: list[State] = [state]
+        self._texts: list[str] = [""]
+        self._at = 0
+        self._level = error_render_level
+        self._check = enable_check
+        self._verify = verify
+        self.debug_mask = debug_mask
+
+    # ------------------------------------------------------------ what there is
+
+    @property
+    def state(self) -> State:
+        """The current snapshot."""
+        return self._states[self._at]
+
+    @property
+    def mod(self) -> IRModule:
+        """The module as it is now."""
+        return self.state.mod
+
+    @property
+    def func(self) -> PrimFunc:
+        """The function worked on, as it is now."""
+        return self.state.func
+
+    @property
+    def func_working_on(self) -> str:
+        """Name of the function in which names without a function are looked up."""
+        return self.state.func_name
+
+    @property
+    def target(self) -> Target | None:
+        return self.state.target
+
+    @property
+    def trace(self) -> _trace.Trace:
+        """The record of calls that led to the current program."""
+        return _trace.Trace(_trace.entries(self.state.trace))
+
+    @property
+    def history(self) -> list[Step]:
+        """Every step up to here with the module after it; number 0 is the start."""
+        return [Step(n, self._texts[n] or "start", self._states[n].mod) for n in range(self._at + 1)]
+
+    @property
+    def can(self) -> Asker:
+        """``sch.can.fuse("i", "j")``: whether that step would be accepted, and why not; nothing changes."""
+        return Asker(self)
+
+    def work_on(self, func_name: str) -> None:
+        """Look names up in ``func_name`` from now on; raises ``ScheduleError`` when the module has none of that name."""
+        if func_name not in self.mod:
+            raise ScheduleError(f"no function `{func_name}` in the module; it has {', '.join(self.mod)}")
+        self._set(dataclasses.replace(self.state, func_name=func_name))
+
+    def get(self, handle: LoopRV | BlockRV | ExprRV | Any) -> For | Block | int:
+        """What a handle stands for now: the loop, the block, or the integer."""
+        if isinstance(handle, LoopRV):
+            return self._in(handle.func).find_loop(handle).node
+        if isinstance(handle, BlockRV):
+            return self._in(handle.func).find_block(handle).block
+        if isinstance(handle, int) or hasattr(handle, "__index__"):
+            return int(handle)
+        raise TypeError(f"expected a handle that this schedule gave, got {type(handle).__name__}")
+
+    def _in(self, func: str) -> State:
+        return dataclasses.replace(self.state, func_name=func) if func in self.mod else self.state
+
+    def remove_rv(self, handle: Any) -> None:
+        """Nothing to do: handles are names and hold nothing. Kept for programs written for other systems."""
+
+    # ------------------------------------------------------------ time
+
+    def copy(self) -> Schedule:
+        """An independent schedule at the same point; costs nothing but a small object. It draws its own random numbers."""
+        made = object.__new__(Schedule)
+        made.__dict__.update(self.__dict__)
+        made._states = list(self._states)
+        made._texts = list(self._texts)
+        made._set(dataclasses.replace(self.state, seed=self.fork_seed()))
+        return made
+
+    def undo(self, steps: int = 1) -> None:
+        """Go back; ``redo`` returns. Raises ``ScheduleError`` at the start of history."""
+        if not 0 <= steps <= self._at:
+            raise ScheduleError(f"undo({steps}): only {self._at} steps have been taken")
+        self._at -= steps
+
+    def redo(self, steps: int = 1) -> None:
+        """Take undone steps again. Raises ``ScheduleError`` when there are fewer."""
+        ahead = len(self._states) - 1 - self._at
+        if not 0 <= steps <= ahead:
+            raise ScheduleError(f"redo({steps}): {ahead} steps can be redone")
+        self._at += steps
+
+    def reset(self) -> None:
+        """Go back to the start of history."""
+        self._at = 0
+
+    def seed(self, seed: int) -> None:
+        """Fix what sampling draws from now on."""
+        self._set(dataclasses.replace(self.state, seed=seed))
+
+    def fork_seed(self) -> int:
+        """A seed for another schedule, different at each call."""
+        state, generator = self.state.draw()
+        self._set(state)
+        return generator.getrandbits(31)
+
+    # ------------------------------------------------------------ showing
+
+    def show(self, **options: Any) -> None:
+        """Print the program, coloured in a terminal and in a notebook."""
+        self.mod.show(**options)
+
+    def script(self, **options: Any) -> str:
+        return self.mod.script(**options)
+
+    def __str__(self) -> str:
+        return self.mod.script()
+
+    def __repr__(self) -> str:
+        return f"Schedule of {', '.join(self.mod)} after {self._at} steps"
+
+    def _repr_html_(self) -> str:
+        return self.mod._repr_html_()
+
+    def diff(self, step: int = -1, context: int = 3, color: bool | None = None) -> str:
+        """What a step changed, as a unified diff of the program's text.
+
+        ``step`` counts from 1, or backwards from the last (-1). Coloured when printed to a terminal, or as ``color``
+        says. Raises ``ScheduleError`` when there is no such step.
+        """
+        number = step if step > 0 else self._at + 1 + step
+        if not 1 <= number <= self._at:
+            raise ScheduleError(f"diff({step}): steps 1 to {self._at} have been taken")
+        import difflib
+
+        before, after = (self._states[n].mod.script().splitlines() for n in (number - 1, number))
+        lines = list(difflib.unified_diff(before, after, "before", self._texts[number], lineterm="", n=context))
+        if sys.stdout.isatty() if color is None else color:
+            paint = {"-": "\x1b[31m", "+": "\x1b[32m", "@": "\x1b[36m"}
+            lines = [f"{paint[line[0]]}{line}\x1b[0m" if line[:1] in paint else line for line in lines]
+        return "\n".join(lines)
+
+    # ------------------------------------------------------------ steps
+
+    def __getattr__(self, name: str) -> Any:
+        step = None if name.startswith("_") else lookup(name)
+        if step is None:
+            import difflib
+
+            near = difflib.get_close_matches(name, [*PRIMITIVES, *QUERIES, *dir(type(self))], 3)
+            raise AttributeError(f"Schedule has no {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+        return _method(step).__get__(self)
+
+    def __dir__(self) -> list[str]:
+        load_entry_points()
+        return sorted({*object.__dir__(self), *PRIMITIVES, *QUERIES})
+
+    def _set(self, state: State) -> None:
+        self._states[self._at] = state
+
+    def _call(self, step: Primitive, given: dict[str, Any]) -> Any:
+        """Apply a step (or answer a query) with arguments by name; the one way anything happens."""
+        state = self.state
+        if step.apply is None:
+            return self._query(step, state, given)
+        if not self._check and "unsafe" in step.signature.parameters:
+            given = {**given, "unsafe": True}
+        try:
+            new, result, plan = run(step, state, given)
+        except ScheduleError as error:
+            raise self._plainer(error) from error.__cause__
+        if new.mod is not state.mod:
+            self._verify_step(step, given, state, new)
+        recorded = {**given, **getattr(plan, "recorded", {})}
+        new = dataclasses.replace(new, trace=_trace.append(state.trace, _trace.Entry(step.name, recorded, result)))
+        del self._states[self._at + 1 :], self._texts[self._at + 1 :]
+        self._states.append(new)
+        self._texts.append(request_text(step, given))
+        self._at += 1
+        return result
+
+    def _query(self, step: Primitive, state: State, given: dict[str, Any]) -> Any:
+        try:
+            result = check_only(step, state, given)
+        except ScheduleError as error:
+            raise self._plainer(error) from error.__cause__
+        self._set(dataclasses.replace(state, trace=_trace.append(state.trace, _trace.Entry(step.name, given, result))))
+        return result
+
+    def _plainer(self, error: ScheduleError) -> ScheduleError:
+        if self._level != "detail":
+            error.nodes = []
+        if self._level == "none":
+            error.witness, error.legal = [], ""
+        return error
+
+    def _verify_step(self, step: Primitive, given: dict[str, Any], before: State, after: State) -> None:
+        """Well-formedness of what changed; with ``verify="run"`` also the executor on both programs."""
+        from ..analysis import wellformed
+
+        for name in after.mod:
+            if name in before.mod and after.mod[name] is before.mod[name]:
+                continue
+            problems = wellformed.check(after.mod[name])
+            if problems:
+                error = ScheduleError(
+                    f"a fault inside {step.name}: it would give a malformed program ({problems[0]}); "
+                    "the schedule is unchanged. Please report it with the program"
+                )
+                raise explain(error, step, given, before)
+            if self._verify == "run" and name in before.mod:
+                from .verify import same_results
+
+                difference = same_results(before.mod, after.mod, name)
+                if difference:
+                    raise explain(ScheduleError(f"the program would compute something else: {difference}"), step, given, before)
+
+
+def _method(step: Primitive) -> Callable[..., Any]:
+    """The Schedule method of a primitive: its signature and docstring are the check's."""
+
+    def method(self: Schedule, *args: Any, **kwargs: Any) -> Any:
+        return self._call(step, step.bind(args, kwargs))
+
+    method.__name__ = step.name
+    method.__qualname__ = f"Schedule.{step.name}"
+    method.__doc__ = step.doc
+    import inspect
+
+    me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    method.__signature__ = step.signature.replace(parameters=[me, *step.signature.parameters.values()])  # type: ignore
+    return method
+
+
+for _step in (*PRIMITIVES.values(), *QUERIES.values()):
+    setattr(Schedule, _step.name, _method(_step))
