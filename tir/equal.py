@@ -1,0 +1,314 @@
+"""Structural equality, hash, and the first place where two programs differ.
+
+Two programs are equal when they are the same up to a consistent renaming of bound variables and buffers. Names of
+variables and buffers do not matter; names of blocks and functions do. Free variables equal only themselves, unless
+``map_free_vars``. Source spans are ignored. NaN equals NaN, and -0.0 differs from 0.0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+from typing import Any
+
+from .buffer import Buffer, IterVar
+from .expr import CommReducer, Expr, Let, Reduce, Var
+from .function import PrimFunc
+from .node import Node
+from .stmt import Allocate, AllocateConst, AttrStmt, Block, DeclBuffer, For, LetStmt
+
+# Fields in the order that puts what binds before what uses; a name ending in "=" binds the variables in it.
+_ORDER: dict[type, tuple[str, ...]] = {
+    For: ("min", "extent", "kind", "thread", "annotations", "loop_var=", "body"),
+    Let: ("value", "var=", "body"),
+    LetStmt: ("value", "var=", "body"),
+    Allocate: ("dtype", "extents", "condition", "annotations", "buffer_var=", "body"),
+    AllocateConst: ("dtype", "extents", "data", "annotations", "buffer_var=", "body"),
+    AttrStmt: ("attr_key", "value", "node=", "body"),
+    DeclBuffer: ("buffer=", "body"),
+    IterVar: ("iter_type", "thread_tag", "dom", "var="),
+    CommReducer: ("lhs=", "rhs=", "result", "identity"),
+    Reduce: ("init", "value_index", "combiner", "axis", "source", "condition"),
+    Block: (
+        "name", "iter_vars", "alloc_buffers=", "match_buffers=", "annotations", "reads", "writes", "init", "body",
+    ),
+}  # fmt: skip
+
+
+def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
+    """Whether ``a`` and ``b`` (nodes, or tuples, lists and dicts of them) are the same up to renaming.
+
+    >>> from tir.expr import Var
+    >>> x, y = Var("x"), Var("y")
+    >>> structural_equal(x + 1, y + 1), structural_equal(x + 1, y + 1, map_free_vars=True)
+    (False, True)
+    """
+    return a is b or _Comparison(map_free_vars).run(a, b) is None
+
+
+def first_difference(a: Any, b: Any, map_free_vars: bool = False) -> str | None:
+    """The path and values of the first difference, such as ``body.block.body.extent: 128 != 64``; None when equal."""
+    return _Comparison(map_free_vars).run(a, b)
+
+
+def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None:
+    """Raise ``AssertionError`` with the first difference, and the place in both texts, unless the two are equal."""
+    comparison = _Comparison(map_free_vars)
+    difference = comparison.run(a, b)
+    if difference is None:
+        return
+    parts = [f"not structurally equal, at {difference}"]
+    for side, root, node in (("left", a, comparison.place[0]), ("right", b, comparison.place[1])):
+        parts.append(f"{side}:\n{_excerpt(root, node)}")
+    raise AssertionError("\n".join(parts))
+
+
+def _excerpt(root: Any, node: Any) -> str:
+    from .function import IRModule
+    from .script.printer import to_lines
+
+    if isinstance(root, (PrimFunc, IRModule)) and isinstance(node, Node) and node is not root:
+        text = to_lines(root, underline=(node,))
+        if text:
+            return text
+    return str(root) if isinstance(root, Node) else repr(root)
+
+
+class _Path:
+    """A path as a linked list: built on the way down at no cost, spelled only when something differs."""
+
+    __slots__ = ("parent", "step")
+
+    def __init__(self, parent: _Path | None, step: str):
+        self.parent = parent
+        self.step = step
+
+    def __str__(self) -> str:
+        steps: list[str] = []
+        at: _Path | None = self
+        while at is not None:
+            steps.append(at.step)
+            at = at.parent
+        return "".join(reversed(steps)).lstrip(".")
+
+
+_ROOT = _Path(None, "")
+
+
+class _Comparison:
+    def __init__(self, map_free_vars: bool):
+        self.map_free_vars = map_free_vars
+        self.forward: dict[Any, Any] = {}
+        self.backward: dict[Any, Any] = {}
+        self.done: set[tuple[int, int]] = set()
+        self.place: tuple[Any, Any] = (None, None)
+
+    def run(self, a: Any, b: Any) -> str | None:
+        # Work items are (a, b, path, whether vars bind here, nearest pair of nodes). A pair met before is not
+        # compared again: had it differed, we would have stopped.
+        stack: list[tuple[Any, Any, _Path, bool, tuple[Any, Any]]] = [(a, b, _ROOT, False, (a, b))]
+        while stack:
+            x, y, path, binds, place = stack.pop()
+            self.place = place
+            if isinstance(x, (Expr, Node)):
+                if type(x) is not type(y):
+                    return self.differ(path, x, y)
+                if isinstance(x, (Var, Buffer)):
+                    problem = self.name(x, y, path, binds, stack)
+                    if problem is not None:
+                        return problem
+                    continue
+                key = (id(x), id(y))
+                if key in self.done:
+                    continue
+                self.done.add(key)
+                self.push_fields(x, y, path, binds, stack)
+            elif isinstance(x, (tuple, list)):
+                if not isinstance(y, (tuple, list)):
+                    return self.differ(path, x, y)
+                if len(x) != len(y):
+                    return f"{path or 'value'}: {len(x)} items != {len(y)} items"
+                for i in range(len(x) - 1, -1, -1):
+                    stack.append((x[i], y[i], _Path(path, f"[{i}]"), binds, place))
+            elif isinstance(x, dict):
+                if not isinstance(y, dict):
+                    return self.differ(path, x, y)
+                if x.keys() != y.keys():
+                    only = [f"{k!r} only left" for k in x if k not in y] + [f"{k!r} only right" for k in y if k not in x]
+                    return f"{path}: " + ", ".join(only)
+                for key in reversed(list(x)):
+                    stack.append((x[key], y[key], _Path(path, f"[{key!r}]"), binds, place))
+            elif not same_value(x, y):
+                return self.differ(path, x, y)
+        return None
+
+    def push_fields(self, x: Any, y: Any, path: _Path, binds: bool, stack: list[Any]) -> None:
+        place = (x, y)
+        if isinstance(x, PrimFunc):
+            # Parameters bind, then the sizes that parameter buffers declare.
+            for name in ("body", "attrs", "ret_type"):
+                stack.append((getattr(x, name), getattr(y, name), _Path(path, "." + name), False, place))
+            maps = [tuple(f.buffer_map.get(p) for p in f.params) for f in (x, y)]
+            stack.append((maps[0], maps[1], _Path(path, ".buffer_map"), True, place))
+            stack.append((x.params, y.params, _Path(path, ".params"), True, place))
+            return
+        for name in reversed(_ORDER.get(type(x)) or x.fields):
+            binding = name[-1] == "="
+            name = name.rstrip("=")
+            inherited = binds and type(x) not in _ORDER  # inside a declared buffer's or region's parts
+            stack.append((getattr(x, name), getattr(y, name), _Path(path, "." + name), binding or inherited, place))
+
+    def name(self, x: Any, y: Any, path: _Path, binds: bool, stack: list[Any]) -> str | None:
+        """Compare two variables or two buffers: bound together before, or bound now."""
+        is_buffer = isinstance(x, Buffer)
+        if x in self.forward or y in self.backward:
+            if self.forward.get(x) is y and self.backward.get(y) is x:
+                return None
+            if not binds or self.is_size(x, path):
+                return self.differ(path, x, y, "used as different things")
+            self.done.clear()  # a reused variable means something else from here on
+        elif not is_buffer and not binds and not self.map_free_vars:
+            return None if x is y else self.differ(path, x, y, "different free variables")
+        if is_buffer:
+            for field in ("buffer_type", "axis_separators", "offset_factor", "data_alignment", "scope", "dtype"):
+                if getattr(x, field) != getattr(y, field):
+                    self.place = (x, y)
+                    return self.differ(_Path(path, "." + field), getattr(x, field), getattr(y, field))
+            for field in ("elem_offset", "strides", "shape", "data"):
+                stack.append((getattr(x, field), getattr(y, field), _Path(path, "." + field), binds, self.place))
+        elif (x.dtype, x.pointer_dtype, x.scope) != (y.dtype, y.pointer_dtype, y.scope):
+            return f"{path or 'variable'}: {_describe(x)} != {_describe(y)}"
+        self.forward[x] = y
+        self.backward[y] = x
+        return None
+
+    def is_size(self, x: Any, path: _Path) -> bool:
+        """A variable met again inside a declaration (a shape, a pointer) is used there, not bound anew."""
+        step = path
+        while step.parent is not None and step.step.startswith("["):
+            step = step.parent
+        return not isinstance(x, Buffer) and step.step in (".shape", ".strides", ".elem_offset", ".data", ".a", ".b")
+
+    def differ(self, path: _Path, x: Any, y: Any, why: str = "") -> str:
+        place = str(path) or "value"
+        return f"{place}: {_show(x)} != {_show(y)}" + (f" ({why})" if why else "")
+
+
+def _describe(v: Var) -> str:
+    pointer = f" to {v.pointer_dtype} in {v.scope or 'any scope'}" if v.dtype.is_handle and v.pointer_dtype else ""
+    return f"{v.name}: {v.dtype}{pointer}"
+
+
+def _show(value: Any) -> str:
+    text = repr(value)
+    first = text.split("\n", 1)[0]
+    kind = f"{type(value).__name__} " if isinstance(value, Node) and not isinstance(value, Expr) else ""
+    return kind + (first if first == text and len(first) < 100 else first[:80] + " ...")
+
+
+def same_value(x: Any, y: Any) -> bool:
+    """Whether two plain Python values are the same: type and value, NaN equal to NaN, -0.0 not to 0.0."""
+    if x is y:
+        return True
+    if isinstance(x, float) and isinstance(y, float):
+        if math.isnan(x) or math.isnan(y):
+            return math.isnan(x) and math.isnan(y)
+        return x == y and math.copysign(1.0, x) == math.copysign(1.0, y)
+    if hasattr(x, "tobytes") and hasattr(y, "tobytes"):  # NumPy arrays
+        return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
+    if isinstance(x, str) and isinstance(y, str):
+        return str(x) == str(y)
+    if isinstance(x, (int, bool)) and isinstance(y, (int, bool)):
+        return x == y and isinstance(x, bool) == isinstance(y, bool)
+    return type(x) is type(y) and bool(x == y)
+
+
+def structural_hash(node: Any, map_free_vars: bool = False) -> int:
+    """A 64-bit hash that equal programs share, the same in every process when there are no free variables.
+
+    >>> from tir.expr import Var
+    >>> structural_hash(Var("x") + 1, True) == structural_hash(Var("y") + 1, True)
+    True
+    """
+    return int.from_bytes(_Hasher(map_free_vars).of(node, False), "little")
+
+
+class _Hasher:
+    def __init__(self, map_free_vars: bool):
+        self.map_free_vars = map_free_vars
+        self.numbers: dict[Any, int] = {}
+        self.memo: dict[Any, tuple[bytes, int]] = {}
+        self.next = 0
+
+    def bind(self, x: Any) -> int:
+        self.next += 1
+        self.numbers[x] = self.next
+        return self.next
+
+    def of(self, x: Any, binds: bool) -> bytes:
+        if isinstance(x, Var):
+            return self.variable(x, binds)
+        if isinstance(x, Buffer):
+            return self.buffer(x, binds)
+        if isinstance(x, Node):
+            known = self.memo.get(x)
+            if known is not None:
+                return known[0]
+            before = self.next
+            result = self.node(x, binds)
+            if self.next == before:  # binds nothing, so it hashes the same at every place in this scope
+                self.memo[x] = (result, before)
+            return result
+        if isinstance(x, (tuple, list)):
+            return _digest(b"(", *(self.of(item, binds) for item in x))
+        if isinstance(x, dict):
+            return _digest(b"{", *(_plain(key) + self.of(x[key], binds) for key in sorted(x, key=str)))
+        return _plain(x)
+
+    def variable(self, x: Var, binds: bool) -> bytes:
+        number = self.numbers.get(x)
+        if binds and number is None:
+            number = self.bind(x)
+        elif number is None:
+            number = self.bind(x) if self.map_free_vars else id(x)
+        return _digest(b"v", _plain(number), _plain(str(x.dtype)), _plain(x.pointer_dtype), _plain(x.scope))
+
+    def buffer(self, x: Buffer, binds: bool) -> bytes:
+        number = self.numbers.get(x)
+        if number is not None:
+            return _digest(b"b", _plain(number))
+        number = self.bind(x)
+        return _digest(b"b", _plain(number), *(self.of(getattr(x, f), binds) for f in x.fields if f != "name"))
+
+    def node(self, x: Any, binds: bool) -> bytes:
+        parts = [type(x).__name__.encode()]
+        if isinstance(x, PrimFunc):
+            parts.append(self.of(x.params, True))
+            parts.append(self.of(tuple(x.buffer_map.get(p) for p in x.params), True))
+            parts.extend(self.of(getattr(x, name), False) for name in ("ret_type", "attrs", "body"))
+        else:
+            for name in _ORDER.get(type(x)) or x.fields:
+                binding = name[-1] == "=" or (binds and type(x) not in _ORDER)
+                if name[-1] == "=":
+                    self.rebind(getattr(x, name[:-1]))
+                parts.append(self.of(getattr(x, name.rstrip("=")), binding))
+        return _digest(*parts)
+
+    def rebind(self, bound: Any) -> None:
+        """Forget the number of a variable or buffer that is bound a second time (it is reused in a sibling scope)."""
+        for item in bound if isinstance(bound, tuple) else (bound,):
+            if isinstance(item, (Var, Buffer)) and self.numbers.pop(item, None) is not None:
+                self.memo.clear()
+
+
+def _digest(*parts: bytes) -> bytes:
+    return hashlib.blake2b(b"\0".join(parts), digest_size=8).digest()
+
+
+def _plain(value: Any) -> bytes:
+    if isinstance(value, float):
+        return b"f" + (b"nan" if math.isnan(value) else struct.pack("<d", value))
+    if hasattr(value, "tobytes"):
+        return hashlib.blake2b(value.tobytes(), digest_size=8).digest()
+    return (type(value).__name__[:1] if not isinstance(value, str) else "s").encode() + str(value).encode()
