@@ -12,7 +12,7 @@ import math
 import struct
 from typing import Any
 
-from .buffer import Buffer, IterVar
+from .buffer import Buffer, IterVar, MatchBufferRegion
 from .expr import CommReducer, Expr, Let, Reduce, Var
 from .function import PrimFunc
 from .node import Node
@@ -25,13 +25,14 @@ _ORDER: dict[type, tuple[str, ...]] = {
     LetStmt: ("value", "var=", "body"),
     Allocate: ("dtype", "extents", "condition", "annotations", "buffer_var=", "body"),
     AllocateConst: ("dtype", "extents", "data", "annotations", "buffer_var=", "body"),
-    AttrStmt: ("attr_key", "value", "node=", "body"),
+    AttrStmt: ("attr_key", "value", "node", "body"),
     DeclBuffer: ("buffer=", "body"),
+    MatchBufferRegion: ("source", "buffer="),
     IterVar: ("iter_type", "thread_tag", "dom", "var="),
     CommReducer: ("lhs=", "rhs=", "result", "identity"),
     Reduce: ("init", "value_index", "combiner", "axis", "source", "condition"),
     Block: (
-        "name", "iter_vars", "alloc_buffers=", "match_buffers=", "annotations", "reads", "writes", "init", "body",
+        "name", "iter_vars", "alloc_buffers=", "match_buffers", "annotations", "reads", "writes", "init", "body",
     ),
 }  # fmt: skip
 
@@ -49,7 +50,8 @@ def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
 
 def first_difference(a: Any, b: Any, map_free_vars: bool = False) -> str | None:
     """The path and values of the first difference, such as ``body.block.body.extent: 128 != 64``; None when equal."""
-    return _Comparison(map_free_vars).run(a, b)
+    difference = _Comparison(map_free_vars).run(a, b)
+    return None if difference is None else str(difference)
 
 
 def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None:
@@ -104,7 +106,7 @@ class _Comparison:
         self.done: set[tuple[int, int]] = set()
         self.place: tuple[Any, Any] = (None, None)
 
-    def run(self, a: Any, b: Any) -> str | None:
+    def run(self, a: Any, b: Any) -> _Difference | None:
         # Work items are (a, b, path, whether vars bind here, nearest pair of nodes). A pair met before is not
         # compared again: had it differed, we would have stopped.
         stack: list[tuple[Any, Any, _Path, bool, tuple[Any, Any]]] = [(a, b, _ROOT, False, (a, b))]
@@ -128,15 +130,14 @@ class _Comparison:
                 if not isinstance(y, (tuple, list)):
                     return self.differ(path, x, y)
                 if len(x) != len(y):
-                    return f"{path or 'value'}: {len(x)} items != {len(y)} items"
+                    return self.differ(path, len(x), len(y), "number of items")
                 for i in range(len(x) - 1, -1, -1):
                     stack.append((x[i], y[i], _Path(path, f"[{i}]"), binds, place))
             elif isinstance(x, dict):
                 if not isinstance(y, dict):
                     return self.differ(path, x, y)
                 if x.keys() != y.keys():
-                    only = [f"{k!r} only left" for k in x if k not in y] + [f"{k!r} only right" for k in y if k not in x]
-                    return f"{path}: " + ", ".join(only)
+                    return self.differ(path, tuple(x), tuple(y), "different keys")
                 for key in reversed(list(x)):
                     stack.append((x[key], y[key], _Path(path, f"[{key!r}]"), binds, place))
             elif not same_value(x, y):
@@ -159,7 +160,7 @@ class _Comparison:
             inherited = binds and type(x) not in _ORDER  # inside a declared buffer's or region's parts
             stack.append((getattr(x, name), getattr(y, name), _Path(path, "." + name), binding or inherited, place))
 
-    def name(self, x: Any, y: Any, path: _Path, binds: bool, stack: list[Any]) -> str | None:
+    def name(self, x: Any, y: Any, path: _Path, binds: bool, stack: list[Any]) -> _Difference | None:
         """Compare two variables or two buffers: bound together before, or bound now."""
         is_buffer = isinstance(x, Buffer)
         if x in self.forward or y in self.backward:
@@ -168,6 +169,9 @@ class _Comparison:
             if not binds or self.is_size(x, path):
                 return self.differ(path, x, y, "used as different things")
             self.done.clear()  # a reused variable means something else from here on
+            if is_buffer and path.parent is not None and path.parent.step == ".alloc_buffers":
+                self.forward.pop(x.data, None)
+                self.backward.pop(y.data, None)
         elif not is_buffer and not binds and not self.map_free_vars:
             return None if x is y else self.differ(path, x, y, "different free variables")
         if is_buffer:
@@ -178,7 +182,7 @@ class _Comparison:
             for field in ("elem_offset", "strides", "shape", "data"):
                 stack.append((getattr(x, field), getattr(y, field), _Path(path, "." + field), binds, self.place))
         elif (x.dtype, x.pointer_dtype, x.scope) != (y.dtype, y.pointer_dtype, y.scope):
-            return f"{path or 'variable'}: {_describe(x)} != {_describe(y)}"
+            return self.differ(path, _Text(x), _Text(y))
         self.forward[x] = y
         self.backward[y] = x
         return None
@@ -190,14 +194,30 @@ class _Comparison:
             step = step.parent
         return not isinstance(x, Buffer) and step.step in (".shape", ".strides", ".elem_offset", ".data", ".a", ".b")
 
-    def differ(self, path: _Path, x: Any, y: Any, why: str = "") -> str:
-        place = str(path) or "value"
-        return f"{place}: {_show(x)} != {_show(y)}" + (f" ({why})" if why else "")
+    def differ(self, path: _Path, x: Any, y: Any, why: str = "") -> _Difference:
+        return _Difference(path, x, y, why)
 
 
-def _describe(v: Var) -> str:
-    pointer = f" to {v.pointer_dtype} in {v.scope or 'any scope'}" if v.dtype.is_handle and v.pointer_dtype else ""
-    return f"{v.name}: {v.dtype}{pointer}"
+class _Difference:
+    """Where and what; spelled out only when somebody reads it."""
+
+    def __init__(self, path: _Path, x: Any, y: Any, why: str):
+        self.parts = path, x, y, why
+
+    def __str__(self) -> str:
+        path, x, y, why = self.parts
+        return f"{str(path) or 'value'}: {_show(x)} != {_show(y)}" + (f" ({why})" if why else "")
+
+
+class _Text:
+    """A variable with its type."""
+
+    def __init__(self, v: Var):
+        pointer = f" to {v.pointer_dtype} in {v.scope or 'any scope'}" if v.pointer_dtype else ""
+        self.text = f"{v.name}: {v.dtype}{pointer}"
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 def _show(value: Any) -> str:
