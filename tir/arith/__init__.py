@@ -1,0 +1,24 @@
+"""Integer reasoning: bounds, remainders, simplification, iterator maps, regions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..expr import Expr, Var
+from .analyzer import Analyzer
+from .stmt_simplify import simplify_stmt
+
+
+def simplify(expr: Any, bounds: Mapping[Var, Any] | None = None) -> Expr:
+    """An equal expression in canonical form, given the ranges (or values) of variables; the same object when it is.
+
+    >>> from tir.expr import Var, IntImm
+    >>> i, j = Var("i"), Var("j")
+    >>> simplify((i * 4 + j) // 4, {j: Range(IntImm(0), IntImm(4))}) is i
+    True
+    """
+    return Analyzer(bounds).simplify(expr)
+
+
+__all__ = ["Analyzer", "simplify", "simplify_stmt"]

@@ -1,0 +1,253 @@
+"""What is known about variables and conditions at a program point, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from math import gcd
+from typing import Any
+
+from ..buffer import IterVar, Range
+from ..expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    And,
+    Call,
+    Comparison,
+    Expr,
+    FloorMod,
+    IntImm,
+    Mod,
+    Not,
+    Or,
+    Var,
+    as_expr,
+)
+from .bounds import UNBOUNDED, Interval, bound_of, bound_of_linear, dtype_bound, meet
+from .linear import Linear, is_index, key, linear
+from .modular import Fact, modular_of
+from .prove import Prover
+from .simplify import Simplifier
+
+NEGATED: dict[type, type] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
+
+
+class Analyzer:
+    """Integer reasoning under knowledge: ranges of variables (:meth:`bind`) and conditions (:meth:`constraint`).
+
+    Index arithmetic (int32, int64) is taken not to overflow. Answers are sound, not complete: ``can_prove`` false
+    means "not proved", a bound of None means "none found".
+
+    >>> from tir.expr import Var
+    >>> i, n, a = Var("i"), Var("n"), Analyzer()
+    >>> a.bind(i, Range(as_expr(0), n))
+    >>> a.can_prove(i < n), a.bound(i % 4)
+    (True, (0, 3))
+    """
+
+    def __init__(self, bounds: Mapping[Var, Any] | None = None):
+        self._ranges: dict[Var, tuple[Interval, Expr | None, Expr | None]] = {}
+        self.facts: list[Linear] = []  # each is known to be >= 0
+        self._fact_bounds: dict[Hashable, Interval] = {}
+        self.atom_bounds: dict[Hashable, Interval] = {}
+        self.remainders: dict[Hashable, Fact] = {}
+        self.truths: dict[Hashable, bool] = {}
+        self._keep: list[Any] = []  # expressions whose ids are in keys above
+        self._forget()
+        for var, value in (bounds or {}).items():
+            self.bind(var, value)
+
+    def _forget(self) -> None:
+        """Drop cached conclusions: the knowledge changed."""
+        self.bound_memo: dict[Expr, Interval] = {}
+        self.simplify_memo: dict[Any, Any] = {}
+
+    # ------------------------------------------------------------ knowledge
+
+    def bind(self, var: Var | IterVar, value: Any) -> None:
+        """Know that ``var`` lies in a Range, or equals an expression. Binding again replaces what was known.
+
+        Binding to an expression is knowledge for bounds and proofs; ``simplify`` does not put the expression in
+        the variable's place unless it is a constant.
+        """
+        if isinstance(var, IterVar):
+            var = var.var
+        self._forget()
+        if isinstance(value, Range):
+            if isinstance(value.extent, IntImm) and isinstance(value.min, IntImm):
+                low = value.min.value
+                self._ranges[var] = ((low, low + value.extent.value - 1), None, None)
+                return
+            least, form = value.min, linear(value.min).add(linear(value.extent))
+            form.const -= 1
+            most = form.build(var.dtype)
+            self._ranges[var] = ((bound_of(self, least)[0], bound_of(self, most)[1]), least, most)
+            if not isinstance(value.extent, IntImm):
+                size = linear(value.extent)
+                size.const -= 1
+                self._add_fact(size)  # the variable exists, so its range is not empty
+        else:
+            e = as_expr(value)
+            if is_index(e.dtype):
+                self._ranges[var] = (bound_of(self, e), e, e)
+                fact = modular_of(self, e)
+                if fact[0] != 1:
+                    self.remainders[id(var)] = fact
+        self._keep.append((var, value))
+
+    def knows(self, var: Var) -> bool:
+        return var in self._ranges
+
+    def var_bound(self, var: Var) -> Interval:
+        known = self._ranges.get(var)
+        result = dtype_bound(var) if known is None else known[0]
+        if self.atom_bounds:
+            more = self.atom_bounds.get(id(var))
+            if more is not None:
+                return meet(result, more)
+        return result
+
+    def symbolic_bound(self, var: Var) -> tuple[Expr | None, Expr | None]:
+        """The inclusive bounds of ``var`` as expressions, where it was bound to something not constant."""
+        known = self._ranges.get(var)
+        return (None, None) if known is None else known[1:]
+
+    @contextmanager
+    def scope(self) -> Iterator[Analyzer]:
+        """Knowledge added inside the ``with`` is forgotten after it."""
+        saved = dict(vars(self))
+        for name, value in saved.items():
+            if name not in ("bound_memo", "simplify_memo"):
+                setattr(self, name, value.copy())
+        self._forget()
+        try:
+            yield self
+        finally:
+            vars(self).update(saved)
+
+    @contextmanager
+    def constraint(self, condition: Expr) -> Iterator[Analyzer]:
+        """Know ``condition`` inside the ``with``."""
+        with self.scope():
+            self.assume(condition)
+            yield self
+
+    def assume(self, condition: Any) -> None:
+        """Know ``condition`` from here on (to the end of the enclosing scope)."""
+        condition = as_expr(condition)
+        self._forget()
+        self._keep.append(condition)
+        self._assume(condition, True)
+
+    def _assume(self, e: Expr, truth: bool) -> None:
+        if isinstance(e, IntImm):
+            return
+        if isinstance(e, Call) and e.op == "likely":
+            self._assume(e.args[0], truth)
+        elif isinstance(e, Not):
+            self._assume(e.a, not truth)
+        elif (isinstance(e, And) and truth) or (isinstance(e, Or) and not truth):
+            self._assume(e.a, truth)
+            self._assume(e.b, truth)
+        else:
+            self.truths[key(e)] = truth
+            if isinstance(e, Comparison) and type(e) in NEGATED and is_index(e.a.dtype):
+                kind: Any = type(e) if truth else NEGATED[type(e)]
+                self.truths[key(NEGATED[type(e)](e.a, e.b))] = not truth
+                self._assume_comparison(kind, e.a, e.b)
+
+    def _assume_comparison(self, kind: type, a: Expr, b: Expr) -> None:
+        form = linear(a).minus(linear(b))
+        if kind in (GT, GE, EQ):
+            fact = form.copy()
+            fact.const -= kind is GT
+            self._add_fact(fact)
+        if kind in (LT, LE, EQ):
+            fact = form.scaled(-1)
+            fact.const -= kind is LT
+            self._add_fact(fact)
+        if kind is EQ:
+            atom = form.single()
+            if isinstance(atom, (FloorMod, Mod)) and isinstance(atom.b, IntImm) and atom.b.value > 0:
+                # x % m == r says x = m*k + r
+                divisor, base = atom.b.value, -form.const
+                if isinstance(atom, FloorMod) or base == 0:
+                    self.remainders[key(atom.a)] = (divisor, base % divisor)
+
+    def _add_fact(self, fact: Linear) -> None:
+        """Know ``fact >= 0``."""
+        if fact.is_const:
+            return
+        divisor = gcd(*(c for _, c in fact.items()))
+        if divisor > 1:
+            reduced = Linear(fact.const // divisor)
+            for factors, c in fact.items():
+                reduced.add_term(factors, c // divisor)
+            fact = reduced
+        self._keep.append(fact)
+        self.facts.append(fact)
+        sign = next(iter(fact.terms.values()))[1]
+        bound: Interval = (-fact.const, None)
+        if len(fact.terms) == 1 and sign in (1, -1):
+            (factors, _) = next(iter(fact.terms.values()))
+            if len(factors) == 1:
+                atom = key(factors[0])
+                limit: Interval = bound if sign == 1 else (None, fact.const)
+                self.atom_bounds[atom] = meet(self.atom_bounds.get(atom, UNBOUNDED), limit)
+        for form, limit in ((fact, bound), (fact.scaled(-1), (None, fact.const))):
+            form_key = frozenset((k, c) for k, (_, c) in form.terms.items())
+            self._fact_bounds[form_key] = meet(self._fact_bounds.get(form_key, UNBOUNDED), limit)
+
+    def fact_bound(self, form: Linear) -> Interval | None:
+        """Bounds known of ``form`` without its constant, from the conditions assumed."""
+        if not self._fact_bounds or not form.terms:
+            return None
+        divisor = gcd(*(c for _, c in form.items()))
+        found = self._fact_bounds.get(frozenset((k, c // divisor) for k, (_, c) in form.terms.items()))
+        if found is None:
+            return None
+        lo, hi = found
+        return (None if lo is None else lo * divisor), (None if hi is None else hi * divisor)
+
+    @property
+    def has_symbols(self) -> bool:
+        """Whether anything is known that intervals alone do not hold."""
+        return bool(self.facts) or any(k[1] is not None for k in self._ranges.values())
+
+    # ------------------------------------------------------------ questions
+
+    def bound(self, e: Any) -> Interval:
+        """Inclusive integer bounds ``(lo, hi)`` of an integer expression; None on a side where none was found."""
+        return bound_of(self, as_expr(e))
+
+    def bound_linear(self, form: Linear) -> Interval:
+        return bound_of_linear(self, form)
+
+    def modular(self, e: Any) -> Fact:
+        """``(coeff, base)`` with ``e = coeff * k + base`` for some integer k; ``(0, v)`` says e is the constant v."""
+        return modular_of(self, as_expr(e))
+
+    def simplify(self, e: Any) -> Expr:
+        """An equal expression in canonical form; the same object when it already is."""
+        return Simplifier(self).visit(as_expr(e))
+
+    def can_prove(self, condition: Any) -> bool:
+        """Whether ``condition`` is shown to hold wherever what is known holds."""
+        return Prover(self).holds(as_expr(condition))
+
+    def can_prove_equal(self, a: Any, b: Any) -> bool:
+        """Whether ``a`` and ``b`` are shown to be equal."""
+        x, y = as_expr(a), as_expr(b)
+        if key(x) == key(y):
+            return True
+        if is_index(x.dtype) and is_index(y.dtype):
+            return Prover(self).equal(x, y)
+        return key(self.simplify(x)) == key(self.simplify(y))
+
+    def prove_linear(self, form: Linear) -> bool:
+        """Whether ``form >= 0`` is shown."""
+        return Prover(self).nonneg(form)

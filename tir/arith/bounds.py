@@ -1,0 +1,273 @@
+"""Interval analysis: inclusive integer bounds of an expression, None where there is no bound on that side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..expr import (
+    Add,
+    Broadcast,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Let,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Ramp,
+    Select,
+    Sub,
+    Var,
+    trunc_div,
+)
+from .linear import Linear, is_index, key, linear
+
+if TYPE_CHECKING:
+    from .analyzer import Analyzer
+
+Interval = tuple[int | None, int | None]
+UNBOUNDED: Interval = (None, None)
+
+
+def meet(a: Interval, b: Interval) -> Interval:
+    """What both intervals allow."""
+    lo = a[0] if b[0] is None else b[0] if a[0] is None else max(a[0], b[0])
+    hi = a[1] if b[1] is None else b[1] if a[1] is None else min(a[1], b[1])
+    return lo, hi
+
+
+def join(a: Interval, b: Interval) -> Interval:
+    """The least interval holding both."""
+    return (
+        None if a[0] is None or b[0] is None else min(a[0], b[0]),
+        None if a[1] is None or b[1] is None else max(a[1], b[1]),
+    )
+
+
+def plus(a: Interval, b: Interval) -> Interval:
+    return (
+        None if a[0] is None or b[0] is None else a[0] + b[0],
+        None if a[1] is None or b[1] is None else a[1] + b[1],
+    )
+
+
+def scale(a: Interval, by: int) -> Interval:
+    lo = None if a[0] is None else a[0] * by
+    hi = None if a[1] is None else a[1] * by
+    return (lo, hi) if by >= 0 else (hi, lo)
+
+
+def times(a: Interval, b: Interval) -> Interval:
+    if b[0] is not None and b[0] == b[1]:
+        return (0, 0) if b[0] == 0 else scale(a, b[0])
+    if a[0] is not None and a[0] == a[1]:
+        return (0, 0) if a[0] == 0 else scale(b, a[0])
+    if None not in a and None not in b:
+        corners = [x * y for x in a for y in b]  # type: ignore[operator]
+        return min(corners), max(corners)
+    if a[0] is not None and b[0] is not None and a[0] >= 0 and b[0] >= 0:
+        return a[0] * b[0], None
+    return UNBOUNDED
+
+
+def floor_div(a: Interval, b: Interval) -> Interval:
+    if b[0] is None or b[0] <= 0:
+        if b[1] is not None and b[1] < 0:
+            return floor_div(scale(a, -1), scale(b, -1))  # x // y = (-x) // (-y)
+        return UNBOUNDED
+    # y >= 1: x // y is monotone in x; in y it moves toward 0 (x >= 0) or toward -1 (x < 0)
+    lo: int | None = None
+    hi: int | None = None
+    if a[0] is not None:
+        far = -1 if a[0] < 0 else 0
+        lo = a[0] // b[0] if a[0] < 0 else (far if b[1] is None else a[0] // b[1])
+    if a[1] is not None:
+        hi = a[1] // b[0] if a[1] >= 0 else (-1 if b[1] is None else a[1] // b[1])
+    return lo, hi
+
+
+def floor_mod(a: Interval, b: Interval) -> Interval:
+    if b[0] is not None and b[0] > 0:
+        if b[0] == b[1] and None not in a and a[0] // b[0] == a[1] // b[0]:  # type: ignore[operator]
+            return a[0] % b[0], a[1] % b[0]  # type: ignore[operator]
+        hi = None if b[1] is None else b[1] - 1
+        if a[0] is not None and a[0] >= 0 and a[1] is not None:
+            if a[1] < b[0]:
+                return a
+            hi = a[1] if hi is None else min(hi, a[1])
+        return 0, hi
+    if b[1] is not None and b[1] < 0:
+        return (None if b[0] is None else b[0] + 1), 0
+    return UNBOUNDED
+
+
+def trunc_division(a: Interval, b: Interval) -> Interval:
+    if b[0] is None or b[0] <= 0:
+        return UNBOUNDED
+    lo: int | None = None
+    hi: int | None = None
+    if a[0] is not None:
+        lo = trunc_div(a[0], b[0]) if a[0] < 0 else (0 if b[1] is None else a[0] // b[1])
+    if a[1] is not None:
+        hi = a[1] // b[0] if a[1] >= 0 else (0 if b[1] is None else trunc_div(a[1], b[1]))
+    return lo, hi
+
+
+def trunc_modulo(a: Interval, b: Interval) -> Interval:
+    if b[0] is None or b[0] <= 0:
+        return UNBOUNDED
+    most = None if b[1] is None else b[1] - 1
+    lo = 0 if a[0] is not None and a[0] >= 0 else (None if most is None else -most)
+    hi = 0 if a[1] is not None and a[1] <= 0 else most
+    if a[0] is not None and lo is not None and a[0] <= 0:
+        lo = max(lo, a[0])
+    if a[1] is not None and a[1] >= 0:
+        hi = a[1] if hi is None else min(hi, a[1])
+    return lo, hi
+
+
+def minimum(a: Interval, b: Interval) -> Interval:
+    lo = None if a[0] is None or b[0] is None else min(a[0], b[0])
+    hi = b[1] if a[1] is None else a[1] if b[1] is None else min(a[1], b[1])
+    return lo, hi
+
+
+def maximum(a: Interval, b: Interval) -> Interval:
+    lo, hi = minimum(scale(a, -1), scale(b, -1))
+    return scale((lo, hi), -1)
+
+
+_BINARY: dict[Any, Any] = {
+    FloorDiv: floor_div, FloorMod: floor_mod, Div: trunc_division, Mod: trunc_modulo, Min: minimum, Max: maximum,
+}  # fmt: skip
+
+
+def bound_of_linear(ctx: Analyzer, form: Linear) -> Interval:
+    """Bounds of a linear form: sum of the terms' bounds, sharpened by a known fact about the same terms."""
+    total: Interval = (0, 0)
+    for factors, coefficient in form.items():
+        part = bound_of(ctx, factors[0])
+        for factor in factors[1:]:
+            part = times(part, bound_of(ctx, factor))
+        total = plus(total, scale(part, coefficient))
+        if total == UNBOUNDED:
+            break
+    fact = ctx.fact_bound(form)
+    if fact is not None:
+        total = meet(total, fact)
+    return plus(total, (form.const, form.const))
+
+
+def bound_of(ctx: Analyzer, e: Expr) -> Interval:
+    """Inclusive bounds of an integer or bool expression (of all lanes, for vectors)."""
+    if isinstance(e, IntImm):
+        return e.value, e.value
+    if isinstance(e, Var):
+        return ctx.var_bound(e)
+    memo = ctx.bound_memo
+    found = memo.get(e)
+    if found is None:
+        found = memo[e] = _bound(ctx, e)
+    return found
+
+
+def _bound(ctx: Analyzer, e: Expr) -> Interval:
+    dtype = e.dtype
+    kind = type(e)
+    if kind in (Add, Sub, Mul):
+        if is_index(dtype):
+            return bound_of_linear(ctx, linear(e))
+        a, b = bound_of(ctx, e.a), bound_of(ctx, e.b)  # type: ignore[attr-defined]
+        exact = plus(a, b) if kind is Add else plus(a, scale(b, -1)) if kind is Sub else times(a, b)
+        return _no_wrap(exact, e)
+    result = UNBOUNDED
+    if kind in _BINARY and (dtype.is_int or dtype.is_bool):
+        result = _BINARY[kind](bound_of(ctx, e.a), bound_of(ctx, e.b))  # type: ignore[attr-defined]
+    elif isinstance(e, Select):
+        result = join(bound_of(ctx, e.true_value), bound_of(ctx, e.false_value))
+    elif isinstance(e, Cast):
+        result = _cast_bound(ctx, e)
+    elif isinstance(e, Let):
+        result = bound_of(ctx, e.body) if ctx.knows(e.var) else _let_bound(ctx, e)
+    elif isinstance(e, Ramp):
+        last = scale(bound_of(ctx, e.stride), e.lanes - 1)
+        result = plus(bound_of(ctx, e.base), join((0, 0), last))
+    elif isinstance(e, Broadcast):
+        result = bound_of(ctx, e.value)
+    elif isinstance(e, Call):
+        result = _call_bound(ctx, e)
+    if ctx.atom_bounds:
+        known = ctx.atom_bounds.get(key(e))
+        if known is not None:
+            result = meet(result, known)
+    return meet(result, dtype_bound(e))
+
+
+def dtype_bound(e: Expr) -> Interval:
+    """What the type alone says: all of a narrow integer, the sign of a wide unsigned one; nothing of int32, int64."""
+    dtype = e.dtype
+    if dtype.is_bool:
+        return 0, 1
+    if dtype.code == "uint":
+        return 0, dtype.max_value if dtype.bits < 32 else None  # type: ignore[return-value]
+    if dtype.code == "int" and dtype.bits < 32:
+        return dtype.min_value, dtype.max_value  # type: ignore[return-value]
+    return UNBOUNDED
+
+
+def _no_wrap(exact: Interval, e: Expr) -> Interval:
+    """``exact`` where the type cannot have wrapped around, else what the type says."""
+    dtype = e.dtype
+    if dtype.code == "int" and dtype.bits >= 32:
+        return exact
+    if None in exact or not dtype.is_int or exact[0] < dtype.min_value or exact[1] > dtype.max_value:  # type: ignore
+        return dtype_bound(e)
+    return exact
+
+
+def _cast_bound(ctx: Analyzer, e: Cast) -> Interval:
+    if not (e.value.dtype.is_int or e.value.dtype.is_bool) or not e.dtype.is_int:
+        return UNBOUNDED
+    inner = bound_of(ctx, e.value)
+    if e.dtype.code == "int" and e.dtype.bits >= max(32, e.value.dtype.bits) and e.value.dtype.code != "uint":
+        return inner
+    return _no_wrap(inner, e) if None not in inner else UNBOUNDED
+
+
+def _let_bound(ctx: Analyzer, e: Let) -> Interval:
+    if not e.value.dtype.is_int:
+        return bound_of(ctx, e.body)
+    with ctx.scope():
+        ctx.bind(e.var, e.value)
+        return bound_of(ctx, e.body)
+
+
+def _call_bound(ctx: Analyzer, e: Call) -> Interval:
+    if not e.dtype.is_int:
+        return UNBOUNDED
+    args = e.args
+    if e.op == "if_then_else":
+        return join(bound_of(ctx, args[1]), bound_of(ctx, args[2]))
+    if e.op == "likely":
+        return bound_of(ctx, args[0])
+    if e.op in ("abs", "clz", "popcount"):
+        return 0, None if e.op == "abs" else args[0].dtype.bits
+    if e.op == "bitwise_and":
+        # the result has no bit that a nonnegative operand lacks
+        tops = [hi for lo, hi in (bound_of(ctx, a) for a in args) if lo is not None and lo >= 0]
+        if tops:
+            known = [t for t in tops if t is not None]
+            return 0, min(known) if known else None
+        return UNBOUNDED
+    if e.op in ("shift_left", "shift_right"):
+        a, by = bound_of(ctx, args[0]), bound_of(ctx, args[1])
+        if None in by or by[0] < 0 or by[1] >= e.dtype.bits:  # type: ignore[operator]
+            return UNBOUNDED
+        powers: Interval = (1 << by[0], 1 << by[1])  # type: ignore[operator]
+        return _no_wrap(times(a, powers), e) if e.op == "shift_left" else floor_div(a, powers)
+    return UNBOUNDED

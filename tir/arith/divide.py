@@ -1,0 +1,237 @@
+"""Division of linear forms: quotient and remainder under what is known of the terms, and putting splits together."""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import TYPE_CHECKING
+
+from ..dtype import DType
+from ..expr import Expr, FloorDiv, FloorMod, IntImm, Var
+from .bounds import bound_of_linear
+from .linear import Linear, key, linear
+from .modular import modular_of_linear
+
+if TYPE_CHECKING:
+    from .analyzer import Analyzer
+
+
+def atom_form(e: Expr) -> Linear:
+    out = Linear()
+    out.add_term((e,), 1)
+    return out
+
+
+def positive(e: Expr) -> int | None:
+    return e.value if isinstance(e, IntImm) and e.value > 0 else None
+
+
+def _whole(lo: int | None, hi: int | None, c: int) -> int | None:
+    """The k with every value of [lo, hi] in [k*c, (k+1)*c), if there is one."""
+    if lo is None or hi is None or lo > hi or lo // c != hi // c:
+        return None
+    return lo // c
+
+
+def _take_multiples(form: Linear, c: int) -> tuple[Linear, Linear]:
+    """form = c * quotient + rest, by coefficients; the rest's constant is in [0, c)."""
+    quotient, rest = Linear(form.const // c), Linear(form.const % c)
+    for term_key, (factors, k) in form.terms.items():
+        if k % c == 0:
+            quotient.add_term(factors, k // c, term_key)
+        else:
+            rest.add_term(factors, k, term_key)
+    return quotient, rest
+
+
+def _split_small(ctx: Analyzer, rest: Linear, c: int) -> tuple[int, Linear, Linear] | None:
+    """rest = g*t + u with 1 < g < c, g | c and 0 <= u < g: (g, t, u). Largest g first."""
+    divisors = sorted({gcd(k, c) for _, k in rest.items()} - {1}, reverse=True)
+    for g in divisors:
+        t, u = _take_multiples(rest, g)
+        k = _whole(*bound_of_linear(ctx, u), g)
+        if k is not None:
+            t.const += k
+            u.const -= k * g
+            return g, t, u
+    return None
+
+
+def div_form(ctx: Analyzer, form: Linear, c: int, dtype: DType) -> Linear:
+    """``form // c`` for a constant c > 0."""
+    if c == 1:
+        return form.copy()
+    # (c*q + r) // c = q + r // c
+    quotient, rest = _take_multiples(form, c)
+    if rest.is_const:
+        return quotient
+    whole = _whole(*bound_of_linear(ctx, rest), c)
+    if whole is not None:
+        # k*c <= r < (k+1)*c: r // c = k
+        quotient.const += whole
+        return quotient
+    small = _split_small(ctx, rest, c)
+    if small is not None:
+        # (g*t + u) // c = t // (c/g) when 0 <= u < g
+        g, t, _ = small
+        return quotient.add(div_form(ctx, t, c // g, dtype))
+    atom = rest.single()
+    if isinstance(atom, FloorDiv):
+        inner = positive(atom.b)
+        if inner is not None:
+            if rest.const == 0 and isinstance(atom.a, FloorMod):
+                modulus = positive(atom.a.b)
+                if modulus is not None and modulus % (inner * c) == 0:
+                    # (x % u // a) // b = x % u // (a*b)
+                    return quotient.add(atom_form(FloorDiv(atom.a, IntImm(inner * c, dtype))))
+            # (x // a + s) // b = (x + s*a) // (a*b)
+            deeper = linear(atom.a)
+            deeper.const += rest.const * inner
+            return quotient.add(div_form(ctx, deeper, inner * c, dtype))
+    if isinstance(atom, FloorMod) and rest.const == 0 and positive(atom.b) is not None and c % atom.b.value == 0:  # type: ignore
+        return quotient
+    if not (rest.fits(dtype) and c <= dtype.max_value):
+        return quotient.add(atom_form(FloorDiv(form.minus(quotient.scaled(c)).build(dtype), IntImm(c, dtype))))
+    return quotient.add(atom_form(FloorDiv(rest.build(dtype), IntImm(c, dtype))))
+
+
+def mod_form(ctx: Analyzer, form: Linear, c: int, dtype: DType) -> Linear:
+    """``form % c`` for a constant c > 0."""
+    if c == 1:
+        return Linear()
+    # (c*q + r) % c = r % c
+    _, rest = _take_multiples(form, c)
+    if rest.is_const:
+        return rest
+    whole = _whole(*bound_of_linear(ctx, rest), c)
+    if whole is not None:
+        rest.const -= whole * c
+        return rest
+    coeff, base = modular_of_linear(ctx, rest)
+    if coeff % c == 0:
+        return Linear(base % c)
+    small = _split_small(ctx, rest, c)
+    if small is not None:
+        # (g*t + u) % c = g * (t % (c/g)) + u when 0 <= u < g
+        g, t, u = small
+        return mod_form(ctx, t, c // g, dtype).scaled(g).add(u)
+    atom = rest.single()
+    if isinstance(atom, FloorMod):
+        inner = positive(atom.b)
+        if inner is not None and inner % c == 0:
+            # (x % (m*c) + s) % c = (x + s) % c
+            deeper = linear(atom.a)
+            deeper.const += rest.const
+            return mod_form(ctx, deeper, c, dtype)
+    if isinstance(atom, FloorDiv):
+        inner = positive(atom.b)
+        if inner is not None and inner * c <= dtype.max_value:
+            # (x // a + s) % b = (x + s*a) % (a*b) // a
+            deeper = linear(atom.a)
+            deeper.const += rest.const * inner
+            return div_form(ctx, mod_form(ctx, deeper, inner * c, dtype), inner, dtype)
+    return atom_form(FloorMod(rest.build(dtype), IntImm(c, dtype)))
+
+
+def divide_symbolic(form: Linear, divisor: Expr) -> tuple[Linear, Linear]:
+    """form = divisor * quotient + rest, taking out the terms with ``divisor`` as a factor."""
+    divisor_form = linear(divisor)
+    wanted = divisor_form.key()
+    quotient, rest = Linear(), Linear(form.const)
+    for term_key, (factors, k) in form.terms.items():
+        position = next((n for n, f in enumerate(factors) if key(f) == wanted), None)
+        if position is None:
+            rest.add_term(factors, k, term_key)
+        elif len(factors) == 1:
+            quotient.const += k
+        else:
+            quotient.add_term(factors[:position] + factors[position + 1 :], k)
+    return quotient, rest
+
+
+def _as_split(e: Expr) -> tuple[Expr, int, int | None] | None:
+    """(x, lower, upper) when ``e`` is x % upper // lower; upper None for no modulus."""
+    lower = 1
+    if isinstance(e, FloorDiv):
+        divisor = positive(e.b)
+        if divisor is None:
+            return None
+        e, lower = e.a, divisor
+        if not isinstance(e, FloorMod) or positive(e.b) is None or positive(e.b) % lower:  # type: ignore[operator]
+            return e, lower, None
+    if isinstance(e, FloorMod):
+        upper = positive(e.b)
+        return None if upper is None else (e.a, lower, upper)
+    return None
+
+
+def _split_expr(x: Expr, lower: int, upper: int | None, dtype: DType) -> Linear:
+    if upper is not None:
+        x = FloorMod(x, IntImm(upper, dtype))
+    if lower != 1:
+        x = FloorDiv(x, IntImm(lower, dtype))
+    return linear(x) if upper is None and lower == 1 else atom_form(x)
+
+
+def recombine(form: Linear, dtype: DType) -> Linear:
+    """Put the pieces of a split back together: x//4*4 + x%4 = x, x%8//4*4 + x%4 = x%8, x - x//4*4 = x%4."""
+    while True:
+        pieces = []
+        for term_key, (factors, c) in form.terms.items():
+            if len(factors) == 1 and isinstance(factors[0], (FloorDiv, FloorMod)):
+                split = _as_split(factors[0])
+                if split is not None:
+                    pieces.append((term_key, key(split[0]), split, c))
+        if not pieces:
+            return _recombine_symbolic(form)
+        merged = _merge_two(form, pieces, dtype) or _merge_base(form, pieces, dtype)
+        if merged is None:
+            return _recombine_symbolic(form)
+        form = merged
+
+
+def _merge_two(form: Linear, pieces: list, dtype: DType) -> Linear | None:
+    for high_key, x_key, (x, l1, u1), c1 in pieces:
+        for low_key, y_key, (_, l2, u2), c2 in pieces:
+            # (x % u1 // l1) * c1 + (x % l1 // l2) * c2 = (x % u1 // l2) * c2 when c1/c2 = l1/l2
+            if high_key is not low_key and x_key == y_key and u2 == l1 and c1 * l2 == c2 * l1:
+                return _put(form, (high_key, low_key), _split_expr(x, l2, u1, dtype), c2)
+    return None
+
+
+def _merge_base(form: Linear, pieces: list, dtype: DType) -> Linear | None:
+    for piece_key, x_key, (x, lower, upper), c in pieces:
+        base = form.terms.get(x_key)
+        # x*b - (x // l)*(b*l) = (x % l)*b
+        if upper is None and isinstance(x, Var) and base is not None and c == -base[1] * lower:
+            return _put(form, (piece_key, x_key), _split_expr(x, 1, lower, dtype), base[1])
+    return None
+
+
+def _put(form: Linear, old: tuple, new: Linear, scale: int) -> Linear:
+    """``form`` with the terms ``old`` replaced by ``scale * new`` where the first of them stood."""
+    out, done = Linear(form.const), False
+    for term_key, (factors, c) in form.terms.items():
+        if term_key not in old:
+            out.add_term(factors, c, term_key)
+        elif not done:
+            out.add(new, scale)
+            done = True
+    return out
+
+
+def _recombine_symbolic(form: Linear) -> Linear:
+    for term_key, (factors, c) in form.terms.items():
+        if len(factors) < 2:
+            continue
+        for position, factor in enumerate(factors):
+            if not isinstance(factor, FloorDiv):
+                continue
+            others = factors[:position] + factors[position + 1 :]
+            if len(others) != 1 or key(others[0]) != key(factor.b):
+                continue
+            # (x // n) * n + x % n = x
+            rest_key = key(FloorMod(factor.a, factor.b))
+            rest = form.terms.get(rest_key)
+            if rest is not None and rest[1] == c:
+                return _recombine_symbolic(_put(form, (term_key, rest_key), linear(factor.a), c))
+    return form

@@ -1,0 +1,260 @@
+"""Linear forms ``sum of coefficient * term + constant`` over integer expressions, and structural keys.
+
+A term is a product of atoms: expressions that are not themselves sums or products. Arithmetic here is on unbounded
+Python integers: index expressions are assumed not to overflow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+from ..buffer import Buffer
+from ..dtype import DType
+from ..expr import (
+    Add,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    Expr,
+    FloatImm,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Ramp,
+    Select,
+    StringImm,
+    Sub,
+    Var,
+)
+from ..node import Node
+from ..op import effect_of
+
+_COMMUTATIVE = (Min, Max)
+
+
+def is_index(dtype: DType) -> bool:
+    """Whether integer algebra applies: scalar signed integers wide enough that indices do not wrap."""
+    return dtype.code == "int" and dtype.bits >= 32 and dtype.lanes == 1
+
+
+def key(e: Any) -> Hashable:
+    """A hashable value, equal for expressions that have one meaning by structure (sums in any order).
+
+    Variables and buffers count by identity; a call with effects equals only itself.
+    """
+    if isinstance(e, (Var, Buffer)):
+        return id(e)
+    if isinstance(e, IntImm):
+        return (e.value, e.dtype)
+    if isinstance(e, (Add, Sub, Mul)) and is_index(e.dtype):
+        return linear(e).key()
+    if isinstance(e, _COMMUTATIVE):
+        return (type(e), frozenset((key(e.a), key(e.b))))
+    if isinstance(e, FloatImm):
+        return (repr(e.value), e.dtype)
+    if isinstance(e, StringImm):
+        return e.value
+    if isinstance(e, Call):
+        if effect_of(e) not in ("pure", "read"):
+            return id(e)
+        return (e.op, e.dtype, tuple(key(a) for a in e.args))
+    if isinstance(e, BufferLoad):
+        return (BufferLoad, id(e.buffer), tuple(key(i) for i in e.indices))
+    if isinstance(e, Cast):
+        return (Cast, e.dtype, key(e.value))
+    if isinstance(e, (Ramp, Broadcast)):
+        return (type(e), e.lanes, *(key(c) for c in e.children()))
+    if isinstance(e, (Not, Select)) or hasattr(e, "a"):
+        return (type(e), *(key(c) for c in e.children()))
+    return id(e)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two expressions are the same tree, operand order included."""
+    if a is b:
+        return True
+    if type(a) is not type(b) or isinstance(a, (Var, Buffer)):
+        return False
+    if isinstance(a, (IntImm, FloatImm)):
+        return a.dtype is b.dtype and repr(a.value) == repr(b.value)
+    for name in a.fields:
+        x, y = getattr(a, name), getattr(b, name)
+        if isinstance(x, Node):
+            if not same(x, y):
+                return False
+        elif isinstance(x, tuple):
+            if len(x) != len(y) or not all(same(p, q) if isinstance(p, Node) else p == q for p, q in zip(x, y)):
+                return False
+        elif x != y:
+            return False
+    return True
+
+
+class Linear:
+    """``sum(coefficient * product(factors)) + const``; terms keep the order in which they first appeared."""
+
+    __slots__ = ("terms", "const")
+
+    def __init__(self, const: int = 0):
+        self.terms: dict[Hashable, tuple[tuple[Expr, ...], int]] = {}
+        self.const = const
+
+    def copy(self) -> Linear:
+        made = Linear(self.const)
+        made.terms = dict(self.terms)
+        return made
+
+    def add_term(self, factors: tuple[Expr, ...], coefficient: int, term_key: Hashable = None) -> None:
+        if coefficient == 0:
+            return
+        if term_key is None:
+            term_key = product_key(factors)
+        old = self.terms.get(term_key)
+        if old is None:
+            self.terms[term_key] = (factors, coefficient)
+        elif old[1] + coefficient:
+            self.terms[term_key] = (old[0], old[1] + coefficient)
+        else:
+            del self.terms[term_key]
+
+    def add(self, other: Linear, scale: int = 1) -> Linear:
+        """Add ``scale * other`` in place."""
+        for term_key, (factors, coefficient) in other.terms.items():
+            self.add_term(factors, coefficient * scale, term_key)
+        self.const += other.const * scale
+        return self
+
+    def minus(self, other: Linear) -> Linear:
+        return self.copy().add(other, -1)
+
+    def scaled(self, scale: int) -> Linear:
+        return Linear().add(self, scale)
+
+    def times(self, other: Linear) -> Linear:
+        """The product, distributed."""
+        out = Linear(self.const * other.const)
+        for factors, coefficient in self.items():
+            out.add_term(factors, coefficient * other.const)
+            for more, times in other.items():
+                out.add_term(factors + more, coefficient * times)
+        for factors, coefficient in other.items():
+            out.add_term(factors, coefficient * self.const)
+        return out
+
+    def items(self) -> Iterator[tuple[tuple[Expr, ...], int]]:
+        return iter(self.terms.values())
+
+    def key(self) -> Hashable:
+        if len(self.terms) == 1 and self.const == 0:
+            ((term_key, (_, coefficient)),) = self.terms.items()
+            if coefficient == 1:
+                return term_key
+        return (frozenset((k, c) for k, (_, c) in self.terms.items()), self.const)
+
+    @property
+    def is_const(self) -> bool:
+        return not self.terms
+
+    def single(self) -> Expr | None:
+        """The atom, when the form is one atom with coefficient 1 (whatever the constant)."""
+        if len(self.terms) == 1:
+            ((factors, coefficient),) = self.terms.values()
+            if coefficient == 1 and len(factors) == 1:
+                return factors[0]
+        return None
+
+    def fits(self, dtype: DType) -> bool:
+        low, high = dtype.min_value, dtype.max_value
+        return low <= self.const <= high and all(low <= c <= high for _, c in self.items())
+
+    def build(self, dtype: DType) -> Expr:
+        """The expression: terms in order, a positive one first where there is one, the constant last."""
+        items = list(self.items())
+        if not items:
+            return IntImm(self.const, dtype)
+        const = self.const
+        if items[0][1] < 0:
+            first = next((n for n, item in enumerate(items) if item[1] > 0), None)
+            if first is not None:
+                items.insert(0, items.pop(first))
+        total: Expr | None = None
+        if items[0][1] < 0 and (const > 0 or items[0][1] == -1):
+            total, const = IntImm(const if const > 0 else 0, dtype), min(const, 0)
+        for factors, coefficient in items:
+            if total is None:
+                total = _product(factors, coefficient, dtype)
+            elif coefficient < 0 and -coefficient <= dtype.max_value:
+                total = Sub(total, _product(factors, -coefficient, dtype))
+            else:
+                total = Add(total, _product(factors, coefficient, dtype))
+        assert total is not None
+        if const > 0:
+            return Add(total, IntImm(const, dtype))
+        if const < 0:
+            return Sub(total, IntImm(-const, dtype)) if -const <= dtype.max_value else Add(total, IntImm(const, dtype))
+        return total
+
+
+def _product(factors: tuple[Expr, ...], coefficient: int, dtype: DType) -> Expr:
+    out = factors[0]
+    for factor in factors[1:]:
+        out = Mul(out, factor)
+    return out if coefficient == 1 else Mul(out, IntImm(coefficient, dtype))
+
+
+def product_key(factors: tuple[Expr, ...]) -> Hashable:
+    if len(factors) == 1:
+        return key(factors[0])
+    return (Mul, frozenset(Counter(key(f) for f in factors).items()))
+
+
+def linear(e: Expr, visit: Callable[[Expr], Expr] | None = None, distribute: bool = True) -> Linear:
+    """The linear form of an integer expression. ``visit`` simplifies each atom first.
+
+    Products of two sums are multiplied out when ``distribute``; else they are atoms.
+    """
+    out = Linear()
+    _collect(e, 1, visit, distribute, out)
+    return out
+
+
+def _collect(e: Expr, scale: int, visit: Callable[[Expr], Expr] | None, distribute: bool, out: Linear) -> None:
+    if isinstance(e, IntImm):
+        out.const += scale * e.value
+    elif isinstance(e, Var):
+        if visit is not None:
+            seen = visit(e)
+            if isinstance(seen, IntImm):
+                out.const += scale * seen.value
+                return
+        out.add_term((e,), scale, id(e))
+    elif isinstance(e, Add):
+        _collect(e.a, scale, visit, distribute, out)
+        _collect(e.b, scale, visit, distribute, out)
+    elif isinstance(e, Sub):
+        _collect(e.a, scale, visit, distribute, out)
+        _collect(e.b, -scale, visit, distribute, out)
+    elif isinstance(e, Mul):
+        if isinstance(e.b, IntImm):
+            _collect(e.a, scale * e.b.value, visit, distribute, out)
+            return
+        left, right = linear(e.a, visit, distribute), linear(e.b, visit, distribute)
+        few = len(left.terms) + bool(left.const) <= 1 and len(right.terms) + bool(right.const) <= 1
+        if distribute or few or left.is_const or right.is_const:
+            out.add(left.times(right), scale)
+        else:
+            atom = Mul(left.build(e.dtype), right.build(e.dtype))
+            out.add_term((e if same(atom, e) else atom,), scale, ("product", left.key(), right.key()))
+    elif visit is not None:
+        seen = visit(e)
+        if isinstance(seen, (Add, Sub, Mul, IntImm)):
+            _collect(seen, scale, None, distribute, out)
+        else:
+            out.add_term((seen,), scale)
+    else:
+        out.add_term((e,), scale)

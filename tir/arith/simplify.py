@@ -1,0 +1,541 @@
+"""The simplifier: canonical, readable, equal expressions.
+
+Index sums come out as terms in source order with the constant last; divisions and remainders by constants are split
+by what is known of the terms; conditions are decided or tidied. Floating arithmetic is never reassociated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..buffer import Buffer
+from ..dtype import BOOL
+from ..expr import (
+    EQ,
+    FALSE,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    TRUE,
+    Add,
+    And,
+    Broadcast,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Let,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Ramp,
+    Select,
+    Sub,
+    Var,
+    arithmetic,
+    cast,
+    compare,
+    trunc_div,
+)
+from ..op import is_pure
+from ..visit import substitute, walk
+from .bounds import bound_of, bound_of_linear
+from .divide import div_form, divide_symbolic, mod_form, positive, recombine
+from .linear import Linear, is_index, key, linear, same
+from .modular import modular_of_linear
+
+if TYPE_CHECKING:
+    from .analyzer import Analyzer
+
+# Not (a op b) = a opposite b, for integers
+OPPOSITE: dict[Any, Any] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
+# a op b = b mirrored a
+MIRRORED: dict[Any, Any] = {LT: GT, GT: LT, LE: GE, GE: LE, EQ: EQ, NE: NE}
+
+
+class Simplifier:
+    """One simplification under the knowledge of ``ctx``; conclusions are cached there."""
+
+    def __init__(self, ctx: Analyzer):
+        self.ctx = ctx
+
+    def visit(self, e: Any) -> Any:
+        if isinstance(e, (IntImm, FloatImm, Buffer)):
+            return e
+        if isinstance(e, Var):
+            lo, hi = self.ctx.var_bound(e)
+            return IntImm(lo, e.dtype) if lo is not None and lo == hi and e.dtype.is_int else e
+        memo = self.ctx.simplify_memo
+        found = memo.get(e)
+        if found is None:
+            found = self._visit(e)
+            if found is not e and same(found, e):
+                found = e
+            memo[e] = found
+            if found is not e:
+                memo[found] = found
+        return found
+
+    def _visit(self, e: Any) -> Any:
+        if isinstance(e, Expr) and self.ctx.truths and e.dtype.is_bool:
+            known = self.ctx.truths.get(key(e))
+            if known is not None:
+                return TRUE if known else FALSE
+        method = _METHODS.get(type(e))
+        if method is not None:
+            return method(self, e)
+        return e.map_children(self.visit)
+
+    # ------------------------------------------------------------ arithmetic
+
+    def _built(self, form: Linear, e: Expr) -> Expr:
+        """``form`` as an expression; ``e`` with simplified operands where a constant would not fit the type."""
+        form = recombine(form, e.dtype)
+        if not form.fits(e.dtype):
+            return e.map_children(self.visit)
+        return form.build(e.dtype)
+
+    def sum(self, e: Any) -> Expr:
+        if not is_index(e.dtype):
+            return self.other_arithmetic(e)
+        form = linear(e, self.visit, distribute=False)
+        if form.is_const:
+            return self._built(form, e)
+        if any(len(f) > 1 or isinstance(f[0], Mul) for f, _ in form.items()):
+            # multiply products out where that cancels something
+            wide = linear(form.build(e.dtype)) if form.fits(e.dtype) else form
+            if len(wide.terms) < len(form.terms) or (wide.is_const and not form.is_const):
+                form = wide
+        lo, hi = bound_of_linear(self.ctx, form)
+        if lo is not None and lo == hi:
+            return self._built(Linear(lo), e)
+        return self._built(form, e)
+
+    def other_arithmetic(self, e: Any) -> Expr:
+        """Arithmetic that is not index arithmetic: operands simplified, constants folded, vectors kept as ramps."""
+        a, b = self.visit(e.a), self.visit(e.b)
+        if e.dtype.lanes > 1 and is_index(e.dtype.element):
+            vector = self._vector(type(e), a, b)
+            if vector is not None:
+                return vector
+        if e.dtype.is_int and isinstance(a, IntImm) and isinstance(b, IntImm):
+            folded = _fold_wrapping(type(e), a, b)
+            if folded is not None:
+                return folded
+        return e if a is e.a and b is e.b else type(e)(a, b)
+
+    def _vector(self, kind: Any, a: Expr, b: Expr) -> Expr | None:
+        lanes = a.dtype.lanes
+        if isinstance(a, Broadcast) and isinstance(b, Broadcast) and a.lanes == b.lanes:
+            if kind in (FloorDiv, FloorMod, Div, Mod) and isinstance(b.value, IntImm) and b.value.value == 0:
+                return None
+            return Broadcast(self.visit(arithmetic(kind, a.value, b.value)), a.lanes)
+        ra, rb = _as_ramp(a, lanes), _as_ramp(b, lanes)
+        if ra is None or rb is None:
+            return None
+        if kind in (Add, Sub):
+            # (b1 + k*s1) + (b2 + k*s2) = (b1 + b2) + k*(s1 + s2)
+            base, stride = self.visit(kind(ra[0], rb[0])), self.visit(kind(ra[1], rb[1]))
+        elif kind is Mul and isinstance(b, Broadcast):
+            base, stride = self.visit(Mul(ra[0], rb[0])), self.visit(Mul(ra[1], rb[0]))
+        elif kind is Mul and isinstance(a, Broadcast):
+            base, stride = self.visit(Mul(rb[0], ra[0])), self.visit(Mul(rb[1], ra[0]))
+        else:
+            return None
+        if isinstance(stride, IntImm) and stride.value == 0:
+            return Broadcast(base, lanes)
+        return Ramp(base, stride, lanes)
+
+    def floordiv(self, e: Any) -> Expr:
+        if not is_index(e.dtype):
+            return self.other_arithmetic(e)
+        return self._divide(e, self.visit(e.a), self.visit(e.b))
+
+    def _divide(self, e: Any, a: Expr, b: Expr) -> Expr:
+        c = positive(b)
+        if c is not None:
+            return self._built(div_form(self.ctx, linear(a), c, e.dtype), e)
+        quotient, rest = self._by_symbol(a, b)
+        if quotient is not None and (not quotient.is_const or quotient.const):
+            # (n*q + r) // n = q + r // n
+            whole = self._divide(e, rest.build(e.dtype), b)
+            return self._built(quotient.add(linear(whole)), e)
+        lo, hi = bound_of(self.ctx, FloorDiv(a, b))
+        if lo is not None and lo == hi and self._nonzero(b):
+            return IntImm(lo, e.dtype)
+        if self._within(a, b):
+            return IntImm(0, e.dtype)
+        if same(a, b) and self._nonzero(b):
+            return IntImm(1, e.dtype)
+        return FloorDiv(a, b)
+
+    def floormod(self, e: Any) -> Expr:
+        if not is_index(e.dtype):
+            return self.other_arithmetic(e)
+        return self._modulo(e, self.visit(e.a), self.visit(e.b))
+
+    def _modulo(self, e: Any, a: Expr, b: Expr) -> Expr:
+        c = positive(b)
+        if c is not None:
+            return self._built(mod_form(self.ctx, linear(a), c, e.dtype), e)
+        quotient, rest = self._by_symbol(a, b)
+        if quotient is not None and (not quotient.is_const or quotient.const):
+            # (n*q + r) % n = r % n
+            return self._modulo(e, rest.build(e.dtype), b)
+        if isinstance(a, IntImm) and a.value == 0 and self._nonzero(b):
+            return a
+        if self._within(a, b):
+            return a
+        return FloorMod(a, b)
+
+    def _by_symbol(self, a: Expr, b: Expr) -> tuple[Linear | None, Linear]:
+        form = linear(a)
+        if isinstance(b, IntImm) or not self._nonzero(b):
+            return None, form
+        return divide_symbolic(form, b)
+
+    def _nonzero(self, b: Expr) -> bool:
+        """A divisor of a program that runs is not zero; only a constant zero is refused here."""
+        return not (isinstance(b, IntImm) and b.value == 0)
+
+    def _within(self, a: Expr, b: Expr) -> bool:
+        """0 <= a < b"""
+        lo, _ = bound_of(self.ctx, a)
+        if lo is None or lo < 0:
+            return False
+        return not isinstance(b, IntImm) and self.ctx.can_prove(LT(a, b))
+
+    def truncated(self, e: Any) -> Expr:
+        """Truncating division and remainder are the floor ones when nothing is negative."""
+        if not is_index(e.dtype):
+            return self.other_arithmetic(e)
+        a, b = self.visit(e.a), self.visit(e.b)
+        if isinstance(a, IntImm) and isinstance(b, IntImm) and b.value:
+            q = trunc_div(a.value, b.value)
+            return IntImm(q if isinstance(e, Div) else a.value - b.value * q, e.dtype)
+        (alo, _), (blo, _) = bound_of(self.ctx, a), bound_of(self.ctx, b)
+        if alo is not None and alo >= 0 and blo is not None and blo > 0:
+            return self._divide(e, a, b) if isinstance(e, Div) else self._modulo(e, a, b)
+        return e if a is e.a and b is e.b else type(e)(a, b)
+
+    def extreme(self, e: Any) -> Expr:
+        """min and max: operands another one bounds are dropped."""
+        a, b = self.visit(e.a), self.visit(e.b)
+        if not e.dtype.is_int or e.dtype.lanes > 1:
+            return e if a is e.a and b is e.b else type(e)(a, b)
+        kind: Any = type(e)
+        kept: list[Expr] = []
+        for item in (*_operands(a, kind), *_operands(b, kind)):
+            if any(self._bounds(kind, k, item) for k in kept):
+                continue
+            kept = [k for k in kept if not self._bounds(kind, item, k)]
+            kept.append(item)
+        # constants last
+        kept.sort(key=lambda x: isinstance(x, IntImm))
+        out = kept[0]
+        for item in kept[1:]:
+            out = kind(out, item)
+        return out
+
+    def _bounds(self, kind: Any, a: Expr, b: Expr) -> bool:
+        """Whether ``a`` stands for both in kind(a, b)."""
+        if key(a) == key(b):
+            return True
+        if not is_index(a.dtype):
+            return isinstance(a, IntImm) and isinstance(b, IntImm) and (a.value <= b.value) is (kind is Min)
+        gap = linear(b).minus(linear(a))
+        if kind is Max:
+            gap = gap.scaled(-1)
+        lo, hi = bound_of_linear(self.ctx, gap)
+        if lo is not None and lo >= 0:
+            return True
+        return (hi is None or hi >= 0) and bool(self.ctx.facts) and self.ctx.prove_linear(gap)
+
+    # ------------------------------------------------------------ conditions
+
+    def comparison(self, e: Any) -> Expr:
+        a, b = self.visit(e.a), self.visit(e.b)
+        changed = e if a is e.a and b is e.b else type(e)(a, b)
+        if not is_index(a.dtype):
+            if isinstance(a, (IntImm, FloatImm)) and isinstance(b, (IntImm, FloatImm)):
+                return compare(type(e), a, b)
+            if e.dtype.lanes == 1 and (a.dtype.is_int or a.dtype.is_bool):
+                return self._by_bounds(type(e), bound_of(self.ctx, a), bound_of(self.ctx, b)) or changed
+            return changed
+        left, right = linear(a), linear(b)
+        diff = left.minus(right)
+        if not diff.is_const:
+            diff = recombine(diff, a.dtype)
+        decided = self._decide(type(e), diff)
+        if decided is not None:
+            return decided
+        return self._tidy(changed, left, right, diff)
+
+    def _by_bounds(self, kind: Any, a: tuple, b: tuple) -> Expr | None:
+        if kind in (GT, GE):
+            kind, a, b = MIRRORED[kind], b, a
+        below = a[1] is not None and b[0] is not None and a[1] < b[0]  # a < b everywhere
+        below_eq = a[1] is not None and b[0] is not None and a[1] <= b[0]
+        above = a[0] is not None and b[1] is not None and a[0] > b[1]
+        above_eq = a[0] is not None and b[1] is not None and a[0] >= b[1]
+        if kind is LT:
+            return TRUE if below else FALSE if above_eq else None
+        if kind is LE:
+            return TRUE if below_eq else FALSE if above else None
+        fixed = a[0] is not None and a[0] == a[1] == b[0] == b[1]
+        apart = below or above
+        if kind is EQ:
+            return TRUE if fixed else FALSE if apart else None
+        return FALSE if fixed else TRUE if apart else None
+
+    def _decide(self, kind: Any, diff: Linear) -> Expr | None:
+        """diff op 0, where known."""
+        decided = self._by_bounds(kind, bound_of_linear(self.ctx, diff), (0, 0))
+        if decided is not None:
+            return decided
+        if kind in (EQ, NE):
+            coeff, base = modular_of_linear(self.ctx, diff)
+            if coeff and base % coeff:
+                return FALSE if kind is EQ else TRUE
+        if self.ctx.has_symbols:
+            negative = diff.scaled(-1)
+            # each claim is a form that must be >= 0
+            claims: dict[Any, tuple[list[tuple[Linear, int]], list[tuple[Linear, int]]]] = {
+                LT: ([(negative, -1)], [(diff, 0)]),
+                LE: ([(negative, 0)], [(diff, -1)]),
+                GT: ([(diff, -1)], [(negative, 0)]),
+                GE: ([(diff, 0)], [(negative, -1)]),
+                EQ: ([], [(diff, -1), (negative, -1)]),
+                NE: ([(diff, -1), (negative, -1)], []),
+            }
+            for value, forms in zip((TRUE, FALSE), claims[kind]):
+                for form, shift in forms:
+                    claim = form.copy()
+                    claim.const += shift
+                    if self.ctx.prove_linear(claim):
+                        return value
+        return None
+
+    def _tidy(self, e: Any, left: Linear, right: Linear, diff: Linear) -> Expr:
+        """Like terms cancelled, common factors divided out, terms that cannot matter dropped."""
+        kind: Any = type(e)
+        dtype = e.a.dtype
+        reduced = self._reduce(kind, diff)
+        if reduced is None:
+            cancels = len(diff.terms) < len(left.terms) + len(right.terms)
+            if not cancels and (left.const == 0 or (right.const == 0 and not right.is_const)):
+                return e
+            if not cancels and left.const == 0:
+                return e
+            reduced = diff
+        low, high = Linear(), Linear(-reduced.const)
+        for term_key, (factors, c) in reduced.terms.items():
+            if c > 0:
+                low.add_term(factors, c, term_key)
+            else:
+                high.add_term(factors, -c, term_key)
+        if low.is_const:
+            # 0 < k - x: x < k
+            kind = MIRRORED[kind]
+            low, high = high, Linear()
+            high.const, low.const = -low.const, 0
+        if not (low.fits(dtype) and high.fits(dtype)):
+            return e
+        return kind(low.build(dtype), high.build(dtype))
+
+    def _reduce(self, kind: Any, diff: Linear) -> Linear | None:
+        """diff op 0 as a smaller form op 0, dividing by a g > 1; None when there is none."""
+        for g in sorted({abs(c) for _, c in diff.items()} - {1}, reverse=True):
+            t, u = Linear(), Linear()
+            for term_key, (factors, c) in diff.terms.items():
+                (t if c % g == 0 else u).add_term(factors, c // g if c % g == 0 else c, term_key)
+            if u.is_const:
+                # g*t + k < 0: t < -k/g; the nearest integer on the right side
+                k = diff.const
+                if kind in (EQ, NE):
+                    if k % g:
+                        return None
+                    t.const = k // g
+                elif kind in (LT, GE):
+                    t.const = -((-k + g - 1) // g)  # t < ceil(-k / g)
+                else:
+                    t.const = -((-k) // g)  # t <= floor(-k / g)
+                return t
+            if kind in (LT, GE):
+                # g*t + u < g*m, 0 <= u < g: t < m
+                shifted = u.copy()
+                shifted.const = diff.const % g
+                lo, hi = bound_of_linear(self.ctx, shifted)
+                if lo is not None and hi is not None and lo >= 0 and hi < g:
+                    t.const = diff.const // g
+                    return t
+            elif kind in (LE, GT):
+                # x <= k is x < k + 1
+                strict = diff.copy()
+                strict.const -= 1
+                found = self._reduce(LT, strict)
+                if found is not None and any(c % g for _, c in diff.items()):
+                    found.const += 1
+                    return found
+        return None
+
+    def conjunction(self, e: Any) -> Expr:
+        parts = self._parts(e, And)
+        with self.ctx.scope():
+            kept: list[Expr] = []
+            seen: set[Any] = set()
+            for part in parts:
+                new = self.visit(part)
+                for item in _operands(new, And):
+                    if isinstance(item, IntImm):
+                        if not item.value:
+                            return FALSE if e.dtype is BOOL else e
+                        continue
+                    if key(item) in seen:
+                        continue
+                    seen.add(key(item))
+                    kept.append(item)
+                    self.ctx.assume(item)
+        return _joined(And, kept, TRUE)
+
+    def disjunction(self, e: Any) -> Expr:
+        parts = self._parts(e, Or)
+        with self.ctx.scope():
+            kept: list[Expr] = []
+            seen: set[Any] = set()
+            for part in parts:
+                new = self.visit(part)
+                for item in _operands(new, Or):
+                    if isinstance(item, IntImm):
+                        if item.value:
+                            return TRUE if e.dtype is BOOL else e
+                        continue
+                    if key(item) in seen:
+                        continue
+                    seen.add(key(item))
+                    kept.append(item)
+                    # the later parts matter only where this one fails
+                    self.ctx.assume(Not(item))
+        return _joined(Or, kept, FALSE)
+
+    def _parts(self, e: Any, kind: Any) -> list[Expr]:
+        return list(_operands(e, kind))
+
+    def logical(self, e: Any) -> Expr:
+        if e.dtype is not BOOL:
+            return e.map_children(self.visit)
+        return self.conjunction(e) if isinstance(e, And) else self.disjunction(e)
+
+    def negation(self, e: Any) -> Expr:
+        a = self.visit(e.a)
+        if isinstance(a, IntImm):
+            return IntImm(1 - a.value, BOOL)
+        if isinstance(a, Not):
+            return a.a
+        if type(a) in OPPOSITE and not a.a.dtype.is_float:
+            return self.visit(OPPOSITE[type(a)](a.a, a.b))
+        return e if a is e.a else Not(a)
+
+    # ------------------------------------------------------------ the rest
+
+    def select(self, e: Any) -> Expr:
+        # both sides run whatever the condition: no side may be simplified under it
+        condition = self.visit(e.condition)
+        if isinstance(condition, IntImm):
+            return self.visit(e.true_value if condition.value else e.false_value)
+        yes, no = self.visit(e.true_value), self.visit(e.false_value)
+        if key(yes) == key(no) and is_pure(yes):
+            return yes
+        if condition is e.condition and yes is e.true_value and no is e.false_value:
+            return e
+        return Select(condition, yes, no)
+
+    def call(self, e: Any) -> Expr:
+        if e.op == "if_then_else":
+            condition = self.visit(e.args[0])
+            if isinstance(condition, IntImm):
+                return self.visit(e.args[1] if condition.value else e.args[2])
+            with self.ctx.constraint(condition):
+                yes = self.visit(e.args[1])
+            with self.ctx.constraint(Not(condition)):
+                no = self.visit(e.args[2])
+            if key(yes) == key(no) and is_pure(yes):
+                return yes
+            new = (condition, yes, no)
+            return e if all(x is y for x, y in zip(new, e.args)) else e.replace(args=new)
+        made = e.map_children(self.visit)
+        if e.op == "likely" and isinstance(made.args[0], IntImm):
+            return made.args[0]
+        return made
+
+    def cast(self, e: Any) -> Expr:
+        value = self.visit(e.value)
+        made = cast(e.dtype, value)
+        return e if isinstance(made, Cast) and value is e.value else made
+
+    def let(self, e: Any) -> Expr:
+        value = self.visit(e.value)
+        if isinstance(value, (IntImm, FloatImm, Var)):
+            return self.visit(substitute(e.body, {e.var: value}))
+        with self.ctx.scope():
+            if e.var.dtype.is_int:
+                self.ctx.bind(e.var, value)
+            body = self.visit(e.body)
+        if is_pure(value) and not any(n is e.var for n in walk(body)):
+            return body
+        return e if value is e.value and body is e.body else Let(e.var, value, body)
+
+
+_METHODS: dict[type, Callable[[Simplifier, Any], Any]] = {
+    Add: Simplifier.sum, Sub: Simplifier.sum, Mul: Simplifier.sum,
+    FloorDiv: Simplifier.floordiv, FloorMod: Simplifier.floormod,
+    Div: Simplifier.truncated, Mod: Simplifier.truncated,
+    Min: Simplifier.extreme, Max: Simplifier.extreme,
+    EQ: Simplifier.comparison, NE: Simplifier.comparison, LT: Simplifier.comparison,
+    LE: Simplifier.comparison, GT: Simplifier.comparison, GE: Simplifier.comparison,
+    And: Simplifier.logical, Or: Simplifier.logical, Not: Simplifier.negation,
+    Select: Simplifier.select, Call: Simplifier.call, Cast: Simplifier.cast, Let: Simplifier.let,
+}  # fmt: skip
+
+
+def _operands(e: Expr, kind: type) -> list[Expr]:
+    """The operands of nested ``kind`` nodes, in order."""
+    if not isinstance(e, kind):
+        return [e]
+    return _operands(e.a, kind) + _operands(e.b, kind)  # type: ignore[attr-defined]
+
+
+def _joined(kind: Any, parts: list[Expr], empty: Expr) -> Expr:
+    if not parts:
+        return empty
+    out = parts[0]
+    for part in parts[1:]:
+        out = kind(out, part)
+    return out
+
+
+def _as_ramp(e: Expr, lanes: int) -> tuple[Expr, Expr] | None:
+    """(base, stride) of a ramp or broadcast of scalars."""
+    if isinstance(e, Ramp) and e.lanes == lanes:
+        return e.base, e.stride
+    if isinstance(e, Broadcast) and e.lanes == lanes:
+        return e.value, IntImm(0, e.value.dtype)
+    return None
+
+
+def _fold_wrapping(kind: Any, a: IntImm, b: IntImm) -> Expr | None:
+    """Constants of unsigned and narrow types, where the result fits."""
+    if kind in (FloorDiv, FloorMod, Div, Mod) and b.value == 0:
+        return None
+    made = arithmetic(kind, a, b)
+    return made if isinstance(made, IntImm) else None

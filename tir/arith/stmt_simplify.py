@@ -1,0 +1,155 @@
+"""Simplifying the expressions of a statement with the loops and conditions around them known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..buffer import Range
+from ..expr import Expr, IntImm, Not, Var, as_bool
+from ..node import Node
+from ..op import is_pure
+from ..stmt import (
+    NOP,
+    AssertStmt,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    is_nop,
+    seq,
+)
+from .analyzer import Analyzer
+
+
+def simplify_stmt(stmt: Any, analyzer: Analyzer | None = None) -> Any:
+    """``stmt`` with every expression simplified under the loops, lets and conditions around it.
+
+    Branches that cannot be taken and loops that never run are removed; blocks stay. The same object when nothing
+    changed. Pass an ``analyzer`` to add what is known outside.
+    """
+    return _StmtSimplifier(analyzer or Analyzer()).visit(stmt)
+
+
+class _StmtSimplifier:
+    def __init__(self, ctx: Analyzer):
+        self.ctx = ctx
+
+    def visit(self, item: Any) -> Any:
+        if isinstance(item, Stmt):
+            method = getattr(self, "visit_" + type(item).__name__, None)
+            return method(item) if method is not None else item.map_children(self.visit)
+        return self.expr(item) if isinstance(item, Node) else item
+
+    def expr(self, e: Any) -> Any:
+        return (
+            e
+            if isinstance(e, Var) and e.dtype.is_handle
+            else self.ctx.simplify(e)
+            if isinstance(e, Expr)
+            else (e.map_children(self.leaf))
+        )
+
+    def leaf(self, e: Any) -> Any:
+        """Children of ranges, regions and iterators."""
+        from ..buffer import Buffer
+
+        return e if isinstance(e, (Buffer, Var)) else self.expr(e)
+
+    def visit_For(self, loop: For) -> Stmt:
+        low, extent = self.expr(loop.min), self.expr(loop.extent)
+        if isinstance(extent, IntImm) and extent.value <= 0:
+            return NOP
+        with self.ctx.scope():
+            self.ctx.bind(loop.loop_var, Range(low, extent))
+            body = self.visit(loop.body)
+        if low is loop.min and extent is loop.extent and body is loop.body:
+            return loop
+        return loop.replace(min=low, extent=extent, body=body)
+
+    def visit_IfThenElse(self, s: IfThenElse) -> Stmt:
+        condition = self.expr(s.condition)
+        known = as_bool(condition) if condition.dtype.lanes == 1 else condition
+        if isinstance(known, IntImm):
+            taken = s.then_case if known.value else s.else_case
+            return NOP if taken is None else self.visit(taken)
+        with self.ctx.constraint(known):
+            then_case = self.visit(s.then_case)
+        else_case = s.else_case
+        if else_case is not None:
+            with self.ctx.constraint(Not(known)):
+                else_case = self.visit(else_case)
+            if is_nop(else_case):
+                else_case = None
+        if is_nop(then_case) and else_case is None and is_pure(condition):
+            return NOP
+        if condition is s.condition and then_case is s.then_case and else_case is s.else_case:
+            return s
+        return s.replace(condition=condition, then_case=then_case, else_case=else_case)
+
+    def visit_SeqStmt(self, s: SeqStmt) -> Stmt:
+        with self.ctx.scope():
+            new = []
+            for child in s.stmts:
+                made = self.visit(child)
+                new.append(made)
+                if isinstance(made, AssertStmt):
+                    self.ctx.assume(made.condition)  # what follows runs only where it held
+        if all(a is b for a, b in zip(new, s.stmts)):
+            return s
+        return seq(x for x in new if not (is_nop(x) and x is NOP))
+
+    def visit_LetStmt(self, s: LetStmt) -> Stmt:
+        value = self.expr(s.value)
+        with self.ctx.scope():
+            if s.var.dtype.is_int:
+                self.ctx.bind(s.var, value)
+            body = self.visit(s.body)
+        return s if value is s.value and body is s.body else s.replace(value=value, body=body)
+
+    def visit_AttrStmt(self, s: AttrStmt) -> Stmt:
+        value = self.expr(s.value)
+        with self.ctx.scope():
+            var = getattr(s.node, "var", None)
+            if s.attr_key in ("thread_extent", "virtual_thread") and isinstance(var, Var):
+                self.ctx.bind(var, Range(IntImm(0, value.dtype), value))
+            body = self.visit(s.body)
+        return s if value is s.value and body is s.body else s.replace(value=value, body=body)
+
+    def visit_BlockRealize(self, s: BlockRealize) -> Stmt:
+        values = tuple(self.expr(v) for v in s.iter_values)
+        predicate = self.expr(s.predicate)
+        with self.ctx.scope():
+            self.ctx.assume(predicate)
+            block = self.visit_Block(s.block)
+        if block is s.block and predicate is s.predicate and all(a is b for a, b in zip(values, s.iter_values)):
+            return s
+        return s.replace(iter_values=values, predicate=predicate, block=block)
+
+    def visit_Block(self, block: Block) -> Block:
+        iters = tuple(v.replace(dom=self.expr(v.dom)) if v.dom is not None and self.expr(v.dom) is not v.dom else v
+                      for v in block.iter_vars)  # fmt: skip
+        with self.ctx.scope():
+            for v in iters:
+                if v.dom is not None:
+                    self.ctx.bind(v.var, v.dom)
+            changes: dict[str, Any] = {}
+            for name in ("reads", "writes", "match_buffers"):
+                old = getattr(block, name)
+                new = tuple(self.expr(r) for r in old)
+                if any(a is not b for a, b in zip(new, old)):
+                    changes[name] = new
+            for name in ("init", "body"):
+                old = getattr(block, name)
+                if old is not None:
+                    new = self.visit(old)
+                    if new is not old:
+                        changes[name] = new
+            if "init" in changes and is_nop(changes["init"]):
+                changes["init"] = None
+        if any(a is not b for a, b in zip(iters, block.iter_vars)):
+            changes["iter_vars"] = iters
+        return block.replace(**changes) if changes else block
