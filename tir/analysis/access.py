@@ -301,9 +301,7 @@ class _Collector:
         for into, regions in ((self.reads, block.reads), (self.writes, block.writes)):
             for region in regions:
                 if region.buffer.data not in private:
-                    ranges = [
-                        (substitute(r.min, bindings), substitute(r.extent, bindings)) for r in region.region
-                    ]
+                    ranges = [(substitute(r.min, bindings), substitute(r.extent, bindings)) for r in region.region]
                     self.box(into, region.buffer, ranges)
 
     def _attr(self, attr: AttrStmt) -> None:
@@ -368,7 +366,9 @@ class _Collector:
                 hulls.append(None)
                 continue
             top = size.high(extent.dtype) - 1
-            hulls.append(Hull(start.base, start.lo, _number(start.hi + (top.value if isinstance(top, IntImm) else top))))
+            hulls.append(
+                Hull(start.base, start.lo, _number(start.hi + (top.value if isinstance(top, IntImm) else top)))
+            )
         old = into.get(buffer)
         if old is None:
             into[buffer] = hulls

@@ -1,0 +1,377 @@
+"""The rules every program must keep; what breaks them, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..buffer import Buffer, BufferRegion, IterVar
+from ..errors import WellFormedError
+from ..expr import BufferLoad, Call, Let, Reduce, Var
+from ..function import IRModule, PrimFunc
+from ..node import Node
+from ..stmt import (
+    Allocate,
+    AllocateConst,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    BufferRealize,
+    BufferStore,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    While,
+)
+
+LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A rule broken at ``node``."""
+
+    node: Any
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def check(func: PrimFunc) -> list[Problem]:
+    """Every rule ``func`` breaks, in program order; empty for a well-formed function.
+
+    Variables are defined before use and once in nested scopes; buffers are used inside their allocation, with as many
+    indices as dimensions and integer indices; a store's value has the buffer's dtype; a block's iterators match its
+    bindings, which are the only way in for outer loop variables; block names are unique; one thread axis is not
+    launched inside itself.
+    """
+    checker = _Checker()
+    checker.function(func)
+    return checker.problems
+
+
+def verify(func_or_mod: PrimFunc | IRModule) -> None:
+    """Raise ``WellFormedError`` naming every broken rule and its place; return None for a well-formed program."""
+    mod = IRModule.of(func_or_mod)
+    for func in mod.functions.values():
+        problems = check(func)
+        if problems:
+            raise WellFormedError(render(func, problems))
+
+
+def render(func: PrimFunc, problems: Iterable[Problem]) -> str:
+    from ..script.printer import to_lines
+
+    problems = list(problems)
+    lines = [f"`{func.name}` is not well-formed:", *(f"  {p.message}" for p in problems)]
+    lines.append(to_lines(func, underline=tuple(p.node for p in problems)))
+    return "\n".join(lines)
+
+
+class _Checker:
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.defined: set[Var] = set()
+        self.hidden: dict[Var, str] = {}  # loop variables outside the block being read: name of that block
+        self.known: set[Buffer] = set()
+        self.gone: set[Any] = set()  # buffers and pointers whose scope has ended
+        self.blocks: dict[str, Block] = {}
+        self.threads: list[str] = []
+        self.loops: set[Var] = set()
+        self.env: set[Var] = set()
+        self.place: Any = None
+
+    def say(self, node: Any, message: str) -> None:
+        self.problems.append(Problem(node, message))
+
+    def function(self, func: PrimFunc) -> None:
+        for param in func.params:
+            if param in self.defined:
+                self.say(func, f"parameter `{param.name}` is listed twice")
+            self.defined.add(param)
+        for param, buffer in func.buffer_map.items():
+            if param not in self.defined:
+                self.say(func, f"buffer `{buffer.name}` is bound to `{param.name}`, which is not a parameter")
+            # a size that is met first in a parameter's shape is defined by it
+            for size in (
+                *buffer.shape,
+                *buffer.strides,
+                *((buffer.elem_offset,) if buffer.elem_offset is not None else ()),
+            ):
+                if isinstance(size, Var):
+                    self.defined.add(size)
+            self.defined.add(buffer.data)
+            self.known.add(buffer)
+        for buffer in func.buffer_map.values():
+            self.buffer_parts(buffer, func)
+        self.visit(func.body)
+
+    # ------------------------------------------------------------ scopes
+
+    def define(self, var: Var, node: Any, what: str) -> bool:
+        if var in self.defined:
+            self.say(node, f"{what} `{var.name}` is already defined outside")
+            return False
+        self.defined.add(var)
+        return True
+
+    def undefine(self, var: Var, fresh: bool = True) -> None:
+        if fresh:
+            self.defined.discard(var)
+
+    def buffer_parts(self, buffer: Buffer, node: Any) -> None:
+        for part in (
+            *buffer.shape,
+            *buffer.strides,
+            *((buffer.elem_offset,) if buffer.elem_offset is not None else ()),
+        ):
+            self.expr(part, node)
+
+    # ------------------------------------------------------------ expressions
+
+    def expr(self, e: Any, node: Any) -> None:
+        if isinstance(e, Var):
+            self.use(e, node)
+        elif isinstance(e, BufferLoad):
+            self.access(e.buffer, e.indices, node)
+        elif isinstance(e, Let):
+            self.expr(e.value, node)
+            fresh = self.define(e.var, node, "variable")
+            self.expr(e.body, node)
+            self.undefine(e.var, fresh)
+        elif isinstance(e, Reduce):
+            for axis in e.axis:
+                self.defined.add(axis.var)
+            for child in (*e.source, *e.init, e.condition):
+                self.expr(child, node)
+            for axis in e.axis:
+                self.defined.discard(axis.var)
+        elif isinstance(e, BufferRegion):
+            self.region(e, node)
+        elif isinstance(e, Call):
+            for arg in e.args:
+                if isinstance(arg, Node):
+                    self.expr(arg, node)
+        elif isinstance(e, Node):
+            for child in e.children():
+                self.expr(child, node)
+
+    def use(self, var: Var, node: Any) -> None:
+        if var in self.defined:
+            if var in self.hidden:
+                block = self.hidden[var]
+                self.say(
+                    node, f"block `{block}` uses `{var.name}` of a loop outside it; bind it to an iterator of the block"
+                )
+            return
+        if var in self.gone:
+            self.say(node, f"`{var.name}` is used outside its allocation")
+        else:
+            self.say(node, f"variable `{var.name}` is not defined here")
+
+    def access(self, buffer: Buffer, indices: Any, node: Any) -> None:
+        self.buffer_use(buffer, node)
+        if len(indices) != buffer.ndim:
+            self.say(node, f"buffer `{buffer.name}` has {buffer.ndim} dimensions, but {len(indices)} indices are given")
+        for index in indices:
+            if not (index.dtype.is_int or index.dtype.is_bool):
+                self.say(node, f"an index of `{buffer.name}` has dtype {index.dtype}; indices are integers")
+            self.expr(index, node)
+
+    def buffer_use(self, buffer: Buffer, node: Any) -> None:
+        if buffer in self.known or buffer.data in self.defined:
+            return
+        where = "outside its allocation" if buffer in self.gone else "but not declared here"
+        self.say(node, f"buffer `{buffer.name}` is used {where}")
+
+    def region(self, region: BufferRegion, node: Any) -> None:
+        buffer = region.buffer
+        self.buffer_use(buffer, node)
+        if len(region.region) != buffer.ndim:
+            self.say(node, f"buffer `{buffer.name}` has {buffer.ndim} dimensions, but its region {len(region.region)}")
+        for r in region.region:
+            self.expr(r.min, node)
+            self.expr(r.extent, node)
+
+    # ------------------------------------------------------------ statements
+
+    def visit(self, s: Any) -> None:
+        _VISIT[type(s)](self, s) if type(s) in _VISIT else self.leaf(s)
+
+    def leaf(self, s: Any) -> None:
+        for child in s.children():
+            self.expr(child, s)
+
+    def seq(self, s: SeqStmt) -> None:
+        if len(s.stmts) < 2 or any(isinstance(x, SeqStmt) for x in s.stmts):
+            self.say(s, "a sequence holds two or more statements, none of them a sequence")
+        for x in s.stmts:
+            self.visit(x)
+
+    def store(self, s: BufferStore) -> None:
+        self.access(s.buffer, s.indices, s)
+        self.expr(s.value, s)
+        want = BufferLoad(s.buffer, s.indices).dtype
+        if s.value.dtype is not want:
+            self.say(s, f"a store of {s.value.dtype} into `{s.buffer.name}`, which holds {want}")
+
+    def loop(self, s: For) -> None:
+        self.expr(s.min, s)
+        self.expr(s.extent, s)
+        if s.kind not in LOOP_KINDS:
+            self.say(s, f"loop `{s.loop_var.name}` has the unknown kind {s.kind!r}")
+        if (s.kind == "thread_binding") != bool(s.thread):
+            self.say(s, f"loop `{s.loop_var.name}` of kind {s.kind} has the thread axis {s.thread!r}")
+        for part, e in (("minimum", s.min), ("extent", s.extent)):
+            if e.dtype is not s.loop_var.dtype:
+                self.say(s, f"loop `{s.loop_var.name}` is {s.loop_var.dtype}, but its {part} {e.dtype}")
+        launched = bool(s.thread) and not s.thread.startswith("vthread")
+        if launched and s.thread in self.threads:
+            self.say(s, f"thread axis {s.thread} is bound inside itself")
+        if launched:
+            self.threads.append(s.thread)
+        fresh = self.define(s.loop_var, s, "loop variable")
+        self.loops.add(s.loop_var)
+        self.visit(s.body)
+        self.undefine(s.loop_var, fresh)
+        if launched:
+            self.threads.pop()
+
+    def if_(self, s: IfThenElse) -> None:
+        if not s.condition.dtype.is_bool:
+            self.say(s, f"an `if` on a condition of dtype {s.condition.dtype}")
+        self.expr(s.condition, s)
+        self.visit(s.then_case)
+        if s.else_case is not None:
+            self.visit(s.else_case)
+
+    def while_(self, s: While) -> None:
+        self.expr(s.condition, s)
+        self.visit(s.body)
+
+    def let(self, s: LetStmt) -> None:
+        self.expr(s.value, s)
+        if s.value.dtype is not s.var.dtype and not s.var.dtype.is_handle:
+            self.say(s, f"`{s.var.name}` is {s.var.dtype}, but its value {s.value.dtype}")
+        fresh = self.define(s.var, s, "variable")
+        self.visit(s.body)
+        self.undefine(s.var, fresh)
+
+    def attr(self, s: AttrStmt) -> None:
+        self.expr(s.value, s)
+        if isinstance(s.node, IterVar):
+            # one thread variable may be launched again by a nested or a following statement
+            fresh = s.node.var not in self.defined
+            self.defined.add(s.node.var)
+            self.visit(s.body)
+            if fresh and s.node.var not in self.env:
+                self.env.add(s.node.var)
+                self.undefine(s.node.var)
+            return
+        self.visit(s.body)
+
+    def allocate(self, s: Any) -> None:
+        for e in s.extents:
+            self.expr(e, s)
+        if isinstance(s, Allocate):
+            self.expr(s.condition, s)
+        fresh = self.define(s.buffer_var, s, "pointer")
+        self.visit(s.body)
+        self.undefine(s.buffer_var, fresh)
+        self.gone.add(s.buffer_var)
+
+    def declare(self, s: DeclBuffer) -> None:
+        self.buffer_parts(s.buffer, s)
+        self.use(s.buffer.data, s)
+        self.known.add(s.buffer)
+        self.visit(s.body)
+        self.known.discard(s.buffer)
+        self.gone.add(s.buffer)
+
+    def buffer_realize(self, s: BufferRealize) -> None:
+        self.known.add(s.buffer)
+        fresh = s.buffer.data not in self.defined
+        self.defined.add(s.buffer.data)
+        for r in s.bounds:
+            self.expr(r.min, s)
+            self.expr(r.extent, s)
+        self.expr(s.condition, s)
+        self.visit(s.body)
+        self.undefine(s.buffer.data, fresh)
+
+    def realize(self, s: BlockRealize) -> None:
+        block = s.block
+        if len(s.iter_values) != len(block.iter_vars):
+            self.say(s, f"block `{block.name}` has {len(block.iter_vars)} iterators and {len(s.iter_values)} bindings")
+        for value in s.iter_values:
+            self.expr(value, s)
+        if not s.predicate.dtype.is_bool:
+            self.say(s, f"the predicate of block `{block.name}` has dtype {s.predicate.dtype}, not bool")
+        self.expr(s.predicate, s)
+        for iv in block.iter_vars:
+            if iv.dom is not None:
+                self.expr(iv.dom.min, s)
+                self.expr(iv.dom.extent, s)
+        for iv, value in zip(block.iter_vars, s.iter_values):
+            if iv.var.dtype is not value.dtype:
+                self.say(
+                    s, f"iterator `{iv.var.name}` of block `{block.name}` is {iv.var.dtype}, its binding {value.dtype}"
+                )
+        self.block(block, s)
+
+    def block(self, block: Block, s: Any) -> None:
+        if block.name and self.blocks.setdefault(block.name, block) is not block:
+            self.say(s, f"two blocks are called `{block.name}`; block names are unique in a function")
+        outer = self.hidden
+        if block.iter_vars:
+            # loops outside reach a block through its iterators only
+            self.hidden = {**outer, **{v: block.name for v in self.loops if v in self.defined}}
+        fresh = [(iv.var, self.define(iv.var, s, "iterator")) for iv in block.iter_vars]
+        for buffer in block.alloc_buffers:
+            if buffer in self.known:
+                self.say(s, f"buffer `{buffer.name}` is allocated twice")
+            self.buffer_parts(buffer, s)
+            self.known.add(buffer)
+            self.defined.add(buffer.data)
+        matched: list[Var] = []
+        for match in block.match_buffers:
+            self.region(match.source, s)
+            self.known.add(match.buffer)
+            parts = (match.buffer.data, *match.buffer.strides)
+            parts += (match.buffer.elem_offset,) if match.buffer.elem_offset is not None else ()
+            matched += [p for p in parts if isinstance(p, Var) and p not in self.defined]
+            self.defined.update(matched)
+        for region in (*block.reads, *block.writes):
+            self.region(region, s)
+        if block.init is not None:
+            self.visit(block.init)
+        self.visit(block.body)
+        for var, was_fresh in fresh:
+            self.undefine(var, was_fresh)
+        for buffer in (*block.alloc_buffers, *(m.buffer for m in block.match_buffers)):
+            self.known.discard(buffer)
+            self.defined.discard(buffer.data)
+            self.gone.update((buffer, buffer.data))
+        self.defined.difference_update(matched)
+        self.hidden = outer
+
+
+_VISIT: dict[type, Any] = {
+    SeqStmt: _Checker.seq,
+    BufferStore: _Checker.store,
+    For: _Checker.loop,
+    IfThenElse: _Checker.if_,
+    While: _Checker.while_,
+    LetStmt: _Checker.let,
+    AttrStmt: _Checker.attr,
+    Allocate: _Checker.allocate,
+    AllocateConst: _Checker.allocate,
+    DeclBuffer: _Checker.declare,
+    BufferRealize: _Checker.buffer_realize,
+    BlockRealize: _Checker.realize,
+    Block: lambda checker, s: checker.block(s, s),
+}
