@@ -1,0 +1,62 @@
+"""x86 dot products: VNNI int8 and bf16, at 256 and 512 bits.
+
+Each instruction adds, to every lane of an accumulator, the dot product of a short group taken from one operand (the
+same for all lanes) and a group of its own taken from the other.
+"""
+
+from __future__ import annotations
+
+from ..script import tir as T
+from .tensor_intrin import TensorIntrin
+
+
+def _dot(lanes: int, group: int, left: str, right: str, out: str):
+    """What the instruction computes: C[i] += sum over k of A[k] * B[i, k]."""
+
+    @T.prim_func
+    def desc(
+        A: T.Buffer((group,), left, offset_factor=1),
+        B: T.Buffer((lanes, group), right, offset_factor=1),
+        C: T.Buffer((lanes,), out, offset_factor=1),
+    ):
+        with T.block("root"):
+            T.reads(C[0:lanes], A[0:group], B[0:lanes, 0:group])
+            T.writes(C[0:lanes])
+            for i in range(lanes):
+                for k in range(group):
+                    with T.block("update"):
+                        vi, vk = T.axis.remap("SR", [i, k])
+                        C[vi] = C[vi] + T.cast(A[vk], out) * T.cast(B[vi, vk], out)
+
+    return desc
+
+
+def _vnni(lanes: int, instruction: str):
+    """vpdpbusd: four uint8 by int8 products added to each of ``lanes`` int32."""
+    group, width = 4, lanes * 4
+
+    @T.prim_func
+    def impl(
+        A: T.Buffer((group,), "uint8", offset_factor=1),
+        B: T.Buffer((lanes, group), "int8", offset_factor=1),
+        C: T.Buffer((lanes,), "int32", offset_factor=1),
+    ):
+        with T.block("root"):
+            T.reads(C[0:lanes], A[0:group], B[0:lanes, 0:group])
+            T.writes(C[0:lanes])
+            C[T.ramp(0, 1, lanes)] = T.call_llvm_pure_intrin(
+                f"int32x{lanes}",
+                instruction,
+                C[T.ramp(0, 1, lanes)],
+                T.broadcast(T.reinterpret("int32", A[T.ramp(0, 1, group)]), lanes),
+                T.reinterpret(f"int32x{lanes}", B.vload([0, 0], dtype=f"int8x{width}")),
+            )
+
+    return impl
+
+
+VNNI_512 = "dot_16x4_vnni"
+VNNI_256 = "dot_8x4_vnni"
+
+TensorIntrin.register(VNNI_512, _dot(16, 4, "uint8", "int8", "int32"), _vnni(16, "llvm.x86.avx512.vpdpbusd.512"))
+TensorIntrin.register(VNNI_256, _dot(8, 4, "uint8", "int8", "int32"), _vnni(8, "llvm.x86.avx512.vpdpbusd.256"))

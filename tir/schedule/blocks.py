@@ -1,0 +1,163 @@
+"""What several primitives do with blocks and loops: fresh copies, nests, where buffers are read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
+from ..expr import TRUE, And, BufferLoad, Expr, Let, Var, const, is_const
+from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, LetStmt, Stmt
+from ..visit import rewrite, substitute, walk
+from .state import BlockRef, Place, State
+
+
+def refresh(stmt: Any, also: dict[Var, Any] | None = None) -> Any:
+    """A copy of ``stmt`` in which every variable bound inside is a new one; ``also`` replaces further variables."""
+    mapping: dict[Var, Any] = dict(also or {})
+    for item in walk(stmt):
+        bound = None
+        if isinstance(item, For):
+            bound = item.loop_var
+        elif isinstance(item, (LetStmt, Let)):
+            bound = item.var
+        elif isinstance(item, IterVar):
+            bound = item.var
+        if bound is not None and bound not in mapping:
+            mapping[bound] = bound.replace()
+    return substitute(stmt, mapping)
+
+
+def nest(loops: Sequence[tuple[Var, Expr]], body: Stmt) -> Stmt:
+    """Serial loops from zero, outermost first, around ``body``."""
+    for var, extent in reversed(loops):
+        body = For(var, const(0, var.dtype), extent, SERIAL, body)
+    return body
+
+
+def regions_of(refs: Iterable[BufferRegion], buffer: Buffer) -> list[BufferRegion]:
+    return [r for r in refs if r.buffer is buffer]
+
+
+def replace_buffer(stmt: Any, old: Buffer, new: Buffer, index: Callable[[tuple[Expr, ...]], tuple[Expr, ...]] | None = None) -> Any:
+    """``stmt`` with every access to ``old`` going to ``new``; ``index`` maps the indices of loads, stores and regions."""
+    remap = index or (lambda indices: indices)
+
+    def region(item: BufferRegion) -> BufferRegion:
+        if index is None:
+            return BufferRegion(new, item.region)
+        mins = remap(tuple(r.min for r in item.region))
+        return BufferRegion(new, tuple(Range(m, r.extent) for m, r in zip(mins, item.region)))
+
+    def visit(item: Any) -> Any:
+        if isinstance(item, BufferLoad) and item.buffer is old:
+            return BufferLoad(new, remap(item.indices))
+        if isinstance(item, BufferStore) and item.buffer is old:
+            return item.replace(buffer=new, indices=remap(item.indices))
+        if isinstance(item, BufferRegion) and item.buffer is old:
+            return region(item)
+        if isinstance(item, Var) and item is old.data:
+            return new.data
+        return None
+
+    return rewrite(stmt, visit)
+
+
+def uses_pointer(stmt: Any, buffer: Buffer) -> bool:
+    """Whether the memory of ``buffer`` is reached by its pointer or through another view, past loads and stores."""
+    for item in walk(stmt):
+        if isinstance(item, Var) and item is buffer.data:
+            return True
+        if isinstance(item, MatchBufferRegion) and item.source.buffer is buffer:
+            return True
+        if isinstance(item, Buffer) and item is not buffer and item.data is buffer.data:
+            return True
+    return False
+
+
+def readers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
+    """Blocks just inside ``scope`` that read ``buffer``, in program order."""
+    return [child for child in scope.children if regions_of(child.block.reads, buffer)]
+
+
+def writers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
+    """Blocks just inside ``scope`` that write ``buffer``, in program order."""
+    return [child for child in scope.children if regions_of(child.block.writes, buffer)]
+
+
+def scope_of(state: State, place: Place) -> BlockRef:
+    """The block that encloses ``place``. Raises ``ScheduleError`` where there is none (a program without blocks)."""
+    from ..errors import require
+
+    require(place.scope is not None, "`{0}` is the root block: there is nothing around it", getattr(place, "name", "?"))
+    assert place.scope is not None
+    return place.scope
+
+
+def top_statement(place: Place, scope: BlockRef) -> Place:
+    """The ancestor of ``place`` (or itself) that is the body of ``scope`` or a member of its sequence."""
+    from ..stmt import SeqStmt
+
+    current = place
+    for above in place.ancestors():
+        if above.node is scope.block:
+            return current
+        if isinstance(above.node, SeqStmt) and above.parent is not None and above.parent.node is scope.block:
+            return current
+        current = above
+    return current
+
+
+def copy_block(
+    name: str,
+    source: Buffer,
+    target: Buffer,
+    region: Sequence[Range],
+    *,
+    source_index: Callable[[tuple[Expr, ...]], tuple[Expr, ...]] | None = None,
+    target_index: Callable[[tuple[Expr, ...]], tuple[Expr, ...]] | None = None,
+    taken: Callable[[str], str] = lambda name: name,
+) -> Stmt:
+    """Loops ``ax0``, ``ax1`` … over ``region`` around a block that copies ``source`` to ``target``."""
+    loops: list[tuple[Var, Expr]] = []
+    iters: list[IterVar] = []
+    values: list[Expr] = []
+    names: set[str] = set()
+    for axis, bounds in enumerate(region):
+        dtype = bounds.extent.dtype
+        label = taken(f"ax{axis}")
+        names.add(label)
+        loop = Var(label, dtype)
+        loops.append((loop, bounds.extent))
+        iters.append(IterVar(Range(const(0, dtype), source.shape[axis]), Var(f"v{axis}", dtype)))
+        values.append(bounds.min + loop)
+    point = tuple(i.var for i in iters)
+    from_ = source_index(point) if source_index else point
+    to = target_index(point) if target_index else point
+    body = BufferStore(target, BufferLoad(source, from_), to)
+    block = Block(tuple(iters), (unit_region(source, from_),), (unit_region(target, to),), name, body)
+    return nest(loops, BlockRealize(tuple(values), TRUE, block))
+
+
+def unit_region(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
+    """The one element at ``indices``."""
+    return BufferRegion(buffer, tuple(Range(i, const(1, i.dtype)) for i in indices))
+
+
+def insert_before(state: State, place: Place, stmt: Stmt, *, after: bool = False) -> State:
+    """The snapshot with ``stmt`` just before (or after) the statement at ``place``."""
+    from ..stmt import seq
+
+    pair = [place.node, stmt] if after else [stmt, place.node]
+    return state.replace(place.node, seq(pair))
+
+
+def add_alloc(block: Block, *buffers: Buffer) -> Block:
+    return block.replace(alloc_buffers=(*block.alloc_buffers, *buffers))
+
+
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The parts of a conjunction, left to right; none for true."""
+    if isinstance(condition, And):
+        return [*conjuncts(condition.a), *conjuncts(condition.b)]
+    return [] if is_const(condition, 1) else [condition]
