@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
+from ..errors import require
 from ..expr import TRUE, And, BufferLoad, Expr, Let, Var, const, is_const
-from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, LetStmt, Stmt
+from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, LetStmt, SeqStmt, Stmt, seq
 from ..visit import rewrite, substitute, walk
 from .state import BlockRef, Place, State
 
@@ -87,17 +88,19 @@ def writers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
 
 def scope_of(state: State, place: Place) -> BlockRef:
     """The block that encloses ``place``. Raises ``ScheduleError`` where there is none (a program without blocks)."""
-    from ..errors import require
-
     require(place.scope is not None, "`{0}` is the root block: there is nothing around it", getattr(place, "name", "?"))
     assert place.scope is not None
     return place.scope
 
 
+def statements(scope: BlockRef) -> list[Stmt]:
+    """The statements of the body of ``scope``, in order."""
+    body = scope.block.body
+    return list(body.stmts) if isinstance(body, SeqStmt) else [body]
+
+
 def top_statement(place: Place, scope: BlockRef) -> Place:
     """The ancestor of ``place`` (or itself) that is the body of ``scope`` or a member of its sequence."""
-    from ..stmt import SeqStmt
-
     current = place
     for above in place.ancestors():
         if above.node is scope.block:
@@ -146,8 +149,6 @@ def unit_region(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
 
 def insert_before(state: State, place: Place, stmt: Stmt, *, after: bool = False) -> State:
     """The snapshot with ``stmt`` just before (or after) the statement at ``place``."""
-    from ..stmt import seq
-
     pair = [place.node, stmt] if after else [stmt, place.node]
     return state.replace(place.node, seq(pair))
 
