@@ -1,0 +1,61 @@
+"""build(program, target) -> Module"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tir.errors import BuildError
+from tir.function import IRModule, PrimFunc
+from tir.target import Target
+
+from .module import InterpreterModule, LLVMModule, Module
+
+_CPU_OPTIONS = ("mcpu", "mattr", "num_cores", "fast_math", "vector_width", "opt_level", "keys", "tag")
+
+
+def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
+    """Compile a function or a module of functions.
+
+    ``target``: ``"llvm"`` (this machine's CPU; also ``"llvm -mcpu=haswell"`` or ``{"kind": "llvm", "mcpu": …,
+    "num_cores": …, "fast_math": True}``), ``"interpreter"`` (the reference executor), or a ``tir.Target``.
+
+    Raises ``BuildError`` for a program or a target that cannot be compiled.
+    """
+    mod = IRModule.of(func_or_mod)
+    try:
+        chosen = Target.of(target)
+    except ValueError as error:
+        raise BuildError(str(error)) from error
+    if not len(mod):
+        raise BuildError("the module has no functions to build")
+    if chosen.kind == "interpreter":
+        return InterpreterModule(mod, chosen)
+    if chosen.kind == "llvm":
+        return _build_llvm(mod, chosen)
+    if chosen.kind == "cuda":
+        raise BuildError("the CUDA backend is not part of this version")
+    raise BuildError(f"no backend builds for target {chosen.kind!r}; there are llvm and interpreter")
+
+
+def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
+    from tir.transform import lower
+
+    return compile_lowered(lower(mod, target=target), target, mod)
+
+
+def compile_lowered(lowered: IRModule, target: Any = "llvm", source: IRModule | None = None) -> LLVMModule:
+    """Compile a module that has been lowered already (``source``: the program it came from)."""
+    from .llvm.compile import machine
+    from .llvm.function import emit_module
+    from .llvm.text import ModuleText
+
+    target = Target.of(target)
+    unknown = [name for name in target.attrs if name not in _CPU_OPTIONS and name not in ("max_num_threads",)]
+    if unknown:
+        raise BuildError(f"target llvm has no option {unknown[0]!r}; it has {', '.join(_CPU_OPTIONS)}")
+    features = target.attrs.get("mattr")
+    on = machine(str(target.attrs.get("mcpu", "")), features)
+    width = int(target.attrs.get("vector_width", 0)) or on.width
+    text = ModuleText(on.cpu, on.features, on.triple, width)
+    program = emit_module(lowered, text, bool(target.attrs.get("fast_math", False)))
+    return LLVMModule(lowered if source is None else source, target, lowered, text.render(), on, program)

@@ -1,0 +1,303 @@
+"""A compiled function seen from Python: arguments checked and packed, the call, its errors.
+
+The work done once for a set of argument shapes (binding sizes, checking layouts) is remembered by shape, so that a call
+with shapes seen before costs a few microseconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tir.dtype import DType
+from tir.errors import RunError
+from tir.function import PrimFunc
+from tir.visit import uses_var
+
+from .llvm.function import buffer_alignment, size_vars, written_data
+from .runtime.packed import PackedCalls
+from .runtime.parallel import openmp, team_size
+
+_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+_FORMATS = {
+    "int8": "b7x", "int16": "h6x", "int32": "i4x", "int64": "q", "uint8": "B7x", "uint16": "H6x", "uint32": "I4x",
+    "uint64": "Q", "int4": "b7x", "uint4": "B7x", "bool": "?7x", "float16": "e6x", "float32": "f4x", "float64": "d",
+    "handle": "Q", "bfloat16": "H6x",
+}  # fmt: skip
+
+
+def signature(func: PrimFunc) -> tuple[PrimFunc, frozenset[int]]:
+    """A function with an empty body, and the positions of the parameters it may write."""
+    from .module import stub
+
+    written = written_data(func)
+    positions = frozenset(
+        k for k, p in enumerate(func.params) if p in written or (p in func.buffer_map and func.buffer_map[p].data in written)
+    )
+    return stub(func), positions
+
+
+def metadata(functions: dict[str, Any], program: Any) -> dict[str, Any]:
+    """What a saved library says about itself."""
+    from .module import FORMAT
+
+    entries = {
+        name: {"script": f.func.with_attr("global_symbol", name).script(), "written": sorted(f.written)}
+        for name, f in functions.items()
+    }
+    return {
+        "format": FORMAT,
+        "functions": entries,
+        "messages": program.messages,
+        "packed": program.packed,
+        "parallel": program.parallel,
+    }
+
+
+class Runtime:
+    """Loaded code with its error messages, and its links to threads and to Python set up."""
+
+    def __init__(self, code: Any, messages: list[str], packed: list[Any], parallel: bool, cores: int | None):
+        self.code, self.messages, self.parallel = code, messages, parallel
+        self.packed = PackedCalls(packed) if packed else None
+        self._team: ctypes.c_int32 | None = None
+        self._cores = cores
+        if self.packed is not None:
+            ctypes.c_void_p.from_address(code.variable("__tir_packed")).value = self.packed.pointer
+        library = openmp() if parallel else None
+        if library is not None:
+            for symbol, address in (
+                ("__tir_thread", library.thread_num),
+                ("__tir_threads", library.num_threads),
+                ("__tir_parallel", library.parallel),
+            ):
+                ctypes.c_void_p.from_address(code.variable(symbol)).value = address
+            self._team = ctypes.c_int32.from_address(code.variable("__tir_team"))
+
+    def before_call(self) -> None:
+        """Set the size of the team: the environment may have changed since the last call."""
+        if self._team is not None:
+            self._team.value = team_size(self._cores)
+
+    def raise_error(self, code: int) -> None:
+        if self.packed is not None and self.packed.error is not None:
+            error, self.packed.error = self.packed.error, None
+            raise error
+        raise RunError(self.messages[code - 1] if 0 < code <= len(self.messages) else f"run-time error {code}")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is known about arguments of certain shapes: how to pack them, the sizes that follow the parameters."""
+
+    sizes: tuple[Any, ...]
+    spans: tuple[tuple[int, int, int], ...]  # (position, bytes before the pointer, bytes after it) of array arguments
+
+
+class NativeFunction:
+    """A compiled function. Calling it runs it; see :class:`codegen.module.Module` for the arguments."""
+
+    def __init__(self, name: str, about: tuple[PrimFunc, frozenset[int]], runtime: Runtime):
+        self.name = name
+        self.func, self.written = about
+        self._runtime = runtime
+        self._entry = _ENTRY(runtime.code.function(name))
+        func = self.func
+        buffers = [func.buffer_map.get(p) for p in func.params]
+        self._count = len(func.params)
+        self._alignments = [0 if b is None else buffer_alignment(b) for b in buffers]
+        self._is_array = [b is not None for b in buffers]
+        self._arrays = [k for k, b in enumerate(buffers) if b is not None]
+        self._sizes = size_vars(func)
+        self._dtypes = [p.dtype for p in func.params]
+        self._in_shapes = [
+            b is None and any(uses_var(part, p) for o in func.buffers() for part in (*o.shape, *o.strides))
+            for p, b in zip(func.params, buffers)
+        ]
+        slots = [DType("handle") if a else d for a, d in zip(self._is_array, self._dtypes)]
+        slots += [v.dtype for v in self._sizes]
+        self._returns = func.ret_type.code != "void"
+        self._pack = struct.Struct("<" + "".join(_FORMATS[d] for d in slots) + "Q").pack
+        self._disjoint = bool(func.attrs.get("tir.noalias", True))
+        self._plans: dict[Any, Plan] = {}
+
+    def __call__(self, *args: Any) -> Any:
+        if self._returns:
+            return self._call_returning(args)
+        packed = self._prepare(args)
+        runtime = self._runtime
+        if runtime.parallel:
+            runtime.before_call()
+        code = self._entry(packed)
+        if code:
+            runtime.raise_error(code)
+        return None
+
+    def prepared(self, *args: Any) -> Callable[[], None]:
+        """A call with the arguments checked and packed already; they must stay alive."""
+        if self._returns:
+            return lambda: self(*args)
+        packed, runtime, entry = self._prepare(args), self._runtime, self._entry
+        runtime.before_call()
+
+        def run(keep: Any = args) -> None:
+            code = entry(packed)
+            if code:
+                runtime.raise_error(code)
+
+        return run
+
+    def _call_returning(self, args: tuple[Any, ...]) -> Any:
+        packed = self._prepare(args)
+        place = ctypes.create_string_buffer(packed, len(packed))
+        self._runtime.before_call()
+        code = self._entry(ctypes.addressof(place))
+        if code:
+            self._runtime.raise_error(code)
+        dtype = self.func.ret_type
+        value = struct.unpack_from("<" + _FORMATS[dtype], place, len(packed) - 8)[0]
+        return _from_bits(value, dtype)
+
+    def _prepare(self, args: tuple[Any, ...]) -> bytes:
+        """The argument array. Everything that depends only on shapes is looked up; addresses and values are checked."""
+        is_array, in_shapes = self._is_array, self._in_shapes
+        key: list[Any] = []
+        values: list[Any] = []
+        pointers: list[tuple[int, bool]] = []
+        try:
+            for k, arg in enumerate(args):
+                if is_array[k]:
+                    if type(arg) is not np.ndarray:
+                        arg = arg.view(np.ndarray) if isinstance(arg, np.ndarray) else self._array(k, arg)
+                    key.append((arg.shape, arg.strides, arg.dtype))
+                    at = arg.__array_interface__["data"]
+                    pointers.append(at)
+                    values.append(at[0])
+                else:
+                    values.append(arg)
+                    key.append(arg if in_shapes[k] else None)
+            plan = self._plans.get(tuple(key)) if len(args) == self._count else None
+        except IndexError:
+            plan = None
+        if plan is None:
+            plan = self._plan(args, tuple(key))
+        self._check_pointers(args, pointers, plan)
+        try:
+            return self._pack(*values, *plan.sizes, 0)
+        except (struct.error, TypeError, OverflowError):
+            return self._pack(*self._scalars(args, values), *plan.sizes, 0)
+
+    def _array(self, k: int, arg: Any) -> np.ndarray:
+        """An array argument from another library, seen through DLPack."""
+        if hasattr(arg, "__dlpack__"):
+            try:
+                return np.from_dlpack(arg)
+            except (BufferError, RuntimeError, TypeError) as error:
+                raise RunError(f"{self._named(k)} cannot be read through DLPack on the CPU: {error}") from error
+        raise RunError(f"{self._named(k)} must be an array, not {type(arg).__name__}: {arg!r:.60}")
+
+    def _named(self, k: int) -> str:
+        param = self.func.params[k]
+        buffer = self.func.buffer_map.get(param)
+        return f"{self.name}: argument {k} (`{buffer.name if buffer is not None else param.name}`)"
+
+    def _plan(self, args: tuple[Any, ...], key: tuple[Any, ...]) -> Plan:
+        """Bind sizes and check layouts in full. Raises ``RunError`` naming what does not fit."""
+        from tir.interp.arguments import bind_arguments
+
+        if len(args) != self._count:
+            names = ", ".join(self._named(k).split("`")[1] for k in range(self._count))
+            raise RunError(f"{self.name} takes {self._count} arguments ({names}), got {len(args)}")
+        arrays = tuple(
+            self._array(k, a) if self._is_array[k] and not isinstance(a, np.ndarray) else a for k, a in enumerate(args)
+        )
+        values, _ = bind_arguments(self.func, arrays)
+        spans = []
+        for k in self._arrays:
+            array = arrays[k]
+            below = sum((n - 1) * s for n, s in zip(array.shape, array.strides) if s < 0 and n > 0)
+            above = sum((n - 1) * s for n, s in zip(array.shape, array.strides) if s > 0 and n > 0) + array.itemsize
+            spans.append((k, below, above if array.size else 0))
+        plan = Plan(tuple(int(values[v]) for v in self._sizes), tuple(spans))
+        if len(self._plans) > 256:
+            self._plans.clear()
+        self._plans[key] = plan
+        return plan
+
+    def _check_pointers(self, args: tuple[Any, ...], pointers: list[tuple[int, bool]], plan: Plan) -> None:
+        """Alignment, writability, and that what is written overlaps nothing else."""
+        written, alignments = self.written, self._alignments
+        for (address, read_only), (k, below, above) in zip(pointers, plan.spans):
+            if address % alignments[k] and above:
+                raise RunError(
+                    f"{self._named(k)} starts at an address that is not a multiple of {alignments[k]} bytes, "
+                    "as the buffer's alignment requires; copy the array"
+                )
+            if k not in written:
+                continue
+            if read_only and isinstance(args[k], np.ndarray):
+                raise RunError(f"{self._named(k)} is written, but the array is read-only")
+            if not self._disjoint:
+                continue
+            first, last = address + below, address + above
+            for (other, _), (j, low, high) in zip(pointers, plan.spans):
+                if j != k and first < other + high and other + low < last and self._overlap(args[k], args[j]):
+                    raise RunError(
+                        f"{self._named(k)} is written and overlaps argument {j} "
+                        f"(`{self.func.buffer_map[self.func.params[j]].name}`) in memory: copy one of them, or give the "
+                        'function the attribute "tir.noalias": False'
+                    )
+
+    def _overlap(self, a: Any, b: Any) -> bool:
+        a, b = (x if isinstance(x, np.ndarray) else np.from_dlpack(x) for x in (a, b))
+        try:
+            return bool(np.shares_memory(a, b, max_work=100_000))
+        except np.exceptions.TooHardError:
+            return True
+
+    def _scalars(self, args: tuple[Any, ...], values: list[Any]) -> list[Any]:
+        """Scalar arguments that the packing did not take as they were: converted, or refused by name."""
+        result = []
+        for k, value in enumerate(values):
+            dtype = self._dtypes[k]
+            if not self._is_array[k]:
+                value = value.item() if hasattr(value, "item") else value
+                if dtype.code == "bfloat":
+                    value = _bfloat_bits(value)
+                elif dtype.is_handle:
+                    value = int(getattr(value, "value", value) or 0)
+                else:
+                    self._check_scalar(k, value, dtype)
+            result.append(value)
+        return result
+
+    def _check_scalar(self, k: int, value: Any, dtype: DType) -> None:
+        if not isinstance(value, (bool, int, float)):
+            raise RunError(f"{self._named(k)} must be a number ({dtype}), not {type(value).__name__}: {value!r:.60}")
+        if dtype.is_float:
+            if abs(value) > dtype.max_value and abs(value) != float("inf"):
+                raise RunError(f"{self._named(k)}: {value!r} does not fit {dtype}")
+            return
+        if not isinstance(value, (bool, int)):
+            raise RunError(f"{self._named(k)} must be an integer ({dtype}), not {value!r}")
+        if not dtype.min_value <= value <= dtype.max_value:
+            raise RunError(f"{self._named(k)}: {value} does not fit {dtype} ({dtype.min_value} to {dtype.max_value})")
+
+    def __repr__(self) -> str:
+        return f"<compiled function {self.name}>"
+
+
+def _bfloat_bits(value: float) -> int:
+    bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
+
+
+def _from_bits(value: Any, dtype: DType) -> Any:
+    return struct.unpack("<f", struct.pack("<I", value << 16))[0] if dtype.code == "bfloat" else value
+
+

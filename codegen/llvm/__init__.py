@@ -1,0 +1,1 @@
+"""The CPU backend: lowered programs to LLVM assembly, and from there to machine code."""

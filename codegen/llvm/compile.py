@@ -1,0 +1,194 @@
+"""LLVM assembly to machine code: target machine, optimisation, the disk cache of objects, loading."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+from tir.errors import BuildError
+
+
+@functools.lru_cache(maxsize=None)
+def llvm() -> Any:
+    """llvmlite's binding, with the native target ready."""
+    import llvmlite.binding as binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    binding.initialize_native_asmparser()
+    for library in ("libm.so.6", "libgcc_s.so.1"):
+        try:
+            binding.load_library_permanently(library)
+        except RuntimeError:
+            pass  # other systems have these in the C library that is loaded anyway
+    return binding
+
+
+class Machine:
+    """The CPU to compile for: its name, features, widest vector in bits."""
+
+    def __init__(self, cpu: str = "", features: str | None = None, width: int = 0):
+        binding = llvm()
+        host = not cpu or cpu in ("native", "host")
+        self.cpu = binding.get_host_cpu_name() if host else cpu
+        if features is None:
+            features = binding.get_host_cpu_features().flatten() if host else ""
+        self.features = features
+        self.triple = binding.get_process_triple()
+        self.width = width or _vector_width(self.cpu, features, host)
+
+    def key(self) -> str:
+        import llvmlite
+
+        return f"{llvmlite.__version__}/{self.triple}/{self.cpu}/{self.features}"
+
+    def target_machine(self) -> Any:
+        """An LLVM target machine, position-independent so that objects can also be linked into shared libraries.
+
+        Raises ``BuildError`` for an unknown CPU.
+        """
+        binding = llvm()
+        return binding.Target.from_triple(self.triple).create_target_machine(
+            cpu=self.cpu, features=self.features, opt=3, reloc="pic", codemodel="default"
+        )
+
+
+def _vector_width(cpu: str, features: str, host: bool) -> int:
+    wanted = set(features.split(","))
+    wide = ("skylake-avx512", "cascadelake", "icelake", "cooperlake", "sapphirerapids", "znver4", "znver5", "graniterapids")
+    if "+avx512f" in wanted or (not host and (cpu.startswith(wide) or cpu == "x86-64-v4")):
+        return 512
+    if "+avx" in wanted or (not host and cpu in ("haswell", "broadwell", "skylake", "x86-64-v3", "znver2", "znver3")):
+        return 256
+    return 128
+
+
+@functools.lru_cache(maxsize=8)
+def machine(cpu: str = "", features: str | None = None) -> Machine:
+    """The Machine of a CPU name (empty: the host), made once."""
+    return Machine(cpu, features)
+
+
+def parse(text: str) -> Any:
+    """A verified LLVM module. Raises ``BuildError`` with LLVM's message."""
+    binding = llvm()
+    try:
+        module = binding.parse_assembly(text)
+        module.verify()
+    except RuntimeError as error:
+        raise BuildError(f"LLVM does not accept the generated code: {error}") from error
+    return module
+
+
+def optimise(text: str, on: Machine) -> tuple[Any, Any]:
+    """(optimised LLVM module, target machine)."""
+    binding = llvm()
+    module = parse(text)
+    target_machine = on.target_machine()
+    module.triple = on.triple
+    module.data_layout = str(target_machine.target_data)
+    options = binding.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    options.slp_vectorization = True
+    options.loop_interleaving = True
+    options.loop_unrolling = True
+    builder = binding.create_pass_builder(target_machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module, target_machine
+
+
+def object_code(text: str, on: Machine) -> bytes:
+    """The object file of LLVM assembly ``text``, from the disk cache where it is there.
+
+    The cache is ``TIR_CACHE_DIR`` (default ``~/.cache/tensorir``); ``TIR_CACHE=0`` turns it off.
+    """
+    path = _cache_path(text, on)
+    if path is not None:
+        found = _read_cached(path)
+        if found is not None:
+            return found
+    module, target_machine = optimise(text, on)
+    code = target_machine.emit_object(module)
+    if path is not None:
+        _write_cached(path, code)
+    return code
+
+
+def assembly(text: str, on: Machine) -> str:
+    """The machine's assembly of LLVM assembly ``text``."""
+    module, target_machine = optimise(text, on)
+    return target_machine.emit_assembly(module)
+
+
+def _cache_path(text: str, on: Machine) -> Path | None:
+    if os.environ.get("TIR_CACHE", "1") == "0":
+        return None
+    base = os.environ.get("TIR_CACHE_DIR")
+    folder = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tensorir"
+    key = hashlib.sha256(f"{on.key()}\n{text}".encode()).hexdigest()
+    return folder / key[:2] / f"{key}.o"
+
+
+def _read_cached(path: Path) -> bytes | None:
+    """The object, when the file is whole (it ends in its own hash)."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    code, digest = data[:-32], data[-32:]
+    if hashlib.sha256(code).digest() != digest:
+        warnings.warn(f"the cached object {path} is damaged; compiling again", RuntimeWarning, stacklevel=2)
+        return None
+    return code
+
+
+def _write_cached(path: Path, code: bytes) -> None:
+    """Written beside and moved into place, so that readers see all of it or nothing. No cache is no error."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(handle, "wb") as file:
+            file.write(code + hashlib.sha256(code).digest())
+        os.replace(name, path)
+    except OSError:
+        return
+
+
+class Loaded:
+    """Machine code in memory: addresses of its symbols. Kept alive by whoever calls it."""
+
+    def __init__(self, code: bytes, on: Machine):
+        binding = llvm()
+        empty = binding.parse_assembly("")
+        empty.triple = on.triple
+        self._engine = binding.create_mcjit_compiler(empty, on.target_machine())
+        self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+
+    def function(self, name: str) -> int:
+        return self._engine.get_function_address(name)
+
+    def variable(self, name: str) -> int:
+        return self._engine.get_global_value_address(name)
+
+
+class Library:
+    """A shared library on disk, seen like :class:`Loaded`."""
+
+    def __init__(self, path: str):
+        self._library = ctypes.CDLL(path)
+
+    def function(self, name: str) -> int:
+        return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
+
+    def variable(self, name: str) -> int:
+        try:
+            return ctypes.addressof(ctypes.c_char.in_dll(self._library, name))
+        except ValueError:
+            return 0

@@ -1,0 +1,328 @@
+"""Expressions other than loads and calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tir.dtype import DType
+from tir.errors import BuildError
+from tir.expr import (
+    EQ, GE, GT, LE, LT, NE, Add, And, Broadcast, BufferLoad, Call, Cast, Div, Expr, FloatImm, FloorDiv, FloorMod, IntImm,
+    Let, Max, Min, Mod, Mul, Not, Or, Ramp, Select, Shuffle, StringImm, Sub, Var,
+)  # fmt: skip
+from tir.visit import walk
+
+from .convert import F32
+from .generator import Generator, expr_rule
+from .types import element_type, emulated, float_constant, splat, value_type, vector
+
+
+@expr_rule(Var)
+def _var(g: Generator, e: Var) -> str:
+    value = g.env.get(e)
+    if value is None:
+        raise BuildError(f"{g.func_name}: variable `{e.name}` ({e.dtype}) is used where nothing defines it")
+    return value
+
+
+@expr_rule(IntImm)
+def _int(g: Generator, e: IntImm) -> str:
+    if e.dtype.is_bool:
+        return "true" if e.value else "false"
+    return str(e.value)
+
+
+@expr_rule(FloatImm)
+def _float(g: Generator, e: FloatImm) -> str:
+    if emulated(e.dtype):
+        text = float_constant(e.value, DType("float64"))
+        return g.convert(text, DType("float64"), e.dtype)
+    return float_constant(e.value, e.dtype)
+
+
+@expr_rule(StringImm)
+def _string(g: Generator, e: StringImm) -> str:
+    return g.out.module.constant(e.value.encode() + b"\0", 1, "string")
+
+
+INT_OPS = {Add: "add", Sub: "sub", Mul: "mul"}
+FLOAT_OPS = {Add: "fadd", Sub: "fsub", Mul: "fmul", Div: "fdiv", Mod: "frem"}
+
+
+@expr_rule(Add, Sub, Mul)
+def _arithmetic(g: Generator, e: Any) -> str:
+    a, b = g.expr(e.a), g.expr(e.b)
+    if e.dtype.is_float:
+        return float_op(g, FLOAT_OPS[type(e)], a, b, e.dtype)
+    nsw = "nsw " if g.index_depth and e.dtype.code == "int" else ""
+    return g.out.value(f"{INT_OPS[type(e)]} {nsw}{value_type(e.dtype)} {a}, {b}")
+
+
+def float_op(g: Generator, op: str, a: str, b: str, dtype: DType) -> str:
+    if emulated(dtype):
+        wide = F32.with_lanes(dtype.lanes)
+        result = float_op(g, op, g.convert(a, dtype, wide), g.convert(b, dtype, wide), wide)
+        return g.convert(result, wide, dtype)
+    return g.out.value(f"{op} {g.flags}{value_type(dtype)} {a}, {b}")
+
+
+def _divisor(g: Generator, e: Any) -> tuple[str, str, bool]:
+    """Both operands of an integer division, and whether the divisor may be -1. A zero divisor is a run-time error."""
+    a, b = g.plain(e.a), g.plain(e.b)
+    divisor = e.b.value if isinstance(e.b, Broadcast) else e.b
+    if isinstance(divisor, IntImm):
+        if divisor.value == 0:
+            raise BuildError(f"{g.func_name}: `{e!r}` divides by zero")
+        return a, b, divisor.value == -1
+    lanes, type_ = e.dtype.lanes, value_type(e.dtype)
+    zero = splat(element_type(e.dtype), "0", lanes)
+    one = splat(element_type(e.dtype), "1", lanes)
+    if g.mask is not None and lanes == g.mask_lanes:  # lanes switched off divide by one
+        b = g.out.value(f"select {vector('i1', lanes)} {g.mask}, {type_} {b}, {type_} {one}")
+    fine = g.out.value(f"icmp ne {type_} {b}, {zero}")
+    if lanes > 1:
+        function = g.out.module.declare(f"llvm.vector.reduce.and.v{lanes}i1", "i1", [f"<{lanes} x i1>"])
+        fine = g.out.value(f"call i1 {function}(<{lanes} x i1> {fine})")
+    elif g.mask is not None:
+        b = g.out.value(f"select i1 {fine}, {type_} {b}, {type_} {one}")
+        return a, b, not g.is_nonnegative(e.b)
+    g.check(fine, f"{g.func_name}: integer division by zero in `{e!r}`")
+    return a, b, not g.is_nonnegative(e.b)
+
+
+@expr_rule(Div, Mod)
+def _truncating(g: Generator, e: Any) -> str:
+    if e.dtype.is_float:
+        if isinstance(e, Mod):
+            return g.expr(Call("fmod", (e.a, e.b), e.dtype))
+        return float_op(g, "fdiv", g.expr(e.a), g.expr(e.b), e.dtype)
+    a, b, minus_one = _divisor(g, e)
+    q, r = _quotient(g, e, a, b, minus_one)
+    return q if isinstance(e, Div) else r
+
+
+def _quotient(g: Generator, e: Any, a: str, b: str, minus_one: bool) -> tuple[str, str]:
+    """Quotient and remainder rounding toward zero. The least integer over -1, which traps, wraps around."""
+    out, type_, lanes = g.out, value_type(e.dtype), e.dtype.lanes
+    element = element_type(e.dtype)
+    if e.dtype.code == "uint":
+        return out.value(f"udiv {type_} {a}, {b}"), out.value(f"urem {type_} {a}, {b}")
+    if not minus_one:
+        return out.value(f"sdiv {type_} {a}, {b}"), out.value(f"srem {type_} {a}, {b}")
+    is_it = out.value(f"icmp eq {type_} {b}, {splat(element, '-1', lanes)}")
+    flag = vector("i1", lanes)
+    safe = out.value(f"select {flag} {is_it}, {type_} {splat(element, '1', lanes)}, {type_} {b}")
+    q, r = out.value(f"sdiv {type_} {a}, {safe}"), out.value(f"srem {type_} {a}, {safe}")
+    negated = out.value(f"sub {type_} {splat(element, '0', lanes)}, {a}")
+    return out.value(f"select {flag} {is_it}, {type_} {negated}, {type_} {q}"), r
+
+
+@expr_rule(FloorDiv, FloorMod)
+def _flooring(g: Generator, e: Any) -> str:
+    """``//`` and ``%``. A power of two is a shift or a mask whatever the sign; else the truncated result is corrected
+    where a remainder and the divisor differ in sign, unless both are known not to be negative."""
+    out, type_, lanes = g.out, value_type(e.dtype), e.dtype.lanes
+    element = element_type(e.dtype)
+    is_div = isinstance(e, FloorDiv)
+    divisor = e.b.value if isinstance(e.b, Broadcast) else e.b
+    if isinstance(divisor, IntImm) and divisor.value > 0 and divisor.value & (divisor.value - 1) == 0:
+        a = g.plain(e.a)
+        if is_div:
+            shift = "ashr" if e.dtype.code == "int" else "lshr"
+            return out.value(f"{shift} {type_} {a}, {splat(element, str(divisor.value.bit_length() - 1), lanes)}")
+        return out.value(f"and {type_} {a}, {splat(element, str(divisor.value - 1), lanes)}")
+    a, b, minus_one = _divisor(g, e)
+    if e.dtype.code == "uint" or (g.is_nonnegative(e.a) and g.is_nonnegative(e.b)):
+        return out.value(f"{'udiv' if is_div else 'urem'} {type_} {a}, {b}")
+    q, r = _quotient(g, e, a, b, minus_one)
+    flag, zero = vector("i1", lanes), splat(element, "0", lanes)
+    mixed = out.value(f"xor {type_} {r}, {b}")
+    mixed = out.value(f"icmp slt {type_} {mixed}, {zero}")
+    inexact = out.value(f"icmp ne {type_} {r}, {zero}")
+    wrong = out.value(f"and {flag} {mixed}, {inexact}")
+    if is_div:
+        step = out.value(f"sext {flag} {wrong} to {type_}")
+        return out.value(f"add {type_} {q}, {step}")
+    step = out.value(f"select {flag} {wrong}, {type_} {b}, {type_} {zero}")
+    return out.value(f"add {type_} {r}, {step}")
+
+
+@expr_rule(Min, Max)
+def _extreme(g: Generator, e: Any) -> str:
+    a, b = g.expr(e.a), g.expr(e.b)
+    if e.dtype.is_float:
+        return float_extreme(g, isinstance(e, Min), a, b, e.dtype)
+    name = ("s" if e.dtype.code == "int" else "u") + ("min" if isinstance(e, Min) else "max")
+    return g.out.intrinsic(name, element_type(e.dtype), e.dtype.lanes, [a, b])
+
+
+def float_extreme(g: Generator, least: bool, a: str, b: str, dtype: DType) -> str:
+    """Minimum or maximum; nan when either is nan, as in NumPy."""
+    if emulated(dtype):
+        wide = F32.with_lanes(dtype.lanes)
+        result = float_extreme(g, least, g.convert(a, dtype, wide), g.convert(b, dtype, wide), wide)
+        return g.convert(result, wide, dtype)
+    type_, flag = value_type(dtype), vector("i1", dtype.lanes)
+    # `a < b ? a : b` is one instruction and gives b when either is nan; a nan in a is then put back
+    picks_a = g.out.value(f"fcmp {'olt' if least else 'ogt'} {type_} {a}, {b}")
+    result = g.out.value(f"select {flag} {picks_a}, {type_} {a}, {type_} {b}")
+    if g.program.fast_math or _is_number(a):
+        return result
+    nan = g.out.value(f"fcmp uno {type_} {a}, {a}")
+    return g.out.value(f"select {flag} {nan}, {type_} {a}, {type_} {result}")
+
+
+def _is_number(operand: str) -> bool:
+    """Whether an operand is a constant (and so, being printed from a finite constant, no nan)."""
+    return operand.startswith(("0x0", "0x3", "0x4", "0xB", "0xC", "splat (float 0x0", "splat (float 0x3"))
+
+
+SIGNED = {LT: "slt", LE: "sle", GT: "sgt", GE: "sge", EQ: "eq", NE: "ne"}
+UNSIGNED = {LT: "ult", LE: "ule", GT: "ugt", GE: "uge", EQ: "eq", NE: "ne"}
+FLOATING = {LT: "olt", LE: "ole", GT: "ogt", GE: "oge", EQ: "oeq", NE: "une"}
+
+
+@expr_rule(*SIGNED)
+def _compare(g: Generator, e: Any) -> str:
+    a, b, dtype = g.expr(e.a), g.expr(e.b), e.a.dtype
+    if emulated(dtype):
+        wide = F32.with_lanes(dtype.lanes)
+        a, b, dtype = g.convert(a, dtype, wide), g.convert(b, dtype, wide), wide
+    if dtype.is_float:
+        return g.out.value(f"fcmp {FLOATING[type(e)]} {value_type(dtype)} {a}, {b}")
+    table = SIGNED if dtype.code == "int" else UNSIGNED
+    return g.out.value(f"icmp {table[type(e)]} {value_type(dtype)} {a}, {b}")
+
+
+def may_fault(e: Expr) -> bool:
+    """Whether evaluating ``e`` where it is not wanted could touch memory or trap."""
+    for node in walk(e):
+        if isinstance(node, (BufferLoad, Call)) and not (isinstance(node, Call) and node.op in HARMLESS):
+            return True
+        if isinstance(node, (Div, Mod, FloorDiv, FloorMod)) and node.dtype.is_int:
+            divisor = node.b.value if isinstance(node.b, Broadcast) else node.b
+            if not isinstance(divisor, IntImm):
+                return True
+    return False
+
+
+HARMLESS = frozenset(
+    "exp log sqrt tanh sigmoid erf fabs abs floor ceil trunc round nearbyint fma copysign isnan isinf isfinite popcount "
+    "clz likely bitwise_and bitwise_or bitwise_xor bitwise_not shift_left shift_right reinterpret rsqrt".split()
+)
+
+
+@expr_rule(And, Or)
+def _logic(g: Generator, e: Any) -> str:
+    """The right side is evaluated only where it decides, when evaluating it could fault."""
+    is_and = isinstance(e, And)
+    a = g.expr(e.a)
+    if not may_fault(e.b):
+        return g.out.value(f"{'and' if is_and else 'or'} {value_type(e.dtype)} {a}, {g.expr(e.b)}")
+    if e.dtype.lanes > 1:
+        flag, lanes = value_type(e.dtype), e.dtype.lanes
+        wanted = a if is_and else g.out.value(f"xor {flag} {a}, {splat('i1', 'true', lanes)}")
+        b = masked(g, wanted, lanes, e.b)
+        both = g.out.value(f"and {flag} {wanted}, {b}")
+        return both if is_and else g.out.value(f"or {flag} {a}, {both}")
+    if is_and:
+        return g.choose(a, lambda: g.expr(e.b), lambda: "false", "i1")
+    return g.choose(a, lambda: "true", lambda: g.expr(e.b), "i1")
+
+
+def masked(g: Generator, mask: str, lanes: int, e: Expr) -> str:
+    """``e`` with memory touched only in the lanes of ``mask`` (within the mask in force)."""
+    old, old_lanes = g.mask, g.mask_lanes
+    if old is not None:
+        mask = g.out.value(f"and <{lanes} x i1> {old}, {mask}")
+    g.mask, g.mask_lanes = mask, lanes
+    value = g.expr(e)
+    g.mask, g.mask_lanes = old, old_lanes
+    return value
+
+
+@expr_rule(Not)
+def _not(g: Generator, e: Not) -> str:
+    a = g.expr(e.a)
+    return g.out.value(f"xor {value_type(e.dtype)} {a}, {splat('i1', 'true', e.dtype.lanes)}")
+
+
+@expr_rule(Select)
+def _select(g: Generator, e: Select) -> str:
+    c, a, b = g.expr(e.condition), g.expr(e.true_value), g.expr(e.false_value)
+    type_ = value_type(e.dtype)
+    return g.out.value(f"select {value_type(e.condition.dtype)} {c}, {type_} {a}, {type_} {b}")
+
+
+@expr_rule(Cast)
+def _cast(g: Generator, e: Cast) -> str:
+    return g.convert(g.expr(e.value), e.value.dtype, e.dtype)
+
+
+@expr_rule(Let)
+def _let(g: Generator, e: Let) -> str:
+    g.env[e.var] = g.plain(e.value)
+    if g.is_nonnegative(e.value):
+        g.nonnegative.add(e.var)
+    return g.expr(e.body)
+
+
+def _concatenated(g: Generator, parts: list[tuple[str, DType]], dtype: DType) -> str:
+    """One vector of all lanes of ``parts`` in order."""
+    type_, element = value_type(dtype), element_type(dtype)
+    result, lane = "poison", 0
+    for text, part in parts:
+        for k in range(part.lanes):
+            piece = g.out.value(f"extractelement {value_type(part)} {text}, i64 {k}") if part.lanes > 1 else text
+            result = g.out.value(f"insertelement {type_} {result}, {element} {piece}, i64 {lane}")
+            lane += 1
+    return result
+
+
+@expr_rule(Ramp)
+def _ramp(g: Generator, e: Ramp) -> str:
+    out, element, lanes = g.out, element_type(e.dtype), e.lanes
+    base, stride = g.expr(e.base), g.expr(e.stride)
+    if e.base.dtype.lanes > 1:
+        parts = []
+        for k in range(lanes):
+            step = out.value(f"mul {value_type(e.base.dtype)} {stride}, {splat(element, str(k), e.base.dtype.lanes)}")
+            parts.append((out.value(f"add {value_type(e.base.dtype)} {base}, {step}"), e.base.dtype))
+        return _concatenated(g, parts, e.dtype)
+    nsw = "nsw " if g.index_depth else ""
+    counts = f"<{', '.join(f'{element} {k}' for k in range(lanes))}>"
+    type_ = value_type(e.dtype)
+    steps = out.value(f"mul {nsw}{type_} {out.splat(element, stride, lanes)}, {counts}")
+    return out.value(f"add {nsw}{type_} {out.splat(element, base, lanes)}, {steps}")
+
+
+@expr_rule(Broadcast)
+def _broadcast(g: Generator, e: Broadcast) -> str:
+    value = g.expr(e.value)
+    if e.value.dtype.lanes > 1:
+        inner = e.value.dtype.lanes
+        lanes = ", ".join(f"i32 {k % inner}" for k in range(inner * e.lanes))
+        type_ = value_type(e.value.dtype)
+        return g.out.value(f"shufflevector {type_} {value}, {type_} poison, <{inner * e.lanes} x i32> <{lanes}>")
+    return g.out.splat(element_type(e.dtype), value, e.lanes)
+
+
+@expr_rule(Shuffle)
+def _shuffle(g: Generator, e: Shuffle) -> str:
+    lanes = []
+    for part in e.vectors:
+        value = g.expr(part)
+        lanes += [(value, part.dtype, k) for k in range(part.dtype.lanes)]
+    type_, element = value_type(e.dtype), element_type(e.dtype)
+    picked = []
+    for index in e.indices:
+        if not isinstance(index, IntImm) or not 0 <= index.value < len(lanes):
+            raise BuildError(f"{g.func_name}: `{e!r}`: shuffle indices must be constants in [0, {len(lanes)})")
+        value, dtype, k = lanes[index.value]
+        picked.append(value if dtype.lanes == 1 else g.out.value(f"extractelement {value_type(dtype)} {value}, i64 {k}"))
+    if e.dtype.lanes == 1:
+        return picked[0]
+    result = "poison"
+    for k, piece in enumerate(picked):
+        result = g.out.value(f"insertelement {type_} {result}, {element} {piece}, i64 {k}")
+    return result

@@ -1,0 +1,197 @@
+"""The state of generating one LLVM function, and dispatch by node type.
+
+``expr.py``, ``ops.py``, ``memory.py`` and ``stmt.py`` fill the tables; nothing here knows what a node means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tir.dtype import DType
+from tir.errors import BuildError
+from tir.expr import Expr, IntImm, Var
+from tir.stmt import Stmt
+
+from .convert import Converter
+from .text import FunctionText, ModuleText
+from .types import value_type
+
+EXPR: dict[type, Callable[[Generator, Any], str]] = {}
+STMT: dict[type, Callable[[Generator, Any], None]] = {}
+
+
+def expr_rule(*types: type) -> Callable[[Any], Any]:
+    """Register the decorated function ``(generator, node) -> operand`` for expression classes."""
+
+    def register(fn: Any) -> Any:
+        for type_ in types:
+            EXPR[type_] = fn
+        return fn
+
+    return register
+
+
+def stmt_rule(*types: type) -> Callable[[Any], Any]:
+    """Register the decorated function ``(generator, node)`` for statement classes."""
+
+    def register(fn: Any) -> Any:
+        for type_ in types:
+            STMT[type_] = fn
+        return fn
+
+    return register
+
+
+@dataclass
+class Program:
+    """What the functions of one LLVM module share."""
+
+    text: ModuleText
+    fast_math: bool = False
+    messages: list[str] = field(default_factory=list)  # run-time errors: code n is messages[n - 1]
+    packed: list[dict[str, Any]] = field(default_factory=list)  # call sites into Python
+    functions: dict[str, Any] = field(default_factory=dict)  # PrimFuncs of the module by symbol
+    parallel: bool = False
+
+    def error_code(self, message: str) -> int:
+        """The code (1, 2, …) that stands for ``message`` when a function returns it."""
+        if message in self.messages:
+            return self.messages.index(message) + 1
+        self.messages.append(message)
+        return len(self.messages)
+
+
+class Generator:
+    """Generates the body of one LLVM function that returns an int32: 0, or the code of a run-time error."""
+
+    def __init__(self, program: Program, out: FunctionText, func_name: str, in_parallel: bool = False):
+        self.program = program
+        self.out = out
+        self.func_name = func_name
+        self.in_parallel = in_parallel
+        self.env: dict[Var, str] = {}
+        self.mask: str | None = None  # lanes that may touch memory, while a vector condition is in force
+        self.mask_lanes = 1
+        self.index_depth = 0  # > 0 inside an address: overflow there is an error of the program
+        self.nonnegative: set[Var] = set()
+        self.owned_pointers: set[Var] = set()  # parameters and allocations: pairwise disjoint
+        self.heap: list[str] = []  # memory to free at whichever end of the function is reached
+        self.loop_depth = 0
+        self.returned: str | None = None  # where T.ret puts its value
+        self.return_dtype: DType | None = None
+        self.convert_ = Converter(out)
+
+    @property
+    def flags(self) -> str:
+        """Fast-math flags of float arithmetic: products may fuse into sums, nothing else unless asked for."""
+        return "fast " if self.program.fast_math else "contract "
+
+    def expr(self, e: Expr) -> str:
+        rule = EXPR.get(type(e))
+        if rule is None:
+            raise BuildError(f"{self.func_name}: `{e!r}` ({type(e).__name__}) cannot be compiled; lower it first")
+        return rule(self, e)
+
+    def stmt(self, s: Stmt) -> None:
+        rule = STMT.get(type(s))
+        if rule is None:
+            raise BuildError(f"{self.func_name}: {type(s).__name__} is not a lowered statement:\n{s!r}")
+        rule(self, s)
+
+    def index(self, e: Expr) -> str:
+        """An index as an int64 operand (vector when ``e`` is one)."""
+        self.index_depth += 1
+        value = self.expr(e)
+        self.index_depth -= 1
+        if e.dtype.bits == 64:
+            return value
+        if isinstance(e, IntImm):
+            return str(e.value)
+        wide = DType("int64").with_lanes(e.dtype.lanes)
+        op = "sext" if e.dtype.code == "int" else "zext"
+        return self.out.value(f"{op} {value_type(e.dtype)} {value} to {value_type(wide)}")
+
+    def plain(self, e: Expr) -> str:
+        """``e`` outside of address arithmetic: its integers wrap around."""
+        depth, self.index_depth = self.index_depth, 0
+        value = self.expr(e)
+        self.index_depth = depth
+        return value
+
+    def convert(self, value: str, source: DType, target: DType) -> str:
+        return self.convert_.convert(value, source, target)
+
+    def fail(self, message: str) -> None:
+        """Return with the code of ``message``."""
+        self.leave(str(self.program.error_code(message)))
+
+    def leave(self, code: str) -> None:
+        """Free what is owned and return ``code``."""
+        for pointer in self.heap:
+            free = self.out.module.declare("free", "void", ["ptr"])
+            self.out.emit(f"call void {free}(ptr {pointer})")
+        self.out.ret(f"i32 {code}")
+
+    def check(self, condition: str, message: str) -> None:
+        """Go on where the i1 ``condition`` holds, else return with the error ``message``."""
+        good, bad = self.out.label("ok"), self.out.label("fail")
+        likely = self.out.module.meta('!{!"branch_weights", i32 1048576, i32 1}')
+        self.out.branch(condition, good, bad, f", !prof {likely}")
+        self.out.start(bad)
+        self.fail(message)
+        self.out.start(good)
+
+    def check_code(self, code: str) -> None:
+        """Go on where the called function returned 0, else return its code."""
+        good, bad = self.out.label("ok"), self.out.label("failed")
+        zero = self.out.value(f"icmp eq i32 {code}, 0")
+        self.out.branch(zero, good, bad)
+        self.out.start(bad)
+        self.leave(code)
+        self.out.start(good)
+
+    def choose(self, condition: str, yes: Callable[[], str], no: Callable[[], str], type_: str) -> str:
+        """The value of ``yes()`` or of ``no()``: only one is evaluated."""
+        out = self.out
+        then, other, end = out.label("then"), out.label("else"), out.label("end")
+        out.branch(condition, then, other)
+        out.start(then)
+        a, a_block = yes(), out.block
+        out.jump(end)
+        out.start(other)
+        b, b_block = no(), out.block
+        out.start(end)
+        return out.value(f"phi {type_} [ {a}, %{a_block} ], [ {b}, %{b_block} ]")
+
+    def any_lane(self, mask: str, lanes: int) -> str:
+        function = self.out.module.declare(f"llvm.vector.reduce.or.v{lanes}i1", "i1", [f"<{lanes} x i1>"])
+        return self.out.value(f"call i1 {function}(<{lanes} x i1> {mask})")
+
+    def is_nonnegative(self, e: Expr) -> bool:
+        """Whether ``e`` is known not to be negative, from its form and the loops around it."""
+        from tir.expr import Add, Broadcast, Cast, FloorDiv, FloorMod, Max, Min, Mul, Ramp
+
+        if isinstance(e, IntImm):
+            return e.value >= 0
+        if isinstance(e, Var):
+            return e in self.nonnegative
+        if e.dtype.code == "uint":
+            return True
+        both: Sequence[type] = (Add, Mul, Min)
+        if isinstance(e, tuple(both)):
+            return self.is_nonnegative(e.a) and self.is_nonnegative(e.b)  # type: ignore[attr-defined]
+        if isinstance(e, Max):
+            return self.is_nonnegative(e.a) or self.is_nonnegative(e.b)
+        if isinstance(e, FloorDiv):
+            return self.is_nonnegative(e.a) and self.is_nonnegative(e.b)
+        if isinstance(e, FloorMod):
+            return self.is_nonnegative(e.b)
+        if isinstance(e, Ramp):
+            return self.is_nonnegative(e.base) and self.is_nonnegative(e.stride)
+        if isinstance(e, Broadcast):
+            return self.is_nonnegative(e.value)
+        if isinstance(e, Cast):
+            return e.value.dtype.is_int and e.value.dtype.bits <= e.dtype.bits and self.is_nonnegative(e.value)
+        return False

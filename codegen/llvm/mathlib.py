@@ -1,0 +1,185 @@
+"""Elementary functions of float32 as straight-line code of any number of lanes, and libm for the rest.
+
+exp, log, tanh, sigmoid, erf (and what is built on them) of float32 are polynomials that LLVM keeps in vector
+registers; errors are at most 4 units in the last place over the whole range (``tests/test_llvm_math.py`` measures
+them). Other functions, and float64, call the C library lane by lane.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from .text import FunctionText
+from .types import float_constant, splat, vector
+from tir.dtype import DType
+
+F32, F64 = DType("float32"), DType("float64")
+
+
+class Lanes:
+    """float32 arithmetic on ``lanes`` lanes: short names, so that the formulas below read like formulas."""
+
+    def __init__(self, out: FunctionText, lanes: int):
+        self.out, self.lanes = out, lanes
+        self.f, self.i, self.b = vector("float", lanes), vector("i32", lanes), vector("i1", lanes)
+
+    def const(self, value: float) -> str:
+        return splat("float", float_constant(value, F32), self.lanes)
+
+    def int(self, value: int) -> str:
+        return splat("i32", str(value), self.lanes)
+
+    def op(self, name: str, a: str, b: str) -> str:
+        return self.out.value(f"{name} {self.f} {a}, {b}")
+
+    def iop(self, name: str, a: str, b: str) -> str:
+        return self.out.value(f"{name} {self.i} {a}, {b}")
+
+    def call(self, name: str, *args: str) -> str:
+        return self.out.intrinsic(name, "float", self.lanes, args)
+
+    def fma(self, a: str, b: str, c: str) -> str:
+        return self.call("fma", a, b, c)
+
+    def less(self, how: str, a: str, b: str) -> str:
+        return self.out.value(f"fcmp {how} {self.f} {a}, {b}")
+
+    def pick(self, condition: str, a: str, b: str) -> str:
+        return self.out.value(f"select {self.b} {condition}, {self.f} {a}, {self.f} {b}")
+
+    def bits(self, a: str) -> str:
+        return self.out.value(f"bitcast {self.f} {a} to {self.i}")
+
+    def from_bits(self, a: str) -> str:
+        return self.out.value(f"bitcast {self.i} {a} to {self.f}")
+
+    def poly(self, x: str, coefficients: Sequence[float]) -> str:
+        """Highest power first."""
+        result = self.const(coefficients[0])
+        for c in coefficients[1:]:
+            result = self.fma(result, x, self.const(c))
+        return result
+
+
+def _power_of_two(m: Lanes, n: str) -> str:
+    """2**n for an int32 n in the normal range."""
+    biased = m.iop("add", n, m.int(127))
+    return m.from_bits(m.iop("shl", biased, m.int(23)))
+
+
+def exp(m: Lanes, x: str) -> str:
+    """x = n ln 2 + r, |r| <= ln 2 / 2; e**r by polynomial; 2**n in two factors so that subnormal results are right."""
+    over = m.less("ogt", x, m.const(89.0))
+    y = m.pick(over, m.const(89.0), x)
+    y = m.pick(m.less("olt", y, m.const(-104.0)), m.const(-104.0), y)
+    nf = m.call("rint", m.op("fmul", y, m.const(1.4426950408889634)))
+    r = m.fma(nf, m.const(-0.693359375), y)
+    r = m.fma(nf, m.const(2.12194440e-4), r)
+    p = m.poly(r, [1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1])
+    p = m.op("fadd", m.fma(p, m.op("fmul", r, r), r), m.const(1.0))
+    n = m.out.value(f"fptosi {m.f} {nf} to {m.i}")
+    first = m.iop("ashr", n, m.int(1))
+    second = m.iop("sub", n, first)
+    result = m.op("fmul", m.op("fmul", p, _power_of_two(m, first)), _power_of_two(m, second))
+    return m.pick(m.less("uno", x, x), x, result)
+
+
+def log(m: Lanes, x: str) -> str:
+    """x = 2**e m with m near 1; log m by polynomial."""
+    tiny = m.less("olt", x, m.const(1.17549435e-38))
+    y = m.pick(tiny, m.op("fmul", x, m.const(8388608.0)), x)
+    bits = m.bits(y)
+    # subtracting sqrt(1/2)'s bits before splitting puts the mantissa in [sqrt(1/2), sqrt(2))
+    moved = m.iop("sub", bits, m.int(0x3F3504F3))
+    e = m.iop("ashr", moved, m.int(23))
+    bits = m.iop("sub", bits, m.iop("shl", e, m.int(23)))
+    t = m.op("fsub", m.from_bits(bits), m.const(1.0))
+    ef = m.out.value(f"sitofp {m.i} {e} to {m.f}")
+    ef = m.op("fsub", ef, m.pick(tiny, m.const(23.0), m.const(0.0)))
+    p = m.poly(
+        t,
+        [7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
+         2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1],
+    )  # fmt: skip
+    z = m.op("fmul", t, t)
+    r = m.op("fmul", m.op("fmul", p, t), z)
+    r = m.fma(ef, m.const(-2.12194440e-4), r)
+    r = m.fma(z, m.const(-0.5), r)
+    r = m.op("fadd", t, r)
+    r = m.fma(ef, m.const(0.693359375), r)
+    infinity = m.less("oeq", x, m.const(math.inf))
+    r = m.pick(infinity, x, r)
+    r = m.pick(m.less("ult", x, m.const(0.0)), m.const(math.nan), r)
+    r = m.pick(m.less("oeq", x, m.const(0.0)), m.const(-math.inf), r)
+    return m.pick(m.less("uno", x, x), x, r)
+
+
+def tanh(m: Lanes, x: str) -> str:
+    size = m.call("fabs", x)
+    z = m.op("fmul", x, x)
+    p = m.poly(z, [-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1])
+    near = m.fma(m.op("fmul", p, z), x, x)
+    e = exp(m, m.op("fadd", size, size))
+    far = m.op("fsub", m.const(1.0), m.op("fdiv", m.const(2.0), m.op("fadd", e, m.const(1.0))))
+    far = m.call("copysign", far, x)
+    return m.pick(m.less("olt", size, m.const(0.625)), near, far)
+
+
+def sigmoid(m: Lanes, x: str) -> str:
+    negated = m.out.value(f"fneg {m.f} {x}")
+    return m.op("fdiv", m.const(1.0), m.op("fadd", m.const(1.0), exp(m, negated)))
+
+
+def erf(m: Lanes, x: str) -> str:
+    """An odd polynomial near zero, 1 - exp(-p(|x|)) beyond."""
+    t = m.call("fabs", x)
+    s = m.op("fmul", x, x)
+    r = m.poly(t, [-1.72853470e-5, 3.83197126e-4])
+    u = m.poly(t, [-3.88396438e-3, 2.42546219e-2])
+    r = m.fma(r, s, u)
+    for c in (-1.06777877e-1, -6.34846687e-1, -1.28717512e-1):
+        r = m.fma(r, t, m.const(c))
+    r = m.fma(r, t, m.out.value(f"fneg {m.f} {t}"))
+    r = m.pick(m.less("ogt", t, m.const(4.0)), m.const(-20.0), r)  # erf is 1 in float32 from 3.92 on
+    far = m.call("copysign", m.op("fsub", m.const(1.0), exp(m, r)), x)
+    p = m.poly(s, [-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1])
+    near = m.fma(p, x, x)
+    result = m.pick(m.less("ogt", t, m.const(0.927734375)), far, near)
+    return m.pick(m.less("uno", x, x), x, result)
+
+
+INLINE: dict[str, Callable[[Lanes, str], str]] = {"exp": exp, "log": log, "tanh": tanh, "sigmoid": sigmoid, "erf": erf}
+
+# operators that are LLVM intrinsics for float16/32/64
+INTRINSIC = {
+    "sqrt": "sqrt", "fabs": "fabs", "abs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
+    "round": "round", "nearbyint": "rint", "fma": "fma", "copysign": "copysign",
+}  # fmt: skip
+
+# operators of the C library: number of arguments
+LIBM = {
+    **dict.fromkeys(
+        "exp exp2 log log2 log10 log1p expm1 erf erfc sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
+        .split(), 1,
+    ),
+    **dict.fromkeys("pow atan2 fmod hypot nextafter".split(), 2),
+}  # fmt: skip
+
+
+def libm(out: FunctionText, name: str, dtype: DType, args: Sequence[str]) -> str:
+    """The C library's ``name`` (float32 or float64), lane by lane."""
+    element = "float" if dtype.bits == 32 else "double"
+    function = out.module.declare(name + ("f" if dtype.bits == 32 else ""), element, [element] * len(args))
+
+    def one(parts: Sequence[str]) -> str:
+        return out.value(f"call {element} {function}({', '.join(f'{element} {p}' for p in parts)}) nounwind memory(none)")
+
+    if dtype.lanes == 1:
+        return one(args)
+    type_ = vector(element, dtype.lanes)
+    result = "poison"
+    for lane in range(dtype.lanes):
+        parts = [out.value(f"extractelement {type_} {a}, i64 {lane}") for a in args]
+        result = out.value(f"insertelement {type_} {result}, {element} {one(parts)}, i64 {lane}")
+    return result

@@ -1,0 +1,245 @@
+"""Addresses, loads and stores: scalar, vector, strided (gather, scatter) and masked.
+
+Indices may be flat (one per access, after flattening) or one per axis; a buffer's strides and offset apply to both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tir.buffer import Buffer
+from tir.dtype import DType
+from tir.errors import BuildError
+from tir.expr import Add, Broadcast, BufferLoad, Expr, IntImm, Mul, Ramp, Sub
+
+from .generator import Generator, expr_rule
+from .types import element_type, mangled, memory_bytes, memory_element, splat, value_type, vector
+
+
+def as_ramp(e: Expr) -> tuple[Expr, int] | None:
+    """(first lane, step between lanes) of a vector index whose step is a constant."""
+    if isinstance(e, Ramp) and isinstance(e.stride, IntImm) and e.base.dtype.lanes == 1:
+        return e.base, e.stride.value
+    if isinstance(e, Broadcast) and e.value.dtype.lanes == 1:
+        return e.value, 0
+    if isinstance(e, (Add, Sub)):
+        a, b = as_ramp(e.a), as_ramp(e.b)
+        if a and b:
+            return type(e)(a[0], b[0]), a[1] + b[1] if isinstance(e, Add) else a[1] - b[1]
+    if isinstance(e, Mul):
+        a, b = as_ramp(e.a), as_ramp(e.b)
+        if a and b:
+            for (base, step), (factor, flat) in ((a, b), (b, a)):
+                if flat == 0 and isinstance(factor, IntImm):
+                    return Mul(base, factor), step * factor.value
+    return None
+
+
+def element_strides(buffer: Buffer) -> list[Expr | int]:
+    """The distance in elements between neighbours along each axis."""
+    if buffer.strides:
+        return [s.value if isinstance(s, IntImm) else s for s in buffer.strides]
+    strides: list[Expr | int] = []
+    step: Any = 1
+    for size in reversed(buffer.shape):
+        strides.append(step)
+        step = (size.value if isinstance(size, IntImm) else size) * step
+    return strides[::-1]
+
+
+class Access:
+    """Where one load or store goes: element index of its first lane, and the step between lanes or a vector of indices."""
+
+    def __init__(self, g: Generator, buffer: Buffer, indices: tuple[Expr, ...]):
+        self.g, self.buffer = g, buffer
+        if buffer.dtype.lanes > 1 and indices and any(i.dtype.lanes > 1 for i in indices):
+            raise BuildError(f"{g.func_name}: vector index into `{buffer.name}`, whose elements are {buffer.dtype}")
+        self.lanes = max([i.dtype.lanes for i in indices], default=1)
+        strides = element_strides(buffer)
+        if len(strides) != len(indices):
+            raise BuildError(
+                f"{g.func_name}: `{buffer.name}` has {len(strides)} axes and is indexed with {len(indices)}"
+            )
+        self.step: int | None = 0
+        offsets = [] if buffer.elem_offset is None else [g.index(buffer.elem_offset)]
+        vectors: list[str] = []
+        ramps = [as_ramp(i) if i.dtype.lanes > 1 else (i, 0) for i in indices]
+        for index, ramp, stride in zip(indices, ramps, strides):
+            if ramp is not None and (ramp[1] == 0 or isinstance(stride, int)):
+                offsets.append(self._scaled(g.index(ramp[0]), stride, 1))
+                self.step += ramp[1] * stride if ramp[1] else 0  # type: ignore[operator]
+            else:
+                vectors.append(self._scaled(g.index(index), stride, index.dtype.lanes))
+        self.first = self._sum(offsets, 1)
+        self.vector: str | None = None
+        if vectors:
+            base = g.out.splat("i64", self.first, self.lanes)
+            if self.step:
+                steps = ", ".join(f"i64 {k * self.step}" for k in range(self.lanes))
+                base = g.out.value(f"add nsw {vector('i64', self.lanes)} {base}, <{steps}>")
+            self.vector = self._sum([base, *vectors], self.lanes)
+            self.step = None
+
+    def _scaled(self, index: str, stride: Expr | int, lanes: int) -> str:
+        if stride == 1 if isinstance(stride, int) else False:
+            return index
+        if isinstance(stride, int):
+            if not index.startswith(("%", "splat")):
+                return str(int(index) * stride)
+            factor = splat("i64", str(stride), lanes)
+        else:
+            factor = self.g.out.splat("i64", self.g.index(stride), lanes)
+        return self.g.out.value(f"mul nsw {vector('i64', lanes)} {index}, {factor}")
+
+    def _sum(self, parts: list[str], lanes: int) -> str:
+        type_ = vector("i64", lanes)
+        constant = sum(int(p) for p in parts if not p.startswith(("%", "splat"))) if lanes == 1 else 0
+        named = [p for p in parts if p.startswith(("%", "splat"))]
+        if not named:
+            return str(constant)
+        total = named[0]
+        for part in named[1:]:
+            total = self.g.out.value(f"add nsw {type_} {total}, {part}")
+        return total if constant == 0 else self.g.out.value(f"add nsw {type_} {total}, {constant}")
+
+    def pointer(self, offset: int = 0) -> str:
+        """The address of the first lane, ``offset`` elements further."""
+        g, dtype = self.g, self.buffer.dtype
+        base = g.expr(self.buffer.data)
+        index = self.first
+        if offset:
+            index = g.out.value(f"add nsw i64 {index}, {offset}")
+        if index == "0":
+            return base
+        element = f"[{dtype.lanes} x {memory_element(dtype)}]" if dtype.lanes > 1 else memory_element(dtype)
+        return g.out.value(f"getelementptr inbounds {element}, ptr {base}, i64 {index}")
+
+    def pointers(self) -> str:
+        """A vector of the addresses of all lanes."""
+        g = self.g
+        base = g.expr(self.buffer.data)
+        index = self.vector
+        if index is None:
+            steps = ", ".join(f"i64 {k * self.step}" for k in range(self.lanes))  # type: ignore[operator]
+            first = g.out.splat("i64", self.first, self.lanes)
+            index = g.out.value(f"add nsw {vector('i64', self.lanes)} {first}, <{steps}>")
+        element = memory_element(self.buffer.dtype)
+        return g.out.value(f"getelementptr inbounds {element}, ptr {base}, {vector('i64', self.lanes)} {index}")
+
+
+def from_memory(g: Generator, value: str, dtype: DType) -> str:
+    """What was loaded, as a value."""
+    stored, wanted = vector(memory_element(dtype), dtype.lanes), value_type(dtype)
+    if stored == wanted:
+        return value
+    if dtype.is_bool:
+        return g.out.value(f"icmp ne {stored} {value}, {splat('i8', '0', dtype.lanes)}")
+    return g.out.value(f"trunc {stored} {value} to {wanted}")
+
+
+def to_memory(g: Generator, value: str, dtype: DType) -> str:
+    """A value, as it is stored."""
+    stored, have = vector(memory_element(dtype), dtype.lanes), value_type(dtype)
+    if stored == have:
+        return value
+    return g.out.value(f"{'sext' if dtype.code == 'int' else 'zext'} {have} {value} to {stored}")
+
+
+def alignment(dtype: DType) -> int:
+    """The alignment every element has: that of one lane."""
+    return memory_bytes(dtype.element)
+
+
+def _reversed(g: Generator, value: str, type_: str, lanes: int) -> str:
+    order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
+    return g.out.value(f"shufflevector {type_} {value}, {type_} poison, <{lanes} x i32> <{order}>")
+
+
+@expr_rule(BufferLoad)
+def _load(g: Generator, e: BufferLoad) -> str:
+    access = Access(g, e.buffer, e.indices)
+    dtype, align = e.buffer.dtype, alignment(e.buffer.dtype)
+    element, lanes = memory_element(dtype), access.lanes
+    if lanes == 1:
+        type_ = vector(element, dtype.lanes)
+
+        def read() -> str:
+            return g.out.value(f"load {type_}, ptr {access.pointer()}, align {align}")
+
+        if g.mask is not None:  # the address is only known to be good where some lane is on
+            zero = "zeroinitializer" if dtype.lanes > 1 else {"ptr": "null"}.get(element, _zero(element))
+            return from_memory(g, g.choose(g.any_lane(g.mask, g.mask_lanes), read, lambda: zero, type_), dtype)
+        return from_memory(g, read(), dtype)
+    type_, result = vector(element, lanes), dtype.with_lanes(lanes)
+    mask = g.mask if g.mask_lanes == lanes else None
+    if access.step == 0 and mask is None:
+        one = g.out.value(f"load {element}, ptr {access.pointer()}, align {align}")
+        return from_memory(g, g.out.splat(element, one, lanes), result)
+    if access.step == 1 and mask is None:
+        return from_memory(g, g.out.value(f"load {type_}, ptr {access.pointer()}, align {align}"), result)
+    if access.step == 1:
+        name = g.out.module.declare(
+            f"llvm.masked.load.{mangled(element, lanes)}.p0", type_, ["ptr", "i32", vector("i1", lanes), type_]
+        )
+        text = f"call {type_} {name}(ptr {access.pointer()}, i32 {align}, {vector('i1', lanes)} {mask}, "
+        return from_memory(g, g.out.value(f"{text}{type_} zeroinitializer)"), result)
+    if access.step == -1 and mask is None:
+        text = g.out.value(f"load {type_}, ptr {access.pointer(1 - lanes)}, align {align}")
+        return from_memory(g, _reversed(g, text, type_, lanes), result)
+    name = g.out.module.declare(
+        f"llvm.masked.gather.{mangled(element, lanes)}.v{lanes}p0",
+        type_,
+        [vector("ptr", lanes), "i32", vector("i1", lanes), type_],
+    )
+    on = mask or splat("i1", "true", lanes)
+    text = f"call {type_} {name}({vector('ptr', lanes)} {access.pointers()}, i32 {align}, {vector('i1', lanes)} {on}, "
+    return from_memory(g, g.out.value(f"{text}{type_} zeroinitializer)"), result)
+
+
+def _zero(element: str) -> str:
+    return "0" if element.startswith("i") else "0xH0000" if element == "half" else "0.0"
+
+
+def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> None:
+    """``buffer[indices] = value``; a scalar stored to a vector index goes to every lane."""
+    text = g.plain(value)
+    access = Access(g, buffer, indices)
+    dtype, align = buffer.dtype, alignment(buffer.dtype)
+    element, lanes = memory_element(dtype), access.lanes
+    whole = dtype.with_lanes(dtype.lanes * lanes)
+    if value.dtype.element is not dtype.element:
+        raise BuildError(f"{g.func_name}: `{buffer.name}` holds {dtype} and is stored a {value.dtype}")
+    if value.dtype.lanes != whole.lanes:
+        if value.dtype.lanes != 1:
+            raise BuildError(
+                f"{g.func_name}: storing {value.dtype.lanes} lanes to {whole.lanes} elements of `{buffer.name}`"
+            )
+        text = g.out.splat(element_type(dtype), text, whole.lanes)
+    text = to_memory(g, text, whole)
+    type_ = vector(element, whole.lanes)
+    if lanes == 1:
+        if g.mask is not None:
+            raise BuildError(f"{g.func_name}: scalar store to `{buffer.name}` under a vector condition")
+        g.out.emit(f"store {type_} {text}, ptr {access.pointer()}, align {align}")
+        return
+    mask = g.mask if g.mask_lanes == lanes else None
+    flags = vector("i1", lanes)
+    if access.step == 1 and mask is None:
+        g.out.emit(f"store {type_} {text}, ptr {access.pointer()}, align {align}")
+    elif access.step == -1 and mask is None:
+        turned = _reversed(g, text, type_, lanes)
+        g.out.emit(f"store {type_} {turned}, ptr {access.pointer(1 - lanes)}, align {align}")
+    elif access.step == 1:
+        name = g.out.module.declare(
+            f"llvm.masked.store.{mangled(element, lanes)}.p0", "void", [type_, "ptr", "i32", flags]
+        )
+        g.out.emit(f"call void {name}({type_} {text}, ptr {access.pointer()}, i32 {align}, {flags} {mask})")
+    else:
+        name = g.out.module.declare(
+            f"llvm.masked.scatter.{mangled(element, lanes)}.v{lanes}p0",
+            "void",
+            [type_, vector("ptr", lanes), "i32", flags],
+        )
+        on = mask or splat("i1", "true", lanes)
+        pointers = f"{vector('ptr', lanes)} {access.pointers()}"
+        g.out.emit(f"call void {name}({type_} {text}, {pointers}, i32 {align}, {flags} {on})")

@@ -1,0 +1,483 @@
+"""Calls of named operators: ``OPS[name] = function (generator, call) -> operand``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tir.dtype import DType
+from tir.errors import BuildError
+from tir.expr import Broadcast, BufferLoad, Call, Expr, IntImm, StringImm, Var
+from tir.op import string_arg
+
+from .convert import F32
+from .expr import masked, may_fault
+from .generator import Generator, expr_rule
+from .mathlib import F64, INLINE, INTRINSIC, LIBM, Lanes, libm
+from .memory import Access
+from .types import element_type, emulated, float_constant, memory_element, splat, value_type, vector
+
+OPS: dict[str, Callable[[Generator, Call], str]] = {}
+
+
+def op_rule(*names: str) -> Callable[[Any], Any]:
+    """Register the decorated function for operators."""
+
+    def register(fn: Any) -> Any:
+        for name in names:
+            OPS[name] = fn
+        return fn
+
+    return register
+
+
+@expr_rule(Call)
+def _call(g: Generator, e: Call) -> str:
+    rule = OPS.get(e.op)
+    if rule is None:
+        raise BuildError(f"{g.func_name}: operator `{e.op}` has no meaning on a CPU: `{e!r}`")
+    return rule(g, e)
+
+
+def _args(g: Generator, e: Call) -> list[str]:
+    return [g.plain(a) for a in e.args]
+
+
+# ---------------------------------------------------------------- floating functions
+
+
+def _math(g: Generator, name: str, dtype: DType, args: list[str]) -> str:
+    """A floating function of operands of one type; narrow types are computed in float32 and rounded once."""
+    if dtype.bits < 32 and name not in ("fabs", "abs", "copysign", "floor", "ceil", "trunc", "round", "nearbyint"):
+        wide = F32.with_lanes(dtype.lanes)
+        return g.convert(_math(g, name, wide, [g.convert(a, dtype, wide) for a in args]), wide, dtype)
+    if emulated(dtype):
+        wide = F32.with_lanes(dtype.lanes)
+        return g.convert(_math(g, name, wide, [g.convert(a, dtype, wide) for a in args]), wide, dtype)
+    if name in INTRINSIC:
+        return g.out.intrinsic(INTRINSIC[name], element_type(dtype), dtype.lanes, args)
+    type_, element, lanes = value_type(dtype), element_type(dtype), dtype.lanes
+    one = splat(element, float_constant(1.0, dtype.element), lanes)
+    if name == "rsqrt":
+        root = _math(g, "sqrt", dtype, args)
+        return g.out.value(f"fdiv {type_} {one}, {root}")
+    if dtype.bits == 32 and name in INLINE:
+        return INLINE[name](Lanes(g.out, lanes), args[0])
+    if name == "sigmoid":
+        grown = _math(g, "exp", dtype, [g.out.value(f"fneg {type_} {args[0]}")])
+        return g.out.value(f"fdiv {type_} {one}, {g.out.value(f'fadd {type_} {grown}, {one}')}")
+    if name == "exp10":
+        return _math(g, "pow", dtype, [splat(element, float_constant(10.0, dtype.element), lanes), args[0]])
+    return libm(g.out, name, dtype, args)
+
+
+def _math_rule(g: Generator, e: Call) -> str:
+    args = [g.plain(a) for a in e.args]
+    if e.op == "abs" and e.dtype.is_int:
+        if e.dtype.code == "uint":
+            return args[0]
+        flag = g.out.module.declare(
+            f"llvm.abs.{_suffix(e.dtype)}", value_type(e.dtype), [value_type(e.dtype), "i1"]
+        )
+        return g.out.value(f"call {value_type(e.dtype)} {flag}({value_type(e.dtype)} {args[0]}, i1 false)")
+    if not e.dtype.is_float:
+        raise BuildError(f"{g.func_name}: `{e!r}`: {e.op} takes floats, not {e.dtype}")
+    args = [g.convert(text, a.dtype, e.dtype) for text, a in zip(args, e.args)]
+    return _math(g, e.op, e.dtype, args)
+
+
+for _name in {*INTRINSIC, *LIBM, *INLINE, "rsqrt", "exp10"}:
+    OPS[_name] = _math_rule
+
+
+@op_rule("ldexp")
+def _ldexp(g: Generator, e: Call) -> str:
+    """x * 2**n, exactly, lane by lane through the C library."""
+    wide = F64 if e.dtype.bits == 64 else F32
+    x = g.convert(g.plain(e.args[0]), e.dtype, wide.with_lanes(e.dtype.lanes))
+    n = g.convert(g.plain(e.args[1]), e.args[1].dtype, DType("int32").with_lanes(e.dtype.lanes))
+    element = element_type(wide)
+    function = g.out.module.declare("ldexp" + ("f" if wide is F32 else ""), element, [element, "i32"])
+    result = _by_lane(
+        g, [(x, element), (n, "i32")], e.dtype.lanes, element, lambda p: f"call {element} {function}({element} {p[0]}, i32 {p[1]})"
+    )
+    return g.convert(result, wide.with_lanes(e.dtype.lanes), e.dtype)
+
+
+def _by_lane(
+    g: Generator, args: list[tuple[str, str]], lanes: int, element: str, one: Callable[[list[str]], str]
+) -> str:
+    """``one`` of the scalars of each lane, collected into a vector. ``args`` are (operand, element type)."""
+    if lanes == 1:
+        return g.out.value(one([a for a, _ in args]))
+    result = "poison"
+    for k in range(lanes):
+        parts = [g.out.value(f"extractelement {vector(t, lanes)} {a}, i64 {k}") for a, t in args]
+        result = g.out.value(f"insertelement {vector(element, lanes)} {result}, {element} {g.out.value(one(parts))}, i64 {k}")
+    return result
+
+
+@op_rule("isnan", "isinf", "isfinite")
+def _classify(g: Generator, e: Call) -> str:
+    (x,), dtype = _args(g, e), e.args[0].dtype
+    if not dtype.is_float:
+        return splat("i1", "true" if e.op == "isfinite" else "false", dtype.lanes)
+    if emulated(dtype):
+        x, dtype = g.convert(x, dtype, F32.with_lanes(dtype.lanes)), F32.with_lanes(dtype.lanes)
+    type_ = value_type(dtype)
+    if e.op == "isnan":
+        return g.out.value(f"fcmp uno {type_} {x}, {x}")
+    size = g.out.intrinsic("fabs", element_type(dtype), dtype.lanes, [x])
+    infinity = splat(element_type(dtype), float_constant(float("inf"), dtype.element), dtype.lanes)
+    return g.out.value(f"fcmp {'oeq' if e.op == 'isinf' else 'olt'} {type_} {size}, {infinity}")
+
+
+# ---------------------------------------------------------------- bits
+
+
+def _suffix(dtype: DType) -> str:
+    element = element_type(dtype)
+    return element if dtype.lanes == 1 else f"v{dtype.lanes}{element}"
+
+
+@op_rule("popcount")
+def _popcount(g: Generator, e: Call) -> str:
+    dtype = e.args[0].dtype
+    count = g.out.intrinsic("ctpop", element_type(dtype), dtype.lanes, [g.plain(e.args[0])])
+    return g.convert(count, DType(f"uint{dtype.bits}").with_lanes(dtype.lanes), e.dtype)
+
+
+@op_rule("clz")
+def _clz(g: Generator, e: Call) -> str:
+    dtype = e.args[0].dtype
+    type_ = value_type(dtype)
+    name = g.out.module.declare(f"llvm.ctlz.{_suffix(dtype)}", type_, [type_, "i1"])
+    count = g.out.value(f"call {type_} {name}({type_} {g.plain(e.args[0])}, i1 false)")
+    return g.convert(count, DType(f"uint{dtype.bits}").with_lanes(dtype.lanes), e.dtype)
+
+
+_BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "shift_left": "shl"}
+
+
+@op_rule(*_BITWISE, "shift_right")
+def _bitwise(g: Generator, e: Call) -> str:
+    a, b = _args(g, e)
+    b = g.convert(b, e.args[1].dtype, e.dtype)
+    op = _BITWISE.get(e.op) or ("ashr" if e.dtype.code == "int" else "lshr")
+    return g.out.value(f"{op} {value_type(e.dtype)} {a}, {b}")
+
+
+@op_rule("bitwise_not")
+def _bitwise_not(g: Generator, e: Call) -> str:
+    ones = "true" if e.dtype.is_bool else "-1"
+    return g.out.value(f"xor {value_type(e.dtype)} {g.plain(e.args[0])}, {splat(element_type(e.dtype), ones, e.dtype.lanes)}")
+
+
+@op_rule("reinterpret")
+def _reinterpret(g: Generator, e: Call) -> str:
+    source, target = e.args[0].dtype, e.dtype
+    value = g.plain(e.args[0])
+    if source.is_handle or target.is_handle:
+        return g.convert(value, source, target)
+    if source.bits * source.lanes != target.bits * target.lanes:
+        raise BuildError(f"{g.func_name}: `{e!r}` reinterprets {source} as {target}: the sizes differ")
+    a, b = value_type(source), value_type(target)
+    return value if a == b else g.out.value(f"bitcast {a} {value} to {b}")
+
+
+@op_rule("large_uint_imm")
+def _large(g: Generator, e: Call) -> str:
+    low, high = (a.value for a in e.args)
+    return str((high << 32) | low)
+
+
+@op_rule("q_multiply_shift")
+def _q_multiply_shift(g: Generator, e: Call) -> str:
+    """round(x * y * 2**(s - q)) in 64-bit integers, halves upward: the fixed-point product of quantized networks."""
+    out, lanes = g.out, e.dtype.lanes
+    i64 = vector("i64", lanes)
+    wide = DType("int64").with_lanes(lanes)
+    x, y, q, s = (g.convert(g.plain(a), a.dtype, wide.with_lanes(a.dtype.lanes)) for a in e.args)
+    y, q, s = (
+        out.splat("i64", v, lanes) if a.dtype.lanes == 1 else v for v, a in zip((y, q, s), e.args[1:])
+    )
+    zero = splat("i64", "0", lanes)
+    left = out.intrinsic("smax", "i64", lanes, [s, zero])
+    right = out.intrinsic("smax", "i64", lanes, [out.value(f"sub {i64} {zero}, {s}"), zero])
+    total = out.value(f"add {i64} {right}, {q}")
+    product = out.value(f"mul {i64} {out.value(f'shl {i64} {x}, {left}')}, {y}")
+    half = out.value(f"sub {i64} {total}, {splat('i64', '1', lanes)}")
+    half = out.value(f"shl {i64} {splat('i64', '1', lanes)}, {half}")
+    result = out.value(f"ashr {i64} {out.value(f'add {i64} {product}, {half}')}, {total}")
+    return g.convert(result, wide, e.dtype)
+
+
+@op_rule("dp4a")
+def _dp4a(g: Generator, e: Call) -> str:
+    """Four 8-bit products summed into the third argument."""
+    out = g.out
+    total = g.plain(e.args[2])
+    for k in range(4):
+        product = None
+        for a in e.args[:2]:
+            bytes_ = out.value(f"bitcast {value_type(a.dtype)} {g.plain(a)} to <4 x i8>")
+            one = out.value(f"extractelement <4 x i8> {bytes_}, i64 {k}")
+            wide = out.value(f"{'sext' if a.dtype.code == 'int' else 'zext'} i8 {one} to i32")
+            product = wide if product is None else out.value(f"mul i32 {product}, {wide}")
+        total = out.value(f"add i32 {total}, {product}")
+    return total
+
+
+# ---------------------------------------------------------------- vectors, choices, hints
+
+
+@op_rule("if_then_else")
+def _if_then_else(g: Generator, e: Call) -> str:
+    condition, yes, no = e.args
+    type_ = value_type(e.dtype)
+    c = g.plain(condition)
+    lanes = condition.dtype.lanes
+    if not condition.dtype.is_bool:
+        c = g.convert_.is_nonzero(c, condition.dtype)
+    if lanes == 1 and isinstance(condition, Broadcast):
+        condition = condition.value
+    if not may_fault(yes) and not may_fault(no):
+        return g.out.value(f"select {vector('i1', lanes)} {c}, {type_} {g.plain(yes)}, {type_} {g.plain(no)}")
+    if lanes == 1:
+        return g.choose(c, lambda: g.plain(yes), lambda: g.plain(no), type_)
+    flags = vector("i1", lanes)
+    a = masked(g, c, lanes, yes)
+    inverse = g.out.value(f"xor {flags} {c}, {splat('i1', 'true', lanes)}")
+    b = masked(g, inverse, lanes, no) if may_fault(no) else g.plain(no)
+    return g.out.value(f"select {flags} {c}, {type_} {a}, {type_} {b}")
+
+
+@op_rule("vectorlow", "vectorhigh")
+def _half(g: Generator, e: Call) -> str:
+    dtype = e.args[0].dtype
+    lanes = dtype.lanes // 2
+    start = 0 if e.op == "vectorlow" else lanes
+    type_, value = value_type(dtype), g.plain(e.args[0])
+    if lanes == 1:
+        return g.out.value(f"extractelement {type_} {value}, i64 {start}")
+    picks = ", ".join(f"i32 {start + k}" for k in range(lanes))
+    return g.out.value(f"shufflevector {type_} {value}, {type_} poison, <{lanes} x i32> <{picks}>")
+
+
+@op_rule("vectorcombine")
+def _combine(g: Generator, e: Call) -> str:
+    from tir.expr import Shuffle
+
+    count = sum(a.dtype.lanes for a in e.args)
+    return g.expr(Shuffle(tuple(e.args), tuple(IntImm(k) for k in range(count))))
+
+
+@op_rule("likely", "tvm_thread_invariant")
+def _same(g: Generator, e: Call) -> str:
+    return g.plain(e.args[0])
+
+
+@op_rule("assume")
+def _assume(g: Generator, e: Call) -> str:
+    if not may_fault(e.args[0]):
+        name = g.out.module.declare("llvm.assume", "void", ["i1"])
+        g.out.emit(f"call void {name}(i1 {g.plain(e.args[0])})")
+    return "0"
+
+
+@op_rule("undef")
+def _undef(g: Generator, e: Call) -> str:
+    return g.out.value(f"freeze {value_type(e.dtype)} poison")
+
+
+@op_rule("tvm_storage_sync", "start_profile_intrinsic", "end_profile_intrinsic", "type_annotation")
+def _nothing(g: Generator, e: Call) -> str:
+    return "0"
+
+
+@op_rule("ret", "thread_return")
+def _ret(g: Generator, e: Call) -> str:
+    if g.in_parallel:
+        raise BuildError(f"{g.func_name}: T.ret inside a parallel loop")
+    if e.args and not (isinstance(e.args[0], IntImm) and g.returned is None):
+        if g.returned is None or g.return_dtype is None:
+            raise BuildError(f"{g.func_name}: T.ret of a value in a function that declares no return type")
+        from .memory import to_memory
+
+        value = g.convert(g.plain(e.args[0]), e.args[0].dtype, g.return_dtype)
+        stored = to_memory(g, value, g.return_dtype)
+        g.out.emit(f"store {vector(memory_element(g.return_dtype), g.return_dtype.lanes)} {stored}, ptr {g.returned}")
+    g.leave("0")
+    g.out.start(g.out.label("after"))
+    return "0"
+
+
+# ---------------------------------------------------------------- pointers
+
+
+@op_rule("address_of")
+def _address_of(g: Generator, e: Call) -> str:
+    load = e.args[0]
+    if not isinstance(load, BufferLoad):
+        raise BuildError(f"{g.func_name}: `{e!r}`: address_of takes an element of a buffer")
+    return Access(g, load.buffer, load.indices).pointer()
+
+
+@op_rule("tvm_access_ptr")
+def _access_ptr(g: Generator, e: Call) -> str:
+    """(type, data, offset in elements, extent, read/write mask)"""
+    kind, data, offset = e.args[0], e.args[1], e.args[2]
+    dtype = DType(kind.value) if isinstance(kind, StringImm) else kind.dtype
+    element = memory_element(dtype)
+    base = g.plain(data)
+    index = g.index(offset)
+    if index == "0":
+        return base
+    whole = f"[{dtype.lanes} x {element}]" if dtype.lanes > 1 else element
+    return g.out.value(f"getelementptr inbounds {whole}, ptr {base}, i64 {index}")
+
+
+@op_rule("isnullptr")
+def _isnull(g: Generator, e: Call) -> str:
+    return g.out.value(f"icmp eq ptr {g.plain(e.args[0])}, null")
+
+
+@op_rule("prefetch")
+def _prefetch(g: Generator, e: Call) -> str:
+    """(address, read 0 / write 1, locality 0..3, instruction 0 / data 1)"""
+    rest = [a.value if isinstance(a, IntImm) else d for a, d in zip([*e.args[1:], 0, 3, 1][:3], (0, 3, 1))]
+    defaults = [0, 3, 1]
+    numbers = [*rest[: len(e.args) - 1], *defaults[len(e.args) - 1 :]]
+    name = g.out.module.declare("llvm.prefetch.p0", "void", ["ptr", "i32", "i32", "i32"])
+    g.out.emit(f"call void {name}(ptr {g.plain(e.args[0])}, i32 {numbers[0]}, i32 {numbers[1]}, i32 {numbers[2]})")
+    return "0"
+
+
+# ---------------------------------------------------------------- other code
+
+
+def _abi_type(dtype: DType) -> str:
+    return vector(memory_element(dtype), dtype.lanes)
+
+
+def _abi_value(g: Generator, e: Expr) -> tuple[str, str]:
+    """An argument of C code: its type and operand (bool and 4-bit integers as bytes)."""
+    from .memory import to_memory
+
+    if isinstance(e, StringImm):
+        return "ptr", g.expr(e)
+    return _abi_type(e.dtype), to_memory(g, g.plain(e), e.dtype)
+
+
+@op_rule("call_extern", "call_pure_extern")
+def _extern(g: Generator, e: Call) -> str:
+    """A C function by its symbol, or another function of the module by its name."""
+    name = string_arg(e.args[0])
+    if name in g.program.functions:
+        return _call_function(g, name, e.args[1:], e.dtype)
+    args = [_abi_value(g, a) for a in e.args[1:]]
+    result = "void" if e.dtype.code == "void" else _abi_type(e.dtype)
+    function = g.out.module.declare(name, result, [t for t, _ in args])
+    text = f"call {result} {function}({', '.join(f'{t} {v}' for t, v in args)})"
+    if result == "void":
+        g.out.emit(text)
+        return "0"
+    from .memory import from_memory
+
+    return from_memory(g, g.out.value(text), e.dtype)
+
+
+@op_rule("call_global")
+def _global(g: Generator, e: Call) -> str:
+    return _call_function(g, string_arg(e.args[0]), e.args[1:], e.dtype)
+
+
+def _call_function(g: Generator, name: str, args: Any, dtype: DType) -> str:
+    """A function of this module, through its argument-array entry; its error becomes ours."""
+    from .function import slots_of
+    from .memory import from_memory, to_memory
+    from .text import symbol
+
+    func = g.program.functions.get(name)
+    if func is None:
+        raise BuildError(f"{g.func_name}: calls `{name}`, which is not in the module")
+    slots = slots_of(func)
+    if len(slots) != len(args):
+        raise BuildError(f"{g.func_name}: `{name}` takes {len(slots)} arguments here, got {len(args)}")
+    array = g.out.alloca("i64", len(slots) + 1, 8)
+    for k, (arg, slot) in enumerate(zip(args, slots)):
+        place = g.out.value(f"getelementptr inbounds i64, ptr {array}, i64 {k}")
+        value = to_memory(g, g.convert(g.plain(arg), arg.dtype, slot.dtype), slot.dtype)
+        g.out.emit(f"store {_abi_type(slot.dtype)} {value}, ptr {place}, align 8")
+    g.check_code(g.out.value(f"call i32 {symbol(name)}(ptr {array})"))
+    if func.ret_type.code == "void":
+        return "0"
+    place = g.out.value(f"getelementptr inbounds i64, ptr {array}, i64 {len(slots)}")
+    value = from_memory(g, g.out.value(f"load {_abi_type(func.ret_type)}, ptr {place}, align 8"), func.ret_type)
+    return g.convert(value, func.ret_type, dtype) if dtype.code != "void" else value
+
+
+@op_rule("call_llvm_intrin", "call_llvm_pure_intrin")
+def _llvm_intrinsic(g: Generator, e: Call) -> str:
+    """An LLVM intrinsic by its full name, overload suffix included: ``"llvm.x86.avx512.vpdpbusd.512"``."""
+    if not e.args or not isinstance(e.args[0], StringImm):
+        raise BuildError(f"{g.func_name}: `{e!r}`: name the intrinsic by a string such as 'llvm.fma.v16f32'")
+    name = e.args[0].value
+    if not name.startswith("llvm."):
+        raise BuildError(f"{g.func_name}: {name!r} is no LLVM intrinsic: their names begin with 'llvm.'")
+    args = [(value_type(a.dtype), g.plain(a)) for a in e.args[1:]]
+    result = "void" if e.dtype.code == "void" else value_type(e.dtype)
+    function = g.out.module.declare(name, result, [t for t, _ in args])
+    text = f"call {result} {function}({', '.join(f'{t} {v}' for t, v in args)})"
+    if result == "void":
+        g.out.emit(text)
+        return "0"
+    return g.out.value(text)
+
+
+@op_rule("call_packed", "tvm_call_packed", "call_cpacked", "tvm_call_cpacked")
+def _packed(g: Generator, e: Call) -> str:
+    """A Python function registered under a name: arguments in 8-byte slots, and a number that says which call this is.
+
+    The run-time side is :mod:`codegen.runtime.packed`.
+    """
+    from .memory import from_memory, to_memory
+
+    name = string_arg(e.args[0])
+    args = [a for a in e.args[1:]]
+    described: list[Any] = []
+    array = g.out.alloca("i64", len(args) + 1, 8)
+    for k, arg in enumerate(args):
+        if isinstance(arg, StringImm):
+            described.append(["string", arg.value])
+            continue
+        place = g.out.value(f"getelementptr inbounds i64, ptr {array}, i64 {k}")
+        if arg.dtype.lanes > 1:
+            raise BuildError(f"{g.func_name}: call_packed({name!r}) takes scalars and pointers, not {arg.dtype}")
+        described.append(["value", str(arg.dtype)])
+        g.out.emit(f"store {_abi_type(arg.dtype)} {to_memory(g, g.plain(arg), arg.dtype)}, ptr {place}, align 8")
+    result_dtype = e.dtype if e.dtype.code not in ("void", "handle") else DType("void")
+    g.program.packed.append({"name": name, "args": described, "result": str(result_dtype)})
+    callback = g.out.value("load ptr, ptr @__tir_packed, align 8")
+    code = g.out.value(f"call i32 {callback}(i32 {len(g.program.packed) - 1}, ptr {array})")
+    fine = g.out.value(f"icmp eq i32 {code}, 0")
+    g.check(fine, f"{g.func_name}: call_packed({name!r}) failed")
+    if result_dtype.code == "void":
+        return "0"
+    place = g.out.value(f"getelementptr inbounds i64, ptr {array}, i64 {len(args)}")
+    return from_memory(g, g.out.value(f"load {_abi_type(result_dtype)}, ptr {place}, align 8"), result_dtype)
+
+
+@op_rule("atomic_add")
+def _atomic_add(g: Generator, e: Call) -> str:
+    """(pointer, value): the old value; safe between parallel iterations."""
+    value = e.args[1]
+    op = "fadd" if value.dtype.is_float else "add"
+    if emulated(value.dtype) or value.dtype.lanes > 1:
+        raise BuildError(f"{g.func_name}: atomic_add of {value.dtype}")
+    text = f"atomicrmw {op} ptr {g.plain(e.args[0])}, {value_type(value.dtype)} {g.plain(value)} monotonic"
+    return g.out.value(text)
+
+
+def is_pointer_var(e: Any) -> bool:
+    return isinstance(e, Var) and e.dtype.is_handle

@@ -1,0 +1,225 @@
+"""Statements: control flow, allocation, and everything that gives a variable its value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tir.errors import BuildError
+from tir.expr import IntImm, StringImm
+from tir.stmt import (
+    Allocate, AllocateConst, AssertStmt, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, SeqStmt,
+    While,
+)  # fmt: skip
+
+from .generator import Generator, stmt_rule
+from .memory import store
+from .parallel import parallel_loop
+from .types import memory_bytes, value_type
+
+STACK_BYTES = 16 * 1024  # a constant-size buffer up to this size lives on the stack, where LLVM can keep it in registers
+
+
+@stmt_rule(SeqStmt)
+def _seq(g: Generator, s: SeqStmt) -> None:
+    for inner in s.stmts:
+        g.stmt(inner)
+
+
+@stmt_rule(Evaluate)
+def _evaluate(g: Generator, s: Evaluate) -> None:
+    if not isinstance(s.value, (IntImm, StringImm)):
+        g.plain(s.value)
+
+
+@stmt_rule(BufferStore)
+def _store(g: Generator, s: BufferStore) -> None:
+    store(g, s.buffer, s.indices, s.value)
+
+
+@stmt_rule(LetStmt)
+def _let(g: Generator, s: LetStmt) -> None:
+    g.env[s.var] = g.plain(s.value)
+    if s.var.dtype.is_int and g.is_nonnegative(s.value):
+        g.nonnegative.add(s.var)
+    g.stmt(s.body)
+
+
+@stmt_rule(DeclBuffer)
+def _declare(g: Generator, s: DeclBuffer) -> None:
+    g.stmt(s.body)
+
+
+@stmt_rule(AttrStmt)
+def _attribute(g: Generator, s: AttrStmt) -> None:
+    if s.attr_key in ("thread_extent", "virtual_thread"):
+        raise BuildError(
+            f"{g.func_name}: a loop is bound to the thread axis {getattr(s.node, 'thread_tag', '')!r}, which a CPU has not; "
+            "build for a GPU target, or do not bind"
+        )
+    g.stmt(s.body)
+
+
+@stmt_rule(AssertStmt)
+def _assert(g: Generator, s: AssertStmt) -> None:
+    message = s.message.value if isinstance(s.message, StringImm) else f"{s.message!r}"
+    g.check(g.plain(s.condition), f"{g.func_name}: {message}")
+
+
+@stmt_rule(IfThenElse)
+def _if(g: Generator, s: IfThenElse) -> None:
+    out = g.out
+    condition = g.plain(s.condition)
+    if s.condition.dtype.lanes > 1:
+        _masked_if(g, s, condition)
+        return
+    if not s.condition.dtype.is_bool:
+        condition = g.convert_.is_nonzero(condition, s.condition.dtype)
+    then, end = out.label("if"), out.label("endif")
+    other = out.label("else") if s.else_case is not None else end
+    out.branch(condition, then, other)
+    out.start(then)
+    g.stmt(s.then_case)
+    out.jump(end)
+    if s.else_case is not None:
+        out.start(other)
+        g.stmt(s.else_case)
+        out.jump(end)
+    out.start(end)
+
+
+def _masked_if(g: Generator, s: IfThenElse, condition: str) -> None:
+    """A condition per lane: stores below it happen in the lanes where it holds."""
+    lanes = s.condition.dtype.lanes
+    flags = f"<{lanes} x i1>"
+    old, old_lanes = g.mask, g.mask_lanes
+    inverse = g.out.value(f"xor {flags} {condition}, splat (i1 true)")
+    for mask, body in ((condition, s.then_case), (inverse, s.else_case)):
+        if body is None:
+            continue
+        g.mask = mask if old is None else g.out.value(f"and {flags} {old}, {mask}")
+        g.mask_lanes = lanes
+        g.stmt(body)
+    g.mask, g.mask_lanes = old, old_lanes
+
+
+@stmt_rule(While)
+def _while(g: Generator, s: While) -> None:
+    out = g.out
+    head, body, end = out.label("while"), out.label("do"), out.label("done")
+    out.start(head)
+    out.branch(g.plain(s.condition), body, end)
+    out.start(body)
+    g.loop_depth += 1
+    g.stmt(s.body)
+    g.loop_depth -= 1
+    out.jump(head)
+    out.start(end)
+
+
+@stmt_rule(For)
+def _for(g: Generator, s: For) -> None:
+    if s.kind == "thread_binding":
+        raise BuildError(
+            f"{g.func_name}: loop `{s.loop_var.name}` is bound to {s.thread!r}, a GPU thread axis, which a CPU has not"
+        )
+    if s.kind == "parallel" and not g.in_parallel:
+        parallel_loop(g, s)
+        return
+    hints = []
+    if s.kind == "unrolled":
+        hints = ["llvm.loop.unroll.full" if isinstance(s.extent, IntImm) else "llvm.loop.unroll.enable"]
+    counted_loop(g, s, g.plain(s.min), None, hints)
+
+
+def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[str]) -> None:
+    """The loop over [first, end); ``end`` None means first + extent."""
+    out, type_ = g.out, value_type(s.loop_var.dtype)
+    known = end is None and isinstance(s.extent, IntImm)
+    if known and s.extent.value <= 0:  # type: ignore[attr-defined]
+        return
+    if end is None:
+        extent = g.plain(s.extent)
+        if first.startswith("%") or extent.startswith("%"):
+            end = extent if first == "0" else out.value(f"add nsw {type_} {first}, {extent}")
+        else:
+            end = str(int(first) + int(extent))
+    body, done = out.label(f"for.{_plain(s.loop_var.name)}"), out.label("end")
+    if not known:
+        out.branch(out.value(f"icmp slt {type_} {first}, {end}"), body, done)
+        # a block of its own between, so that the loop has one entering edge
+        out.lines[-1] = out.lines[-1].replace(f"label %{body},", f"label %{body}.in,")
+        out.start(f"{body}.in")
+    before = out.block
+    out.start(body)
+    place, var = out.placeholder(), out.fresh()
+    g.env[s.loop_var] = var
+    if g.is_nonnegative(s.min):
+        g.nonnegative.add(s.loop_var)
+    g.loop_depth += 1
+    g.stmt(s.body)
+    g.loop_depth -= 1
+    following = out.value(f"add nsw {type_} {var}, 1")
+    more = out.value(f"icmp slt {type_} {following}, {end}")
+    latch = out.block
+    metadata = f", !llvm.loop {out.module.loop_metadata(hints)}" if hints else ""
+    out.branch(more, body, done, metadata)
+    out.fill(place, f"{var} = phi {type_} [ {first}, %{before} ], [ {following}, %{latch} ]")
+    out.start(done)
+
+
+def _plain(name: str) -> str:
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+
+
+@stmt_rule(Allocate)
+def _allocate(g: Generator, s: Allocate) -> None:
+    if s.buffer_var.scope.startswith(("shared", "warp", "wmma")):
+        raise BuildError(
+            f"{g.func_name}: `{s.buffer_var.name}` is in {s.buffer_var.scope!r} memory, which a CPU has not; "
+            "use scope 'global' or 'local', or build for a GPU"
+        )
+    count = 1
+    for extent in s.extents:
+        count = count * extent.value if isinstance(extent, IntImm) and count is not None else None  # type: ignore
+    g.owned_pointers.add(s.buffer_var)
+    if count is not None and count * memory_bytes(s.dtype) <= STACK_BYTES:
+        g.env[s.buffer_var] = g.out.alloca("i8", max(1, count * memory_bytes(s.dtype)), 64)
+        g.stmt(s.body)
+        return
+    pointer = _heap(g, s)
+    g.env[s.buffer_var] = pointer
+    g.heap.append(pointer)
+    g.stmt(s.body)
+    g.heap.pop()
+    free = g.out.module.declare("free", "void", ["ptr"])
+    g.out.emit(f"call void {free}(ptr {pointer})")
+
+
+def _heap(g: Generator, s: Allocate) -> str:
+    """Memory for ``s`` from the C library, aligned to a cache line; running out of it is a run-time error."""
+    out = g.out
+    total = str(memory_bytes(s.dtype))
+    for extent in s.extents:
+        size = g.index(extent)
+        if total.startswith("%") or size.startswith("%"):
+            total = out.value(f"mul nsw i64 {total}, {size}")
+        else:
+            total = str(int(total) * int(size))
+    rounded = out.value(f"add i64 {total}, 127")
+    rounded = out.value(f"and i64 {rounded}, -64")
+    allocate = out.module.declare("aligned_alloc", "noalias ptr", ["i64", "i64"])
+    pointer = out.value(f"call noalias align 64 ptr {allocate}(i64 64, i64 {rounded})")
+    g.check(
+        out.value(f"icmp ne ptr {pointer}, null"),
+        f"{g.func_name}: out of memory allocating `{s.buffer_var.name}`",
+    )
+    return pointer
+
+
+@stmt_rule(AllocateConst)
+def _allocate_const(g: Generator, s: AllocateConst) -> None:
+    data = np.ascontiguousarray(s.data)
+    g.env[s.buffer_var] = g.out.module.constant(data.tobytes(), 64, s.buffer_var.name)
+    g.stmt(s.body)
+
+

@@ -1,0 +1,173 @@
+"""LLVM assembly as text: a module under construction, and a function under construction.
+
+Text, not llvmlite's builder objects: every attribute, flag and intrinsic of the language can be said, and emitting
+it costs little of a compilation's time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from .types import mangled, vector
+
+_PLAIN = re.compile(r"[A-Za-z_.$][\w.$]*$")
+
+
+def symbol(name: str) -> str:
+    """A global name, quoted where it needs to be.
+
+    >>> symbol("main"), symbol("a b")
+    ('@main', '@"a b"')
+    """
+    if _PLAIN.match(name):
+        return "@" + name
+    return '@"' + "".join(c if c.isalnum() else f"\\{ord(c):02X}" if ord(c) < 128 else c for c in name) + '"'
+
+
+def byte_string(data: bytes) -> str:
+    """``c"…"`` of an array constant."""
+    plain = set(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-+*/.,:;(){}[]<>=!@#$%^&|~?'")
+    return 'c"' + "".join(chr(b) if b in plain else f"\\{b:02X}" for b in data) + '"'
+
+
+class ModuleText:
+    """Functions, globals, declarations and loop metadata of one LLVM module."""
+
+    def __init__(self, cpu: str, features: str, triple: str, width: int):
+        self.head = [f'target triple = "{triple}"']
+        self.globals: list[str] = []
+        self.functions: list[str] = []
+        self.declarations: dict[str, str] = {}
+        self.metadata: list[str] = []
+        self.used_names: set[str] = set()
+        legal = f'"min-legal-vector-width"="{width}" ' if width >= 512 else ""
+        self.attributes = (
+            f'attributes #0 = {{ nounwind "prefer-vector-width"="{width}" {legal}"target-cpu"="{cpu}" '
+            f'"target-features"="{features}" }}'
+        )
+
+    def unique(self, base: str) -> str:
+        """``base``, or ``base.1``, ``base.2`` … where that is taken."""
+        name, n = base, 0
+        while name in self.used_names:
+            n += 1
+            name = f"{base}.{n}"
+        self.used_names.add(name)
+        return name
+
+    def declare(self, name: str, result: str, args: Sequence[str], variadic: bool = False) -> str:
+        """Declare an external function once; its symbol."""
+        if name not in self.used_names and name not in self.declarations:
+            dots = ["..."] if variadic else []
+            self.declarations[name] = f"declare {result} {symbol(name)}({', '.join([*args, *dots])})"
+        return symbol(name)
+
+    def constant(self, data: bytes, align: int = 64, base: str = "const") -> str:
+        """A private constant byte array; its symbol."""
+        name = symbol(self.unique(base))
+        self.globals.append(
+            f"{name} = private unnamed_addr constant [{len(data)} x i8] {byte_string(data)}, align {align}"
+        )
+        return name
+
+    def meta(self, text: str) -> str:
+        self.metadata.append(text)
+        return f"!{len(self.metadata) - 1}"
+
+    def loop_metadata(self, hints: Sequence[str]) -> str:
+        """A fresh loop id carrying ``hints`` (``"llvm.loop.unroll.full"`` …)."""
+        parts = [self.meta(f'!{{!"{hint}"}}') for hint in hints]
+        me = f"!{len(self.metadata)}"
+        return self.meta(f"distinct !{{{', '.join([me, *parts])}}}")
+
+    def render(self) -> str:
+        metadata = [f"!{i} = {text}" for i, text in enumerate(self.metadata)]
+        declared = [text for name, text in self.declarations.items() if name not in self.used_names]
+        parts = [*self.head, *self.globals, *self.functions, *declared, self.attributes, *metadata]
+        return "\n".join(parts) + "\n"
+
+
+class FunctionText:
+    """One function: basic blocks of instructions, allocas kept in the entry block."""
+
+    def __init__(self, module: ModuleText, name: str, result: str, params: Sequence[str], linkage: str = ""):
+        self.module = module
+        self.name = name
+        self.header = f"define {linkage + ' ' if linkage else ''}{result} {symbol(name)}({', '.join(params)}) #0 {{"
+        self.entry: list[str] = []
+        self.lines: list[str] = []
+        self.count = 0
+        self.block = "start"
+        self.terminated = False
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"%v{self.count}"
+
+    def label(self, hint: str) -> str:
+        self.count += 1
+        return f"{hint}.{self.count}"
+
+    def emit(self, text: str) -> None:
+        if not self.terminated:
+            self.lines.append("  " + text)
+
+    def value(self, text: str) -> str:
+        """Emit an instruction with a result; its name."""
+        name = self.fresh()
+        self.emit(f"{name} = {text}")
+        return name
+
+    def start(self, label: str) -> None:
+        """Begin block ``label``; the block before falls through to it unless it ended."""
+        if not self.terminated:
+            self.lines.append(f"  br label %{label}")
+        self.lines.append(f"{label}:")
+        self.block, self.terminated = label, False
+
+    def jump(self, label: str) -> None:
+        self.emit(f"br label %{label}")
+        self.terminated = True
+
+    def branch(self, condition: str, yes: str, no: str, weights: str = "") -> None:
+        self.emit(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
+        self.terminated = True
+
+    def ret(self, text: str) -> None:
+        self.emit(f"ret {text}")
+        self.terminated = True
+
+    def placeholder(self) -> int:
+        """Reserve a line for what is known only later (a phi); fill it with ``fill``."""
+        self.lines.append("")
+        return len(self.lines) - 1
+
+    def fill(self, place: int, text: str) -> None:
+        self.lines[place] = "  " + text
+
+    def alloca(self, type_: str, count: int, align: int) -> str:
+        """Stack memory of the function, allocated once at its entry."""
+        name = self.fresh()
+        self.entry.append(f"  {name} = alloca [{count} x {type_}], align {align}")
+        return name
+
+    def intrinsic(self, name: str, element: str, lanes: int, args: Sequence[str], flags: str = "") -> str:
+        """Call ``llvm.<name>.<type>`` whose arguments and result all have one type."""
+        type_ = vector(element, lanes)
+        full = self.module.declare(f"llvm.{name}.{mangled(element, lanes)}", type_, [type_] * len(args))
+        return self.value(f"call {flags}{type_} {full}({', '.join(f'{type_} {a}' for a in args)})")
+
+    def splat(self, element: str, value: str, lanes: int) -> str:
+        """A scalar value in every lane."""
+        if lanes == 1:
+            return value
+        if not value.startswith("%"):
+            return f"splat ({element} {value})"
+        type_ = vector(element, lanes)
+        first = self.value(f"insertelement {type_} poison, {element} {value}, i64 0")
+        return self.value(f"shufflevector {type_} {first}, {type_} poison, <{lanes} x i32> zeroinitializer")
+
+    def finish(self) -> None:
+        text = [self.header, "entry:", *self.entry, "  br label %start", "start:", *self.lines, "}"]
+        self.module.functions.append("\n".join(text))

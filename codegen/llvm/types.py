@@ -1,0 +1,92 @@
+"""How data types are spelled in LLVM: as values, and in memory.
+
+Two types differ between value and memory: ``bool`` (``i1`` / one byte) and the 4-bit integers (``i4`` / one byte each:
+NumPy has no packed 4-bit array, and one byte an element keeps addresses simple). ``bfloat16`` and the 8-bit floats are
+their bits, ``i16`` and ``i8``, in both; arithmetic goes through ``float``.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from tir.dtype import DType
+from tir.errors import BuildError
+
+FLOATS = {16: "half", 32: "float", 64: "double"}
+
+
+def element_type(dtype: DType) -> str:
+    """The LLVM type of one lane as a value."""
+    code = dtype.code
+    if code in ("int", "uint"):
+        return f"i{dtype.bits}"
+    if code == "bool":
+        return "i1"
+    if code == "float":
+        return FLOATS[dtype.bits]
+    if code == "bfloat":
+        return "i16"
+    if code.startswith("float8"):
+        return "i8"
+    if code == "handle":
+        return "ptr"
+    raise BuildError(f"a value of type {dtype} has no LLVM type")
+
+
+def vector(element: str, lanes: int) -> str:
+    return element if lanes == 1 else f"<{lanes} x {element}>"
+
+
+def value_type(dtype: DType) -> str:
+    """The LLVM type of a value of ``dtype``, vectors included.
+
+    >>> value_type(DType("float32x16")), value_type(DType("bool"))
+    ('<16 x float>', 'i1')
+    """
+    return vector(element_type(dtype), dtype.lanes)
+
+
+def memory_element(dtype: DType) -> str:
+    """The LLVM type of one lane in memory."""
+    if dtype.code == "bool" or (dtype.is_int and dtype.bits < 8):
+        return "i8"
+    return element_type(dtype)
+
+
+def memory_bytes(dtype: DType) -> int:
+    """Bytes of one element (all its lanes) in memory."""
+    if dtype.code == "handle":
+        return 8
+    return max(1, dtype.bits // 8) * dtype.lanes
+
+
+def emulated(dtype: DType) -> bool:
+    """Whether arithmetic on ``dtype`` goes through ``float``: bfloat16 and the 8-bit floats."""
+    return dtype.code == "bfloat" or dtype.code.startswith("float8")
+
+
+def float_constant(value: float, dtype: DType) -> str:
+    """A float constant of a type LLVM knows (16, 32, 64 bits), exact, inf and nan included."""
+    if dtype.bits == 16:
+        try:
+            bits = struct.unpack("<H", struct.pack("<e", value))[0]
+        except OverflowError:
+            bits = 0x7C00 if value > 0 else 0xFC00
+        return f"0xH{bits:04X}"
+    if dtype.bits == 32:
+        try:
+            value = struct.unpack("<f", struct.pack("<f", value))[0]
+        except OverflowError:
+            value = float("inf") if value > 0 else float("-inf")
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def splat(element: str, text: str, lanes: int) -> str:
+    """A constant in every lane."""
+    return text if lanes == 1 else f"splat ({element} {text})"
+
+
+def mangled(element: str, lanes: int) -> str:
+    """The type suffix of an overloaded intrinsic: ``v16f32``."""
+    name = {"half": "f16", "float": "f32", "double": "f64", "ptr": "p0"}.get(element, element)
+    return name if lanes == 1 else f"v{lanes}{name}"

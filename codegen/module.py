@@ -1,0 +1,262 @@
+"""What :func:`tir.build` returns: callable functions, their sources, timing, saving and loading."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tir.errors import BuildError, RunError
+from tir.function import IRModule, PrimFunc
+from tir.stmt import NOP
+
+FORMAT = 1  # of the metadata in saved libraries
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one call: ``results`` has one mean per repeat."""
+
+    results: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.results)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.results)
+
+    @property
+    def min(self) -> float:
+        return min(self.results)
+
+    @property
+    def max(self) -> float:
+        return max(self.results)
+
+    @property
+    def std(self) -> float:
+        return statistics.pstdev(self.results)
+
+    def __str__(self) -> str:
+        return f"{self.median * 1e3:.4g} ms (min {self.min * 1e3:.4g}, {len(self.results)} repeats)"
+
+
+def measure(run: Callable[[], Any], number: int, repeat: int, min_repeat_ms: float = 0.0) -> Timing:
+    """Time ``run``: one call to warm up, then ``repeat`` means over ``number`` calls (more, to fill ``min_repeat_ms``)."""
+    if number < 1 or repeat < 1:
+        raise ValueError(f"number and repeat must be at least 1, got {number} and {repeat}")
+    run()
+    results = []
+    while len(results) < repeat:
+        start = time.perf_counter()
+        for _ in range(number):
+            run()
+        took = time.perf_counter() - start
+        if took * 1e3 < min_repeat_ms:
+            number = int(number * min(10.0, max(1.2, min_repeat_ms * 1e-3 / max(took, 1e-9)))) + 1
+            continue
+        results.append(took / number)
+    return Timing(tuple(results))
+
+
+class Module:
+    """Functions that run. ``mod(*args)`` runs the only function, or ``main``; ``mod["name"](*args)`` any of them.
+
+    Arguments are given in parameter order: arrays for buffers (NumPy, or anything with DLPack, on the CPU; written in
+    place), numbers for scalars. Raises ``RunError`` naming the argument that does not fit.
+    """
+
+    def __init__(self, source: IRModule, target: Any, functions: dict[str, Callable[..., Any]]):
+        self.ir = source
+        self.target = target
+        self.functions = functions
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        found = self.functions.get(name)
+        if found is None:
+            raise KeyError(f"no function {name!r} in the module; it has {', '.join(self.functions) or 'none'}")
+        return found
+
+    def get_function(self, name: str) -> Callable[..., Any]:
+        return self[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.functions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.functions)
+
+    @property
+    def entry(self) -> Callable[..., Any]:
+        """The function ``mod(...)`` runs."""
+        if len(self.functions) == 1:
+            return next(iter(self.functions.values()))
+        if "main" in self.functions:
+            return self.functions["main"]
+        raise RunError(
+            f"the module has {len(self.functions)} functions and none is called main: "
+            f"say which, as in mod[{next(iter(self.functions), 'name')!r}](...)"
+        )
+
+    def __call__(self, *args: Any) -> Any:
+        return self.entry(*args)
+
+    source_kinds: tuple[str, ...] = ("tir",)
+
+    def source(self, kind: str = "tir") -> str:
+        """The program as text; ``kind`` is one of ``source_kinds``. Raises ``ValueError`` for another."""
+        if kind not in self.source_kinds:
+            raise ValueError(f"no source {kind!r}; this module has {', '.join(self.source_kinds)}")
+        return self._source(kind)
+
+    def _source(self, kind: str) -> str:
+        return self.ir.script()
+
+    def time_evaluator(
+        self, name: str | None = None, number: int = 10, repeat: int = 3, min_repeat_ms: float = 0.0
+    ) -> Callable[..., Timing]:
+        """A function that times ``name`` on the arguments it is called with.
+
+        ``mod.time_evaluator("main", number=10)(a, b, c).median`` is the seconds of one call. The arguments are
+        checked once, outside the timed part; the first call warms up.
+        """
+        function = self.entry if name is None else self[name]
+        prepare = getattr(function, "prepared", None)
+
+        def evaluate(*args: Any) -> Timing:
+            run = prepare(*args) if prepare is not None else lambda: function(*args)
+            return measure(run, number, repeat, min_repeat_ms)
+
+        return evaluate
+
+    def __repr__(self) -> str:
+        return f"Module({', '.join(self.functions)}; {self.target})"
+
+
+class InterpreterModule(Module):
+    """Functions run by the reference executor."""
+
+    def __init__(self, source: IRModule, target: Any):
+        from tir.interp import run
+
+        def runner(name: str) -> Callable[..., Any]:
+            return lambda *args: run(source, *args, func=name)
+
+        super().__init__(source, target, {name: runner(name) for name in source})
+
+
+class LLVMModule(Module):
+    """Functions compiled to machine code."""
+
+    source_kinds = ("tir", "lowered", "llvm", "llvm-opt", "asm")
+
+    def __init__(self, source: IRModule, target: Any, lowered: IRModule, text: str, machine: Any, program: Any):
+        from .function import NativeFunction, Runtime, signature
+        from .llvm.compile import Loaded, object_code
+
+        self.lowered = lowered
+        self._text, self._machine, self._program = text, machine, program
+        code = Loaded(object_code(text, machine), machine)
+        runtime = Runtime(code, program.messages, program.packed, program.parallel, target.attrs.get("num_cores"))
+        functions = {name: NativeFunction(name, signature(f), runtime) for name, f in lowered.items()}
+        super().__init__(source, target, functions)
+
+    def _source(self, kind: str) -> str:
+        from .llvm.compile import assembly, optimise
+
+        if kind == "tir":
+            return self.ir.script()
+        if kind == "lowered":
+            return self.lowered.script()
+        if kind == "llvm":
+            return self._text
+        if kind == "llvm-opt":
+            return str(optimise(self._text, self._machine)[0])
+        return assembly(self._text, self._machine)
+
+    @property
+    def report(self) -> Any:
+        """What became of every vectorized, unrolled and parallel loop, and why not; prints as a table."""
+        from .report import Report
+
+        return Report.of(self.ir, self.lowered)
+
+    def save(self, path: str | Path) -> None:
+        """Write a shared library (``.so``; needs a C compiler to link) or an object file (``.o``).
+
+        :func:`load` reads both. Raises ``BuildError`` for another suffix or when linking fails.
+        """
+        from .function import metadata
+        from .llvm.compile import object_code
+        from .llvm.text import byte_string
+
+        path = Path(path)
+        if path.suffix not in (".so", ".o", ".dylib"):
+            raise BuildError(f"cannot save to {path.name!r}: the name must end in .so (shared library) or .o (object)")
+        data = json.dumps(metadata(self.functions, self._program)).encode() + b"\0"
+        constant = f"@__tir_metadata = constant [{len(data)} x i8] {byte_string(data)}\n"
+        code = object_code(self._text + constant, self._machine)
+        if path.suffix == ".o":
+            path.write_bytes(code)
+            return
+        linker = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+        if linker is None:
+            raise BuildError("cannot link a shared library: no C compiler (cc, gcc, clang) on PATH; save to a .o file")
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder) / "module.o"
+            made.write_bytes(code)
+            command = [linker, "-shared", "-o", str(path), str(made), "-lm"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise BuildError(f"linking {path.name} failed: {' '.join(command)}\n{done.stderr.strip()}")
+
+
+def load(path: str | Path) -> Module:
+    """A module saved with ``mod.save``. Raises ``BuildError`` for a file that is none."""
+    from tir.script import parse
+    from tir.target import Target
+
+    from .function import NativeFunction, Runtime
+    from .llvm.compile import Library, Loaded, machine
+
+    path = Path(path)
+    if not path.is_file():
+        raise BuildError(f"no file {str(path)!r} to load")
+    try:
+        code: Any
+        if path.suffix == ".o":
+            code = Loaded(path.read_bytes(), machine())
+        else:
+            code = Library(str(path.resolve()))
+        address = code.variable("__tir_metadata")
+    except (OSError, RuntimeError) as error:
+        raise BuildError(f"{path.name} is not a library that can be loaded here: {error}") from error
+    if not address:
+        raise BuildError(f"{path.name} was not saved by this package: it has no symbol __tir_metadata")
+    data = json.loads(ctypes.string_at(address))
+    if data["format"] != FORMAT:
+        raise BuildError(f"{path.name} was saved in format {data['format']}; this version reads {FORMAT}")
+    runtime = Runtime(code, data["messages"], data["packed"], data["parallel"], None)
+    functions: dict[str, Callable[..., Any]] = {}
+    signatures: dict[str, PrimFunc] = {}
+    for name, entry in data["functions"].items():
+        parsed = parse(entry["script"])
+        func = parsed[name] if isinstance(parsed, IRModule) else parsed
+        signatures[name] = func
+        functions[name] = NativeFunction(name, (func, frozenset(entry["written"])), runtime)
+    return Module(IRModule.of(signatures), Target("llvm"), functions)
+
+
+def stub(func: PrimFunc) -> PrimFunc:
+    """The function with an empty body: its signature."""
+    return func.with_body(NOP)
