@@ -1,0 +1,73 @@
+"""Notes on loops and blocks, for later passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import require
+from ...node import freeze, frozendict
+from ...stmt import For
+from ..primitive import primitive
+from ..state import BlockRef, LoopRef, State
+
+
+@dataclass(frozen=True)
+class AnnotatePlan:
+    node: Any
+    annotations: Any
+
+
+def _noted(place: LoopRef | BlockRef) -> Any:
+    """The node that carries the annotations: the loop, or the block of a realize."""
+    return place.node if isinstance(place.node, For) else place.node.block
+
+
+def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: str, ann_val: Any) -> AnnotatePlan:
+    """Put the note ``ann_key`` = ``ann_val`` on a block or loop.
+
+    ``ann_val`` is a string, number, expression, or lists and dicts of them. Raises ``ScheduleError`` when the key is
+    there already: unannotate first.
+
+    Before, and after ``sch.annotate("B", "note", 1)``::
+
+        with T.block("B"):
+            vi = T.axis.spatial(4, i)
+
+        with T.block("B"):
+            vi = T.axis.spatial(4, i)
+            T.block_attr({"note": 1})
+    """
+    node = _noted(block_or_loop)
+    require(isinstance(ann_key, str), "an annotation key is a string, not {0}", type(ann_key).__name__)
+    require(ann_key not in node.annotations, "{0} already has the annotation {1}", node, ann_key, nodes=[block_or_loop.node],
+            legal="unannotate it first")  # fmt: skip
+    return AnnotatePlan(node, frozendict({**node.annotations, ann_key: _plain(ann_val)}))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(v) for v in value)
+    if isinstance(value, dict):
+        return frozendict((k, _plain(v)) for k, v in value.items())
+    return freeze(value)
+
+
+@primitive(check=_check_annotate)
+def annotate(state: State, plan: AnnotatePlan) -> State:
+    return state.replace(plan.node, plan.node.replace(annotations=plan.annotations))
+
+
+def _check_unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: str) -> AnnotatePlan:
+    """Take the note ``ann_key`` off a block or loop. Raises ``ScheduleError`` when it is not there."""
+    node = _noted(block_or_loop)
+    require(ann_key in node.annotations, "{0} has no annotation {1}; it has {2}", node, ann_key,
+            ", ".join(node.annotations) or "none", nodes=[block_or_loop.node])  # fmt: skip
+    return AnnotatePlan(node, frozendict((k, v) for k, v in node.annotations.items() if k != ann_key))
+
+
+@primitive(check=_check_unannotate)
+def unannotate(state: State, plan: AnnotatePlan) -> State:
+    return state.replace(plan.node, plan.node.replace(annotations=plan.annotations))

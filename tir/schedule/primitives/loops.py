@@ -1,0 +1,502 @@
+"""Loops taken apart, joined, and put in another order: split, fuse, reorder, add_unit_loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...arith import Analyzer, simplify
+from ...errors import ScheduleError, require
+from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod
+from ...node import EMPTY
+from ...stmt import SERIAL, Block, For, SeqStmt, Stmt
+from ..handles import LoopRV
+from ..primitive import BadArgument, primitive
+from ..state import BlockRef, LoopRef, State, fresh
+from ._structure import single_standard
+from ._substitute import constant, domains, is_one, nest, product, rebind, vars_in
+
+
+def require_plain(loop: LoopRef, what: str) -> None:
+    """Refuse a loop that is bound, marked or annotated: what would become of the mark is not clear."""
+    f = loop.node
+    kind = f"bound to {f.thread}" if f.thread else f.kind
+    require(
+        f.kind == SERIAL, "loop {0} is {1}; {2} takes serial loops", f, kind, what, nodes=[f],
+        legal=f"{what} first, and mark the loops it gives",
+    )  # fmt: skip
+    require(
+        not f.annotations, "loop {0} has annotations ({1}) that {2} would drop", f, ", ".join(f.annotations), what, nodes=[f],
+        legal=f"unannotate it, {what}, and annotate the loops it gives",
+    )  # fmt: skip
+
+
+def visible_names(state: State, loops: Sequence[LoopRef]) -> set[str]:
+    """Names of loops above and below, which a new loop here should not repeat; those of ``loops`` are free."""
+    gone = {loop.node for loop in loops}
+    around = {p.name for p in loops[0].all_loops()}
+    below = {p.name for p in state.index.below(loops[-1]) if isinstance(p, LoopRef) and p.node not in gone}
+    params = {p.name for p in state.func.params}
+    return {p for p in around | below | params} - {n.loop_var.name for n in gone}
+
+
+def analyzer_at(loop: LoopRef) -> Analyzer:
+    """An analyzer that knows the loops above."""
+    known = Analyzer()
+    for above in loop.all_loops():
+        from ...buffer import Range
+
+        known.bind(above.var, Range(above.node.min, above.node.extent))
+    return known
+
+
+# ---------------------------------------------------------------- split
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    loop: LoopRef
+    extents: tuple[Expr, ...]
+    names: tuple[str, ...]
+    guarded: bool
+    keep_units: bool
+    cut: int | None = None
+    recorded: Mapping[str, Any] = EMPTY
+
+
+def _factor_exprs(factors: Sequence[Any], dtype: str) -> list[Expr | None]:
+    made: list[Expr | None] = []
+    for f in factors:
+        if f is None:
+            made.append(None)
+            continue
+        if not (isinstance(f, Expr) or hasattr(f, "__index__")):
+            raise BadArgument(f"a factor is an int, an expression or None, not {type(f).__name__}: {f!r}")
+        e = cast(dtype, f) if isinstance(f, Expr) else const(int(f), dtype)
+        value = constant(e)
+        require(value is None or value > 0, "a factor must be positive, not {0}", value)
+        made.append(e)
+    return made
+
+
+def _check_split(
+    state: State,
+    loop: LoopRef,
+    factors: Sequence[Any] | None = None,
+    preserve_unit_iters: bool = True,
+    disable_predication: bool = False,
+    *,
+    factor: Any = None,
+    nparts: Any = None,
+    names: Sequence[str] | None = None,
+    tail: str = "guard",
+) -> SplitPlan:
+    """Take one loop apart into a nest of loops whose extents are ``factors``, outermost first.
+
+    One factor may be None and is inferred; ``factor=32`` stands for ``[None, 32]``, ``nparts=4`` for ``[4, None]``.
+    Where the factors do not divide the extent, ``tail`` says what happens: ``"guard"`` makes the extra iterations do
+    nothing (a predicate on the blocks below), ``"cut"`` runs the rest in a loop of its own after, ``"exact"`` refuses.
+    ``disable_predication`` leaves out the guard: on your word that the factors divide. ``names`` name the new loops
+    (default ``i_0``, ``i_1`` …). With ``preserve_unit_iters=False`` loops of one iteration vanish from bindings.
+
+    Returns the new loops, outermost first (with ``"cut"``: of the main part). Raises ``ScheduleError`` for a loop that
+    is bound, marked or annotated, and for factors that lose iterations.
+
+    Before, and after ``sch.split("i", [None, 32])``::
+
+        for i in range(100):
+            with T.block("B"):
+                vi = T.axis.spatial(100, i)
+                B[vi] = A[vi] * 2.0
+
+        for i_0, i_1 in T.grid(4, 32):
+            with T.block("B"):
+                vi = T.axis.spatial(100, i_0 * 32 + i_1)
+                T.where(i_0 * 32 + i_1 < 100)
+                B[vi] = A[vi] * 2.0
+    """
+    given = [g for g in (factors, factor, nparts) if g is not None]
+    if len(given) != 1:
+        raise BadArgument("split takes one of factors=[…], factor= or nparts=")
+    if tail not in ("guard", "cut", "exact"):
+        raise BadArgument(f"tail is 'guard', 'cut' or 'exact', not {tail!r}")
+    if factors is None:
+        factors = [None, factor] if factor is not None else [nparts, None]
+    if not isinstance(factors, (list, tuple)):
+        raise BadArgument(f"factors is a list, as in [None, 32], not {factors!r}")
+    require_plain(loop, "split")
+    node = loop.node
+    exprs = _factor_exprs(factors, node.loop_var.dtype)
+    require(exprs, "split needs at least one factor")
+    unknown = [n for n, f in enumerate(exprs) if f is None]
+    require(len(unknown) <= 1, "only one factor can be None; {0} are", len(unknown))
+    known = analyzer_at(loop)
+    inner = product([f for f in exprs if f is not None], node.loop_var.dtype)
+    divides = _divides(node.extent, inner, known) if unknown else _covers_exactly(node.extent, inner, known)
+    if unknown:
+        up = floordiv(node.extent, inner) if divides else floordiv(node.extent + (inner - 1), inner)
+        exprs[unknown[0]] = known.simplify(up)
+    elif not divides and not disable_predication:
+        require(
+            _proved(known, node.extent <= inner),
+            "the factors {0} give {1} iterations, but loop {2} has {3}: some would be lost",
+            list(map(str, exprs)), inner, node, node.extent, nodes=[node], legal="make one factor None to have it inferred",
+        )  # fmt: skip
+    extents = tuple(e for e in exprs if e is not None)
+    guarded = not divides and not disable_predication
+    cut = None
+    if guarded and tail != "guard":
+        size, step = constant(node.extent), constant(inner)
+        require(tail == "cut", "the factors do not divide the extent {0} of loop {1}", node.extent, node, nodes=[node],
+                legal=_divisors(size))  # fmt: skip
+        require(
+            size is not None and step is not None and bool(unknown) and size >= step,
+            "tail=\"cut\" needs constant sizes, one factor None, and at least one whole tile", nodes=[node],
+        )
+        assert size is not None and step is not None
+        cut = size // step * step
+        extents = tuple(const(size // step, node.loop_var.dtype) if n in unknown else e for n, e in enumerate(extents))
+        guarded = False
+    return SplitPlan(loop, extents, _split_names(state, loop, names, len(extents)), guarded, preserve_unit_iters, cut)
+
+
+def _split_names(state: State, loop: LoopRef, names: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    if names is not None:
+        require(len(names) == count, "{0} names for {1} loops", len(names), count)
+        bad = [n for n in names if not (isinstance(n, str) and n.isidentifier())]
+        require(not bad, "{0!r} is not a name for a loop", bad[0] if bad else "")
+        return tuple(names)
+    taken = visible_names(state, [loop])
+    made: list[str] = []
+    for n in range(count):
+        made.append(fresh(f"{loop.name}_{n}", taken | set(made)))
+    return tuple(made)
+
+
+def _divisors(size: int | None) -> str:
+    if not size:
+        return ""
+    found = [d for d in range(1, min(size, 4096) + 1) if size % d == 0]
+    return f"products that divide {size}: " + ", ".join(map(str, found[:16]))
+
+
+def _proved(known: Analyzer, condition: Any) -> bool:
+    return bool(condition.value) if isinstance(condition, IntImm) else known.can_prove(condition)
+
+
+def _divides(extent: Expr, by: Expr, known: Analyzer) -> bool:
+    a, b = constant(extent), constant(by)
+    if a is not None and b is not None:
+        return a % b == 0
+    return _proved(known, floormod(extent, by) == 0)
+
+
+def _covers_exactly(extent: Expr, total: Expr, known: Analyzer) -> bool:
+    a, b = constant(extent), constant(total)
+    if a is not None and b is not None:
+        return a == b
+    return _proved(known, extent == total)
+
+
+@primitive(check=_check_split)
+def split(state: State, plan: SplitPlan) -> tuple[State, list[LoopRV]]:
+    node = plan.loop.node
+    dtype = node.loop_var.dtype
+    variables = [Var(name, dtype) for name in plan.names]
+    fused: Expr = const(0, dtype)
+    for n, v in enumerate(variables):
+        if plan.keep_units or not is_one(plan.extents[n]):
+            fused = fused + v * product(plan.extents[n + 1 :], dtype)
+    zero = const(0, dtype)
+    loops = [For(v, zero, e, SERIAL, node.body) for v, e in zip(variables, plan.extents)]
+    bounds = domains([*(p.node for p in plan.loop.all_loops()), *loops], units=not plan.keep_units)
+    guard = fused < node.extent if plan.guarded else None
+    body = rebind(node.body, {node.loop_var: node.min + fused}, bounds, guard, units=not plan.keep_units)
+    new: Stmt = nest(loops, body)
+    if plan.cut is not None:
+        from ._substitute import copy_renamed
+
+        taken: set[str] = set()
+
+        def rename(old: str) -> str:
+            taken.add(name := state.fresh_block_name(f"{old}_tail", taken))
+            return name
+
+        start = const(plan.cut, dtype)
+        rest = For(node.loop_var, node.min + start, node.extent - start, SERIAL, node.body)
+        new = SeqStmt((new, copy_renamed(rest, rename, {plan.loop.name: f"{plan.loop.name}_tail"})))
+    return state.replace(node, new, moved={node.loop_var: variables}), [state.loop_rv(v) for v in variables]
+
+
+# ---------------------------------------------------------------- fuse
+
+
+@dataclass(frozen=True)
+class FusePlan:
+    loops: list[LoopRef]
+    name: str
+    keep_units: bool
+
+
+def between(outer: LoopRef, inner: LoopRef) -> Any:
+    """What ``outer`` holds besides ``inner``: None when ``inner`` is its only child."""
+    return None if outer.node.body is inner.node else outer.node.body
+
+
+def name_of(stmt: Any) -> str:
+    """A statement in a few words, for an error."""
+    from ...stmt import BlockRealize
+
+    if isinstance(stmt, For):
+        return f"loop `{stmt.loop_var.name}`"
+    if isinstance(stmt, BlockRealize):
+        return f"block `{stmt.block.name}`"
+    if isinstance(stmt, SeqStmt):
+        return " and ".join(name_of(s) for s in stmt.stmts[:4])
+    return {"IfThenElse": "an `if`"}.get(type(stmt).__name__, f"a {type(stmt).__name__} statement")
+
+
+def _require_nested(outer: LoopRef, inner: LoopRef, what: str) -> None:
+    other = between(outer, inner)
+    if other is None:
+        return
+    if inner not in outer.ancestors() and outer in inner.ancestors():
+        require(False, "{0} needs perfectly nested loops, but between {1} and {2} there is {3}", what, outer.node, inner.node,
+                name_of(other), nodes=[outer.node, inner.node])  # fmt: skip
+    swapped = inner in outer.ancestors()
+    require(False, "loop {0} is not the loop directly inside {1}", inner.node, outer.node, nodes=[outer.node, inner.node],
+            legal=f"{what} them outermost first: {inner.name}, {outer.name}" if swapped else "")  # fmt: skip
+
+
+def depends_witness(loop: For, outer: Sequence[For]) -> list[str]:
+    """How the range of ``loop`` changes with a loop of ``outer``, at its first two iterations."""
+    from ...visit import substitute
+
+    used = vars_in(loop.extent) | vars_in(loop.min)
+    for other in outer:
+        if other.loop_var in used:
+            lines = []
+            for step in (0, 1):
+                at = simplify(other.min + step)
+                low, extent = (simplify(substitute(e, {other.loop_var: at})) for e in (loop.min, loop.extent))
+                lines.append(f"at {other.loop_var.name}={at!r}, {loop.loop_var.name} runs over [{low!r}, {simplify(low + extent)!r})")
+            return lines
+    return []
+
+
+def _check_fuse(state: State, *loops: LoopRef, preserve_unit_iters: bool = True, name: str | None = None) -> FusePlan:
+    """Join perfectly nested loops, outermost first, into one loop over their product.
+
+    The loop is called ``i_j_fused``, or ``name``. Returns it. Raises ``ScheduleError`` when something stands between
+    the loops, when the range of one depends on another, or when one is bound, marked or annotated.
+
+    Before, and after ``sch.fuse("i", "j")``::
+
+        for i, j in T.grid(4, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+
+        for i_j_fused in range(32):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i_j_fused // 8)
+                vj = T.axis.spatial(8, i_j_fused % 8)
+                B[vi, vj] = A[vi, vj] * 2.0
+    """
+    chain = _members(loops)
+    require(chain, "fuse needs at least one loop")
+    for loop in chain:
+        require_plain(loop, "fuse")
+    for outer, inner in zip(chain, chain[1:]):
+        _require_nested(outer, inner, "fuse")
+    for n, loop in enumerate(chain):
+        used = vars_in(loop.node.extent) | vars_in(loop.node.min)
+        above = [o.node for o in chain[:n] if o.var in used]
+        require(not above, "the range of {0} depends on {1}, so the two have no product", loop.node,
+                above[0] if above else "", witness=depends_witness(loop.node, above), nodes=[loop.node])  # fmt: skip
+    if name is None:
+        joined = "_".join(loop.name for loop in chain) + "_fused"
+        name = fresh(joined, visible_names(state, chain))
+    return FusePlan(chain, name, preserve_unit_iters)
+
+
+def _members(loops: Sequence[Any]) -> list[LoopRef]:
+    if len(loops) == 1 and isinstance(loops[0], (list, tuple)):
+        loops = loops[0]
+    seen: set[Any] = set()
+    for loop in loops:
+        require(loop.node not in seen, "loop {0} is given twice", loop.node, nodes=[loop.node])
+        seen.add(loop.node)
+    return list(loops)
+
+
+@primitive(check=_check_fuse)
+def fuse(state: State, plan: FusePlan) -> tuple[State, LoopRV]:
+    nodes = [loop.node for loop in plan.loops]
+    dtype = max((n.loop_var.dtype for n in nodes), key=lambda d: d.bits)
+    var = Var(plan.name, dtype)
+    extents = [cast(dtype, n.extent) for n in nodes]
+    total = simplify(product(extents, dtype))
+    empty = any(constant(e) == 0 for e in extents)
+    values: dict[Var, Expr] = {}
+    for n, node in enumerate(nodes):
+        value: Expr = const(0, dtype)
+        if not empty and not is_one(extents[n]):
+            value = floordiv(var, product(extents[n + 1 :], dtype))
+            if any(not is_one(e) for e in extents[:n]):
+                value = floormod(value, extents[n])
+        values[node.loop_var] = cast(node.loop_var.dtype, cast(dtype, node.min) + value)
+    loop = For(var, const(0, dtype), total, SERIAL, nodes[-1].body)
+    bounds = domains([*(p.node for p in plan.loops[0].all_loops()), loop])
+    new = nest([loop], rebind(nodes[-1].body, values, bounds))
+    return state.replace(nodes[0], new, moved={n.loop_var: [var] for n in nodes}), state.loop_rv(var)
+
+
+# ---------------------------------------------------------------- reorder
+
+
+@dataclass(frozen=True)
+class ReorderPlan:
+    chain: list[For]
+    order: list[For]
+
+
+def _chain(loops: list[LoopRef]) -> list[LoopRef]:
+    """The loops of one nest from the outermost of ``loops`` down to the innermost; refuses where it is not a nest."""
+    depth = {loop: sum(1 for _ in loop.ancestors()) for loop in loops}
+    ordered = sorted(loops, key=lambda loop: depth[loop])
+    top, bottom = ordered[0], ordered[-1]
+    chain: list[LoopRef] = [bottom]
+    place: Any = bottom
+    while place is not top:
+        place = place.parent
+        stop = place is None or (not isinstance(place, LoopRef) and not isinstance(place.node, SeqStmt))
+        if place is None or stop:
+            _refuse_chain(top, bottom, place)
+        if isinstance(place.node, SeqStmt):
+            others = [s for s in place.node.stmts if s is not chain[-1].node]
+            require(
+                False, "reorder needs perfectly nested loops, but {0} shares its parent with {1}", chain[-1].node,
+                " and ".join(name_of(s) for s in others[:4]), nodes=[chain[-1].node, *others[:1]],
+                legal="only loops with nothing beside them can move past each other; separate them first",
+            )  # fmt: skip
+        chain.append(place)
+    chain.reverse()
+    missing = [loop for loop in loops if loop not in chain]
+    require(not missing, "loop {0} is not in one nest with {1}", missing[0].node if missing else "", bottom.node,
+            nodes=[m.node for m in missing])  # fmt: skip
+    return chain
+
+
+def _refuse_chain(top: LoopRef, bottom: LoopRef, place: Any) -> None:
+    if top in bottom.ancestors():
+        what = f"block `{place.node.name}`" if isinstance(place.node, Block) else name_of(place.node)
+        raise ScheduleError("reorder needs perfectly nested loops, but {0} stands between {1} and {2}", what, top.node,
+                            bottom.node, nodes=[top.node, bottom.node])  # fmt: skip
+    raise ScheduleError("loops {0} and {1} are not in one nest", top.node, bottom.node, nodes=[top.node, bottom.node])
+
+
+def _check_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> ReorderPlan:
+    """Put loops of one nest in the given order, outermost first; loops of the nest not named stay where they are.
+
+    Raises ``ScheduleError`` when the loops are not perfectly nested, when the range of one depends on another that
+    would move inside it, or when a dependence would be reversed (with the two instances). ``unsafe=True`` skips the
+    last check.
+
+    Before, and after ``sch.reorder("j", "i")``::
+
+        for i, j in T.grid(4, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+
+        for j, i in T.grid(8, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+    """
+    wanted = _members(loops)
+    require(wanted, "reorder needs at least one loop")
+    chain = _chain(wanted)
+    named = {loop.node for loop in wanted}
+    turn = iter(wanted)
+    before = [loop.node for loop in chain]
+    after = [next(turn).node if f in named else f for f in before]
+    for n, f in enumerate(after):
+        used = vars_in(f.extent) | vars_in(f.min)
+        inside = [g for g in after[n + 1 :] if g.loop_var in used]
+        require(
+            not inside, "the range of {0} depends on {1}, so {0} cannot be outside {1}", f, inside[0] if inside else "",
+            witness=depends_witness(f, inside), nodes=[f],
+        )  # fmt: skip
+    if not unsafe and any(a is not b for a, b in zip(before, after)):
+        _require_commute(state, before, after)
+    return ReorderPlan(before, after)
+
+
+def _require_commute(state: State, before: list[For], after: list[For]) -> None:
+    from ...stmt import BlockRealize
+
+    body: Any = before[-1].body
+    inner: list[For] = []
+    while isinstance(body, For):
+        inner.append(body)
+        body = body.body
+    if isinstance(body, BlockRealize) and single_standard(body, [*before, *inner]):
+        return
+    from .. import legality
+
+    violation = legality.check_reorder(state.func, before, after)
+    if violation is not None:
+        refuse(state, violation)
+
+
+def refuse(state: State, violation: Any) -> None:
+    """Raise a legality violation as the error a user sees."""
+    raise ScheduleError(violation.rule, witness=violation.witness, func=state.func, nodes=list(violation.nodes))
+
+
+@primitive(check=_check_reorder)
+def reorder(state: State, plan: ReorderPlan) -> State:
+    if all(a is b for a, b in zip(plan.chain, plan.order)):
+        return state
+    return state.replace(plan.chain[0], nest(plan.order, plan.chain[-1].body))
+
+
+# ---------------------------------------------------------------- add_unit_loop
+
+
+@dataclass(frozen=True)
+class UnitPlan:
+    place: LoopRef | BlockRef
+    name: str
+
+
+def _check_add_unit_loop(state: State, block_or_loop: BlockRef | LoopRef) -> UnitPlan:
+    """Put a loop of one iteration, called ``u``, around a loop or block. Returns it.
+
+    Before, and after ``sch.add_unit_loop("B")``::
+
+        with T.block("B"):
+            B[0] = A[0] * 2.0
+
+        for u in range(1):
+            with T.block("B"):
+                B[0] = A[0] * 2.0
+    """
+    require(block_or_loop.parent is not None, "the root block of a function takes no loop around it")
+    taken = {loop.name for loop in block_or_loop.all_loops()}
+    taken |= {p.name for p in state.index.below(block_or_loop) if isinstance(p, LoopRef)}
+    return UnitPlan(block_or_loop, fresh("u", taken))
+
+
+@primitive(check=_check_add_unit_loop)
+def add_unit_loop(state: State, plan: UnitPlan) -> tuple[State, LoopRV]:
+    node = plan.place.node
+    dtype = node.loop_var.dtype if isinstance(node, For) else "int32"
+    var = Var(plan.name, as_expr(0, dtype).dtype)
+    loop = For(var, const(0, var.dtype), const(1, var.dtype), SERIAL, node)
+    return state.replace(node, loop), state.loop_rv(var)
+
+
