@@ -1,0 +1,107 @@
+"""Faults in a program text: where, what is wrong, what was expected; and how they are shown."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import ParseError
+from ..node import Span
+
+
+@dataclass
+class Source:
+    """A piece of a file: ``lines`` as the user wrote them, the file line of the first, and the dedent applied to parse it."""
+
+    filename: str
+    lines: Sequence[str]
+    first_line: int = 1
+    dedent: int = 0
+
+    def span(self, node: ast.AST) -> Span:
+        """The place of a syntax node in the file."""
+        line = getattr(node, "lineno", 1)
+        end = getattr(node, "end_lineno", None) or line
+        return Span(
+            self.filename,
+            line + self.first_line - 1,
+            self._column(line, getattr(node, "col_offset", 0)),
+            end + self.first_line - 1,
+            self._column(end, getattr(node, "end_col_offset", None) or 1),
+        )
+
+    def _column(self, line: int, offset: int) -> int:
+        """Character column from the UTF-8 byte offset that ``ast`` reports in the dedented text."""
+        text = self.line(line + self.first_line - 1)[self.dedent :]
+        return self.dedent + (offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore")))
+
+    def line(self, number: int) -> str:
+        """The text of a line by its number in the file; empty where there is none."""
+        index = number - self.first_line
+        return self.lines[index].rstrip("\n") if 0 <= index < len(self.lines) else ""
+
+
+@dataclass
+class Diagnostic:
+    """One fault: its place, one sentence, and lines that help."""
+
+    span: Span
+    message: str
+    notes: list[str] = field(default_factory=list)
+    source: Source | None = None
+
+    def __str__(self) -> str:
+        span = self.span
+        text = self.source.line(span.line) if self.source is not None else ""
+        margin = len(str(span.line))
+        lines = [f"error: {self.message}", f"{' ' * margin}--> {span.filename}:{span.line}:{span.col + 1}"]
+        if text:
+            end = span.end_col if span.end_line == span.line else len(text)
+            marks = "^" * max(1, min(end, len(text)) - span.col)
+            shown = text[: span.col].expandtabs(4)
+            lines.append(f"{span.line} | {text.expandtabs(4)}")
+            lines.append(f"{' ' * margin} | {' ' * len(shown)}{marks}")
+        lines.extend(f"{' ' * margin} = {note}" for note in self.notes)
+        return "\n".join(lines)
+
+
+class Abort(Exception):
+    """Leaves the statement being parsed; its fault is already recorded."""
+
+
+def parse_error(diagnostics: Sequence[Diagnostic], what: str) -> ParseError:
+    """The error that shows ``diagnostics`` found in ``what`` (a function's or module's name)."""
+    ordered = sorted(diagnostics, key=lambda d: (d.span.line, d.span.col))
+    count = f"{len(ordered)} errors" if len(ordered) != 1 else "1 error"
+    error = ParseError("\n".join([f"{count} in {what}", *(str(d) for d in ordered)]))
+    error.diagnostics = ordered
+    return error
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> list[str]:
+    """A note that proposes the names closest to ``name``, or nothing."""
+    pool = [c for c in candidates if isinstance(c, str) and not c.startswith("__") and c != name]
+    near = difflib.get_close_matches(name, pool, 3, 0.6)
+    if not near:
+        near = [c for c in pool if c.lower() == name.lower()][:3]
+    return ["did you mean " + " or ".join(f"`{n}`" for n in near) + "?"] if near else []
+
+
+def type_name(value: Any) -> str:
+    """How a message names the kind of a value."""
+    from ..buffer import Buffer, BufferRegion
+    from ..expr import Expr
+
+    if isinstance(value, Expr):
+        return f"{value.dtype} expression"
+    if isinstance(value, Buffer):
+        return f"buffer `{value.name}`"
+    if isinstance(value, BufferRegion):
+        return f"region of buffer `{value.buffer.name}`"
+    described = getattr(value, "described", None)
+    if isinstance(described, str):
+        return described
+    return f"Python {type(value).__name__}"

@@ -1,0 +1,434 @@
+"""Expressions of the dialect: evaluates Python syntax over Python values and IR expressions."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from .. import expr as _e
+from .. import op as _op
+from ..buffer import Buffer, BufferRegion, decl_buffer
+from ..errors import TirError
+from ..expr import Expr, IntImm, Var
+from ..node import Node, Span
+from .diagnostics import Abort, Diagnostic, Source, did_you_mean, type_name
+from .scope import POISON, Environment, Scope
+from .values import index_tuple, to_expr
+
+_MISSING = object()
+_BINARY: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift, ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+}  # fmt: skip
+_COMPARE: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
+    ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
+}  # fmt: skip
+_KINDS: dict[type, Any] = {
+    ast.Eq: _e.EQ, ast.NotEq: _e.NE, ast.Lt: _e.LT, ast.LtE: _e.LE, ast.Gt: _e.GT, ast.GtE: _e.GE,
+}  # fmt: skip
+
+
+class ExprParser:
+    """Scopes, faults, and the evaluation of expressions."""
+
+    def __init__(self, source: Source, env: Environment):
+        self.source = source
+        self.env = env
+        self.scopes: list[Scope] = []
+        self.diagnostics: list[Diagnostic] = []
+        self.cause: BaseException | None = None
+        self.pointers: dict[Var, Buffer] = {}
+        self.expansions: list[str] = []
+
+    # ------------------------------------------------------------ faults
+
+    def report(self, node: ast.AST | Span, message: str, *notes: str) -> None:
+        """Record a fault and go on."""
+        span = node if isinstance(node, Span) else self.source.span(node)
+        self.diagnostics.append(Diagnostic(span, message, [*notes, *reversed(self.expansions)], self.source))
+
+    def fail(self, node: ast.AST, message: str, *notes: str) -> Any:
+        """Record a fault and leave the statement."""
+        self.report(node, message, *notes)
+        raise Abort
+
+    # ------------------------------------------------------------ names
+
+    def find(self, name: str) -> Any:
+        """What a name stands for here, or the missing marker."""
+        for scope in reversed(self.scopes):
+            if name in scope.names:
+                return scope.names[name]
+        return self.env.get(name, _MISSING)
+
+    def name(self, node: ast.Name) -> Any:
+        for scope in reversed(self.scopes):
+            if node.id in scope.names:
+                if node.id in scope.stale:
+                    self.fail(
+                        node,
+                        f"`{node.id}` was assigned again in an inner scope (line {scope.stale[node.id]}), "
+                        "which does not change it here",
+                        "names hold one value; keep a value that changes in a buffer: "
+                        f'{node.id} = T.alloc_buffer((1,), dtype, scope="local")',
+                    )
+                value = scope.names[node.id]
+                if value is POISON:
+                    raise Abort
+                return value
+        value = self.env.get(node.id, _MISSING)
+        if value is _MISSING:
+            known = [n for scope in self.scopes for n in scope.names]
+            notes = did_you_mean(node.id, known) or did_you_mean(node.id, [*self.env])
+            self.fail(node, f"undefined name `{node.id}`", *notes)
+        return value
+
+    # ------------------------------------------------------------ evaluation
+
+    def ev(self, node: ast.expr) -> Any:
+        """The value of an expression. A fault in it is recorded at its innermost part."""
+        handler = _HANDLERS.get(type(node))
+        if handler is None:
+            kind = _UNSUPPORTED.get(type(node), type(node).__name__)
+            self.fail(node, f"{kind} is not part of the dialect")
+        try:
+            return handler(self, node)  # type: ignore[misc]
+        except (Abort, RecursionError):
+            raise
+        except Exception as exc:
+            self.fault(node, exc)
+
+    def fault(self, node: ast.AST, exc: Exception) -> None:
+        """Record what Python or the IR constructors raised for ``node``."""
+        self.cause = self.cause or exc
+        text = exc.args[0] if isinstance(exc, KeyError) and exc.args else str(exc)
+        if not isinstance(exc, (TypeError, ValueError, AttributeError, TirError)):
+            text = f"{type(exc).__name__}: {text}"
+        head, *notes = str(text).split("; did you mean ")
+        self.fail(node, head, *(f"did you mean {n}" for n in notes))
+
+    def value(self, node: ast.expr) -> Expr:
+        """The value as an IR expression."""
+        found = self.ev(node)
+        try:
+            return to_expr(found)
+        except TypeError as exc:
+            return self.fail(node, str(exc) if isinstance(found, (Buffer, BufferRegion)) else
+                             f"an expression is expected here, not a {type_name(found)}")  # fmt: skip
+
+    def _constant(self, node: ast.Constant) -> Any:
+        return node.value
+
+    def _sequence(self, node: Any) -> Any:
+        items: list[Any] = []
+        for item in node.elts:
+            items.extend(self.ev(item.value)) if isinstance(item, ast.Starred) else items.append(self.ev(item))
+        return {ast.Tuple: tuple, ast.List: list, ast.Set: set}[type(node)](items)
+
+    def _dict(self, node: ast.Dict) -> Any:
+        result: dict[Any, Any] = {}
+        for key, item in zip(node.keys, node.values):
+            result.update(self.ev(item)) if key is None else result.__setitem__(self.ev(key), self.ev(item))
+        return result
+
+    def _slice(self, node: ast.Slice) -> Any:
+        return slice(*(None if part is None else self.ev(part) for part in (node.lower, node.upper, node.step)))
+
+    def _binary(self, node: ast.BinOp) -> Any:
+        chain: list[ast.BinOp] = []
+        left: ast.expr = node
+        while isinstance(left, ast.BinOp):  # long sums nest to the left: no recursion for them
+            chain.append(left)
+            left = left.left
+        result = self.ev(left)
+        for step in reversed(chain):
+            right = self.ev(step.right)
+            try:
+                result = self.apply(step.op, result, right)
+            except (Abort, RecursionError):
+                raise
+            except Exception as exc:
+                self.fault(step, exc)
+        return result
+
+    def apply(self, op: ast.operator, a: Any, b: Any) -> Any:
+        """``a op b``: an IR expression where either side is one."""
+        a, b = plain(a), plain(b)
+        if isinstance(op, ast.Pow) and (isinstance(a, Expr) or isinstance(b, Expr)):
+            return _op.math_call("pow", a, b)
+        fn = _BINARY.get(type(op))
+        if fn is None:
+            raise TypeError("matrix multiplication `@` is not an operator of the dialect")
+        for side in (a, b):
+            if isinstance(side, Node) and not isinstance(side, Expr):
+                raise TypeError(f"{type_name(side)} is not a value; index it")
+        return fn(a, b)
+
+    def _unary(self, node: ast.UnaryOp) -> Any:
+        x = plain(self.ev(node.operand))
+        if isinstance(node.op, ast.Not):
+            return _e.logical_not(x) if isinstance(x, Expr) else not x
+        if isinstance(node.op, ast.USub):
+            return -x
+        return ~x if isinstance(node.op, ast.Invert) else +x
+
+    def _bool(self, node: ast.BoolOp) -> Any:
+        conjunction = isinstance(node.op, ast.And)
+        return combine(conjunction, [lambda item=item: self.ev(item) for item in node.values])
+
+    def _compare(self, node: ast.Compare) -> Any:
+        left = self.ev(node.left)
+        result: Any = True
+        for op, item in zip(node.ops, node.comparators):
+            right = self.ev(item)
+            step = compare(op, left, right)
+            if isinstance(result, Expr) or isinstance(step, Expr):
+                result = step if result is True else _e.logical_and(result, step)
+            else:
+                result = step
+                if not step:
+                    return step
+            left = right
+        return result
+
+    def _ternary(self, node: ast.IfExp) -> Any:
+        condition = plain(self.ev(node.test))
+        if not isinstance(condition, Expr):
+            return self.ev(node.body if condition else node.orelse)
+        return choose(condition, self.ev(node.body), self.ev(node.orelse))
+
+    def _attribute(self, node: ast.Attribute) -> Any:
+        base = self.ev(node.value)
+        if isinstance(base, Buffer):
+            from .buffer_methods import attribute
+
+            return attribute(base, node.attr)
+        try:
+            return getattr(base, node.attr)
+        except AttributeError as exc:
+            if "did you mean" in str(exc) or "the dialect has no" in str(exc):
+                raise
+            return self.fail(node, f"{type_name(base)} has no attribute `{node.attr}`", *did_you_mean(node.attr, dir(base)))
+
+    def _subscript(self, node: ast.Subscript) -> Any:
+        base = self.ev(node.value)
+        index = self.ev(node.slice)
+        buffer = self.as_buffer(base)
+        if buffer is not None:
+            return index_tuple(buffer, index if isinstance(index, tuple) else (index,))
+        if isinstance(base, (Expr, BufferRegion)):
+            self.fail(node, f"`{ast.unparse(node.value)}` is a {type_name(base)} and cannot be indexed", "index a buffer")
+        return base[index]
+
+    def as_buffer(self, base: Any) -> Buffer | None:
+        """The buffer that can be indexed through ``base``: itself, or the memory an allocated pointer names."""
+        if isinstance(base, Buffer):
+            return base
+        return self.pointers.get(base) if isinstance(base, Var) else None
+
+    def declare_pointer(self, var: Var, dtype: str, extents: tuple[Expr, ...]) -> None:
+        """Let an allocated pointer be indexed as a buffer of its extents."""
+        self.pointers[var] = decl_buffer(extents, dtype, name=var.name, data=var)
+
+    def _call(self, node: ast.Call) -> Any:
+        fn = self.ev(node.func)
+        args: list[Any] = []
+        for item in node.args:
+            args.extend(self.ev(item.value)) if isinstance(item, ast.Starred) else args.append(self.ev(item))
+        named: dict[str, Any] = {}
+        for keyword in node.keywords:
+            value = self.ev(keyword.value)
+            named.update(value) if keyword.arg is None else named.__setitem__(keyword.arg, value)
+        expand = getattr(fn, "expand_into", None)
+        if expand is not None:
+            return expand(self, node, args, named)
+        if not callable(fn):
+            self.fail(node, f"`{ast.unparse(node.func)}` is a {type_name(fn)} and cannot be called")
+        return python_function(fn)(*args, **named)
+
+    def _python(self, node: ast.expr) -> Any:
+        """Comprehensions, lambdas and f-strings: Python evaluates them, over the names they use."""
+        names: dict[str, Any] = {}
+        bound = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        bound |= {a.arg for n in ast.walk(node) if isinstance(n, ast.Lambda) for a in _all_arguments(n.args)}
+        for child in ast.walk(node):
+            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load) and child.id not in bound:
+                names[child.id] = python_function(self.name(child))
+        names.update(__tir_combine=combine, __tir_compare=compare, __tir_choose=choose, __tir_not=negate)
+        code = ast.fix_missing_locations(ast.Expression(_Rewrite().visit(ast.parse(ast.unparse(node), mode="eval").body)))
+        return eval(compile_expression(code), names)  # noqa: S307: the user's own code, as Python would run it
+
+
+def compile_expression(code: ast.Expression) -> Any:
+    return builtins.compile(code, "<prim_func>", "eval")
+
+
+def _all_arguments(args: ast.arguments) -> list[ast.arg]:
+    extra = [a for a in (args.vararg, args.kwarg) if a is not None]
+    return [*args.posonlyargs, *args.args, *args.kwonlyargs, *extra]
+
+
+class _Rewrite(ast.NodeTransformer):
+    """``and``, ``or``, ``not``, comparisons and ternaries inside Python-evaluated code, as calls that know expressions."""
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        self.generic_visit(node)
+        parts = [_thunk(v) for v in node.values]
+        flag = ast.Constant(isinstance(node.op, ast.And))
+        return ast.Call(ast.Name("__tir_combine", ast.Load()), [flag, ast.List(parts, ast.Load())], [])
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Not):
+            return ast.Call(ast.Name("__tir_not", ast.Load()), [node.operand], [])
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        if len(node.ops) > 1:
+            sides = [node.left, *node.comparators]
+            pairs = [ast.Compare(a, [op], [b]) for a, op, b in zip(sides, node.ops, sides[1:])]
+            return self.visit(ast.BoolOp(ast.And(), pairs))  # type: ignore[arg-type]
+        return self.generic_visit(node)  # type: ignore[return-value]
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        self.generic_visit(node)
+        lazily = [node.test, _thunk(node.body), _thunk(node.orelse)]
+        return ast.Call(ast.Name("__tir_choose", ast.Load()), lazily, [])
+
+
+def _thunk(body: ast.expr) -> ast.expr:
+    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), body)
+
+
+def plain(value: Any) -> Any:
+    """A value ready for arithmetic: regions become loads, NumPy scalars Python numbers, iterators their variables."""
+    if isinstance(value, BufferRegion):
+        return to_expr(value)
+    if isinstance(value, (Expr, int, float, str)):
+        return value
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        return value.item()
+    inner = getattr(value, "var", None)
+    return inner if isinstance(inner, Var) else value
+
+
+def combine(conjunction: bool, parts: list[Callable[[], Any]]) -> Any:
+    """``and`` / ``or``: Python's own on Python values, nodes where expressions take part."""
+    result: Any = conjunction
+    for part in parts:
+        value = plain(part())
+        if isinstance(value, Expr) or isinstance(result, Expr):
+            if isinstance(result, Expr):
+                result = (_e.logical_and if conjunction else _e.logical_or)(result, value)
+            else:
+                result = value  # every Python value so far let the expression decide
+        else:
+            result = value
+            if bool(value) is not conjunction:
+                return value
+    return _e.as_bool(result) if isinstance(result, Expr) else result
+
+
+def negate(value: Any) -> Any:
+    value = plain(value)
+    return _e.logical_not(value) if isinstance(value, Expr) else not value
+
+
+def compare(op: ast.cmpop, a: Any, b: Any) -> Any:
+    a, b = plain(a), plain(b)
+    if (isinstance(a, Expr) or isinstance(b, Expr)) and type(op) in _KINDS:
+        if a is None or b is None or isinstance(a, str) or isinstance(b, str):
+            return isinstance(op, ast.NotEq)
+        return _e.compare(_KINDS[type(op)], a, b)
+    return _COMPARE[type(op)](a, b)
+
+
+def choose(condition: Any, true_value: Any, false_value: Any) -> Any:
+    """The ternary: lazy ``if_then_else`` where the condition is an expression."""
+    force = (lambda v: v() if callable(v) else v)  # noqa: E731
+    condition = plain(condition)
+    if not isinstance(condition, Expr):
+        return force(true_value if condition else false_value)
+    a, b = _e._match(plain(force(true_value)), plain(force(false_value)), "the ternary")
+    return _op.call("if_then_else", _e.as_bool(condition), a, b, dtype=a.dtype)
+
+
+def _has_expr(args: tuple[Any, ...]) -> bool:
+    return any(isinstance(a, (Expr, BufferRegion)) for a in args)
+
+
+def _fold_pairs(python: Callable[..., Any], build: Callable[[Any, Any], Expr]) -> Callable[..., Any]:
+    def call(*args: Any, **options: Any) -> Any:
+        items = tuple(args[0]) if len(args) == 1 else args
+        if not _has_expr(items):
+            return python(*args, **options)
+        result = plain(items[0])
+        for item in items[1:]:
+            result = build(result, plain(item))
+        return result
+
+    return call
+
+
+def _abs(x: Any) -> Any:
+    x = plain(x)
+    return _op.call("fabs" if x.dtype.is_float else "abs", x) if isinstance(x, Expr) else abs(x)
+
+
+def _converter(python: type, dtype: str) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        if len(args) == 1 and _has_expr(args) and not isinstance(args[0], (IntImm, _e.FloatImm)):
+            return _e.cast(dtype, to_expr(args[0]))
+        if len(args) == 1 and isinstance(args[0], (IntImm, _e.FloatImm)):
+            return python(args[0].value)
+        return python(*args)
+
+    return call
+
+
+def _range(*args: Any) -> Any:
+    if not _has_expr(args):
+        return range(*args)
+    from .tir import range as loop_range
+
+    return loop_range(*args)
+
+
+_PYTHON: dict[Any, Callable[..., Any]] = {
+    min: _fold_pairs(min, _e.min_),
+    max: _fold_pairs(max, _e.max_),
+    abs: _abs,
+    int: _converter(int, "int32"),
+    float: _converter(float, "float32"),
+    bool: _converter(bool, "bool"),
+    range: _range,
+}
+
+
+def python_function(fn: Any) -> Any:
+    """Python's min, max, abs, int, float, bool and range, made to take expressions; anything else unchanged."""
+    try:
+        return _PYTHON.get(fn, fn) if isinstance(fn, type) or callable(fn) and not isinstance(fn, Node) else fn
+    except TypeError:  # not hashable
+        return fn
+
+
+_HANDLERS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Constant: ExprParser._constant, ast.Name: ExprParser.name, ast.Tuple: ExprParser._sequence,
+    ast.List: ExprParser._sequence, ast.Set: ExprParser._sequence, ast.Dict: ExprParser._dict,
+    ast.Slice: ExprParser._slice, ast.BinOp: ExprParser._binary, ast.UnaryOp: ExprParser._unary,
+    ast.BoolOp: ExprParser._bool, ast.Compare: ExprParser._compare, ast.IfExp: ExprParser._ternary,
+    ast.Attribute: ExprParser._attribute, ast.Subscript: ExprParser._subscript, ast.Call: ExprParser._call,
+    ast.ListComp: ExprParser._python, ast.SetComp: ExprParser._python, ast.DictComp: ExprParser._python,
+    ast.GeneratorExp: ExprParser._python, ast.Lambda: ExprParser._python, ast.JoinedStr: ExprParser._python,
+}  # fmt: skip
+_UNSUPPORTED = {
+    ast.NamedExpr: "the walrus `:=`", ast.Await: "`await`", ast.Yield: "`yield`", ast.YieldFrom: "`yield from`",
+    ast.Starred: "a starred expression here",
+}  # fmt: skip

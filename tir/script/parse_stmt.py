@@ -1,0 +1,481 @@
+"""Statements of the dialect: Python syntax to IR, one handler a construct."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .. import expr as _e
+from .. import op as _op
+from ..buffer import Buffer, BufferRegion, Range, index_expr
+from ..expr import Expr, StringImm, Var, const
+from ..node import freeze
+from ..stmt import AssertStmt, BufferStore, Evaluate, For, IfThenElse, Stmt, While
+from . import frames as f
+from .diagnostics import Abort, Source, type_name
+from .parse_block import BlockParser
+from .parse_expr import ExprParser, plain
+from .scope import POISON, Environment, Item, Scope, close
+from .values import dtype_of, index_tuple, range_of, row_indices, to_expr
+
+_NOT_DIALECT = {
+    ast.Try: "`try`", ast.ClassDef: "a class", ast.FunctionDef: "a nested function", ast.AsyncFunctionDef: "`async def`",
+    ast.AsyncFor: "`async for`", ast.AsyncWith: "`async with`", ast.Raise: "`raise`", ast.Delete: "`del`",
+    ast.Global: "`global`", ast.Nonlocal: "`nonlocal`", ast.Import: "`import`", ast.ImportFrom: "`import`",
+    ast.Break: "`break`", ast.Continue: "`continue`",
+}  # fmt: skip
+_INSTEAD = {
+    ast.FunctionDef: "define it outside as a Python function of expressions, or as @T.macro",
+    ast.Import: "import outside the function",
+    ast.ImportFrom: "import outside the function",
+    ast.Break: "use a `while` loop with a flag in a buffer, or guard the body with `if`",
+    ast.Continue: "guard the rest of the body with `if`",
+    ast.Raise: "use `assert condition, message`",
+}
+_LEGAL = "a prim_func holds loops, with-scopes, if, while, assignments, stores, assert, return and calls"
+
+
+class StmtParser(BlockParser, ExprParser):
+    """Parses statement lists; what is made goes to ``out``, the items of the innermost open scope."""
+
+    def __init__(self, source: Source, env: Environment):
+        ExprParser.__init__(self, source, env)
+        BlockParser.__init__(self)
+        self.out: list[Item] = []
+        self.known: set[Var] = set()
+        self.domains: dict[Var, Any] = {}
+        self.func_attrs: dict[str, Any] = {}
+        self.params: dict[Var, Any] = {}
+        self.buffer_map: dict[Var, Buffer] = {}
+        self.returned: list[Any] | None = None
+
+    # ------------------------------------------------------------ scopes
+
+    def emit(self, item: Item) -> None:
+        self.out.append(item)
+
+    def body(self, statements: list[ast.stmt], names: dict[str, Any] | None = None) -> Stmt:
+        """Statements in a scope of their own, as one statement."""
+        with self.nested(names) as items:
+            self.statements(statements)
+        return close(items)
+
+    @contextmanager
+    def nested(self, names: dict[str, Any] | None = None) -> Iterator[list[Item]]:
+        outer, self.out = self.out, []
+        self.scopes.append(Scope(names))
+        try:
+            yield self.out
+        finally:
+            self.scopes.pop()
+            self.out = outer
+
+    def statements(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            self.statement(statement)
+
+    def statement(self, node: ast.stmt) -> None:
+        """One statement; a fault in it is recorded and the names it defines stand for nothing."""
+        handler = _STATEMENTS.get(type(node))
+        try:
+            if handler is None:
+                what = _NOT_DIALECT.get(type(node), f"`{type(node).__name__.lower()}`")
+                self.fail(node, f"{what} is not part of the dialect", _INSTEAD.get(type(node), _LEGAL))
+            handler(self, node)  # type: ignore[misc]
+        except Abort:
+            self.poison(node)
+        except RecursionError:
+            self.report(node, "nested too deeply to be parsed", "split it into parts, or use a loop")
+            self.poison(node)
+
+    def poison(self, node: ast.AST) -> None:
+        for child in ast.walk(node):
+            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+                self.scopes[-1].names[child.id] = POISON
+
+    # ------------------------------------------------------------ names
+
+    def define(self, name: str, value: Any) -> Any:
+        """Bind a name in this scope."""
+        scope = self.scopes[-1]
+        scope.names[name] = value
+        scope.lets.discard(name)
+        scope.stale.pop(name, None)
+        if isinstance(value, Var):
+            self.known.add(value)
+        return value
+
+    def let(self, name: str, value: Expr, node: ast.AST, var: Var | None = None) -> Var:
+        """Bind a name to a value of the program over what follows."""
+        made = var or Var(name, value.dtype)
+        span = self.source.span(node)
+        self.emit(lambda body: _e_let(made, value, body, span))
+        self.define(name, made)
+        self.scopes[-1].lets.add(name)
+        return made
+
+    def check_rebinding(self, name: str, node: ast.stmt) -> None:
+        """Assigning, in an inner scope, a name that an outer one holds makes a new value there only: a fault where the
+        old value is used, now or later."""
+        for scope in reversed(self.scopes[:-1]):
+            if name not in scope.names:
+                continue
+            counted = name in scope.lets or isinstance(scope.names[name], (int, float))
+            if name in self.scopes[-1].names or not counted:
+                return
+            value = getattr(node, "value", None)
+            if isinstance(node, ast.AugAssign) or (value is not None and _reads(value, name)):
+                self.fail(
+                    node,
+                    f"`{name}` is defined outside this scope and cannot be changed from inside it",
+                    f'keep a value that changes in a buffer: {name} = T.alloc_buffer((1,), dtype, scope="local"), then {name}[0]',
+                )
+            scope.stale[name] = self.source.span(node).line
+            return
+
+    def bind(self, target: ast.expr, value: Any, node: ast.stmt) -> None:
+        """``target = value`` in all its forms."""
+        if isinstance(target, ast.Name):
+            self.bind_name(target.id, value, node)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            values = self.axis_list(value, len(target.elts), node) if isinstance(value, f.AxisList) else value
+            if not isinstance(values, (tuple, list)):
+                self.fail(node, f"a {type_name(value)} cannot be unpacked into {len(target.elts)} names")
+            if len(values) != len(target.elts):
+                self.fail(node, f"{len(values)} values cannot be unpacked into {len(target.elts)} names")
+            for item, part in zip(target.elts, values):
+                self.bind(item, part, node)
+        elif isinstance(target, ast.Subscript):
+            self.store_to(target, value)
+        elif isinstance(target, ast.Attribute):
+            self.fail(target, "an attribute cannot be assigned", "assign to a name or to a buffer element")
+        else:
+            self.fail(target, "this cannot be assigned to")
+
+    def bind_name(self, name: str, value: Any, node: ast.stmt) -> None:
+        if isinstance(value, f.Meta):
+            self.define(name, value.value)
+        elif isinstance(value, f.AxisList):
+            self.bind(ast.Tuple([ast.Name(name, ast.Store())], ast.Store()), value, node)
+        elif isinstance(value, f.Axis):
+            self.define(name, self.axis(name, value, node))
+        elif isinstance(value, f.BufferSpec):
+            self.define(name, self.declare(name, value, node))
+        elif isinstance(value, f.EnvThread):
+            var = self.define(name, Var(name, value.dtype))
+            self.threads[var] = value.thread
+        elif isinstance(value, (f.AllocateFrame, f.LaunchFrame, f.LetFrame)):
+            self.define(name, self.open_over_rest(value, name, node))
+        elif isinstance(value, (f.Frame, f.Directive)):
+            self.fail(node, f"{value.described} has no value to assign", "use it as a statement, or open it with `with` or `for`")
+        elif isinstance(value, Var) and (not value.name or value.dtype.is_handle or value not in self.known):
+            self.define(name, value if value.name else value.replace(name=name))
+        elif isinstance(value, (Expr, BufferRegion)):
+            self.check_rebinding(name, node)
+            self.let(name, to_expr(value), node)
+        else:
+            self.check_rebinding(name, node)
+            self.define(name, value)
+
+    # ------------------------------------------------------------ simple statements
+
+    def _assign(self, node: ast.Assign) -> None:
+        value = self.ev(node.value)
+        if len(node.targets) != 1:
+            self.fail(node, "one target at a time is assigned in the dialect")
+        self.bind(node.targets[0], value, node)
+
+    def _annotated(self, node: ast.AnnAssign) -> None:
+        kind = self.ev(node.annotation)
+        if not isinstance(node.target, ast.Name):
+            self.fail(node.target, "only a name can be annotated")
+        name = node.target.id
+        if isinstance(kind, Var):
+            declared = kind.replace(name=name)
+        elif isinstance(kind, f.BufferSpec):
+            declared = None
+        else:
+            try:
+                declared = Var(name, dtype_of(kind))  # type: ignore[arg-type]
+            except (TypeError, ValueError):
+                self.fail(node.annotation, f"`{ast.unparse(node.annotation)}` is not a type of the dialect",
+                          "write a type such as T.int32, T.float32x4 or T.handle")  # fmt: skip
+        if node.value is None:
+            if declared is None:
+                self.define(name, self.declare(name, kind, node))
+            else:
+                self.define(name, declared)
+            return
+        value = self.ev(node.value)
+        if declared is None or isinstance(value, (f.Frame, Buffer)):
+            return self.bind_name(name, value, node)
+        value = plain(value)
+        if not isinstance(value, Expr):
+            value = const(value, declared.dtype) if isinstance(value, (int, float)) else to_expr(value)
+        if value.dtype != declared.dtype:
+            self.fail(node.value, f"`{name}` is declared {declared.dtype}, but its value is {value.dtype}",
+                      f"convert it: T.Cast(\"{declared.dtype}\", ...)")  # fmt: skip
+        self.let(name, value, node, declared)
+
+    def _augmented(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Name):
+            old = self.name(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
+            if isinstance(old, Buffer):
+                self.fail(node, f"buffer `{old.name}` is not a value; index it, as in {old.name}[0]")
+            self.bind(node.target, self._apply_at(node, old, self.ev(node.value)), node)
+            return
+        if not isinstance(node.target, ast.Subscript):
+            self.fail(node.target, "only a name or a buffer element can be updated")
+        buffer, index = self.place(node.target)
+        old = to_expr(index_tuple(buffer, index))
+        self.store(buffer, index, self._apply_at(node, old, self.ev(node.value)), node)
+
+    def _apply_at(self, node: ast.AugAssign, old: Any, value: Any) -> Any:
+        try:
+            return self.apply(node.op, old, value)
+        except (Abort, RecursionError):
+            raise
+        except Exception as exc:
+            self.fault(node, exc)
+
+    def place(self, target: ast.Subscript) -> tuple[Buffer, tuple[Any, ...]]:
+        """The buffer and the indices of a store's left side, checked."""
+        base = self.ev(target.value)
+        index = self.ev(target.slice)
+        buffer = self.as_buffer(base)
+        if buffer is None:
+            self.fail(target, f"`{ast.unparse(target.value)}` is a {type_name(base)}; only buffer elements can be stored to")
+        index = index if isinstance(index, tuple) else (index,)
+        try:
+            index_tuple(buffer, index)
+        except (TypeError, ValueError) as exc:
+            self.fail(target, str(exc))
+        return buffer, index
+
+    def store_to(self, target: ast.Subscript, value: Any) -> None:
+        buffer, index = self.place(target)
+        self.store(buffer, index, value, target)
+
+    def store(self, buffer: Buffer, index: tuple[Any, ...], value: Any, node: ast.AST) -> None:
+        """Store a value at indices: literals take the buffer's type, anything else must have it."""
+        try:
+            where = index_tuple(buffer, index)
+            indices = row_indices(where) if isinstance(where, BufferRegion) else where.indices
+            want = _e.BufferLoad(buffer, indices).dtype
+            value = plain(value)
+            made = const(value, want) if isinstance(value, (int, float)) else to_expr(value)
+        except (TypeError, ValueError) as exc:
+            self.fail(node, str(exc))
+        if made.dtype != want and made.dtype.lanes == 1 and made.dtype == want.element:
+            made = _e.Broadcast(made, want.lanes)
+        if made.dtype != want:
+            self.fail(
+                node,
+                f"buffer `{buffer.name}` holds {want}, but the value stored is {made.dtype}",
+                f'convert it: T.Cast("{want}", ...)' if made.dtype.lanes == want.lanes else
+                f"the place has {want.lanes} lanes, the value {made.dtype.lanes}",
+            )  # fmt: skip
+        self.emit(BufferStore(buffer, made, indices, span=self.source.span(node)))
+
+    def _expression(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, (str, type(...))):
+            return  # a docstring, or `...`
+        self.perform(self.ev(node.value), node)
+
+    def perform(self, value: Any, node: ast.stmt) -> None:
+        """A bare expression as a statement."""
+        span = self.source.span(node)
+        if value is None:
+            return
+        if isinstance(value, f.Directive):
+            self.directive(value, node)
+        elif isinstance(value, f.Evaluated):
+            self.emit(Evaluate(to_expr(value.value), span=span))
+        elif isinstance(value, f.StoreFrame):
+            self.store(value.buffer, value.indices, value.value, node)
+        elif isinstance(value, f.AssertFrame):
+            self.emit_assert(value.condition, value.message, node)
+        elif isinstance(value, (f.AttrFrame, f.LaunchFrame, f.AllocateFrame, f.RealizeFrame, f.LetFrame)):
+            self.open_over_rest(value, "", node)
+        elif isinstance(value, f.BufferSpec):
+            self.declare(getattr(value, "name", "") or "buffer", value, node)
+        elif isinstance(value, Expr):
+            self.emit(Evaluate(value, span=span))
+        elif isinstance(value, f.Axis):
+            self.axis("v", value, node)
+        elif isinstance(value, f.Frame):
+            self.fail(node, f"{value.described} needs `{'for' if isinstance(value, f.LoopFrame) else 'with'}`")
+        else:
+            self.fail(node, f"a {type_name(value)} is not a statement", _LEGAL)
+
+    def emit_assert(self, condition: Any, message: Any, node: ast.AST) -> None:
+        text = StringImm("assertion failed") if message is None else to_expr(message)
+        self.emit(AssertStmt(self.condition(condition, node), text, span=self.source.span(node)))
+
+    def _assert(self, node: ast.Assert) -> None:
+        condition = self.ev(node.test)
+        self.emit_assert(condition, None if node.msg is None else self.ev(node.msg), node)
+
+    def _pass(self, node: ast.Pass) -> None:
+        """Nothing."""
+
+    def _return(self, node: ast.Return) -> None:
+        if self.returned is not None:
+            self.returned.append(None if node.value is None else self.ev(node.value))
+            return
+        if node.value is None:
+            self.fail(node, "`return` without a value is not part of the dialect", "guard what follows with `if`")
+        value = self.ev(node.value)
+        if value is None:
+            return
+        e = to_expr(value)
+        result = e if isinstance(e, _e.Call) and e.op == "ret" else _op.call("ret", e, dtype=e.dtype)
+        self.emit(Evaluate(result, span=self.source.span(node)))
+
+    # ------------------------------------------------------------ control flow
+
+    def condition(self, value: Any, node: ast.AST) -> Expr:
+        try:
+            return _e.as_bool(to_expr(plain(value)))
+        except TypeError as exc:
+            return self.fail(node, str(exc))
+
+    def _if(self, node: ast.If) -> None:
+        try:
+            test = plain(self.ev(node.test))
+        except Abort:
+            self.body(node.body)
+            self.body(node.orelse)
+            return
+        if not isinstance(test, Expr):  # known in Python: only the branch taken is in the program
+            self.statements(node.body if test else node.orelse)
+            return
+        condition = self.condition(test, node.test)
+        then = self.body(node.body)
+        other = self.body(node.orelse) if node.orelse else None
+        self.emit(IfThenElse(condition, then, other, span=self.source.span(node)))
+
+    def _while(self, node: ast.While) -> None:
+        if node.orelse:
+            self.report(node.orelse[0], "`else` of a loop is not part of the dialect")
+        condition = self.condition(self.ev(node.test), node.test)
+        self.emit(While(condition, self.body(node.body), span=self.source.span(node)))
+
+    def _for(self, node: ast.For) -> None:
+        if node.orelse:
+            self.report(node.orelse[0], "`else` of a loop is not part of the dialect")
+        try:
+            frame = self.loops_of(self.ev(node.iter), node)
+            names = self.loop_names(node.target, len(frame.loops))
+            opened = [self.loop(name, loop, node) for name, loop in zip(_flat(names), frame.loops)]
+        except Abort:
+            with self.nested():
+                self.poison(node.target)
+                self.statements(node.body)
+            return
+        bound: dict[str, Any] = {}
+        variables = iter([var for var, *_ in opened])
+        for name in names:
+            bound.update({name[0]: tuple(next(variables) for _ in name[1])} if isinstance(name, tuple) else {name: next(variables)})
+        for var, first, extent, _ in opened:
+            self.known.add(var)
+            self.domains[var] = Range(first, extent)
+        self.depth += 1
+        result = self.body(node.body, bound)
+        self.depth -= 1
+        span = self.source.span(node)
+        for var, first, extent, loop in reversed(opened):
+            result = For(var, first, extent, loop.kind, result, loop.thread, freeze(loop.annotations), span=span)
+        self.emit(result)
+
+    def loops_of(self, value: Any, node: ast.For) -> f.LoopFrame:
+        if isinstance(value, f.LoopFrame):
+            return value
+        if isinstance(value, range):
+            if value.step != 1:
+                self.fail(node.iter, "a loop's step is always 1", "loop over the count and multiply the variable")
+            return f.LoopFrame([f.Loop(value.start, value.stop) if value.start else f.Loop(value.stop, None)], "range")
+        return self.fail(
+            node.iter,
+            f"a `for` loop runs over T.serial, T.grid, T.parallel, T.vectorized, T.unroll, T.thread_binding or range, "
+            f"not a {type_name(value)}",
+            "to repeat code for Python values, call a Python function or T.macro",
+        )
+
+    def loop_names(self, target: ast.expr, count: int) -> list[Any]:
+        """A name for each loop; a starred or only name for several is a pair (name, names)."""
+        items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+        starred = [i for i, item in enumerate(items) if isinstance(item, ast.Starred)]
+        if len(items) == 1 and isinstance(items[0], ast.Name) and count > 1 and not isinstance(target, ast.Tuple):
+            return [(items[0].id, [f"{items[0].id}_{k}" for k in range(count)])]
+        names: list[Any] = []
+        for item in items:
+            inner = item.value if isinstance(item, ast.Starred) else item
+            if not isinstance(inner, ast.Name):
+                self.fail(item, "a loop variable is a name")
+            if isinstance(item, ast.Starred):
+                names.append((inner.id, [f"{inner.id}_{k}" for k in range(count - len(items) + 1)]))
+            else:
+                names.append(inner.id)
+        if len(starred) > 1 or len(_flat(names)) != count:
+            self.fail(target, f"{count} loop{'s' * (count != 1)} cannot be unpacked into {len(items)} "
+                      f"name{'s' * (len(items) != 1)}", f"write one name for each of the {count} extents")  # fmt: skip
+        return names
+
+    def loop(self, name: str, loop: f.Loop, node: ast.For) -> tuple[Var, Expr, Expr, f.Loop]:
+        try:
+            if loop.stop is None:
+                extent = index_expr(plain(loop.start))
+                return Var(name, extent.dtype), const(0, extent.dtype), extent, loop
+            bounds = range_of(plain(loop.start), plain(loop.stop))
+            return Var(name, bounds.extent.dtype), bounds.min, bounds.extent, loop
+        except (TypeError, ValueError) as exc:
+            return self.fail(node.iter, str(exc))
+
+    def _with(self, node: ast.With) -> None:
+        self.with_items(node.items, node)
+
+    def with_items(self, items: list[ast.withitem], node: ast.With) -> None:
+        if not items:
+            self.statements(node.body)
+            return
+        item, rest = items[0], items[1:]
+        go = lambda: self.with_items(rest, node)  # noqa: E731
+        try:
+            frame = self.ev(item.context_expr)
+            opener = self.opener(frame)
+            if opener is None:
+                described = frame.described if isinstance(frame, f.Frame) else f"a {type_name(frame)}"
+                self.fail(item.context_expr, f"`with` cannot open {described}",
+                          "it opens T.block, T.init, T.LetStmt, T.attr, T.launch_thread, T.allocate, T.decl_buffer, "
+                          "T.realize or T.Assert")  # fmt: skip
+            opener(frame, item, node, go)
+        except Abort:
+            with self.nested(), self.unknown_block():
+                if item.optional_vars is not None:
+                    self.poison(item.optional_vars)
+                go()
+
+
+def _e_let(var: Var, value: Expr, body: Stmt, span: Any) -> Stmt:
+    from ..stmt import LetStmt
+
+    return LetStmt(var, value, body, span=span)
+
+
+def _flat(names: list[Any]) -> list[str]:
+    return [n for name in names for n in (name[1] if isinstance(name, tuple) else [name])]
+
+
+def _reads(node: ast.AST, name: str) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in ast.walk(node))
+
+
+_STATEMENTS: dict[type, Callable[[Any, Any], None]] = {
+    ast.Assign: StmtParser._assign, ast.AnnAssign: StmtParser._annotated, ast.AugAssign: StmtParser._augmented,
+    ast.Expr: StmtParser._expression, ast.Assert: StmtParser._assert, ast.Pass: StmtParser._pass,
+    ast.Return: StmtParser._return, ast.If: StmtParser._if, ast.While: StmtParser._while, ast.For: StmtParser._for,
+    ast.With: StmtParser._with,
+}  # fmt: skip

@@ -1,0 +1,427 @@
+"""The parser's entry points: the decorators, and ``parse`` for text."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from ..dtype import HANDLE, VOID
+from ..errors import ParseError
+from ..expr import TRUE, Var
+from ..function import IRModule, PrimFunc
+from ..node import freeze, frozendict
+from ..stmt import Block, BlockRealize, Stmt
+from ..visit import rewrite
+from . import frames as f
+from . import source as _source
+from .diagnostics import Abort, Diagnostic, Source, parse_error
+from .macro import Macro
+from .parse_stmt import StmtParser
+from .scope import POISON, Environment, Scope, close
+from .values import dtype_of, make_buffer
+
+
+@dataclass
+class Options:
+    """How a function is decorated."""
+
+    private: bool = False
+    check_well_formed: bool = True
+
+
+@dataclass(eq=False)
+class Pending:
+    """A prim_func inside an ``@I.ir_module`` class, until the class is complete."""
+
+    func: FunctionType
+    class_line: int
+    names: dict[str, Any]
+
+
+def prim_func(
+    func: Callable[..., Any] | None = None, *, private: bool = False, check_well_formed: bool = True, **_: Any
+) -> Any:
+    """Make a function of the dialect a ``PrimFunc``. ``private=True`` leaves out its global symbol.
+
+    Raises ``ParseError`` with every fault of the function.
+    """
+    if func is None:
+        options = Options(private, check_well_formed)
+        frame_names, code = _caller_names(sys._getframe(1))
+        return lambda fn: _decorate(fn, options, frame_names, code)
+    frame_names, code = _caller_names(sys._getframe(1))
+    return _decorate(func, Options(private, check_well_formed), frame_names, code)
+
+
+def _caller_names(frame: Any) -> tuple[dict[str, Any], Any]:
+    """The local names where a function is decorated; of a class body, also those around the class."""
+    names: dict[str, Any] = {}
+    code = None
+    if _source.is_class_body(frame.f_code, frame.f_locals):
+        code = frame.f_code
+        outer = frame.f_back
+        if outer is not None and outer.f_code.co_filename == frame.f_code.co_filename:
+            names.update(outer.f_locals)
+    if frame.f_locals is not frame.f_globals:
+        names.update(frame.f_locals)
+    return names, code
+
+
+def _decorate(func: Any, options: Options, names: dict[str, Any], class_code: Any) -> Any:
+    if not inspect.isfunction(func):
+        raise TypeError(f"@T.prim_func decorates a function, not {type(func).__name__}")
+    code = class_code
+    if code is not None and _source.decorates_class(
+        code.co_filename, code.co_firstlineno, func.__globals__, "ir_module"
+    ):
+        return Pending(func, code.co_firstlineno, names)
+    source, node = _source.of_function(func)
+    env = Environment(_source.closure_of(func), names, func.__globals__, vars(builtins))
+    return parse_function(node, source, env, options)
+
+
+def macro(func: Callable[..., Any] | None = None, *, hygienic: bool = True) -> Any:
+    """Make a function of the dialect a macro: its statements are put where it is called.
+
+    A hygienic macro sees the names where it is defined; with ``hygienic=False`` those where it is called.
+    """
+    names, _ = _caller_names(sys._getframe(1))
+
+    def make(fn: Any) -> Macro:
+        source, node = _source.of_function(fn)
+        env = Environment(_source.closure_of(fn), names, fn.__globals__, vars(builtins))
+        return Macro(fn, node, source, env, hygienic)
+
+    return make if func is None else make(func)
+
+
+def ir_module(cls: Any = None, **_: Any) -> Any:
+    """Make a class of prim_funcs an ``IRModule``."""
+    if cls is None:
+        return ir_module
+    if not isinstance(cls, type):
+        raise TypeError(f"@I.ir_module decorates a class, not {type(cls).__name__}")
+    pending = [item for item in vars(cls).values() if isinstance(item, Pending)]
+    if not pending:
+        return IRModule(frozendict({k: v for k, v in vars(cls).items() if isinstance(v, PrimFunc)}))
+    first = pending[0]
+    filename = first.func.__code__.co_filename
+    source, node = _source.block_at(filename, first.class_line, first.func.__globals__, f"class `{cls.__name__}`")
+    if not isinstance(node, ast.ClassDef):
+        raise ParseError(f"{filename}:{first.class_line} is not the definition of class `{cls.__name__}`")
+    closures: dict[str, Any] = {}
+    for item in pending:
+        closures.update(_source.closure_of(item.func))
+    inner = {k: v for k, v in vars(cls).items() if not isinstance(v, Pending)}
+    env = Environment(closures, inner, first.names, first.func.__globals__, vars(builtins))
+    return parse_module(node, source, env)
+
+
+# ---------------------------------------------------------------- functions
+
+
+def parse_function(node: ast.FunctionDef, source: Source, env: Environment, options: Options) -> PrimFunc:
+    """A function definition as a PrimFunc. Raises ``ParseError`` with all its faults."""
+    parser = StmtParser(source, env)
+    func = build_function(parser, node, options)
+    if parser.diagnostics:
+        raise parse_error(parser.diagnostics, f"prim_func `{node.name}`") from parser.cause
+    assert func is not None
+    return func
+
+
+def build_function(parser: StmtParser, node: ast.FunctionDef, options: Options) -> PrimFunc | None:
+    """A PrimFunc, or None where the parser recorded faults."""
+    scope = Scope()
+    parser.scopes.append(scope)
+    params = _parameters(parser, node, scope)
+    ret_type = VOID
+    try:
+        if node.returns is not None and (kind := parser.ev(node.returns)) is not None:
+            ret_type = dtype_of(kind) if not isinstance(kind, Var) else HANDLE
+    except Abort:
+        pass
+    parser.scopes.append(Scope())
+    parser.statements(node.body)
+    if parser.diagnostics:
+        return None
+    body = _complete(parser, close(parser.out))
+    attrs = dict(parser.func_attrs)
+    if not options.private:
+        attrs = {"global_symbol": node.name, **attrs}
+    buffer_map = frozendict({p: parser.buffer_map[p] for p in params if p in parser.buffer_map})
+    func = PrimFunc(tuple(params), body, ret_type, buffer_map, freeze(attrs))  # type: ignore[arg-type]
+    return func
+
+
+def _complete(parser: StmtParser, body: Stmt) -> Stmt:
+    """The body with its root block, where the function is in block form."""
+    if isinstance(body, BlockRealize) and not body.block.iter_vars and not parser.root_buffers:
+        return body
+    if parser.unregioned:  # blocks taken for the root as they were parsed, which are not
+        body = rewrite(body, lambda n: parser.infer_regions(n, None) if n in parser.unregioned else None)
+    if not parser.has_block and not parser.root_buffers:
+        return body
+    name = parser.unique_name("root")
+    return BlockRealize((), TRUE, Block((), (), (), name, body, None, tuple(parser.root_buffers)))
+
+
+def _parameters(parser: StmtParser, node: ast.FunctionDef, scope: Scope) -> list[Var]:
+    """Parameters from their annotations; those that mention other parameters after these."""
+    args = node.args
+    for extra in (args.vararg, args.kwarg, *args.kwonlyargs):
+        if extra is not None:
+            parser.report(extra, "a prim_func has plain parameters only")
+    for default in args.defaults:
+        parser.report(default, "a prim_func's parameters have no defaults")
+    items = [*args.posonlyargs, *args.args]
+    names = {a.arg for a in items}
+    made: dict[str, Var] = {}
+
+    def depends(arg: ast.arg) -> bool:
+        walk = ast.walk(arg.annotation) if arg.annotation is not None else ()
+        return any(isinstance(n, ast.Name) and n.id in names for n in walk)
+
+    for arg in sorted(items, key=depends):
+        try:
+            made[arg.arg] = _parameter(parser, arg, scope)
+        except Abort:
+            scope.names[arg.arg] = POISON
+    return [made[a.arg] for a in items if a.arg in made]
+
+
+def _parameter(parser: StmtParser, arg: ast.arg, scope: Scope) -> Var:
+    if arg.annotation is None:
+        return parser.fail(
+            arg, f"parameter `{arg.arg}` has no type", 'write one: T.Buffer((128,), "float32"), T.handle, T.int32, …'
+        )
+    annotation = arg.annotation
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        annotation = ast.copy_location(ast.parse(annotation.value, mode="eval").body, annotation)
+        for child in ast.walk(annotation):
+            ast.copy_location(child, arg.annotation)
+    kind = parser.ev(annotation)
+    if isinstance(kind, f.BufferSpec):
+        shape = tuple(_symbol(s, scope) if isinstance(s, str) else s for s in kind.shape)
+        try:
+            buffer = make_buffer(kind, arg.arg, shape)
+        except (TypeError, ValueError) as exc:
+            return parser.fail(annotation, str(exc))
+        var = Var(f"{arg.arg}_handle", HANDLE)
+        parser.buffer_map[var] = buffer
+        scope.names[arg.arg] = buffer
+    else:
+        try:
+            var = kind.replace(name=arg.arg) if isinstance(kind, Var) else Var(arg.arg, dtype_of(kind))  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            return parser.fail(annotation, f"`{ast.unparse(annotation)}` is not a type of the dialect",
+                               'write T.Buffer((128,), "float32"), T.handle, T.int32, …')  # fmt: skip
+        scope.names[arg.arg] = var
+    parser.known.add(var)
+    parser.params[var] = arg
+    return var
+
+
+def _symbol(name: str, scope: Scope) -> Var:
+    """A size given by name, ``T.Buffer(("n", 4), …)``: the same variable wherever it is named."""
+    found = scope.names.get(name)
+    if not isinstance(found, Var):
+        found = scope.names[name] = Var(name)
+    return found
+
+
+# ---------------------------------------------------------------- modules
+
+
+@dataclass(eq=False)
+class GlobalFunction:
+    """A function of the module being parsed; calling it makes a ``call_global``."""
+
+    name: str
+    dtype: str = "void"
+
+    def __call__(self, *args: Any) -> Any:
+        from .tir import call_global
+
+        return call_global(self.name, *args, dtype=self.dtype)
+
+
+class ModuleNames:
+    """The class's own name inside its functions: ``Module.f(...)`` calls function ``f``."""
+
+    described = "module"
+
+    def __init__(self, functions: Mapping[str, GlobalFunction]):
+        self.__dict__.update(functions)
+
+
+def parse_module(node: ast.ClassDef, source: Source, env: Environment) -> IRModule:
+    """A class of prim_funcs as an IRModule. Raises ``ParseError`` with all faults of all functions."""
+    definitions = [item for item in node.body if isinstance(item, ast.FunctionDef)]
+    reader = StmtParser(source, env)
+    names = {d.name: GlobalFunction(d.name, _return_type(reader, d)) for d in definitions}
+    module = ModuleNames(names)
+    faults: list[Diagnostic] = []
+    functions: dict[str, PrimFunc] = {}
+    attrs: dict[str, Any] = {}
+    constants: dict[str, Any] = {}
+    cause = None
+    for item in node.body:
+        inner = Environment({node.name: module, "cls": module}, constants, *env.maps)
+        parser = StmtParser(source, inner)
+        try:
+            if isinstance(item, ast.FunctionDef):
+                options = _options(parser, item)
+                func = build_function(parser, item, options)
+                if func is not None:
+                    functions[item.name] = func
+            elif isinstance(item, ast.Expr):
+                value = parser.ev(item.value)
+                if isinstance(value, f.Directive) and value.key == "module_attrs":
+                    attrs.update(value.value)
+            elif isinstance(item, ast.Assign) and isinstance(item.targets[0], ast.Name):
+                constants[item.targets[0].id] = parser.ev(item.value)
+            elif not isinstance(item, ast.Pass):
+                parser.fail(item, "a module holds prim_funcs, constants and I.module_attrs")
+        except Abort:
+            pass
+        faults.extend(parser.diagnostics)
+        cause = cause or parser.cause
+    if faults:
+        raise parse_error(faults, f"module `{node.name}`") from cause
+    return IRModule(frozendict(functions), freeze(attrs))
+
+
+def _return_type(parser: StmtParser, node: ast.FunctionDef) -> str:
+    if node.returns is None or (isinstance(node.returns, ast.Constant) and node.returns.value is None):
+        return "void"
+    try:
+        return dtype_of(parser.ev(node.returns))
+    except (Abort, TypeError, ValueError):
+        return "void"  # reported when the function itself is parsed
+
+
+def _options(parser: StmtParser, node: ast.FunctionDef) -> Options:
+    """The options in a prim_func's decorator. Records a fault for any other decorator."""
+    for item in node.decorator_list:
+        call = item if isinstance(item, ast.Call) else None
+        target = parser.ev(call.func if call is not None else item)
+        if target is prim_func:
+            named = {k.arg: parser.ev(k.value) for k in call.keywords if k.arg} if call is not None else {}
+            return Options(bool(named.get("private")), bool(named.get("check_well_formed", True)))
+    return parser.fail(node, f"`{node.name}` is not decorated with @T.prim_func")
+
+
+# ---------------------------------------------------------------- text
+
+_OURS = ("tir", "tvm")
+
+
+def parse(text: str, extra_vars: Mapping[str, Any] | None = None) -> PrimFunc | IRModule:
+    """The program in ``text``: the last prim_func or module it defines.
+
+    ``T``, ``I`` and ``tir`` are known, ``extra_vars`` adds names; import lines of the dialect are accepted, of TVM's
+    too. Constants, macros and plain helper functions may stand before the program. Raises ``ParseError`` with every
+    fault, and for a text without a program.
+
+    >>> parse('''
+    ... @T.prim_func
+    ... def double(A: T.Buffer((8,), "float32")):
+    ...     for i in range(8):
+    ...         A[i] = A[i] * 2.0
+    ... ''').name
+    'double'
+    """
+    import tir as package
+
+    from . import ir, tir
+
+    dedented = inspect.cleandoc("\n" + text) if text[:1] in " \t\n" else text
+    source = Source("<text>", text.splitlines())
+    if dedented is not text:
+        source = Source("<text>", dedented.splitlines())
+    tree = _source.parse_text("\n".join(source.lines), source)
+    known: dict[str, Any] = {"T": tir, "I": ir, "tir": package, **(extra_vars or {})}
+    env = Environment(known, vars(builtins))
+    last: PrimFunc | IRModule | None = None
+    faults: list[Diagnostic] = []
+    cause: BaseException | None = None
+    for item in tree.body:
+        parser = StmtParser(source, env)
+        try:
+            made = _top_level(parser, item, source, env, known)
+        except Abort:
+            made = None
+        except ParseError as exc:
+            faults.extend(exc.diagnostics)
+            made, cause = None, cause or exc.__cause__
+        faults.extend(parser.diagnostics)
+        cause = cause or parser.cause
+        if made is not None:
+            last = made
+    if faults:
+        raise parse_error(faults, "the text") from cause
+    if last is None:
+        raise ParseError("the text defines no program: a function with @T.prim_func or a class with @I.ir_module is expected")
+    return last
+
+
+def _top_level(
+    parser: StmtParser, item: ast.stmt, source: Source, env: Environment, known: dict[str, Any]
+) -> PrimFunc | IRModule | None:
+    """One statement of a text; what it defines is entered in ``known``."""
+    if isinstance(item, (ast.Import, ast.ImportFrom)):
+        _import(parser, item, known)
+    elif isinstance(item, ast.ClassDef):
+        known[item.name] = parse_module(item, source, env)
+        return known[item.name]
+    elif isinstance(item, ast.FunctionDef):
+        decorators = [d.func if isinstance(d, ast.Call) else d for d in item.decorator_list]
+        targets = [parser.ev(d) for d in decorators]
+        if any(t is macro for t in targets):
+            call = item.decorator_list[0]
+            named = {k.arg: parser.ev(k.value) for k in call.keywords} if isinstance(call, ast.Call) else {}
+            known[item.name] = Macro(None, item, source, env, bool(named.get("hygienic", True)))
+        elif any(t is prim_func for t in targets):
+            known[item.name] = parse_function(item, source, env, _options(parser, item))
+            return known[item.name]
+        else:
+            code = compile(ast.Module([item], []), source.filename, "exec")
+            exec(code, known)  # noqa: S102: a helper function of the user's own text
+    elif isinstance(item, ast.Assign) and all(isinstance(t, ast.Name) for t in item.targets):
+        value = parser.ev(item.value)
+        for target in item.targets:
+            known[target.id] = value.replace(name=target.id) if isinstance(value, Var) and not value.name else value  # type: ignore
+    elif not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant)):
+        parser.fail(item, "a text holds prim_funcs, modules, macros, helper functions, constants and imports")
+    return None
+
+
+def _import(parser: StmtParser, item: ast.Import | ast.ImportFrom, known: dict[str, Any]) -> None:
+    """Import lines: the dialect's names, from this package or TVM's; other modules as Python imports them."""
+    from . import ir, tir
+
+    namespaces = {"tir": tir, "T": tir, "ir": ir, "I": ir}
+    for alias in item.names:
+        name = alias.asname or alias.name.split(".")[0]
+        if isinstance(item, ast.ImportFrom):
+            module = item.module or ""
+            if module == "__future__":
+                continue
+            if module.split(".")[0] in _OURS and ("script" in module) and alias.name in namespaces:
+                known[name] = namespaces[alias.name]
+            elif module.split(".")[0] == "tvm":
+                known.setdefault(name, known["tir"] if alias.name == "tir" else None)
+            else:
+                known[name] = getattr(__import__(module, fromlist=[alias.name]), alias.name)
+        elif alias.name.split(".")[0] == "tvm":
+            known.setdefault(name, known["tir"])
+        else:
+            top = __import__(alias.name)
+            known[name] = sys.modules[alias.name] if alias.asname else top

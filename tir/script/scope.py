@@ -1,0 +1,58 @@
+"""Names in scope while a function is parsed, and the statements gathered in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Union
+
+from ..stmt import Stmt, seq
+
+# A statement, or what wraps everything after it in the scope (let, allocate, attr …).
+Item = Union[Stmt, Callable[[Stmt], Stmt]]
+
+
+class _Poison:
+    """Stands for a name whose defining statement was faulty: using it is not another fault."""
+
+
+POISON = _Poison()
+
+
+class Scope:
+    """Names of one nesting level. ``lets`` are the names that hold a value of the program; ``stale`` those assigned
+    again in an inner scope, with the line where that was."""
+
+    __slots__ = ("names", "lets", "stale")
+
+    def __init__(self, names: dict[str, Any] | None = None):
+        self.names: dict[str, Any] = names or {}
+        self.lets: set[str] = set()
+        self.stale: dict[str, int] = {}
+
+
+def close(items: Iterable[Item]) -> Stmt:
+    """The items in order as one statement; a wrapper takes all that follow it."""
+    after: list[Stmt] = []
+    for item in reversed(list(items)):
+        if isinstance(item, Stmt):
+            after.append(item)
+        else:
+            after = [item(seq(reversed(after)))]
+    return seq(reversed(after))
+
+
+class Environment:
+    """The Python names around a function: mappings searched in order."""
+
+    def __init__(self, *maps: Mapping[str, Any]):
+        self.maps = maps
+
+    def get(self, name: str, default: Any = None) -> Any:
+        for names in self.maps:
+            if name in names:
+                return names[name]
+        return default
+
+    def __iter__(self) -> Iterator[str]:
+        for names in self.maps:
+            yield from names

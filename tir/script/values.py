@@ -1,0 +1,156 @@
+"""Turning what a user wrote into expressions, ranges and regions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer, index_expr, slice_extent
+from ..dtype import DType
+from ..expr import Add, BufferLoad, Expr, IntImm, Ramp, _match, as_expr, const
+from ..node import Node
+from .frames import BufferSpec
+
+
+def dtype_of(value: Any) -> str:
+    """The data type that ``"float32"``, ``T.float32`` or ``A.dtype`` names."""
+    if isinstance(value, str):
+        return DType(value)
+    found = getattr(value, "dtype", None)
+    if isinstance(found, str) and not isinstance(value, Expr):
+        return DType(found)
+    name = getattr(value, "name", None) or getattr(value, "__name__", None)  # numpy.dtype, numpy.float32
+    if isinstance(name, str) and not isinstance(value, Node):
+        return DType(name)
+    raise TypeError(f'a data type is expected, such as "float32" or T.float32, not {value!r}')
+
+
+def to_expr(value: Any) -> Expr:
+    """``value`` as an expression: numbers, iterators and slices of buffers (a vector load) included."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, BufferRegion):
+        return vector_load(value)
+    if isinstance(value, Buffer):
+        raise TypeError(f"buffer `{value.name}` is not a value; index it, as in {value.name}[...], or take {value.name}.data")
+    return as_expr(value)
+
+
+def as_buffer_load(value: Any) -> Any:
+    """Operands that may be places: a region of one element becomes the element, all else stays."""
+    if isinstance(value, BufferRegion) and all(isinstance(r.extent, IntImm) and r.extent.value == 1 for r in value.region):
+        return BufferLoad(value.buffer, tuple(r.min for r in value.region))
+    return value
+
+
+def vector_load(region: BufferRegion) -> BufferLoad:
+    """The load of a region that is one row of constant length."""
+    return BufferLoad(region.buffer, row_indices(region))
+
+
+def row_indices(region: BufferRegion) -> tuple[Expr, ...]:
+    """Indices of a region that is one element, or one row of constant length along the last axis (a Ramp)."""
+    *outer, last = region.region
+    name = region.buffer.name
+    for axis, r in enumerate(outer):
+        if not (isinstance(r.extent, IntImm) and r.extent.value == 1):
+            raise TypeError(f"a slice of `{name}` used as a value may span the last axis only; axis {axis} is sliced too")
+    if not isinstance(last.extent, IntImm):
+        raise TypeError(f"a slice of `{name}` used as a value needs a constant length, not `{last.extent!r}`")
+    lanes = last.extent.value
+    if lanes < 1:
+        raise TypeError(f"a slice of `{name}` used as a value is empty")
+    end = last.min if lanes == 1 else Ramp(last.min, const(1, last.min.dtype), lanes)
+    return (*(r.min for r in outer), end)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two expressions are spelled the same."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, Node):
+        from ..expr import Var
+
+        if isinstance(a, (Var, Buffer)):
+            return False
+        return all(same(getattr(a, f), getattr(b, f)) for f in a.fields) and getattr(a, "dtype", None) == getattr(
+            b, "dtype", None
+        )
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(a == b)
+
+
+def extent_between(begin: Expr, end: Expr) -> Expr:
+    """end - begin; ``begin + e`` less ``begin`` is exactly ``e``, so that printed ranges read back unchanged."""
+    if isinstance(end, Add):
+        if same(end.a, begin):
+            return end.b
+        if same(end.b, begin):
+            return end.a
+    if isinstance(begin, IntImm) and begin.value == 0:
+        return end
+    if isinstance(begin, IntImm) and isinstance(end, IntImm):
+        return end - begin
+    return slice_extent(begin, end)
+
+
+def range_of(begin: Any, end: Any) -> Range:
+    """The range from ``begin`` up to ``end``, both in one dtype."""
+    first, last = _match(begin, end, "a range")
+    return Range(index_expr(first), extent_between(index_expr(first), index_expr(last)))
+
+
+def index_tuple(buffer: Buffer, items: tuple[Any, ...]) -> Any:
+    """``buffer[items]``: a load, a region where an index is a slice, a strided vector load where it has a step.
+
+    Raises ``TypeError`` for a wrong number of indices.
+    """
+    if len(items) != len(buffer.shape):
+        dims = ", ".join(repr(s) for s in buffer.shape)
+        raise TypeError(
+            f"buffer `{buffer.name}` has {len(buffer.shape)} dimension{'s' * (len(buffer.shape) != 1)} ({dims}), "
+            f"but is indexed with {len(items)}"
+        )
+    for axis, item in enumerate(items):
+        kind = item.dtype if isinstance(item, Expr) else None
+        if isinstance(item, float) or (kind is not None and kind.is_float):
+            raise TypeError(f"index {axis} of `{buffer.name}` is a {kind or 'float'}, not an integer: `{item!r}`")
+    if not any(isinstance(item, slice) for item in items):
+        return BufferLoad(buffer, tuple(index_expr(i.var if isinstance(i, IterVar) else i) for i in items))
+    if any(isinstance(item, slice) and item.step is not None for item in items):
+        return buffer[items]
+    ranges = []
+    for axis, item in enumerate(items):
+        if isinstance(item, slice):
+            size = buffer.shape[axis]
+            begin = const(0, size.dtype) if item.start is None else item.start
+            ranges.append(range_of(begin, size if item.stop is None else item.stop))
+        else:
+            at = index_expr(item.var if isinstance(item, IterVar) else item)
+            ranges.append(Range(at, const(1, at.dtype)))
+    return BufferRegion(buffer, tuple(ranges))
+
+
+def as_region(value: Any) -> BufferRegion:
+    """A region from ``A[i, 0:4]``, ``A[i, j]`` or a whole buffer. Raises ``TypeError`` for anything else."""
+    if isinstance(value, BufferRegion):
+        return value
+    if isinstance(value, Buffer):
+        return value.full_region()
+    if isinstance(value, BufferLoad):
+        ranges = []
+        for i in value.indices:
+            if isinstance(i, Ramp) and isinstance(i.stride, IntImm) and i.stride.value == 1:
+                ranges.append(Range(i.base, const(i.lanes, i.base.dtype)))
+            else:
+                ranges.append(Range(i, const(1, i.dtype.element)))
+        return BufferRegion(value.buffer, tuple(ranges))
+    raise TypeError(f"a buffer region is expected, such as A[0:16, j], not {value!r}")
+
+
+def make_buffer(spec: BufferSpec, name: str, shape: tuple[Any, ...] | None = None) -> Buffer:
+    """The buffer that a spec describes, named."""
+    options = {k: v for k, v in spec.options.items() if k != "shape_of_source" and v is not None}
+    return decl_buffer(spec.shape if shape is None else shape, spec.dtype, name=name, **options)
