@@ -20,9 +20,7 @@ def refresh(stmt: Any, also: dict[Var, Any] | None = None) -> Any:
         bound = None
         if isinstance(item, For):
             bound = item.loop_var
-        elif isinstance(item, (LetStmt, Let)):
-            bound = item.var
-        elif isinstance(item, IterVar):
+        elif isinstance(item, (LetStmt, Let)) or isinstance(item, IterVar):
             bound = item.var
         if bound is not None and bound not in mapping:
             mapping[bound] = bound.replace()
@@ -40,7 +38,9 @@ def regions_of(refs: Iterable[BufferRegion], buffer: Buffer) -> list[BufferRegio
     return [r for r in refs if r.buffer is buffer]
 
 
-def replace_buffer(stmt: Any, old: Buffer, new: Buffer, index: Callable[[tuple[Expr, ...]], tuple[Expr, ...]] | None = None) -> Any:
+def replace_buffer(
+    stmt: Any, old: Buffer, new: Buffer, index: Callable[[tuple[Expr, ...]], tuple[Expr, ...]] | None = None
+) -> Any:
     """``stmt`` with every access to ``old`` going to ``new``; ``index`` maps the indices of loads, stores and regions."""
     remap = index or (lambda indices: indices)
 
@@ -162,3 +162,25 @@ def conjuncts(condition: Expr) -> list[Expr]:
     if isinstance(condition, And):
         return [*conjuncts(condition.a), *conjuncts(condition.b)]
     return [] if is_const(condition, 1) else [condition]
+
+
+def pick_buffer(block: BlockRef, side: str, which: int | str) -> Buffer:
+    """The buffer of a region that ``block`` reads or writes (``side``), by number, name or object."""
+    regions = getattr(block.block, side)
+    buffers = list(dict.fromkeys(r.buffer for r in regions))
+    verb = "reads" if side == "reads" else "writes"
+    if isinstance(which, str):
+        named = [b for b in buffers if b.name == which]
+        require(
+            named, "block {0} does not {1} a buffer `{2}`", block, verb[:-1], which, legal=[b.name for b in buffers]
+        )
+        return named[0]
+    if isinstance(which, Buffer):
+        require(which in buffers, "block {0} does not {1} buffer `{2}`", block, verb[:-1], which.name)
+        return which
+    require(
+        0 <= which < len(regions),
+        "block {0} {1} {2} regions, so there is no number {3}",
+        block, verb, len(regions), which, legal=[f"{n} ({r.buffer.name})" for n, r in enumerate(regions)],
+    )  # fmt: skip
+    return regions[which].buffer

@@ -1,0 +1,121 @@
+"""Decisions for search: tile sizes and choices drawn at random, recorded, and replaceable on replay."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import require
+from ...expr import IntImm
+from ..handles import ExprRV
+from ..primitive import primitive
+from ..state import LoopRef, State
+
+
+@dataclass(frozen=True)
+class SamplePlan:
+    """The snapshot whose next draw differs, the values drawn, and what the trace keeps."""
+
+    state: State
+    values: tuple[int, ...]
+    recorded: dict[str, Any]
+
+
+def _check_sample_categorical(
+    state: State, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
+) -> SamplePlan:
+    """Draw one of ``candidates`` with probabilities ``probs``; the trace keeps which (an index) as ``decision``.
+
+    Raises ``ScheduleError`` when the lists differ in length, a probability is negative or all are zero, or the decision
+    is not an index.
+
+    >>> import tir
+    >>> from tir.script import tir as T
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((4,), "float32")):
+    ...     for i in range(4):
+    ...         with T.block("A"):
+    ...             vi = T.axis.spatial(4, i)
+    ...             A[vi] = T.float32(1)
+    ... ''')
+    >>> int(tir.Schedule(f, seed=1).sample_categorical([4, 8], [0.0, 1.0]))
+    8
+    """
+    require(len(candidates) == len(probs) > 0, "{0} candidates but {1} probabilities", len(candidates), len(probs))
+    require(all(p >= 0 for p in probs) and sum(probs) > 0, "probabilities must be at least 0 and not all 0")
+    after, generator = state.draw()
+    if decision is None:
+        decision = generator.choices(range(len(candidates)), weights=list(probs))[0]
+    require(
+        0 <= decision < len(candidates), "decision {0} is not an index of {1} candidates", decision, len(candidates)
+    )
+    return SamplePlan(after, (int(candidates[decision]),), {"decision": int(decision)})
+
+
+@primitive(check=_check_sample_categorical)
+def sample_categorical(state: State, plan: SamplePlan) -> tuple[State, ExprRV]:
+    return plan.state, ExprRV(plan.values[0])
+
+
+def _check_sample_perfect_tile(
+    state: State, loop: LoopRef, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
+) -> SamplePlan:
+    """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
+
+    Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. Raises
+    ``ScheduleError`` for an extent that is not a constant, or a decision that does not multiply to it.
+    """
+    extent = loop.node.extent
+    require(isinstance(extent, IntImm), "loop {0} has no constant extent: {1}", loop.node, repr(extent))
+    assert isinstance(extent, IntImm)
+    require(n >= 1, "a loop is tiled into at least 1 factor, not {0}", n)
+    after, generator = state.draw()
+    if decision is None:
+        decision = _draw_tiling(generator, extent.value, n, max_innermost_factor)
+    product = 1
+    for factor in decision:
+        product *= int(factor)
+    require(
+        len(decision) == n and product == extent.value,
+        "decision {0} is not {1} factors of the extent {2} of loop {3}",
+        list(decision), n, extent.value, loop.node,
+    )  # fmt: skip
+    values = tuple(int(f) for f in decision)
+    return SamplePlan(after, values, {"decision": list(values)})
+
+
+def _draw_tiling(generator: random.Random, extent: int, n: int, most: int) -> tuple[int, ...]:
+    counts: dict[tuple[int, int], int] = {}
+
+    def count(rest: int, parts: int) -> int:
+        """Ways to write ``rest`` as ``parts`` ordered factors."""
+        if parts == 1:
+            return 1
+        if (rest, parts) not in counts:
+            counts[rest, parts] = sum(count(rest // d, parts - 1) for d in _divisors(rest))
+        return counts[rest, parts]
+
+    innermost = [d for d in _divisors(extent) if d <= most] or [1]
+    if n == 1:
+        return (extent,)
+    last = generator.choices(innermost, weights=[count(extent // d, n - 1) for d in innermost])[0]
+    factors, rest = [], extent // last
+    for parts in range(n - 1, 1, -1):
+        options = _divisors(rest)
+        factor = generator.choices(options, weights=[count(rest // d, parts - 1) for d in options])[0]
+        factors.append(factor)
+        rest //= factor
+    return (*factors, rest, last)
+
+
+def _divisors(value: int) -> list[int]:
+    small = [d for d in range(1, int(value**0.5) + 1) if value % d == 0]
+    return sorted({*small, *(value // d for d in small)})
+
+
+@primitive(check=_check_sample_perfect_tile)
+def sample_perfect_tile(state: State, plan: SamplePlan) -> tuple[State, list[ExprRV]]:
+    return plan.state, [ExprRV(v) for v in plan.values]
