@@ -194,7 +194,12 @@ class Formula:
 
     def map(self, dims: Sequence[str], out: Sequence[str], hidden: Iterable[str] = ()) -> Any:
         """The relation from ``dims`` to the expressions ``out``; ``hidden`` names are quantified away."""
-        return _isl().Map(self._text(f"[{', '.join(dims)}] -> [{', '.join(out)}]", dims, hidden))
+        made = Formula(self.names)
+        made.parts, made.helpers, made.used = list(self.parts), self.helpers, self.used
+        results = [self.names.fresh("o") for _ in out]
+        made.parts += [f"{name} = {text}" for name, text in zip(results, out)]
+        head = f"[{', '.join(dims)}] -> [{', '.join(results)}]"
+        return _isl().Map(made._text(head, (*dims, *results), hidden))
 
     def _text(self, head: str, dims: Sequence[str], hidden: Iterable[str] = ()) -> str:
         bound = {*dims, *self.helpers, *hidden}

@@ -1,0 +1,85 @@
+"""Index expressions as Python functions of their variables: exact evaluation at points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Select,
+    Sub,
+    Var,
+    trunc_div,
+)
+
+
+class Unsupported(Exception):
+    """The expression has a part that is not scalar integer arithmetic on the given variables."""
+
+
+_INFIX: dict[Any, str] = {
+    Add: "+", Sub: "-", Mul: "*", FloorDiv: "//", FloorMod: "%", EQ: "==", NE: "!=", LT: "<", LE: "<=", GT: ">",
+    GE: ">=", And: "and", Or: "or",
+}  # fmt: skip
+_PREFIX: dict[Any, str] = {Min: "min", Max: "max", Div: "trunc_div", Mod: "trunc_mod"}
+
+
+def trunc_mod(x: int, y: int) -> int:
+    return x - y * trunc_div(x, y)
+
+
+def compile_expr(e: Expr, variables: Sequence[Var]) -> Callable[..., Any]:
+    """A Python function of ``variables`` computing ``e`` on unbounded integers (conditions as bools).
+
+    Raises ``Unsupported`` for loads, calls, floats and variables not given.
+    """
+    names = {v: f"x{n}" for n, v in enumerate(variables)}
+    code = f"lambda {', '.join(names.values())}: {_python(e, names)}"
+    return eval(code, {"min": min, "max": max, "trunc_div": trunc_div, "trunc_mod": trunc_mod})
+
+
+def _python(e: Any, names: dict[Var, str]) -> str:
+    if isinstance(e, IntImm):
+        return f"({e.value})"
+    if isinstance(e, Var) and e in names:
+        return names[e]
+    if type(e) in _INFIX and not e.a.dtype.is_float:
+        return f"({_python(e.a, names)} {_INFIX[type(e)]} {_python(e.b, names)})"
+    if type(e) in _PREFIX and not e.a.dtype.is_float:
+        return f"{_PREFIX[type(e)]}({_python(e.a, names)}, {_python(e.b, names)})"
+    if isinstance(e, Not):
+        return f"(not {_python(e.a, names)})"
+    if isinstance(e, Select):
+        return _choice(e.condition, e.true_value, e.false_value, names)
+    if isinstance(e, Call) and e.op == "if_then_else":
+        return _choice(*e.args, names)
+    if isinstance(e, Call) and e.op == "likely":
+        return _python(e.args[0], names)
+    if isinstance(e, Cast) and e.dtype.is_int and e.dtype.bits >= 32 and not e.value.dtype.is_float:
+        return f"int({_python(e.value, names)})"
+    raise Unsupported(type(e).__name__)
+
+
+def _choice(condition: Expr, yes: Expr, no: Expr, names: dict[Var, str]) -> str:
+    return f"({_python(yes, names)} if {_python(condition, names)} else {_python(no, names)})"

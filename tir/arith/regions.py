@@ -1,0 +1,294 @@
+"""Boxes of buffers: what a region covers while loops run, unions and intersections.
+
+A box is a tuple of Ranges. ``relax`` removes loop variables from one; the least box that surely holds the region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from ..buffer import Range
+from ..dtype import DType
+from ..expr import TRUE, Add, BufferLoad, Cast, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Ramp, Sub, Var, const
+from ..visit import uses_var, walk
+from .analyzer import Analyzer
+from .divide import div_form, mod_form, positive
+from .linear import Linear, is_index, linear
+from .pointwise import Unsupported, compile_expr
+
+Box = tuple[Range, ...]
+_MAX_POINTS = 1 << 12  # points enumerated to make a correlated index exact
+
+
+def relax(
+    region: Sequence[Range],
+    loop_ranges: Mapping[Var, Range],
+    predicate: Expr = TRUE,
+    analyzer: Analyzer | None = None,
+) -> Box | None:
+    """The box hull of ``region`` as the loop variables take all values in their ranges (where ``predicate`` holds).
+
+    Variables not in ``loop_ranges`` stay symbolic. Extents are constants where they can be. None when some axis has
+    no bound that can be written without the loop variables (data-dependent indices): take the whole buffer then.
+
+    >>> from tir.expr import Var
+    >>> i, j = Var("i"), Var("j")
+    >>> (box,) = relax([Range(i * 32 + j, const(1))], {j: Range(const(0), const(32))})
+    >>> int(box.extent)
+    32
+    """
+    if not loop_ranges:
+        return tuple(region)
+    ctx = analyzer or Analyzer()
+    with ctx.scope():
+        for var, dom in loop_ranges.items():
+            ctx.bind(var, dom)
+        ctx.assume(ctx.simplify(predicate))
+        relaxer = _Relaxer(ctx, loop_ranges)
+        ranges = []
+        for axis in region:
+            made = relaxer.range(axis)
+            if made is None:
+                return None
+            ranges.append(made)
+    return tuple(ranges)
+
+
+class _Relaxer:
+    def __init__(self, ctx: Analyzer, loops: Mapping[Var, Range]):
+        self.ctx = ctx
+        self.loops = loops
+
+    def range(self, axis: Range) -> Range | None:
+        if not uses_var(axis, self.loops):
+            return axis
+        first = axis.min
+        dtype = first.dtype.element
+        base = linear(self.ctx.simplify(first)) if is_index(dtype) and first.dtype.lanes == 1 else None
+        if base is None:
+            return self._vector_range(axis)
+        hull = self.hull(base, dtype)
+        if hull is None:
+            return None
+        low, high = hull
+        if isinstance(axis.extent, IntImm):
+            high.const += axis.extent.value - 1
+        else:
+            last = linear(self.ctx.simplify(first + axis.extent - 1))
+            ends = self.hull(last, dtype)
+            if ends is None:
+                return None
+            high = ends[1]
+        return self._made(low, high, dtype)
+
+    def _vector_range(self, axis: Range) -> Range | None:
+        """A ramp index covers base .. base + stride * (lanes - 1)."""
+        first = axis.min
+        if not (isinstance(first, Ramp) and isinstance(first.stride, IntImm) and is_index(first.base.dtype)):
+            return None
+        reach = first.stride.value * (first.lanes - 1)
+        hull = self.hull(linear(self.ctx.simplify(first.base)), first.base.dtype)
+        if hull is None:
+            return None
+        low, high = hull
+        low.const += min(reach, 0)
+        high.const += max(reach, 0)
+        return self._made(low, high, first.base.dtype)
+
+    def _made(self, low: Linear, high: Linear, dtype: DType) -> Range:
+        size = high.minus(low)
+        size.const += 1
+        return Range(self.ctx.simplify(low.build(dtype)), self.ctx.simplify(size.build(dtype)))
+
+    # A hull is (low, high): inclusive bounds as linear forms free of the loop variables.
+
+    def hull(self, form: Linear, dtype: DType) -> tuple[Linear, Linear] | None:
+        kept, moving = Linear(form.const), Linear()
+        for term_key, (factors, c) in form.terms.items():
+            moves = any(uses_var(f, self.loops) for f in factors)
+            (moving if moves else kept).add_term(factors, c, term_key)
+        if moving.is_const:
+            return kept, kept.copy()
+        exact = self._enumerated(moving)
+        if exact is not None:
+            return _shifted(kept, exact[0]), _shifted(kept, exact[1])
+        low, high = kept.copy(), kept.copy()
+        part = self._sum(moving, dtype)
+        lo, hi = self.ctx.bound_linear(moving)
+        if part is None:
+            if lo is None or hi is None:
+                return None
+            return _shifted(low, lo), _shifted(high, hi)
+        least, most = part
+        # a predicate may bound the sum better than its terms do
+        if lo is not None and (not least.is_const or lo > least.const) and most.is_const:
+            least = Linear(lo)
+        if hi is not None and (not most.is_const or hi < most.const) and least.is_const:
+            most = Linear(hi)
+        return low.add(least), high.add(most)
+
+    def _sum(self, moving: Linear, dtype: DType) -> tuple[Linear, Linear] | None:
+        low, high = Linear(), Linear()
+        for factors, c in moving.items():
+            part = self._product(factors, dtype)
+            if part is None:
+                return None
+            least, most = part if c > 0 else (part[1], part[0])
+            low.add(least, c)
+            high.add(most, c)
+        return low, high
+
+    def _product(self, factors: tuple[Expr, ...], dtype: DType) -> tuple[Linear, Linear] | None:
+        moving = [f for f in factors if uses_var(f, self.loops)]
+        if len(moving) != 1:
+            return None
+        part = self._atom(moving[0], dtype)
+        if part is None:
+            return None
+        low, high = part
+        for other in factors:
+            if other is not moving[0]:
+                if not self._nonneg(other):
+                    return None
+                low, high = low.times(linear(other)), high.times(linear(other))
+        return low, high
+
+    def _nonneg(self, e: Expr) -> bool:
+        lo, _ = self.ctx.bound(e)
+        return lo is not None and lo >= 0
+
+    def _atom(self, e: Expr, dtype: DType) -> tuple[Linear, Linear] | None:
+        lo, hi = self.ctx.bound(e)
+        if lo is not None and hi is not None and not self._mixed(e):
+            return Linear(lo), Linear(hi)
+        symbolic = None
+        if isinstance(e, Var):
+            dom = self.loops[e]
+            first, last = linear(dom.min), linear(dom.min).add(linear(dom.extent))
+            last.const -= 1
+            ends = self.hull(first, dtype), self.hull(last, dtype)
+            symbolic = None if ends[0] is None or ends[1] is None else (ends[0][0], ends[1][1])
+        elif isinstance(e, (FloorDiv, FloorMod)) and positive(e.b) is not None:
+            symbolic = self._divided(e, dtype)
+        elif isinstance(e, (Min, Max)):
+            symbolic = self._extreme(e, dtype)
+        elif isinstance(e, Cast) and is_index(e.value.dtype) and is_index(e.dtype):
+            inner = self.hull(linear(e.value), e.value.dtype)
+            if inner is not None:
+                gap = inner[1].minus(inner[0])
+                low = linear(Cast(e.dtype, inner[0].build(e.value.dtype)))
+                if gap.is_const:
+                    return low, _shifted(low, gap.const)
+                return low, linear(Cast(e.dtype, inner[1].build(e.value.dtype)))
+        if symbolic is None and lo is not None and hi is not None:
+            return Linear(lo), Linear(hi)
+        return symbolic
+
+    def _mixed(self, e: Expr) -> bool:
+        """Whether ``e`` also uses variables that stay."""
+        return any(isinstance(n, Var) and n not in self.loops for n in walk(e)) or any(
+            isinstance(n, BufferLoad) for n in walk(e)
+        )
+
+    def _divided(self, e: Any, dtype: DType) -> tuple[Linear, Linear] | None:
+        inner = self.hull(linear(e.a), dtype)
+        if inner is None:
+            return None
+        c = e.b.value
+        low, high = inner
+        gap = high.minus(low)
+        offset = self.ctx.bound_linear(mod_form(self.ctx, low, c, dtype))
+        if isinstance(e, FloorDiv):
+            first = div_form(self.ctx, low, c, dtype)
+            if gap.is_const and offset[1] is not None:
+                # (low + gap) // c - low // c <= (low % c + gap) // c
+                return first, _shifted(first, (offset[1] + gap.const) // c)
+            return first, div_form(self.ctx, high, c, dtype)
+        if gap.is_const and offset[1] is not None and offset[1] + gap.const < c:
+            first = mod_form(self.ctx, low, c, dtype)
+            return first, _shifted(first, gap.const)
+        return Linear(), Linear(c - 1)
+
+    def _extreme(self, e: Any, dtype: DType) -> tuple[Linear, Linear] | None:
+        a, b = self.hull(linear(e.a), dtype), self.hull(linear(e.b), dtype)
+        if a is None or b is None:
+            return None
+        kind: Any = type(e)
+
+        def of(x: Linear, y: Linear) -> Linear:
+            return linear(self.ctx.simplify(kind(x.build(dtype), y.build(dtype))))
+
+        low = of(a[0], b[0])
+        gaps = [p[1].minus(p[0]) for p in (a, b)]
+        if all(g.is_const for g in gaps) and not low.is_const:
+            # min and max move by no more than the operand that moves most
+            return low, _shifted(low, max(g.const for g in gaps))
+        return low, of(a[1], b[1])
+
+    def _enumerated(self, moving: Linear) -> tuple[int, int] | None:
+        """Exact bounds by trying all points, where a variable occurs in several terms or atoms hide correlation."""
+        if all(len(f) == 1 and isinstance(f[0], Var) for f, _ in moving.items()):
+            return None
+        used: dict[Var, None] = {}
+        for factors, _ in moving.items():
+            for factor in factors:
+                for n in walk(factor):
+                    if isinstance(n, Var):
+                        used.setdefault(n)
+        points, ranges = 1, []
+        for var in used:
+            dom = self.loops.get(var)
+            if dom is None or not (isinstance(dom.min, IntImm) and isinstance(dom.extent, IntImm)):
+                return None
+            lo, hi = self.ctx.var_bound(var)
+            if lo is None or hi is None or hi < lo:
+                return None
+            ranges.append(range(lo, hi + 1))
+            points *= hi - lo + 1
+            if points > _MAX_POINTS:
+                return None
+        try:
+            value = compile_expr(moving.build(DType("int64")), list(used))
+        except Unsupported:
+            return None
+        values = [value(*point) for point in product(*ranges)]
+        return min(values), max(values)
+
+
+def _shifted(form: Linear, by: int) -> Linear:
+    out = form.copy()
+    out.const += by
+    return out
+
+
+def union(regions: Iterable[Sequence[Range]], analyzer: Analyzer | None = None) -> Box:
+    """The least box holding all the ``regions`` (one or more, of equal rank)."""
+    ctx = analyzer or Analyzer()
+    boxes = [tuple(r) for r in regions]
+    out = list(boxes[0])
+    for box in boxes[1:]:
+        out = [_hull2(ctx, a, b, Min, Max) for a, b in zip(out, box)]
+    return tuple(out)
+
+
+def intersect(regions: Iterable[Sequence[Range]], analyzer: Analyzer | None = None) -> Box:
+    """The box common to all the ``regions``; extents are clipped at 0."""
+    ctx = analyzer or Analyzer()
+    boxes = [tuple(r) for r in regions]
+    out = list(boxes[0])
+    for box in boxes[1:]:
+        out = [_hull2(ctx, a, b, Max, Min) for a, b in zip(out, box)]
+    return tuple(Range(r.min, ctx.simplify(Max(r.extent, const(0, r.extent.dtype)))) for r in out)
+
+
+def _hull2(ctx: Analyzer, a: Range, b: Range, low_of: Any, high_of: Any) -> Range:
+    if a is b:
+        return a
+    low = ctx.simplify(low_of(a.min, b.min))
+    high = ctx.simplify(high_of(ctx.simplify(Add(a.min, a.extent)), ctx.simplify(Add(b.min, b.extent))))
+    extent = ctx.simplify(Sub(high, low))
+    if low is a.min and ctx.can_prove_equal(extent, a.extent):
+        return a
+    return Range(low, extent)
