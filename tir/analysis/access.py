@@ -154,7 +154,7 @@ def _number(value: Any) -> Any:
         return value.value
     if isinstance(value, Expr) and is_index(value.dtype):
         form = linear(value)
-        return form.const if form.is_const() else form.build(value.dtype)
+        return form.const if form.is_const else form.build(value.dtype)
     return value
 
 

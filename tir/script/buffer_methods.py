@@ -82,7 +82,12 @@ def vstore(buffer: Buffer, begin: Any, value: Any) -> StoreFrame:
 
 
 def access_ptr(
-    buffer: Buffer, access_mask: Any = "rw", ptr_type: str = "handle", content_lanes: int = 1, offset: Any = 0, extent: Any = None
+    buffer: Buffer,
+    access_mask: Any = "rw",
+    ptr_type: str = "handle",
+    content_lanes: int = 1,
+    offset: Any = 0,
+    extent: Any = None,
 ) -> Expr:
     """A pointer into the buffer for an intrinsic; ``access_mask`` is ``"r"``, ``"w"``, ``"rw"`` or 1, 2, 3."""
     if isinstance(access_mask, str):

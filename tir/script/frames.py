@@ -158,10 +158,6 @@ class AssertFrame(Frame):
     described = "T.Assert"
 
 
-class ElseFrame(Frame):
-    described = "T.Else"
-
-
 @dataclass(eq=False)
 class EnvThread(Frame):
     """A thread axis before it has a name."""

@@ -201,7 +201,9 @@ class BlockParser:
         block = self.current(directive.described, node)
         if key == "where":
             if block.predicate is not TRUE:
-                self.fail(node, f"block `{block.name}` has a T.where already", "join the conditions with T.And or `and`")
+                self.fail(
+                    node, f"block `{block.name}` has a T.where already", "join the conditions with T.And or `and`"
+                )
             block.predicate = as_bool(to_expr(value))
         elif key == "block_attr":
             if not isinstance(value, dict):
@@ -244,7 +246,9 @@ class BlockParser:
             if not source.dtype.is_handle:
                 self.fail(node, f"parameter `{source.name}` is {source.dtype}; T.match_buffer takes a T.handle")
             if source in self.buffer_map:
-                self.fail(node, f"parameter `{source.name}` is matched to buffer `{self.buffer_map[source].name}` already")
+                self.fail(
+                    node, f"parameter `{source.name}` is matched to buffer `{self.buffer_map[source].name}` already"
+                )
             if spec.options.get("shape_of_source"):
                 self.fail(node, "T.match_buffer of a parameter needs a shape")
             buffer = self.buffer_map[source] = make_buffer(spec, name)
@@ -287,7 +291,9 @@ class BlockParser:
             region = as_region(frame.region)
             buffer = region.buffer
             if frame.scope and frame.scope != buffer.scope:
-                self.fail(node, f'buffer `{buffer.name}` is in scope "{buffer.scope}", but T.realize says "{frame.scope}"')
+                self.fail(
+                    node, f'buffer `{buffer.name}` is in scope "{buffer.scope}", but T.realize says "{frame.scope}"'
+                )
             holds = as_bool(to_expr(frame.condition))
             return lambda body: BufferRealize(buffer, region.region, holds, body, span=span), buffer
         raise TypeError(f"{type_name(frame)} does not wrap what follows")

@@ -214,7 +214,9 @@ class ExprParser:
         except AttributeError as exc:
             if "did you mean" in str(exc) or "the dialect has no" in str(exc):
                 raise
-            return self.fail(node, f"{type_name(base)} has no attribute `{node.attr}`", *did_you_mean(node.attr, dir(base)))
+            return self.fail(
+                node, f"{type_name(base)} has no attribute `{node.attr}`", *did_you_mean(node.attr, dir(base))
+            )
 
     def _subscript(self, node: ast.Subscript) -> Any:
         base = self.ev(node.value)
@@ -223,7 +225,9 @@ class ExprParser:
         if buffer is not None:
             return index_tuple(buffer, index if isinstance(index, tuple) else (index,))
         if isinstance(base, (Expr, BufferRegion)):
-            self.fail(node, f"`{ast.unparse(node.value)}` is a {type_name(base)} and cannot be indexed", "index a buffer")
+            self.fail(
+                node, f"`{ast.unparse(node.value)}` is a {type_name(base)} and cannot be indexed", "index a buffer"
+            )
         return base[index]
 
     def as_buffer(self, base: Any) -> Buffer | None:
@@ -261,7 +265,9 @@ class ExprParser:
             if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load) and child.id not in bound:
                 names[child.id] = python_function(self.name(child))
         names.update(__tir_combine=combine, __tir_compare=compare, __tir_choose=choose, __tir_not=negate)
-        code = ast.fix_missing_locations(ast.Expression(_Rewrite().visit(ast.parse(ast.unparse(node), mode="eval").body)))
+        code = ast.fix_missing_locations(
+            ast.Expression(_Rewrite().visit(ast.parse(ast.unparse(node), mode="eval").body))
+        )
         return eval(compile_expression(code), names)  # noqa: S307: the user's own code, as Python would run it
 
 
@@ -351,7 +357,7 @@ def compare(op: ast.cmpop, a: Any, b: Any) -> Any:
 
 def choose(condition: Any, true_value: Any, false_value: Any) -> Any:
     """The ternary: lazy ``if_then_else`` where the condition is an expression."""
-    force = (lambda v: v() if callable(v) else v)  # noqa: E731
+    force = lambda v: v() if callable(v) else v  # noqa: E731
     condition = plain(condition)
     if not isinstance(condition, Expr):
         return force(true_value if condition else false_value)

@@ -86,6 +86,11 @@ class StmtParser(BlockParser, ExprParser):
             handler(self, node)  # type: ignore[misc]
         except Abort:
             self.poison(node)
+        except (TypeError, ValueError, ArithmeticError) as exc:  # what the IR's constructors refuse
+            try:
+                self.fault(_header(node), exc)
+            except Abort:
+                self.poison(node)
         except RecursionError:
             self.report(node, "nested too deeply to be parsed", "split it into parts, or use a loop")
             self.poison(node)
@@ -109,7 +114,7 @@ class StmtParser(BlockParser, ExprParser):
 
     def let(self, name: str, value: Expr, node: ast.AST, var: Var | None = None) -> Var:
         """Bind a name to a value of the program over what follows."""
-        made = var or Var(name, value.dtype)
+        made = Var(name, value.dtype) if var is None else var
         span = self.source.span(node)
         self.emit(lambda body: _e_let(made, value, body, span))
         self.define(name, made)
@@ -169,7 +174,11 @@ class StmtParser(BlockParser, ExprParser):
         elif isinstance(value, (f.AllocateFrame, f.LaunchFrame, f.LetFrame)):
             self.define(name, self.open_over_rest(value, name, node))
         elif isinstance(value, (f.Frame, f.Directive)):
-            self.fail(node, f"{value.described} has no value to assign", "use it as a statement, or open it with `with` or `for`")
+            self.fail(
+                node,
+                f"{value.described} has no value to assign",
+                "use it as a statement, or open it with `with` or `for`",
+            )
         elif isinstance(value, Var) and (not value.name or value.dtype.is_handle or value not in self.known):
             self.define(name, value if value.name else value.replace(name=name))
         elif isinstance(value, (Expr, BufferRegion)):
@@ -246,7 +255,9 @@ class StmtParser(BlockParser, ExprParser):
         index = self.ev(target.slice)
         buffer = self.as_buffer(base)
         if buffer is None:
-            self.fail(target, f"`{ast.unparse(target.value)}` is a {type_name(base)}; only buffer elements can be stored to")
+            self.fail(
+                target, f"`{ast.unparse(target.value)}` is a {type_name(base)}; only buffer elements can be stored to"
+            )
         index = index if isinstance(index, tuple) else (index,)
         try:
             index_tuple(buffer, index)
@@ -378,7 +389,11 @@ class StmtParser(BlockParser, ExprParser):
         bound: dict[str, Any] = {}
         variables = iter([var for var, *_ in opened])
         for name in names:
-            bound.update({name[0]: tuple(next(variables) for _ in name[1])} if isinstance(name, tuple) else {name: next(variables)})
+            bound.update(
+                {name[0]: tuple(next(variables) for _ in name[1])}
+                if isinstance(name, tuple)
+                else {name: next(variables)}
+            )
         for var, first, extent, _ in opened:
             self.known.add(var)
             self.domains[var] = Range(first, extent)
@@ -463,6 +478,15 @@ def _e_let(var: Var, value: Expr, body: Stmt, span: Any) -> Stmt:
     from ..stmt import LetStmt
 
     return LetStmt(var, value, body, span=span)
+
+
+def _header(node: ast.stmt) -> ast.AST:
+    """What to point at for a whole statement: of a compound one, its first line's expression."""
+    if isinstance(node, ast.With):
+        return node.items[0].context_expr
+    if isinstance(node, ast.For):
+        return node.iter
+    return node.test if isinstance(node, (ast.If, ast.While)) else node
 
 
 def _flat(names: list[Any]) -> list[str]:

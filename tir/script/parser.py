@@ -368,7 +368,9 @@ def parse(text: str, extra_vars: Mapping[str, Any] | None = None) -> PrimFunc | 
     if faults:
         raise parse_error(faults, "the text") from cause
     if last is None:
-        raise ParseError("the text defines no program: a function with @T.prim_func or a class with @I.ir_module is expected")
+        raise ParseError(
+            "the text defines no program: a function with @T.prim_func or a class with @I.ir_module is expected"
+        )
     return last
 
 

@@ -61,7 +61,9 @@ def of_function(func: FunctionType) -> tuple[Source, ast.FunctionDef]:
     what = f"function `{func.__name__}`"
     source, node = block_at(code.co_filename, code.co_firstlineno, func.__globals__, what)
     if not isinstance(node, ast.FunctionDef):
-        raise ParseError(f"{code.co_filename}:{code.co_firstlineno} is not the definition of {what}; was the file edited?")
+        raise ParseError(
+            f"{code.co_filename}:{code.co_firstlineno} is not the definition of {what}; was the file edited?"
+        )
     return source, node
 
 

@@ -26,6 +26,7 @@ from . import frames as _f
 from .diagnostics import did_you_mean as _did_you_mean
 from .parser import macro, prim_func
 from .values import as_buffer_load, dtype_of, to_expr
+from .values import range_of as _range_of
 
 PrimExpr = Expr
 
@@ -143,16 +144,11 @@ StringImm = _e.StringImm
 
 def _exact(kind: Any) -> Callable[[Any, Any], Expr]:
     def build(a: Any, b: Any) -> Expr:
-        x, y = _e._match(to_expr(a), to_expr(b), kind.__name__) if _both(a, b) else _e._match(_num(a), _num(b), kind.__name__)
-        return kind(x, y)
+        return kind(*_e._match(_num(a), _num(b), kind.__name__))
 
     build.__name__ = build.__qualname__ = kind.__name__
     build.__doc__ = f"The node ``{kind.__name__}``, operands in one dtype, not folded."
     return build
-
-
-def _both(a: Any, b: Any) -> builtins.bool:
-    return isinstance(a, (Expr, _BufferRegion)) and isinstance(b, (Expr, _BufferRegion))
 
 
 def _num(value: Any) -> Any:
@@ -252,10 +248,12 @@ def cast(value: Any, dtype: Any = None) -> Expr:
     return _e.cast(dtype_of(dtype), to_expr(value))
 
 
-def reinterpret(dtype: Any, value: Any = None) -> Expr:
-    """The bits of ``value`` as ``dtype``."""
-    if isinstance(dtype, (Expr, int, builtins.float)) or value is None:
-        value, dtype = dtype, value
+def reinterpret(*args: Any, dtype: Any = None) -> Expr:
+    """The bits of a value as another type: ``T.reinterpret("float32", x)``."""
+    items = list(args)
+    if dtype is None:
+        dtype = items.pop(0 if isinstance(items[0], (str, DataType)) else 1)
+    (value,) = items
     return _op.call("reinterpret", to_expr(value), dtype=dtype_of(dtype))
 
 
@@ -304,7 +302,7 @@ def _named_call(op: str, args: tuple[Any, ...], dtype: Any) -> Expr:
     """A call whose operator takes a name first: ``f("int32", "name", x)`` or ``f("name", x, dtype="int32")``."""
     if dtype is None:
         if not args or not isinstance(args[0], (str, DataType)):
-            raise TypeError(f"T.{op} takes the result type first: T.{op}(\"int32\", \"name\", ...)")
+            raise TypeError(f'T.{op} takes the result type first: T.{op}("int32", "name", ...)')
         dtype, args = args[0], args[1:]
     return _op.call(op, *(as_buffer_load(a) for a in args), dtype=dtype_of(dtype))
 
@@ -436,13 +434,7 @@ _ITER_TYPES = {
 
 def Range(begin: Any, end: Any = None) -> _Range:
     """The integers from ``begin`` up to ``end``; one argument is the end."""
-    return _f_range(0, begin) if end is None else _f_range(begin, end)
-
-
-def _f_range(begin: Any, end: Any) -> _Range:
-    from .values import range_of
-
-    return range_of(begin, end)
+    return _range_of(0, begin) if end is None else _range_of(begin, end)
 
 
 def iter_var(var: _e.Var | str, dom: Any, iter_type: str, thread_tag: str = "") -> _IterVar:
@@ -805,8 +797,6 @@ def __getattr__(name: str) -> Any:
     if not name.startswith("_"):
         if name in _op.OPS:
             return _operator(name)
-        if name == "target_":
-            raise AttributeError(name)
         try:
             return DataType(name)
         except ValueError:

@@ -31,13 +31,17 @@ def to_expr(value: Any) -> Expr:
     if isinstance(value, BufferRegion):
         return vector_load(value)
     if isinstance(value, Buffer):
-        raise TypeError(f"buffer `{value.name}` is not a value; index it, as in {value.name}[...], or take {value.name}.data")
+        raise TypeError(
+            f"buffer `{value.name}` is not a value; index it, as in {value.name}[...], or take {value.name}.data"
+        )
     return as_expr(value)
 
 
 def as_buffer_load(value: Any) -> Any:
     """Operands that may be places: a region of one element becomes the element, all else stays."""
-    if isinstance(value, BufferRegion) and all(isinstance(r.extent, IntImm) and r.extent.value == 1 for r in value.region):
+    if isinstance(value, BufferRegion) and all(
+        isinstance(r.extent, IntImm) and r.extent.value == 1 for r in value.region
+    ):
         return BufferLoad(value.buffer, tuple(r.min for r in value.region))
     return value
 
@@ -53,7 +57,9 @@ def row_indices(region: BufferRegion) -> tuple[Expr, ...]:
     name = region.buffer.name
     for axis, r in enumerate(outer):
         if not (isinstance(r.extent, IntImm) and r.extent.value == 1):
-            raise TypeError(f"a slice of `{name}` used as a value may span the last axis only; axis {axis} is sliced too")
+            raise TypeError(
+                f"a slice of `{name}` used as a value may span the last axis only; axis {axis} is sliced too"
+            )
     if not isinstance(last.extent, IntImm):
         raise TypeError(f"a slice of `{name}` used as a value needs a constant length, not `{last.extent!r}`")
     lanes = last.extent.value
