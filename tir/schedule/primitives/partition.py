@@ -1,0 +1,236 @@
+"""Loops cut into consecutive pieces, and loops of equal range run as one: loop_partition, merge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import ScheduleError, require
+from ...expr import Expr, Var, const
+from ...stmt import SERIAL, For, SeqStmt, seq
+from ...visit import substitute
+from ..handles import LoopRV
+from ..primitive import primitive
+from ..state import LoopRef, Place, State, fresh
+from ._substitute import constant, copy_renamed, nest, vars_in, with_body
+from .loops import _factor_exprs, _members, name_of, refuse, require_plain, visible_names
+
+# ---------------------------------------------------------------- loop_partition
+
+
+@dataclass(frozen=True)
+class PartitionPlan:
+    loop: LoopRef
+    lengths: list[Expr]
+    names: list[str]
+    block_names: list[dict[str, str]]
+
+
+def _check_loop_partition(
+    state: State, loop: LoopRef, factors: Sequence[Any], preserve_unit_iters: bool = True
+) -> PartitionPlan:
+    """Cut a loop into consecutive loops of the lengths ``factors``; one may be None and takes what is left.
+
+    Without a None, what is left becomes one more loop. The first piece keeps the names of its blocks, the others get
+    ``_1``, ``_2`` …. Returns the loops, in order. Raises ``ScheduleError`` when the lengths exceed the loop's.
+
+    Before, and after ``sch.loop_partition("i", [2, 64])``::
+
+        for i in range(128):
+            with T.block("B"):
+                vi = T.axis.spatial(128, i)
+                B[vi] = A[vi] * 2.0
+
+        for i_0 in range(2):
+            with T.block("B"):
+                vi = T.axis.spatial(128, i_0)
+                B[vi] = A[vi] * 2.0
+        for i_1 in range(2, 66):
+            with T.block("B_1"):
+                vi = T.axis.spatial(128, i_1)
+                B[vi] = A[vi] * 2.0
+        for i_2 in range(66, 128):
+            with T.block("B_2"):
+                vi = T.axis.spatial(128, i_2)
+                B[vi] = A[vi] * 2.0
+    """
+    require_plain(loop, "loop_partition")
+    f = loop.node
+    given = _factor_exprs(factors, f.loop_var.dtype)
+    unknown = [n for n, e in enumerate(given) if e is None]
+    require(given, "loop_partition needs at least one length")
+    require(len(unknown) <= 1, "only one length can be None; {0} are", len(unknown))
+    size = constant(f.extent)
+    sizes = [None if e is None else constant(e) for e in given]
+    require(
+        size is not None and all(s is not None for e, s in zip(given, sizes) if e is not None),
+        "loop_partition needs constant lengths, and loop {0} has extent {1}", f, f.extent, nodes=[f],
+        legal='split with tail="guard" works with symbolic sizes',
+    )  # fmt: skip
+    assert size is not None
+    used = sum(s for s in sizes if s is not None)
+    require(used <= size, "the lengths {0} sum to {1}, but loop {2} has {3} iterations", [s for s in sizes if s], used, f, size,
+            nodes=[f])  # fmt: skip
+    dtype = f.loop_var.dtype
+    lengths = [const(size - used if s is None else s, dtype) for s in sizes]
+    if not unknown and used < size:
+        lengths.append(const(size - used, dtype))
+    taken = visible_names(state, [loop])
+    names: list[str] = []
+    for n in range(len(lengths)):
+        names.append(fresh(f"{loop.name}_{n}", taken | set(names)))
+    blocks = [p.name for p in state.index.below(loop) if p.node.__class__.__name__ == "BlockRealize"]
+    renames: list[dict[str, str]] = [{b: b for b in blocks}]
+    made: set[str] = set()
+    for n in range(1, len(lengths)):
+        row = {}
+        for b in blocks:
+            made.add(new := state.fresh_block_name(f"{b}_{n}", made))
+            row[b] = new
+        renames.append(row)
+    return PartitionPlan(loop, lengths, names, renames)
+
+
+@primitive(check=_check_loop_partition)
+def loop_partition(state: State, plan: PartitionPlan) -> tuple[State, list[LoopRV]]:
+    f = plan.loop.node
+    start: Expr = f.min
+    pieces: list[Any] = []
+    variables: list[Var] = []
+    for length, name, renames in zip(plan.lengths, plan.names, plan.block_names):
+        whole = f if not pieces else copy_renamed(f, lambda old, renames=renames: renames[old])
+        var = Var(name, f.loop_var.dtype)
+        body = substitute(whole.body, {whole.loop_var: var})
+        pieces.append(For(var, start, length, SERIAL, body))
+        variables.append(var)
+        start = start + length
+    return state.replace(f, seq(pieces), moved={f.loop_var: variables}), [state.loop_rv(v) for v in variables]
+
+
+# ---------------------------------------------------------------- merge
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    parent: SeqStmt
+    tops: list[For]
+    chains: list[list[For]]
+    names: list[str]
+
+
+def _check_merge(state: State, *loops: LoopRef, unsafe: bool = False) -> MergePlan:
+    """Run neighbouring loop nests of equal ranges as one: iteration by iteration, the first's body, then the next's.
+
+    ``loops`` are the innermost loops to merge, one of each nest, in program order. Returns the merged loop. Raises
+    ``ScheduleError`` when the nests are not neighbours, are of different depth or range, or when an iteration of a later
+    nest needs what a later iteration of an earlier one makes. ``unsafe=True`` skips the last check.
+
+    Before, and after ``sch.merge("i", "j")``::
+
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = A[vi] * 2.0
+        for j in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, j)
+                C[vi] = B[vi] + 1.0
+
+        for i_j_m in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i_j_m)
+                B[vi] = A[vi] * 2.0
+            with T.block("C"):
+                vi = T.axis.spatial(4, i_j_m)
+                C[vi] = B[vi] + 1.0
+    """
+    given = _members(loops)
+    require(len(given) >= 2, "merge needs at least two loops")
+    parent = _common_parent(given)
+    chains: list[list[For]] = []
+    for loop in given:
+        chain = [loop]
+        while chain[-1].parent is not parent:
+            above = chain[-1].parent
+            if not isinstance(above, LoopRef):
+                raise ScheduleError("loop {0} is not alone on the way up to where the nests meet", loop.node, nodes=[loop.node])
+            chain.append(above)
+        for link in chain:
+            require_plain(link, "merge")
+        chains.append([link.node for link in reversed(chain)])
+    first = chains[0]
+    for loop, chain in zip(given, chains):
+        require(len(chain) == len(first), "loop {0} is {1} deep, {2} is {3}", loop.node, len(chain), given[0].node, len(first),
+                nodes=[loop.node])  # fmt: skip
+        for a, b in zip(first, chain):
+            same = all(_equal(x, y) for x, y in ((a.extent, b.extent), (a.min, b.min)))
+            require(same, "loop {0} runs over {1} iterations from {2}, loop {3} over {4} from {5}", a, a.extent, a.min, b,
+                    b.extent, b.min, nodes=[a, b])  # fmt: skip
+    tops = [chain[0] for chain in chains]
+    stmts = list(parent.node.stmts)
+    at = [next(n for n, s in enumerate(stmts) if s is top) for top in tops]
+    require(at == list(range(at[0], at[0] + len(at))), "the nests are not next to each other, in program order: {0} come between",
+            ", ".join(name_of(s) for n, s in enumerate(stmts) if min(at) < n < max(at) and n not in at) or "none",
+            nodes=tops)  # fmt: skip
+    taken = visible_names(state, [given[0]])
+    names = [fresh("_".join(dict.fromkeys(c[d].loop_var.name for c in chains)) + "_m", taken) for d in range(len(first))]
+    plan = MergePlan(parent.node, tops, chains, names)
+    if not unsafe:
+        _require_order(state, plan)
+    return plan
+
+
+def _equal(a: Expr, b: Expr) -> bool:
+    x, y = constant(a), constant(b)
+    if x is not None and y is not None:
+        return x == y
+    from ...arith import Analyzer
+
+    return a is b or (not vars_in(a) ^ vars_in(b) and Analyzer().can_prove_equal(a, b))
+
+
+def _common_parent(loops: list[LoopRef]) -> Place:
+    above = [list(loop.ancestors()) for loop in loops]
+    for place in above[0]:
+        if all(place in others for others in above[1:]):
+            if isinstance(place.node, SeqStmt):
+                return place
+            break
+    raise ScheduleError("the loops are not in neighbouring nests of one scope", nodes=[loop.node for loop in loops])
+
+
+def _require_order(state: State, plan: MergePlan) -> None:
+    from .. import legality
+
+    violation = legality.check_merge(state.func, plan.chains)
+    if violation is not None:
+        refuse(state, violation)
+
+
+@primitive(check=_check_merge)
+def merge(state: State, plan: MergePlan) -> tuple[State, LoopRV]:
+    first = plan.chains[0]
+    variables = [Var(name, f.loop_var.dtype) for name, f in zip(plan.names, first)]
+    bodies = []
+    moved: dict[Any, Any] = {}
+    for chain in plan.chains:
+        mapping = {f.loop_var: v for f, v in zip(chain, variables)}
+        bodies.append(substitute(chain[-1].body, mapping))
+        moved.update({f.loop_var: [v] for f, v in zip(chain, variables)})
+    headers = [For(v, f.min, f.extent, SERIAL, f.body) for v, f in zip(variables, first)]
+    headers = [substitute_range(h, dict(zip((f.loop_var for f in first), variables))) for h in headers]
+    merged = nest(headers, seq(bodies))
+    kept: list[Any] = []
+    for s in plan.parent.stmts:
+        if s is plan.tops[0]:
+            kept.append(merged)
+        elif not any(s is top for top in plan.tops):
+            kept.append(s)
+    return state.replace(plan.parent, seq(kept), moved=moved), state.loop_rv(variables[-1])
+
+
+def substitute_range(loop: For, mapping: dict[Var, Var]) -> For:
+    """``loop`` with its range (not its body) in terms of other variables."""
+    low, extent = substitute(loop.min, mapping), substitute(loop.extent, mapping)
+    return with_body(loop.replace(min=low, extent=extent), loop.body)
