@@ -1,0 +1,265 @@
+"""Checking the arguments of a call against a function's parameters; shared by every target that runs on the host."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..buffer import Buffer
+from ..dtype import DType
+from ..errors import RunError
+from ..expr import BinaryOp, Call, Cast, Expr, FloatImm, IntImm, Var
+from ..function import PrimFunc
+from .numbers import constant, storage_dtype
+
+
+def bind_arguments(func: PrimFunc, args: Sequence[Any]) -> tuple[dict[Var, Any], dict[Buffer, np.ndarray]]:
+    """Values of the scalar and symbolic variables, and the array behind each parameter buffer.
+
+    Arrays are used in place, never copied. Anything with DLPack is taken as an array. Symbolic sizes are solved from
+    the shapes and checked against each other and against scalars of the same name. Raises ``RunError`` naming the
+    argument, what was expected and what came.
+    """
+    if len(args) != len(func.params):
+        wanted = ", ".join(_param_text(func, p) for p in func.params)
+        raise RunError(f"{func.name} takes {_count(len(func.params))} ({wanted}), got {len(args)}")
+    scalars: dict[Var, Any] = {}
+    known: dict[str, tuple[Any, str]] = {}
+    arrays: dict[Buffer, np.ndarray] = {}
+    written = written_buffers(func)
+    for number, (param, arg) in enumerate(zip(func.params, args), 1):
+        if param not in func.buffer_map:
+            where = f"argument {number} `{param.name}` of {func.name}"
+            scalars[param] = _scalar(param, arg, where)
+            if param.dtype.is_int:
+                known[param.name] = (scalars[param], where)
+    for number, (param, arg) in enumerate(zip(func.params, args), 1):
+        buffer = func.buffer_map.get(param)
+        if buffer is not None:
+            where = f"argument {number} `{buffer.name}` of {func.name}"
+            array = _array(buffer, arg, where, buffer.data in written)
+            _solve_shape(buffer, array, where, scalars, known)
+            arrays[buffer] = array
+    for number, param in enumerate(func.params, 1):
+        buffer = func.buffer_map.get(param)
+        if buffer is not None:
+            where = f"argument {number} `{buffer.name}` of {func.name}"
+            _check_shape(buffer, arrays[buffer], where, scalars)
+            _check_layout(buffer, arrays[buffer], where, scalars)
+    return scalars, arrays
+
+
+def written_buffers(func: PrimFunc) -> set[Var]:
+    """Pointers of the parameter buffers that the body may write (through stores, or by handing out the pointer)."""
+    from ..buffer import BufferRegion
+    from ..expr import BufferLoad
+    from ..stmt import BufferStore, DeclBuffer
+    from ..visit import walk
+
+    found: set[Var] = set()
+    matched: dict[Var, Var] = {}
+    for item in walk(func.body):
+        if isinstance(item, BufferStore):
+            found.add(item.buffer.data)
+        elif isinstance(item, Call):
+            for arg in item.args:
+                if isinstance(arg, Var) and arg.dtype.is_handle:
+                    found.add(arg)
+                elif isinstance(arg, BufferRegion) or (isinstance(arg, BufferLoad) and item.op == "address_of"):
+                    found.add(arg.buffer.data)
+        elif isinstance(item, DeclBuffer):
+            continue
+        for match in getattr(item, "match_buffers", ()):
+            matched[match.buffer.data] = match.source.buffer.data
+    for inner, outer in reversed(list(matched.items())):
+        if inner in found:
+            found.add(outer)
+    return found
+
+
+def evaluate(e: Any, values: dict[Var, Any]) -> Any:
+    """The number an integer expression has under ``values``; None where a variable in it is unknown."""
+    from .. import expr as E
+
+    if isinstance(e, (IntImm, FloatImm)):
+        return e.value
+    if isinstance(e, Var):
+        return values.get(e)
+    if isinstance(e, Cast):
+        return evaluate(e.value, values)
+    if isinstance(e, BinaryOp):
+        a, b = evaluate(e.a, values), evaluate(e.b, values)
+        if a is None or b is None:
+            return None
+        if isinstance(e, (E.FloorDiv, E.FloorMod, E.Div, E.Mod)) and b == 0:
+            raise RunError(f"division by zero in the size `{e!r}`")
+        table: dict[Any, Any] = {
+            E.Add: lambda: a + b, E.Sub: lambda: a - b, E.Mul: lambda: a * b, E.FloorDiv: lambda: a // b,
+            E.FloorMod: lambda: a % b, E.Div: lambda: E.trunc_div(a, b), E.Mod: lambda: a - b * E.trunc_div(a, b),
+            E.Min: lambda: min(a, b), E.Max: lambda: max(a, b),
+        }  # fmt: skip
+        found = table.get(type(e))
+        return None if found is None else found()
+    return None
+
+
+def _count(n: int) -> str:
+    return f"{n} argument" + "s" * (n != 1)
+
+
+def _param_text(func: PrimFunc, param: Var) -> str:
+    buffer = func.buffer_map.get(param)
+    return f"{param.name}: {param.dtype}" if buffer is None else f"{buffer.name}: {_buffer_text(buffer)}"
+
+
+def _buffer_text(buffer: Buffer) -> str:
+    return f"{buffer.dtype} array of shape ({', '.join(_size(s) for s in buffer.shape)}{',' * (buffer.ndim == 1)})"
+
+
+def _size(e: Any) -> str:
+    return str(e.value) if isinstance(e, IntImm) else e.name if isinstance(e, Var) else repr(e)
+
+
+def _scalar(param: Var, arg: Any, where: str) -> Any:
+    dtype = param.dtype
+    if isinstance(arg, np.ndarray) and arg.ndim == 0:
+        arg = arg[()]
+    if dtype.is_handle:
+        return arg.reshape(-1) if isinstance(arg, np.ndarray) and arg.flags.c_contiguous else arg
+    if isinstance(arg, (np.bool_, np.integer, np.floating)):
+        arg = arg.item()
+    got = f"expected {'an integer' if dtype.is_int else 'a number'} ({dtype}), got {_describe(arg)}"
+    if isinstance(arg, bool) and not dtype.is_float:
+        arg = int(arg)
+    if not isinstance(arg, (int, float)):
+        raise RunError(f"{where}: {got}")
+    if dtype.is_float:
+        return constant(arg, dtype)
+    if not isinstance(arg, int):
+        raise RunError(f"{where}: {got}")
+    if not dtype.min_value <= arg <= dtype.max_value:
+        raise RunError(f"{where}: {arg} does not fit {dtype} ({dtype.min_value} to {dtype.max_value})")
+    return bool(arg) if dtype.is_bool else arg
+
+
+def _describe(arg: Any) -> str:
+    if isinstance(arg, np.ndarray):
+        return f"a {arg.dtype} array of shape {arg.shape}"
+    return f"{type(arg).__name__}" + (f" {arg!r}" if isinstance(arg, (int, float, str, bool, type(None))) else "")
+
+
+def _array(buffer: Buffer, arg: Any, where: str, written: bool) -> np.ndarray:
+    array = arg
+    if not isinstance(arg, np.ndarray):
+        if not hasattr(arg, "__dlpack__"):
+            raise RunError(f"{where}: expected a {_buffer_text(buffer)}, got {_describe(arg)}")
+        device = getattr(arg, "__dlpack_device__", lambda: (1, 0))()
+        if int(device[0]) not in (1, 3, 13):  # host, pinned host, managed
+            raise RunError(f"{where}: the tensor is on device {tuple(map(int, device))}; expected one in host memory")
+        try:
+            array = np.from_dlpack(arg)
+        except (TypeError, BufferError, RuntimeError) as error:
+            raise RunError(f"{where}: NumPy cannot view this tensor: {error}") from error
+    want = storage_dtype(buffer.dtype)
+    if array.dtype != want and array.dtype.itemsize == want.itemsize:
+        if array.dtype.name in _names(buffer.dtype) or (want == np.bool_ and array.dtype in (np.uint8, np.int8)):
+            array = array.view(want)
+    if array.dtype != want:
+        held = "" if want.name == str(buffer.dtype.element) else f" (held as {want.name})"
+        raise RunError(f"{where}: expected dtype {buffer.dtype}{held}, got {array.dtype}")
+    if not array.dtype.isnative:
+        raise RunError(f"{where}: the array is not in this machine's byte order")
+    ndim = buffer.ndim + (buffer.dtype.lanes > 1)
+    if array.ndim != ndim:
+        raise RunError(
+            f"{where}: expected {ndim} dimension{'s' * (ndim != 1)} ({_buffer_text(buffer)}), "
+            f"got {array.ndim} (shape {array.shape})"
+        )
+    if written and not array.flags.writeable and array.size:
+        raise RunError(f"{where}: the function writes it, but the array is read-only")
+    return array
+
+
+def _names(dtype: DType) -> tuple[str, ...]:
+    """Names under which add-on packages register the types NumPy does not have."""
+    return {
+        "bfloat16": ("bfloat16",), "float8_e4m3": ("float8_e4m3fn",), "float8_e5m2": ("float8_e5m2",),
+        "int4": ("int4",), "uint4": ("uint4",),
+    }.get(str(dtype.element), ())  # fmt: skip
+
+
+def _solve_shape(
+    buffer: Buffer, array: np.ndarray, where: str, values: dict[Var, Any], known: dict[str, tuple[Any, str]]
+) -> None:
+    item = array.dtype.itemsize * buffer.dtype.lanes
+    strides = [s // item for s in array.strides[: buffer.ndim]]
+    for axis, (size, actual) in enumerate((*zip(buffer.shape, array.shape), *zip(buffer.strides, strides))):
+        if not isinstance(size, Var):
+            continue
+        what = f"size {axis}" if axis < buffer.ndim else f"stride {axis - buffer.ndim}"
+        old = values.get(size)
+        if old is None:
+            named = known.get(size.name)
+            if named is not None and named[0] != actual:
+                raise RunError(f"{where}: {what} is {actual}, but `{size.name}` is {named[0]} by {named[1]}")
+            values[size] = int(actual)
+            known.setdefault(size.name, (int(actual), where))
+        elif old != actual:
+            by = known.get(size.name)
+            source = f" by {by[1]}" if by and by[1] != where else ""
+            raise RunError(f"{where}: {what} is {actual}, but `{size.name}` is {old}{source} (shape {array.shape})")
+    if isinstance(buffer.elem_offset, Var):
+        values.setdefault(buffer.elem_offset, 0)
+
+
+def _check_shape(buffer: Buffer, array: np.ndarray, where: str, values: dict[Var, Any]) -> None:
+    want = [evaluate(s, values) for s in buffer.shape]
+    for axis, (size, actual, e) in enumerate(zip(want, array.shape, buffer.shape)):
+        if size is None:
+            unknown = ", ".join(f"`{v.name}`" for v in _unknown(e, values))
+            raise RunError(f"{where}: size {axis} is `{_size(e)}`, and no shape or scalar gives {unknown}")
+        if size != actual:
+            by = "" if isinstance(e, IntImm) else f" (size {axis} is `{_size(e)}` = {size})"
+            raise RunError(f"{where}: expected shape {tuple(want)}{by}, got {tuple(array.shape)}")
+    if buffer.dtype.lanes > 1 and array.shape[-1] != buffer.dtype.lanes:
+        raise RunError(f"{where}: expected the {buffer.dtype.lanes} lanes as last dimension, got shape {array.shape}")
+
+
+def _unknown(e: Any, values: dict[Var, Any]) -> list[Var]:
+    from ..visit import walk
+
+    return [v for v in walk(e) if isinstance(v, Var) and v not in values]
+
+
+def _check_layout(buffer: Buffer, array: np.ndarray, where: str, values: dict[Var, Any]) -> None:
+    if array.size == 0:
+        return
+    item = array.dtype.itemsize * buffer.dtype.lanes
+    if any(s % item for s in array.strides[: buffer.ndim]):
+        raise RunError(f"{where}: strides of {array.strides} bytes are not whole elements of {item} bytes")
+    actual = [s // item for s in array.strides[: buffer.ndim]]
+    if buffer.strides:
+        want = [evaluate(s, values) for s in buffer.strides]
+    else:
+        want = [math.prod(array.shape[axis + 1 : buffer.ndim]) for axis in range(buffer.ndim)]
+    for axis, (a, b) in enumerate(zip(actual, want)):
+        if array.shape[axis] > 1 and b is not None and a != b:
+            hint = "" if buffer.strides else "; pass np.ascontiguousarray(x), or give the parameter `strides=`"
+            kind = "strides" if buffer.strides else "a compact row-major array, strides"
+            raise RunError(f"{where}: expected {kind} {tuple(want)}, got {tuple(actual)} elements{hint}")
+        if a < 0 and array.shape[axis] > 1:
+            raise RunError(f"{where}: stride {axis} is negative ({a} elements); pass a copy")
+    alignment = buffer.data_alignment if buffer.data_alignment > 64 else array.dtype.itemsize
+    if array.ctypes.data % alignment:
+        raise RunError(f"{where}: the data is not aligned to {alignment} bytes; pass a copy")
+
+
+def require_known(e: Expr, values: dict[Var, Any], what: str) -> int:
+    """The value of a size, or ``RunError`` saying which variable is unknown."""
+    found = evaluate(e, values)
+    if found is None:
+        raise RunError(f"{what}: `{e!r}` depends on a variable that nothing gives")
+    return int(found)
