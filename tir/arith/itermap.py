@@ -1,0 +1,519 @@
+"""Quasi-affine iterator maps: index expressions as sums of splits of loop variables.
+
+A *split* is ``(source // lower) % extent``; its source is a loop variable, or a fused sum of splits. An *index* is a
+sum of scaled splits plus a base. This is the shape that split, fuse, reorder and layout changes produce, and it can be
+inverted and divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Union
+
+from ..buffer import Range
+from ..expr import GE, GT, LE, LT, TRUE, Add, And, Expr, FloorDiv, FloorMod, IntImm, Sub, Var, all_of, const, max_, min_
+from ..visit import uses_var, walk
+from .analyzer import Analyzer
+from .linear import Linear, is_index, linear
+
+
+@dataclass(eq=False)
+class Fused:
+    """A sum of scaled splits that fill [0, extent) without gaps; ``extent`` less than full after a predicate."""
+
+    parts: tuple[Split, ...]  # most significant first
+    extent: Expr
+    full: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """scale * ((source // lower) % extent)"""
+
+    source: Union[Var, Fused]
+    lower: Expr
+    extent: Expr
+    scale: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class IterSum:
+    """One index: splits, most significant first, plus a base free of the loop variables."""
+
+    splits: tuple[Split, ...]
+    base: Expr
+    extent: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class IterMap:
+    """The map found: ``indices`` in terms of ``domains``. ``padded`` when a predicate cuts the domain."""
+
+    indices: tuple[IterSum, ...]
+    domains: Mapping[Var, Range]
+    fused: tuple[Fused, ...] = ()
+
+    @property
+    def extents(self) -> tuple[Expr, ...]:
+        """The extent of each index over the whole domain."""
+        return tuple(i.extent for i in self.indices)
+
+
+@dataclass
+class Failure:
+    """Why no map was found; false, so that ``if not detect_iter_map(...)`` reads well."""
+
+    reason: Callable[[], str]
+
+    @property
+    def error(self) -> str:
+        """The reason as a sentence (rendered when asked for)."""
+        return self.reason()
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class _NotAffine(Exception):
+    def __init__(self, reason: Callable[[], str]):
+        super().__init__()
+        self.reason = reason
+
+
+@dataclass
+class _Parser:
+    ctx: Analyzer
+    domains: Mapping[Var, Range]
+    limits: dict[Any, Expr]  # sum (by key, without its constant) -> least upper bound, from the predicate
+    fused: dict[Any, Fused] = field(default_factory=dict)
+    used_limits: set[Any] = field(default_factory=set)
+
+    def one(self, e: Expr) -> Expr:
+        return const(1, e.dtype)
+
+    def mul(self, a: Expr, b: Expr) -> Expr:
+        return self.ctx.simplify(a * b)
+
+    def equal(self, a: Expr, b: Expr) -> bool:
+        return self.ctx.can_prove_equal(a, b)
+
+    def div(self, a: Expr, b: Expr) -> Expr | None:
+        """a / b where it is exact."""
+        if isinstance(a, IntImm) and isinstance(b, IntImm):
+            return const(a.value // b.value, a.dtype) if b.value > 0 and a.value % b.value == 0 else None
+        q = self.ctx.simplify(FloorDiv(a, b))
+        return q if self.equal(self.mul(q, b), a) else None
+
+    def index(self, e: Expr) -> IterSum:
+        """``e`` as a sum, its splits ordered by significance and checked to be without gaps from scale 1 up."""
+        form = linear(self.ctx.simplify(e))
+        splits, base = self.terms(form, e)
+        ordered, extent = self.chain(splits, e)
+        limit = self.limit(form, base)
+        if limit is not None and len(ordered) > 1:
+            source = self.fuse(form, ordered, extent, limit)
+            one = self.one(e)
+            return IterSum((Split(source, one, source.extent, one),), base, source.extent)
+        return IterSum(ordered, base, extent)
+
+    def limit(self, form: Linear, base: Expr) -> Expr | None:
+        found = self.limits.get(_terms_key(form))
+        if found is None:
+            return None
+        self.used_limits.add(_terms_key(form))
+        moving = Linear(form.const)
+        return self.ctx.simplify(found + moving.const - base)
+
+    def terms(self, form: Linear, e: Expr) -> tuple[list[Split], Expr]:
+        splits: list[Split] = []
+        base = Linear(form.const)
+        for term_key, (factors, c) in form.terms.items():
+            moving = [f for f in factors if uses_var(f, self.domains)]
+            if not moving:
+                base.add_term(factors, c, term_key)
+                continue
+            if len(moving) > 1:
+                raise _NotAffine(lambda: f"`{e!r}` multiplies two loop variables")
+            scale = const(c, e.dtype)
+            for other in factors:
+                if other is not moving[0]:
+                    scale = self.mul(scale, other)
+            split, offset = self.atom(moving[0])
+            splits.append(replace(split, scale=self.mul(split.scale, scale)))
+            base.add(linear(self.mul(offset, scale)))
+        return splits, base.build(e.dtype)
+
+    def atom(self, e: Expr) -> tuple[Split, Expr]:
+        """(split, base) with e = split + base."""
+        if isinstance(e, Var):
+            dom = self.domains[e]
+            one = const(1, e.dtype)
+            return Split(e, one, dom.extent, one), dom.min
+        if isinstance(e, (FloorDiv, FloorMod)) and not uses_var(e.b, self.domains):
+            whole = self.source(e.a)
+            factor = e.b
+            zero = const(0, e.dtype)
+            if isinstance(e, FloorMod):
+                if self.div(whole.extent, factor) is None:
+                    raise _NotAffine(
+                        lambda: f"`{e!r}`: the extent {_text(whole.extent)} is no multiple of {_text(factor)}"
+                    )
+                return replace(whole, extent=factor), zero
+            rest = self.div(whole.extent, factor)
+            if rest is None:
+                raise _NotAffine(lambda: f"`{e!r}`: the extent {_text(whole.extent)} is no multiple of {_text(factor)}")
+            return replace(whole, lower=self.mul(whole.lower, factor), extent=rest), zero
+        raise _NotAffine(lambda: f"`{e!r}` is not a sum of quotients and remainders of loop variables")
+
+    def source(self, e: Expr) -> Split:
+        """``e`` as one split of scale 1 and base 0, fusing a sum."""
+        form = linear(e)
+        splits, base = self.terms(form, e)
+        if not (isinstance(base, IntImm) and base.value == 0):
+            raise _NotAffine(lambda: f"`{e!r}` divides a sum with the offset {_text(base)}")
+        limit = self.limit(form, base)
+        if len(splits) == 1 and limit is None:
+            (split,) = splits
+            if not self.equal(split.scale, self.one(e)):
+                raise _NotAffine(lambda: f"`{e!r}` divides a strided iterator")
+            return split
+        ordered, extent = self.chain(splits, e)
+        source = self.fuse(form, ordered, extent, limit)
+        return Split(source, self.one(e), source.extent, self.one(e))
+
+    def fuse(self, form: Linear, parts: tuple[Split, ...], extent: Expr, limit: Expr | None) -> Fused:
+        found = self.fused.get(_terms_key(form))
+        if found is None:
+            cut = extent if limit is None else self.ctx.simplify(min_(limit, extent))
+            found = self.fused[_terms_key(form)] = Fused(parts, cut, extent)
+        return found
+
+    def chain(self, splits: list[Split], e: Expr) -> tuple[tuple[Split, ...], Expr]:
+        """Splits from most to least significant; each scale is the extent of all below it."""
+        left = [s for s in splits if not (isinstance(s.extent, IntImm) and s.extent.value == 1)]
+        size: Expr = self.one(e)
+        ordered: list[Split] = []
+        while left:
+            found = next((s for s in left if self.equal(s.scale, size)), None)
+            if found is None:
+                raise _NotAffine(lambda: f"`{e!r}` leaves gaps or overlaps: no iterator has the scale {_text(size)}")
+            left.remove(found)
+            ordered.insert(0, found)
+            size = self.mul(size, found.extent)
+        return tuple(ordered), size
+
+
+def _text(e: Any) -> str:
+    return str(e.value) if isinstance(e, IntImm) else repr(e)
+
+
+def _terms_key(form: Linear) -> Any:
+    return frozenset((k, c) for k, (_, c) in form.terms.items())
+
+
+def _conjuncts(e: Expr) -> list[Expr]:
+    return _conjuncts(e.a) + _conjuncts(e.b) if isinstance(e, And) else [e]
+
+
+def detect_iter_map(
+    indices: Sequence[Expr],
+    domains: Mapping[Var, Range],
+    predicate: Expr = TRUE,
+    check: str = "bijective",
+) -> IterMap | Failure:
+    """The iterator map of ``indices`` over the loop variables ``domains`` where ``predicate`` holds.
+
+    ``check`` is what must hold: "bijective" (distinct iterations, distinct index tuples: every iteration is told by
+    its indices, which fill their box), "surjective" (the indices fill their box) or "none" (each index alone fills
+    its range). Variables not in ``domains`` are constants. Returns a :class:`Failure` (false, with ``.error``) else.
+
+    >>> from tir.expr import Var
+    >>> i, j = Var("i"), Var("j")
+    >>> found = detect_iter_map([i * 4 + j], {i: Range(const(0), const(8)), j: Range(const(0), const(4))})
+    >>> int(found.extents[0])
+    32
+    """
+    if check not in ("bijective", "surjective", "none"):
+        raise ValueError(f"check must be 'bijective', 'surjective' or 'none', not {check!r}")
+    ctx = Analyzer(domains)
+    domains = dict(domains)
+    try:
+        limits, domains = _read_predicate(ctx, predicate, domains)
+        parser = _Parser(ctx, domains, limits)
+        sums = tuple(parser.index(e) for e in indices)
+        unread = [k for k in limits if k not in parser.used_limits]
+        if unread and check != "none":
+            raise _NotAffine(lambda: f"the predicate `{predicate!r}` bounds a sum that no index uses")
+        if check != "none":
+            _check_cover(parser, sums, every=check == "bijective")
+    except _NotAffine as failure:
+        return Failure(failure.reason)
+    return IterMap(sums, domains, tuple(parser.fused.values()))
+
+
+def _read_predicate(ctx: Analyzer, predicate: Expr, domains: dict[Var, Range]) -> tuple[dict, dict[Var, Range]]:
+    """Upper bounds of sums from the predicate; a bound of one variable narrows its domain."""
+    limits: dict[Any, Expr] = {}
+    for part in _conjuncts(ctx.simplify(predicate)):
+        if isinstance(part, IntImm):
+            if not part.value:
+                raise _NotAffine(lambda: "the predicate is never true")
+            continue
+        if not isinstance(part, (LT, LE, GT, GE)) or not is_index(part.a.dtype):
+            raise _NotAffine(lambda: f"the predicate `{part!r}` is not an upper or lower bound of a sum")
+        a, b, strict = part.a, part.b, isinstance(part, (LT, GT))
+        if isinstance(part, (GT, GE)):
+            a, b = b, a
+        diff = linear(b).minus(linear(a))  # diff > 0, or >= 0
+        moving, rest = Linear(), Linear(diff.const + (0 if strict else 1))
+        for term_key, (factors, c) in diff.terms.items():
+            moves = any(uses_var(f, domains) for f in factors)
+            (moving if moves else rest).add_term(factors, -c if moves else c, term_key)
+        # moving < rest
+        var = moving.single()
+        if isinstance(var, Var):
+            dom = domains[var]
+            extent = ctx.simplify(min_(dom.extent, Sub(rest.build(var.dtype), dom.min)))
+            domains[var] = Range(dom.min, extent)
+            ctx.bind(var, domains[var])
+            continue
+        low = moving.scaled(-1).single()
+        if isinstance(low, Var):
+            # -v < r: v >= 1 - r
+            dom = domains[low]
+            first = rest.scaled(-1)
+            first.const += 1
+            begin = ctx.simplify(max_(dom.min, first.build(low.dtype)))
+            end = dom.min + dom.extent
+            domains[low] = Range(begin, ctx.simplify(end - begin))
+            ctx.bind(low, domains[low])
+            continue
+        limits[_terms_key(moving)] = rest.build(part.a.dtype)
+    return limits, domains
+
+
+def _check_cover(parser: _Parser, sums: Sequence[IterSum], every: bool) -> None:
+    """Splits of one source must not overlap; for ``every``, they must cover all of every variable."""
+    splits = [split for s in sums for split in s.splits]
+    pending: dict[Any, list[Split]] = {}
+    for split in splits:
+        pending.setdefault(split.source, []).append(split)
+    done: set[Any] = set()
+    cut_vars: set[Var] = set()
+    while pending:
+        source = next(
+            (s for s in pending if isinstance(s, Fused) and not any(_inside(s, o) for o in pending if o is not s)),
+            None,
+        )
+        if source is None:
+            source = next(iter(pending))
+        parts = pending.pop(source)
+        if source in done:
+            raise _NotAffine(lambda: "an iterator is used both inside a fused sum and outside it")
+        done.add(source)
+        full = source.extent if isinstance(source, Fused) else parser.domains[source].extent
+        cut = isinstance(source, Fused) and not parser.equal(source.extent, source.full)
+        _check_splits(parser, source, parts, full, every or cut)
+        if isinstance(source, Fused):
+            if cut:
+                vars_here = _variables(source)
+                if cut_vars & vars_here:
+                    raise _NotAffine(lambda: "two bounds of the predicate share a loop variable")
+                cut_vars |= vars_here
+            for part in source.parts:
+                pending.setdefault(part.source, []).append(part)
+    if every:
+        for var, dom in parser.domains.items():
+            if var not in done and not parser.equal(dom.extent, const(1, var.dtype)):
+                raise _NotAffine(lambda: f"the loop variable {var.name} does not reach the indices")
+
+
+def _variables(source: Any) -> set[Var]:
+    if isinstance(source, Var):
+        return {source}
+    return set().union(*(_variables(p.source) for p in source.parts)) if source.parts else set()
+
+
+def _inside(inner: Any, outer: Any) -> bool:
+    return isinstance(outer, Fused) and any(p.source is inner or _inside(inner, p.source) for p in outer.parts)
+
+
+def _check_splits(parser: _Parser, source: Any, parts: list[Split], full: Expr, whole: bool) -> None:
+    """The splits of one source must be disjoint digits of it; all of its digits when ``whole``."""
+    name = source.name if isinstance(source, Var) else "a fused iterator"
+    size: Expr = const(1, full.dtype)
+    left = list(parts)
+    while left:
+        found = next((p for p in left if parser.equal(p.lower, size)), None)
+        if found is None:
+            if whole:
+                raise _NotAffine(lambda: f"the digits of {name} overlap, or one is missing")
+            found = _next_digit(parser, left, size, name)
+        left.remove(found)
+        size = parser.mul(found.lower, found.extent)
+    if whole and not parser.equal(size, full):
+        raise _NotAffine(lambda: f"the indices use {name} up to {_text(size)} of its extent {_text(full)}")
+
+
+def _next_digit(parser: _Parser, left: list[Split], size: Expr, name: str) -> Split:
+    constants = [p for p in left if isinstance(p.lower, IntImm)]
+    if isinstance(size, IntImm) and len(constants) == len(left):
+        found = min(left, key=lambda p: p.lower.value)  # type: ignore[attr-defined]
+        if found.lower.value % size.value == 0 and found.lower.value >= size.value:  # type: ignore[attr-defined]
+            return found
+    raise _NotAffine(lambda: f"two indices use the same digits of {name}")
+
+
+def inverse_iter_map(iter_map: IterMap, outputs: Sequence[Expr]) -> dict[Var, Expr]:
+    """Each loop variable as an expression of the index values ``outputs`` (for a bijective map).
+
+    Raises ``ValueError`` for a wrong number of outputs.
+    """
+    if len(outputs) != len(iter_map.indices):
+        raise ValueError(f"{len(iter_map.indices)} indices need as many outputs, got {len(outputs)}")
+    ctx = Analyzer()
+    values: dict[Any, Expr] = {}
+    for index, out in zip(iter_map.indices, outputs):
+        if isinstance(out, Var):
+            ctx.bind(out, Range(index.base, index.extent))
+    for index, out in zip(iter_map.indices, outputs):
+        _distribute(index.splits, ctx.simplify(out - index.base), values)
+    for source in _outside_in(values, iter_map):
+        _distribute(source.parts, ctx.simplify(values.pop(source)), values)
+    result = {}
+    for var, dom in iter_map.domains.items():
+        value = values.get(var)
+        result[var] = dom.min if value is None else ctx.simplify(value + dom.min)
+    return result
+
+
+def _outside_in(values: dict[Any, Expr], iter_map: IterMap) -> list[Fused]:
+    """The fused sources used, each before those inside it."""
+    order: list[Fused] = []
+
+    def visit(source: Any) -> None:
+        if isinstance(source, Fused) and source not in order:
+            for part in source.parts:
+                visit(part.source)
+            order.insert(0, source)
+
+    for source in list(values):
+        visit(source)
+    return order
+
+
+def _distribute(splits: Sequence[Split], value: Expr, values: dict[Any, Expr]) -> None:
+    """Give each split its digit of ``value``, put at its place in the split's source."""
+    for n, split in enumerate(splits):
+        digit = value // split.scale
+        if n > 0:
+            digit = digit % split.extent
+        part = digit * split.lower
+        values[split.source] = values[split.source] + part if split.source in values else part
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """Bindings divided in two: ``binding = outer * inner_extent + inner``. Pairs are (expression, extent).
+
+    ``outer_predicate`` and ``inner_predicate`` are the parts of the predicate over either side.
+    """
+
+    outer: tuple[tuple[Expr, Expr], ...]
+    inner: tuple[tuple[Expr, Expr], ...]
+    outer_predicate: Expr
+    inner_predicate: Expr
+
+
+def subspace_divide(
+    bindings: Sequence[Expr],
+    domains: Mapping[Var, Range],
+    sub_vars: Sequence[Var],
+    predicate: Expr = TRUE,
+) -> Division | Failure:
+    """Divide each binding into an outer part and an inner part that uses only ``sub_vars``.
+
+    ``binding = outer * inner_extent + inner`` with ``0 <= inner < inner_extent``. A binding of one side only has the
+    other side 0 with extent 1 (an outer-only one keeps its base). Returns a :class:`Failure` when a part mixes both.
+
+    >>> from tir.expr import Var
+    >>> i, j = Var("i"), Var("j")
+    >>> d = subspace_divide([i * 4 + j], {i: Range(const(0), const(8)), j: Range(const(0), const(4))}, [j])
+    >>> d.outer[0][0] is i, d.inner[0][0] is j, int(d.inner[0][1])
+    (True, True, 4)
+    """
+    inside = set(sub_vars)
+    outside = {v for v in domains if v not in inside}
+    ctx = Analyzer(domains)
+    parser = _Parser(ctx, dict(domains), {})
+    outer: list[tuple[Expr, Expr]] = []
+    inner: list[tuple[Expr, Expr]] = []
+    try:
+        for e in bindings:
+            one, two = _divide_one(parser, e, inside, outside)
+            outer.append(one)
+            inner.append(two)
+        outer_parts: list[Expr] = []
+        inner_parts: list[Expr] = []
+        for part in _conjuncts(predicate):
+            if not inside or not uses_var(part, inside):
+                outer_parts.append(part)
+            elif not outside or not uses_var(part, outside):
+                inner_parts.append(part)
+            else:
+                mixed = ctx.simplify(part)
+                if isinstance(mixed, IntImm) and mixed.value:
+                    continue
+                if not uses_var(mixed, inside):
+                    outer_parts.append(mixed)
+                elif not outside or not uses_var(mixed, outside):
+                    inner_parts.append(mixed)
+                else:
+                    raise _NotAffine(lambda: f"the predicate `{part!r}` ties inner and outer loops together")
+    except _NotAffine as failure:
+        return Failure(failure.reason)
+    return Division(tuple(outer), tuple(inner), all_of(outer_parts), all_of(inner_parts))
+
+
+def _divide_one(
+    parser: _Parser, e: Expr, inside: set[Var], outside: set[Var]
+) -> tuple[tuple[Expr, Expr], tuple[Expr, Expr]]:
+    ctx = parser.ctx
+    zero, one = const(0, e.dtype), const(1, e.dtype)
+    form = linear(ctx.simplify(e))
+    low, high = Linear(), Linear(form.const)
+    for term_key, (factors, c) in form.terms.items():
+        names = {n for f in factors for n in walk(f) if isinstance(n, Var)}
+        if names & inside and names & outside:
+            raise _NotAffine(lambda: f"`{e!r}`: a term uses inner and outer loops together")
+        (low if names & inside else high).add_term(factors, c, term_key)
+    if low.is_const:
+        return (e, _extent(ctx, e, parser.domains)), (zero, one)
+    if high.is_const and not high.const:
+        return (zero, one), (e, _extent(ctx, e, parser.domains))
+    splits, base = parser.terms(low, e)
+    ordered, extent = parser.chain(splits, e)
+    # a base of the inner part (a loop that does not start at 0) belongs to the outer offset
+    moved = linear(base)
+    inner_form = low.minus(moved)
+    outer_form = high.add(moved)
+    quotient = parser.div(outer_form.build(e.dtype), extent)
+    if quotient is None:
+        raise _NotAffine(lambda: f"`{e!r}`: the outer part is no multiple of the inner extent {_text(extent)}")
+    outer = ctx.simplify(quotient)
+    return (outer, _extent(ctx, outer, parser.domains)), (ctx.simplify(inner_form.build(e.dtype)), extent)
+
+
+def _extent(ctx: Analyzer, e: Expr, domains: Mapping[Var, Range]) -> Expr:
+    """The extent of the values of ``e`` counted from 0 (its greatest value plus 1)."""
+    from .regions import relax
+
+    box = relax([Range(e, const(1, e.dtype))], domains, analyzer=ctx)
+    if box is None:
+        raise _NotAffine(lambda: f"`{e!r}` has no known bounds")
+    return ctx.simplify(Add(box[0].min, box[0].extent))
+
+
+__all__ = ["Division", "Failure", "Fused", "IterMap", "IterSum", "Split", "detect_iter_map", "inverse_iter_map",
+           "subspace_divide"]  # fmt: skip
