@@ -69,7 +69,7 @@ def _check_sample_perfect_tile(
     ``ScheduleError`` for an extent that is not a constant, or a decision that does not multiply to it.
     """
     extent = loop.node.extent
-    require(isinstance(extent, IntImm), "loop {0} has no constant extent: {1}", loop.node, repr(extent))
+    require(isinstance(extent, IntImm), "loop {0} has no constant extent: {1}", loop.node, extent)
     assert isinstance(extent, IntImm)
     require(n >= 1, "a loop is tiled into at least 1 factor, not {0}", n)
     after, generator = state.draw()
