@@ -31,12 +31,16 @@ def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: st
 
     Before, and after ``sch.annotate("B", "note", 1)``::
 
-        with T.block("B"):
-            vi = T.axis.spatial(4, i)
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = A[vi] * 2.0
 
-        with T.block("B"):
-            vi = T.axis.spatial(4, i)
-            T.block_attr({"note": 1})
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                T.block_attr({"note": 1})
+                B[vi] = A[vi] * 2.0
     """
     node = _noted(block_or_loop)
     require(isinstance(ann_key, str), "an annotation key is a string, not {0}", type(ann_key).__name__)
@@ -61,7 +65,20 @@ def annotate(state: State, plan: AnnotatePlan) -> State:
 
 
 def _check_unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: str) -> AnnotatePlan:
-    """Take the note ``ann_key`` off a block or loop. Raises ``ScheduleError`` when it is not there."""
+    """Take the note ``ann_key`` off a block or loop. Raises ``ScheduleError`` when it is not there.
+
+    Before, and after ``sch.unannotate("i", "note")``::
+
+        for i in T.serial(4, annotations={"note": 1}):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = A[vi] * 2.0
+
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = A[vi] * 2.0
+    """
     node = _noted(block_or_loop)
     require(ann_key in node.annotations, "{0} has no annotation {1}; it has {2}", node, ann_key,
             ", ".join(node.annotations) or "none", nodes=[block_or_loop.node])  # fmt: skip

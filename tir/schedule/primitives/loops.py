@@ -478,12 +478,16 @@ def _check_add_unit_loop(state: State, block_or_loop: BlockRef | LoopRef) -> Uni
 
     Before, and after ``sch.add_unit_loop("B")``::
 
-        with T.block("B"):
-            B[0] = A[0] * 2.0
-
-        for u in range(1):
+        for i in range(4):
             with T.block("B"):
-                B[0] = A[0] * 2.0
+                vi = T.axis.spatial(4, i)
+                B[vi] = A[vi] * 2.0
+
+        for i in range(4):
+            for u in range(1):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = A[vi] * 2.0
     """
     require(block_or_loop.parent is not None, "the root block of a function takes no loop around it")
     taken = {loop.name for loop in block_or_loop.all_loops()}

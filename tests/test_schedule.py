@@ -1,0 +1,255 @@
+"""The schedule object: handles, snapshots, time travel, traces, questions, and primitives from outside."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+import pytest
+
+import tir
+from tir.schedule import State, Trace
+from tir.schedule.handles import ExprRV
+from tir.schedule.primitive import PRIMITIVES, primitive
+from tir.schedule.state import LoopRef, index_of
+from tir.script import parse
+
+CHAIN = """
+@T.prim_func
+def main(A: T.Buffer((16, 16), "float32"), D: T.Buffer((16, 16), "float32")):
+    B = T.alloc_buffer((16, 16), "float32")
+    C = T.alloc_buffer((16, 16), "float32")
+    for i, j in T.grid(16, 16):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(16, 16):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + T.float32(1)
+    for i, j in T.grid(16, 16):
+        with T.block("D"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            D[vi, vj] = B[vi, vj] + C[vi, vj]
+"""
+
+
+@pytest.fixture
+def sch() -> tir.Schedule:
+    return tir.Schedule(parse(CHAIN))
+
+
+def names(handles) -> list[str]:
+    return [h.name for h in handles]
+
+
+def test_queries(sch):
+    assert names(sch.get_child_blocks("root")) == ["B", "C", "D"]
+    assert names(sch.get_producers("D")) == ["B", "C"]
+    assert names(sch.get_consumers("B")) == ["C", "D"]
+    assert names(sch.get_output_blocks("root")) == ["D"]
+    assert names(sch.get_loops(sch.get_block("C"))) == ["i", "j"]
+    assert names(sch.get_child_blocks(sch.get_loops("C")[0])) == ["C"]
+    assert sch.get(sch.get_block("B")).name == "B"
+    with pytest.raises(tir.ScheduleError, match=r'get_block\("E"\): block `E` is not in function `main`; its blocks are'):
+        sch.get_block("E")
+
+
+def test_a_name_of_several_loops_is_ambiguous(sch):
+    with pytest.raises(tir.ScheduleError, match=r"3 loops are called `i`: above block `B`, block `C`, block `D`"):
+        sch.split("i", [None, 4])
+    sch.split("C.i", [None, 4])
+    assert names(sch.get_loops("C")) == ["i_0", "i_1", "j"]
+
+
+def test_a_failed_step_changes_nothing(sch):
+    before, trace = sch.mod, len(sch.trace)
+    with pytest.raises(tir.ScheduleError):
+        sch.fuse("B.i", "C.i")
+    assert sch.mod is before and len(sch.trace) == trace and len(sch.history) == 1
+
+
+def test_undo_redo_copy(sch):
+    start = sch.mod
+    sch.split("B.i", [None, 4])
+    one = sch.mod
+    sch.parallel("i_0")
+    two = sch.mod
+    sch.undo()
+    assert sch.mod is one
+    other = sch.copy()
+    other.unroll("i_0")
+    assert sch.mod is one and other.mod is not one
+    sch.redo()
+    assert sch.mod is two
+    sch.undo(2)
+    assert sch.mod is start
+    with pytest.raises(tir.ScheduleError, match="0 steps"):
+        sch.undo()
+    sch.vectorize("C.j")
+    with pytest.raises(tir.ScheduleError, match="0 steps can be redone"):
+        sch.redo()
+
+
+def test_unchanged_parts_are_shared(sch):
+    before = index_of(sch.func).blocks["D"].node
+    sch.split("B.i", [None, 4])
+    assert index_of(sch.func).blocks["D"].node is before
+
+
+def test_history_and_diff(sch):
+    sch.split("B.i", [None, 4])
+    sch.unroll("i_1")
+    assert [s.text for s in sch.history] == ["start", 'split("B.i", factors=[None, 4])', 'unroll("i_1")']
+    text = sch.diff(color=False)
+    assert any(line.startswith("+") and "T.unroll(4)" in line for line in text.splitlines())
+    assert "i_0" in sch.diff(1, color=False) and "\x1b[" in sch.diff(color=True)
+    with pytest.raises(tir.ScheduleError, match="steps 1 to 2"):
+        sch.diff(3)
+
+
+def test_trace_as_python_and_json(sch):
+    block = sch.get_block("C")
+    i, j = sch.get_loops(block)
+    i_0, i_1 = sch.split(i, [None, 4])
+    sch.reorder(i_1, j)
+    sch.annotate(block, "note", ["a", 1, {"b": 2.5}])
+    sch.parallel("B.i")
+    text = sch.trace.as_python()
+    assert 'block_C = sch.get_block("C")' in text and "sch.reorder(i_1, j)" in text
+    scope: dict = {"tir": tir}
+    exec(text, scope)
+    again = tir.Schedule(parse(CHAIN))
+    scope["apply_trace"](again)
+    tir.assert_structural_equal(again.mod, sch.mod)
+    loaded = Trace.from_json(json.dumps(sch.trace.as_json()))
+    tir.assert_structural_equal(loaded.replay(parse(CHAIN)).mod, sch.mod)
+
+
+def test_a_handle_from_an_undone_step_goes_by_name(sch):
+    sch.split("B.i", [None, 4])
+    loops = sch.get_loops("B")
+    sch.undo()
+    sch.redo()
+    sch.unroll(loops[0])
+    tir.assert_structural_equal(sch.trace.replay(parse(CHAIN)).mod, sch.mod)
+
+
+def test_can(sch):
+    assert sch.can.fuse("B.i", "B.j")
+    answer = sch.can.fuse("B.j", "B.i")
+    assert not answer and "outermost first" in answer.reason
+    assert len(sch.history) == 1
+    survey = sch.can.vectorize()
+    assert survey and survey.legal == ["B.i", "B.j", "C.i", "C.j", "D.i", "D.j"]
+    with pytest.raises(AttributeError, match="no primitive 'fues'"):
+        sch.can.fues("i")
+    with pytest.raises(AttributeError, match="did you mean fuse"):
+        sch.fues("i")
+
+
+def test_wrong_arguments(sch):
+    with pytest.raises(tir.ScheduleError, match="expected a loop, but block `B` was given; its loops are i, j"):
+        sch.unroll(sch.get_block("B"))
+    with pytest.raises(tir.ScheduleError, match="expected a block, but loop `i` was given"):
+        sch.get_loops(sch.get_loops("B")[0])
+    with pytest.raises(TypeError, match=r"expected a loop \(a handle or a name\), got float"):
+        sch.unroll(1.5)
+    with pytest.raises(TypeError, match=r"split\(loop, factors=None"):
+        sch.split()
+
+
+def test_error_levels():
+    detail, fast, none = (tir.Schedule(parse(CHAIN), error_render_level=level) for level in ("detail", "fast", "none"))
+    texts = []
+    for s in (detail, fast, none):
+        with pytest.raises(tir.ScheduleError) as caught:
+            s.split("B.i", [2, 2])
+        texts.append(str(caught.value))
+    assert "^^^" in texts[0] and "^^^" not in texts[1] and len(texts[2]) <= len(texts[1])
+
+
+def test_several_functions():
+    one = parse(CHAIN)
+    mod = tir.IRModule.of({"first": one, "second": one})
+    sch = tir.Schedule(mod)
+    assert sch.func_working_on == "first"
+    sch.work_on("second")
+    sch.unroll("B.i")
+    assert sch.mod["first"] is one and sch.mod["second"] is not one
+    i, _ = sch.get_loops(sch.get_block("B", func_name="first"))
+    sch.vectorize(i)
+    assert sch.mod["first"] is not one
+    with pytest.raises(tir.ScheduleError, match="no function `third`"):
+        sch.work_on("third")
+
+
+def test_expr_rv_remembers():
+    tile = ExprRV(8)
+    both = 2 * tile + 1
+    assert both == 17 and isinstance(both, ExprRV) and both.source[0] == "+"
+
+
+def test_a_primitive_from_outside(sch):
+    @dataclass(frozen=True)
+    class Plan:
+        loop: LoopRef
+
+    def _check_hint(state: State, loop: LoopRef) -> Plan:
+        """Put a hint on a loop."""
+        return Plan(loop)
+
+    try:
+
+        @primitive(check=_check_hint)
+        def hint(state: State, plan: Plan) -> State:
+            f = plan.loop.node
+            return state.replace(f, f.replace(annotations={**f.annotations, "hint": 1}))
+
+        sch.hint("B.i")
+        assert "hint" in sch.script() and "sch.hint(" in sch.trace.as_python()
+
+        @primitive(check=_check_hint, name="broken")
+        def broken(state: State, plan: Plan) -> State:
+            raise KeyError("x")
+
+        before = sch.mod
+        with pytest.raises(tir.ScheduleError, match="a fault inside broken, not in your program"):
+            sch.broken("B.i")
+        assert sch.mod is before
+    finally:
+        PRIMITIVES.pop("hint", None)
+        PRIMITIVES.pop("broken", None)
+
+
+def test_verify_run():
+    sch = tir.Schedule(parse(CHAIN), verify="run")
+    sch.split("B.i", [None, 5])
+    text = CHAIN.replace("B[vi, vj] = A[vi, vj] * T.float32(2)", "A[vi, vj] = A[vi, 15 - vj] * T.float32(2)")
+    sch = tir.Schedule(parse(text), verify="run")
+    with pytest.raises(tir.ScheduleError):
+        sch.loop_partition("B.j", [4, None])
+        sch.reorder("B.i", "B.j")
+
+
+SHAPES = {"split": (100,), "fuse": (4, 8), "reorder": (4, 8), "loop_partition": (128,)}
+FAMILY = ["split", "fuse", "reorder", "parallel", "vectorize", "unroll", "bind", "add_unit_loop", "merge", "loop_partition",
+          "annotate", "unannotate"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_docstring_examples(name):
+    doc = PRIMITIVES[name].doc
+    found = re.search(r"Before, and after ``sch\.(.+?)``::\n\n(.*)", doc, re.S)
+    assert found, doc
+    pieces = re.split(r"\n\n(?=    \S)", found.group(2).split("\n\nReturns")[0])
+    before, after = (_function(piece, SHAPES.get(name, (4,))) for piece in pieces)
+    sch = tir.Schedule(before)
+    eval(f"sch.{found.group(1)}", {"sch": sch})
+    tir.assert_structural_equal(sch.mod["main"], after)
+
+
+def _function(body: str, shape: tuple[int, ...]) -> tir.PrimFunc:
+    params = ", ".join(f'{b}: T.Buffer({shape}, "float32")' for b in "ABC")
+    return parse(f"@T.prim_func\ndef main({params}):\n{body}\n")

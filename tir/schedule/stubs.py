@@ -1,0 +1,116 @@
+"""``python -m tir.schedule.stubs`` writes schedule.pyi: what editors show for the methods the table makes.
+
+The hand-written part of the class is read from schedule.py; each primitive and query adds its own signature.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+from typing import Any
+
+from .primitive import PRIMITIVES, QUERIES, Primitive
+
+HEADER = '''"""Made by ``python -m tir.schedule.stubs``; do not edit."""
+
+# ruff: noqa
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..function import IRModule, PrimFunc
+from ..stmt import Block, For
+from ..target import Target
+from .handles import BlockRV, ExprRV, LoopRV
+from .state import State
+from . import trace as _trace
+from .trace import Trace
+'''
+
+_RESULTS = {"LoopRV": "LoopRV", "BlockRV": "BlockRV", "list[LoopRV]": "list[LoopRV]", "list[BlockRV]": "list[BlockRV]"}
+
+
+def text() -> str:
+    """The stub file as text."""
+    tree = ast.parse(Path(__file__).with_name("schedule.py").read_text())
+    parts = [HEADER]
+    for item in tree.body:
+        if isinstance(item, ast.ClassDef):
+            parts.append(_class(item))
+        elif isinstance(item, ast.Assign):
+            parts.append(ast.unparse(item))
+    return "\n".join(parts) + "\n"
+
+
+def _class(item: ast.ClassDef) -> str:
+    lines = [""] + [f"@{ast.unparse(d)}" for d in item.decorator_list]
+    lines.append(f"class {item.name}:")
+    for member in item.body:
+        if isinstance(member, ast.AnnAssign):
+            lines.append(f"    {ast.unparse(member)}")
+        elif isinstance(member, ast.FunctionDef) and (not member.name.startswith("_") or member.name in ("__init__", "__bool__")):
+            lines += [f"    @{ast.unparse(d)}" for d in member.decorator_list]
+            returns = f" -> {ast.unparse(member.returns)}" if member.returns else ""
+            lines.append(f"    def {member.name}({ast.unparse(member.args)}){returns}: ...")
+    if item.name == "Schedule":
+        lines += [line for p in (*sorted(PRIMITIVES.values(), key=lambda p: p.name), *QUERIES.values()) for line in _method(p)]
+    if item.name == "Asker":
+        lines += [line for p in sorted(PRIMITIVES.values(), key=lambda p: p.name) for line in _method(p, "Answer")]
+    return "\n".join(lines)
+
+
+def _method(p: Primitive, result: str | None = None) -> list[str]:
+    parts = ["self"]
+    star = False
+    for q in p.signature.parameters.values():
+        if q.kind is q.KEYWORD_ONLY and not star:
+            star = True
+            if not any(o.kind is o.VAR_POSITIONAL for o in p.signature.parameters.values()):
+                parts.append("*")
+        kind = _annotation(q.annotation, q.name in p.kinds)
+        name = f"*{q.name}" if q.kind is q.VAR_POSITIONAL else q.name
+        default = "" if q.default is q.empty else f" = {q.default!r}"
+        parts.append(f"{name}: {kind}{default}")
+    lines = [f"    def {p.name}({', '.join(parts)}) -> {result or _result(p)}:"]
+    doc = p.doc.replace("\\", "\\\\").replace('"""', "'''")
+    return lines + ['        """' + doc.replace("\n", "\n        ").replace("\n        \n", "\n\n") + '\n        """']
+
+
+def _annotation(annotation: Any, handle: bool) -> str:
+    if annotation is inspect.Parameter.empty:
+        return "Any"
+    kind = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "Any")
+    if handle:
+        kind = kind.replace("LoopRef", "LoopRV | str").replace("BlockRef", "BlockRV | str")
+        return " | ".join(dict.fromkeys(kind.split(" | "))) if "[" not in kind else kind
+    known = {"int", "str", "bool", "float", "None", "Any", "Sequence", "Mapping", "list", "tuple", "dict"}
+    words = {w for w in "".join(c if c.isalnum() or c == "_" else " " for c in kind).split()}
+    return kind if words <= known else "Any"
+
+
+def _result(p: Primitive) -> str:
+    returns = inspect.signature(p.apply or p.check, eval_str=False).return_annotation
+    text = returns if isinstance(returns, str) else getattr(returns, "__name__", "Any")
+    if p.apply is None:
+        return text
+    if text == "State":
+        return "None"
+    if text.startswith("tuple[State, "):
+        inner = text[len("tuple[State, ") : -1]
+        return _RESULTS.get(inner, "Any")
+    return "Any"
+
+
+def main() -> None:
+    target = Path(__file__).with_name("schedule.pyi")
+    target.write_text(text())
+    print(f"wrote {target.name}: {len(PRIMITIVES)} primitives, {len(QUERIES)} queries")
+
+
+if __name__ == "__main__":
+    from . import schedule as _schedule  # noqa: F401
+
+    main()
