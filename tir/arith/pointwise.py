@@ -83,3 +83,15 @@ def _python(e: Any, names: dict[Var, str]) -> str:
 
 def _choice(condition: Expr, yes: Expr, no: Expr, names: dict[Var, str]) -> str:
     return f"({_python(yes, names)} if {_python(condition, names)} else {_python(no, names)})"
+
+
+def compile_numpy(e: Expr, variables: Sequence[Var]) -> Callable[..., Any]:
+    """As :func:`compile_expr`, on NumPy index arrays."""
+    import numpy as np
+
+    names = {v: f"x{n}" for n, v in enumerate(variables)}
+    code = f"lambda {', '.join(names.values())}: {_python(e, names)}"
+    scalar = eval(code, {"min": np.minimum, "max": np.maximum, "trunc_div": trunc_div, "trunc_mod": trunc_mod})
+    if any(word in code for word in (" if ", " and ", " or ", "not ", "trunc_", "int(")):
+        return np.vectorize(scalar, otypes=[np.int64])  # not an array operation in Python
+    return scalar

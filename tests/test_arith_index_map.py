@@ -1,0 +1,91 @@
+"""Index maps against enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tir.arith.index_map import IndexMap
+from tir.arith.pointwise import compile_expr
+from tir.expr import IntImm
+
+BIJECTIVE = [
+    ((8, 16), lambda i, j: [j, i]),
+    ((8, 16), lambda i, j: [i // 4, j // 8, i % 4, j % 8]),
+    ((8, 16), lambda i, j: [i * 16 + j]),
+    ((128,), lambda i: [i // 32, i % 32 // 8, i % 8]),
+    ((8, 16), lambda i, j: [(i * 16 + j) // 32, (i * 16 + j) % 32]),
+    ((4, 6, 8), lambda i, j, k: [j, i * 8 + k]),
+    ((4, 6, 8), lambda i, j, k: [k // 4, i, k % 4 * 6 + j]),
+]
+PADDED = [
+    ((14,), lambda i: [i // 4, i % 4]),
+    ((9, 7), lambda i, j: [i // 4, j, i % 4]),
+    ((9, 7), lambda i, j: [i // 4, j // 4, i % 4, j % 4]),
+    ((30,), lambda i: [i // 16, i // 4 % 4, i % 4]),
+]
+
+
+def points(shape):
+    return itertools.product(*map(range, shape))
+
+
+def evaluate(index_map, point):
+    return tuple(compile_expr(e, index_map.initial_indices)(*point) for e in index_map.final_indices)
+
+
+@pytest.mark.parametrize("shape,func", BIJECTIVE)
+def test_inverse_undoes_the_map(shape, func):
+    forward = IndexMap.from_func(func)
+    back = forward.inverse(shape)
+    images = {evaluate(forward, p): p for p in points(shape)}
+    assert all(evaluate(back, image) == p for image, p in images.items())
+    final = tuple(int(e) for e in forward.map_shape(shape))
+    assert sorted(images) == sorted(points(final))
+
+
+@pytest.mark.parametrize("shape,func", PADDED)
+def test_padding_predicate_is_true_exactly_where_nothing_maps(shape, func):
+    forward = IndexMap.from_func(func)
+    with pytest.raises(ValueError):
+        forward.inverse(shape)
+    back, padding = forward.non_surjective_inverse(shape)
+    images = {evaluate(forward, p): p for p in points(shape)}
+    is_padding = compile_expr(padding, back.initial_indices)
+    for image in points(tuple(int(e) for e in forward.map_shape(shape))):
+        assert bool(is_padding(*image)) == (image not in images)
+        if image in images:
+            assert evaluate(back, image) == images[image]
+
+
+def test_map_ndarray_moves_every_element():
+    array = np.arange(8 * 16).reshape(8, 16)
+    blocked = IndexMap.from_func(lambda i, j: [i // 4, j // 8, i % 4, j % 8]).map_ndarray(array)
+    assert np.array_equal(blocked, array.reshape(2, 4, 2, 8).transpose(0, 2, 1, 3))
+    padded = IndexMap.from_func(lambda i: [i // 4, i % 4]).map_ndarray(np.arange(1, 7))
+    assert padded.tolist() == [[1, 2, 3, 4], [5, 6, 0, 0]]
+
+
+def test_from_func_separators_and_varargs():
+    m = IndexMap.from_func(lambda *i, last: [*i, IndexMap.AXIS_SEPARATOR, last // 4, last % 4], ndim=3)
+    assert [v.name for v in m.initial_indices] == ["i_0", "i_1", "last"]
+    assert m.axis_separators == (2,)
+    assert [int(e) for e in m.map_shape([2, 3, 8])] == [2, 3, 2, 4]
+    with pytest.raises(ValueError, match="needs ndim"):
+        IndexMap.from_func(lambda *i: i)
+    with pytest.raises(ValueError, match="2 axes"):
+        IndexMap.from_func(lambda i: i, ndim=2)
+
+
+def test_equivalence():
+    a = IndexMap.from_func(lambda i, j: [i * 4 + j])
+    assert a.is_equivalent_to(IndexMap.from_func(lambda x, y: [y + 4 * x]))
+    assert not a.is_equivalent_to(IndexMap.from_func(lambda x, y: [y * 4 + x]))
+
+
+def test_int64_indices_stay_int64():
+    m = IndexMap.from_func(lambda i: [i // 4, i % 4], index_dtype="int64")
+    assert all(e.dtype == "int64" for e in m.map_indices([IntImm(9, m.initial_indices[0].dtype)]))
+    assert all(e.dtype == "int64" for e in m.inverse([16]).final_indices)

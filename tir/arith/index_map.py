@@ -1,0 +1,280 @@
+"""IndexMap: a function from index tuples to index tuples, as expressions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..buffer import Range
+from ..expr import FALSE, Expr, FloorDiv, FloorMod, IntImm, Var, as_expr, const, logical_and, logical_not
+from ..node import Node, node
+from ..visit import substitute, walk
+from .analyzer import Analyzer
+from .itermap import IterMap, detect_iter_map, inverse_iter_map
+from .linear import key
+from .regions import relax
+
+
+class _AxisSeparator:
+    """The mark between groups of axes in the result of an index map's function."""
+
+    def __repr__(self) -> str:
+        return "IndexMap.AXIS_SEPARATOR"
+
+
+AXIS_SEPARATOR = _AxisSeparator()
+
+
+@node
+class IndexMap(Node):
+    """Index tuples to index tuples: ``final_indices`` in terms of the variables ``initial_indices``.
+
+    ``axis_separators`` are the places in ``final_indices`` before which a new group of axes starts.
+
+    >>> m = IndexMap.from_func(lambda i, j: [j // 4, i, j % 4])
+    >>> [int(e) for e in m.map_indices([3, 9])]
+    [2, 3, 1]
+    >>> [int(e) for e in m.map_shape([8, 16])]
+    [4, 8, 4]
+    """
+
+    AXIS_SEPARATOR = AXIS_SEPARATOR
+
+    initial_indices: tuple[Var, ...]
+    final_indices: tuple[Expr, ...]
+    axis_separators: tuple[int, ...] = ()
+
+    @staticmethod
+    def from_func(func: Callable[..., Any], ndim: int | None = None, index_dtype: str = "int32") -> IndexMap:
+        """The map that ``func`` computes; ``*args`` parameters take the axes that ``ndim`` leaves.
+
+        The result may be one expression, or a list with ``IndexMap.AXIS_SEPARATOR`` between groups of axes. Raises
+        ``ValueError`` when ``ndim`` does not agree with the parameters, or is needed and missing.
+        """
+        names = _parameter_names(func, ndim)
+        variables = tuple(Var(name, index_dtype) for name in names)  # type: ignore[arg-type]
+        result = _call(func, variables)
+        items = list(result) if isinstance(result, (list, tuple)) else [result]
+        final: list[Expr] = []
+        separators: list[int] = []
+        for item in items:
+            if item is AXIS_SEPARATOR:
+                separators.append(len(final))
+            else:
+                final.append(as_expr(item, index_dtype))
+        return IndexMap(variables, tuple(final), tuple(separators))
+
+    @staticmethod
+    def of(value: IndexMap | Callable[..., Any], ndim: int | None = None, index_dtype: str = "int32") -> IndexMap:
+        """``value`` if it is an IndexMap, else the map of the function; checks the number of inputs."""
+        made = value if isinstance(value, IndexMap) else IndexMap.from_func(value, ndim, index_dtype)
+        if ndim is not None and len(made.initial_indices) != ndim:
+            raise ValueError(f"the index map takes {len(made.initial_indices)} indices, but {ndim} are given")
+        return made
+
+    @property
+    def ndim(self) -> int:
+        return len(self.initial_indices)
+
+    def _count(self, values: Sequence[Any], what: str) -> None:
+        if len(values) != self.ndim:
+            raise ValueError(f"the index map takes {self.ndim} indices, got {len(values)} {what}")
+
+    def map_indices(self, indices: Sequence[Any], analyzer: Analyzer | None = None) -> tuple[Expr, ...]:
+        """The final indices at ``indices``, simplified."""
+        self._count(indices, "indices")
+        ctx = analyzer or Analyzer()
+        values = {v: as_expr(i, v.dtype) for v, i in zip(self.initial_indices, indices)}
+        return tuple(ctx.simplify(_replace(e, values)) for e in self.final_indices)
+
+    def map_ranges(self, ranges: Sequence[Range], analyzer: Analyzer | None = None) -> tuple[Range, ...]:
+        """The box that holds the images of the box ``ranges``.
+
+        Raises ``ValueError`` for an index whose bounds cannot be found.
+        """
+        self._count(ranges, "ranges")
+        domains = dict(zip(self.initial_indices, ranges))
+        points = [Range(e, const(1, e.dtype)) for e in self.final_indices]
+        box = relax(points, domains, analyzer=analyzer)
+        if box is None:
+            raise ValueError("the index map has no known bounds over these ranges")
+        return box
+
+    def map_shape(self, shape: Sequence[Any], analyzer: Analyzer | None = None) -> tuple[Expr, ...]:
+        """The shape that holds the image of ``shape``: greatest index plus one, per axis.
+
+        Raises ``ValueError`` when a final index can be negative.
+        """
+        self._count(shape, "extents")
+        ctx = analyzer or Analyzer()
+        box = self.map_ranges(self._ranges(shape), ctx)
+        out = []
+        for axis in box:
+            lo, _ = ctx.bound(axis.min)
+            if lo is not None and lo < 0:
+                raise ValueError(f"a final index of the index map can be {lo}; indices must not be negative")
+            out.append(ctx.simplify(axis.min + axis.extent))
+        return tuple(out)
+
+    def _ranges(self, shape: Sequence[Any]) -> list[Range]:
+        return [Range(const(0, e.dtype), e) for e in (as_expr(s, v.dtype) for s, v in zip(shape, self.initial_indices))]
+
+    def _domains(self, shape: Sequence[Any]) -> dict[Var, Range]:
+        return dict(zip(self.initial_indices, self._ranges(shape)))
+
+    def _fresh(self) -> tuple[Var, ...]:
+        taken = {v.name for v in self.initial_indices}
+        names = []
+        for n, e in enumerate(self.final_indices):
+            name = e.name if isinstance(e, Var) else f"axis{n}"
+            while name in names or (name in taken and not isinstance(e, Var)):
+                name += "_"
+            names.append(name)
+        return tuple(Var(name, e.dtype) for name, e in zip(names, self.final_indices))
+
+    def inverse(self, shape: Sequence[Any]) -> IndexMap:
+        """The map back, for indices in ``shape``.
+
+        Raises ``ValueError`` when the map is not one-to-one onto the box of its results (see
+        :meth:`non_surjective_inverse` for maps that leave padding).
+        """
+        self._count(shape, "extents")
+        found = detect_iter_map(self.final_indices, self._domains(shape), check="bijective")
+        if not isinstance(found, IterMap):
+            raise ValueError(f"the index map has no inverse: {found.error}")
+        outputs = self._fresh()
+        back = inverse_iter_map(found, outputs)
+        return IndexMap(outputs, tuple(back[v] for v in self.initial_indices))
+
+    def non_surjective_inverse(self, shape: Sequence[Any]) -> tuple[IndexMap, Expr]:
+        """The map back, and the condition on its inputs (final indices) that tells padding.
+
+        The condition is true at final indices that no initial index in ``shape`` maps to; it is the constant false
+        when there are none. Raises ``ValueError`` when two initial indices map to one place, or the map is not a
+        sum of quotients and remainders.
+        """
+        self._count(shape, "extents")
+        exact = detect_iter_map(self.final_indices, self._domains(shape), check="bijective")
+        outputs = self._fresh()
+        if isinstance(exact, IterMap):
+            back = inverse_iter_map(exact, outputs)
+            return IndexMap(outputs, tuple(back[v] for v in self.initial_indices)), FALSE
+        # pad each axis to a multiple of what it is divided by; then the map of the larger box is one-to-one
+        padded = self._padded(shape)
+        found = detect_iter_map(self.final_indices, self._domains(padded), check="bijective")
+        if not isinstance(found, IterMap):
+            raise ValueError(f"the index map has no inverse, with padding or without: {found.error}")
+        back = inverse_iter_map(found, outputs)
+        ctx = Analyzer({o: Range(i.base, i.extent) for o, i in zip(outputs, found.indices)})
+        inside: Expr = as_expr(True)
+        for var, size, wide in zip(self.initial_indices, shape, padded):
+            size = as_expr(size, var.dtype)
+            if not ctx.can_prove_equal(size, wide):
+                inside = logical_and(inside, back[var] < size)
+        final = IndexMap(outputs, tuple(back[v] for v in self.initial_indices))
+        return final, ctx.simplify(logical_not(inside))
+
+    def _padded(self, shape: Sequence[Any]) -> list[Expr]:
+        """``shape`` with each axis rounded up to a multiple of the divisors applied to it."""
+        ctx = Analyzer()
+        out = []
+        for var, size in zip(self.initial_indices, shape):
+            size = as_expr(size, var.dtype)
+            for factor in _factors(self.final_indices, var):
+                size = ctx.simplify((size + (factor - 1)) // factor * factor)
+            out.append(size)
+        return out
+
+    def is_equivalent_to(self, other: IndexMap) -> bool:
+        """Whether both maps are shown to give the same final indices everywhere."""
+        if self.ndim != other.ndim or len(self.final_indices) != len(other.final_indices):
+            return False
+        if self.axis_separators != other.axis_separators:
+            return False
+        ctx = Analyzer()
+        mine = self.map_indices(self.initial_indices, ctx)
+        theirs = other.map_indices(self.initial_indices, ctx)
+        return all(ctx.can_prove_equal(a, b) for a, b in zip(mine, theirs))
+
+    def map_ndarray(self, array: Any) -> Any:
+        """The NumPy array with each element moved to its final index; places nothing maps to are zero."""
+        import numpy as np
+
+        source = np.asarray(array)
+        shape = tuple(int(e) for e in self.map_shape(source.shape))  # type: ignore[call-overload]
+        out = np.zeros(shape, source.dtype)
+        if source.size == 0:
+            return out
+        from .pointwise import compile_numpy
+
+        grid = np.indices(source.shape)
+        places = [compile_numpy(e, self.initial_indices)(*grid) for e in self.final_indices]
+        out[tuple(np.broadcast_to(p, source.shape) for p in places)] = source
+        return out
+
+
+def _parameter_names(func: Callable[..., Any], ndim: int | None) -> list[str]:
+    names: list[str] = []
+    varargs: str | None = None
+    place = 0
+    for p in inspect.signature(func).parameters.values():
+        if p.kind is p.VAR_POSITIONAL:
+            varargs, place = p.name, len(names)
+        elif p.kind is p.VAR_KEYWORD:
+            raise ValueError("the function of an index map takes no **keywords")
+        else:
+            names.append(p.name)
+    if varargs is None:
+        if ndim is not None and ndim != len(names):
+            raise ValueError(f"the index map takes {len(names)} indices, but the buffer has {ndim} axes")
+        return names
+    if ndim is None:
+        raise ValueError(f"an index map over *{varargs} needs ndim")
+    if ndim < len(names):
+        raise ValueError(f"the index map takes at least {len(names)} indices, but the buffer has {ndim} axes")
+    more = [f"{varargs}_{n}" for n in range(ndim - len(names))]
+    return names[:place] + more + names[place:]
+
+
+def _call(func: Callable[..., Any], variables: tuple[Var, ...]) -> Any:
+    keywords: dict[str, Var] = {}
+    positional = list(variables)
+    parameters = list(inspect.signature(func).parameters.values())
+    for p in reversed(parameters):
+        if p.kind is p.KEYWORD_ONLY:
+            keywords[p.name] = positional.pop()
+    return func(*positional, **keywords)
+
+
+def _replace(e: Expr, values: Mapping[Var, Expr]) -> Expr:
+    return substitute(e, values)
+
+
+def _factors(indices: Sequence[Expr], var: Var) -> list[Expr]:
+    """The products of divisors ``var`` meets: i // 4 % 8 needs 32. Each once, the greatest constant first."""
+    found: dict[Any, Expr] = {}
+
+    def see(e: Expr) -> None:
+        for n in walk(e):
+            if isinstance(n, (FloorDiv, FloorMod)) and any(x is var for x in walk(n.a)):
+                inner = _lower(n.a)
+                factor = n.b if inner is None else Analyzer().simplify(inner * n.b)
+                found.setdefault(key(factor), factor)
+
+    for e in indices:
+        see(e)
+    constants = sorted((f for f in found.values() if isinstance(f, IntImm)), key=lambda f: -f.value)
+    kept: list[Expr] = []
+    for f in constants:
+        if not any(isinstance(k, IntImm) and k.value % f.value == 0 for k in kept):
+            kept.append(f)
+    return kept + [f for f in found.values() if not isinstance(f, IntImm)]
+
+
+def _lower(e: Expr) -> Expr | None:
+    """The divisor already applied: i // 4 has 4."""
+    if isinstance(e, FloorDiv):
+        inner = _lower(e.a)
+        return e.b if inner is None else Analyzer().simplify(inner * e.b)
+    return None
