@@ -127,9 +127,19 @@ def refused(call, *words: str) -> tir.ScheduleError:
 # ---------------------------------------------------------------- split
 
 
-@pytest.mark.parametrize("n, factors, guarded", [(96, [None, 32], False), (100, [None, 32], True), (100, [4, None], False),
-                                                 (100, [3, None, 4], True), (7, [None, 32], True), (1, [None, 1], False),
-                                                 (100, [2, 50], False), (100, [2, 64], True)])  # fmt: skip
+@pytest.mark.parametrize(
+    "n, factors, guarded",
+    [
+        (96, [None, 32], False),
+        (100, [None, 32], True),
+        (100, [4, None], False),
+        (100, [3, None, 4], True),
+        (7, [None, 32], True),
+        (1, [None, 1], False),
+        (100, [2, 50], False),
+        (100, [2, 64], True),
+    ],
+)
 def test_split(n, factors, guarded):
     sch = schedule(DOUBLE.format(n=n))
     loops = sch.split("i", factors)
@@ -193,7 +203,12 @@ def test_split_tail_cut_and_exact():
     sch.split("i", [None, 32], tail="cut")
     assert "T.where" not in sch.script() and "B_tail" in sch.script()
     same(sch, sch)
-    refused(lambda: schedule(DOUBLE.format(n=100)).split("i", [None, 32], tail="exact"), "do not divide", "100", "divide 100")
+    refused(
+        lambda: schedule(DOUBLE.format(n=100)).split("i", [None, 32], tail="exact"),
+        "do not divide",
+        "100",
+        "divide 100",
+    )
 
 
 def test_split_refusals():
@@ -250,7 +265,12 @@ def test_fuse_after_guarded_split():
 
 def test_fuse_refusals():
     sch = schedule(TRIANGLE)
-    refused(lambda: sch.fuse("i", "j"), "range of `j` depends on `i`", "at i=0, j runs over [0, 1)", "at i=1, j runs over [0, 2)")
+    refused(
+        lambda: sch.fuse("i", "j"),
+        "range of `j` depends on `i`",
+        "at i=0, j runs over [0, 1)",
+        "at i=1, j runs over [0, 2)",
+    )
     sch = schedule(MATMUL)
     i, j, k = sch.get_loops("C")
     refused(lambda: sch.fuse(i, k), "between `i` and `k` there is loop `j`")
@@ -424,7 +444,10 @@ def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 16), "float32")):
 """
     sch = schedule(text)
     sch.bind("j", "threadIdx.x")
-    refused(lambda: sch.bind("k", "threadIdx.x"), "threadIdx.x already has extent 8 (loop `j`) in this kernel; loop `k` has 16")
+    refused(
+        lambda: sch.bind("k", "threadIdx.x"),
+        "threadIdx.x already has extent 8 (loop `j`) in this kernel; loop `k` has 16",
+    )
 
 
 # ---------------------------------------------------------------- unit loops, partition, merge, notes
@@ -460,7 +483,10 @@ def test_merge():
 def test_merge_refuses_a_reversed_dependence():
     text = TWO.replace("B[vi, vj] + T", "B[15 - vi, vj] + T")
     refused(lambda: schedule(text).merge("j", "y"), "B[")
-    refused(lambda: schedule(TWO.replace("x, y in T.grid(16, 16)", "x, y in T.grid(16, 8)")).merge("j", "y"), "16 iterations")
+    refused(
+        lambda: schedule(TWO.replace("x, y in T.grid(16, 16)", "x, y in T.grid(16, 8)")).merge("j", "y"),
+        "16 iterations",
+    )
 
 
 def test_annotate():

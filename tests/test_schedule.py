@@ -52,7 +52,9 @@ def test_queries(sch):
     assert names(sch.get_loops(sch.get_block("C"))) == ["i", "j"]
     assert names(sch.get_child_blocks(sch.get_loops("C")[0])) == ["C"]
     assert sch.get(sch.get_block("B")).name == "B"
-    with pytest.raises(tir.ScheduleError, match=r'get_block\("E"\): block `E` is not in function `main`; its blocks are'):
+    with pytest.raises(
+        tir.ScheduleError, match=r'get_block\("E"\): block `E` is not in function `main`; its blocks are'
+    ):
         sch.get_block("E")
 
 
@@ -234,8 +236,20 @@ def test_verify_run():
 
 
 SHAPES = {"split": (100,), "fuse": (4, 8), "reorder": (4, 8), "loop_partition": (128,)}
-FAMILY = ["split", "fuse", "reorder", "parallel", "vectorize", "unroll", "bind", "add_unit_loop", "merge", "loop_partition",
-          "annotate", "unannotate"]  # fmt: skip
+FAMILY = [
+    "split",
+    "fuse",
+    "reorder",
+    "parallel",
+    "vectorize",
+    "unroll",
+    "bind",
+    "add_unit_loop",
+    "merge",
+    "loop_partition",
+    "annotate",
+    "unannotate",
+]
 
 
 @pytest.mark.parametrize("name", FAMILY)

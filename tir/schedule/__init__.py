@@ -9,5 +9,16 @@ from .state import BlockRef, LoopRef, State
 from .trace import Trace
 
 __all__ = [
-    "Answer", "BlockRV", "BlockRef", "ExprRV", "LoopRV", "LoopRef", "Schedule", "State", "Step", "Trace", "primitive", "query",
-]  # fmt: skip
+    "Answer",
+    "BlockRV",
+    "BlockRef",
+    "ExprRV",
+    "LoopRV",
+    "LoopRef",
+    "Schedule",
+    "State",
+    "Step",
+    "Trace",
+    "primitive",
+    "query",
+]

@@ -74,7 +74,9 @@ class Primitive:
                 continue
             if parameter.kind is parameter.VAR_POSITIONAL:
                 positional.extend(converted[name])
-            elif parameter.kind is parameter.KEYWORD_ONLY or name in named or _after_gap(self.signature, converted, name):
+            elif (
+                parameter.kind is parameter.KEYWORD_ONLY or name in named or _after_gap(self.signature, converted, name)
+            ):
                 named[name] = converted[name]
             else:
                 positional.append(converted[name])
@@ -121,15 +123,18 @@ def _resolve(state: State, value: Any, kind: str, near: Place | None) -> Any:
     if isinstance(value, BlockRV):
         if not wants_block:
             loops = [ref.name for ref in state.find_block(value).all_loops()]
-            raise ScheduleError("expected a loop, but block `{0}` was given; its loops are {1}", value.name,
-                                ", ".join(loops) or "none")  # fmt: skip
+            raise ScheduleError(
+                "expected a loop, but block `{0}` was given; its loops are {1}", value.name, ", ".join(loops) or "none"
+            )
         return state.find_block(value)
     if isinstance(value, str):
         if wants_loop and wants_block:
             is_block, is_loop = value in state.index.blocks, bool(state.index.loops_named(value))
             if is_block and is_loop:
                 raise ScheduleError("`{0}` is both a block and a loop: pass a handle", value)
-            return state.find_block(value) if is_block or not (is_loop or "." in value) else state.find_loop(value, near)
+            return (
+                state.find_block(value) if is_block or not (is_loop or "." in value) else state.find_loop(value, near)
+            )
         return state.find_loop(value, near) if wants_loop else state.find_block(value)
     what = " or ".join(w for w, on in (("a loop", wants_loop), ("a block", wants_block)) if on)
     raise BadArgument(f"expected {what} (a handle or a name), got {type(value).__name__}: {value!r}")
@@ -161,7 +166,9 @@ def _make(name: str, check: Callable[..., Any], apply: Any) -> Primitive:
     signature = inspect.signature(check)
     parameters = list(signature.parameters.values())[1:]
     kinds = {p.name: _kind(p.annotation) for p in parameters}
-    return Primitive(name, check, apply, signature.replace(parameters=parameters), {k: v for k, v in kinds.items() if v})
+    return Primitive(
+        name, check, apply, signature.replace(parameters=parameters), {k: v for k, v in kinds.items() if v}
+    )
 
 
 def _kind(annotation: Any) -> str:
@@ -192,7 +199,9 @@ def load_entry_points() -> bool:
         try:
             entry.load()
         except ImportError as error:
-            raise TirError(f"the package that provides primitives {entry.name!r} ({entry.value}) fails: {error}") from error
+            raise TirError(
+                f"the package that provides primitives {entry.name!r} ({entry.value}) fails: {error}"
+            ) from error
     return True
 
 
@@ -207,7 +216,7 @@ def run(step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State,
         assert step.apply is not None
         outcome = step.apply(working, plan)
     except ScheduleError as error:
-        raise explain(error, step, given, working)
+        raise explain(error, step, given, working) from error.__cause__
     except (TirError, BadArgument):
         raise
     except Exception as error:
@@ -223,7 +232,7 @@ def check_only(step: Primitive, state: State, given: Mapping[str, Any]) -> Any:
     try:
         return step.call_check(working, given)
     except ScheduleError as error:
-        raise explain(error, step, given, working)
+        raise explain(error, step, given, working) from error.__cause__
     except (TirError, BadArgument):
         raise
     except Exception as error:

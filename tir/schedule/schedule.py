@@ -104,7 +104,9 @@ class Asker:
         for ref in state.index.loops.values():
             label = _label(state, ref)
             handle = state.loop_rv(ref)
-            ordered = {p: handle if p == name else given[p] for p in step.signature.parameters if p == name or p in given}
+            ordered = {
+                p: handle if p == name else given[p] for p in step.signature.parameters if p == name or p in given
+            }
             error = self._try(step, ordered)
             if error is None:
                 legal.append(label)
@@ -376,7 +378,9 @@ class Schedule:
 
                 difference = same_results(before.mod, after.mod, name)
                 if difference:
-                    raise explain(ScheduleError(f"the program would compute something else: {difference}"), step, given, before)
+                    raise explain(
+                        ScheduleError(f"the program would compute something else: {difference}"), step, given, before
+                    )
 
 
 def _method(step: Primitive) -> Callable[..., Any]:

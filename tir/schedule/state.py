@@ -297,9 +297,12 @@ class State:
         owners = [self._first_block(ref) for ref in found]
         raise ScheduleError(
             "{0} loops are called `{1}`: above " + ", ".join(f"block `{o}`" for o in owners),
-            len(found), name, func=self.func, nodes=[ref.node for ref in found],
+            len(found),
+            name,
+            func=self.func,
+            nodes=[ref.node for ref in found],
             legal=f'say which, as in "{owners[0]}.{name}", or use sch.get_loops("{owners[0]}")',
-        )  # fmt: skip
+        )
 
     def _first_block(self, place: Place) -> str:
         blocks = self.index.blocks_below(place)
@@ -371,7 +374,9 @@ class State:
             return self
         old, new = before.index, self.index
         lost: list[Any] = [v for v in old.loops if v not in new.loops and v not in self.fates]
-        lost += [(self.func_name, n) for n in old.blocks if n not in new.blocks and (self.func_name, n) not in self.fates]
+        lost += [
+            (self.func_name, n) for n in old.blocks if n not in new.blocks and (self.func_name, n) not in self.fates
+        ]
         if not lost:
             return self
         fate = Fate(self.step + 1, self.doing)

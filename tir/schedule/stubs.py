@@ -51,12 +51,16 @@ def _class(item: ast.ClassDef) -> str:
     for member in item.body:
         if isinstance(member, ast.AnnAssign):
             lines.append(f"    {ast.unparse(member)}")
-        elif isinstance(member, ast.FunctionDef) and (not member.name.startswith("_") or member.name in ("__init__", "__bool__")):
+        elif isinstance(member, ast.FunctionDef) and (
+            not member.name.startswith("_") or member.name in ("__init__", "__bool__")
+        ):
             lines += [f"    @{ast.unparse(d)}" for d in member.decorator_list]
             returns = f" -> {ast.unparse(member.returns)}" if member.returns else ""
             lines.append(f"    def {member.name}({ast.unparse(member.args)}){returns}: ...")
     if item.name == "Schedule":
-        lines += [line for p in (*sorted(PRIMITIVES.values(), key=lambda p: p.name), *QUERIES.values()) for line in _method(p)]
+        lines += [
+            line for p in (*sorted(PRIMITIVES.values(), key=lambda p: p.name), *QUERIES.values()) for line in _method(p)
+        ]
     if item.name == "Asker":
         lines += [line for p in sorted(PRIMITIVES.values(), key=lambda p: p.name) for line in _method(p, "Answer")]
     return "\n".join(lines)
@@ -87,7 +91,7 @@ def _annotation(annotation: Any, handle: bool) -> str:
         kind = kind.replace("LoopRef", "LoopRV | str").replace("BlockRef", "BlockRV | str")
         return " | ".join(dict.fromkeys(kind.split(" | "))) if "[" not in kind else kind
     known = {"int", "str", "bool", "float", "None", "Any", "Sequence", "Mapping", "list", "tuple", "dict"}
-    words = {w for w in "".join(c if c.isalnum() or c == "_" else " " for c in kind).split()}
+    words = set("".join(c if c.isalnum() or c == "_" else " " for c in kind).split())
     return kind if words <= known else "Any"
 
 

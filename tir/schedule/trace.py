@@ -82,9 +82,7 @@ class Trace:
         lines += [f"    {writer.line(step)}" for step in self.steps] or ["    pass"]
         return "\n".join(lines) + "\n"
 
-    def apply_to_schedule(
-        self, sch: Schedule, remove_postproc: bool = False, decision_provider: Any = None
-    ) -> None:
+    def apply_to_schedule(self, sch: Schedule, remove_postproc: bool = False, decision_provider: Any = None) -> None:
         """Replay on ``sch``. ``decision_provider(entry, args, decision)`` may answer another decision for a sampling.
 
         Raises ``ScheduleError`` where a step is refused; the steps before it stay applied.
@@ -157,7 +155,9 @@ def _map(value: Any, mapping: Mapping[Any, Any]) -> Any:
             return mapping.get(id(value), value)
         symbol, *operands = value.source
         a, b = (_map(o, mapping) for o in operands)
-        return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "//": lambda: a // b, "%": lambda: a % b}[symbol]()
+        return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "//": lambda: a // b, "%": lambda: a % b}[
+            symbol
+        ]()
     if isinstance(value, (LoopRV, BlockRV)):
         return mapping.get(value, value.name)
     if isinstance(value, (list, tuple)):

@@ -41,7 +41,11 @@ def is_standard(block: Block) -> bool:
 
 
 def _standard(block: Block) -> bool:
-    if block.match_buffers or block.alloc_buffers or any(i.iter_type not in ("spatial", "reduce") for i in block.iter_vars):
+    if (
+        block.match_buffers
+        or block.alloc_buffers
+        or any(i.iter_type not in ("spatial", "reduce") for i in block.iter_vars)
+    ):
         return False
     stores = [s for part in (block.init, block.body) if part is not None for s in _parts(part)]
     if not all(isinstance(s, BufferStore) for s in stores):

@@ -144,7 +144,9 @@ def copy_renamed(stmt: Any, names: Any, loop_names: Mapping[str, str] | None = N
     variables: dict[Var, Var] = {}
     for item in walk(stmt):
         if isinstance(item, For):
-            variables[item.loop_var] = Var((loop_names or {}).get(item.loop_var.name, item.loop_var.name), item.loop_var.dtype)
+            variables[item.loop_var] = Var(
+                (loop_names or {}).get(item.loop_var.name, item.loop_var.name), item.loop_var.dtype
+            )
         elif isinstance(item, IterVar):
             variables[item.var] = Var(item.var.name, item.var.dtype)
 

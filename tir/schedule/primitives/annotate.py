@@ -44,8 +44,14 @@ def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: st
     """
     node = _noted(block_or_loop)
     require(isinstance(ann_key, str), "an annotation key is a string, not {0}", type(ann_key).__name__)
-    require(ann_key not in node.annotations, "{0} already has the annotation {1}", node, ann_key, nodes=[block_or_loop.node],
-            legal="unannotate it first")  # fmt: skip
+    require(
+        ann_key not in node.annotations,
+        "{0} already has the annotation {1}",
+        node,
+        ann_key,
+        nodes=[block_or_loop.node],
+        legal="unannotate it first",
+    )
     return AnnotatePlan(node, frozendict({**node.annotations, ann_key: _plain(ann_val)}))
 
 
@@ -80,8 +86,14 @@ def _check_unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: 
                 B[vi] = A[vi] * 2.0
     """
     node = _noted(block_or_loop)
-    require(ann_key in node.annotations, "{0} has no annotation {1}; it has {2}", node, ann_key,
-            ", ".join(node.annotations) or "none", nodes=[block_or_loop.node])  # fmt: skip
+    require(
+        ann_key in node.annotations,
+        "{0} has no annotation {1}; it has {2}",
+        node,
+        ann_key,
+        ", ".join(node.annotations) or "none",
+        nodes=[block_or_loop.node],
+    )
     return AnnotatePlan(node, frozendict((k, v) for k, v in node.annotations.items() if k != ann_key))
 
 

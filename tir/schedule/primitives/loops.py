@@ -23,13 +23,23 @@ def require_plain(loop: LoopRef, what: str) -> None:
     f = loop.node
     kind = f"bound to {f.thread}" if f.thread else f.kind
     require(
-        f.kind == SERIAL, "loop {0} is {1}; {2} takes serial loops", f, kind, what, nodes=[f],
+        f.kind == SERIAL,
+        "loop {0} is {1}; {2} takes serial loops",
+        f,
+        kind,
+        what,
+        nodes=[f],
         legal=f"{what} first, and mark the loops it gives",
-    )  # fmt: skip
+    )
     require(
-        not f.annotations, "loop {0} has annotations ({1}) that {2} would drop", f, ", ".join(f.annotations), what, nodes=[f],
+        not f.annotations,
+        "loop {0} has annotations ({1}) that {2} would drop",
+        f,
+        ", ".join(f.annotations),
+        what,
+        nodes=[f],
         legal=f"unannotate it, {what}, and annotate the loops it gives",
-    )  # fmt: skip
+    )
 
 
 def visible_names(state: State, loops: Sequence[LoopRef]) -> set[str]:
@@ -141,18 +151,30 @@ def _check_split(
         require(
             _proved(known, node.extent <= inner),
             "the factors {0} give {1} iterations, but loop {2} has {3}: some would be lost",
-            list(map(str, exprs)), inner, node, node.extent, nodes=[node], legal="make one factor None to have it inferred",
-        )  # fmt: skip
+            list(map(str, exprs)),
+            inner,
+            node,
+            node.extent,
+            nodes=[node],
+            legal="make one factor None to have it inferred",
+        )
     extents = tuple(e for e in exprs if e is not None)
     guarded = not divides and not disable_predication
     cut = None
     if guarded and tail != "guard":
         size, step = constant(node.extent), constant(inner)
-        require(tail == "cut", "the factors do not divide the extent {0} of loop {1}", node.extent, node, nodes=[node],
-                legal=_divisors(size))  # fmt: skip
+        require(
+            tail == "cut",
+            "the factors do not divide the extent {0} of loop {1}",
+            node.extent,
+            node,
+            nodes=[node],
+            legal=_divisors(size),
+        )
         require(
             size is not None and step is not None and bool(unknown) and size >= step,
-            "tail=\"cut\" needs constant sizes, one factor None, and at least one whole tile", nodes=[node],
+            'tail="cut" needs constant sizes, one factor None, and at least one whole tile',
+            nodes=[node],
         )
         assert size is not None and step is not None
         cut = size // step * step
@@ -262,11 +284,24 @@ def _require_nested(outer: LoopRef, inner: LoopRef, what: str) -> None:
     if other is None:
         return
     if inner not in outer.ancestors() and outer in inner.ancestors():
-        require(False, "{0} needs perfectly nested loops, but between {1} and {2} there is {3}", what, outer.node, inner.node,
-                name_of(other), nodes=[outer.node, inner.node])  # fmt: skip
+        require(
+            False,
+            "{0} needs perfectly nested loops, but between {1} and {2} there is {3}",
+            what,
+            outer.node,
+            inner.node,
+            name_of(other),
+            nodes=[outer.node, inner.node],
+        )
     swapped = inner in outer.ancestors()
-    require(False, "loop {0} is not the loop directly inside {1}", inner.node, outer.node, nodes=[outer.node, inner.node],
-            legal=f"{what} them outermost first: {inner.name}, {outer.name}" if swapped else "")  # fmt: skip
+    require(
+        False,
+        "loop {0} is not the loop directly inside {1}",
+        inner.node,
+        outer.node,
+        nodes=[outer.node, inner.node],
+        legal=f"{what} them outermost first: {inner.name}, {outer.name}" if swapped else "",
+    )
 
 
 def depends_witness(loop: For, outer: Sequence[For]) -> list[str]:
@@ -280,7 +315,9 @@ def depends_witness(loop: For, outer: Sequence[For]) -> list[str]:
             for step in (0, 1):
                 at = simplify(other.min + step)
                 low, extent = (simplify(substitute(e, {other.loop_var: at})) for e in (loop.min, loop.extent))
-                lines.append(f"at {other.loop_var.name}={at!r}, {loop.loop_var.name} runs over [{low!r}, {simplify(low + extent)!r})")
+                lines.append(
+                    f"at {other.loop_var.name}={at!r}, {loop.loop_var.name} runs over [{low!r}, {simplify(low + extent)!r})"
+                )
             return lines
     return []
 
@@ -313,8 +350,14 @@ def _check_fuse(state: State, *loops: LoopRef, preserve_unit_iters: bool = True,
     for n, loop in enumerate(chain):
         used = vars_in(loop.node.extent) | vars_in(loop.node.min)
         above = [o.node for o in chain[:n] if o.var in used]
-        require(not above, "the range of {0} depends on {1}, so the two have no product", loop.node,
-                above[0] if above else "", witness=depends_witness(loop.node, above), nodes=[loop.node])  # fmt: skip
+        require(
+            not above,
+            "the range of {0} depends on {1}, so the two have no product",
+            loop.node,
+            above[0] if above else "",
+            witness=depends_witness(loop.node, above),
+            nodes=[loop.node],
+        )
     if name is None:
         joined = "_".join(loop.name for loop in chain) + "_fused"
         name = fresh(joined, visible_names(state, chain))
@@ -377,23 +420,36 @@ def _chain(loops: list[LoopRef]) -> list[LoopRef]:
         if isinstance(place.node, SeqStmt):
             others = [s for s in place.node.stmts if s is not chain[-1].node]
             require(
-                False, "reorder needs perfectly nested loops, but {0} shares its parent with {1}", chain[-1].node,
-                " and ".join(name_of(s) for s in others[:4]), nodes=[chain[-1].node, *others[:1]],
+                False,
+                "reorder needs perfectly nested loops, but {0} shares its parent with {1}",
+                chain[-1].node,
+                " and ".join(name_of(s) for s in others[:4]),
+                nodes=[chain[-1].node, *others[:1]],
                 legal="only loops with nothing beside them can move past each other; separate them first",
-            )  # fmt: skip
+            )
         chain.append(place)
     chain.reverse()
     missing = [loop for loop in loops if loop not in chain]
-    require(not missing, "loop {0} is not in one nest with {1}", missing[0].node if missing else "", bottom.node,
-            nodes=[m.node for m in missing])  # fmt: skip
+    require(
+        not missing,
+        "loop {0} is not in one nest with {1}",
+        missing[0].node if missing else "",
+        bottom.node,
+        nodes=[m.node for m in missing],
+    )
     return chain
 
 
 def _refuse_chain(top: LoopRef, bottom: LoopRef, place: Any) -> None:
     if top in bottom.ancestors():
         what = f"block `{place.node.name}`" if isinstance(place.node, Block) else name_of(place.node)
-        raise ScheduleError("reorder needs perfectly nested loops, but {0} stands between {1} and {2}", what, top.node,
-                            bottom.node, nodes=[top.node, bottom.node])  # fmt: skip
+        raise ScheduleError(
+            "reorder needs perfectly nested loops, but {0} stands between {1} and {2}",
+            what,
+            top.node,
+            bottom.node,
+            nodes=[top.node, bottom.node],
+        )
     raise ScheduleError("loops {0} and {1} are not in one nest", top.node, bottom.node, nodes=[top.node, bottom.node])
 
 
@@ -427,9 +483,13 @@ def _check_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> Reord
         used = vars_in(f.extent) | vars_in(f.min)
         inside = [g for g in after[n + 1 :] if g.loop_var in used]
         require(
-            not inside, "the range of {0} depends on {1}, so {0} cannot be outside {1}", f, inside[0] if inside else "",
-            witness=depends_witness(f, inside), nodes=[f],
-        )  # fmt: skip
+            not inside,
+            "the range of {0} depends on {1}, so {0} cannot be outside {1}",
+            f,
+            inside[0] if inside else "",
+            witness=depends_witness(f, inside),
+            nodes=[f],
+        )
     if not unsafe and any(a is not b for a, b in zip(before, after)):
         _require_commute(state, before, after)
     return ReorderPlan(before, after)
@@ -502,5 +562,3 @@ def add_unit_loop(state: State, plan: UnitPlan) -> tuple[State, LoopRV]:
     var = Var(plan.name, as_expr(0, dtype).dtype)
     loop = For(var, const(0, var.dtype), const(1, var.dtype), SERIAL, node)
     return state.replace(node, loop), state.loop_rv(var)
-
-

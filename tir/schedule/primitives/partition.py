@@ -65,13 +65,23 @@ def _check_loop_partition(
     sizes = [None if e is None else constant(e) for e in given]
     require(
         size is not None and all(s is not None for e, s in zip(given, sizes) if e is not None),
-        "loop_partition needs constant lengths, and loop {0} has extent {1}", f, f.extent, nodes=[f],
+        "loop_partition needs constant lengths, and loop {0} has extent {1}",
+        f,
+        f.extent,
+        nodes=[f],
         legal='split with tail="guard" works with symbolic sizes',
-    )  # fmt: skip
+    )
     assert size is not None
     used = sum(s for s in sizes if s is not None)
-    require(used <= size, "the lengths {0} sum to {1}, but loop {2} has {3} iterations", [s for s in sizes if s], used, f, size,
-            nodes=[f])  # fmt: skip
+    require(
+        used <= size,
+        "the lengths {0} sum to {1}, but loop {2} has {3} iterations",
+        [s for s in sizes if s],
+        used,
+        f,
+        size,
+        nodes=[f],
+    )
     dtype = f.loop_var.dtype
     lengths = [const(size - used if s is None else s, dtype) for s in sizes]
     if not unknown and used < size:
@@ -154,27 +164,50 @@ def _check_merge(state: State, *loops: LoopRef, unsafe: bool = False) -> MergePl
         while chain[-1].parent is not parent:
             above = chain[-1].parent
             if not isinstance(above, LoopRef):
-                raise ScheduleError("loop {0} is not alone on the way up to where the nests meet", loop.node, nodes=[loop.node])
+                raise ScheduleError(
+                    "loop {0} is not alone on the way up to where the nests meet", loop.node, nodes=[loop.node]
+                )
             chain.append(above)
         for link in chain:
             require_plain(link, "merge")
         chains.append([link.node for link in reversed(chain)])
     first = chains[0]
     for loop, chain in zip(given, chains):
-        require(len(chain) == len(first), "loop {0} is {1} deep, {2} is {3}", loop.node, len(chain), given[0].node, len(first),
-                nodes=[loop.node])  # fmt: skip
+        require(
+            len(chain) == len(first),
+            "loop {0} is {1} deep, {2} is {3}",
+            loop.node,
+            len(chain),
+            given[0].node,
+            len(first),
+            nodes=[loop.node],
+        )
         for a, b in zip(first, chain):
             same = all(_equal(x, y) for x, y in ((a.extent, b.extent), (a.min, b.min)))
-            require(same, "loop {0} runs over {1} iterations from {2}, loop {3} over {4} from {5}", a, a.extent, a.min, b,
-                    b.extent, b.min, nodes=[a, b])  # fmt: skip
+            require(
+                same,
+                "loop {0} runs over {1} iterations from {2}, loop {3} over {4} from {5}",
+                a,
+                a.extent,
+                a.min,
+                b,
+                b.extent,
+                b.min,
+                nodes=[a, b],
+            )
     tops = [chain[0] for chain in chains]
     stmts = list(parent.node.stmts)
     at = [next(n for n, s in enumerate(stmts) if s is top) for top in tops]
-    require(at == list(range(at[0], at[0] + len(at))), "the nests are not next to each other, in program order: {0} come between",
-            ", ".join(name_of(s) for n, s in enumerate(stmts) if min(at) < n < max(at) and n not in at) or "none",
-            nodes=tops)  # fmt: skip
+    require(
+        at == list(range(at[0], at[0] + len(at))),
+        "the nests are not next to each other, in program order: {0} come between",
+        ", ".join(name_of(s) for n, s in enumerate(stmts) if min(at) < n < max(at) and n not in at) or "none",
+        nodes=tops,
+    )
     taken = visible_names(state, [given[0]])
-    names = [fresh("_".join(dict.fromkeys(c[d].loop_var.name for c in chains)) + "_m", taken) for d in range(len(first))]
+    names = [
+        fresh("_".join(dict.fromkeys(c[d].loop_var.name for c in chains)) + "_m", taken) for d in range(len(first))
+    ]
     plan = MergePlan(parent.node, tops, chains, names)
     if not unsafe:
         _require_order(state, plan)

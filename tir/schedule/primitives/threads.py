@@ -31,7 +31,13 @@ class KindPlan:
 
 def _require_unmarked(loop: LoopRef, kind: str) -> None:
     f = loop.node
-    require(f.kind in (SERIAL, kind), "loop {0} is already {1}", f, f"bound to {f.thread}" if f.thread else f.kind, nodes=[f])
+    require(
+        f.kind in (SERIAL, kind),
+        "loop {0} is already {1}",
+        f,
+        f"bound to {f.thread}" if f.thread else f.kind,
+        nodes=[f],
+    )
 
 
 def _require_independent(state: State, loop: LoopRef, kind: str) -> None:
@@ -41,8 +47,10 @@ def _require_independent(state: State, loop: LoopRef, kind: str) -> None:
         return
     below = [p for p in state.index.below(loop)]
     blocks = state.index.blocks_below(loop)
-    plain = all(isinstance(p.node, (For, BlockRealize)) or p.scope is not loop.scope or p.node.__class__.__name__ == "SeqStmt"
-                for p in below)  # fmt: skip
+    plain = all(
+        isinstance(p.node, (For, BlockRealize)) or p.scope is not loop.scope or p.node.__class__.__name__ == "SeqStmt"
+        for p in below
+    )
     if plain and blocks:
         for ref in blocks:
             _require_no_reduction(state, loop, ref.node, kind)
@@ -77,10 +85,15 @@ def _require_no_reduction(state: State, loop: LoopRef, realize: BlockRealize, ki
     lines = _same_element(loop.node, realize)
     verb = {VECTORIZED: "vectorized", PARALLEL: "parallel"}.get(kind, kind)
     require(
-        False, "loop {0} cannot be {1}: its iterations update the same element, and each needs the one before", loop.node, verb,
-        witness=lines, func=state.func, nodes=[loop.node],
+        False,
+        "loop {0} cannot be {1}: its iterations update the same element, and each needs the one before",
+        loop.node,
+        verb,
+        witness=lines,
+        func=state.func,
+        nodes=[loop.node],
         legal="reorder and mark a spatial loop" + _spatial_loops(loop, realize) + ", or rfactor this one",
-    )  # fmt: skip
+    )
 
 
 def _spatial_loops(loop: LoopRef, realize: BlockRealize) -> str:
@@ -157,9 +170,13 @@ def _check_vectorize(state: State, loop: LoopRef, *, unsafe: bool = False) -> Ki
     """
     _require_unmarked(loop, VECTORIZED)
     require(
-        constant(loop.node.extent) is not None, "vectorize needs a constant number of lanes, but loop {0} runs {1} times",
-        loop.node, loop.node.extent, nodes=[loop.node], legal="split it by a constant and vectorize the inner loop",
-    )  # fmt: skip
+        constant(loop.node.extent) is not None,
+        "vectorize needs a constant number of lanes, but loop {0} runs {1} times",
+        loop.node,
+        loop.node.extent,
+        nodes=[loop.node],
+        legal="split it by a constant and vectorize the inner loop",
+    )
     if not unsafe:
         _require_independent(state, loop, VECTORIZED)
     return KindPlan(loop, VECTORIZED)
@@ -205,9 +222,11 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
                 B[vi] = A[vi] * 2.0
     """
     require(
-        isinstance(thread_axis, str) and THREAD_AXIS.match(thread_axis), "{0!r} is not a thread axis", thread_axis,
+        isinstance(thread_axis, str) and THREAD_AXIS.match(thread_axis),
+        "{0!r} is not a thread axis",
+        thread_axis,
         legal="blockIdx.x/y/z, threadIdx.x/y/z, vthread, vthread.x/y/z",
-    )  # fmt: skip
+    )
     f = loop.node
     require(f.kind == SERIAL, "loop {0} is already {1}", f, f"bound to {f.thread}" if f.thread else f.kind, nodes=[f])
     _require_axis_fits(state, loop, thread_axis)
@@ -235,14 +254,24 @@ def _require_axis_fits(state: State, loop: LoopRef, axis: str) -> None:
             if other.node.thread != axis:
                 continue
             require(
-                other not in above and loop not in other.ancestors(), "{0} is already bound to loop {1} on the same path",
-                axis, other.node, nodes=[other.node, f],
-            )  # fmt: skip
+                other not in above and loop not in other.ancestors(),
+                "{0} is already bound to loop {1} on the same path",
+                axis,
+                other.node,
+                nodes=[other.node, f],
+            )
             theirs = constant(other.node.extent)
             require(
-                theirs == mine, "{0} already has extent {1} (loop {2}) in this kernel; loop {3} has {4}", axis, other.node.extent,
-                other.node, f, f.extent, nodes=[other.node, f], legal="split to match, or bind another axis",
-            )  # fmt: skip
+                theirs == mine,
+                "{0} already has extent {1} (loop {2}) in this kernel; loop {3} has {4}",
+                axis,
+                other.node.extent,
+                other.node,
+                f,
+                f.extent,
+                nodes=[other.node, f],
+                legal="split to match, or bind another axis",
+            )
     if axis.startswith("threadIdx") and mine is not None:
         _require_threads(state, loop, axis, bound, mine)
 
@@ -259,8 +288,15 @@ def _require_threads(state: State, loop: LoopRef, axis: str, bound: Sequence[Loo
     for size in sizes.values():
         total *= size
     text = " x ".join(f"{size} ({name})" for name, size in sorted(sizes.items()))
-    require(total <= limit, "{0} threads in a block, {1}, exceed the limit of {2}", total, text, limit, nodes=[loop.node],
-            legal=f"split loop {loop.name} by at most {max(limit // (total // mine), 1)} and bind the inner loop")  # fmt: skip
+    require(
+        total <= limit,
+        "{0} threads in a block, {1}, exceed the limit of {2}",
+        total,
+        text,
+        limit,
+        nodes=[loop.node],
+        legal=f"split loop {loop.name} by at most {max(limit // (total // mine), 1)} and bind the inner loop",
+    )
     if axis.endswith(".z"):
         require(mine <= 64, "threadIdx.z is at most 64, loop {0} has {1}", loop.node, mine, nodes=[loop.node])
 
@@ -287,9 +323,15 @@ def _mark(state: State, plan: KindPlan) -> State:
     f = plan.loop.node
     if f.kind == plan.kind and f.thread == plan.thread:
         return state
-    return state.replace(f, For(f.loop_var, f.min, f.extent, plan.kind, f.body, plan.thread, f.annotations or EMPTY, span=f.span))
+    return state.replace(
+        f, For(f.loop_var, f.min, f.extent, plan.kind, f.body, plan.thread, f.annotations or EMPTY, span=f.span)
+    )
 
 
-for _name, _check in (("parallel", _check_parallel), ("vectorize", _check_vectorize), ("unroll", _check_unroll),
-                      ("bind", _check_bind)):  # fmt: skip
+for _name, _check in (
+    ("parallel", _check_parallel),
+    ("vectorize", _check_vectorize),
+    ("unroll", _check_unroll),
+    ("bind", _check_bind),
+):
     primitive(check=_check, name=_name)(_mark)
