@@ -1,0 +1,54 @@
+"""Names for variables and buffers in printed programs: legal, unique where scopes overlap, reused in siblings."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from typing import Any
+
+_RESERVED = {*keyword.kwlist, "T", "I", "range", "float", "int", "bool", "min", "max", "len", "tuple", "list", "dict"}
+
+
+def legal(name: str, default: str = "v") -> str:
+    """``name`` as a Python identifier that hides nothing the dialect uses.
+
+    >>> legal("threadIdx.x"), legal("lambda"), legal("1")
+    ('threadIdx_x', 'lambda_', 'v1')
+    """
+    text = re.sub(r"\W", "_", str(name)) or default
+    if text[0].isdigit():
+        text = default + text
+    return text + "_" if text in _RESERVED else text
+
+
+class Names:
+    """What is called what, scope by scope."""
+
+    def __init__(self) -> None:
+        self.of: dict[Any, str] = {}
+        self.live: set[str] = set()
+        self.scopes: list[list[tuple[Any, str, str | None]]] = [[]]
+        self.suffix: dict[str, int] = {}
+
+    def push(self) -> None:
+        self.scopes.append([])
+
+    def pop(self) -> None:
+        for item, name, before in reversed(self.scopes.pop()):
+            self.live.discard(name)
+            if before is None:
+                self.of.pop(item, None)
+            else:
+                self.of[item] = before
+
+    def define(self, item: Any, wanted: str) -> str:
+        """A name for ``item`` until the scope ends."""
+        base = legal(wanted)
+        name, count = base, 0
+        while name in self.live:
+            count += 1
+            name = f"{base}_{count}"
+        self.live.add(name)
+        self.scopes[-1].append((item, name, self.of.get(item)))
+        self.of[item] = name
+        return name

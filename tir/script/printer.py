@@ -1,0 +1,92 @@
+"""Programs as text: ``to_script``, one-liners for messages, excerpts with the place underlined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..buffer import Buffer
+from ..function import IRModule, PrimFunc
+from ..node import Node
+from .print_expr import MARK, UNMARK
+from .print_stmt import STATEMENTS, Printer
+
+_HEADERS = {PrimFunc: ["# from tir.script import tir as T"]}
+_HEADERS[IRModule] = ["# from tir.script import ir as I", *_HEADERS[PrimFunc]]
+
+
+def to_script(
+    node: Any, *, syntax_sugar: bool = True, indent: int = 4, name: str | None = None, header: bool = True, **_: Any
+) -> str:
+    """A function or module as text that parses back to the same program; any other node as :func:`short_text`.
+
+    ``syntax_sugar=False`` spells loops, iterators and parameter buffers in full; ``name`` is what the function or
+    class is called; ``header=False`` leaves out the comment that tells the imports.
+    """
+    if not isinstance(node, (PrimFunc, IRModule)):
+        return short_text(node)
+    return "\n".join(_program_lines(node, Printer(syntax_sugar, indent), name, header)) + "\n"
+
+
+def _program_lines(node: Any, printer: Printer, name: str | None = None, header: bool = True) -> list[str]:
+    if header:
+        printer.lines.extend([*_HEADERS[type(node)], ""])
+    if isinstance(node, IRModule):
+        printer.module(node, name)
+    else:
+        printer.function(node, name)
+    return printer.lines
+
+
+def short_text(node: Any) -> str:
+    """Any node as a person would write it: an expression or region on one line, a statement as its lines."""
+    if isinstance(node, (PrimFunc, IRModule)):
+        return to_script(node)
+    printer = Printer()
+    printer.fragment = True
+    if type(node) in STATEMENTS:
+        printer.stmt(node)
+        return "\n".join(printer.lines)
+    if isinstance(node, Buffer):
+        return f"{node.name}: {printer.buffer_type(node, 'T.Buffer')}"
+    return printer.expr(node) if isinstance(node, Node) else repr(node)
+
+
+def to_lines(program: Any, underline: Sequence[Any] = (), context: int = 2, note: str = "here", limit: int = 4) -> str:
+    """The lines of ``program`` around the nodes in ``underline``, numbered as in its script, the nodes' text marked
+    with ``^^^``. Empty when none of them is in the program; at most ``limit`` places are shown.
+    """
+    lines = _program_lines(program, Printer(marks=underline), None, True)
+    places = [i for i, text in enumerate(lines) if MARK in text][:limit]
+    if not places:
+        return ""
+    width = len(str(places[-1] + 1 + context)) + 1
+    shown: list[str] = []
+    last = None
+    for i, text in enumerate(lines):
+        if not any(place - context <= i <= place + min(context, 1) for place in places):
+            continue
+        if last is not None and i != last + 1:
+            shown.append(f"{'...':>{width}} |")
+        plain, marks = _split_marks(text)
+        shown.append(f"{i + 1:>{width}} | {plain}".rstrip())
+        if i in places:
+            shown.append(f"{'':>{width}} | {marks} {note}".rstrip())
+        last = i
+    return "\n".join(shown)
+
+
+def _split_marks(text: str) -> tuple[str, str]:
+    """A line without its marks, and the line of ^ below the marked parts."""
+    plain: list[str] = []
+    marks: list[str] = []
+    depth = 0
+    for char in text:
+        if char == MARK:
+            depth += 1
+        elif char == UNMARK:
+            depth -= 1
+        else:
+            plain.append(char)
+            marks.append("^" if depth else " ")
+    return "".join(plain), "".join(marks).rstrip()
