@@ -61,11 +61,25 @@ class Diagnostic:
         if text:
             end = span.end_col if span.end_line == span.line else len(text)
             marks = "^" * max(1, min(end, len(text)) - span.col)
-            shown = text[: span.col].expandtabs(4)
-            lines.append(f"{span.line} | {text.expandtabs(4)}")
-            lines.append(f"{' ' * margin} | {' ' * len(shown)}{marks}")
+            shown, marked = _window(text, span.col, marks)
+            lines.append(f"{span.line} | {shown}")
+            lines.append(f"{' ' * margin} | {marked}")
         lines.extend(f"{' ' * margin} = {note}" for note in self.notes)
         return "\n".join(lines)
+
+
+_WIDTH = 160
+
+
+def _window(text: str, col: int, marks: str) -> tuple[str, str]:
+    """The line and the marks under it, cut around the marks where the line is very long."""
+    before, after = text[:col].expandtabs(4), text[col:].expandtabs(4)
+    if len(before) > _WIDTH // 2:
+        before = "…" + before[-_WIDTH // 2 :]
+    room = _WIDTH - len(before)
+    if len(after) > room:
+        after, marks = after[:room] + "…", marks[:room]
+    return before + after, " " * len(before) + marks
 
 
 class Abort(Exception):

@@ -108,7 +108,7 @@ class ExprParser:
         """Record what Python or the IR constructors raised for ``node``."""
         self.cause = self.cause or exc
         text = exc.args[0] if isinstance(exc, KeyError) and exc.args else str(exc)
-        if not isinstance(exc, (TypeError, ValueError, AttributeError, TirError)):
+        if not isinstance(exc, (TypeError, ValueError, ArithmeticError, AttributeError, TirError)):
             text = f"{type(exc).__name__}: {text}"
         head, *notes = str(text).split("; did you mean ")
         self.fail(node, head, *(f"did you mean {n}" for n in notes))
