@@ -210,7 +210,7 @@ class Schedule:
         return Asker(self)
 
     def work_on(self, func_name: str) -> None:
-        """Look names up in ``func_name`` from now on; raises ``ScheduleError`` when the module has none of that name."""
+        """Look names up in ``func_name`` from now on; raises ``ScheduleError`` when there is no such function."""
         if func_name not in self.mod:
             raise ScheduleError(f"no function `{func_name}` in the module; it has {', '.join(self.mod)}")
         self._set(dataclasses.replace(self.state, func_name=func_name))
@@ -234,7 +234,7 @@ class Schedule:
     # ------------------------------------------------------------ time
 
     def copy(self) -> Schedule:
-        """An independent schedule at the same point; costs nothing but a small object. It draws its own random numbers."""
+        """An independent schedule at the same point, at the cost of a small object; it draws its own random numbers."""
         made = object.__new__(Schedule)
         made.__dict__.update(self.__dict__)
         made._states = list(self._states)

@@ -89,7 +89,7 @@ class LoopRef(Place):
 
 
 class BlockRef(Place):
-    """A block found in a snapshot: ``node`` is its realize, ``block`` the block, ``children`` the blocks just inside."""
+    """A block found in a snapshot: ``node`` is its realize, ``children`` the blocks just inside."""
 
     __slots__ = ("children",)
     node: BlockRealize
@@ -194,7 +194,7 @@ def index_of(func: PrimFunc) -> Index:
 
 @dataclasses.dataclass(frozen=True)
 class Fate:
-    """What became of a loop or block: ``alias`` is its successor under the same meaning, else ``into`` lists the parts."""
+    """What became of a loop or block: ``alias`` is its successor in the same meaning, else ``into`` lists the parts."""
 
     step: int
     how: str
@@ -249,7 +249,7 @@ class State:
             if fate is None or fate.alias is None:
                 break
             key = fate.alias
-        self._gone(f"block `{name}`", self.fates.get(key), self._near_blocks(str(name)))
+        raise self._gone(f"block `{name}`", self.fates.get(key), self._near_blocks(str(name)))
 
     def _near_blocks(self, name: str) -> str:
         import difflib
@@ -269,7 +269,7 @@ class State:
         if isinstance(which, str):
             return self._loop_named(which, near)
         var: Any = which.var
-        func = self.mod[which.func] if which.func in self.mod else self.func
+        func = self.mod.functions.get(which.func, self.func)
         for _ in range(1000):
             found = index_of(func).loops.get(var)
             if found is not None:
@@ -278,7 +278,7 @@ class State:
             if fate is None or fate.alias is None:
                 break
             var = fate.alias
-        self._gone(f"loop `{which.name}`", self.fates.get(var), self._loop_list())
+        raise self._gone(f"loop `{which.name}`", self.fates.get(var), self._loop_list())
 
     def _loop_named(self, name: str, near: Place | None) -> LoopRef:
         block, dot, loop = name.rpartition(".")
@@ -293,7 +293,7 @@ class State:
             return found[0]
         if not found:
             fates = [f for k, f in self.fates.items() if isinstance(k, Var) and k.name == name]
-            self._gone(f"loop `{name}`", fates[-1] if fates else None, self._loop_list())
+            raise self._gone(f"loop `{name}`", fates[-1] if fates else None, self._loop_list())
         owners = [self._first_block(ref) for ref in found]
         raise ScheduleError(
             "{0} loops are called `{1}`: above " + ", ".join(f"block `{o}`" for o in owners),
@@ -312,12 +312,12 @@ class State:
         names = list(dict.fromkeys(ref.name for ref in self.index.loops.values()))
         return "its loops are " + ", ".join(names[:24]) if names else "it has no loops"
 
-    def _gone(self, what: str, fate: Fate | None, there: str) -> Any:
+    def _gone(self, what: str, fate: Fate | None, there: str) -> ScheduleError:
         if fate is None:
-            raise ScheduleError("{0} is not in function `{1}`; {2}", what, self.func_name, there)
+            return ScheduleError("{0} is not in function `{1}`; {2}", what, self.func_name, there)
         past = _PAST.get(fate.how, f"replaced by {fate.how}" if fate.into else f"removed by {fate.how}")
         parts = f" into {', '.join(fate.into)}" if fate.into else ""
-        raise ScheduleError("{0} was {1} at step {2}{3}", what, past, fate.step, parts, legal=there)
+        return ScheduleError("{0} was {1} at step {2}{3}", what, past, fate.step, parts, legal=there)
 
     # ------------------------------------------------------------ handles
 
@@ -335,7 +335,7 @@ class State:
     # ------------------------------------------------------------ changing
 
     def replace(self, old: Any, new: Any, *, moved: Mapping[Any, Any] | None = None) -> State:
-        """The snapshot with statement (or block) ``old`` replaced by ``new``; None removes it, and what it leaves empty.
+        """The snapshot with statement (or block) ``old`` replaced by ``new``; None removes it and what it leaves empty.
 
         ``moved`` forwards handles: a loop variable to the variable (or a block name to the name) that now stands for
         it, or to a list of those that it was taken apart into.

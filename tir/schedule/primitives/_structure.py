@@ -142,7 +142,7 @@ def single_standard(block: BlockRealize, loops: Sequence[For]) -> bool:
 
 
 def separates(block: BlockRealize, loop: For, inside: Sequence[For]) -> bool:
-    """Whether different iterations of ``loop`` run ``block`` for different elements, whatever the loops ``inside`` do."""
+    """Whether different iterations of ``loop`` run ``block`` for different elements, whatever loops ``inside`` do."""
     inner = block.block
     if not is_standard(inner) or loop.loop_var in free_in(inner):
         return False

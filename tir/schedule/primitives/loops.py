@@ -48,7 +48,7 @@ def visible_names(state: State, loops: Sequence[LoopRef]) -> set[str]:
     around = {p.name for p in loops[0].all_loops()}
     below = {p.name for p in state.index.below(loops[-1]) if isinstance(p, LoopRef) and p.node not in gone}
     params = {p.name for p in state.func.params}
-    return {p for p in around | below | params} - {n.loop_var.name for n in gone}
+    return (around | below | params) - {n.loop_var.name for n in gone}
 
 
 def analyzer_at(loop: LoopRef) -> Analyzer:
@@ -315,9 +315,8 @@ def depends_witness(loop: For, outer: Sequence[For]) -> list[str]:
             for step in (0, 1):
                 at = simplify(other.min + step)
                 low, extent = (simplify(substitute(e, {other.loop_var: at})) for e in (loop.min, loop.extent))
-                lines.append(
-                    f"at {other.loop_var.name}={at!r}, {loop.loop_var.name} runs over [{low!r}, {simplify(low + extent)!r})"
-                )
+                end = simplify(low + extent)
+                lines.append(f"at {other.loop_var.name}={at!r}, {loop.loop_var.name} runs over [{low!r}, {end!r})")
             return lines
     return []
 

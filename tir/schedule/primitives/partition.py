@@ -12,7 +12,7 @@ from ...stmt import SERIAL, For, SeqStmt, seq
 from ...visit import substitute
 from ..handles import LoopRV
 from ..primitive import primitive
-from ..state import LoopRef, Place, State, fresh
+from ..state import BlockRef, LoopRef, Place, State, fresh
 from ._substitute import constant, copy_renamed, nest, vars_in, with_body
 from .loops import _factor_exprs, _members, name_of, refuse, require_plain, visible_names
 
@@ -90,7 +90,7 @@ def _check_loop_partition(
     names: list[str] = []
     for n in range(len(lengths)):
         names.append(fresh(f"{loop.name}_{n}", taken | set(names)))
-    blocks = [p.name for p in state.index.below(loop) if p.node.__class__.__name__ == "BlockRealize"]
+    blocks = [p.name for p in state.index.below(loop) if isinstance(p, BlockRef)]
     renames: list[dict[str, str]] = [{b: b for b in blocks}]
     made: set[str] = set()
     for n in range(1, len(lengths)):
@@ -132,9 +132,9 @@ class MergePlan:
 def _check_merge(state: State, *loops: LoopRef, unsafe: bool = False) -> MergePlan:
     """Run neighbouring loop nests of equal ranges as one: iteration by iteration, the first's body, then the next's.
 
-    ``loops`` are the innermost loops to merge, one of each nest, in program order. Returns the merged loop. Raises
-    ``ScheduleError`` when the nests are not neighbours, are of different depth or range, or when an iteration of a later
-    nest needs what a later iteration of an earlier one makes. ``unsafe=True`` skips the last check.
+    ``loops`` are the innermost loops to merge, one of each nest, in program order. Returns the merged loop.
+    Raises ``ScheduleError`` when the nests are not neighbours, are of different depth or range, or when an iteration
+    of a later nest needs what a later iteration of an earlier one makes. ``unsafe=True`` skips the last check.
 
     Before, and after ``sch.merge("i", "j")``::
 

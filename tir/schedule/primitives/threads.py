@@ -10,7 +10,18 @@ from typing import Any
 from ...errors import require
 from ...expr import Expr, IntImm, Var
 from ...node import EMPTY
-from ...stmt import PARALLEL, SERIAL, THREAD_BINDING, UNROLLED, VECTORIZED, Block, BlockRealize, BufferStore, For
+from ...stmt import (
+    PARALLEL,
+    SERIAL,
+    THREAD_BINDING,
+    UNROLLED,
+    VECTORIZED,
+    Block,
+    BlockRealize,
+    BufferStore,
+    For,
+    SeqStmt,
+)
 from ...visit import substitute, walk
 from ..primitive import primitive
 from ..state import LoopRef, Place, State
@@ -45,10 +56,10 @@ def _require_independent(state: State, loop: LoopRef, kind: str) -> None:
     f = loop.node
     if constant(f.extent) in (0, 1):
         return
-    below = [p for p in state.index.below(loop)]
+    below = list(state.index.below(loop))
     blocks = state.index.blocks_below(loop)
     plain = all(
-        isinstance(p.node, (For, BlockRealize)) or p.scope is not loop.scope or p.node.__class__.__name__ == "SeqStmt"
+        isinstance(p.node, (For, BlockRealize)) or p.scope is not loop.scope or isinstance(p.node, SeqStmt)
         for p in below
     )
     if plain and blocks:
@@ -75,7 +86,7 @@ def _apart(blocks: Sequence[Block]) -> bool:
 
 
 def _require_no_reduction(state: State, loop: LoopRef, realize: BlockRealize, kind: str) -> None:
-    """Refuse where ``loop`` moves nothing but reduction iterators of a block that updates: all iterations write one element."""
+    """Refuse where ``loop`` moves only reduction iterators of an update: all iterations write one element."""
     block = realize.block
     if not is_standard(block):
         return
@@ -202,10 +213,9 @@ def _check_unroll(state: State, loop: LoopRef) -> KindPlan:
 
 
 def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool = False) -> KindPlan:
-    """Run the iterations of a loop as the threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or virtual threads
-    (``vthread``) of a GPU kernel.
+    """Run the iterations of a loop as threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or ``vthread`` of a kernel.
 
-    Raises ``ScheduleError`` when iterations depend on each other (a reduction across ``threadIdx`` is allowed), when the
+    Raises ``ScheduleError`` when iterations depend on each other (a reduction across ``threadIdx`` may), when the
     axis has another extent in the same kernel, when it is bound twice on one path, or past the target's limits.
     ``unsafe=True`` skips the check of dependences.
 
