@@ -1,0 +1,330 @@
+"""Making one block of a loop nest, and replacing it by an instruction: blockize, tensorize."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+from ...analysis.access import block_access_region
+from ...arith import Analyzer
+from ...arith.itermap import Division, subspace_divide
+from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
+from ...equal import first_difference, structural_equal
+from ...errors import require
+from ...expr import BufferLoad, Expr, IntImm, Var, const
+from ...function import PrimFunc
+from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
+from ...visit import rewrite, substitute, uses_var
+from ..blocks import nest, refresh
+from ..handles import BlockRV
+from ..primitive import primitive
+from ..state import BlockRef, LoopRef, State
+
+
+@dataclass(frozen=True)
+class BlockizePlan:
+    """What is replaced, and the realize of the new outer block."""
+
+    old: Stmt
+    new: BlockRealize
+    name: str
+
+
+def _check_blockize(
+    state: State, target: LoopRef | BlockRef, preserve_unit_iters: bool = True, *, unsafe: bool = False
+) -> BlockizePlan:
+    """Make the loops from ``target`` inwards, and the block in them, one block of a larger unit of work.
+
+    Returns the new block, named ``…_o``; the block inside keeps its name. ``preserve_unit_iters`` keeps iterators of
+    extent one in the outer block.
+
+    Before → after, for ``sch.blockize("ii")``::
+
+        for io, ii in T.grid(4, 8):              for io in range(4):
+            with T.block("B"):                       with T.block("B_o"):
+                vi = T.axis.spatial(                     vio = T.axis.spatial(4, io)
+                    32, io * 8 + ii)                     for ii in range(8):
+                B[vi] = A[vi]                                with T.block("B"):
+                                                                 vi = T.axis.spatial(8, ii)
+                                                                 B[vio * 8 + vi] = A[vio * 8 + vi]
+
+    Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings do not divide into
+    a part of the outer and a part of the inner loops.
+    """
+    require(not isinstance(target, BlockRef) or target.scope is not None, "the root block cannot be blockized")
+    blocks = state.index.blocks_below(target)
+    require(
+        len(blocks) == 1,
+        "there are {0} blocks under {1}, and blockize takes one",
+        len(blocks), target, nodes=[b.node for b in blocks],
+    )  # fmt: skip
+    block = blocks[0]
+    _require_only_loops(target, block)
+    inner = [r for r in block.loops() if r is target or target in r.ancestors()]
+    division = _divide(block, inner)
+    name = state.fresh_block_name(f"{block.name}_o")
+    realize = _outer_block(block, inner, division, name, preserve_unit_iters)
+    return BlockizePlan(target.node, realize, name)
+
+
+def _require_only_loops(target: Any, block: BlockRef) -> None:
+    place = block
+    while place is not target and place.parent is not None:
+        place = place.parent  # type: ignore[assignment]
+        require(
+            isinstance(place.node, For),
+            "between {0} and block {1} there is more than loops",
+            target, block, nodes=[place.node],
+        )  # fmt: skip
+
+
+def _divide(block: BlockRef, inner: list[LoopRef]) -> Division:
+    domains = {r.var: Range(r.node.min, r.node.extent) for r in block.loops()}
+    found = subspace_divide(block.node.iter_values, domains, [r.var for r in inner], block.node.predicate)
+    require(
+        found,
+        "the bindings of block {0} do not divide at {1}: {2}",
+        block, inner[0].node if inner else block, getattr(found, "error", ""), nodes=[block.node],
+    )  # fmt: skip
+    assert isinstance(found, Division)
+    return found
+
+
+def _outer_block(
+    block: BlockRef, inner: list[LoopRef], division: Division, name: str, keep_units: bool
+) -> BlockRealize:
+    """The outer block, with the inner loops and block inside it."""
+    outer_iters: list[IterVar] = []
+    outer_values: list[Expr] = []
+    inner_iters: list[IterVar] = []
+    inner_values: list[Expr] = []
+    inside: dict[Var, Expr] = {}
+    analyzer = Analyzer()
+    for iterator, (o_value, o_extent), (i_value, i_extent) in zip(
+        block.block.iter_vars, division.outer, division.inner
+    ):
+        dtype = iterator.var.dtype
+        zero = const(0, dtype)
+        whole: Expr = zero
+        if keep_units or not _is_one(o_extent):
+            o_var = Var(f"{iterator.var.name}_o", dtype)
+            outer_iters.append(IterVar(Range(zero, o_extent), o_var, iterator.iter_type))
+            outer_values.append(o_value)
+            whole = o_var * i_extent
+        elif not _is_zero(o_value):
+            whole = o_value * i_extent
+        if inner and (not _is_one(i_extent) or not _is_zero(i_value)):
+            i_var = Var(f"{iterator.var.name}_i", dtype)
+            inner_iters.append(IterVar(Range(zero, i_extent), i_var, iterator.iter_type))
+            inner_values.append(i_value)
+            whole = whole + i_var
+        inside[iterator.var] = analyzer.simplify(whole)
+    body = substitute(block.block.body, inside)
+    init = None if block.block.init is None else substitute(block.block.init, inside)
+    inner_block = _with_regions(block.block.replace(iter_vars=tuple(inner_iters), body=body, init=None))
+    inner_realize = BlockRealize(tuple(inner_values), division.inner_predicate, inner_block)
+    inner_nest = _rebuild_loops(inner, inner_realize)
+    outer_init = None
+    if init is not None:
+        outer_init = _init_nest(inner_block.replace(body=init), inner, inner_values, division.inner_predicate)
+        if not any(i.iter_type == "reduce" for i in outer_iters):
+            # Every outer instance starts its own reduction: the init stays inside.
+            inner_block = _with_regions(inner_block.replace(init=init))
+            inner_nest = _rebuild_loops(inner, inner_realize.replace(block=inner_block))
+            outer_init = None
+    outer = Block(tuple(outer_iters), (), (), name, inner_nest, outer_init)
+    return BlockRealize(tuple(outer_values), division.outer_predicate, _with_regions(outer))
+
+
+def _init_nest(block: Block, inner: list[LoopRef], values: list[Expr], predicate: Expr) -> Stmt:
+    """The init of the inner block over the inner spatial loops, as the init of the outer one."""
+    pairs = [(i, v) for i, v in zip(block.iter_vars, values) if i.iter_type != "reduce"]
+    kept = [r for r in inner if any(uses_var(v, r.var) for _, v in pairs)]
+    removed = {r.var: r.node.min for r in inner if r not in kept}
+    made = _with_regions(block.replace(iter_vars=tuple(i for i, _ in pairs), name=f"{block.name}_init", init=None))
+    condition = Analyzer().simplify(substitute(predicate, removed))
+    realize = BlockRealize(tuple(v for _, v in pairs), condition, made)
+    return refresh(nest([(r.var, r.node.extent) for r in kept], realize))
+
+
+def _rebuild_loops(inner: list[LoopRef], body: Stmt) -> Stmt:
+    for ref in reversed(inner):
+        body = ref.node.replace(body=body)
+    return body
+
+
+def _is_one(e: Expr) -> bool:
+    return isinstance(e, IntImm) and e.value == 1
+
+
+def _is_zero(e: Expr) -> bool:
+    return isinstance(e, IntImm) and e.value == 0
+
+
+def _with_regions(block: Block) -> Block:
+    reads, writes = block_access_region(block)
+    return block.replace(reads=reads, writes=writes)
+
+
+@primitive(check=_check_blockize)
+def blockize(state: State, plan: BlockizePlan) -> tuple[State, BlockRV]:
+    after = state.replace(plan.old, plan.new)
+    return after, after.block_rv(plan.name)
+
+
+@dataclass(frozen=True)
+class TensorizePlan:
+    old: BlockRealize
+    new: BlockRealize
+    before: State
+
+
+def _check_tensorize(
+    state: State, block_or_loop: LoopRef | BlockRef, tensor_intrin: Any, preserve_unit_iters: bool = True
+) -> TensorizePlan:
+    """Replace a block, or the loops from one inwards, by the implementation of a tensor intrinsic.
+
+    ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
+    first. The computation must be that of the intrinsic's description; the first difference is shown if it is not.
+
+    Raises ``ScheduleError`` when it is not, ``KeyError`` for a name that is not registered.
+    """
+    from ...intrin import TensorIntrin
+
+    intrin = TensorIntrin.get(tensor_intrin) if isinstance(tensor_intrin, str) else tensor_intrin
+    require(isinstance(intrin, TensorIntrin), "expected the name of a tensor intrinsic, got {0}", type(intrin).__name__)
+    before = state
+    if isinstance(block_or_loop, LoopRef):
+        made = _check_blockize(state, block_or_loop, preserve_unit_iters)
+        before = state.replace(made.old, made.new)
+        block = before.find_block(made.name)
+    else:
+        block = block_or_loop
+    bound = _match(block.block, intrin.desc, intrin.name)
+    return TensorizePlan(block.node, _with_impl(block.node, intrin.impl, intrin.desc, bound), before)
+
+
+def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion]:
+    """Which region of the program each buffer of ``desc`` stands for.
+
+    The block's accesses are rewritten to be relative to its regions, which gives a program that must equal the
+    description.
+    """
+    pattern = desc.root
+    require(pattern is not None, "the description of {0} is not one block", name)
+    assert pattern is not None
+    want = [*pattern.reads, *pattern.writes]
+    order = list(dict.fromkeys(r.buffer for r in want))
+    have = list(dict.fromkeys(r.buffer for r in (*block.writes, *block.reads)))
+    require(
+        len(order) == len(have),
+        "block {0} uses {1} buffers, the intrinsic {2} describes {3}",
+        block.name, len(have), name, len(order), nodes=[block],
+    )  # fmt: skip
+    regions = {r.buffer: r for r in (*block.reads, *block.writes)}
+    best = ""
+    written = {r.buffer for r in pattern.writes}
+    outputs = {r.buffer for r in block.writes}
+    for choice in itertools.permutations(have):
+        pairs = dict(zip(order, choice))
+        if any((d in written) != (b in outputs) or d.dtype != b.dtype for d, b in pairs.items()):
+            continue
+        relative = _relative(block, {b: (d, regions[b]) for d, b in pairs.items()})
+        if relative is None:
+            continue
+        difference = first_difference(_stripped(pattern.body), _stripped(relative))
+        if difference is None:
+            return {d: regions[b] for d, b in pairs.items()}
+        best = best or difference
+    require(
+        False,
+        "block {0} does not compute what the intrinsic {1} describes",
+        block.name, name, nodes=[block],
+        witness=[f"first difference (intrinsic, block): {best}" if best else "no way to match the buffers' types",
+                 "intrinsic:", *("  " + line for line in repr(pattern.body).splitlines()),
+                 "block:", *("  " + line for line in repr(block.body).splitlines())],
+    )  # fmt: skip
+    raise AssertionError
+
+
+def _relative(block: Block, pairs: dict[Buffer, tuple[Buffer, BufferRegion]]) -> Stmt | None:
+    """The body of ``block`` over the description's buffers, indices counted from where its regions begin."""
+    analyzer = Analyzer()
+    for iterator in block.iter_vars:
+        analyzer.bind(iterator.var, iterator.dom)
+    offsets = {}
+    for buffer, (wanted, region) in pairs.items():
+        kept = len(region.region) - wanted.ndim
+        if kept < 0 or not all(_is_one(r.extent) for r in region.region[:kept]):
+            return None
+        if not all(structural_equal(r.extent, s) for r, s in zip(region.region[kept:], wanted.shape)):
+            return None
+        offsets[buffer] = (wanted, kept, [r.min for r in region.region])
+
+    def move(indices: tuple[Expr, ...], buffer: Buffer) -> tuple[Expr, ...]:
+        _, kept, mins = offsets[buffer]
+        return tuple(analyzer.simplify(i - m) for i, m in zip(indices[kept:], mins[kept:]))
+
+    def visit(item: Any) -> Any:
+        if isinstance(item, BufferLoad) and item.buffer in offsets:
+            return BufferLoad(offsets[item.buffer][0], move(item.indices, item.buffer))
+        if isinstance(item, BufferStore) and item.buffer in offsets:
+            return item.replace(buffer=offsets[item.buffer][0], indices=move(item.indices, item.buffer))
+        if isinstance(item, BufferRegion) and item.buffer in offsets:
+            wanted, kept, mins = offsets[item.buffer]
+            low = move(tuple(r.min for r in item.region), item.buffer)
+            return BufferRegion(wanted, tuple(Range(m, r.extent) for m, r in zip(low, item.region[kept:])))
+        return None
+
+    return rewrite(block.body, visit)
+
+
+def _stripped(stmt: Stmt) -> Stmt:
+    """``stmt`` without what a match should not depend on: block names, annotations, unit iterators' spelling."""
+
+    def visit(item: Any) -> Any:
+        if isinstance(item, BlockRealize):
+            keep = [n for n, i in enumerate(item.block.iter_vars) if not (i.dom and _is_one(i.dom.extent))]
+            gone = {i.var: v for n, (i, v) in enumerate(zip(item.block.iter_vars, item.iter_values)) if n not in keep}
+            block = item.block.replace(
+                name="", iter_vars=tuple(item.block.iter_vars[n] for n in keep), annotations=item.block.annotations
+            )
+            block = substitute(block, gone) if gone else block
+            block = block.replace(reads=(), writes=())
+            return item.replace(iter_values=tuple(item.iter_values[n] for n in keep), block=block)
+        if isinstance(item, For) and _is_one(item.extent):
+            return substitute(item.body, {item.loop_var: item.min})
+        return None
+
+    return rewrite(stmt, visit)
+
+
+def _with_impl(
+    realize: BlockRealize, impl: PrimFunc, desc: PrimFunc, bound: dict[Buffer, BufferRegion]
+) -> BlockRealize:
+    """The block with the intrinsic's implementation as body, its buffers matched to the regions."""
+    root = impl.root
+    require(root is not None, "the implementation of the intrinsic is not one block")
+    assert root is not None
+    by_position = dict(zip(impl.buffers(), desc.buffers()))
+    fresh_buffers = {b: b.replace(data=b.data.replace()) for b in by_position}
+    body = refresh(substitute(root.body, {b.data: fresh_buffers[b].data for b in fresh_buffers}, fresh_buffers))
+    matches = []
+    for buffer, wanted in by_position.items():
+        if wanted in bound:
+            new = fresh_buffers[buffer]
+            region = bound[wanted]
+            matches.append(MatchBufferRegion(new, region))
+    block = realize.block.replace(
+        body=body,
+        match_buffers=tuple(matches),
+        alloc_buffers=root.alloc_buffers,
+        annotations=root.annotations or realize.block.annotations,
+    )
+    return realize.replace(block=block)
+
+
+@primitive(check=_check_tensorize)
+def tensorize(state: State, plan: TensorizePlan) -> State:
+    return plan.before.replace(plan.old, plan.new)
