@@ -151,30 +151,33 @@ def _flooring(g: Generator, e: Any) -> str:
 def _extreme(g: Generator, e: Any) -> str:
     a, b = g.expr(e.a), g.expr(e.b)
     if e.dtype.is_float:
-        return float_extreme(g, isinstance(e, Min), a, b, e.dtype)
+        if _is_number(e.b):  # the constant first: then no test for nan is needed
+            return float_extreme(g, isinstance(e, Min), b, a, e.dtype, True)
+        return float_extreme(g, isinstance(e, Min), a, b, e.dtype, _is_number(e.a))
     name = ("s" if e.dtype.code == "int" else "u") + ("min" if isinstance(e, Min) else "max")
     return g.out.intrinsic(name, element_type(e.dtype), e.dtype.lanes, [a, b])
 
 
-def float_extreme(g: Generator, least: bool, a: str, b: str, dtype: DType) -> str:
-    """Minimum or maximum; nan when either is nan, as in NumPy."""
+def float_extreme(g: Generator, least: bool, a: str, b: str, dtype: DType, a_is_number: bool = False) -> str:
+    """Minimum or maximum; nan when either is nan, as in NumPy. ``a_is_number``: ``a`` is known not to be nan."""
     if emulated(dtype):
         wide = F32.with_lanes(dtype.lanes)
-        result = float_extreme(g, least, g.convert(a, dtype, wide), g.convert(b, dtype, wide), wide)
+        result = float_extreme(g, least, g.convert(a, dtype, wide), g.convert(b, dtype, wide), wide, a_is_number)
         return g.convert(result, wide, dtype)
     type_, flag = value_type(dtype), vector("i1", dtype.lanes)
     # `a < b ? a : b` is one instruction and gives b when either is nan; a nan in a is then put back
     picks_a = g.out.value(f"fcmp {'olt' if least else 'ogt'} {type_} {a}, {b}")
     result = g.out.value(f"select {flag} {picks_a}, {type_} {a}, {type_} {b}")
-    if g.program.fast_math or _is_number(a):
+    if g.program.fast_math or a_is_number:
         return result
     nan = g.out.value(f"fcmp uno {type_} {a}, {a}")
     return g.out.value(f"select {flag} {nan}, {type_} {a}, {type_} {result}")
 
 
-def _is_number(operand: str) -> bool:
-    """Whether an operand is a constant (and so, being printed from a finite constant, no nan)."""
-    return operand.startswith(("0x0", "0x3", "0x4", "0xB", "0xC", "splat (float 0x0", "splat (float 0x3"))
+def _is_number(e: Expr) -> bool:
+    """Whether ``e`` is a constant other than nan."""
+    value = e.value if isinstance(e, Broadcast) else e
+    return isinstance(value, FloatImm) and value.value == value.value
 
 
 SIGNED = {LT: "slt", LE: "sle", GT: "sgt", GE: "sge", EQ: "eq", NE: "ne"}

@@ -17,6 +17,8 @@ from tir.visit import walk
 from . import expr, memory, ops, stmt  # noqa: F401  (they fill the tables)
 from .generator import Generator, Program
 from .memory import from_memory
+from .peel import peel_first_iterations
+from .promote import promote_accumulators
 from .parallel import declare_runtime
 from .text import FunctionText, ModuleText, symbol
 from .types import memory_bytes, memory_element, value_type, vector
@@ -118,7 +120,7 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
                 g.owned_pointers.update((var, buffer.data))
     if func.ret_type.code != "void":
         g.returned, g.return_dtype = "%result", func.ret_type
-    g.stmt(func.body)
+    g.stmt(promote_accumulators(peel_first_iterations(func)).body)
     if not out.terminated:
         out.ret("i32 0")
     out.finish()

@@ -1,0 +1,209 @@
+"""Accumulators in registers: elements that a loop updates again and again are loaded before it and stored after it.
+
+``for k: C[i, j] = C[i, j] + …`` becomes a local element updated in the loop, which LLVM keeps in a register; LLVM's own
+store motion gives up on unrolled tiles of them. Done only where it is certain: the loop touches the buffer at places
+that stay the same in all iterations and are pairwise disjoint, each one in every iteration.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tir.buffer import Buffer, decl_buffer
+from tir.expr import TRUE, Add, BufferLoad, Call, Expr, IntImm, Let, Mul, Ramp, Sub, Var
+from tir.function import PrimFunc
+from tir.op import effect_of
+from tir.stmt import (
+    Allocate, AllocateConst, AssertStmt, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, SeqStmt,
+    Stmt, While, seq,
+)  # fmt: skip
+from tir.visit import rewrite, walk
+
+MOST = 64  # elements (or vectors) held at once
+
+Linear = tuple[int, frozenset[Any]]
+
+
+def promote_accumulators(func: PrimFunc) -> PrimFunc:
+    """``func`` with loop-invariant elements that its serial loops update held in local memory."""
+    handed_out = set()
+    for node in walk(func.body):
+        if isinstance(node, LetStmt) and node.var.dtype.is_handle:
+            return func  # two names for one memory
+        if isinstance(node, Call):
+            handed_out.update(a for a in node.args if isinstance(a, Var) and a.dtype.is_handle)
+            if node.op == "address_of" and isinstance(node.args[0], BufferLoad):
+                handed_out.add(node.args[0].buffer.data)
+    data = [b.data for b in func.buffers()]
+    if len(set(data)) != len(data) or not func.attrs.get("tir.noalias", True):
+        return func
+
+    def visit(item: Any) -> Any:
+        if not isinstance(item, Stmt):
+            return item
+        new = item.map_children(visit)
+        return _promote(new, handed_out) if isinstance(new, For) and new.kind == "serial" else new
+
+    return func.with_body(visit(func.body))
+
+
+def linear(e: Expr) -> Linear:
+    """``e`` as a constant plus a set of (atom, factor); equal for equal sums whatever their order."""
+    terms: dict[Any, int] = {}
+    constant = _gather(e, 1, terms)
+    return constant, frozenset((k, f) for k, f in terms.items() if f)
+
+
+def _gather(e: Expr, factor: int, terms: dict[Any, int]) -> int:
+    if isinstance(e, IntImm):
+        return e.value * factor
+    if isinstance(e, Add):
+        return _gather(e.a, factor, terms) + _gather(e.b, factor, terms)
+    if isinstance(e, Sub):
+        return _gather(e.a, factor, terms) + _gather(e.b, -factor, terms)
+    if isinstance(e, Mul):
+        for a, b in ((e.a, e.b), (e.b, e.a)):
+            if isinstance(b, IntImm):
+                return _gather(a, factor * b.value, terms)
+    key = e if isinstance(e, Var) else _key(e)
+    terms[key] = terms.get(key, 0) + factor
+    return 0
+
+
+def _key(e: Any) -> Any:
+    """A hashable stand-in, equal for structurally equal expressions."""
+    if isinstance(e, (Var, Buffer)):
+        return e
+    if isinstance(e, Expr):
+        return (type(e), *(_key(getattr(e, f)) for f in e.fields))
+    return tuple(_key(x) for x in e) if isinstance(e, tuple) else e
+
+
+class _Place:
+    """One element, or vector of neighbouring elements, of a buffer."""
+
+    def __init__(self, buffer: Buffer, indices: tuple[Expr, ...]):
+        self.buffer, self.indices = buffer, indices
+        self.lanes = 1
+        self.ok = bool(indices)
+        forms = []
+        for axis, index in enumerate(indices):
+            if isinstance(index, Ramp):
+                self.ok &= axis == len(indices) - 1 and isinstance(index.stride, IntImm) and index.stride.value == 1
+                self.ok &= index.base.dtype.lanes == 1
+                self.lanes, index = index.lanes, index.base
+            self.ok &= index.dtype.lanes == 1 and not any(isinstance(n, (BufferLoad, Call)) for n in walk(index))
+            forms.append(linear(index))
+        self.constants = tuple(c for c, _ in forms)
+        self.atoms = tuple(a for _, a in forms)
+        self.key = (buffer, self.lanes, self.constants, self.atoms)
+
+    def disjoint(self, other: _Place) -> bool:
+        """Whether it is certain that two different places share no element."""
+        if self.atoms != other.atoms or len(self.constants) != len(other.constants):
+            return False
+        if any(a != b for a, b in zip(self.constants[:-1], other.constants[:-1])):
+            return self.buffer is other.buffer
+        gap = self.constants[-1] - other.constants[-1]
+        return self.buffer is other.buffer and (gap >= other.lanes or -gap >= self.lanes)
+
+
+def _promote(loop: For, handed_out: set[Var]) -> Stmt:
+    places: dict[Var, dict[Any, _Place]] = {}
+    stored: set[Var] = set()
+    bound: set[Var] = {loop.loop_var}
+    for node in walk(loop.body):
+        if isinstance(node, (AssertStmt, While)) or (isinstance(node, AttrStmt) and "volatile" in node.attr_key):
+            return loop
+        if isinstance(node, (Allocate, AllocateConst)):
+            bound.add(node.buffer_var)
+        elif isinstance(node, Call) and effect_of(node) not in ("pure", "read"):
+            return loop
+        elif isinstance(node, For):
+            bound.add(node.loop_var)
+            if node.kind == "parallel":
+                return loop
+        elif isinstance(node, (LetStmt, Let)):
+            bound.add(node.var)
+        elif isinstance(node, (BufferLoad, BufferStore)):
+            place = _Place(node.buffer, node.indices)
+            places.setdefault(node.buffer.data, {})[place.key] = place
+            if isinstance(node, BufferStore):
+                stored.add(node.buffer.data)
+    always = {(place.buffer.data, place.key) for place in _always(loop.body)}
+    chosen: dict[Any, _Place] = {}
+    for data in stored:
+        mine = list(places[data].values())
+        if data in bound or data in handed_out or len(mine) + len(chosen) > MOST:
+            continue
+        if all((data, p.key) in always and _steady(p, bound) for p in mine) and _all_disjoint(mine):
+            chosen.update((p.key, p) for p in mine)
+    return _rewritten(loop, chosen) if chosen else loop
+
+
+def _steady(place: _Place, bound: set[Var]) -> bool:
+    """Whether the place is the same in every iteration."""
+    buffer = place.buffer
+    parts = (*place.indices, *buffer.shape, *buffer.strides, *(() if buffer.elem_offset is None else (buffer.elem_offset,)))
+    return place.ok and not any(isinstance(n, Var) and n in bound for part in parts for n in walk(part))
+
+
+def _all_disjoint(places: list[_Place]) -> bool:
+    return all(a.disjoint(b) for k, a in enumerate(places) for b in places[:k])
+
+
+def _always(s: Stmt) -> list[_Place]:
+    """Places certainly touched whenever ``s`` runs (so that touching them before it is safe)."""
+    if isinstance(s, SeqStmt):
+        return [p for inner in s.stmts for p in _always(inner)]
+    if isinstance(s, BufferStore):
+        return [_Place(s.buffer, s.indices), *_loads(s.value)]
+    if isinstance(s, Evaluate):
+        return _loads(s.value)
+    if isinstance(s, (LetStmt, AttrStmt, DeclBuffer, Allocate, AllocateConst)):
+        return _always(s.body)
+    if isinstance(s, For) and isinstance(s.extent, IntImm) and s.extent.value > 0:
+        return _always(s.body)
+    return []
+
+
+def _loads(e: Expr) -> list[_Place]:
+    """Loads evaluated unconditionally: not those under a lazy choice."""
+    lazy = lambda n: not (isinstance(n, Call) and n.op == "if_then_else")  # noqa: E731
+    return [_Place(n.buffer, n.indices) for n in walk(e, lazy) if isinstance(n, BufferLoad)]
+
+
+def _rewritten(loop: For, chosen: dict[Any, _Place]) -> Stmt:
+    """Loads, the loop on local elements, stores; all of it only where the loop runs at all."""
+    local: dict[Any, tuple[Buffer, Expr]] = {}
+    before: list[Stmt] = []
+    after: list[Stmt] = []
+    buffers: list[Buffer] = []
+    groups: dict[tuple[Any, int], list[_Place]] = {}
+    for place in chosen.values():
+        groups.setdefault((place.buffer.dtype, place.lanes), []).append(place)
+    for (dtype, lanes), places in groups.items():
+        buffer = decl_buffer((len(places) * lanes,), dtype, f"{places[0].buffer.name}_held", scope="local")
+        buffers.append(buffer)
+        for k, place in enumerate(places):
+            at = IntImm(k * lanes)
+            index: Expr = at if lanes == 1 else Ramp(at, IntImm(1), lanes)
+            local[place.key] = (buffer, index)
+            before.append(BufferStore(buffer, BufferLoad(place.buffer, place.indices), (index,)))
+            after.append(BufferStore(place.buffer, BufferLoad(buffer, (index,)), place.indices))
+
+    def redirect(node: Any) -> Any:
+        if isinstance(node, (BufferLoad, BufferStore)):
+            found = local.get(_Place(node.buffer, node.indices).key)
+            if found is not None:
+                return node.replace(buffer=found[0], indices=(found[1],))
+        return None
+
+    body: Stmt = seq([*before, loop.replace(body=rewrite(loop.body, redirect)), *after])
+    if not isinstance(loop.extent, IntImm):
+        body = IfThenElse(loop.extent > IntImm(0, loop.extent.dtype), body)
+    elif loop.extent.value <= 0:
+        return loop
+    for buffer in buffers:
+        body = Allocate(buffer.data, buffer.dtype, buffer.shape, TRUE, DeclBuffer(buffer, body))
+    return body
