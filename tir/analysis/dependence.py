@@ -30,7 +30,6 @@ from ..expr import (
     Select,
     Sub,
     Var,
-    all_of,
     const,
 )
 from ..node import Node
@@ -215,13 +214,13 @@ class _Walker:
         # A loop no iterator speaks of repeats the block: its variable tells the runs apart.
         own = [v for v, _, extent in self.loops if not any(uses_var(value, v) for value in bound)]
         own = [v for v in own if not _is_one(next(e for w, _, e in self.loops if w is v))]
-        common = dict(
-            coords=(*(v for v, _ in coords), *own),
-            values=(*bound, *own),
-            loops=tuple(self.loops),
-            guards=tuple(self.guards),
-            local=frozenset(self.local),
-        )
+        common: dict[str, Any] = {
+            "coords": (*(v for v, _ in coords), *own),
+            "values": (*bound, *own),
+            "loops": tuple(self.loops),
+            "guards": tuple(self.guards),
+            "local": frozenset(self.local),
+        }
         reduce_vars = [iv for iv in block.iter_vars if iv.iter_type == "reduce" and iv.dom is not None]
         if block.init is not None:
             found = _Accesses(self.lets, aliases)
@@ -342,9 +341,6 @@ class _Accesses:
                 self.add(arg.buffer, None, True, s)
             elif isinstance(arg, Node):
                 self.visit(arg)
-
-
-_wholes: dict[Var, Buffer] = {}
 
 
 def _whole(pointer: Var) -> Buffer:
@@ -504,6 +500,3 @@ def _try_require(formula: Formula, condition: Expr) -> None:
         formula.require(condition)
     except NotAffine:
         return
-
-
-__all__ = ["Access", "Unit", "all_of", "commutes", "element_map", "time_map", "units_of"]

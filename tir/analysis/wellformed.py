@@ -72,6 +72,11 @@ def render(func: PrimFunc, problems: Iterable[Problem]) -> str:
     return "\n".join(lines)
 
 
+def _sizes(buffer: Buffer) -> tuple[Any, ...]:
+    offset = () if buffer.elem_offset is None else (buffer.elem_offset,)
+    return (*buffer.shape, *buffer.strides, *offset)
+
+
 class _Checker:
     def __init__(self) -> None:
         self.problems: list[Problem] = []

@@ -49,7 +49,7 @@ class NotAffine(Exception):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"`{self.expr!r}`: {self.reason}"
+        return f"{self.expr}: {self.reason}" if isinstance(self.expr, str) else f"`{self.expr!r}`: {self.reason}"
 
 
 class Names:

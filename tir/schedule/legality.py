@@ -1,0 +1,532 @@
+"""The single question behind every refusal: do the dependences of the program before hold in the order after?
+
+Two instances depend when they touch one element and at least one writes it. Reduction updates of one block commute
+among themselves; its ``init`` comes first. Where an index is not quasi-affine the whole dimension counts as touched;
+where an order cannot be written as exact sets, the answer is "cannot prove", with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..analysis.dependence import Access, Unit, element_map, time_map, units_of
+from ..arith.sets import Formula, Names, NotAffine, sample
+from ..errors import ScheduleError
+from ..expr import Var, const
+from ..function import PrimFunc
+from ..stmt import Block, BlockRealize, For, SeqStmt, Stmt
+
+
+@dataclass(frozen=True, eq=False)
+class Violation:
+    """Why a step would change the program: the rule, instances that prove it, and where."""
+
+    rule: str
+    witness: list[str]
+    nodes: tuple[Any, ...] = ()
+
+
+def cannot_prove(error: NotAffine, nodes: Sequence[Any] = ()) -> Violation:
+    return Violation(f"cannot prove that the step keeps the program's meaning: {error}", [], tuple(nodes))
+
+
+# ---------------------------------------------------------------- one loop
+
+
+def check_parallel(func: PrimFunc, loop: For, kind: str = "parallel") -> Violation | None:
+    """Whether iterations of ``loop`` are independent: no two of them touch one element, one of them writing it.
+
+    Buffers allocated inside the loop are each iteration's own.
+    """
+    units = units_of(loop, blocks=False)
+    names = Names()
+    context = _Context(func, loop, names)
+    try:
+        sides = [_Side(u, names) for u in units]
+        for side in sides:
+            side.touch(on_loops=True)
+    except NotAffine as error:
+        return cannot_prove(error, [loop])
+    for s in sides:
+        for t in sides:
+            for a, b in _clashes(s, t, local=True):
+                pairs = _same_element(s, a, t, b)
+                isl = _isl()
+                space = pairs.get_space()
+                first = isl.Constraint.alloc_inequality(isl.LocalSpace.from_space(space))
+                first = first.set_coefficient_val(isl.dim_type.in_, 0, -1)
+                first = first.set_coefficient_val(isl.dim_type.out, 0, 1).set_constant_val(-1)
+                found = context.restrict(pairs.add_constraint(first))
+                if not found.is_empty():
+                    witness = _witness(found, s, a, t, b, "", " as well", show_loops=True)
+                    what = {"vectorized": "vectorized", "unrolled": "unrolled", "thread_binding": "bound to threads"}
+                    return Violation(
+                        f"loop `{loop.loop_var.name}` cannot be {what.get(kind, 'parallel')}: "
+                        "two of its iterations touch the same element, and one writes it",
+                        witness,
+                        (loop,),
+                    )
+    return None
+
+
+def check_reorder(func: PrimFunc, loops: Sequence[For], new_order: Sequence[For]) -> Violation | None:
+    """Whether the perfect nest ``loops`` (outermost first) may run in ``new_order``."""
+    variables = [f.loop_var for f in new_order]
+
+    def reordered(unit: Unit) -> tuple[Any, ...]:
+        pending = iter(variables)
+        mine = {f.loop_var for f in loops}
+        return tuple(next(pending) if isinstance(t, Var) and t in mine else t for t in unit.time)
+
+    units = units_of(loops[0])
+    return _retimed(func, loops[0], units, reordered, tuple(new_order))
+
+
+def check_merge(func: PrimFunc, chains: Sequence[Sequence[For]]) -> Violation | None:
+    """Whether neighbouring nests may run as one: iteration by iteration, the first chain's body, then the next's."""
+    units: list[Unit] = []
+    place: dict[int, int] = {}
+    for position, chain in enumerate(chains):
+        for unit in units_of(chain[0]):
+            place[id(unit)] = position
+            units.append(replace(unit, time=(position, *unit.time)))
+            place[id(units[-1])] = position
+
+    def merged(unit: Unit) -> tuple[Any, ...]:
+        position = place[id(unit)]
+        depth = len(chains[position])
+        return (*unit.time[1 : depth + 1], position, *unit.time[depth + 1 :])
+
+    return _retimed(func, chains[0][0], units, merged, tuple(c[0] for c in chains))
+
+
+def _retimed(func: PrimFunc, where: Stmt, units: list[Unit], retime: Any, nodes: tuple[Any, ...]) -> Violation | None:
+    names = Names()
+    length = max((len(u.time) for u in units), default=0) + 2
+    sides = []
+    try:
+        for unit in units:
+            loops = tuple(v for v, _, _ in unit.loops)
+            inner = tuple((v, e) for v, e in zip(unit.coords, unit.values) if v not in set(loops))
+            by_loops = replace(unit, coords=loops, values=loops, inner=inner)
+            side = _Side(by_loops, names)
+            side.touch(on_loops=True)
+            side.before = _loop_times(by_loops, unit.time, names, length)
+            side.after = _loop_times(by_loops, retime(unit), names, length)
+            sides.append(side)
+    except NotAffine as error:
+        return cannot_prove(error, nodes)
+    return _compare(sides, _Context(func, where, names), nodes)
+
+
+def _loop_times(unit: Unit, time: tuple[Any, ...], names: Names, length: int) -> Any:
+    formula = Formula(names)
+    moments = [formula.var(t) if isinstance(t, Var) else str(t) for t in time]
+    moments += ["0"] * (length - len(moments))
+    return formula.map([names.of(v) for v in unit.coords], moments)
+
+
+# ---------------------------------------------------------------- two programs
+
+
+def check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any] | None = None) -> Violation | None:
+    """Whether ``after`` runs the block instances of ``before`` in an order that keeps every dependence.
+
+    Instances are told apart by block name and iterator values. ``mapping`` says where a block of ``after`` comes
+    from: a block name, or (name, "init" or "update") for a reduction taken apart. A block may run an instance more
+    than once where that repeats the same values; an instance whose result nobody reads may be left out.
+    """
+    old, new = _changed(before.body, after.body)
+    if old is new:
+        return None
+    mapping = mapping or {}
+    names = Names()
+    was, now = units_of(old), units_of(new)
+    length = max((len(u.time) for u in (*was, *now)), default=0)
+    runs: dict[tuple[str, str], list[Unit]] = {}
+    for unit in now:
+        runs.setdefault(_origin(unit, mapping), []).append(unit)
+    sides = []
+    try:
+        for unit in was:
+            side = _Side(unit, names, fresh=True)
+            side.before = time_map(unit, names, length, side.dims)
+            there = runs.pop(unit.key, [])
+            side.after = _after_times(unit, there, side, names, length)
+            side.places = tuple(u.node for u in there)
+            side.touch()
+            sides.append(side)
+        for (name, _), extra in runs.items():
+            return Violation(f"block `{name}` is new: it runs what the program before did not", [], (extra[0].node,))
+    except NotAffine as error:
+        return cannot_prove(error)
+    context = _Context(before, old, names)
+    params = {b.data for b in before.buffer_map.values()}
+    for side in sides:
+        problem = _coverage(side, context, params)
+        if problem is not None:
+            return problem
+    return _compare(sides, context, ())
+
+
+def _origin(unit: Unit, mapping: Mapping[str, Any]) -> tuple[str, str]:
+    found = mapping.get(unit.name, unit.name)
+    if isinstance(found, str):
+        return (found, unit.part)
+    name, part = found
+    return (name, "" if part == "update" else part)
+
+
+def _after_times(unit: Unit, there: Sequence[Unit], side: _Side, names: Names, length: int) -> Any:
+    made = None
+    for run in there:
+        if len(run.coords) != len(unit.coords):
+            run, ok = _drop_repeats(run, unit)
+            if not ok:
+                raise NotAffine(
+                    unit.node.name, f"block `{unit.name}` is repeated by a loop that none of its iterators names"
+                )
+        times = time_map(run, names, length, side.dims)
+        made = times if made is None else made.union(times)
+    if made is None:
+        return side.before.subtract(side.before)
+    return made
+
+
+def _drop_repeats(run: Unit, unit: Unit) -> tuple[Unit, bool]:
+    """``run`` without the loops that only repeat it, when it then has the coordinates of ``unit``."""
+    count = len(unit.coords)
+    if len(run.coords) < count:
+        return run, False
+    return replace(run, coords=run.coords[:count], values=run.values[:count]), True
+
+
+def _changed(old: Any, new: Any) -> tuple[Any, Any]:
+    """The smallest part that differs: what is shared above it keeps its order."""
+    while old is not new:
+        if isinstance(old, For) and isinstance(new, For):
+            same = old.loop_var is new.loop_var and old.min is new.min and old.extent is new.extent
+            if not same:
+                break
+            old, new = old.body, new.body
+        elif isinstance(old, SeqStmt) and isinstance(new, SeqStmt) and len(old.stmts) == len(new.stmts):
+            differ = [(a, b) for a, b in zip(old.stmts, new.stmts) if a is not b]
+            if len(differ) != 1:
+                break
+            old, new = differ[0]
+        elif isinstance(old, BlockRealize) and isinstance(new, BlockRealize):
+            a, b = old.block, new.block
+            same = old.predicate is new.predicate and all(x is y for x, y in zip(old.iter_values, new.iter_values))
+            same = same and len(a.iter_vars) == len(b.iter_vars) and a.init is b.init
+            if not same or not _has_blocks(a) or not _has_blocks(b):
+                break
+            if any(x.var is not y.var for x, y in zip(a.iter_vars, b.iter_vars)):
+                break
+            old, new = a.body, b.body
+        else:
+            break
+    return old, new
+
+
+def _has_blocks(block: Block) -> bool:
+    from ..visit import walk
+
+    return any(isinstance(n, BlockRealize) for n in walk(block.body))
+
+
+def _coverage(side: _Side, context: _Context, params: set[Any]) -> Violation | None:
+    unit = side.unit
+    if not side.before.is_single_valued():
+        if side.before.is_equal(side.after):
+            return None
+        return Violation(
+            f"cannot prove that the step keeps the program's meaning: block `{unit.name}` runs several times "
+            "for the same iterator values", [], (unit.node,),
+        )  # fmt: skip
+    ran, runs = side.before.domain(), side.after.domain()
+    extra = context.restrict(runs.subtract(ran))
+    if not extra.is_empty():
+        return Violation(
+            f"block `{unit.name}` would run where it did not before",
+            [f"{side.show(sample(extra) or [])} runs only afterwards"], (unit.node,),
+        )  # fmt: skip
+    missing = context.restrict(ran.subtract(runs))
+    if not missing.is_empty() and any(a.buffer.data in params for a in unit.writes()):
+        return Violation(
+            f"block `{unit.name}` would no longer run for every iterator value",
+            [f"{side.show(sample(missing) or [])} would not run"], (unit.node,),
+        )  # fmt: skip
+    if not side.after.is_single_valued():
+        for a in side.writes:
+            for b in side.reads:
+                if a.access.buffer.data is b.access.buffer.data:
+                    twice = context.restrict(_same_element(side, a, side, b))
+                    if not twice.is_empty():
+                        point = sample(twice.domain()) or []
+                        return Violation(
+                            f"block `{unit.name}` would run more than once, and it reads what it writes",
+                            [f"{side.show(point)} reads and writes {_element(a.access, [])}"], (unit.node,),
+                        )  # fmt: skip
+    return None
+
+
+# ---------------------------------------------------------------- comparing
+
+
+class _Touch:
+    __slots__ = ("access", "map")
+
+    def __init__(self, access: Access, relation: Any):
+        self.access = access
+        self.map = relation
+
+
+class _Side:
+    """A unit with its relations: what it touches, when it ran and when it will run."""
+
+    def __init__(self, unit: Unit, names: Names, fresh: bool = False):
+        self.unit = unit
+        self.names = names
+        self.dims = [names.of(v) for v in unit.coords]
+        if fresh:
+            # iterators keep their names in accesses; loops that are coordinates must not be captured by the order
+            self.dims = [names.fresh(v.name) for v in unit.coords]
+        self.fresh = fresh
+        self.before: Any = None
+        self.after: Any = None
+        self.places: tuple[Any, ...] = ()
+        self.reads: list[_Touch] = []
+        self.writes: list[_Touch] = []
+
+    def touch(self, on_loops: bool = False) -> None:
+        dims = [self.names.of(v) for v in self.unit.coords]
+        seen = set()
+        for access in self.unit.accesses:
+            key = (access.buffer, access.write, id(access.node))
+            if key in seen:
+                continue
+            seen.add(key)
+            made = element_map(self.unit, access, self.names, dims, on_loops)
+            (self.writes if access.write else self.reads).append(_Touch(access, made))
+
+    def show(self, point: Sequence[int], loops: bool = False) -> str:
+        unit = self.unit
+        pairs = ", ".join(f"{v.name}={x}" for v, x in zip(unit.coords, point))
+        name = unit.name.split("#")[0] or "a statement"
+        part = " (init)" if unit.part == "init" else ""
+        return f"{name}{part} at ({pairs})"
+
+
+class _Context:
+    """What is known of the variables defined outside the part that is compared."""
+
+    def __init__(self, func: PrimFunc, stmt: Any, names: Names):
+        self.func, self.stmt, self.names = func, stmt, names
+        self.known: Any = None
+
+    def restrict(self, found: Any) -> Any:
+        if found.is_empty():
+            return found
+        if self.known is None:
+            self.known = self._collect()
+        return found.intersect_params(self.known)
+
+    def _collect(self) -> Any:
+        formula = Formula(self.names)
+        for node in _path(self.func.body, self.stmt):
+            if isinstance(node, For):
+                _try(formula.within, node.loop_var, node.min, node.extent)
+            elif isinstance(node, BlockRealize):
+                for iv, value in zip(node.block.iter_vars, node.iter_values):
+                    if iv.dom is not None:
+                        _try(formula.within, iv.var, iv.dom.min, iv.dom.extent)
+                    _try(formula.equal, formula.var(iv.var), value)
+                _try(formula.require, node.predicate)
+        for buffer in self.func.buffer_map.values():
+            for size in buffer.shape:
+                if isinstance(size, Var):
+                    _try(formula.require, size >= const(0, size.dtype))
+        return formula.set([]).params()
+
+
+def _try(fn: Any, *args: Any) -> None:
+    try:
+        fn(*args)
+    except NotAffine:
+        return
+
+
+def _path(root: Any, target: Any) -> list[Any]:
+    """The statements from ``root`` down to, not including, ``target``."""
+    if root is target:
+        return []
+    stack: list[tuple[Any, tuple[Any, ...]]] = [(root, ())]
+    while stack:
+        item, above = stack.pop()
+        if item is target:
+            return list(above)
+        body = item.block if isinstance(item, BlockRealize) else item
+        for child in body.children():
+            if isinstance(child, Stmt):
+                stack.append((child, (*above, item)))
+    return []
+
+
+def _clashes(s: _Side, t: _Side, local: bool = False) -> list[tuple[_Touch, _Touch]]:
+    """Pairs of touches of one memory, one of them a write."""
+    found = []
+    for a in (*s.writes, *s.reads):
+        for b in (*t.writes, *t.reads):
+            if a.access.buffer.data is not b.access.buffer.data or not (a.access.write or b.access.write):
+                continue
+            if local and a.access.buffer.data in s.unit.local:
+                continue
+            found.append((a, b))
+    return found
+
+
+def _same_element(s: _Side, a: _Touch, t: _Side, b: _Touch) -> Any:
+    first, second = a.map, b.map
+    if a.access.buffer is not b.access.buffer:
+        isl = _isl()
+        first = first.project_out(isl.dim_type.out, 0, first.dim(isl.dim_type.out))
+        second = second.project_out(isl.dim_type.out, 0, second.dim(isl.dim_type.out))
+    return first.apply_range(second.reverse())
+
+
+def _compare(sides: Sequence[_Side], context: _Context, nodes: tuple[Any, ...]) -> Violation | None:
+    ran = {id(s): s.before.domain() for s in sides}
+    for s in sides:
+        for t in sides:
+            ordered: Any = None
+            for a, b in _clashes(s, t):
+                if s is t and s.unit.commutes and _is_target(s.unit, a.access, b.access):
+                    continue
+                if s is t and _one_element_each(s, a, b):
+                    continue
+                if ordered is None:
+                    ordered = s.before.lex_lt_map(t.before)
+                    if ordered.is_empty():
+                        break
+                depend = _same_element(s, a, t, b).intersect(ordered)
+                depend = depend.intersect_domain(ran[id(s)]).intersect_range(ran[id(t)])
+                if depend.is_empty():
+                    continue
+                if a.access.write and not b.access.write:
+                    broken = _unmet(depend, s, t)
+                else:
+                    broken = depend.intersect(s.after.lex_gt_map(t.after))
+                broken = context.restrict(broken)
+                if not broken.is_empty():
+                    rule = _RULES[a.access.write, b.access.write]
+                    late = " first" if b.access.write and not a.access.write else ""
+                    witness = _witness(broken, s, a, t, b, ", which would now run later", late)
+                    places = nodes or (*s.places[:1], *(t.places[:1] if t is not s else ()))
+                    return Violation(rule, witness, places)
+    return None
+
+
+_RULES = {
+    (True, False): "a consumer would read an element not yet written",
+    (False, True): "an element would be overwritten before it is read",
+    (True, True): "two writes of one element would change their order",
+}
+
+
+def _unmet(depend: Any, s: _Side, t: _Side) -> Any:
+    """Flow pairs whose consumer has a run with no run of the producer before it."""
+    if s.after.is_single_valued() and t.after.is_single_valued():
+        kept = s.after.lex_lt_map(t.after)
+        return depend.subtract(kept).intersect_range(t.after.domain())
+    isl = _isl()
+    moments = depend.apply_range(t.after)
+    identity = isl.Map.identity(t.after.range().get_space().map_from_set())
+    unmet = moments.subtract(s.after.lex_lt_map(identity))
+    return depend.intersect(unmet.apply_range(t.after.reverse()))
+
+
+def _is_target(unit: Unit, a: Access, b: Access) -> bool:
+    written = {w.buffer.data for w in unit.writes()}
+    return a.buffer.data in written and b.buffer.data in written
+
+
+def _one_element_each(s: _Side, a: _Touch, b: _Touch) -> bool:
+    """Whether instances plainly keep to elements of their own: indices are all the coordinates, once each."""
+    coords = {id(v) for v in s.unit.coords}
+    for access in (a.access, b.access):
+        if access.indices is None or len(access.indices) < len(coords):
+            return False
+    if a.access.buffer is not b.access.buffer:
+        return False
+    same = [
+        x
+        for x, y in zip(a.access.indices or (), b.access.indices or ())
+        if isinstance(x, Var) and x is y and id(x) in coords
+    ]
+    return len({id(v) for v in same}) == len(coords)
+
+
+# ---------------------------------------------------------------- witnesses
+
+
+def _witness(
+    pairs: Any, s: _Side, a: _Touch, t: _Side, b: _Touch, late: str, early: str, show_loops: bool = False
+) -> list[str]:
+    isl = _isl()
+    point = sample(pairs.wrap())
+    if point is None:
+        return []
+    n = pairs.dim(isl.dim_type.in_)
+    x, y = point[:n], point[n:]
+    element = _shared_element(a, b, x, y)
+    verb = {True: "writes", False: "reads"}
+    return [
+        f"{t.show(y)} {verb[b.access.write]} {_element(b.access, element)}{early}",
+        f"{s.show(x)} {verb[a.access.write]} {_element(a.access, element)}{late}",
+    ]
+
+
+def _shared_element(a: _Touch, b: _Touch, x: Sequence[int], y: Sequence[int]) -> list[int]:
+    if a.access.buffer is not b.access.buffer:
+        return []
+    isl = _isl()
+    images = []
+    for touch, point in ((a, x), (b, y)):
+        relation = touch.map
+        for i, value in enumerate(point):
+            relation = relation.fix_val(isl.dim_type.in_, i, value)
+        images.append(relation.range())
+    return sample(images[0].intersect(images[1])) or []
+
+
+def _element(access: Access, element: Sequence[int]) -> str:
+    inside = ", ".join(str(v) for v in element) if element else "…"
+    return f"{access.buffer.name}[{inside}]"
+
+
+def _isl() -> Any:
+    import islpy
+
+    return islpy
+
+
+# ---------------------------------------------------------------- for primitives
+
+
+def require_same_meaning(
+    state: Any,
+    after: Any,
+    *names: str,
+    unsafe: bool = False,
+    place: Any = None,
+    mapping: Mapping[str, Any] | None = None,
+) -> None:
+    """Raise ``ScheduleError`` unless the working function of ``after`` keeps the meaning of that of ``state``."""
+    if unsafe:
+        return
+    violation = check(state.func, after.func, mapping)
+    if violation is not None:
+        nodes = [place] if place is not None else list(violation.nodes)
+        raise ScheduleError(violation.rule, witness=violation.witness, func=state.func, nodes=nodes)
