@@ -334,7 +334,7 @@ def test_reducer():
 
 def test_several_styles_of_parameters():
     @T.prim_func(private=True, check_well_formed=False)
-    def f(A: T.Buffer[(8,), "float32"], p: T.handle("int8", "shared"), s: T.float16, B: T.Buffer((n, 4))) -> T.int32:  # noqa: F821
+    def f(A: T.Buffer[(8,), "float32"], p: T.handle("int8", "shared"), s: T.float16, B: T.Buffer((n, 4))) -> T.int32:  # noqa: F821, UP037, E501
         T.evaluate(s)
 
     g = parse("""

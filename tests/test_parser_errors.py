@@ -12,7 +12,9 @@ from tir.script import ir as I
 from tir.script import parse
 from tir.script import tir as T
 
-HEAD = '@T.prim_func\ndef f(A: T.Buffer((16, 16), "float32"), H: T.Buffer((16,), "float16"), n: T.int32, x: T.float32):\n'
+HEAD = (
+    '@T.prim_func\ndef f(A: T.Buffer((16, 16), "float32"), H: T.Buffer((16,), "float16"), n: T.int32, x: T.float32):\n'
+)
 
 
 def faults(text: str) -> list[tuple[str, str, list[str]]]:
@@ -34,8 +36,18 @@ CASES = [
     ("A[0, 0] = H[0, n]", "buffer `H` has 1 dimension (16), but is indexed with 2", "H[0, n]", ""),
     ("A[0, x] = 1.0", "index 1 of `A` is a float32, not an integer", "A[0, x]", ""),
     ("H[0] = x", "buffer `H` holds float16, but the value stored is float32", "H[0]", 'T.Cast("float16", ...)'),
-    ("A[0, 0:4] = T.Broadcast(x, 8)", "buffer `A` holds float32x4, but the value stored is float32x8", "A[0, 0:4]", "4 lanes"),
-    ("A[0, 0] = T.Broadcast(n, 2) + T.Broadcast(n, 4)", "operands of `+` have 2 and 4 lanes", "T.Broadcast(n, 2) + T.Broadcast(n, 4)", ""),
+    (
+        "A[0, 0:4] = T.Broadcast(x, 8)",
+        "buffer `A` holds float32x4, but the value stored is float32x8",
+        "A[0, 0:4]",
+        "4 lanes",
+    ),
+    (
+        "A[0, 0] = T.Broadcast(n, 2) + T.Broadcast(n, 4)",
+        "operands of `+` have 2 and 4 lanes",
+        "T.Broadcast(n, 2) + T.Broadcast(n, 4)",
+        "",
+    ),
     ("n[0] = 1", "`n` is a int32 expression; only buffer elements can be stored to", "n[0]", ""),
     ("A.data = 1", "an attribute cannot be assigned", "A.data", ""),
     ("T.evaluate(A.shpe)", "a buffer has no attribute `shpe`", "A.shpe", "shape"),
@@ -52,7 +64,12 @@ CASES = [
     ("a = b = n", "one target at a time", "a = b = n", ""),
     ("T.reads(A[0, 0])", "T.reads belongs directly inside a block", "T.reads(A[0, 0])", "T.block"),
     ("vi = T.axis.spatial(4, n)", "T.axis belongs directly inside a block", "vi = T.axis.spatial(4, n)", ""),
-    ("with T.block('b'):\n    vi, vj = T.axis.remap('SS', [n, n])", "T.axis.remap takes loop variables", "vi, vj", "T.axis.spatial"),
+    (
+        "with T.block('b'):\n    vi, vj = T.axis.remap('SS', [n, n])",
+        "T.axis.remap takes loop variables",
+        "vi, vj",
+        "T.axis.spatial",
+    ),
     ("T.block('b')", "T.block needs `with`", "T.block('b')", ""),
     ("T.grid(4)", "T.grid needs `for`", "T.grid(4)", ""),
     ("5", "a Python int is not a statement", "5", ""),
@@ -63,7 +80,12 @@ CASES = [
     ("T.evaluate(n / 2)", "`/` of two integers (int32) is ambiguous", "n / 2", ""),
     ("T.evaluate(n // 0)", "division", "n // 0", ""),
     ("T.evaluate(A + 1)", "buffer `A` is not a value; index it", "A + 1", ""),
-    ("T.match_buffer(n, (4,))", "parameter `n` is int32; T.match_buffer takes a T.handle", "T.match_buffer(n, (4,))", ""),
+    (
+        "T.match_buffer(n, (4,))",
+        "parameter `n` is int32; T.match_buffer takes a T.handle",
+        "T.match_buffer(n, (4,))",
+        "",
+    ),
     ("T.evaluate(1 if x else 2)", "a condition must be bool or integer", "1 if x else 2", ""),
     ("H[0] = 1.5 + n", "`+` mixes int32 with the float 1.5", "1.5 + n", ""),
 ]

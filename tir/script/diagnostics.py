@@ -14,7 +14,7 @@ from ..node import Span
 
 @dataclass
 class Source:
-    """A piece of a file: ``lines`` as the user wrote them, the file line of the first, and the dedent applied to parse it."""
+    """A piece of a file: ``lines`` as the user wrote them, the file line of the first, the dedent applied to parse."""
 
     filename: str
     lines: Sequence[str]

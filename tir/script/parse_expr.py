@@ -268,7 +268,7 @@ class ExprParser:
         code = ast.fix_missing_locations(
             ast.Expression(_Rewrite().visit(ast.parse(ast.unparse(node), mode="eval").body))
         )
-        return eval(compile_expression(code), names)  # noqa: S307: the user's own code, as Python would run it
+        return eval(compile_expression(code), names)  # the user's own code, as Python would run it
 
 
 def compile_expression(code: ast.Expression) -> Any:

@@ -216,10 +216,11 @@ class StmtParser(BlockParser, ExprParser):
                 self.define(name, self.declare(name, kind, node))
             else:
                 self.define(name, declared)
-            return
+            return None
         value = self.ev(node.value)
         if declared is None or isinstance(value, (f.Frame, Buffer)):
-            return self.bind_name(name, value, node)
+            self.bind_name(name, value, node)
+            return
         value = plain(value)
         if not isinstance(value, Expr):
             value = const(value, declared.dtype) if isinstance(value, (int, float)) else to_expr(value)

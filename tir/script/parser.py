@@ -395,7 +395,7 @@ def _top_level(
             return known[item.name]
         else:
             code = compile(ast.Module([item], []), source.filename, "exec")
-            exec(code, known)  # noqa: S102: a helper function of the user's own text
+            exec(code, known)  # a helper function of the user's own text
     elif isinstance(item, ast.Assign) and all(isinstance(t, ast.Name) for t in item.targets):
         value = parser.ev(item.value)
         for target in item.targets:

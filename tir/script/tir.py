@@ -1,450 +1,31 @@
 """The namespace ``T`` of the dialect: ``from tir.script import tir as T``.
 
 Every name is a real Python object. Constructs that open a scope or make a statement return a description that the
-parser builds from (see :mod:`tir.script.frames`); everything else builds expressions at once. Names that are not
-here are looked up in the operator table (``T.exp``, ``T.ptx_mma`` …) and among the data types (``T.float16x8``).
+parser builds from (see :mod:`tir.script.frames`); expressions (:mod:`tir.script.tir_expr`) are built at once. Names
+that are not here are looked up in the operator table (``T.exp``, ``T.ptx_mma`` …) and among the data types
+(``T.float16x8``).
 """
 
 from __future__ import annotations
 
 import builtins
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import expr as _e
 from .. import op as _op
 from ..buffer import Buffer as _Buffer
-from ..buffer import BufferRegion as _BufferRegion
-from ..buffer import IterVar as _IterVar
 from ..buffer import Range as _Range
-from ..dtype import HANDLE as _HANDLE
 from ..dtype import DType as _DType
 from ..expr import Expr
 from ..node import freeze as _freeze
 from . import frames as _f
 from .diagnostics import did_you_mean as _did_you_mean
-from .parser import macro, prim_func
+from .parser import macro as macro
+from .parser import prim_func as prim_func
+from .tir_expr import *  # noqa: F403
+from .tir_expr import DataType, Let, Range
 from .values import as_buffer_load, dtype_of, to_expr
-from .values import range_of as _range_of
-
-PrimExpr = Expr
-
-# ---------------------------------------------------------------- types and constants
-
-
-class DataType:
-    """A data type of the dialect: ``T.int32`` as an annotation, ``T.int32()`` a variable, ``T.int32(3)`` a constant,
-    ``T.int32(e)`` a cast.
-
-    >>> T.float32("-inf")
-    T.float32("-inf")
-    """
-
-    def __init__(self, dtype: str):
-        self.dtype = _DType(dtype)
-
-    def __call__(self, value: Any = None, *, is_size_var: builtins.bool = False) -> Expr:
-        if value is None:
-            return _e.Var("", self.dtype)
-        if isinstance(value, str):
-            value = float(value) if self.dtype.is_float else int(value)
-        value = to_expr(value)
-        if isinstance(value, (_e.IntImm, _e.FloatImm)) and self.dtype.lanes == 1:
-            known = value.value
-            if isinstance(known, builtins.float) and self.dtype.is_int:
-                return _e.cast(self.dtype, value)
-            return _e.const(known, self.dtype)
-        return _e.cast(self.dtype, value)
-
-    def __repr__(self) -> str:
-        return f"T.{self.dtype}"
-
-
-class _Handle(DataType):
-    """``T.handle`` as an annotation; ``T.handle("float32", "shared")`` a pointer; ``T.handle()`` an untyped one."""
-
-    def __init__(self) -> None:
-        super().__init__("handle")
-
-    def __call__(self, dtype: Any = None, storage_scope: str = "global", **_: Any) -> Expr:  # type: ignore[override]
-        if isinstance(dtype, Expr):
-            return _op.call("reinterpret", dtype, dtype="handle")
-        if dtype is None:
-            return _e.Var("", _HANDLE)
-        return _e.Var("", _HANDLE, _DType(dtype_of(dtype)), storage_scope)
-
-
-bool = boolean = DataType("bool")
-int4, int8, int16, int32, int64 = (DataType(f"int{bits}") for bits in (4, 8, 16, 32, 64))
-uint4, uint8, uint16, uint32, uint64 = (DataType(f"uint{bits}") for bits in (4, 8, 16, 32, 64))
-float16, float32, float64 = (DataType(f"float{bits}") for bits in (16, 32, 64))
-bfloat16 = DataType("bfloat16")
-float8_e4m3, float8_e5m2 = DataType("float8_e4m3"), DataType("float8_e5m2")
-e4m3_float8, e5m2_float8 = float8_e4m3, float8_e5m2
-void = DataType("void")
-handle = _Handle()
-
-
-def var(dtype: Any, name: str = "") -> _e.Var:
-    """A new variable; it takes the name of what it is assigned to."""
-    return _e.Var(name, _DType(dtype_of(dtype)))
-
-
-def Var(name: str, dtype: Any = "int32") -> _e.Var:
-    return _e.Var(name, _DType(dtype_of(dtype)))
-
-
-SizeVar = Var
-
-
-def ptr(dtype: Any, storage_scope: str = "global") -> _e.Var:
-    """A pointer to ``dtype`` in a storage scope."""
-    return _e.Var("", _HANDLE, _DType(dtype_of(dtype)), storage_scope)
-
-
-class Ptr:
-    """``T.Ptr[T.float32]`` or ``T.Ptr(T.float32, "shared")``: a typed pointer, as an annotation."""
-
-    def __class_getitem__(cls, item: Any) -> _e.Var:
-        return ptr(*item) if isinstance(item, tuple) else ptr(item)
-
-    def __new__(cls, dtype: Any, storage_scope: str = "global") -> Any:
-        return ptr(dtype, storage_scope)
-
-
-def infinity(dtype: Any) -> Expr:
-    return _e.const(builtins.float("inf"), dtype_of(dtype))
-
-
-def min_value(dtype: Any) -> Expr:
-    """The least finite value of a data type."""
-    kind = _DType(dtype_of(dtype))
-    return _e.const(kind.min_value, kind)
-
-
-def max_value(dtype: Any) -> Expr:
-    """The greatest finite value of a data type."""
-    kind = _DType(dtype_of(dtype))
-    return _e.const(kind.max_value, kind)
-
-
-def IntImm(dtype: str, value: builtins.int) -> _e.IntImm:
-    return _e.IntImm(value, _DType(dtype))
-
-
-def FloatImm(dtype: str, value: builtins.float) -> _e.FloatImm:
-    return _e.FloatImm(value, _DType(dtype))
-
-
-StringImm = _e.StringImm
-
-# ---------------------------------------------------------------- exact nodes: operands matched, nothing folded
-
-
-def _exact(kind: Any) -> Callable[[Any, Any], Expr]:
-    def build(a: Any, b: Any) -> Expr:
-        return kind(*_e._match(_num(a), _num(b), kind.__name__))
-
-    build.__name__ = build.__qualname__ = kind.__name__
-    build.__doc__ = f"The node ``{kind.__name__}``, operands in one dtype, not folded."
-    return build
-
-
-def _num(value: Any) -> Any:
-    return to_expr(value) if isinstance(value, _BufferRegion) else value
-
-
-Add, Sub, Mul, Div, Mod = (_exact(k) for k in (_e.Add, _e.Sub, _e.Mul, _e.Div, _e.Mod))
-FloorDiv, FloorMod, Min, Max = (_exact(k) for k in (_e.FloorDiv, _e.FloorMod, _e.Min, _e.Max))
-EQ, NE, LT, LE, GT, GE = (_exact(k) for k in (_e.EQ, _e.NE, _e.LT, _e.LE, _e.GT, _e.GE))
-
-
-def And(a: Any, b: Any) -> Expr:
-    return _e.And(_e.as_bool(to_expr(a)), _e.as_bool(to_expr(b)))
-
-
-def Or(a: Any, b: Any) -> Expr:
-    return _e.Or(_e.as_bool(to_expr(a)), _e.as_bool(to_expr(b)))
-
-
-def Not(a: Any) -> Expr:
-    return _e.Not(_e.as_bool(to_expr(a)))
-
-
-def Cast(dtype: Any, value: Any) -> Expr:
-    """The conversion node, not folded."""
-    return _e.Cast(_DType(dtype_of(dtype)), to_expr(value))
-
-
-def Select(condition: Any, true_value: Any, false_value: Any) -> Expr:
-    """``condition ? true_value : false_value``; both sides are evaluated."""
-    a, b = _e._match(_num(true_value), _num(false_value), "Select")
-    return _e.Select(_e.as_bool(to_expr(condition)), a, b)
-
-
-def Ramp(base: Any, stride: Any, lanes: Any) -> Expr:
-    b = to_expr(base)
-    return _e.Ramp(b, _e.cast(b.dtype.element, stride), int(lanes))
-
-
-def Broadcast(value: Any, lanes: Any) -> Expr:
-    return _e.Broadcast(to_expr(value), int(lanes))
-
-
-ramp, broadcast = Ramp, Broadcast
-
-
-def Shuffle(vectors: Sequence[Any], indices: Sequence[Any]) -> Expr:
-    return _e.Shuffle(tuple(to_expr(v) for v in vectors), tuple(to_expr(i) for i in indices))
-
-
-def Let(expr: Any, where: dict[_e.Var, Any]) -> Expr:
-    """``expr`` with the variables of ``where`` bound."""
-    result = to_expr(expr)
-    for variable, value in reversed(list(where.items())):
-        result = _e.Let(variable, _e.as_expr(_num(value), variable.dtype), result)
-    return result
-
-
-def BufferLoad(buffer: _Buffer, indices: Sequence[Any]) -> Expr:
-    return buffer[tuple(indices)]
-
-
-def Call(dtype: Any, op: str, args: Sequence[Any]) -> Expr:
-    """A call of any operator with an explicit result type."""
-    return _op.call(op, *args, dtype=dtype_of(dtype))
-
-
-# ---------------------------------------------------------------- arithmetic
-
-
-def _binary(fn: Any, name: str) -> Callable[[Any, Any], Expr]:
-    def build(a: Any, b: Any, *_span: Any) -> Expr:
-        return fn(_num(a), _num(b))
-
-    build.__name__ = build.__qualname__ = name
-    build.__doc__ = fn.__doc__
-    return build
-
-
-min, max = _binary(_e.min_, "min"), _binary(_e.max_, "max")
-truncdiv, truncmod = _binary(_e.truncdiv, "truncdiv"), _binary(_e.truncmod, "truncmod")
-floordiv, floormod = _binary(_e.floordiv, "floordiv"), _binary(_e.floormod, "floormod")
-indexdiv, indexmod = floordiv, floormod
-div = _binary(_e.div, "div")
-
-
-def ceildiv(a: Any, b: Any) -> Expr:
-    """(a + b - 1) // b"""
-    x, y = _e._match(_num(a), _num(b), "ceildiv")
-    return _e.floordiv(x + y - 1, y)
-
-
-def cast(value: Any, dtype: Any = None) -> Expr:
-    """``value`` as ``dtype``; constants are converted now."""
-    if isinstance(value, (str, DataType)):
-        value, dtype = dtype, value
-    return _e.cast(dtype_of(dtype), to_expr(value))
-
-
-def reinterpret(*args: Any, dtype: Any = None) -> Expr:
-    """The bits of a value as another type: ``T.reinterpret("float32", x)``."""
-    items = list(args)
-    if dtype is None:
-        dtype = items.pop(0 if isinstance(items[0], (str, DataType)) else 1)
-    (value,) = items
-    return _op.call("reinterpret", to_expr(value), dtype=dtype_of(dtype))
-
-
-def if_then_else(condition: Any, true_value: Any, false_value: Any, *_span: Any) -> Expr:
-    """``condition ? true_value : false_value``; only the side taken is evaluated."""
-    a, b = _e._match(_num(true_value), _num(false_value), "if_then_else")
-    return _op.call("if_then_else", _e.as_bool(to_expr(condition)), a, b, dtype=a.dtype)
-
-
-def likely(condition: Any) -> Expr:
-    return _op.call("likely", to_expr(condition))
-
-
-def abs(x: Any) -> Expr:
-    """Absolute value of a float or a signed integer."""
-    e = to_expr(x)
-    return _op.call("fabs" if e.dtype.is_float else "abs", e)
-
-
-def pow(x: Any, y: Any) -> Expr:
-    return _op.math_call("pow", _num(x), to_expr(y))
-
-
-power = pow
-
-
-def reduce_all(*conditions: Any) -> Expr:
-    return _e.all_of(conditions)
-
-
-all = reduce_all
-
-
-def any(*conditions: Any) -> Expr:
-    """The disjunction of conditions."""
-    result: Expr = _e.FALSE
-    for condition in conditions:
-        result = _e.logical_or(result, condition)
-    return result
-
-
-# ---------------------------------------------------------------- calls
-
-
-def _named_call(op: str, args: tuple[Any, ...], dtype: Any) -> Expr:
-    """A call whose operator takes a name first: ``f("int32", "name", x)`` or ``f("name", x, dtype="int32")``."""
-    if dtype is None:
-        if not args or not isinstance(args[0], (str, DataType)):
-            raise TypeError(f'T.{op} takes the result type first: T.{op}("int32", "name", ...)')
-        dtype, args = args[0], args[1:]
-    return _op.call(op, *(as_buffer_load(a) for a in args), dtype=dtype_of(dtype))
-
-
-def call_extern(*args: Any, dtype: Any = None) -> Expr:
-    """Call the C function by name: ``T.call_extern("float32", "sinf", x)``."""
-    return _named_call("call_extern", args, dtype)
-
-
-def call_pure_extern(*args: Any, dtype: Any = None) -> Expr:
-    return _named_call("call_pure_extern", args, dtype)
-
-
-def call_llvm_intrin(*args: Any, dtype: Any = None) -> Expr:
-    """Call an LLVM intrinsic by name: ``T.call_llvm_intrin("float32x4", "llvm.fma.v4f32", a, b, c)``."""
-    return _named_call("call_llvm_intrin", args, dtype)
-
-
-def call_llvm_pure_intrin(*args: Any, dtype: Any = None) -> Expr:
-    return _named_call("call_llvm_pure_intrin", args, dtype)
-
-
-def call_intrin(dtype: Any, name: str, *args: Any) -> Expr:
-    """Call an operator of the table by name (``"tir.exp"`` and ``"exp"`` are the same)."""
-    name = name.removeprefix("tir.")
-    return _op.call(name, *(as_buffer_load(a) for a in args), dtype=dtype_of(dtype))
-
-
-def call_packed(*args: Any, dtype: Any = "int32") -> Expr:
-    """Call a registered host function by name."""
-    return _op.call("call_packed", *args, dtype=dtype_of(dtype))
-
-
-def call_cpacked(*args: Any, dtype: Any = "int32") -> Expr:
-    return _op.call("call_cpacked", *args, dtype=dtype_of(dtype))
-
-
-def call_global(name: str, *args: Any, dtype: Any = "void") -> Expr:
-    """Call another function of the module (``Module.name(...)`` inside an ``@I.ir_module`` class means this)."""
-    return _op.call("call_global", _e.StringImm(name), *args, dtype=dtype_of(dtype))
-
-
-def address_of(place: Any) -> Expr:
-    """The address of a buffer element: ``T.address_of(A[i])``."""
-    place = as_buffer_load(place)
-    if isinstance(place, _Buffer):
-        place = _e.BufferLoad(place, tuple(_e.const(0, s.dtype) for s in place.shape))
-    if not isinstance(place, _e.BufferLoad):
-        raise TypeError("T.address_of takes a buffer element, as in T.address_of(A[i])")
-    return _op.call("address_of", place, dtype="handle")
-
-
-def type_annotation(dtype: Any) -> Expr:
-    return _op.call("type_annotation", dtype=dtype_of(dtype))
-
-
-def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any) -> Expr:
-    """A pointer to ``extent`` elements from ``offset``, accessed as ``rw_mask`` says (1 read, 2 write, 3 both)."""
-    if isinstance(ptype, (str, DataType)):
-        ptype = type_annotation(ptype)
-    return _op.call("tvm_access_ptr", ptype, data, offset, extent, rw_mask, dtype="handle")
-
-
-def isnullptr(pointer: Any) -> Expr:
-    return _op.call("isnullptr", pointer, dtype="bool")
-
-
-def tvm_tuple(*items: Any) -> Expr:
-    return _op.call("tvm_tuple", *items, dtype="handle")
-
-
-def ret(value: Any) -> Expr:
-    """Leave the function with ``value``."""
-    e = to_expr(value)
-    return _op.call("ret", e, dtype=e.dtype)
-
-
-def assume(condition: Any) -> _f.Evaluated:
-    return _f.Evaluated(_op.call("assume", _e.as_bool(to_expr(condition)), dtype="bool"))
-
-
-def evaluate(value: Any) -> _f.Evaluated:
-    """An expression as a statement, for its effect."""
-    return _f.Evaluated(value)
-
-
-# ---------------------------------------------------------------- reductions
-
-
-def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> _e.CommReducer:
-    """A commutative reducer from a function of left and right values: ``T.comm_reducer(lambda x, y: x + y, [T.float32(0)])``."""
-    names = list(inspect.signature(combiner).parameters)
-    zero = tuple(to_expr(i) for i in (identity if isinstance(identity, (list, tuple)) else [identity]))
-    if len(names) != 2 * len(zero):
-        raise ValueError(f"the combiner takes {len(names)} values; {len(zero)} identity elements need {2 * len(zero)}")
-    params = [_e.Var(name, zero[i % len(zero)].dtype) for i, name in enumerate(names)]
-    out = combiner(*params)
-    results = out if isinstance(out, (list, tuple)) else (out,)
-    half = len(zero)
-    return _e.CommReducer(
-        tuple(params[:half]), tuple(params[half:]), tuple(_e.as_expr(r, z.dtype) for r, z in zip(results, zero)), zero
-    )
-
-
-def Reduce(
-    combiner: _e.CommReducer,
-    source: Sequence[Any],
-    init: Sequence[Any],
-    axis: Sequence[_IterVar],
-    condition: Any = True,
-    value_index: int = 0,
-) -> Expr:
-    return _e.Reduce(
-        combiner,
-        tuple(to_expr(s) for s in source),
-        tuple(to_expr(i) for i in init),
-        tuple(axis),
-        _e.as_bool(to_expr(condition)),
-        int(value_index),
-    )
-
-
-reduce = Reduce
-_ITER_TYPES = {
-    "DataPar": "spatial", "CommReduce": "reduce", "Ordered": "scan", "DimInfo": "opaque", "Opaque": "opaque",
-    "ThreadIndex": "thread",
-}  # fmt: skip
-
-
-def Range(begin: Any, end: Any = None) -> _Range:
-    """The integers from ``begin`` up to ``end``; one argument is the end."""
-    return _range_of(0, begin) if end is None else _range_of(begin, end)
-
-
-def iter_var(var: _e.Var | str, dom: Any, iter_type: str, thread_tag: str = "") -> _IterVar:
-    """An iterator with all its parts: variable, domain (a range, ``(begin, end)`` or None), kind, thread axis."""
-    if isinstance(var, str):
-        var = _e.Var(var, _e.INT32)
-    if isinstance(dom, (tuple, list)):
-        dom = Range(*dom)
-    return _IterVar(dom, var, _ITER_TYPES.get(iter_type, iter_type), thread_tag)
-
 
 # ---------------------------------------------------------------- buffers
 
@@ -454,7 +35,7 @@ def _shape(shape: Any) -> tuple[Any, ...]:
 
 
 class _BufferType:
-    """``T.Buffer((128, 128), "float32")``, as a parameter annotation or a view of a pointer; ``T.Buffer[(128,), "float32"]``."""
+    """``T.Buffer((128, 128), "float32")``, also ``T.Buffer[(128,), "float32"]``: a parameter's type, or a view."""
 
     def __call__(
         self,
@@ -469,10 +50,10 @@ class _BufferType:
         buffer_type: str = "",
         axis_separators: Any = None,
     ) -> _f.BufferSpec:
-        options = dict(
-            data=data, strides=strides, elem_offset=elem_offset, scope=scope, data_alignment=align,
-            offset_factor=offset_factor, buffer_type=buffer_type, axis_separators=axis_separators,
-        )  # fmt: skip
+        options = {
+            "data": data, "strides": strides, "elem_offset": elem_offset, "scope": scope, "data_alignment": align,
+            "offset_factor": offset_factor, "buffer_type": buffer_type, "axis_separators": axis_separators,
+        }  # fmt: skip
         return _f.BufferSpec("Buffer", _shape(shape), dtype_of(dtype), options)
 
     def __getitem__(self, item: Any) -> _f.BufferSpec:
@@ -519,7 +100,7 @@ def match_buffer(
     buffer_type: str = "",
     axis_separators: Any = None,
 ) -> Any:
-    """A name for the memory behind a handle parameter or, in a block, for a region: ``T.match_buffer(A[0:16, j], (16,))``."""
+    """A name for what a handle parameter points to or, in a block, for a region: ``T.match_buffer(A[0:16, j], (16,))``."""
     spec = Buffer(() if shape is None else shape, dtype, data, strides, elem_offset, scope, align, offset_factor,
                   buffer_type, axis_separators)  # fmt: skip
     spec.how, spec.source = "match_buffer", param
@@ -738,7 +319,7 @@ def attr(node: Any, attr_key: str, value: Any) -> Any:
 
 
 def launch_thread(thread: Any, extent: Any) -> Any:
-    """Threads of an axis (a name, or what ``T.env_thread`` gave) over the body: ``with T.launch_thread("threadIdx.x", 128) as tx:``."""
+    """Threads of an axis over the body: ``with T.launch_thread("threadIdx.x", 128) as tx:``, or what ``T.env_thread`` gave."""
     return _f.LaunchFrame(thread, extent)
 
 
