@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
-from ..errors import require
+from ..errors import ScheduleError, require
 from ..expr import TRUE, And, BufferLoad, Expr, Let, Var, const, is_const
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, LetStmt, SeqStmt, Stmt, seq
 from ..visit import rewrite, substitute, walk
@@ -184,3 +184,14 @@ def pick_buffer(block: BlockRef, side: str, which: int | str) -> Buffer:
         block, verb, len(regions), which, legal=[f"{n} ({r.buffer.name})" for n, r in enumerate(regions)],
     )  # fmt: skip
     return regions[which].buffer
+
+
+def require_same_meaning(before: State, after: State, unsafe: bool = False) -> None:
+    """Raise ``ScheduleError``, with the instances that prove it, unless every dependence of ``before`` holds in ``after``."""
+    from .legality import check
+
+    if unsafe or after.func is before.func:
+        return
+    found = check(before.func, after.func)
+    if found is not None:
+        raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=before.func)

@@ -1,0 +1,319 @@
+"""Moving a block into the loops of another: compute_at, reverse_compute_at.
+
+The loops are rebuilt from the region that is needed (or made) under the target loop; the dependences of the whole
+program before and after decide whether the move is accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...arith import Analyzer
+from ...arith.regions import relax, union
+from ...buffer import BufferRegion, Range
+from ...errors import require
+from ...expr import GE, GT, LE, LT, Add, Expr, IntImm, Mul, Sub, Var, all_of, const, floordiv
+from ...stmt import SeqStmt, Stmt, seq
+from ...visit import substitute, uses_var
+from ..blocks import conjuncts, nest, regions_of, require_same_meaning
+from ..primitive import primitive
+from ..state import BlockRef, LoopRef, State
+
+
+@dataclass(frozen=True)
+class MovePlan:
+    """The program after the move, ready to be taken."""
+
+    after: State
+
+
+def _check_compute_at(
+    state: State,
+    block: BlockRef,
+    loop: LoopRef,
+    preserve_unit_loops: bool = False,
+    index: int = -1,
+    *,
+    unsafe: bool = False,
+) -> MovePlan:
+    """Compute a producer where it is consumed: move ``block`` under ``loop``, making just what is needed there.
+
+    ``index`` says where in the body of ``loop``: -1 just before the first consumer, -2 as early as its own producers
+    allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the block below
+    ``loop`` are called ``ax0``, ``ax1`` …
+
+    Before → after, for ``sch.compute_at("B", "i")``::
+
+        for i, j in T.grid(8, 8):                for i in range(8):
+            B[i, j] = A[i, j] * 2.0                  for ax0 in range(8):
+        for i, j in T.grid(8, 8):                        B[i, ax0] = A[i, ax0] * 2.0
+            C[i, j] = B[i, j] + 1.0                  for j in range(8):
+                                                         C[i, j] = B[i, j] + 1.0
+
+    Raises ``ScheduleError`` when no consumer is under ``loop``, or some consumer would read an element not yet written.
+    """
+    written = [r.buffer for r in block.block.writes]
+    below = _movable(state, block, loop)
+    consumers = [b for b in below if any(r.buffer in written for r in b.block.reads)]
+    users = [c.name for c in block.scope.children if any(r.buffer in written for r in c.block.reads) and c is not block]
+    require(
+        consumers,
+        "no consumer of block {0} is under loop {1}; its consumers are {2}",
+        block, loop.node, ", ".join(users) or "outside this function", nodes=[loop.node],
+        legal=_consumer_loops(state, users, block),
+    )  # fmt: skip
+    needed = {b: _accessed(loop, consumers, b, "reads") for b in written}
+    domains = _solve(block, block.block.writes, needed)
+    first = min(_position(loop, c) for c in consumers)
+    producers = _producer_positions(loop, below, block)
+    return _move(state, block, loop, domains, preserve_unit_loops, index, max(producers, default=-1) + 1, first, unsafe)
+
+
+def _check_reverse_compute_at(
+    state: State,
+    block: BlockRef,
+    loop: LoopRef,
+    preserve_unit_loops: bool = False,
+    index: int = -1,
+    *,
+    unsafe: bool = False,
+) -> MovePlan:
+    """Consume where it is produced: move ``block`` under ``loop``, using just what is made there.
+
+    ``index`` says where in the body of ``loop``: -1 as late as its own consumers allow, -2 just after the last
+    producer, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one.
+
+    Before → after, for ``sch.reverse_compute_at("C", "i")``::
+
+        for i, j in T.grid(8, 8):                for i in range(8):
+            B[i, j] = A[i, j] * 2.0                  for j in range(8):
+        for i, j in T.grid(8, 8):                        B[i, j] = A[i, j] * 2.0
+            C[i, j] = B[i, j] + 1.0                  for ax0 in range(8):
+                                                         C[i, ax0] = B[i, ax0] + 1.0
+
+    Raises ``ScheduleError`` when no producer is under ``loop``, or the move would read an element not yet written.
+    """
+    read = [r.buffer for r in block.block.reads]
+    below = _movable(state, block, loop)
+    producers = [b for b in below if any(r.buffer in read for r in b.block.writes)]
+    makers = [c.name for c in block.scope.children if any(r.buffer in read for r in c.block.writes) and c is not block]
+    require(
+        producers,
+        "no producer of block {0} is under loop {1}; its producers are {2}",
+        block, loop.node, ", ".join(makers) or "outside this function", nodes=[loop.node],
+        legal=_consumer_loops(state, makers, block),
+    )  # fmt: skip
+    made = {b: _accessed(loop, producers, b, "writes") for b in read}
+    domains = _solve(block, block.block.reads, {b: r for b, r in made.items() if r is not None})
+    last = max(_position(loop, p) for p in producers) + 1
+    written = [r.buffer for r in block.block.writes]
+    users = [_position(loop, b) for b in below if any(r.buffer in written for r in b.block.reads)]
+    return _move(state, block, loop, domains, preserve_unit_loops, index, last, min(users, default=_size(loop)), unsafe)
+
+
+def _movable(state: State, block: BlockRef, loop: LoopRef) -> list[BlockRef]:
+    """The blocks under ``loop``; refuses a loop in another scope, or one above ``block`` itself."""
+    require(block.scope is not None, "the root block cannot be moved")
+    require(
+        loop.scope is block.scope,
+        "loop {0} and block {1} are not in the same block: {0} is inside `{2}`, {1} inside `{3}`",
+        loop.node, block, loop.scope.name if loop.scope else "?", block.scope.name,
+    )  # fmt: skip
+    require(loop not in block.loops(), "loop {0} already is above block {1}", loop.node, block)
+    return state.index.blocks_below(loop)
+
+
+def _consumer_loops(state: State, names: Sequence[str], block: BlockRef) -> str:
+    loops = dict.fromkeys(ref.name for n in names for ref in state.find_block(n).loops() if ref not in block.loops())
+    return f"loops to try: {', '.join(loops)}" if loops else ""
+
+
+def _accessed(loop: LoopRef, blocks: Sequence[BlockRef], buffer, side: str) -> tuple[Range, ...] | None:
+    """What ``blocks`` touch of ``buffer`` in one iteration of ``loop``; None where they do not."""
+    boxes = []
+    for ref in blocks:
+        inner: dict[Var, Range] = {}
+        for above in ref.loops():
+            if loop in above.ancestors():
+                inner[above.var] = Range(above.node.min, above.node.extent)
+        values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}
+        for region in regions_of(getattr(ref.block, side), buffer):
+            box = tuple(substitute(r, values) for r in region.region)
+            boxes.append(relax(box, inner, predicate=ref.node.predicate) or buffer.full_region().region)
+    if not boxes:
+        return None
+    return boxes[0] if len(boxes) == 1 else union(boxes)
+
+
+def _solve(
+    block: BlockRef, regions: Sequence[BufferRegion], wanted: Mapping[object, tuple[Range, ...] | None]
+) -> dict[Var, Range]:
+    """Per iterator of ``block`` the values for which its access overlaps the wanted boxes; absent means its domain."""
+    found: dict[Var, list[Range]] = {}
+    iters = {i.var for i in block.block.iter_vars}
+    for region in regions:
+        box = wanted.get(region.buffer)
+        if box is None:
+            continue
+        for axis, want in zip(region.region, box):
+            solved = _solve_axis(axis, want, iters)
+            if solved is not None:
+                found.setdefault(solved[0], []).append(solved[1])
+    return {var: ranges[0] if len(ranges) == 1 else union([(r,) for r in ranges])[0] for var, ranges in found.items()}
+
+
+def _solve_axis(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] | None:
+    """From an access [a*v + b, a*v + b + w) the v that overlap ``want``; None when it is not of that form."""
+    parts = _affine(axis.min, iters)
+    if parts is None or not isinstance(axis.extent, IntImm):
+        return None
+    var, scale, offset = parts
+    width = axis.extent.value
+    low, high = want.min - offset, want.min + want.extent - 1 - offset
+    if scale == 1 and width == 1:
+        return var, Range(low, want.extent)
+    analyzer = Analyzer()
+    first = analyzer.simplify(floordiv(low - (width - 1) + (scale - 1), const(scale, low.dtype)))
+    last = analyzer.simplify(floordiv(high, const(scale, high.dtype)))
+    return var, Range(first, analyzer.simplify(last - first + 1))
+
+
+def _affine(e: Expr, iters: set[Var]) -> tuple[Var, int, Expr] | None:
+    """``e`` as scale * v + offset with one iterator v and a positive constant scale."""
+    if isinstance(e, Var):
+        return (e, 1, const(0, e.dtype)) if e in iters else None
+    if isinstance(e, (Add, Sub)):
+        left, right = e.a, e.b
+        if not uses_var(right, iters):
+            parts = _affine(left, iters)
+            return parts and (parts[0], parts[1], parts[2] + right if isinstance(e, Add) else parts[2] - right)
+        if isinstance(e, Add) and not uses_var(left, iters):
+            parts = _affine(right, iters)
+            return parts and (parts[0], parts[1], parts[2] + left)
+        return None
+    if isinstance(e, Mul):
+        inner, factor = (e.a, e.b) if isinstance(e.b, IntImm) else (e.b, e.a)
+        parts = _affine(inner, iters)
+        if parts and isinstance(factor, IntImm) and factor.value > 0:
+            return parts[0], parts[1] * factor.value, parts[2] * factor
+    return None
+
+
+def _members(loop: LoopRef) -> tuple[Stmt, ...]:
+    body = loop.node.body
+    return body.stmts if isinstance(body, SeqStmt) else (body,)
+
+
+def _size(loop: LoopRef) -> int:
+    return len(_members(loop))
+
+
+def _position(loop: LoopRef, block: BlockRef) -> int:
+    """Which statement of the body of ``loop`` holds ``block``."""
+    above = {id(p.node) for p in (block, *block.ancestors())}
+    return next(n for n, s in enumerate(_members(loop)) if id(s) in above)
+
+
+def _producer_positions(loop: LoopRef, below: Sequence[BlockRef], block: BlockRef) -> list[int]:
+    read = {r.buffer for r in block.block.reads}
+    return [_position(loop, b) for b in below if any(r.buffer in read for r in b.block.writes)]
+
+
+def _move(
+    state: State,
+    block: BlockRef,
+    loop: LoopRef,
+    domains: Mapping[Var, Range],
+    keep_units: bool,
+    index: int,
+    earliest: int,
+    latest: int,
+    unsafe: bool,
+) -> MovePlan:
+    require(
+        earliest <= latest or unsafe,
+        "under loop {0} there is no place for block {1}: what it needs comes after what needs it",
+        loop.node, block, nodes=[loop.node],
+    )  # fmt: skip
+    position = latest if index == -1 else earliest if index == -2 else index
+    require(
+        0 <= position <= _size(loop),
+        "index {0} is not in the body of loop {1}, which has {2} statements",
+        index, loop.node, _size(loop), legal=f"-1, -2, or {earliest} to {latest}",
+    )  # fmt: skip
+    moved = _rebuild(state, block, loop, domains, keep_units)
+    members = list(_members(loop))
+    members.insert(position, moved)
+    new_loop = loop.node.replace(body=seq(members))
+    # Two places change, neither inside the other: the loop first, then the block where it was.
+    inserted = state.replace(loop.node, new_loop)
+    after = inserted.replace(block.node, None)
+    require_same_meaning(state, after, unsafe)
+    return MovePlan(after)
+
+
+def _rebuild(state: State, block: BlockRef, loop: LoopRef, domains: Mapping[Var, Range], keep_units: bool) -> Stmt:
+    """The block in new loops under ``loop``: its iterators run over ``domains``, guarded where those pass its own."""
+    analyzer = Analyzer()
+    for above in (*loop.all_loops(), loop):
+        analyzer.bind(above.var, Range(above.node.min, above.node.extent))
+    loops: list[tuple[Var, Expr]] = []
+    values: list[Expr] = []
+    guards: list[Expr] = []
+    for number, iterator in enumerate(block.block.iter_vars):
+        dom = iterator.dom
+        box = domains.get(iterator.var, dom)
+        low, extent = analyzer.simplify(box.min), analyzer.simplify(box.extent)
+        if not isinstance(extent, IntImm) and _no_larger(analyzer, dom.extent, extent) or isinstance(extent, IntImm) and isinstance(dom.extent, IntImm) and dom.extent.value <= extent.value:
+            low, extent = dom.min, dom.extent
+        if isinstance(extent, IntImm) and extent.value == 1 and not keep_units:
+            value = low
+        else:
+            var = Var(f"ax{number}", iterator.var.dtype)
+            loops.append((var, extent))
+            analyzer.bind(var, Range(const(0, var.dtype), extent))
+            value = analyzer.simplify(low + var)
+        values.append(value)
+        for guard in (value >= dom.min, value < dom.min + dom.extent):
+            if not analyzer.can_prove(guard):
+                guards.append(analyzer.simplify(guard))
+    kept = _own_predicate(block, values)
+    return nest(loops, block.node.replace(iter_values=tuple(values), predicate=all_of([*kept, *guards])))
+
+
+def _no_larger(analyzer: Analyzer, a: Expr, b: Expr) -> bool:
+    return analyzer.can_prove(a <= b)
+
+
+def _own_predicate(block: BlockRef, values: Sequence[Expr]) -> list[Expr]:
+    """The block's old predicate, said of its iterators: it speaks of loops that go away."""
+    from ...equal import structural_equal
+
+    iters = block.block.iter_vars
+    kept = []
+    for condition in conjuncts(block.node.predicate):
+        matched = None
+        if isinstance(condition, (LT, LE, GT, GE)):
+            matched = next((n for n, v in enumerate(block.node.iter_values) if structural_equal(v, condition.a)), None)
+        require(
+            matched is not None,
+            "cannot prove what becomes of the condition `{0}` of block {1}, because it is not about one of its iterators",
+            condition, block, nodes=[block.node],
+        )  # fmt: skip
+        assert matched is not None
+        analyzer = Analyzer()
+        analyzer.bind(iters[matched].var, iters[matched].dom)
+        if not analyzer.can_prove(type(condition)(iters[matched].var, condition.b)):
+            kept.append(type(condition)(values[matched], condition.b))
+    return kept
+
+
+@primitive(check=_check_compute_at)
+def compute_at(state: State, plan: MovePlan) -> State:
+    return plan.after
+
+
+@primitive(check=_check_reverse_compute_at)
+def reverse_compute_at(state: State, plan: MovePlan) -> State:
+    return plan.after
