@@ -169,7 +169,7 @@ def test_error_levels():
         with pytest.raises(tir.ScheduleError) as caught:
             s.split("B.i", [2, 2])
         texts.append(str(caught.value))
-    assert "^^^" in texts[0] and "^^^" not in texts[1] and len(texts[2]) <= len(texts[1])
+    assert "^ here" in texts[0] and "^ here" not in texts[1] and len(texts[2]) <= len(texts[1])
 
 
 def test_several_functions():

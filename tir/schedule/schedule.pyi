@@ -1,6 +1,10 @@
 """Made by ``python -m tir.schedule.stubs``; do not edit."""
 
-from collections.abc import Mapping, Sequence
+# ruff: noqa
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..function import IRModule, PrimFunc
@@ -8,9 +12,10 @@ from ..stmt import Block, For
 from ..target import Target
 from .handles import BlockRV, ExprRV, LoopRV
 from .state import State
+from . import trace as _trace
 from .trace import Trace
 
-ERROR_LEVELS = ('detail', 'fast', 'none')
+ERROR_LEVELS = ("detail", "fast", "none")
 
 @dataclasses.dataclass(frozen=True)
 class Step:
@@ -19,7 +24,9 @@ class Step:
     mod: IRModule
 
 class Answer:
-    def __init__(self, error: Exception | None, legal: list[str] | None=None, refused: dict[str, str] | None=None): ...
+    def __init__(
+        self, error: Exception | None, legal: list[str] | None = None, refused: dict[str, str] | None = None
+    ): ...
     def __bool__(self) -> bool: ...
     @property
     def reason(self) -> str: ...
@@ -31,12 +38,16 @@ class Asker:
 
         Before, and after ``sch.add_unit_loop("B")``::
 
-            with T.block("B"):
-                B[0] = A[0] * 2.0
-
-            for u in range(1):
+            for i in range(4):
                 with T.block("B"):
-                    B[0] = A[0] * 2.0
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = A[vi] * 2.0
+
+            for i in range(4):
+                for u in range(1):
+                    with T.block("B"):
+                        vi = T.axis.spatial(4, i)
+                        B[vi] = A[vi] * 2.0
         """
     def annotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str, ann_val: Any) -> Answer:
         """Put the note ``ann_key`` = ``ann_val`` on a block or loop.
@@ -46,18 +57,26 @@ class Asker:
 
         Before, and after ``sch.annotate("B", "note", 1)``::
 
-            with T.block("B"):
-                vi = T.axis.spatial(4, i)
+            for i in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = A[vi] * 2.0
 
-            with T.block("B"):
-                vi = T.axis.spatial(4, i)
-                T.block_attr({"note": 1})
+            for i in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    T.block_attr({"note": 1})
+                    B[vi] = A[vi] * 2.0
+        """
+    def auto_inline(self) -> Answer:
+        """Inline every block that can be: elementwise producers into their consumers, first to last.
+
+        Blocks that cannot be inlined stay as they are; returns nothing.
         """
     def bind(self, loop: LoopRV | str, thread_axis: str, *, unsafe: bool = False) -> Answer:
-        """Run the iterations of a loop as the threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or virtual threads
-        (``vthread``) of a GPU kernel.
+        """Run the iterations of a loop as threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or ``vthread``.
 
-        Raises ``ScheduleError`` when iterations depend on each other (a reduction across ``threadIdx`` is allowed), when the
+        Raises ``ScheduleError`` when iterations depend on each other (a reduction across ``threadIdx`` may), when the
         axis has another extent in the same kernel, when it is bound twice on one path, or past the target's limits.
         ``unsafe=True`` skips the check of dependences.
 
@@ -72,6 +91,113 @@ class Asker:
                 with T.block("B"):
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
+        """
+    def blockize(
+        self, target: LoopRV | str | BlockRV, preserve_unit_iters: bool = True, *, unsafe: bool = False
+    ) -> Answer:
+        """Make the loops from ``target`` inwards, and the block in them, one block of a larger unit of work.
+
+        Returns the new block, named ``…_o``; the block inside keeps its name. ``preserve_unit_iters`` keeps iterators of
+        extent one in the outer block.
+
+        Before → after, for ``sch.blockize("ii")``::
+
+            for io, ii in T.grid(4, 8):              for io in range(4):
+                with T.block("B"):                       with T.block("B_o"):
+                    vi = T.axis.spatial(                     vio = T.axis.spatial(4, io)
+                        32, io * 8 + ii)                     for ii in range(8):
+                    B[vi] = A[vi]                                with T.block("B"):
+                                                                     vi = T.axis.spatial(8, ii)
+                                                                     B[vio * 8 + vi] = A[vio * 8 + vi]
+
+        Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings do not divide into
+        a part of the outer and a part of the inner loops.
+        """
+    def cache_read(
+        self,
+        block: BlockRV | str,
+        read_buffer_index: int | str,
+        storage_scope: str,
+        consumer_blocks: list[BlockRV | str] | None = None,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
+        """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
+
+        ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All consumers in the same scope read
+        the copy, or only ``consumer_blocks``. The copy is made as early as possible: at the start of the scope, or after
+        the block that writes the buffer.
+
+        Before → after, for ``sch.cache_read("B", 0, "local")``::
+
+            for i in range(8):                       for ax0 in range(8):
+                B[i] = A[i] * 2.0                        A_local[ax0] = A[ax0]
+                                                     for i in range(8):
+                                                         B[i] = A_local[i] * 2.0
+
+        Raises ``ScheduleError`` when the buffer is not read by ``block``, or is written between the copy and a consumer.
+        """
+    def cache_write(
+        self,
+        block: BlockRV | str,
+        write_buffer_index: int | str,
+        storage_scope: str,
+        consumer_blocks: list[BlockRV | str] | None = None,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
+        """Write a buffer through a copy in ``storage_scope``; returns the block that copies back.
+
+        ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
+        accumulate into the same buffer) work on the copy, which is written back right after; ``consumer_blocks`` then read
+        the copy too.
+
+        Before → after, for ``sch.cache_write("B", 0, "local")``::
+
+            for i in range(8):                       for i in range(8):
+                B[i] = A[i] * 2.0                        B_local[i] = A[i] * 2.0
+                                                     for ax0 in range(8):
+                                                         B[ax0] = B_local[ax0]
+
+        Raises ``ScheduleError`` when the buffer is not written by ``block``, or is read before it is written.
+        """
+    def compute_at(
+        self,
+        block: BlockRV | str,
+        loop: LoopRV | str,
+        preserve_unit_loops: bool = False,
+        index: int = -1,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
+        """Compute a producer where it is consumed: move ``block`` under ``loop``, making just what is needed there.
+
+        ``index`` says where in the body of ``loop``: -1 just before the first consumer, -2 as early as its own producers
+        allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the block below
+        ``loop`` are called ``ax0``, ``ax1`` …
+
+        Before → after, for ``sch.compute_at("B", "i")``::
+
+            for i, j in T.grid(8, 8):                for i in range(8):
+                B[i, j] = A[i, j] * 2.0                  for ax0 in range(8):
+            for i, j in T.grid(8, 8):                        B[i, ax0] = A[i, ax0] * 2.0
+                C[i, j] = B[i, j] + 1.0                  for j in range(8):
+                                                             C[i, j] = B[i, j] + 1.0
+
+        Raises ``ScheduleError`` when no consumer is under ``loop``, or some consumer would read an element not yet written.
+        """
+    def compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer:
+        """Put the expression that ``block`` stores into each place that reads it; the block and its buffer go.
+
+        Before → after, for ``sch.compute_inline("B")``::
+
+            for i in range(8):                       for i in range(8):
+                B[i] = A[i] * 2.0                        C[i] = A[i] * 2.0 + 1.0
+            for i in range(8):
+                C[i] = B[i] + 1.0
+
+        Raises ``ScheduleError`` for a reduction, a block of more than one store, an output of the function, a buffer with
+        another writer, or when what the block reads is overwritten before a consumer runs.
         """
     def decompose_reduction(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
         """Split the initialisation off a reduction: a block ``C_init`` just before ``loop``, and ``C_update`` in its place.
@@ -138,9 +264,9 @@ class Asker:
     def merge(self, *loops: LoopRV | str, unsafe: bool = False) -> Answer:
         """Run neighbouring loop nests of equal ranges as one: iteration by iteration, the first's body, then the next's.
 
-        ``loops`` are the innermost loops to merge, one of each nest, in program order. Returns the merged loop. Raises
-        ``ScheduleError`` when the nests are not neighbours, are of different depth or range, or when an iteration of a later
-        nest needs what a later iteration of an earlier one makes. ``unsafe=True`` skips the last check.
+        ``loops`` are the innermost loops to merge, one of each nest, in program order. Returns the merged loop.
+        Raises ``ScheduleError`` when the nests are not neighbours, are of different depth or range, or when an iteration
+        of a later nest needs what a later iteration of an earlier one makes. ``unsafe=True`` skips the last check.
 
         Before, and after ``sch.merge("i", "j")``::
 
@@ -198,7 +324,61 @@ class Asker:
                     vi, vj = T.axis.remap("SS", [i, j])
                     B[vi, vj] = A[vi, vj] * 2.0
         """
-    def sample_categorical(self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None) -> Answer:
+    def reverse_compute_at(
+        self,
+        block: BlockRV | str,
+        loop: LoopRV | str,
+        preserve_unit_loops: bool = False,
+        index: int = -1,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
+        """Consume where it is produced: move ``block`` under ``loop``, using just what is made there.
+
+        ``index`` says where in the body of ``loop``: -1 as late as its own consumers allow, -2 just after the last
+        producer, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one.
+
+        Before → after, for ``sch.reverse_compute_at("C", "i")``::
+
+            for i, j in T.grid(8, 8):                for i in range(8):
+                B[i, j] = A[i, j] * 2.0                  for j in range(8):
+            for i, j in T.grid(8, 8):                        B[i, j] = A[i, j] * 2.0
+                C[i, j] = B[i, j] + 1.0                  for ax0 in range(8):
+                                                             C[i, ax0] = B[i, ax0] + 1.0
+
+        Raises ``ScheduleError`` when no producer is under ``loop``, or the move would read an element not yet written.
+        """
+    def reverse_compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer:
+        """Put ``block``, an elementwise consumer, into its only producer; the block and the buffer between them go.
+
+        Before → after, for ``sch.reverse_compute_inline("C")``::
+
+            for i in range(8):                       for i in range(8):
+                B[i] = A[i] * 2.0                        C[i] = A[i] * 2.0 + 1.0
+            for i in range(8):
+                C[i] = B[i] + 1.0
+
+        A producer that makes more than is consumed gets the consumer's bounds as its predicate. Raises ``ScheduleError``
+        when the producer is a reduction or not the only one, or when the consumer does not read each element once.
+        """
+    def rfactor(self, loop: LoopRV | str, factor_axis: int) -> Answer:
+        """Make the reduction along ``loop`` a dimension of partial results, reduced by a second block.
+
+        The partial results are in a new buffer with the loop's extent as axis ``factor_axis`` (negative counts from the
+        end). Returns the block that makes them, named ``…_rf``; the old handle means the block that adds them up.
+
+        Before → after, for ``sch.rfactor("ki", 0)``::
+
+            for ko, ki in T.grid(4, 8):              for ko, ki in T.grid(4, 8):
+                C[()] += A[ko * 8 + ki]                  C_rf[ki] += A[ko * 8 + ki]
+                                                     for ki in range(8):
+                                                         C[()] += C_rf[ki]
+
+        Raises ``ScheduleError`` when the loop is not a reduction loop of one block, or the operation does not commute.
+        """
+    def sample_categorical(
+        self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
+    ) -> Answer:
         """Draw one of ``candidates`` with probabilities ``probs``; the trace keeps which (an index) as ``decision``.
 
         Raises ``ScheduleError`` when the lists differ in length, a probability is negative or all are zero, or the decision
@@ -217,7 +397,9 @@ class Asker:
         >>> int(tir.Schedule(f, seed=1).sample_categorical([4, 8], [0.0, 1.0]))
         8
         """
-    def sample_perfect_tile(self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None) -> Answer:
+    def sample_perfect_tile(
+        self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
+    ) -> Answer:
         """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
 
         Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. Raises
@@ -238,7 +420,18 @@ class Asker:
 
         Raises ``ScheduleError`` for a parameter buffer, or a scope that does not exist.
         """
-    def split(self, loop: LoopRV | str, factors: Sequence[Any] | None = None, preserve_unit_iters: bool = True, disable_predication: bool = False, *, factor: Any = None, nparts: Any = None, names: Sequence[str] | None = None, tail: str = 'guard') -> Answer:
+    def split(
+        self,
+        loop: LoopRV | str,
+        factors: Sequence[Any] | None = None,
+        preserve_unit_iters: bool = True,
+        disable_predication: bool = False,
+        *,
+        factor: Any = None,
+        nparts: Any = None,
+        names: Sequence[str] | None = None,
+        tail: str = "guard",
+    ) -> Answer:
         """Take one loop apart into a nest of loops whose extents are ``factors``, outermost first.
 
         One factor may be None and is inferred; ``factor=32`` stands for ``[None, 32]``, ``nparts=4`` for ``[4, None]``.
@@ -269,8 +462,30 @@ class Asker:
         With factor 32 and offset 1 the rows of a 32-wide shared tile start in different banks. Raises ``ScheduleError``
         for an axis the buffer does not have, or a factor that is not positive.
         """
+    def tensorize(
+        self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True
+    ) -> Answer:
+        """Replace a block, or the loops from one inwards, by the implementation of a tensor intrinsic.
+
+        ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
+        first. The computation must be that of the intrinsic's description; the first difference is shown if it is not.
+
+        Raises ``ScheduleError`` when it is not, ``KeyError`` for a name that is not registered.
+        """
     def unannotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str) -> Answer:
         """Take the note ``ann_key`` off a block or loop. Raises ``ScheduleError`` when it is not there.
+
+        Before, and after ``sch.unannotate("i", "note")``::
+
+            for i in T.serial(4, annotations={"note": 1}):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = A[vi] * 2.0
+
+            for i in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = A[vi] * 2.0
         """
     def unroll(self, loop: LoopRV | str) -> Answer:
         """Write the iterations of a loop out one after another when it is lowered. Always legal.
@@ -312,7 +527,17 @@ class Asker:
         """
 
 class Schedule:
-    def __init__(self, mod: PrimFunc | IRModule, *, seed: int | None=None, debug_mask: str | int | None=None, error_render_level: str='detail', enable_check: bool=True, target: Any=None, verify: str | None=None): ...
+    def __init__(
+        self,
+        mod: PrimFunc | IRModule,
+        *,
+        seed: int | None = None,
+        debug_mask: str | int | None = None,
+        error_render_level: str = "detail",
+        enable_check: bool = True,
+        target: Any = None,
+        verify: str | None = None,
+    ): ...
     @property
     def state(self) -> State: ...
     @property
@@ -333,25 +558,29 @@ class Schedule:
     def get(self, handle: LoopRV | BlockRV | ExprRV | Any) -> For | Block | int: ...
     def remove_rv(self, handle: Any) -> None: ...
     def copy(self) -> Schedule: ...
-    def undo(self, steps: int=1) -> None: ...
-    def redo(self, steps: int=1) -> None: ...
+    def undo(self, steps: int = 1) -> None: ...
+    def redo(self, steps: int = 1) -> None: ...
     def reset(self) -> None: ...
     def seed(self, seed: int) -> None: ...
     def fork_seed(self) -> int: ...
     def show(self, **options: Any) -> None: ...
     def script(self, **options: Any) -> str: ...
-    def diff(self, step: int=-1, context: int=3, color: bool | None=None) -> str: ...
+    def diff(self, step: int = -1, context: int = 3, color: bool | None = None) -> str: ...
     def add_unit_loop(self, block_or_loop: BlockRV | str | LoopRV) -> LoopRV:
         """Put a loop of one iteration, called ``u``, around a loop or block. Returns it.
 
         Before, and after ``sch.add_unit_loop("B")``::
 
-            with T.block("B"):
-                B[0] = A[0] * 2.0
-
-            for u in range(1):
+            for i in range(4):
                 with T.block("B"):
-                    B[0] = A[0] * 2.0
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = A[vi] * 2.0
+
+            for i in range(4):
+                for u in range(1):
+                    with T.block("B"):
+                        vi = T.axis.spatial(4, i)
+                        B[vi] = A[vi] * 2.0
         """
     def annotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str, ann_val: Any) -> None:
         """Put the note ``ann_key`` = ``ann_val`` on a block or loop.
@@ -361,18 +590,26 @@ class Schedule:
 
         Before, and after ``sch.annotate("B", "note", 1)``::
 
-            with T.block("B"):
-                vi = T.axis.spatial(4, i)
+            for i in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = A[vi] * 2.0
 
-            with T.block("B"):
-                vi = T.axis.spatial(4, i)
-                T.block_attr({"note": 1})
+            for i in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    T.block_attr({"note": 1})
+                    B[vi] = A[vi] * 2.0
+        """
+    def auto_inline(self) -> None:
+        """Inline every block that can be: elementwise producers into their consumers, first to last.
+
+        Blocks that cannot be inlined stay as they are; returns nothing.
         """
     def bind(self, loop: LoopRV | str, thread_axis: str, *, unsafe: bool = False) -> None:
-        """Run the iterations of a loop as the threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or virtual threads
-        (``vthread``) of a GPU kernel.
+        """Run the iterations of a loop as threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or ``vthread``.
 
-        Raises ``ScheduleError`` when iterations depend on each other (a reduction across ``threadIdx`` is allowed), when the
+        Raises ``ScheduleError`` when iterations depend on each other (a reduction across ``threadIdx`` may), when the
         axis has another extent in the same kernel, when it is bound twice on one path, or past the target's limits.
         ``unsafe=True`` skips the check of dependences.
 
@@ -387,6 +624,113 @@ class Schedule:
                 with T.block("B"):
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
+        """
+    def blockize(
+        self, target: LoopRV | str | BlockRV, preserve_unit_iters: bool = True, *, unsafe: bool = False
+    ) -> BlockRV:
+        """Make the loops from ``target`` inwards, and the block in them, one block of a larger unit of work.
+
+        Returns the new block, named ``…_o``; the block inside keeps its name. ``preserve_unit_iters`` keeps iterators of
+        extent one in the outer block.
+
+        Before → after, for ``sch.blockize("ii")``::
+
+            for io, ii in T.grid(4, 8):              for io in range(4):
+                with T.block("B"):                       with T.block("B_o"):
+                    vi = T.axis.spatial(                     vio = T.axis.spatial(4, io)
+                        32, io * 8 + ii)                     for ii in range(8):
+                    B[vi] = A[vi]                                with T.block("B"):
+                                                                     vi = T.axis.spatial(8, ii)
+                                                                     B[vio * 8 + vi] = A[vio * 8 + vi]
+
+        Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings do not divide into
+        a part of the outer and a part of the inner loops.
+        """
+    def cache_read(
+        self,
+        block: BlockRV | str,
+        read_buffer_index: int | str,
+        storage_scope: str,
+        consumer_blocks: list[BlockRV | str] | None = None,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
+        """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
+
+        ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All consumers in the same scope read
+        the copy, or only ``consumer_blocks``. The copy is made as early as possible: at the start of the scope, or after
+        the block that writes the buffer.
+
+        Before → after, for ``sch.cache_read("B", 0, "local")``::
+
+            for i in range(8):                       for ax0 in range(8):
+                B[i] = A[i] * 2.0                        A_local[ax0] = A[ax0]
+                                                     for i in range(8):
+                                                         B[i] = A_local[i] * 2.0
+
+        Raises ``ScheduleError`` when the buffer is not read by ``block``, or is written between the copy and a consumer.
+        """
+    def cache_write(
+        self,
+        block: BlockRV | str,
+        write_buffer_index: int | str,
+        storage_scope: str,
+        consumer_blocks: list[BlockRV | str] | None = None,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
+        """Write a buffer through a copy in ``storage_scope``; returns the block that copies back.
+
+        ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
+        accumulate into the same buffer) work on the copy, which is written back right after; ``consumer_blocks`` then read
+        the copy too.
+
+        Before → after, for ``sch.cache_write("B", 0, "local")``::
+
+            for i in range(8):                       for i in range(8):
+                B[i] = A[i] * 2.0                        B_local[i] = A[i] * 2.0
+                                                     for ax0 in range(8):
+                                                         B[ax0] = B_local[ax0]
+
+        Raises ``ScheduleError`` when the buffer is not written by ``block``, or is read before it is written.
+        """
+    def compute_at(
+        self,
+        block: BlockRV | str,
+        loop: LoopRV | str,
+        preserve_unit_loops: bool = False,
+        index: int = -1,
+        *,
+        unsafe: bool = False,
+    ) -> None:
+        """Compute a producer where it is consumed: move ``block`` under ``loop``, making just what is needed there.
+
+        ``index`` says where in the body of ``loop``: -1 just before the first consumer, -2 as early as its own producers
+        allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the block below
+        ``loop`` are called ``ax0``, ``ax1`` …
+
+        Before → after, for ``sch.compute_at("B", "i")``::
+
+            for i, j in T.grid(8, 8):                for i in range(8):
+                B[i, j] = A[i, j] * 2.0                  for ax0 in range(8):
+            for i, j in T.grid(8, 8):                        B[i, ax0] = A[i, ax0] * 2.0
+                C[i, j] = B[i, j] + 1.0                  for j in range(8):
+                                                             C[i, j] = B[i, j] + 1.0
+
+        Raises ``ScheduleError`` when no consumer is under ``loop``, or some consumer would read an element not yet written.
+        """
+    def compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> None:
+        """Put the expression that ``block`` stores into each place that reads it; the block and its buffer go.
+
+        Before → after, for ``sch.compute_inline("B")``::
+
+            for i in range(8):                       for i in range(8):
+                B[i] = A[i] * 2.0                        C[i] = A[i] * 2.0 + 1.0
+            for i in range(8):
+                C[i] = B[i] + 1.0
+
+        Raises ``ScheduleError`` for a reduction, a block of more than one store, an output of the function, a buffer with
+        another writer, or when what the block reads is overwritten before a consumer runs.
         """
     def decompose_reduction(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> BlockRV:
         """Split the initialisation off a reduction: a block ``C_init`` just before ``loop``, and ``C_update`` in its place.
@@ -424,7 +768,9 @@ class Schedule:
                     vj = T.axis.spatial(8, i_j_fused % 8)
                     B[vi, vj] = A[vi, vj] * 2.0
         """
-    def loop_partition(self, loop: LoopRV | str, factors: Sequence[Any], preserve_unit_iters: bool = True) -> list[LoopRV]:
+    def loop_partition(
+        self, loop: LoopRV | str, factors: Sequence[Any], preserve_unit_iters: bool = True
+    ) -> list[LoopRV]:
         """Cut a loop into consecutive loops of the lengths ``factors``; one may be None and takes what is left.
 
         Without a None, what is left becomes one more loop. The first piece keeps the names of its blocks, the others get
@@ -453,9 +799,9 @@ class Schedule:
     def merge(self, *loops: LoopRV | str, unsafe: bool = False) -> LoopRV:
         """Run neighbouring loop nests of equal ranges as one: iteration by iteration, the first's body, then the next's.
 
-        ``loops`` are the innermost loops to merge, one of each nest, in program order. Returns the merged loop. Raises
-        ``ScheduleError`` when the nests are not neighbours, are of different depth or range, or when an iteration of a later
-        nest needs what a later iteration of an earlier one makes. ``unsafe=True`` skips the last check.
+        ``loops`` are the innermost loops to merge, one of each nest, in program order. Returns the merged loop.
+        Raises ``ScheduleError`` when the nests are not neighbours, are of different depth or range, or when an iteration
+        of a later nest needs what a later iteration of an earlier one makes. ``unsafe=True`` skips the last check.
 
         Before, and after ``sch.merge("i", "j")``::
 
@@ -513,6 +859,58 @@ class Schedule:
                     vi, vj = T.axis.remap("SS", [i, j])
                     B[vi, vj] = A[vi, vj] * 2.0
         """
+    def reverse_compute_at(
+        self,
+        block: BlockRV | str,
+        loop: LoopRV | str,
+        preserve_unit_loops: bool = False,
+        index: int = -1,
+        *,
+        unsafe: bool = False,
+    ) -> None:
+        """Consume where it is produced: move ``block`` under ``loop``, using just what is made there.
+
+        ``index`` says where in the body of ``loop``: -1 as late as its own consumers allow, -2 just after the last
+        producer, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one.
+
+        Before → after, for ``sch.reverse_compute_at("C", "i")``::
+
+            for i, j in T.grid(8, 8):                for i in range(8):
+                B[i, j] = A[i, j] * 2.0                  for j in range(8):
+            for i, j in T.grid(8, 8):                        B[i, j] = A[i, j] * 2.0
+                C[i, j] = B[i, j] + 1.0                  for ax0 in range(8):
+                                                             C[i, ax0] = B[i, ax0] + 1.0
+
+        Raises ``ScheduleError`` when no producer is under ``loop``, or the move would read an element not yet written.
+        """
+    def reverse_compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> None:
+        """Put ``block``, an elementwise consumer, into its only producer; the block and the buffer between them go.
+
+        Before → after, for ``sch.reverse_compute_inline("C")``::
+
+            for i in range(8):                       for i in range(8):
+                B[i] = A[i] * 2.0                        C[i] = A[i] * 2.0 + 1.0
+            for i in range(8):
+                C[i] = B[i] + 1.0
+
+        A producer that makes more than is consumed gets the consumer's bounds as its predicate. Raises ``ScheduleError``
+        when the producer is a reduction or not the only one, or when the consumer does not read each element once.
+        """
+    def rfactor(self, loop: LoopRV | str, factor_axis: int) -> BlockRV:
+        """Make the reduction along ``loop`` a dimension of partial results, reduced by a second block.
+
+        The partial results are in a new buffer with the loop's extent as axis ``factor_axis`` (negative counts from the
+        end). Returns the block that makes them, named ``…_rf``; the old handle means the block that adds them up.
+
+        Before → after, for ``sch.rfactor("ki", 0)``::
+
+            for ko, ki in T.grid(4, 8):              for ko, ki in T.grid(4, 8):
+                C[()] += A[ko * 8 + ki]                  C_rf[ki] += A[ko * 8 + ki]
+                                                     for ki in range(8):
+                                                         C[()] += C_rf[ki]
+
+        Raises ``ScheduleError`` when the loop is not a reduction loop of one block, or the operation does not commute.
+        """
     def sample_categorical(self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None) -> Any:
         """Draw one of ``candidates`` with probabilities ``probs``; the trace keeps which (an index) as ``decision``.
 
@@ -532,7 +930,9 @@ class Schedule:
         >>> int(tir.Schedule(f, seed=1).sample_categorical([4, 8], [0.0, 1.0]))
         8
         """
-    def sample_perfect_tile(self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None) -> Any:
+    def sample_perfect_tile(
+        self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
+    ) -> Any:
         """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
 
         Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. Raises
@@ -553,7 +953,18 @@ class Schedule:
 
         Raises ``ScheduleError`` for a parameter buffer, or a scope that does not exist.
         """
-    def split(self, loop: LoopRV | str, factors: Sequence[Any] | None = None, preserve_unit_iters: bool = True, disable_predication: bool = False, *, factor: Any = None, nparts: Any = None, names: Sequence[str] | None = None, tail: str = 'guard') -> list[LoopRV]:
+    def split(
+        self,
+        loop: LoopRV | str,
+        factors: Sequence[Any] | None = None,
+        preserve_unit_iters: bool = True,
+        disable_predication: bool = False,
+        *,
+        factor: Any = None,
+        nparts: Any = None,
+        names: Sequence[str] | None = None,
+        tail: str = "guard",
+    ) -> list[LoopRV]:
         """Take one loop apart into a nest of loops whose extents are ``factors``, outermost first.
 
         One factor may be None and is inferred; ``factor=32`` stands for ``[None, 32]``, ``nparts=4`` for ``[4, None]``.
@@ -584,8 +995,30 @@ class Schedule:
         With factor 32 and offset 1 the rows of a 32-wide shared tile start in different banks. Raises ``ScheduleError``
         for an axis the buffer does not have, or a factor that is not positive.
         """
+    def tensorize(
+        self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True
+    ) -> None:
+        """Replace a block, or the loops from one inwards, by the implementation of a tensor intrinsic.
+
+        ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
+        first. The computation must be that of the intrinsic's description; the first difference is shown if it is not.
+
+        Raises ``ScheduleError`` when it is not, ``KeyError`` for a name that is not registered.
+        """
     def unannotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str) -> None:
         """Take the note ``ann_key`` off a block or loop. Raises ``ScheduleError`` when it is not there.
+
+        Before, and after ``sch.unannotate("i", "note")``::
+
+            for i in T.serial(4, annotations={"note": 1}):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = A[vi] * 2.0
+
+            for i in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = A[vi] * 2.0
         """
     def unroll(self, loop: LoopRV | str) -> None:
         """Write the iterations of a loop out one after another when it is lowered. Always legal.
@@ -631,17 +1064,12 @@ class Schedule:
         Raises ``ScheduleError`` naming the blocks there are.
         """
     def get_loops(self, block: BlockRV | str) -> list[LoopRV]:
-        """The loops above ``block``, outermost first, up to the block that encloses it.
-        """
+        """The loops above ``block``, outermost first, up to the block that encloses it."""
     def get_child_blocks(self, block_or_loop: BlockRV | str | LoopRV) -> list[BlockRV]:
-        """The blocks directly inside a block, or under a loop (not those inside them).
-        """
+        """The blocks directly inside a block, or under a loop (not those inside them)."""
     def get_producers(self, block: BlockRV | str) -> list[BlockRV]:
-        """The blocks of the same scope that write what ``block`` reads.
-        """
+        """The blocks of the same scope that write what ``block`` reads."""
     def get_consumers(self, block: BlockRV | str) -> list[BlockRV]:
-        """The blocks of the same scope that read what ``block`` writes.
-        """
+        """The blocks of the same scope that read what ``block`` writes."""
     def get_output_blocks(self, scope_block: BlockRV | str) -> list[BlockRV]:
-        """The blocks inside ``scope_block`` that write a buffer which outlives it: not one allocated there.
-        """
+        """The blocks inside ``scope_block`` that write a buffer which outlives it: not one allocated there."""

@@ -151,7 +151,7 @@ def _check_split(
         require(
             _proved(known, node.extent <= inner),
             "the factors {0} give {1} iterations, but loop {2} has {3}: some would be lost",
-            list(map(str, exprs)),
+            "[" + ", ".join(map(str, exprs)) + "]",
             inner,
             node,
             node.extent,
@@ -409,12 +409,15 @@ def _chain(loops: list[LoopRef]) -> list[LoopRef]:
     depth = {loop: sum(1 for _ in loop.ancestors()) for loop in loops}
     ordered = sorted(loops, key=lambda loop: depth[loop])
     top, bottom = ordered[0], ordered[-1]
+    if top is not bottom and top not in bottom.ancestors():
+        raise ScheduleError(
+            "loops {0} and {1} are not in one nest", top.node, bottom.node, nodes=[top.node, bottom.node]
+        )
     chain: list[LoopRef] = [bottom]
     place: Any = bottom
     while place is not top:
         place = place.parent
-        stop = place is None or (not isinstance(place, LoopRef) and not isinstance(place.node, SeqStmt))
-        if place is None or stop:
+        if not isinstance(place, LoopRef) and not isinstance(place.node, SeqStmt):
             _refuse_chain(top, bottom, place)
         if isinstance(place.node, SeqStmt):
             others = [s for s in place.node.stmts if s is not chain[-1].node]
@@ -440,16 +443,14 @@ def _chain(loops: list[LoopRef]) -> list[LoopRef]:
 
 
 def _refuse_chain(top: LoopRef, bottom: LoopRef, place: Any) -> None:
-    if top in bottom.ancestors():
-        what = f"block `{place.node.name}`" if isinstance(place.node, Block) else name_of(place.node)
-        raise ScheduleError(
-            "reorder needs perfectly nested loops, but {0} stands between {1} and {2}",
-            what,
-            top.node,
-            bottom.node,
-            nodes=[top.node, bottom.node],
-        )
-    raise ScheduleError("loops {0} and {1} are not in one nest", top.node, bottom.node, nodes=[top.node, bottom.node])
+    what = f"block `{place.node.name}`" if isinstance(place.node, Block) else name_of(place.node)
+    raise ScheduleError(
+        "reorder needs perfectly nested loops, but {0} stands between {1} and {2}",
+        what,
+        top.node,
+        bottom.node,
+        nodes=[top.node, bottom.node],
+    )
 
 
 def _check_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> ReorderPlan:

@@ -213,7 +213,7 @@ def _check_unroll(state: State, loop: LoopRef) -> KindPlan:
 
 
 def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool = False) -> KindPlan:
-    """Run the iterations of a loop as threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or ``vthread`` of a kernel.
+    """Run the iterations of a loop as threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or ``vthread``.
 
     Raises ``ScheduleError`` when iterations depend on each other (a reduction across ``threadIdx`` may), when the
     axis has another extent in the same kernel, when it is bound twice on one path, or past the target's limits.
