@@ -1,0 +1,210 @@
+"""Legality against brute force: every instance enumerated, every conflicting pair compared."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tir.buffer import IterVar, Range, decl_buffer
+from tir.expr import TRUE, BufferLoad, IntImm, Var, const
+from tir.function import PrimFunc
+from tir.node import frozendict
+from tir.schedule import legality
+from tir.stmt import Block, BlockRealize, BufferStore, For, root_block, seq
+
+N = 3
+A, B, D = (decl_buffer((16, 16), name=name) for name in "ABD")
+LOOPS = [Var(n) for n in ("i", "j", "x", "y")]
+ITERS = [Var(n) for n in ("vi", "vj", "vx", "vy")]
+
+
+def loop(var, body, extent=N):
+    return For(var, IntImm(0), IntImm(extent), "serial", body)
+
+
+def block(name, variables, values, body, init=None, kinds="ss"):
+    iters = tuple(
+        IterVar(Range(IntImm(0), IntImm(N)), v, "reduce" if k == "r" else "spatial") for v, k in zip(variables, kinds)
+    )
+    return BlockRealize(tuple(values), TRUE, Block(iters, (), (), name, body, init))
+
+
+def function(body, params=(A, D), alloc=(B,)):
+    handles = [Var(f"{b.name}_handle", "handle") for b in params]
+    return PrimFunc(tuple(handles), root_block(body, alloc), buffer_map=frozendict(zip(handles, params)))
+
+
+def affine(form, v):
+    """``form`` is (a, b, c): a * v0 + b * v1 + c."""
+    return v[0] * form[0] + v[1] * form[1] + form[2]
+
+
+coefficients = st.tuples(st.integers(-1, 2), st.integers(-1, 2), st.integers(4, 6))
+index = st.tuples(coefficients, coefficients)
+
+
+def value(form, point):
+    return form[0] * point[0] + form[1] * point[1] + form[2]
+
+
+def touches(writes, reads, point):
+    for kind, (buffer, forms) in (("w", writes), ("r", reads)):
+        yield kind, (buffer.name, *(value(f, point) for f in forms))
+
+
+def broken(before, after, touched, commute=()):
+    """Whether some conflicting pair of instances changes its order; both lists hold (name, point)."""
+    place = {instance: n for n, instance in enumerate(after)}
+    for first, second in itertools.combinations(before, 2):
+        if first[0] == second[0] and first[0] in commute:
+            continue
+        for (k1, e1), (k2, e2) in itertools.product(touched(first), touched(second)):
+            if e1 == e2 and "w" in (k1, k2) and place[first] > place[second]:
+                return True
+    return False
+
+
+POINTS = list(itertools.product(range(N), repeat=2))
+
+
+def store(write, read, v):
+    target, source = write[0], read[0]
+    load = BufferLoad(source, tuple(affine(f, v) for f in read[1]))
+    return BufferStore(target, load * 2.0 + 1.0, tuple(affine(f, v) for f in write[1]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(index, index)
+def test_reorder_of_one_block_is_exact(write, read):
+    v = ITERS[:2]
+    touched = lambda instance: list(touches((A, write), (A, read), instance[1]))  # noqa: E731
+    body = block("S", v, LOOPS[:2], store((A, write), (A, read), v))
+    inner = loop(LOOPS[1], body)
+    outer = loop(LOOPS[0], inner)
+    func = function(outer)
+    before = [("S", p) for p in POINTS]
+    after = [("S", (i, j)) for j in range(N) for i in range(N)]
+    violation = legality.check_reorder(func, [outer, inner], [inner, outer])
+    assert (violation is not None) == broken(before, after, touched)
+    if violation is not None:
+        assert len(violation.witness) == 2 and "S at (" in violation.witness[0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(index, index, index, index)
+def test_merge_and_swap_and_interleave_are_exact(w1, r1, w2, r2):
+    touched = lambda instance: list(  # noqa: E731
+        touches((B, w1), (A, r1), instance[1]) if instance[0] == "P" else touches((D, w2), (B, r2), instance[1])
+    )
+    p = block("P", ITERS[:2], LOOPS[:2], store((B, w1), (A, r1), ITERS[:2]))
+    c = block("C", ITERS[2:], LOOPS[2:], store((D, w2), (B, r2), ITERS[2:]))
+    nest_p, nest_c = loop(LOOPS[0], loop(LOOPS[1], p)), loop(LOOPS[2], loop(LOOPS[3], c))
+    func = function(seq([nest_p, nest_c]))
+    before = [("P", x) for x in POINTS] + [("C", x) for x in POINTS]
+    merged = [(n, x) for x in POINTS for n in "PC"]
+    both = legality.check_merge(func, [[nest_p, nest_p.body], [nest_c, nest_c.body]])
+    assert (both is not None) == broken(before, merged, touched)
+
+    swapped = function(seq([nest_c, nest_p])).replace(params=func.params, buffer_map=func.buffer_map)
+    assert (legality.check(func, swapped) is not None) == broken(before, before[9:] + before[:9], touched)
+
+    rows = [(n, (i, j)) for i in range(N) for n in "PC" for j in range(N)]
+    moved_p = loop(LOOPS[1], BlockRealize((LOOPS[2], LOOPS[1]), TRUE, p.block))
+    at_row = function(loop(LOOPS[2], seq([moved_p, loop(LOOPS[3], c)])))
+    at_row = at_row.replace(params=func.params, buffer_map=func.buffer_map)
+    assert (legality.check(func, at_row) is not None) == broken(before, rows, touched)
+
+
+@settings(max_examples=60, deadline=None)
+@given(index, index)
+def test_parallel_is_exact(write, read):
+    v = ITERS[:2]
+    inner = loop(LOOPS[1], block("S", v, LOOPS[:2], store((A, write), (A, read), v)))
+    outer = loop(LOOPS[0], inner)
+    func = function(outer)
+
+    def clash(axis):
+        for p, q in itertools.product(POINTS, repeat=2):
+            if p[axis] == q[axis] or (axis == 1 and p[0] != q[0]):
+                continue
+            for (k1, e1), (k2, e2) in itertools.product(
+                touches((A, write), (A, read), p), touches((A, write), (A, read), q)
+            ):
+                if e1 == e2 and "w" in (k1, k2):
+                    return True
+        return False
+
+    assert (legality.check_parallel(func, outer) is not None) == clash(0)
+    assert (legality.check_parallel(func, inner, "vectorized") is not None) == clash(1)
+
+
+def reduction(op=None):
+    vi, vk = ITERS[:2]
+    load = BufferLoad(D, (vi, IntImm(0)))
+    term = BufferLoad(A, (vi, vk))
+    update = BufferStore(D, op(load, term) if op else load + term, (vi, IntImm(0)))
+    return block("R", (vi, vk), LOOPS[:2], update, BufferStore(D, const(0.0, "float32"), (vi, IntImm(0))), "sr")
+
+
+def test_reduction_updates_commute_but_not_before_init():
+    inner = loop(LOOPS[1], reduction())
+    outer = loop(LOOPS[0], inner)
+    func = function(outer)
+    assert legality.check_reorder(func, [outer, inner], [inner, outer]) is None
+    violation = legality.check_parallel(func, inner, "vectorized")
+    assert violation is not None and "R" in violation.witness[0]
+    # the first step of the reduction, which holds the init, moved last
+    late = BlockRealize((LOOPS[0], IntImm(N - 1) - LOOPS[1]), TRUE, reduction().block)
+    late = late.replace(block=inner.body.block)
+    after = func.replace(body=function(loop(LOOPS[0], loop(LOOPS[1], late))).body)
+    assert legality.check(func, after) is not None
+
+
+def test_order_matters_where_updates_do_not_commute():
+    def decay(old, new):
+        return old * 0.5 + new
+
+    inner = loop(LOOPS[1], reduction(decay))
+    outer = loop(LOOPS[0], inner)
+    func = function(outer)
+    backwards = BlockRealize((LOOPS[0], (LOOPS[1] + 1) % N), TRUE, inner.body.block)
+    after = func.replace(body=function(loop(LOOPS[0], loop(LOOPS[1], backwards))).body)
+    assert legality.check(func, after) is not None
+    assert legality.check_reorder(func, [outer, inner], [inner, outer]) is None
+
+
+@pytest.mark.parametrize("parts, tail, legal", [((2, 2), True, True), ((2, 2), False, False), ((1, 2), False, False)])
+def test_split_must_run_every_instance_once(parts, tail, legal):
+    v = ITERS[:2]
+    body = block("S", v, LOOPS[:2], BufferStore(D, BufferLoad(A, tuple(v)) * 2.0, tuple(v)))
+    func = function(loop(LOOPS[0], loop(LOOPS[1], body)))
+    bound = LOOPS[2] * parts[1] + LOOPS[3]
+    realize = BlockRealize((bound, LOOPS[1]), bound < N if tail else TRUE, body.block)
+    nest = loop(LOOPS[2], loop(LOOPS[3], loop(LOOPS[1], realize), parts[1]), parts[0])
+    violation = legality.check(func, func.replace(body=function(nest).body))
+    assert (violation is None) == legal
+
+
+def test_recomputing_a_producer_is_legal_and_a_self_update_is_not():
+    v, w = ITERS[:2], ITERS[2:]
+    for update, legal in ((BufferLoad(A, tuple(v)) * 2.0, True), (BufferLoad(B, tuple(v)) + 1.0, False)):
+        p = block("P", v, LOOPS[:2], BufferStore(B, update, tuple(v)))
+        c = block("C", w, LOOPS[2:], BufferStore(D, BufferLoad(B, tuple(w)) + 1.0, tuple(w)))
+        make, use = loop(LOOPS[0], loop(LOOPS[1], p)), loop(LOOPS[3], c)
+        func = function(seq([make, loop(LOOPS[2], use)]))
+        after = func.replace(body=function(loop(LOOPS[2], seq([make, use]))).body)
+        assert (legality.check(func, after) is None) == legal
+
+
+def test_data_dependent_indices_touch_the_whole_dimension():
+    where = decl_buffer((16,), "int32", name="where")
+    v = ITERS[:2]
+    body = block("G", v, LOOPS[:2], BufferStore(D, BufferLoad(A, tuple(v)), (BufferLoad(where, (v[0],)), v[1])))
+    inner = loop(LOOPS[1], body)
+    outer = loop(LOOPS[0], inner)
+    func = function(outer, params=(A, D, where))
+    assert legality.check_parallel(func, outer) is not None
+    assert legality.check_parallel(func, inner) is None

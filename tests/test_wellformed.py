@@ -1,0 +1,70 @@
+"""Well-formedness: each rule broken once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tir.analysis import wellformed
+from tir.buffer import IterVar, Range, decl_buffer
+from tir.expr import TRUE, BufferLoad, IntImm, Var, const
+from tir.function import PrimFunc
+from tir.node import frozendict
+from tir.stmt import Block, BlockRealize, BufferStore, Evaluate, For, root_block, seq
+
+A = decl_buffer((8, 8), name="A")
+LOCAL = decl_buffer((8,), name="local")
+I, J, V = Var("i"), Var("j"), Var("v")
+ONE = const(1.0, "float32")
+
+
+def function(body, alloc=()):
+    handle = Var("A_handle", "handle")
+    return PrimFunc((handle,), root_block(body, alloc), buffer_map=frozendict({handle: A}))
+
+
+def loop(var, body, **more):
+    return For(var, IntImm(0), IntImm(8), more.pop("kind", "serial"), body, **more)
+
+
+def block(body, name="b", values=(I,), variables=(V,)):
+    iters = tuple(IterVar(Range(IntImm(0), IntImm(8)), v) for v in variables)
+    return BlockRealize(values, TRUE, Block(iters, (), (), name, body))
+
+
+STORE = BufferStore(A, ONE, (V, V))
+
+
+def test_a_good_function():
+    assert wellformed.check(function(loop(I, block(STORE)))) == []
+    wellformed.verify(function(loop(I, block(STORE))))
+
+
+@pytest.mark.parametrize(
+    "body, message",
+    [
+        (BufferStore(A, ONE, (I, I)), "variable `i` is not defined"),
+        (loop(I, loop(I, block(STORE))), "`i` is already defined"),
+        (loop(I, block(BufferStore(A, ONE, (V, I)))), "uses `i` of a loop outside it"),
+        (loop(I, BufferStore(A, ONE, (I,))), "has 2 dimensions, but 1 indices"),
+        (loop(I, BufferStore(A, const(1, "int32"), (I, I))), "a store of int32 into `A`"),
+        (loop(I, BufferStore(A, ONE, (I, ONE))), "indices are integers"),
+        (loop(I, BufferStore(LOCAL, ONE, (I,))), "`local` is used but not declared"),
+        (seq([loop(I, block(STORE)), loop(I, block(BufferStore(A, ONE, (V, V))))]), "two blocks are called `b`"),
+        (loop(I, block(STORE, values=(I, I))), "1 iterators and 2 bindings"),
+        (loop(I, loop(J, Evaluate(I), kind="thread_binding", thread="threadIdx.x"), kind="thread_binding",
+              thread="threadIdx.x"), "threadIdx.x is bound inside itself"),
+        (For(I, const(0, "int64"), const(8, "int64"), "serial", Evaluate(I)), "`i` is int32, but its minimum int64"),
+        (loop(I, Evaluate(I), kind="wild"), "unknown kind"),
+    ],
+)  # fmt: skip
+def test_each_rule(body, message):
+    problems = wellformed.check(function(body))
+    assert any(message in str(p) for p in problems), [str(p) for p in problems]
+    assert all(p.node is not None for p in problems)
+
+
+def test_use_after_the_allocation():
+    inner = Block((), (), (), "inner", BufferStore(LOCAL, ONE, (IntImm(0),)), None, (LOCAL,))
+    after = BufferStore(A, BufferLoad(LOCAL, (IntImm(0),)), (IntImm(0), IntImm(0)))
+    problems = wellformed.check(function(seq([BlockRealize((), TRUE, inner), after])))
+    assert ["outside its allocation" in str(p) for p in problems] == [True]
