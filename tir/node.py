@@ -114,7 +114,7 @@ def _map_value(value: Any, fn: Callable[[Any], Any]) -> Any:
     return value
 
 
-@dataclass_transform(eq_default=False, frozen_default=True)
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(dataclasses.field,))
 def node(cls: type[T]) -> type[T]:
     """Make a class an IR node: a frozen, slotted dataclass with identity equality."""
     made = dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
