@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from tir import Buffer, IRModule, ParseError, PrimFunc, TirError, Var
+from tir import Buffer, IRModule, ParseError, PrimFunc, TirError, Var, WellFormedError
 from tir import expr as E
 from tir import stmt as S
 from tir.script import ir as I
@@ -325,7 +325,8 @@ def test_constants_keep_their_type():
 
 def test_reducer():
     body = body_of("""
-        with T.attr(T.comm_reducer(lambda a, b: a + b, [T.float32(0)]), "reduce_scope", T.reinterpret("handle", T.uint64(0))):
+        reducer = T.comm_reducer(lambda a, b: a + b, [T.float32(0)])
+        with T.attr(reducer, "reduce_scope", T.reinterpret("handle", T.uint64(0))):
             T.evaluate(0)
     """)
     reducer = body.node
@@ -483,8 +484,18 @@ def test_constructs_outside_a_prim_func():
 
 
 def test_long_sums_do_not_exhaust_the_stack():
-    store = body_of("A[0, 0] = " + " + ".join(["A[0, 0]"] * 2000))
-    assert isinstance(store.value, E.Add)
+    long = "A[0] = " + " + ".join(["A[0]"] * 2000)
+    text = f'@T.prim_func(check_well_formed=False)\ndef f(A: T.Buffer((4,), "float32")):\n    {long}'
+    assert isinstance(parse(text).body.value, E.Add)
+    with pytest.raises(ParseError, match="nested too deeply"):
+        parse(text.replace("check_well_formed=False", ""))
+
+
+def test_ill_formed_programs_are_refused_unless_asked():
+    text = '@T.prim_func\ndef f(A: T.Buffer((4,), "float32")):\n    A[free] = 1.0'
+    with pytest.raises(WellFormedError):
+        parse(text, {"free": Var("free", "int32")})
+    assert parse(text.replace("func", "func(check_well_formed=False)", 1), {"free": Var("free", "int32")})
 
 
 def test_buffer_attributes():

@@ -281,7 +281,7 @@ def _all_arguments(args: ast.arguments) -> list[ast.arg]:
 
 
 class _Rewrite(ast.NodeTransformer):
-    """``and``, ``or``, ``not``, comparisons and ternaries inside Python-evaluated code, as calls that know expressions."""
+    """``and``, ``or``, ``not``, comparisons, ternaries inside Python-evaluated code, as calls that know expressions."""
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         self.generic_visit(node)

@@ -21,7 +21,8 @@ from .scope import POISON, Environment, Item, Scope, close
 from .values import dtype_of, index_tuple, range_of, row_indices, to_expr
 
 _NOT_DIALECT = {
-    ast.Try: "`try`", ast.ClassDef: "a class", ast.FunctionDef: "a nested function", ast.AsyncFunctionDef: "`async def`",
+    ast.Try: "`try`", ast.ClassDef: "a class", ast.FunctionDef: "a nested function",
+    ast.AsyncFunctionDef: "`async def`",
     ast.AsyncFor: "`async for`", ast.AsyncWith: "`async with`", ast.Raise: "`raise`", ast.Delete: "`del`",
     ast.Global: "`global`", ast.Nonlocal: "`nonlocal`", ast.Import: "`import`", ast.ImportFrom: "`import`",
     ast.Break: "`break`", ast.Continue: "`continue`",
@@ -135,7 +136,7 @@ class StmtParser(BlockParser, ExprParser):
                 self.fail(
                     node,
                     f"`{name}` is defined outside this scope and cannot be changed from inside it",
-                    f'keep a value that changes in a buffer: {name} = T.alloc_buffer((1,), dtype, scope="local"), then {name}[0]',
+                    f'keep a value that changes in a buffer: {name} = T.alloc_buffer((1,), dtype, scope="local")',
                 )
             scope.stale[name] = self.source.span(node).line
             return
@@ -216,7 +217,7 @@ class StmtParser(BlockParser, ExprParser):
                 self.define(name, self.declare(name, kind, node))
             else:
                 self.define(name, declared)
-            return None
+            return
         value = self.ev(node.value)
         if declared is None or isinstance(value, (f.Frame, Buffer)):
             self.bind_name(name, value, node)

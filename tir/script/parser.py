@@ -133,7 +133,21 @@ def parse_function(node: ast.FunctionDef, source: Source, env: Environment, opti
     if parser.diagnostics:
         raise parse_error(parser.diagnostics, f"prim_func `{node.name}`") from parser.cause
     assert func is not None
+    if options.check_well_formed:
+        _verify(func, node, source)
     return func
+
+
+def _verify(program: PrimFunc | IRModule, node: ast.stmt, source: Source) -> None:
+    """Raise ``WellFormedError`` for a program that breaks a rule, ``ParseError`` for one too deep to check."""
+    from ..analysis.wellformed import verify
+
+    try:
+        verify(program)
+    except RecursionError:
+        what = getattr(node, "name", "the program")
+        fault = Diagnostic(source.span(node), f"`{what}` is nested too deeply", ["split long expressions"], source)
+        raise parse_error([fault], f"`{what}`") from None
 
 
 def build_function(parser: StmtParser, node: ast.FunctionDef, options: Options) -> PrimFunc | None:
@@ -272,6 +286,7 @@ def parse_module(node: ast.ClassDef, source: Source, env: Environment) -> IRModu
     attrs: dict[str, Any] = {}
     constants: dict[str, Any] = {}
     cause = None
+    unchecked = False
     for item in node.body:
         inner = Environment({node.name: module, "cls": module}, constants, *env.maps)
         parser = StmtParser(source, inner)
@@ -281,6 +296,7 @@ def parse_module(node: ast.ClassDef, source: Source, env: Environment) -> IRModu
                 func = build_function(parser, item, options)
                 if func is not None:
                     functions[item.name] = func
+                    unchecked |= not options.check_well_formed
             elif isinstance(item, ast.Expr):
                 value = parser.ev(item.value)
                 if isinstance(value, f.Directive) and value.key == "module_attrs":
@@ -295,7 +311,10 @@ def parse_module(node: ast.ClassDef, source: Source, env: Environment) -> IRModu
         cause = cause or parser.cause
     if faults:
         raise parse_error(faults, f"module `{node.name}`") from cause
-    return IRModule(frozendict(functions), freeze(attrs))
+    made = IRModule(frozendict(functions), freeze(attrs))
+    if not unchecked:
+        _verify(made, node, source)
+    return made
 
 
 def _return_type(parser: StmtParser, node: ast.FunctionDef) -> str:

@@ -100,7 +100,7 @@ def match_buffer(
     buffer_type: str = "",
     axis_separators: Any = None,
 ) -> Any:
-    """A name for what a handle parameter points to or, in a block, for a region: ``T.match_buffer(A[0:16, j], (16,))``."""
+    """A name for a handle parameter's memory or, in a block, for a region: ``T.match_buffer(A[0:16, j], (16,))``."""
     spec = Buffer(() if shape is None else shape, dtype, data, strides, elem_offset, scope, align, offset_factor,
                   buffer_type, axis_separators)  # fmt: skip
     spec.how, spec.source = "match_buffer", param
@@ -319,7 +319,7 @@ def attr(node: Any, attr_key: str, value: Any) -> Any:
 
 
 def launch_thread(thread: Any, extent: Any) -> Any:
-    """Threads of an axis over the body: ``with T.launch_thread("threadIdx.x", 128) as tx:``, or what ``T.env_thread`` gave."""
+    """Threads of an axis (by name, or from ``T.env_thread``): ``with T.launch_thread("threadIdx.x", 128) as tx:``."""
     return _f.LaunchFrame(thread, extent)
 
 
