@@ -208,3 +208,13 @@ def test_data_dependent_indices_touch_the_whole_dimension():
     func = function(outer, params=(A, D, where))
     assert legality.check_parallel(func, outer) is not None
     assert legality.check_parallel(func, inner) is None
+
+
+@pytest.mark.parametrize("shift, missing", [(0, None), (1, "C at (vx=2")])
+def test_every_read_is_covered_by_an_earlier_write(shift, missing):
+    v, w = ITERS[:2], ITERS[2:]
+    p = block("P", v, LOOPS[:2], BufferStore(B, BufferLoad(A, tuple(v)), tuple(v)))
+    c = block("C", w, LOOPS[2:], BufferStore(D, BufferLoad(B, (w[0] + shift, w[1])) + 1.0, tuple(w)))
+    func = function(seq([loop(LOOPS[0], loop(LOOPS[1], p)), loop(LOOPS[2], loop(LOOPS[3], c))]))
+    violation = legality.check_coverage(func, B)
+    assert (violation is None) if missing is None else violation.witness[0].startswith(missing)

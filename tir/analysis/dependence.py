@@ -500,3 +500,18 @@ def _try_require(formula: Formula, condition: Expr) -> None:
         formula.require(condition)
     except NotAffine:
         return
+
+
+def is_exact(unit: Unit, access: Access) -> bool:
+    """Whether sets tell exactly which elements ``access`` touches: no data decides an index, a bound or a guard."""
+    formula = Formula(Names())
+    try:
+        add_loops(formula, (*unit.loops, *access.loops))
+        for guard in (*unit.guards, *access.guards):
+            formula.require(guard)
+        for index in access.indices or ():
+            for part in index if isinstance(index, tuple) else (index.base,) if isinstance(index, Ramp) else (index,):
+                formula.affine(part)
+    except NotAffine:
+        return False
+    return access.indices is not None

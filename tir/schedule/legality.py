@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..analysis.dependence import Access, Unit, element_map, time_map, units_of
+from ..analysis.dependence import Access, Unit, element_map, is_exact, time_map, units_of
 from ..arith.sets import Formula, Names, NotAffine, sample
+from ..buffer import Buffer
 from ..errors import ScheduleError
 from ..expr import Var, const
 from ..function import PrimFunc
@@ -126,6 +127,46 @@ def _loop_times(unit: Unit, time: tuple[Any, ...], names: Names, length: int) ->
     moments = [formula.var(t) if isinstance(t, Var) else str(t) for t in time]
     moments += ["0"] * (length - len(moments))
     return formula.map([names.of(v) for v in unit.coords], moments)
+
+
+def check_coverage(func: PrimFunc, buffer: Buffer) -> Violation | None:
+    """Whether every read of ``buffer`` is of an element some earlier instance wrote."""
+    names = Names()
+    sides = []
+    try:
+        units = [u for u in units_of(func.body) if any(a.buffer.data is buffer.data for a in u.accesses)]
+        length = max((len(u.time) for u in units), default=0)
+        for unit in units:
+            side = _Side(unit, names, fresh=True)
+            side.before = time_map(unit, names, length, side.dims)
+            side.touch()
+            if any(w.access.buffer is buffer and not is_exact(unit, w.access) for w in side.writes):
+                return Violation(
+                    f"cannot prove that `{buffer.name}` is written before it is read: data decides where "
+                    f"`{unit.name}` writes", [], (unit.node,),
+                )  # fmt: skip
+            sides.append(side)
+    except NotAffine as error:
+        return cannot_prove(error)
+    context = _Context(func, func.body, names)
+    for t in sides:
+        for b in t.reads:
+            if b.access.buffer is not buffer:
+                continue
+            bare = b.map.intersect_domain(t.before.domain())
+            for s in sides:
+                for a in s.writes:
+                    if a.access.buffer is buffer:
+                        made = t.before.lex_gt_map(s.before).intersect_range(s.before.domain()).apply_range(a.map)
+                        bare = bare.subtract(made)
+            bare = context.restrict(bare)
+            if not bare.is_empty():
+                point = sample(bare.wrap()) or []
+                n = len(t.unit.coords)
+                read = f"{t.show(point[:n])} reads {_element(b.access, point[n:])}, which nothing wrote before"
+                return Violation(f"an element of `{buffer.name}` would be read without having been written",
+                                 [read], (t.unit.node,))  # fmt: skip
+    return None
 
 
 # ---------------------------------------------------------------- two programs
