@@ -107,11 +107,11 @@ class _Parser:
 
     def index(self, e: Expr) -> IterSum:
         """``e`` as a sum, its splits ordered by significance and checked to be without gaps from scale 1 up."""
-        form = linear(self.ctx.simplify(e))
+        form = linear(e)
         splits, base = self.terms(form, e)
         ordered, extent = self.chain(splits, e)
         limit = self.limit(form, base)
-        if limit is not None and len(ordered) > 1:
+        if limit is not None:
             source = self.fuse(form, ordered, extent, limit)
             one = self.one(e)
             return IterSum((Split(source, one, source.extent, one),), base, source.extent)
@@ -155,16 +155,17 @@ class _Parser:
             factor = e.b
             zero = const(0, e.dtype)
             if isinstance(e, FloorMod):
-                if self.div(whole.extent, factor) is None:
-                    raise _NotAffine(
-                        lambda: f"`{e!r}`: the extent {_text(whole.extent)} is no multiple of {_text(factor)}"
-                    )
+                self.quotient(e, whole, factor)
                 return replace(whole, extent=factor), zero
-            rest = self.div(whole.extent, factor)
-            if rest is None:
-                raise _NotAffine(lambda: f"`{e!r}`: the extent {_text(whole.extent)} is no multiple of {_text(factor)}")
+            rest = self.quotient(e, whole, factor)
             return replace(whole, lower=self.mul(whole.lower, factor), extent=rest), zero
         raise _NotAffine(lambda: f"`{e!r}` is not a sum of quotients and remainders of loop variables")
+
+    def quotient(self, e: Expr, whole: Split, factor: Expr) -> Expr:
+        rest = self.div(whole.extent, factor)
+        if rest is None:
+            raise _NotAffine(lambda: f"`{e!r}`: the extent {_text(whole.extent)} is no multiple of {_text(factor)}")
+        return rest
 
     def source(self, e: Expr) -> Split:
         """``e`` as one split of scale 1 and base 0, fusing a sum."""
@@ -237,15 +238,27 @@ def detect_iter_map(
     if check not in ("bijective", "surjective", "none"):
         raise ValueError(f"check must be 'bijective', 'surjective' or 'none', not {check!r}")
     ctx = Analyzer(domains)
-    domains = dict(domains)
     try:
-        limits, domains = _read_predicate(ctx, predicate, domains)
-        parser = _Parser(ctx, domains, limits)
+        limits, narrowed = _read_predicate(ctx, predicate, dict(domains))
+    except _NotAffine as failure:
+        return Failure(failure.reason)
+    # As written first: sums that one fuse made stay recognisable. Simplified, where that fails.
+    found = _detect(ctx, indices, narrowed, limits, predicate, check)
+    simple = [ctx.simplify(e) for e in indices]
+    if not found and any(a is not b for a, b in zip(simple, indices)):
+        found = _detect(ctx, simple, narrowed, limits, predicate, check)
+    return found
+
+
+def _detect(
+    ctx: Analyzer, indices: Sequence[Expr], domains: dict[Var, Range], limits: dict, predicate: Expr, check: str
+) -> IterMap | Failure:
+    parser = _Parser(ctx, domains, limits)
+    try:
         sums = tuple(parser.index(e) for e in indices)
-        unread = [k for k in limits if k not in parser.used_limits]
-        if unread and check != "none":
-            raise _NotAffine(lambda: f"the predicate `{predicate!r}` bounds a sum that no index uses")
         if check != "none":
+            if any(k not in parser.used_limits for k in limits):
+                raise _NotAffine(lambda: f"the predicate `{predicate!r}` bounds a sum that no index uses")
             _check_cover(parser, sums, every=check == "bijective")
     except _NotAffine as failure:
         return Failure(failure.reason)
