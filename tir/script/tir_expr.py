@@ -355,9 +355,14 @@ def reinterpret(*args: Any, dtype: Any = None) -> Expr:
     return _op.call("reinterpret", to_expr(value), dtype=dtype_of(dtype))
 
 
-def if_then_else(condition: Any, true_value: Any, false_value: Any, *_span: Any) -> Expr:
+def if_then_else(condition: Any, true_value: Any, false_value: Any, *_span: Any, dtype: Any = None) -> Expr:
     """``condition ? true_value : false_value``; only the side taken is evaluated."""
-    a, b = _e._match(_num(true_value), _num(false_value), "if_then_else")
+    a, b = _num(true_value), _num(false_value)
+    if dtype is not None:
+        a, b = _e.as_expr(a, dtype_of(dtype)), _e.as_expr(b, dtype_of(dtype))
+    a, b = _e._match(a, b, "if_then_else")
+    if dtype is not None and a.dtype != dtype_of(dtype):
+        raise TypeError(f"T.if_then_else is said to be {dtype_of(dtype)}, but its values are {a.dtype}")
     return _op.call("if_then_else", _e.as_bool(to_expr(condition)), a, b, dtype=a.dtype)
 
 
