@@ -13,7 +13,8 @@ from .stmt_simplify import simplify_stmt
 def simplify(expr: Any, bounds: Mapping[Var, Any] | None = None) -> Expr:
     """An equal expression in canonical form, given the ranges (or values) of variables; the same object when it is.
 
-    >>> from tir.expr import Var, IntImm
+    >>> from tir.buffer import Range
+    >>> from tir.expr import IntImm, Var
     >>> i, j = Var("i"), Var("j")
     >>> simplify((i * 4 + j) // 4, {j: Range(IntImm(0), IntImm(4))}) is i
     True
