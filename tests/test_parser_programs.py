@@ -42,7 +42,7 @@ def conv(
         with T.block("pad"):
             vn, vc, vh, vw = T.axis.remap("SSSS", [n, c, h, w])
             P[vn, vc, vh, vw] = T.if_then_else(
-                1 <= vh and vh < 35 and 1 <= vw and vw < 35, X[vn, vc, vh - 1, vw - 1], T.float32(0), dtype="float32"
+                vh >= 1 and vh < 35 and 1 <= vw < 35, X[vn, vc, vh - 1, vw - 1], T.float32(0), dtype="float32"
             )
     for n, f, h, w, c, r, s in T.grid(1, 8, 32, 32, 3, 3, 3):
         with T.block("conv"):
