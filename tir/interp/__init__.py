@@ -1,0 +1,6 @@
+"""The reference executor: what a program means, scalar by scalar, with every check."""
+
+from .arguments import bind_arguments
+from .executor import register_extern, run
+
+__all__ = ["bind_arguments", "register_extern", "run"]

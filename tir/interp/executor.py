@@ -1,0 +1,168 @@
+"""Running a function by the reference meaning, and the functions it may call."""
+
+from __future__ import annotations
+
+import contextvars
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..dtype import DType
+from ..errors import RunError
+from ..function import IRModule, PrimFunc
+from . import numbers
+from .arguments import bind_arguments
+from .compiler import Compiler
+from .memory import Races
+
+_EXTERNS: dict[str, Callable[..., Any]] = {}
+_COMPILED: weakref.WeakKeyDictionary[PrimFunc, dict[tuple[bool, bool], Any]] = weakref.WeakKeyDictionary()
+_MAX_CALLS = 100
+
+
+class _Running:
+    """The module being run and the calls under way, for calls between its functions."""
+
+    def __init__(self, module: IRModule, check: bool, regions: bool, calls: tuple[str, ...] = ()):
+        self.module = module
+        self.check = check
+        self.regions = regions
+        self.calls = calls
+
+
+_current: contextvars.ContextVar[_Running] = contextvars.ContextVar("tir_running")
+
+
+class _Return(BaseException):
+    """Leaves a function with its value, from whatever depth."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+
+def returned(value: Any = None) -> None:
+    raise _Return(value)
+
+
+def run(
+    func_or_mod: PrimFunc | IRModule, *args: Any, func: str | None = None, check: bool = True, regions: bool = False
+) -> Any:
+    """Run a function on NumPy arrays (changed in place) and numbers; returns what ``T.ret`` returns, else None.
+
+    Any stage of lowering runs, scalar by scalar in program order: this is what the program means. Of a module the
+    function ``func`` is run (default: the only one, else ``main``). ``check`` reports, as ``RunError`` with the place:
+    accesses out of bounds, reads of elements never written, iterators out of their domain, races between iterations
+    of parallel, vectorized and thread-bound loops, division by zero, failed assertions. ``regions`` also reports
+    accesses outside a block's declared reads and writes. Arguments are checked in any case.
+
+    >>> import numpy as np, tir
+    >>> A, out = np.arange(4, dtype="float32"), np.zeros(4, "float32")
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    ...     for i in range(4):
+    ...         with T.block("B"):
+    ...             vi = T.axis.spatial(4, i)
+    ...             B[vi] = A[vi] + T.float32(1)
+    ... ''')
+    >>> run(f, A, out)
+    >>> out.tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
+    module = IRModule.of(func_or_mod)
+    if func is None:
+        if len(module) != 1 and "main" not in module:
+            raise RunError(f"the module has the functions {', '.join(module)}: say which with func=")
+        func = next(iter(module)) if len(module) == 1 else "main"
+    if func not in module:
+        raise RunError(f"no function {func!r} in the module; it has {', '.join(module) or 'none'}")
+    token = _current.set(_Running(module, check, regions, (func,)))
+    try:
+        return _run_function(module[func], args, check, regions)
+    finally:
+        _current.reset(token)
+
+
+def _run_function(func: PrimFunc, args: tuple[Any, ...], check: bool, regions: bool) -> Any:
+    scalars, arrays = bind_arguments(func, args)
+    compiled = compile_function(func, check, regions)
+    with np.errstate(all="ignore"):
+        try:
+            return compiled(scalars, arrays, Races())
+        except _Return as result:
+            return result.value
+        except ZeroDivisionError:
+            raise RunError(f"division by zero in {func.name}") from None
+        except IndexError as error:
+            raise RunError(f"access out of bounds in {func.name} ({error}); run with check=True for the place") from None
+        except RecursionError:
+            raise RunError(f"{func.name} nests or calls too deeply") from None
+
+
+def compile_function(func: PrimFunc, check: bool = True, regions: bool = False) -> Callable[..., Any]:
+    """The Python function that runs ``func`` on bound arguments; kept as long as ``func`` lives."""
+    kinds = _COMPILED.setdefault(func, {})
+    found = kinds.get((check, regions))
+    if found is None:
+        compiler = Compiler(func, check, regions)
+        source = compiler.compile()
+        scope = compiler.constants
+        exec(compile(source, f"<tir {func.name}>", "exec"), scope)
+        found = kinds[check, regions] = scope["run"]
+    return found
+
+
+def register_extern(name: str, fn: Callable[..., Any]) -> None:
+    """Let programs call ``fn`` by ``name`` (T.call_extern, T.call_packed, T.call_pure_extern).
+
+    Pointers arrive as one-dimensional NumPy arrays that start at the element pointed to; numbers as numbers.
+    """
+    _EXTERNS[name] = fn
+
+
+def call_extern(name: str, dtype: DType, args: tuple[Any, ...]) -> Any:
+    fn = _EXTERNS.get(name)
+    if fn is None:
+        known = ", ".join(sorted(_EXTERNS)) or "none"
+        raise RunError(
+            f"the program calls the external function {name!r}, and the executor has none of that name: give it with "
+            f"tir.interp.register_extern({name!r}, fn) (registered: {known})"
+        )
+    result = fn(*args)
+    return None if result is None else numbers.from_numpy(result, dtype)
+
+
+def call_in_module(name: str, dtype: DType, args: tuple[Any, ...]) -> Any:
+    """A call of another function of the module that runs."""
+    here = _current.get()
+    if name not in here.module:
+        raise RunError(f"the program calls {name!r}, which is not in the module ({', '.join(here.module)})")
+    if len(here.calls) >= _MAX_CALLS:
+        raise RunError(f"calls nest more than {_MAX_CALLS} deep: {' -> '.join(here.calls[-4:])} -> {name}")
+    func = here.module[name]
+    if len(args) != len(func.params):
+        raise RunError(f"{name} takes {len(func.params)} arguments, called with {len(args)}")
+    token = _current.set(_Running(here.module, here.check, here.regions, (*here.calls, name)))
+    try:
+        shaped = tuple(_shaped(func, p, a) for p, a in zip(func.params, args))
+        return _run_function(func, shaped, here.check, here.regions)
+    finally:
+        _current.reset(token)
+
+
+def _shaped(func: PrimFunc, param: Any, arg: Any) -> Any:
+    """A pointer argument as the array its parameter's (constant) shape says."""
+    from .arguments import evaluate
+    from .memory import view
+
+    buffer = func.buffer_map.get(param)
+    if buffer is None or not isinstance(arg, np.ndarray):
+        return arg
+    shape = tuple(evaluate(s, {}) for s in buffer.shape)
+    if any(n is None for n in shape):
+        if buffer.ndim == 1:
+            return arg
+        raise RunError(f"call of {func.name}: the shape of `{buffer.name}` is symbolic, and a pointer has no shape")
+    return view(arg, buffer.dtype, shape, None, 0, buffer.name)

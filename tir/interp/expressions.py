@@ -1,0 +1,463 @@
+"""Expressions to Python source: each method returns text whose value is the expression's held form (see numbers).
+
+Integer +, - and * are written without wrapping as long as their exact result provably fits, or only feeds more of the
+same: reduction to the dtype's range happens where the value is used otherwise. Bounds of variables make most of it
+unnecessary, and most bounds checks too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import expr as E
+from ..buffer import Buffer
+from ..dtype import DType
+from ..errors import RunError
+from ..op import OPS, string_arg
+from . import numbers
+from .numbers import is_small_float, storage_dtype, value_dtype
+
+Bounds = tuple[int, int]
+_RING = {E.Add: "+", E.Sub: "-", E.Mul: "*"}
+_COMPARE = {E.EQ: "==", E.NE: "!=", E.LT: "<", E.LE: "<=", E.GT: ">", E.GE: ">="}
+_BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
+
+
+class Expressions:
+    """The expression half of the compiler; the statement half keeps the scopes that this one reads."""
+
+    def __init__(self) -> None:
+        self.constants: dict[str, Any] = {}
+        self.names: dict[E.Var, str] = {}
+        self.bounds: dict[E.Var, Bounds] = {}
+        self.counter = 0
+        self.check = True
+
+    # provided by the statement half
+    def load(self, e: E.BufferLoad) -> str:
+        raise NotImplementedError
+
+    def site(self, what: str, buffer: Buffer | None) -> tuple[str, str]:
+        raise NotImplementedError
+
+    def pointer(self, e: Any) -> str:
+        raise NotImplementedError
+
+    def call_function(self, e: E.Call) -> str:
+        raise NotImplementedError
+
+    def fresh(self, prefix: str) -> str:
+        self.counter += 1
+        return f"{prefix}{self.counter}"
+
+    def const(self, value: Any, prefix: str = "k") -> str:
+        """A name for a Python object in the compiled program's globals."""
+        name = self.fresh(f"_{prefix}")
+        self.constants[name] = value
+        return name
+
+    def helper(self, fn: Callable[..., Any]) -> str:
+        name = f"_h_{fn.__name__}"
+        self.constants[name] = fn
+        return name
+
+    # ------------------------------------------------------------------ entry
+
+    def expr(self, e: Any) -> str:
+        """Source of ``e`` in its held form, integers within their range."""
+        return self.value(e)[0] if e.dtype.is_int and e.dtype.lanes == 1 else self.other(e)
+
+    def value(self, e: Any) -> tuple[str, Bounds]:
+        """Source of a scalar integer within its dtype's range, and bounds of it."""
+        text, (low, high) = self.integer(e)
+        dtype = e.dtype
+        if low < dtype.min_value or high > dtype.max_value:
+            return self.wrapped(text, dtype), (int(dtype.min_value), int(dtype.max_value))
+        return text, (low, high)
+
+    def wrapped(self, text: str, dtype: DType) -> str:
+        mask = (1 << dtype.bits) - 1
+        if dtype.code == "uint":
+            return f"({text} & {mask})"
+        half = 1 << (dtype.bits - 1)
+        return f"((({text} + {half}) & {mask}) - {half})"
+
+    # ------------------------------------------------------------------ integers
+
+    def integer(self, e: Any) -> tuple[str, Bounds]:
+        """Source of a scalar integer, perhaps outside its dtype's range, and bounds of what it yields."""
+        dtype = e.dtype
+        full = (int(dtype.min_value), int(dtype.max_value))
+        kind = type(e)
+        if kind is E.IntImm:
+            value = numbers.wrap(e.value, dtype)
+            return (str(value) if value >= 0 else f"({value})"), (value, value)
+        if kind is E.Var:
+            return self.name_of(e), self.bounds.get(e, full)
+        if kind in _RING:
+            (a, ra), (b, rb) = self.integer(e.a), self.integer(e.b)
+            if max(map(abs, (*ra, *rb))) > 1 << 160:  # keep the exact intermediate from growing without end
+                a, ra, b, rb = self.expr(e.a), full, self.expr(e.b), full
+            if kind is E.Add:
+                r = (ra[0] + rb[0], ra[1] + rb[1])
+            elif kind is E.Sub:
+                r = (ra[0] - rb[1], ra[1] - rb[0])
+            else:
+                products = [x * y for x in ra for y in rb]
+                r = (min(products), max(products))
+            return f"({a} {_RING[kind]} {b})", r
+        if kind in (E.FloorDiv, E.FloorMod, E.Div, E.Mod):
+            return self.division(e)
+        if kind in (E.Min, E.Max):
+            (a, ra), (b, rb) = self.value(e.a), self.value(e.b)
+            pick = min if kind is E.Min else max
+            return f"{pick.__name__}({a}, {b})", (pick(ra[0], rb[0]), pick(ra[1], rb[1]))
+        if kind is E.Cast and e.value.dtype.is_int:
+            return self.value(e.value)
+        if kind is E.Cast and e.value.dtype.is_bool:
+            return f"int({self.expr(e.value)})", (0, 1)
+        if kind is E.Select or (kind is E.Call and e.op == "if_then_else"):
+            parts = (e.condition, e.true_value, e.false_value) if kind is E.Select else e.args
+            (a, ra), (b, rb) = self.value(parts[1]), self.value(parts[2])
+            pick = self.choice(parts[0], a, b, kind is E.Select and not _harmless(e))
+            return pick, (min(ra[0], rb[0]), max(ra[1], rb[1]))
+        if kind is E.Call and e.op in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+            (a, ra), (b, rb) = self.value(e.args[0]), self.value(e.args[1])
+            if e.op == "bitwise_and" and (ra[0] >= 0 or rb[0] >= 0):
+                full = (0, min(r[1] for r in (ra, rb) if r[0] >= 0))
+            return f"({a} {_BITWISE[e.op]} {b})", full
+        if kind is E.Call and e.op in ("shift_left", "shift_right"):
+            return self.shift(e)
+        return self.other(e), full
+
+    def division(self, e: Any) -> tuple[str, Bounds]:
+        (a, ra), (b, rb) = self.value(e.a), self.value(e.b)
+        floor = isinstance(e, (E.FloorDiv, E.FloorMod))
+        quotient = isinstance(e, (E.FloorDiv, E.Div))
+        size = max(abs(ra[0]), abs(ra[1]))
+        if quotient:
+            r = (ra[0] // rb[1], ra[1] // rb[0]) if rb[0] > 0 and ra[0] >= 0 else (-size, size)
+            if floor and rb[0] == rb[1] > 0:
+                r = (ra[0] // rb[0], ra[1] // rb[0])
+        elif floor and rb[0] > 0:
+            r = (0, min(rb[1] - 1, ra[1]) if ra[0] >= 0 else rb[1] - 1)
+        elif ra[0] >= 0 and rb[0] > 0:
+            r = (0, min(ra[1], rb[1] - 1))
+        else:
+            bound = max(abs(rb[0]), abs(rb[1]))
+            r = (-bound, bound)
+        how = ("//" if quotient else "%") if floor else ("truncdiv" if quotient else "truncmod")
+        if rb[0] <= 0 <= rb[1]:
+            from .memory import divide_checked
+
+            site, values = self.site("division", None)
+            return f"{self.helper(divide_checked)}({a}, {b}, {how!r}, {site}, {values})", r
+        if floor or (ra[0] >= 0 and rb[0] > 0):
+            return f"({a} {'//' if quotient else '%'} {b})", r
+        return f"{self.helper(E.trunc_div if quotient else _truncmod)}({a}, {b})", r
+
+    # ------------------------------------------------------------------ everything else
+
+    def other(self, e: Any) -> str:
+        method = _TABLE.get(type(e))
+        if method is None:
+            raise RunError(f"the executor has no meaning for a {type(e).__name__} here: `{e!r}`")
+        return method(self, e)
+
+    def name_of(self, var: E.Var) -> str:
+        name = self.names.get(var)
+        if name is None:
+            raise RunError(f"variable `{var.name}` is used where nothing defines it")
+        return name
+
+    def _int_imm(self, e: E.IntImm) -> str:
+        return str(bool(e.value)) if e.dtype.is_bool else str(e.value)
+
+    def _float_imm(self, e: E.FloatImm) -> str:
+        return self.const(numbers.constant(e.value, e.dtype))
+
+    def _string(self, e: E.StringImm) -> str:
+        return self.const(e.value)
+
+    def _var(self, e: E.Var) -> str:
+        return self.pointer(e) if e.dtype.is_handle else self.name_of(e)
+
+    def rounded(self, text: str, dtype: DType) -> str:
+        """A result brought back to the dtype's own numbers, where NumPy computes in a wider type."""
+        if is_small_float(dtype):
+            return f"{self.helper(numbers.round_small)}({text}, {self.const(dtype.element)})"
+        if dtype.is_int and dtype.bits < 8:
+            return f"{self.helper(numbers.wrap_lanes)}({text}, {self.const(dtype)})"
+        return text
+
+    def _arithmetic(self, e: Any) -> str:
+        a, b, dtype = self.expr(e.a), self.expr(e.b), e.dtype
+        kind = type(e)
+        if kind in _RING:
+            return self.rounded(f"({a} {_RING[kind]} {b})", dtype)
+        if kind in (E.Min, E.Max):
+            return f"{self.helper(np.minimum if kind is E.Min else np.maximum)}({a}, {b})"
+        if dtype.is_float:
+            if kind is E.Div:
+                return self.rounded(f"({a} / {b})", dtype)
+            if kind is E.Mod:
+                return self.rounded(f"{self.helper(np.fmod)}({a}, {b})", dtype)
+            if kind is E.FloorDiv:
+                return self.rounded(f"{self.helper(np.floor)}({a} / {b})", dtype)
+            return self.rounded(f"({a} - {b} * {self.helper(np.floor)}({a} / {b}))", dtype)
+        site, values = self.site("division", None)
+        how = {E.FloorDiv: "//", E.FloorMod: "%", E.Div: "truncdiv", E.Mod: "truncmod"}[kind]
+        return self.rounded(f"{self.helper(_divide_lanes)}({a}, {b}, {how!r}, {site}, {values})", dtype)
+
+    def _comparison(self, e: Any) -> str:
+        return f"({self.expr(e.a)} {_COMPARE[type(e)]} {self.expr(e.b)})"
+
+    def _and(self, e: Any) -> str:
+        return f"({self.expr(e.a)} {'and' if e.dtype.lanes == 1 else '&'} {self.expr(e.b)})"
+
+    def _or(self, e: Any) -> str:
+        return f"({self.expr(e.a)} {'or' if e.dtype.lanes == 1 else '|'} {self.expr(e.b)})"
+
+    def _not(self, e: E.Not) -> str:
+        return f"(not {self.expr(e.a)})" if e.dtype.lanes == 1 else f"(~{self.expr(e.a)})"
+
+    def _select(self, e: E.Select) -> str:
+        a, b = self.expr(e.true_value), self.expr(e.false_value)
+        return self.choice(e.condition, a, b, not _harmless(e))
+
+    def choice(self, condition: Any, a: str, b: str, both: bool) -> str:
+        """``a`` or ``b``; with ``both`` the two are evaluated, so that a fault in either is a fault."""
+        c = self.expr(condition)
+        if condition.dtype.lanes > 1:
+            return f"{self.helper(np.where)}({c}, {a}, {b})"
+        return f"({a}, {b})[not {c}]" if both and self.check else f"({a} if {c} else {b})"
+
+    def _if_then_else(self, e: E.Call) -> str:
+        return self.choice(e.args[0], self.expr(e.args[1]), self.expr(e.args[2]), False)
+
+    def _cast(self, e: E.Cast) -> str:
+        source, target = e.value.dtype, e.dtype
+        narrow = source.is_int and source.lanes == 1
+        text, (low, high) = self.value(e.value) if narrow else (self.expr(e.value), (0, 0))
+        if source is target or source.is_handle or target.is_handle:
+            return text
+        if target.lanes == 1:
+            if target.is_bool:
+                return f"({text} != 0)"
+            exact = 1 << (53 if target.bits == 64 else 24)
+            if target.code == "float" and (source.is_float or narrow and -exact <= low and high <= exact):
+                return f"{self.const(value_dtype(target).type, 'np')}({text})"
+        return f"{self.helper(numbers.convert)}({text}, {self.const(source)}, {self.const(target)})"
+
+    def _ramp(self, e: E.Ramp) -> str:
+        lanes = self.const(np.arange(e.lanes, dtype=storage_dtype(e.base.dtype)))
+        kind = self.const(storage_dtype(e.base.dtype).type, "np")
+        return f"({kind}({self.expr(e.base)}) + {lanes} * {kind}({self.expr(e.stride)}))"
+
+    def _broadcast(self, e: E.Broadcast) -> str:
+        if e.value.dtype.lanes > 1:
+            return f"{self.helper(np.tile)}({self.expr(e.value)}, {e.lanes})"
+        kind = self.const(value_dtype(e.dtype), "np")
+        return f"{self.helper(np.full)}({e.lanes}, {self.expr(e.value)}, {kind})"
+
+    def _shuffle(self, e: E.Shuffle) -> str:
+        parts = ", ".join(self.expr(v) for v in e.vectors)
+        kind = self.const(value_dtype(e.dtype), "np")
+        picks = ", ".join(self.expr(i) for i in e.indices)
+        joined = f"{self.helper(_concatenate)}(({parts},), {kind})"
+        if len(e.indices) == 1:
+            return f"{self.helper(numbers.from_numpy)}({joined}[{picks}], {self.const(e.dtype)})"
+        return f"{joined}[[{picks}]]"
+
+    def _let(self, e: E.Let) -> str:
+        if e.value.dtype.is_int and e.value.dtype.lanes == 1:
+            value, self.bounds[e.var] = self.value(e.value)
+        else:
+            value = self.expr(e.value)
+        name = self.names[e.var] = self.fresh(f"{identifier(e.var.name)}_")
+        return f"(({name} := {value}), {self.expr(e.body)})[1]"
+
+    def _reduce(self, e: E.Reduce) -> str:
+        raise RunError("a Reduce expression has no place in a function body; write the reduction as a block with init")
+
+    # ------------------------------------------------------------------ calls
+
+    def _call(self, e: E.Call) -> str:
+        special = _CALLS.get(e.op)
+        if special is not None:
+            return special(self, e)
+        op = OPS.get(e.op)
+        if op is None or op.numpy is None:
+            raise RunError(
+                f"the executor has no meaning for `{e.op}`; it can run it as a call_extern to a function given to "
+                "tir.interp.register_extern"
+            )
+        args = ", ".join(self._numpy_arg(a) for a in e.args)
+        return f"{self.helper(numbers.from_numpy)}({self.const(op.numpy, 'op')}({args}), {self.const(e.dtype)})"
+
+    def _numpy_arg(self, a: Any) -> str:
+        if a.dtype.is_int and a.dtype.lanes == 1:
+            return f"{self.const(storage_dtype(a.dtype).type, 'np')}({self.expr(a)})"
+        return self.expr(a)
+
+    def _bitwise(self, e: E.Call) -> str:
+        return f"({self.expr(e.args[0])} {_BITWISE[e.op]} {self.expr(e.args[1])})"
+
+    def _bitwise_not(self, e: E.Call) -> str:
+        text = f"(~{self.expr(e.args[0])})"
+        return self.wrapped(text, e.dtype) if e.dtype.is_int and e.dtype.lanes == 1 else text
+
+    def _shift(self, e: E.Call) -> str:
+        symbol = "<<" if e.op == "shift_left" else ">>"
+        return self.rounded(f"({self.expr(e.args[0])} {symbol} {self.expr(e.args[1])})", e.dtype)
+
+    def shift(self, e: E.Call) -> tuple[str, Bounds]:
+        (a, ra), (b, (low, high)) = self.value(e.args[0]), self.value(e.args[1])
+        if low < 0 or high >= e.dtype.bits:
+            site, values = self.site("shift", None)
+            b = f"{self.helper(_shift_amount)}({b}, {e.dtype.bits}, {site}, {values})"
+            low, high = max(low, 0), min(high, e.dtype.bits - 1)
+        full = (int(e.dtype.min_value), int(e.dtype.max_value))
+        if e.op == "shift_left":
+            r = (ra[0] << low, ra[1] << high) if ra[0] >= 0 and high >= low else (full[0] << 64, full[1] << 64)
+            return f"({a} << {b})", r
+        return f"({a} >> {b})", (0, ra[1]) if ra[0] >= 0 else (ra[0], max(ra[1], 0))
+
+    def _abs(self, e: E.Call) -> str:
+        text = f"abs({self.expr(e.args[0])})"
+        return self.wrapped(text, e.dtype) if e.dtype.is_int and e.dtype.lanes == 1 else text
+
+    def _first(self, e: E.Call) -> str:
+        return self.expr(e.args[0])
+
+    def _reinterpret(self, e: E.Call) -> str:
+        source = self.const(e.args[0].dtype)
+        if e.dtype.is_handle and isinstance(e.args[0], E.IntImm) and e.args[0].value == 0:
+            return "None"
+        return f"{self.helper(numbers.reinterpret)}({self.expr(e.args[0])}, {source}, {self.const(e.dtype)})"
+
+    def _large(self, e: E.Call) -> str:
+        return f"({self.expr(e.args[1])} << 32 | {self.expr(e.args[0])})"
+
+    def _is_null(self, e: E.Call) -> str:
+        return f"({self.expr(e.args[0])} is None)"
+
+    def _q_multiply(self, e: E.Call) -> str:
+        return self.wrapped(f"{self.helper(_q_multiply_shift)}({', '.join(self.expr(a) for a in e.args)})", e.dtype)
+
+    def _half(self, e: E.Call) -> str:
+        n = e.dtype.lanes
+        return f"{self.expr(e.args[0])}[{':' + str(n) if e.op == 'vectorlow' else str(n) + ':'}]"
+
+    def _combine(self, e: E.Call) -> str:
+        parts = ", ".join(self.expr(a) for a in e.args)
+        return f"{self.helper(_concatenate)}(({parts},), {self.const(value_dtype(e.dtype), 'np')})"
+
+    def _undef(self, e: E.Call) -> str:
+        return self.const(np.zeros(e.dtype.lanes, value_dtype(e.dtype)) if e.dtype.lanes > 1 else
+                          numbers.constant(0, e.dtype))  # fmt: skip
+
+    def _lane_mask(self, e: E.Call) -> str:
+        lanes = self.const(np.arange(e.dtype.lanes))
+        return f"(({self.expr(e.args[0])} + {lanes}) < {self.expr(e.args[1])})"
+
+    def _extern(self, e: E.Call) -> str:
+        from .executor import call_extern
+
+        name = string_arg(e.args[0])
+        args = ", ".join(self.argument(a) for a in e.args[1:])
+        return f"{self.helper(call_extern)}({name!r}, {self.const(e.dtype)}, ({args}{',' * bool(args)}))"
+
+    def argument(self, a: Any) -> str:
+        """An argument of a foreign function: pointers as one-dimensional arrays from there on."""
+        if isinstance(a, E.StringImm):
+            return repr(a.value)
+        return self.pointer(a) if a.dtype.is_handle else self.expr(a)
+
+    def _pointer(self, e: E.Call) -> str:
+        return self.pointer(e)
+
+    def _assume(self, e: E.Call) -> str:
+        if not self.check:
+            return "0"
+        site, values = self.site("assumption", None)
+        condition = self.expr(e.args[0])
+        return f"({condition} or {site}.fail('an assumption does not hold: ' + {repr(e.args[0])!r}, {values}))"
+
+    def _print(self, e: E.Call) -> str:
+        return f"print({', '.join(self.argument(a) for a in e.args)})"
+
+    def _return(self, e: E.Call) -> str:
+        from .executor import returned
+
+        return f"{self.helper(returned)}({', '.join(self.expr(a) for a in e.args[:1])})"
+
+
+def _harmless(e: E.Select) -> bool:
+    """Whether neither side of a select can fail."""
+    return all(isinstance(s, (E.IntImm, E.FloatImm, E.Var)) for s in (e.true_value, e.false_value))
+
+
+def identifier(name: str) -> str:
+    return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name) or "v"
+
+
+def _truncmod(a: int, b: int) -> int:
+    return a - b * E.trunc_div(a, b)
+
+
+def _concatenate(parts: tuple[Any, ...], dtype: np.dtype) -> np.ndarray:
+    return np.concatenate([np.atleast_1d(np.asarray(p, dtype)) for p in parts])
+
+
+def _divide_lanes(a: np.ndarray, b: np.ndarray, how: str, site: Any, values: tuple[Any, ...]) -> np.ndarray:
+    if np.any(b == 0):
+        site.fail("division by zero in a lane of a vector", values)
+    if how == "//":
+        return a // b
+    if how == "%":
+        return a % b
+    return np.fmod(a, b) if how == "truncmod" else (a - np.fmod(a, b)) // b
+
+
+def _shift_amount(amount: int, bits: int, site: Any, values: tuple[Any, ...]) -> int:
+    if not 0 <= amount < bits:
+        site.fail(f"shift by {amount} of a {bits}-bit integer: the amount must be in [0, {bits})", values)
+    return amount
+
+
+def _q_multiply_shift(x: int, y: int, q: int, s: int) -> int:
+    """x * y * 2^(s - q), rounded half up."""
+    left, right = max(s, 0), q + max(-s, 0)
+    product = (x << left) * y
+    return product if right == 0 else (product + (1 << (right - 1))) >> right
+
+
+_TABLE: dict[type, Callable[[Any, Any], str]] = {
+    E.IntImm: Expressions._int_imm, E.FloatImm: Expressions._float_imm, E.StringImm: Expressions._string,
+    E.Var: Expressions._var, E.Not: Expressions._not, E.And: Expressions._and, E.Or: Expressions._or,
+    E.Select: Expressions._select, E.Cast: Expressions._cast, E.Ramp: Expressions._ramp,
+    E.Broadcast: Expressions._broadcast, E.Shuffle: Expressions._shuffle, E.Let: Expressions._let,
+    E.Call: Expressions._call, E.BufferLoad: lambda self, e: self.load(e), E.Reduce: Expressions._reduce,
+    **{k: Expressions._comparison for k in _COMPARE},
+    **{k: Expressions._arithmetic for k in (E.Add, E.Sub, E.Mul, E.Div, E.Mod, E.FloorDiv, E.FloorMod, E.Min, E.Max)},
+}  # fmt: skip
+
+_CALLS: dict[str, Callable[[Any, Any], str]] = {
+    "if_then_else": Expressions._if_then_else, "bitwise_and": Expressions._bitwise, "bitwise_or": Expressions._bitwise,
+    "bitwise_xor": Expressions._bitwise, "bitwise_not": Expressions._bitwise_not, "shift_left": Expressions._shift,
+    "shift_right": Expressions._shift, "abs": Expressions._abs, "fabs": Expressions._abs, "likely": Expressions._first,
+    "tvm_thread_invariant": Expressions._first, "reinterpret": Expressions._reinterpret,
+    "large_uint_imm": Expressions._large, "isnullptr": Expressions._is_null,
+    "q_multiply_shift": Expressions._q_multiply, "vectorlow": Expressions._half, "vectorhigh": Expressions._half,
+    "vectorcombine": Expressions._combine, "undef": Expressions._undef,
+    "get_active_lane_mask": Expressions._lane_mask, "call_extern": Expressions._extern,
+    "call_pure_extern": Expressions._extern, "call_packed": Expressions._extern, "call_cpacked": Expressions._extern,
+    "tvm_call_packed": Expressions._extern, "tvm_call_cpacked": Expressions._extern,
+    "address_of": Expressions._pointer, "tvm_access_ptr": Expressions._pointer, "assume": Expressions._assume,
+    "print": Expressions._print, "ret": Expressions._return, "thread_return": Expressions._return,
+    "call_global": lambda self, e: self.call_function(e),
+}  # fmt: skip

@@ -1,0 +1,272 @@
+"""What a running program needs besides arithmetic: views of memory, race records, faults with their place."""
+
+from __future__ import annotations
+
+import linecache
+import math
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..dtype import DType
+from ..errors import RunError
+from .numbers import storage_dtype
+
+
+class Site:
+    """A place in the program that can fail: the statement, what it touches, and the variables around it."""
+
+    __slots__ = ("what", "buffer", "span", "block", "names", "shape")
+
+    def __init__(self, what: str, buffer: Any, span: Any, block: str, names: tuple[tuple[str, bool], ...]):
+        self.what = what
+        self.buffer = buffer
+        self.span = span
+        self.block = block
+        self.names = names  # (name, whether it is a block iterator)
+
+    def place(self, values: tuple[Any, ...]) -> str:
+        """Lines that say where: block with iterator values, loops with theirs, and the user's own line."""
+        pairs = list(zip(self.names, values))
+        iters = ", ".join(f"{name}={value}" for (name, is_iter), value in pairs if is_iter)
+        loops = ", ".join(f"{name}={value}" for (name, is_iter), value in pairs if not is_iter)
+        parts = []
+        if self.block:
+            parts.append(f'block "{self.block}"' + (f" at {iters}" if iters else ""))
+        if loops:
+            parts.append(f"loops {loops}")
+        lines = ["  in " + ", ".join(parts)] if parts else []
+        if self.span is not None:
+            text = linecache.getline(self.span.filename, self.span.line).strip()
+            lines.append(f"  {self.span.filename}:{self.span.line}" + (f": {text}" if text else ""))
+        return "\n".join(lines)
+
+    def fail(self, message: str, values: tuple[Any, ...]) -> NoReturn:
+        raise RunError("\n".join(part for part in (message, self.place(values)) if part))
+
+
+def element_text(name: str, index: tuple[Any, ...]) -> str:
+    parts = (f"{i[0]}..{i[-1]}" if isinstance(i, np.ndarray) else str(i) for i in index)
+    return f"{name}[{', '.join(parts)}]"
+
+
+def out_of_bounds(site: Site, index: tuple[Any, ...], shape: tuple[int, ...], values: tuple[Any, ...]) -> NoReturn:
+    axis = next(
+        (k for k, (i, n) in enumerate(zip(index, shape)) if not (np.min(i) >= 0 and np.max(i) < n)), 0
+    )
+    site.fail(
+        f"{site.what} of {element_text(site.buffer.name, index)} is out of bounds: "
+        f"{site.buffer.name} has shape {tuple(shape)}, and index {axis} must be in [0, {shape[axis]})",
+        values,
+    )
+
+
+def uninitialised(site: Site, index: tuple[Any, ...], values: tuple[Any, ...]) -> NoReturn:
+    site.fail(
+        f"read of {element_text(site.buffer.name, index)}, which nothing has written yet "
+        f"({site.buffer.name} is allocated in the function)",
+        values,
+    )
+
+
+def outside_region(
+    site: Site, boxes: list[list[tuple[int, int]]], index: tuple[Any, ...], values: tuple[Any, ...]
+) -> bool:
+    """True when ``index`` lies in one of the declared boxes; otherwise a fault."""
+    for box in boxes:
+        if all(np.min(i) >= low and np.max(i) < high for i, (low, high) in zip(index, box)):
+            return True
+    kind = "writes" if site.what == "write" else "reads"
+    declared = (
+        "; ".join(
+            f"{site.buffer.name}[{', '.join(f'{a}:{b}' for a, b in box)}]" if box else site.buffer.name for box in boxes
+        )
+        or "nothing of it"
+    )
+    site.fail(
+        f"{site.what} of {element_text(site.buffer.name, index)} is outside the block's declared {kind}: {declared}",
+        values,
+    )
+
+
+def allocate(count: int, dtype: DType) -> np.ndarray:
+    """Fresh memory with a pattern that shows: nan in floats, -1 in integers."""
+    count *= dtype.lanes
+    kind = storage_dtype(dtype)
+    memory = np.empty(count, kind)
+    if kind == np.bool_:
+        memory.fill(False)
+    else:
+        memory.view(np.uint8).fill(0xFF)
+    return memory
+
+
+def flat(array: np.ndarray) -> np.ndarray:
+    """The memory behind an argument as one dimension, from its first element to its last."""
+    if array.flags.c_contiguous:
+        return array.reshape(-1)
+    if array.size == 0:
+        return array.reshape(-1)[:0]
+    span = 1 + sum((n - 1) * s // array.itemsize for n, s in zip(array.shape, array.strides))
+    return np.lib.stride_tricks.as_strided(array, (span,), (array.itemsize,))
+
+
+def view(
+    memory: Any, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...] | None, offset: int, name: str
+) -> np.ndarray:
+    """The buffer ``name`` laid over ``memory``; ``RunError`` when it does not fit in it."""
+    if not isinstance(memory, np.ndarray):
+        raise RunError(f"buffer `{name}` lies behind a pointer that is not an array: {type(memory).__name__}")
+    kind = storage_dtype(dtype)
+    if memory.dtype != kind and memory.dtype is not np.dtype(bool):
+        memory = memory.view(kind)
+    lanes = dtype.lanes
+    if strides is None:
+        strides = tuple(math.prod(shape[k + 1 :]) for k in range(len(shape)))
+    if 0 not in shape:
+        first = offset + sum(min(0, (n - 1) * s) for n, s in zip(shape, strides))
+        last = offset + sum(max(0, (n - 1) * s) for n, s in zip(shape, strides))
+        if first < 0 or (last + 1) * lanes > memory.size:
+            raise RunError(
+                f"buffer `{name}` of shape {shape} at offset {offset} does not fit: its memory has "
+                f"{memory.size // lanes} elements"
+            )
+    else:
+        offset = 0
+    item = memory.itemsize
+    byte_strides = tuple(s * lanes * item for s in strides)
+    if lanes > 1:
+        shape, byte_strides = (*shape, lanes), (*byte_strides, item)
+    return np.lib.stride_tricks.as_strided(memory[offset * lanes :], shape, byte_strides)
+
+
+def matched(source: np.ndarray, begins: tuple[int, ...], extents: tuple[int, ...], ndim: int, name: str) -> np.ndarray:
+    """The part of ``source`` that a match_buffer names, leading axes of one element dropped to ``ndim`` axes."""
+    for axis, (b, e, n) in enumerate(zip(begins, extents, source.shape)):
+        if b < 0 or b + e > n:
+            raise RunError(f"match_buffer `{name}`: axis {axis} of its source spans [{b}, {b + e}) of {n} elements")
+    part = source[tuple(slice(b, b + e) for b, e in zip(begins, extents))]
+    while len(extents) > ndim:
+        if extents[0] != 1:
+            raise RunError(f"match_buffer `{name}` has {ndim} axes; the source's leading axis has {extents[0]} elements")
+        part, extents = part[0], extents[1:]
+    return part
+
+
+class Races:
+    """Which iteration of which concurrent loop runs now, as a tree of iterations.
+
+    A number stands for one iteration; its entry names the iteration around it, the run of the loop it belongs to,
+    the loop variable and its value. Two accesses race when the loops they differ in first are concurrent.
+    """
+
+    def __init__(self) -> None:
+        self.parent = [0]
+        self.run = [0]
+        self.depth = [0]
+        self.label: list[tuple[str, Any]] = [("", None)]
+        self.runs = 0
+
+    def enter(self) -> int:
+        self.runs += 1
+        return self.runs
+
+    def step(self, parent: int, run: int, name: str, value: Any) -> int:
+        self.parent.append(parent)
+        self.run.append(run)
+        self.depth.append(self.depth[parent] + 1)
+        self.label.append((name, value))
+        return len(self.run) - 1
+
+    def conflict(self, a: int, b: int) -> tuple[int, int] | None:
+        """The two differing iterations of one concurrent loop under which ``a`` and ``b`` lie, or None if ordered."""
+        depth, parent = self.depth, self.parent
+        while depth[a] > depth[b]:
+            a = parent[a]
+        while depth[b] > depth[a]:
+            b = parent[b]
+        if a == b:
+            return None
+        while parent[a] != parent[b]:
+            a, b = parent[a], parent[b]
+        return (a, b) if self.run[a] == self.run[b] else None
+
+
+class Tracker:
+    """Last writer and the readers since, of every element of one piece of memory."""
+
+    def __init__(self, races: Races):
+        self.races = races
+        self.writer: dict[int, tuple[int, Site]] = {}
+        self.readers: dict[int, dict[int, Site]] = {}
+
+    def on(self, memory: np.ndarray, array: np.ndarray) -> Accesses:
+        return Accesses(self, array.ctypes.data - memory.ctypes.data, array.strides)
+
+
+class Accesses:
+    """A buffer's view of a tracker."""
+
+    def __init__(self, tracker: Tracker, base: int, strides: tuple[int, ...]):
+        self.tracker = tracker
+        self.base = base
+        self.strides = strides
+
+    def read(self, index: tuple[Any, ...], now: int, site: Site, values: tuple[Any, ...]) -> bool:
+        if index and isinstance(index[-1], np.ndarray):
+            return all([self.read((*index[:-1], int(i)), now, site, values) for i in index[-1]])
+        key = self.base + sum([i * s for i, s in zip(index, self.strides)])
+        tracker = self.tracker
+        last = tracker.writer.get(key)
+        if last is not None and last[0] != now:
+            found = tracker.races.conflict(last[0], now)
+            if found:
+                self._fail(last[1], site, found, index, values)
+        readers = tracker.readers.get(key)
+        if readers is None:
+            tracker.readers[key] = {now: site}
+        else:
+            readers[now] = site
+        return True
+
+    def write(self, index: tuple[Any, ...], now: int, site: Site, values: tuple[Any, ...]) -> bool:
+        if index and isinstance(index[-1], np.ndarray):
+            return all([self.write((*index[:-1], int(i)), now, site, values) for i in index[-1]])
+        key = self.base + sum([i * s for i, s in zip(index, self.strides)])
+        tracker = self.tracker
+        last = tracker.writer.get(key)
+        if last is not None and last[0] != now:
+            found = tracker.races.conflict(last[0], now)
+            if found:
+                self._fail(last[1], site, found, index, values)
+        readers = tracker.readers.pop(key, None)
+        if readers:
+            for reader, reader_site in readers.items():
+                found = tracker.races.conflict(reader, now) if reader != now else None
+                if found:
+                    self._fail(reader_site, site, found, index, values)
+        tracker.writer[key] = (now, site)
+        return True
+
+    def _fail(
+        self, first: Site, second: Site, pair: tuple[int, int], index: tuple[Any, ...], values: tuple[Any, ...]
+    ) -> NoReturn:
+        (name, a), (_, b) = (self.tracker.races.label[p] for p in pair)
+        other = f' (block "{first.block}")' if first.block else ""
+        second.fail(
+            f"race on {element_text(second.buffer.name, index)}: {name}={a} makes a {first.what}{other} and "
+            f"{name}={b} makes a {second.what}, and the iterations of {name} run in no order",
+            values,
+        )
+
+
+def divide_checked(a: int, b: int, how: str, site: Site, values: tuple[Any, ...]) -> int:
+    if b == 0:
+        site.fail(f"division by zero: {a} {how} 0", values)
+    if how == "//":
+        return a // b
+    if how == "%":
+        return a % b
+    q = abs(a) // abs(b)
+    q = q if (a < 0) == (b < 0) else -q
+    return q if how == "truncdiv" else a - b * q
