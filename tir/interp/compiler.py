@@ -81,10 +81,9 @@ class Compiler(Expressions):
                         self.escaping.add(a.buffer.data)
             elif isinstance(item, S.BufferRealize):
                 declared.add(item.buffer)
-            if isinstance(item, S.For) and item.kind in _CONCURRENT:
-                concurrent = True
-            elif isinstance(item, S.AttrStmt) and item.attr_key in ("thread_extent", "virtual_thread"):
-                concurrent = True
+            loop = isinstance(item, S.For) and item.kind in _CONCURRENT
+            launch = isinstance(item, S.AttrStmt) and item.attr_key in ("thread_extent", "virtual_thread")
+            concurrent = concurrent or loop or launch
         self.concurrent = concurrent and self.check
         self.mixed = {data for data, kinds in sizes.items() if len(kinds) > 1}
         for inner, outer in reversed(list(aliases.items())):
@@ -125,11 +124,11 @@ class Compiler(Expressions):
         for param in func.params:
             if param not in func.buffer_map:
                 self._scalar(param)
-        for index, param in enumerate(func.params):
+        for param in func.params:
             buffer = func.buffer_map.get(param)
             if buffer is not None:
-                parts = (*buffer.shape, *buffer.strides, *((buffer.elem_offset,) if buffer.elem_offset is not None else ()))
-                for part in parts:
+                offset = () if buffer.elem_offset is None else (buffer.elem_offset,)
+                for part in (*buffer.shape, *buffer.strides, *offset):
                     for var in walk(part):
                         if isinstance(var, E.Var) and var not in self.names:
                             self._scalar(var)
@@ -177,7 +176,7 @@ class Compiler(Expressions):
     def declare(self, buffer: Buffer) -> None:
         """A view of the memory behind ``buffer.data``."""
         if buffer.data not in self.memories:
-            raise RunError(f"buffer `{buffer.name}` lies behind the pointer `{buffer.data.name}`, which nothing defines")
+            raise RunError(f"buffer `{buffer.name}` lies behind the pointer `{buffer.data.name}`, defined nowhere")
         data = self.memories[buffer.data]
         name = self.fresh(f"v_{identifier(buffer.name)}_")
         shape = self._tuple(buffer.shape)
@@ -256,7 +255,8 @@ class Compiler(Expressions):
                 text, (low, high) = self.value(index)
             else:
                 text, low, high = f"int({self.expr(index)})", 0, 1
-            safe = low is not None and low >= 0 and isinstance(size, E.IntImm) and high is not None and high < size.value
+            known = low is not None and high is not None and isinstance(size, E.IntImm)
+            safe = known and low >= 0 and high < size.value
             if self.check and (not text.isidentifier() and not text.isdigit()):
                 held = self.fresh("x")
                 if safe:
@@ -568,7 +568,8 @@ class Compiler(Expressions):
             name = self.names[iter_var.var]
             site, values = self.site("iterator", None)
             self.emit(f"if not {low} <= {name} < {end}:")
-            self.emit(f"    {self.helper(_outside_domain)}({site}, {iter_var.var.name!r}, {name}, {low}, {end}, {values})")
+            fail = self.helper(_outside_domain)
+            self.emit(f"    {fail}({site}, {iter_var.var.name!r}, {name}, {low}, {end}, {values})")
         if self.check:  # from here on the iterator is in its domain
             self.bounds[iter_var.var] = (max(bounds[0], b0[0]), min(bounds[1], b0[1] + b1[1] - 1))
 

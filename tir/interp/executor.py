@@ -96,7 +96,7 @@ def _run_function(func: PrimFunc, args: tuple[Any, ...], check: bool, regions: b
         except ZeroDivisionError:
             raise RunError(f"division by zero in {func.name}") from None
         except IndexError as error:
-            raise RunError(f"access out of bounds in {func.name} ({error}); run with check=True for the place") from None
+            raise RunError(f"access out of bounds in {func.name} ({error}); check=True gives the place") from None
         except RecursionError:
             raise RunError(f"{func.name} nests or calls too deeply") from None
 

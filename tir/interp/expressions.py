@@ -442,8 +442,8 @@ _TABLE: dict[type, Callable[[Any, Any], str]] = {
     E.Select: Expressions._select, E.Cast: Expressions._cast, E.Ramp: Expressions._ramp,
     E.Broadcast: Expressions._broadcast, E.Shuffle: Expressions._shuffle, E.Let: Expressions._let,
     E.Call: Expressions._call, E.BufferLoad: lambda self, e: self.load(e), E.Reduce: Expressions._reduce,
-    **{k: Expressions._comparison for k in _COMPARE},
-    **{k: Expressions._arithmetic for k in (E.Add, E.Sub, E.Mul, E.Div, E.Mod, E.FloorDiv, E.FloorMod, E.Min, E.Max)},
+    **dict.fromkeys(_COMPARE, Expressions._comparison),
+    **dict.fromkeys((E.Add, E.Sub, E.Mul, E.Div, E.Mod, E.FloorDiv, E.FloorMod, E.Min, E.Max), Expressions._arithmetic),
 }  # fmt: skip
 
 _CALLS: dict[str, Callable[[Any, Any], str]] = {

@@ -83,7 +83,7 @@ def outside_region(
         )
         or "nothing of it"
     )
-    site.fail(
+    return site.fail(
         f"{site.what} of {element_text(site.buffer.name, index)} is outside the block's declared {kind}: {declared}",
         values,
     )
@@ -148,7 +148,7 @@ def matched(source: np.ndarray, begins: tuple[int, ...], extents: tuple[int, ...
     part = source[tuple(slice(b, b + e) for b, e in zip(begins, extents))]
     while len(extents) > ndim:
         if extents[0] != 1:
-            raise RunError(f"match_buffer `{name}` has {ndim} axes; the source's leading axis has {extents[0]} elements")
+            raise RunError(f"match_buffer `{name}` has {ndim} axes; its source's first axis has {extents[0]} elements")
         part, extents = part[0], extents[1:]
     return part
 
@@ -214,7 +214,7 @@ class Accesses:
 
     def read(self, index: tuple[Any, ...], now: int, site: Site, values: tuple[Any, ...]) -> bool:
         if index and isinstance(index[-1], np.ndarray):
-            return all([self.read((*index[:-1], int(i)), now, site, values) for i in index[-1]])
+            return all(self.read((*index[:-1], int(i)), now, site, values) for i in index[-1])
         key = self.base + sum([i * s for i, s in zip(index, self.strides)])
         tracker = self.tracker
         last = tracker.writer.get(key)
@@ -231,7 +231,7 @@ class Accesses:
 
     def write(self, index: tuple[Any, ...], now: int, site: Site, values: tuple[Any, ...]) -> bool:
         if index and isinstance(index[-1], np.ndarray):
-            return all([self.write((*index[:-1], int(i)), now, site, values) for i in index[-1]])
+            return all(self.write((*index[:-1], int(i)), now, site, values) for i in index[-1])
         key = self.base + sum([i * s for i, s in zip(index, self.strides)])
         tracker = self.tracker
         last = tracker.writer.get(key)

@@ -7,7 +7,7 @@ uint16, float8 is uint8, int4 and uint4 take one byte an element.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ def is_small_float(dtype: DType) -> bool:
     return dtype.is_float and dtype.code != "float"
 
 
-@lru_cache(maxsize=None)
+@cache
 def storage_dtype(dtype: DType) -> np.dtype:
     """The NumPy dtype of one element in memory.
 
@@ -37,13 +37,13 @@ def storage_dtype(dtype: DType) -> np.dtype:
     return np.dtype(found if found is not None else str(dtype.element))
 
 
-@lru_cache(maxsize=None)
+@cache
 def value_dtype(dtype: DType) -> np.dtype:
     """The NumPy dtype a lane is computed in."""
     return np.dtype(np.float32) if is_small_float(dtype) else storage_dtype(dtype)
 
 
-@lru_cache(maxsize=None)
+@cache
 def decode_table(dtype: DType) -> np.ndarray:
     """float32 value of every bit pattern of a small float type."""
     if dtype.code == "bfloat":
@@ -65,7 +65,7 @@ def decode_table(dtype: DType) -> np.ndarray:
     return values
 
 
-@lru_cache(maxsize=None)
+@cache
 def _positive_values(dtype: DType) -> np.ndarray:
     """Finite non-negative values in order; the pattern of a value is its position."""
     table = decode_table(dtype)[:128].astype(np.float64)
