@@ -38,7 +38,7 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
 
 
 def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
-    from tir.transform import lower
+    from tir.transform.pipeline import lower
 
     return compile_lowered(lower(mod, target=target), target, mod)
 

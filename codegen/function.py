@@ -37,7 +37,9 @@ def signature(func: PrimFunc) -> tuple[PrimFunc, frozenset[int]]:
 
     written = written_data(func)
     positions = frozenset(
-        k for k, p in enumerate(func.params) if p in written or (p in func.buffer_map and func.buffer_map[p].data in written)
+        k
+        for k, p in enumerate(func.params)
+        if p in written or (p in func.buffer_map and func.buffer_map[p].data in written)
     )
     return stub(func), positions
 
@@ -249,7 +251,7 @@ class NativeFunction:
                 if j != k and first < other + high and other + low < last and self._overlap(args[k], args[j]):
                     raise RunError(
                         f"{self._named(k)} is written and overlaps argument {j} "
-                        f"(`{self.func.buffer_map[self.func.params[j]].name}`) in memory: copy one of them, or give the "
+                        f"(`{self.func.buffer_map[self.func.params[j]].name}`) in memory: copy one, or give the "
                         'function the attribute "tir.noalias": False'
                     )
 
@@ -299,5 +301,3 @@ def _bfloat_bits(value: float) -> int:
 
 def _from_bits(value: Any, dtype: DType) -> Any:
     return struct.unpack("<f", struct.pack("<I", value << 16))[0] if dtype.code == "bfloat" else value
-
-

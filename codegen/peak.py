@@ -13,7 +13,7 @@ from .llvm.types import vector
 _CHAINS = 12  # independent sums: more than latency x issue width of any current core
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def measure_fma_peak(dtype: str = "float32", seconds: float = 0.2) -> float:
     """GFLOP/s of one core doing nothing but full-width fused multiply-adds (two operations each).
 
@@ -65,7 +65,7 @@ def _fma_kernel(on: Machine, element: str, lanes: int) -> str:
     return text.render()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def measure_copy_bandwidth(megabytes: int = 256, repeat: int = 5) -> float:
     """GB/s of copying an array much larger than the caches on one core: bytes read plus bytes written."""
     import numpy as np

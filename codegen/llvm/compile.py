@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -14,7 +15,7 @@ from typing import Any
 from tir.errors import BuildError
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def llvm() -> Any:
     """llvmlite's binding, with the native target ready."""
     import llvmlite.binding as binding
@@ -23,10 +24,8 @@ def llvm() -> Any:
     binding.initialize_native_asmprinter()
     binding.initialize_native_asmparser()
     for library in ("libm.so.6", "libgcc_s.so.1"):
-        try:
+        with contextlib.suppress(RuntimeError):  # other systems have these in the C library that is loaded anyway
             binding.load_library_permanently(library)
-        except RuntimeError:
-            pass  # other systems have these in the C library that is loaded anyway
     return binding
 
 
@@ -61,7 +60,16 @@ class Machine:
 
 def _vector_width(cpu: str, features: str, host: bool) -> int:
     wanted = set(features.split(","))
-    wide = ("skylake-avx512", "cascadelake", "icelake", "cooperlake", "sapphirerapids", "znver4", "znver5", "graniterapids")
+    wide = (
+        "skylake-avx512",
+        "cascadelake",
+        "icelake",
+        "cooperlake",
+        "sapphirerapids",
+        "znver4",
+        "znver5",
+        "graniterapids",
+    )
     if "+avx512f" in wanted or (not host and (cpu.startswith(wide) or cpu == "x86-64-v4")):
         return 512
     if "+avx" in wanted or (not host and cpu in ("haswell", "broadwell", "skylake", "x86-64-v3", "znver2", "znver3")):

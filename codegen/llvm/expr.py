@@ -7,8 +7,37 @@ from typing import Any
 from tir.dtype import DType
 from tir.errors import BuildError
 from tir.expr import (
-    EQ, GE, GT, LE, LT, NE, Add, And, Broadcast, BufferLoad, Call, Cast, Div, Expr, FloatImm, FloorDiv, FloorMod, IntImm,
-    Let, Max, Min, Mod, Mul, Not, Or, Ramp, Select, Shuffle, StringImm, Sub, Var,
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Let,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Ramp,
+    Select,
+    Shuffle,
+    StringImm,
+    Sub,
+    Var,
 )  # fmt: skip
 from tir.visit import walk
 
@@ -209,10 +238,11 @@ def may_fault(e: Expr) -> bool:
     return False
 
 
-HARMLESS = frozenset(
-    "exp log sqrt tanh sigmoid erf fabs abs floor ceil trunc round nearbyint fma copysign isnan isinf isfinite popcount "
-    "clz likely bitwise_and bitwise_or bitwise_xor bitwise_not shift_left shift_right reinterpret rsqrt".split()
+_HARMLESS = (
+    "exp log sqrt rsqrt tanh sigmoid erf fabs abs floor ceil trunc round nearbyint fma copysign isnan isinf isfinite "
+    "popcount clz likely bitwise_and bitwise_or bitwise_xor bitwise_not shift_left shift_right reinterpret"
 )
+HARMLESS = frozenset(_HARMLESS.split())  # operators that are cheap and cannot fault
 
 
 @expr_rule(And, Or)
@@ -322,7 +352,9 @@ def _shuffle(g: Generator, e: Shuffle) -> str:
         if not isinstance(index, IntImm) or not 0 <= index.value < len(lanes):
             raise BuildError(f"{g.func_name}: `{e!r}`: shuffle indices must be constants in [0, {len(lanes)})")
         value, dtype, k = lanes[index.value]
-        picked.append(value if dtype.lanes == 1 else g.out.value(f"extractelement {value_type(dtype)} {value}, i64 {k}"))
+        picked.append(
+            value if dtype.lanes == 1 else g.out.value(f"extractelement {value_type(dtype)} {value}, i64 {k}")
+        )
     if e.dtype.lanes == 1:
         return picked[0]
     result = "poison"

@@ -17,9 +17,9 @@ from tir.visit import walk
 from . import expr, memory, ops, stmt  # noqa: F401  (they fill the tables)
 from .generator import Generator, Program
 from .memory import from_memory
+from .parallel import declare_runtime
 from .peel import peel_first_iterations
 from .promote import promote_accumulators
-from .parallel import declare_runtime
 from .text import FunctionText, ModuleText, symbol
 from .types import memory_bytes, memory_element, value_type, vector
 
@@ -64,7 +64,7 @@ def written_data(func: PrimFunc) -> set[Var]:
 def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False) -> Program:
     """Emit every function of a lowered module; errors name the function."""
     functions = {f.attrs.get("global_symbol", name): f for name, f in mod.items()}
-    functions.update({name: f for name, f in mod.items()})
+    functions.update(mod.items())
     program = Program(text, fast_math, functions=dict(functions))
     text.used_names.update(functions)
     for name, func in mod.items():
@@ -92,7 +92,9 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
         place = entry.value(f"getelementptr inbounds i64, ptr %args, i64 {k}")
         stored = vector(memory_element(var.dtype), var.dtype.lanes)
         if var.dtype.lanes > 1:
-            raise BuildError(f"{name}: parameter `{var.name}` is a vector ({var.dtype}); parameters are scalars or buffers")
+            raise BuildError(
+                f"{name}: parameter `{var.name}` is a vector ({var.dtype}); parameters are scalars or buffers"
+            )
         value = entry.value(f"load {stored}, ptr {place}, align 8")
         value = from_memory(Generator(program, entry, name), value, var.dtype)
         passed.append(f"{value_type(var.dtype)} {value}")
@@ -140,5 +142,3 @@ def _shared(func: PrimFunc) -> bool:
 def buffer_alignment(buffer: Buffer) -> int:
     """Bytes to which an argument's first element is aligned: as declared, else its own size."""
     return max(buffer.data_alignment, memory_bytes(buffer.dtype.element))
-
-

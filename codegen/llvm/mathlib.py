@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from tir.dtype import DType
+
 from .text import FunctionText
 from .types import float_constant, splat, vector
-from tir.dtype import DType
 
 F32, F64 = DType("float32"), DType("float64")
 
@@ -76,7 +77,9 @@ def exp(m: Lanes, x: str) -> str:
     nf = m.call("rint", m.op("fmul", y, m.const(1.4426950408889634)))
     r = m.fma(nf, m.const(-0.693359375), y)
     r = m.fma(nf, m.const(2.12194440e-4), r)
-    p = m.poly(r, [1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1])
+    p = m.poly(
+        r, [1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1]
+    )
     p = m.op("fadd", m.fma(p, m.op("fmul", r, r), r), m.const(1.0))
     n = m.out.value(f"fptosi {m.f} {nf} to {m.i}")
     first = m.iop("ashr", n, m.int(1))
@@ -127,8 +130,10 @@ def tanh(m: Lanes, x: str) -> str:
 
 
 def sigmoid(m: Lanes, x: str) -> str:
-    negated = m.out.value(f"fneg {m.f} {x}")
-    return m.op("fdiv", m.const(1.0), m.op("fadd", m.const(1.0), exp(m, negated)))
+    """1 / (1 + e) or e / (1 + e) with e = exp(-|x|): nothing overflows, small results keep their digits."""
+    e = exp(m, m.out.value(f"fneg {m.f} {m.call('fabs', x)}"))
+    above = m.pick(m.less("olt", x, m.const(0.0)), e, m.const(1.0))
+    return m.op("fdiv", above, m.op("fadd", m.const(1.0), e))
 
 
 def erf(m: Lanes, x: str) -> str:
@@ -157,14 +162,11 @@ INTRINSIC = {
     "round": "round", "nearbyint": "rint", "fma": "fma", "copysign": "copysign",
 }  # fmt: skip
 
-# operators of the C library: number of arguments
-LIBM = {
-    **dict.fromkeys(
-        "exp exp2 log log2 log10 log1p expm1 erf erfc sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
-        .split(), 1,
-    ),
-    **dict.fromkeys("pow atan2 fmod hypot nextafter".split(), 2),
-}  # fmt: skip
+_UNARY = (
+    "exp exp2 log log2 log10 log1p expm1 erf erfc sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
+)
+_BINARY = "pow atan2 fmod hypot nextafter"
+LIBM = frozenset(f"{_UNARY} {_BINARY}".split())  # functions of the C library
 
 
 def libm(out: FunctionText, name: str, dtype: DType, args: Sequence[str]) -> str:
@@ -173,7 +175,9 @@ def libm(out: FunctionText, name: str, dtype: DType, args: Sequence[str]) -> str
     function = out.module.declare(name + ("f" if dtype.bits == 32 else ""), element, [element] * len(args))
 
     def one(parts: Sequence[str]) -> str:
-        return out.value(f"call {element} {function}({', '.join(f'{element} {p}' for p in parts)}) nounwind memory(none)")
+        return out.value(
+            f"call {element} {function}({', '.join(f'{element} {p}' for p in parts)}) nounwind memory(none)"
+        )
 
     if dtype.lanes == 1:
         return one(args)

@@ -48,7 +48,7 @@ def element_strides(buffer: Buffer) -> list[Expr | int]:
 
 
 class Access:
-    """Where one load or store goes: element index of its first lane, and the step between lanes or a vector of indices."""
+    """Where one load or store goes: index of its first lane, and the step between lanes or a vector of indices."""
 
     def __init__(self, g: Generator, buffer: Buffer, indices: tuple[Expr, ...]):
         self.g, self.buffer = g, buffer

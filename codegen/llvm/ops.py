@@ -76,9 +76,7 @@ def _math_rule(g: Generator, e: Call) -> str:
     if e.op == "abs" and e.dtype.is_int:
         if e.dtype.code == "uint":
             return args[0]
-        flag = g.out.module.declare(
-            f"llvm.abs.{_suffix(e.dtype)}", value_type(e.dtype), [value_type(e.dtype), "i1"]
-        )
+        flag = g.out.module.declare(f"llvm.abs.{_suffix(e.dtype)}", value_type(e.dtype), [value_type(e.dtype), "i1"])
         return g.out.value(f"call {value_type(e.dtype)} {flag}({value_type(e.dtype)} {args[0]}, i1 false)")
     if not e.dtype.is_float:
         raise BuildError(f"{g.func_name}: `{e!r}`: {e.op} takes floats, not {e.dtype}")
@@ -99,7 +97,11 @@ def _ldexp(g: Generator, e: Call) -> str:
     element = element_type(wide)
     function = g.out.module.declare("ldexp" + ("f" if wide is F32 else ""), element, [element, "i32"])
     result = _by_lane(
-        g, [(x, element), (n, "i32")], e.dtype.lanes, element, lambda p: f"call {element} {function}({element} {p[0]}, i32 {p[1]})"
+        g,
+        [(x, element), (n, "i32")],
+        e.dtype.lanes,
+        element,
+        lambda p: f"call {element} {function}({element} {p[0]}, i32 {p[1]})",
     )
     return g.convert(result, wide.with_lanes(e.dtype.lanes), e.dtype)
 
@@ -113,7 +115,9 @@ def _by_lane(
     result = "poison"
     for k in range(lanes):
         parts = [g.out.value(f"extractelement {vector(t, lanes)} {a}, i64 {k}") for a, t in args]
-        result = g.out.value(f"insertelement {vector(element, lanes)} {result}, {element} {g.out.value(one(parts))}, i64 {k}")
+        result = g.out.value(
+            f"insertelement {vector(element, lanes)} {result}, {element} {g.out.value(one(parts))}, i64 {k}"
+        )
     return result
 
 
@@ -170,7 +174,9 @@ def _bitwise(g: Generator, e: Call) -> str:
 @op_rule("bitwise_not")
 def _bitwise_not(g: Generator, e: Call) -> str:
     ones = "true" if e.dtype.is_bool else "-1"
-    return g.out.value(f"xor {value_type(e.dtype)} {g.plain(e.args[0])}, {splat(element_type(e.dtype), ones, e.dtype.lanes)}")
+    return g.out.value(
+        f"xor {value_type(e.dtype)} {g.plain(e.args[0])}, {splat(element_type(e.dtype), ones, e.dtype.lanes)}"
+    )
 
 
 @op_rule("reinterpret")
@@ -198,9 +204,7 @@ def _q_multiply_shift(g: Generator, e: Call) -> str:
     i64 = vector("i64", lanes)
     wide = DType("int64").with_lanes(lanes)
     x, y, q, s = (g.convert(g.plain(a), a.dtype, wide.with_lanes(a.dtype.lanes)) for a in e.args)
-    y, q, s = (
-        out.splat("i64", v, lanes) if a.dtype.lanes == 1 else v for v, a in zip((y, q, s), e.args[1:])
-    )
+    y, q, s = (out.splat("i64", v, lanes) if a.dtype.lanes == 1 else v for v, a in zip((y, q, s), e.args[1:]))
     zero = splat("i64", "0", lanes)
     left = out.intrinsic("smax", "i64", lanes, [s, zero])
     right = out.intrinsic("smax", "i64", lanes, [out.value(f"sub {i64} {zero}, {s}"), zero])
@@ -444,7 +448,7 @@ def _packed(g: Generator, e: Call) -> str:
     from .memory import from_memory, to_memory
 
     name = string_arg(e.args[0])
-    args = [a for a in e.args[1:]]
+    args = list(e.args[1:])
     described: list[Any] = []
     array = g.out.alloca("i64", len(args) + 1, 8)
     for k, arg in enumerate(args):

@@ -122,9 +122,7 @@ def _emit_task(g: Generator, s: For, name: str, captured: list[Var]) -> None:
     for k, var in enumerate(captured):
         noalias = " noalias" if var.dtype.is_handle and disjoint else ""
         params.append(f"{value_type(var.dtype)}{noalias} %arg{k}")
-    out = FunctionText(
-        module, body_name, "i32", [*params, f"{loop_type} %begin", f"{loop_type} %limit"], "internal"
-    )
+    out = FunctionText(module, body_name, "i32", [*params, f"{loop_type} %begin", f"{loop_type} %limit"], "internal")
     inner = Generator(g.program, out, g.func_name, in_parallel=True)
     inner.env = {var: f"%arg{k}" for k, var in enumerate(captured)}
     inner.nonnegative = set(g.nonnegative)

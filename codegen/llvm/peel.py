@@ -32,7 +32,7 @@ def peel_first_iterations(func: PrimFunc) -> PrimFunc:
 
 
 def _collect(stmt: Any, loops: list[For], found: dict[For, list[Expr]]) -> int:
-    """Note, for each condition, the innermost loop whose first iteration it singles out. Returns the size of ``stmt``."""
+    """Note, for each condition, the innermost loop whose first iteration it singles out; the size of ``stmt``."""
     if isinstance(stmt, For):
         size = _collect(stmt.body, [*loops, stmt], found)
         if size > LARGEST:

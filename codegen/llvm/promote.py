@@ -14,8 +14,20 @@ from tir.expr import TRUE, Add, BufferLoad, Call, Expr, IntImm, Let, Mul, Ramp, 
 from tir.function import PrimFunc
 from tir.op import effect_of
 from tir.stmt import (
-    Allocate, AllocateConst, AssertStmt, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, SeqStmt,
-    Stmt, While, seq,
+    Allocate,
+    AllocateConst,
+    AssertStmt,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    While,
+    seq,
 )  # fmt: skip
 from tir.visit import rewrite, walk
 
@@ -144,7 +156,12 @@ def _promote(loop: For, handed_out: set[Var]) -> Stmt:
 def _steady(place: _Place, bound: set[Var]) -> bool:
     """Whether the place is the same in every iteration."""
     buffer = place.buffer
-    parts = (*place.indices, *buffer.shape, *buffer.strides, *(() if buffer.elem_offset is None else (buffer.elem_offset,)))
+    parts = (
+        *place.indices,
+        *buffer.shape,
+        *buffer.strides,
+        *(() if buffer.elem_offset is None else (buffer.elem_offset,)),
+    )
     return place.ok and not any(isinstance(n, Var) and n in bound for part in parts for n in walk(part))
 
 

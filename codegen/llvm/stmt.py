@@ -7,7 +7,17 @@ import numpy as np
 from tir.errors import BuildError
 from tir.expr import IntImm, StringImm
 from tir.stmt import (
-    Allocate, AllocateConst, AssertStmt, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, SeqStmt,
+    Allocate,
+    AllocateConst,
+    AssertStmt,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
     While,
 )  # fmt: skip
 
@@ -16,7 +26,9 @@ from .memory import store
 from .parallel import parallel_loop
 from .types import memory_bytes, value_type
 
-STACK_BYTES = 16 * 1024  # a constant-size buffer up to this size lives on the stack, where LLVM can keep it in registers
+STACK_BYTES = (
+    16 * 1024
+)  # a constant-size buffer up to this size lives on the stack, where LLVM can keep it in registers
 
 
 @stmt_rule(SeqStmt)
@@ -53,7 +65,7 @@ def _declare(g: Generator, s: DeclBuffer) -> None:
 def _attribute(g: Generator, s: AttrStmt) -> None:
     if s.attr_key in ("thread_extent", "virtual_thread"):
         raise BuildError(
-            f"{g.func_name}: a loop is bound to the thread axis {getattr(s.node, 'thread_tag', '')!r}, which a CPU has not; "
+            f"{g.func_name}: a loop is bound to the thread axis {getattr(s.node, 'thread_tag', '')!r}, which a CPU lacks; "
             "build for a GPU target, or do not bind"
         )
     g.stmt(s.body)
@@ -175,7 +187,7 @@ def _plain(name: str) -> str:
 def _allocate(g: Generator, s: Allocate) -> None:
     if s.buffer_var.scope.startswith(("shared", "warp", "wmma")):
         raise BuildError(
-            f"{g.func_name}: `{s.buffer_var.name}` is in {s.buffer_var.scope!r} memory, which a CPU has not; "
+            f"{g.func_name}: `{s.buffer_var.name}` is in {s.buffer_var.scope!r} memory, which a CPU lacks; "
             "use scope 'global' or 'local', or build for a GPU"
         )
     count = 1
@@ -221,5 +233,3 @@ def _allocate_const(g: Generator, s: AllocateConst) -> None:
     data = np.ascontiguousarray(s.data)
     g.env[s.buffer_var] = g.out.module.constant(data.tobytes(), 64, s.buffer_var.name)
     g.stmt(s.body)
-
-

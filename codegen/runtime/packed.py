@@ -43,7 +43,7 @@ def numpy_dtype(dtype: DType) -> np.dtype:
 
 
 class PackedCalls:
-    """The call sites of one module; ``pointer`` is what compiled code calls. Keeps the last exception for the caller."""
+    """The call sites of one module; ``pointer`` is what compiled code calls. Keeps the last exception."""
 
     def __init__(self, sites: Sequence[dict[str, Any]]):
         self.sites = sites

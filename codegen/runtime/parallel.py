@@ -23,7 +23,7 @@ class OpenMP:
     num_threads: int
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def openmp() -> OpenMP | None:
     """The OpenMP library, loaded; None where the system has none."""
     names = ["libgomp.so.1", "libomp.so", "libomp.so.5", "libiomp5.so", "libomp.dylib"]

@@ -1,0 +1,142 @@
+"""Elementary functions and data types in compiled code, against NumPy in float64."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from codegen.build import compile_lowered
+from tir.buffer import decl_buffer
+from tir.expr import BufferLoad, Call, Cast, IntImm, Ramp, Var
+from tir.function import IRModule, PrimFunc
+from tir.node import frozendict
+from tir.stmt import BufferStore, For
+
+
+def unary(make, count: int, source: str, target: str, lanes: int = 1):
+    """A compiled B[i] = make(A[i]) over ``count`` elements, ``lanes`` at a time."""
+    a, b, i = Var("a", "handle"), Var("b", "handle"), Var("i")
+    A, B = decl_buffer((count,), source, "A"), decl_buffer((count,), target, "B")
+    index = i if lanes == 1 else Ramp(i * lanes, IntImm(1), lanes)
+    body = For(i, IntImm(0), IntImm(count // lanes), "serial", BufferStore(B, make(BufferLoad(A, (index,))), (index,)))
+    return compile_lowered(IRModule.of(PrimFunc((a, b), body, buffer_map=frozendict({a: A, b: B}))))
+
+
+def ulps(got: np.ndarray, want: np.ndarray) -> float:
+    """The largest error in units in the last place of float32 (subnormal results count their own spacing)."""
+    finite = np.isfinite(want) & (np.abs(want) <= np.finfo(np.float32).max)
+    spacing = np.spacing(np.abs(want[finite]).astype(np.float32)).astype(np.float64)
+    return float(np.max(np.abs(got[finite].astype(np.float64) - want[finite]) / spacing))
+
+
+ERF = np.vectorize(math.erf)
+FUNCTIONS = {
+    "exp": (np.exp, -104, 88.7),
+    "log": (np.log, 1e-45, 3e38),
+    "tanh": (np.tanh, -12, 12),
+    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), -80, 80),
+    "erf": (ERF, -5, 5),
+}
+
+
+@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_float32_functions_are_accurate(name, lanes):
+    want, low, high = FUNCTIONS[name]
+    x = np.linspace(low, high, 1 << 15).astype(np.float32)
+    if name == "log":
+        x = np.exp(np.linspace(-103, 88, 1 << 15)).astype(np.float32)
+        x = np.maximum(x, np.float32(1e-45))
+    near_zero = (np.geomspace(1e-30, 1, 1 << 14) * np.tile([1, -1], 1 << 13)).astype(np.float32)
+    x = np.concatenate([x, np.abs(near_zero) if name == "log" else near_zero])
+    y = np.zeros_like(x)
+    unary(lambda v: Call(name, (v,), v.dtype), len(x), "float32", "float32", lanes)(x, y)
+    assert ulps(y, want(x.astype(np.float64))) <= 4
+
+
+def test_float32_functions_at_the_edges():
+    x = np.array([np.inf, -np.inf, np.nan, 0, -0.0, 200, -200, 1e-40, -1, 1, 3, -3, 89, -89, 90, 5], np.float32)
+    with np.errstate(all="ignore"):
+        for name, (want, _, _) in FUNCTIONS.items():
+            y = np.zeros_like(x)
+            unary(lambda v, name=name: Call(name, (v,), v.dtype), 16, "float32", "float32", 16)(x, y)
+            np.testing.assert_allclose(y, want(x.astype(np.float64)).astype(np.float32), rtol=1e-6, err_msg=name)
+
+
+OTHERS = "sqrt rsqrt sin cos atan floor ceil trunc round nearbyint fabs exp2 log2 log1p cosh"
+
+
+@pytest.mark.parametrize("name", OTHERS.split())
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_other_functions_follow_the_table(name, dtype):
+    from tir.op import OPS
+
+    x = np.linspace(0.05, 4.7, 64).astype(dtype)
+    y = np.zeros_like(x)
+    unary(lambda v: Call(name, (v,), v.dtype), 64, dtype, dtype, 8)(x, y)
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(y.astype(np.float64), OPS[name].numpy(x).astype(np.float64), rtol=4 * eps)
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("source", ["int8", "uint8", "int32", "int64", "float16", "float32", "float64", "bool"])
+@pytest.mark.parametrize("target", ["int16", "int32", "int64", "float16", "float32", "float64", "bool"])
+def test_casts_agree_with_numpy(source, target, lanes):
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal(64) * 50).astype(source)
+    y = np.zeros(64, target)
+    unary(lambda v: Cast(v.dtype if str(v.dtype) == target else _lanes(target, v), v), 64, source, target, lanes)(x, y)
+    np.testing.assert_array_equal(y, x.astype(target))
+
+
+def _lanes(name, v):
+    from tir.dtype import DType
+
+    return DType(name).with_lanes(v.dtype.lanes)
+
+
+def test_float64_to_float16_rounds_once():
+    x = np.array([1 + 2**-11 + 2**-40, 1 + 2**-11, 65519.999, 65520, 2**-25 + 2**-60, -1e-9, np.inf, np.nan])
+    y = np.zeros(8, np.float16)
+    unary(lambda v: Cast(_lanes("float16", v), v), 8, "float64", "float16", 8)(x, y)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(y, x.astype(np.float16))
+
+
+def test_every_bfloat16_and_float8_value_survives_a_round_trip():
+    for name, bits in (("bfloat16", 16), ("float8_e5m2", 8), ("float8_e4m3", 8)):
+        x = np.arange(1 << bits, dtype=f"uint{bits}")
+        wide = np.zeros(len(x), np.float32)
+        unary(lambda v: Cast(_lanes("float32", v), v), len(x), name, "float32", 8)(x, wide)
+        back = np.zeros_like(x)
+        unary(lambda v, name=name: Cast(_lanes(name, v), v), len(x), "float32", name, 8)(wide, back)
+        number = ~np.isnan(wide)
+        np.testing.assert_array_equal(back[number], x[number], err_msg=name)
+
+
+def test_bfloat16_rounds_to_nearest_even():
+    x = np.array([1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, -(1 + 2**-8), 3.4e38, 1e-40, np.inf, 0.0], np.float32)
+    y = np.zeros(8, np.uint16)
+    unary(lambda v: Cast(_lanes("bfloat16", v), v), 8, "float32", "bfloat16", 8)(x, y)
+    bits = x.view(np.uint32).astype(np.uint64)
+    want = ((bits + 0x7FFF + ((bits >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16)).astype(np.uint16)
+    np.testing.assert_array_equal(y, want)
+
+
+def test_float8_rounds_to_nearest():
+    """Against a search of all values of the type; ties to the even one."""
+    rng = np.random.default_rng(1)
+    x = (rng.standard_normal(512) * np.exp2(rng.integers(-12, 8, 512))).astype(np.float32)
+    for name in ("float8_e5m2", "float8_e4m3"):
+        codes = np.arange(256, dtype=np.uint8)
+        values = np.zeros(256, np.float32)
+        unary(lambda v: Cast(_lanes("float32", v), v), 256, name, "float32", 1)(codes, values)
+        y = np.zeros(512, np.uint8)
+        unary(lambda v, name=name: Cast(_lanes(name, v), v), 512, "float32", name, 8)(x, y)
+        finite = np.isfinite(values)
+        inside = np.abs(x) <= values[finite].max()
+        best = np.abs(x[inside, None].astype(np.float64) - values[finite][None, :]).min(axis=1)
+        got = np.abs(x[inside].astype(np.float64) - values[y[inside]])
+        np.testing.assert_array_equal(got, best, err_msg=name)
