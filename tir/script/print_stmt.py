@@ -476,8 +476,9 @@ class Printer(ExprPrinter):
             for n in walk(f.body)
             if isinstance(n, (s.Allocate, s.AllocateConst, s.LetStmt))
         }
+        params = set(f.params)
         for v in free_vars(f):
-            if v not in self.names.of and v not in self.known_data and v not in undeclared_data:
+            if v not in params and v not in self.names.of and v not in self.known_data and v not in undeclared_data:
                 self.declare(v)
         self.flush()
         for data in list(self.undeclared):
