@@ -52,7 +52,7 @@ class Timing:
 
 
 def measure(run: Callable[[], Any], number: int, repeat: int, min_repeat_ms: float = 0.0) -> Timing:
-    """Time ``run``: one call to warm up, then ``repeat`` means over ``number`` calls (more to fill ``min_repeat_ms``)."""
+    """Time ``run``: one call to warm up, then ``repeat`` means over ``number`` calls (more, for ``min_repeat_ms``)."""
     if number < 1 or repeat < 1:
         raise ValueError(f"number and repeat must be at least 1, got {number} and {repeat}")
     run()

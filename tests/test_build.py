@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+
 from codegen.build import build, compile_lowered
 from codegen.module import load
 from codegen.peak import measure_copy_bandwidth, measure_fma_peak

@@ -65,7 +65,7 @@ def _declare(g: Generator, s: DeclBuffer) -> None:
 def _attribute(g: Generator, s: AttrStmt) -> None:
     if s.attr_key in ("thread_extent", "virtual_thread"):
         raise BuildError(
-            f"{g.func_name}: a loop is bound to the thread axis {getattr(s.node, 'thread_tag', '')!r}, which a CPU lacks; "
+            f"{g.func_name}: a loop is bound to thread axis {getattr(s.node, 'thread_tag', '')!r}, which no CPU has; "
             "build for a GPU target, or do not bind"
         )
     g.stmt(s.body)
@@ -187,7 +187,7 @@ def _plain(name: str) -> str:
 def _allocate(g: Generator, s: Allocate) -> None:
     if s.buffer_var.scope.startswith(("shared", "warp", "wmma")):
         raise BuildError(
-            f"{g.func_name}: `{s.buffer_var.name}` is in {s.buffer_var.scope!r} memory, which a CPU lacks; "
+            f"{g.func_name}: `{s.buffer_var.name}` is in {s.buffer_var.scope!r} memory, which no CPU has; "
             "use scope 'global' or 'local', or build for a GPU"
         )
     count = 1
