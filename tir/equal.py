@@ -16,7 +16,7 @@ from .buffer import Buffer, IterVar, MatchBufferRegion
 from .expr import CommReducer, Expr, Let, Reduce, Var
 from .function import PrimFunc
 from .node import Node
-from .stmt import Allocate, AllocateConst, AttrStmt, Block, DeclBuffer, For, LetStmt
+from .stmt import Allocate, AllocateConst, AttrStmt, Block, BufferRealize, DeclBuffer, For, LetStmt
 
 # Fields in the order that puts what binds before what uses; a name ending in "=" binds the variables in it.
 _ORDER: dict[type, tuple[str, ...]] = {
@@ -27,6 +27,7 @@ _ORDER: dict[type, tuple[str, ...]] = {
     AllocateConst: ("dtype", "extents", "data", "annotations", "buffer_var=", "body"),
     AttrStmt: ("attr_key", "value", "node", "body"),
     DeclBuffer: ("buffer=", "body"),
+    BufferRealize: ("buffer=", "bounds", "condition", "body"),
     MatchBufferRegion: ("source", "buffer="),
     IterVar: ("iter_type", "thread_tag", "dom", "var="),
     CommReducer: ("lhs=", "rhs=", "result", "identity"),

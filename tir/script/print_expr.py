@@ -424,11 +424,17 @@ def _folds(kind: type, a: Any, b: Any) -> bool:
         return a.dtype.is_handle
     if a.dtype.is_bool:
         return True
-    if isinstance(b, e.IntImm) and b.value in (0, 1):
-        return kind not in (e.Min, e.Max)
-    return isinstance(a, e.IntImm) and a.value in (0, 1) and kind not in (e.Min, e.Max, e.Sub)
+    if isinstance(b, e.IntImm) and kind in _NEUTRAL.get(b.value, ()):
+        return True
+    return isinstance(a, e.IntImm) and kind in _ABSORBED.get(a.value, ())
 
 
+# What the operators simplify: x + 0, x * 1 and so on by the right operand's value, 0 + x, 1 * x by the left one's.
+_NEUTRAL = {
+    0: (e.Add, e.Sub, e.Mul, e.Div, e.Mod, e.FloorDiv, e.FloorMod),
+    1: (e.Mul, e.Div, e.Mod, e.FloorDiv, e.FloorMod),
+}
+_ABSORBED = {0: (e.Add, e.Mul, e.Div, e.Mod, e.FloorDiv, e.FloorMod), 1: (e.Mul,)}
 _COMPARISONS = (e.EQ, e.NE, e.LT, e.LE, e.GT, e.GE)
 
 EXPRESSIONS: Mapping[type, Callable[[ExprPrinter, Any], tuple[str, int]]] = {

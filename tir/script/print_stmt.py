@@ -451,6 +451,7 @@ class Printer(ExprPrinter):
         tags: dict[Var, str] = {}
         declared: set[Buffer] = set(f.buffer_map.values())
         used: dict[Buffer, None] = {}
+        bound: set[Var] = set(f.params)
         for n in walk(f.body):
             if isinstance(n, s.AttrStmt) and n.attr_key == "thread_extent" and isinstance(n.node, IterVar):
                 threads[n.node.var] = threads.get(n.node.var, 0) + 1
@@ -460,6 +461,8 @@ class Printer(ExprPrinter):
                 declared.update(m.buffer for m in n.match_buffers)
             elif isinstance(n, s.DeclBuffer):
                 declared.add(n.buffer)
+            elif isinstance(n, e.CommReducer):
+                bound.update(n.lhs, n.rhs)
             elif isinstance(n, Buffer):
                 used.setdefault(n)
         for v, count in threads.items():
@@ -476,9 +479,8 @@ class Printer(ExprPrinter):
             for n in walk(f.body)
             if isinstance(n, (s.Allocate, s.AllocateConst, s.LetStmt))
         }
-        params = set(f.params)
         for v in free_vars(f):
-            if v not in params and v not in self.names.of and v not in self.known_data and v not in undeclared_data:
+            if v not in bound and v not in self.names.of and v not in self.known_data and v not in undeclared_data:
                 self.declare(v)
         self.flush()
         for data in list(self.undeclared):
