@@ -228,11 +228,20 @@ def test_a_primitive_from_outside(sch):
 def test_verify_run():
     sch = tir.Schedule(parse(CHAIN), verify="run")
     sch.split("B.i", [None, 5])
-    text = CHAIN.replace("B[vi, vj] = A[vi, vj] * T.float32(2)", "A[vi, vj] = A[vi, 15 - vj] * T.float32(2)")
-    sch = tir.Schedule(parse(text), verify="run")
-    with pytest.raises(tir.ScheduleError):
-        sch.loop_partition("B.j", [4, None])
-        sch.reorder("B.i", "B.j")
+    carried = parse(
+        """
+@T.prim_func
+def f(A: T.Buffer((8,), "float32")):
+    for i in range(7):
+        with T.block("A"):
+            vi = T.axis.opaque(7, i)
+            A[vi + 1] = A[vi] + T.float32(1)
+"""
+    )
+    sch = tir.Schedule(carried, verify="run")
+    with pytest.raises(tir.ScheduleError, match="the program after it fails"):
+        sch.parallel("i", unsafe=True)
+    assert sch.mod["main"] is carried
 
 
 SHAPES = {"split": (100,), "fuse": (4, 8), "reorder": (4, 8), "loop_partition": (128,)}

@@ -34,14 +34,14 @@ def matmul(n: int) -> tir.PrimFunc:
     return matmul
 
 
-def schedule(sch: tir.Schedule, rows: int = 8, columns: int = 48, depth: int = 256, lanes: int = 16):
+def schedule(sch: tir.Schedule, rows: int = 8, columns: int = 32, depth: int = 256, lanes: int = 16):
     """The steps, as (what it does, the schedule after it); a register tile of ``rows`` x ``columns``."""
     i, j, k = sch.get_loops("C")
     j_outer, j_vector, lane = sch.split(j, [None, columns // lanes, lanes], names=["jo", "jv", "ji"])
     i_outer, i_inner = sch.split(i, [None, rows], names=["io", "ii"])
     yield "tile"
     k_outer, k_inner = sch.split(k, [None, depth], names=["ko", "ki"])
-    sch.reorder(j_outer, k_outer, i_outer, k_inner, i_inner, j_vector, lane)
+    sch.reorder(k_outer, i_outer, j_outer, k_inner, i_inner, j_vector, lane)
     yield "reorder"
     sch.vectorize(lane)
     yield "vectorize"

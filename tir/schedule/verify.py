@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import RunError
 from ..expr import IntImm, Var
 from ..function import IRModule, PrimFunc
 from ..visit import walk
@@ -52,7 +53,10 @@ def same_results(before: IRModule, after: IRModule, name: str) -> str | None:
     first = random_arguments(before[name])
     second = [a.copy() if isinstance(a, np.ndarray) else a for a in first]
     run(before, *first, func=name)
-    run(after, *second, func=name)
+    try:
+        run(after, *second, func=name)
+    except RunError as error:
+        return f"the program after it fails: {error}"
     for buffer, a, b in zip(before[name].params, first, second):
         if not isinstance(a, np.ndarray):
             continue
