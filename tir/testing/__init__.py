@@ -1,0 +1,24 @@
+"""A kit for property-testing programs, schedules and everything that transforms them.
+
+``programs()`` and ``schedules(func)`` are hypothesis strategies (hypothesis is imported when they are called);
+``assert_same_result``, ``assert_roundtrip`` and ``check_schedule`` are the oracles; ``python -m tir.testing.fuzz`` runs
+them for longer.
+"""
+
+from .oracle import assert_roundtrip, assert_same_result, check_schedule, random_inputs
+from .programs import random_program
+from .schedules import LOOP_PRIMITIVES, Attempt, random_schedule
+from .strategies import programs, schedules
+
+__all__ = [
+    "LOOP_PRIMITIVES",
+    "Attempt",
+    "assert_roundtrip",
+    "assert_same_result",
+    "check_schedule",
+    "programs",
+    "random_inputs",
+    "random_program",
+    "random_schedule",
+    "schedules",
+]

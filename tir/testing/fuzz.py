@@ -1,0 +1,115 @@
+"""The longer property-testing budget: ``python -m tir.testing.fuzz --examples 20000 --seed 1``.
+
+Each example is a random program and a random schedule of it. It must print and parse back, run under every check of the
+executor before and after scheduling with the same result, replay from its trace, undo to the same object, and (every
+``--llvm-every`` examples) give the same result compiled. Prints what was done and ends with status 1 on any failure;
+a failing seed is printed with its program and steps, and ``--examples 1 --seed N`` runs it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+
+from .oracle import assert_roundtrip, assert_same_result, random_inputs
+from .programs import random_program
+from .schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES, random_schedule
+
+
+@dataclass
+class Report:
+    """Counts of a run."""
+
+    programs: int = 0
+    accepted: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    compiled: int = 0
+    failures: list[int] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [
+            f"programs {self.programs}, steps accepted {self.accepted.total()}, refused {self.refused.total()}, "
+            f"compiled {self.compiled}, failures {len(self.failures)}"
+        ]
+        for name in sorted({*self.accepted, *self.refused}):
+            lines.append(f"  {name:24} accepted {self.accepted[name]:6}  refused {self.refused[name]:6}")
+        return "\n".join(lines)
+
+
+def run_example(seed: int, report: Report, steps: int, primitives: list[str] | None, llvm: bool) -> None:
+    """One program and one schedule of it. Raises whatever is wrong."""
+    from ..equal import assert_structural_equal
+
+    func = random_program(seed)
+    report.programs += 1
+    assert_roundtrip(func)
+    sch, attempts = random_schedule(func, seed + 1, steps, primitives)
+    for attempt in attempts:
+        (report.accepted if attempt.accepted else report.refused)[attempt.name] += 1
+        if attempt.refusal is not None and not str(attempt.refusal).strip():
+            raise AssertionError(f"{attempt} was refused without a word")
+    try:
+        assert_roundtrip(sch.mod)
+        inputs = random_inputs(func, seed)
+        threads = any(a.accepted and a.name == "bind" for a in attempts)
+        engines = ["interpreter", "llvm"] if llvm and not threads else ["interpreter"]
+        assert_same_result(func, sch.mod["main"], inputs, engines)
+        report.compiled += "llvm" in engines
+        assert_structural_equal(sch.trace.replay(func).mod, sch.mod)
+        final = sch.mod
+        taken = len(sch.history)
+        if taken > 1:
+            sch.undo()
+            sch.redo()
+            if sch.mod is not final:
+                raise AssertionError("undo and redo gave another object")
+    except Exception as error:
+        done = "\n".join(str(a) for a in attempts if a.accepted)
+        raise AssertionError(f"after\n{done}\n{error}\n\nprogram:\n{func.script()}\nscheduled:\n{sch.mod.script()}") from error
+
+
+def run(
+    examples: int, seed: int = 0, *, steps: int = 6, primitives: list[str] | None = None, llvm_every: int = 10,
+    seconds: float | None = None, log: bool = True,
+) -> Report:  # fmt: skip
+    """Run ``examples`` seeds from ``seed`` on (stopping early after ``seconds``); returns the counts."""
+    report = Report()
+    begin = time.monotonic()
+    for number in range(seed, seed + examples):
+        try:
+            run_example(number, report, steps, primitives, llvm_every > 0 and number % llvm_every == 0)
+        except Exception:
+            report.failures.append(number)
+            if log:
+                print(f"seed {number} failed:\n{traceback.format_exc()}", flush=True)
+        if log and (number - seed + 1) % 500 == 0:
+            print(f"{number - seed + 1} examples, {time.monotonic() - begin:.0f} s, failures {len(report.failures)}")
+        if seconds is not None and time.monotonic() - begin > seconds:
+            break
+    return report
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tir.testing.fuzz", description=__doc__)
+    parser.add_argument("--examples", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=6, help="primitives tried on each program")
+    parser.add_argument("--llvm-every", type=int, default=10, help="compile every n-th example; 0: none")
+    parser.add_argument("--seconds", type=float, default=None, help="stop after this time")
+    parser.add_argument("--blocks", action="store_true", help="try the block family too")
+    options = parser.parse_args(argv)
+    primitives = [*LOOP_PRIMITIVES, *BLOCK_PRIMITIVES] if options.blocks else None
+    report = run(
+        options.examples, options.seed, steps=options.steps, primitives=primitives, llvm_every=options.llvm_every,
+        seconds=options.seconds,
+    )  # fmt: skip
+    print(report)
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

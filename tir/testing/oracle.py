@@ -1,0 +1,185 @@
+"""Oracles: what must stay true of a program that was transformed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import DType
+from ..expr import IntImm, Var
+from ..function import IRModule, PrimFunc
+from ..interp import numbers
+from ..interp.arguments import evaluate
+from ..visit import walk
+
+_RTOL = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2, "bfloat16": 3e-2, "float8_e4m3": 0.2, "float8_e5m2": 0.3}
+
+
+def random_inputs(func: PrimFunc, seed: int = 0, sizes: Mapping[str, int] | None = None) -> list[Any]:
+    """One argument for each parameter: arrays of small integers of the parameter's dtype, and numbers.
+
+    ``sizes`` gives symbolic sizes and integer scalars by name; others are drawn from 1 to 9. Small integers keep
+    sums exact, so that results can be compared for equality whatever the order of summation.
+    """
+    rng = np.random.default_rng(seed)
+    given = dict(sizes or {})
+    named: dict[str, int] = {}
+    values: dict[Var, int] = {}
+
+    def bind(var: Var) -> None:
+        if var not in values:
+            named.setdefault(var.name, int(given.get(var.name, rng.integers(1, 10))))
+            values[var] = named[var.name]
+
+    for buffer in func.buffer_map.values():
+        for part in (*buffer.shape, *buffer.strides):
+            for item in walk(part):
+                if isinstance(item, Var):
+                    bind(item)
+    args: list[Any] = []
+    for param in func.params:
+        buffer = func.buffer_map.get(param)
+        if buffer is not None:
+            shape = tuple(int(evaluate(s, values)) for s in buffer.shape)
+            lanes = (buffer.dtype.lanes,) if buffer.dtype.lanes > 1 else ()
+            args.append(_array(rng, (*shape, *lanes), buffer.dtype.element))
+        elif param.dtype.is_float:
+            args.append(float(rng.integers(-3, 4)))
+        elif param.dtype.is_bool:
+            args.append(bool(rng.integers(0, 2)))
+        else:
+            bind(param)
+            args.append(values[param])
+    return args
+
+
+def _array(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
+    low = 0 if dtype.code in ("uint", "bool") else -3
+    drawn = rng.integers(low, 2 if dtype.is_bool else 4, shape)
+    if numbers.is_small_float(dtype):
+        return np.asarray(numbers.encode(drawn.astype(np.float32), dtype))
+    return np.asarray(drawn, dtype=numbers.storage_dtype(dtype))
+
+
+def assert_same_result(
+    f: PrimFunc | IRModule,
+    g: PrimFunc | IRModule,
+    inputs: Sequence[Any] | None = None,
+    engines: Sequence[str] = ("interpreter", "llvm"),
+    rtol: float | None = None,
+    atol: float = 0.0,
+    seed: int = 0,
+    func: str | None = None,
+) -> None:
+    """Run ``f`` by the reference executor and ``g`` by each engine on the same arguments; compare every array.
+
+    ``rtol`` defaults to what the dtype allows; integers are compared exactly. Raises ``AssertionError`` naming the
+    engine, the argument and the first element that differs; faults of a run propagate.
+    """
+    from ..interp import run
+
+    first, second = IRModule.of(f), IRModule.of(g)
+    name = func or ("main" if "main" in first else next(iter(first)))
+    wanted = first[name]
+    base = list(inputs) if inputs is not None else random_inputs(wanted, seed)
+    expected = [_copy(a) for a in base]
+    run(first, *expected, func=name)
+    for engine in engines:
+        actual = [_copy(a) for a in base]
+        if engine == "interpreter":
+            run(second, *actual, func=name)
+        else:
+            from codegen.build import build
+
+            build(second, engine)[name](*actual)
+        for param, x, y in zip(wanted.params, expected, actual):
+            buffer = wanted.buffer_map.get(param)
+            if buffer is not None and isinstance(x, np.ndarray):
+                _compare(buffer.name, buffer.dtype, x, y, rtol, atol, engine)
+
+
+def _copy(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _compare(
+    name: str, dtype: DType, x: np.ndarray, y: np.ndarray, rtol: float | None, atol: float, engine: str
+) -> None:
+    if dtype.is_float:
+        if numbers.is_small_float(dtype):
+            table = numbers.decode_table(dtype.element)
+            x, y = table[x], table[y]
+        tolerance = _RTOL[str(dtype.element)] if rtol is None else rtol
+        same = np.isclose(y.astype(np.float64), x.astype(np.float64), tolerance, atol, equal_nan=True)
+    else:
+        same = x == y
+    if not np.all(same):
+        where = tuple(int(i) for i in np.argwhere(~np.asarray(same))[0])
+        raise AssertionError(
+            f"{engine}: {name}{list(where)} is {y[where]}, expected {x[where]} "
+            f"({int(np.sum(~np.asarray(same)))} of {x.size} elements differ)"
+        )
+
+
+def assert_roundtrip(program: PrimFunc | IRModule) -> None:
+    """The program's text parses back to the same program, and prints as the same text."""
+    from ..equal import assert_structural_equal
+    from ..script import parse
+
+    text = program.script()
+    again = parse(text)
+    assert_structural_equal(again, program)
+    second = again.script()
+    if second != text:
+        raise AssertionError(f"the text changed when parsed and printed again:\n{text}\n---- became ----\n{second}")
+
+
+def check_schedule(
+    before: PrimFunc | IRModule,
+    steps: Callable[[Any], Any],
+    after: PrimFunc | IRModule | None = None,
+    *,
+    inputs: Sequence[Any] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    engines: Sequence[str] = ("interpreter",),
+) -> Any:
+    """Apply ``steps(sch)`` to ``before`` and check the result by five oracles; returns the schedule.
+
+    The program is well-formed; it equals ``after`` where that is given; it prints and parses back; replaying the trace
+    on ``before`` gives it again; and it computes what ``before`` computes, on ``inputs`` or on random ones (symbolic
+    ``sizes`` by name).
+    """
+    from ..analysis.wellformed import verify
+    from ..equal import assert_structural_equal
+    from ..schedule import Schedule
+
+    sch = Schedule(before)
+    steps(sch)
+    for func in sch.mod.functions.values():
+        verify(func)
+    if after is not None:
+        wanted = IRModule.of(after)
+        name = next(iter(sch.mod)) if len(sch.mod) == 1 else None
+        if name is not None and len(wanted) == 1:
+            assert_structural_equal(_unnamed(sch.mod[name]), _unnamed(next(iter(wanted.functions.values()))))
+        else:
+            assert_structural_equal(sch.mod, wanted)
+    assert_roundtrip(sch.mod)
+    again = sch.trace.replay(before)
+    assert_structural_equal(again.mod, sch.mod)
+    origin = IRModule.of(before)
+    for name, func in origin.items():
+        chosen = list(inputs) if inputs is not None else random_inputs(func, 0, sizes)
+        assert_same_result(origin, sch.mod, chosen, engines, func=name)
+    return sch
+
+
+def _unnamed(func: PrimFunc) -> PrimFunc:
+    return func.without_attr("global_symbol")
+
+
+def is_constant_shape(func: PrimFunc) -> bool:
+    """Whether every parameter buffer has constant sizes."""
+    return all(isinstance(s, IntImm) for b in func.buffer_map.values() for s in b.shape)
