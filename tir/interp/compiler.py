@@ -424,9 +424,10 @@ class Compiler(Expressions):
 
     def _same_thread(self, thread: str, var: E.Var, body: S.Stmt) -> bool:
         """A second binding of a thread axis inside the first is the same thread, except around cooperative copies into
-        shared memory, which are run for all threads (as the barrier after them would make visible)."""
+        shared memory, which are run for all threads (as the barrier after them would make visible). Every loop of
+        virtual threads is its own."""
         outer = self.threads.get(thread)
-        if outer is None:
+        if outer is None or thread.startswith("vthread"):
             return False
         stores = [item for item in walk(body) if isinstance(item, S.BufferStore)]
         if stores and all(item.buffer.scope.startswith("shared") for item in stores):

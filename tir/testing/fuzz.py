@@ -69,7 +69,8 @@ def run_example(seed: int, report: Report, steps: int, primitives: list[str] | N
                 raise AssertionError("undo and redo gave another object")
     except Exception as error:
         done = "\n".join(str(a) for a in attempts if a.accepted)
-        raise AssertionError(f"after\n{done}\n{error}\n\nprogram:\n{func.script()}\nscheduled:\n{sch.mod.script()}") from error
+        programs = f"program:\n{func.script()}\nscheduled:\n{sch.mod.script()}"
+        raise AssertionError(f"after\n{done}\n{error}\n\n{programs}") from error
 
 
 def run(
