@@ -40,9 +40,10 @@ def test_round_trip(text):
     assert_structural_equal(program, parse(plain))
 
 
-ELEMENTS = (
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bfloat16 float8_e4m3 float8_e5m2"
-).split()
+ELEMENTS = [
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64", "bfloat16", "float8_e4m3", "float8_e5m2"),
+]
 
 
 @pytest.mark.parametrize("dtype", ELEMENTS)

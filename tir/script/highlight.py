@@ -35,9 +35,9 @@ _CSS = {
 def show(text: str) -> None:
     """Display a program: HTML in a notebook, colours on a terminal (unless ``NO_COLOR`` is set), else plain text."""
     if _in_notebook():
-        from IPython import display  # type: ignore[import-not-found]
+        from IPython.display import HTML, display  # type: ignore
 
-        display.display(display.HTML(to_html(text)))
+        display(HTML(to_html(text)))
         return
     coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     print(to_ansi(text) if coloured else text)

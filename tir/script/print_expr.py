@@ -9,6 +9,7 @@ from typing import Any
 from .. import expr as e
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ..dtype import DType
+from ..equal import structural_equal
 from ..node import Node
 from ..op import FLOAT_BINARY, FLOAT_UNARY, OPS
 from .print_names import Names
@@ -103,7 +104,7 @@ class ExprPrinter:
         if isinstance(x, Node):
             return self.expr(x)
         as_script = getattr(x, "as_script", None)
-        return as_script() if callable(as_script) else _plain(x)
+        return str(as_script()) if callable(as_script) else repr(x)
 
     # ------------------------------------------------------------ names
 
@@ -195,12 +196,21 @@ class ExprPrinter:
             end = low.value + extent.value
             if low.dtype.min_value <= end <= low.dtype.max_value:
                 return self.expr(low), self.expr(e.IntImm(end, low.dtype))
+        if isinstance(extent, e.Sub) and not isinstance(low, e.IntImm):
+            from .values import extent_between
+
+            if structural_equal(extent_between(low, extent.a), extent):
+                return self.expr(low), self.expr(extent.a)
         return self.expr(low), self.expr(e.Add(low, extent))
+
+    def slice(self, r: Range) -> str:
+        low, end = self.bounds(r)
+        return f"{low}:{end}" if " " not in low + end else f"{low} : {end}"
 
     def index(self, i: Any, slices: bool) -> str:
         if slices and isinstance(i, e.Ramp) and e.is_const(i.stride, 1) and i.base.dtype.lanes == 1 and i.lanes > 1:
             if not isinstance(i.base, e.IntImm) or i.base.dtype == "int32":
-                text = ":".join(self.bounds(Range(i.base, e.const(i.lanes, i.base.dtype))))
+                text = self.slice(Range(i.base, e.const(i.lanes, i.base.dtype)))
                 return self.mark(i, text)
         return self.expr(i)
 
@@ -216,7 +226,7 @@ class ExprPrinter:
             if e.is_const(axis.extent, 1) and axis.extent.dtype is axis.min.dtype:
                 text = self.expr(axis.min)
             else:
-                text = ":".join(self.bounds(axis))
+                text = self.slice(axis)
             items.append(self.mark(axis, text))
         return self.mark(r, f"{self.buffer(r.buffer)}[{', '.join(items) or '()'}]")
 
@@ -232,7 +242,7 @@ class ExprPrinter:
             return rule(self, x)
         as_script = getattr(x, "as_script", None)
         if callable(as_script):
-            return as_script()
+            return str(as_script())
         if isinstance(x, Node):
             fields = ", ".join(f"{name}={self.value(getattr(x, name))}" for name in x.fields)
             return f"{type(x).__name__}({fields})"
@@ -349,11 +359,12 @@ class ExprPrinter:
                 return f"T.reinterpret({quoted(x.dtype)}, {joined})"
             if op == "type_annotation":
                 return f"T.type_annotation({quoted(x.dtype)})"
-            if op in ("address_of", "tvm_access_ptr", "tvm_tuple") and x.dtype == "handle":
+            known = op == "tvm_tuple" or (op == "tvm_access_ptr" and len(args) == 5)
+            if x.dtype == "handle" and (known or (op == "address_of" and isinstance(args[0], e.BufferLoad))):
                 return f"T.{op}({joined})"
             if op == "isnullptr" and x.dtype == "bool":
                 return f"T.isnullptr({joined})"
-            if op == "ret" and same:
+            if op == "ret" and same and len(args) == 1:
                 return f"T.ret({joined})"
             if op == "call_global" and args and isinstance(args[0], e.StringImm):
                 return f"T.call_global({joined}" + (")" if x.dtype == "void" else f", dtype={quoted(x.dtype)})")
@@ -397,10 +408,6 @@ _OWN_SPELLING = {
     "if_then_else", "reinterpret", "type_annotation", "address_of", "tvm_access_ptr", "tvm_tuple", "isnullptr", "ret",
     "call_global", "call_packed", "call_cpacked", "assume", "call_intrin", "print", *_TYPE_FIRST,
 }  # fmt: skip
-
-
-def _plain(x: Any) -> str:
-    return repr(x)
 
 
 def _fits(x: e.IntImm) -> bool:

@@ -28,7 +28,6 @@ class Names:
         self.of: dict[Any, str] = {}
         self.live: set[str] = set()
         self.scopes: list[list[tuple[Any, str, str | None]]] = [[]]
-        self.suffix: dict[str, int] = {}
 
     def push(self) -> None:
         self.scopes.append([])
@@ -44,10 +43,15 @@ class Names:
     def define(self, item: Any, wanted: str) -> str:
         """A name for ``item`` until the scope ends."""
         base = legal(wanted)
-        name, count = base, 0
-        while name in self.live:
-            count += 1
-            name = f"{base}_{count}"
+        name = base
+        if name in self.live:  # x, x_1, x_2: a name that ends in a number counts on from it
+            stem, _, digits = base.rpartition("_")
+            if not (stem and digits.isdecimal()):
+                stem, digits = base, "0"
+            count = int(digits)
+            while name in self.live:
+                count += 1
+                name = f"{stem}_{count}"
         self.live.add(name)
         self.scopes[-1].append((item, name, self.of.get(item)))
         self.of[item] = name

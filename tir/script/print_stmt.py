@@ -94,7 +94,7 @@ class Printer(ExprPrinter):
 
     def evaluate(self, x: s.Evaluate, last: bool) -> None:
         text = self.expr(x.value)
-        bare = isinstance(x.value, e.Call) and text.startswith("T.") and x.value.op not in ("ret", "print")
+        bare = isinstance(x.value, e.Call) and text.startswith("T.") and x.value.op != "print"
         self.line(text if bare else f"T.evaluate({text})", x)
 
     def assert_(self, x: s.AssertStmt, last: bool) -> None:

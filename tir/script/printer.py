@@ -11,8 +11,10 @@ from ..node import Node
 from .print_expr import MARK, UNMARK
 from .print_stmt import STATEMENTS, Printer
 
-_HEADERS = {PrimFunc: ["# from tir.script import tir as T"]}
-_HEADERS[IRModule] = ["# from tir.script import ir as I", *_HEADERS[PrimFunc]]
+_HEADERS: dict[type, list[str]] = {
+    PrimFunc: ["# from tir.script import tir as T"],
+    IRModule: ["# from tir.script import ir as I", "# from tir.script import tir as T"],
+}
 
 
 def to_script(

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer, index_expr, slice_extent
 from ..dtype import DType
+from ..equal import structural_equal
 from ..expr import Add, BufferLoad, Expr, IntImm, Ramp, _match, as_expr, const
 from ..node import Node
 from .frames import BufferSpec
@@ -69,31 +70,12 @@ def row_indices(region: BufferRegion) -> tuple[Expr, ...]:
     return (*(r.min for r in outer), end)
 
 
-def same(a: Any, b: Any) -> bool:
-    """Whether two expressions are spelled the same."""
-    if a is b:
-        return True
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, Node):
-        from ..expr import Var
-
-        if isinstance(a, (Var, Buffer)):
-            return False
-        return all(same(getattr(a, f), getattr(b, f)) for f in a.fields) and getattr(a, "dtype", None) == getattr(
-            b, "dtype", None
-        )
-    if isinstance(a, tuple):
-        return len(a) == len(b) and all(map(same, a, b))
-    return bool(a == b)
-
-
 def extent_between(begin: Expr, end: Expr) -> Expr:
     """end - begin; ``begin + e`` less ``begin`` is exactly ``e``, so that printed ranges read back unchanged."""
     if isinstance(end, Add):
-        if same(end.a, begin):
+        if structural_equal(end.a, begin):
             return end.b
-        if same(end.b, begin):
+        if structural_equal(end.b, begin):
             return end.a
     if isinstance(begin, IntImm) and begin.value == 0:
         return end
