@@ -1,0 +1,44 @@
+"""Lowering: small passes over modules, in the order of :func:`cpu_pipeline`.
+
+Every pass is a function ``tir.transform.flatten_buffer(mod)``; ``tir.transform.FlattenBuffer()(mod)`` is the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from .check_cpu import refuse_thread_axes
+from .compact_buffer_allocation import compact_buffer_allocation
+from .convert_blocks_to_opaque import convert_blocks_to_opaque
+from .flatten_buffer import flatten_buffer
+from .lower_init_block import lower_init_block
+from .lower_match_buffer import lower_match_buffer
+from .lower_opaque_block import lower_opaque_block
+from .passes import PASSES, Pass, Sequential, find, func_pass
+from .pipeline import cpu_pipeline, inserted, lower
+from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
+from .remove_no_op import remove_no_op
+from .simplify import remove_likely, simplify
+from .unroll_loop import unroll_loop
+from .vectorize_loop import vectorize_loop
+
+
+def __getattr__(name: str) -> Callable[..., Pass]:
+    """``LowerInitBlock(**options)`` gives the pass ``lower_init_block`` with its options set."""
+    snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+    if name[:1].isupper() and snake in PASSES:
+        return PASSES[snake].configured
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(globals())
+
+
+__all__ = [
+    "PASSES", "Pass", "Sequential", "compact_buffer_allocation", "convert_blocks_to_opaque", "cpu_pipeline", "find",
+    "flatten_buffer", "func_pass", "inserted", "lower", "lower_init_block", "lower_match_buffer", "lower_opaque_block",
+    "plan_and_update_buffer_allocation_location", "refuse_thread_axes", "remove_likely", "remove_no_op", "simplify",
+    "unroll_loop", "vectorize_loop",
+]  # fmt: skip

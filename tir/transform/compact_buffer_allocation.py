@@ -1,0 +1,221 @@
+"""Allocations shrink to the box of elements that is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..arith import Analyzer
+from ..arith.regions import relax, union
+from ..buffer import Buffer, BufferRegion, Range
+from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, Var, as_bool, const, is_const, logical_and, logical_not
+from ..function import PrimFunc
+from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt
+from ..visit import rewrite, walk
+from .layout import plus
+from .passes import func_pass
+
+Loops = dict[Var, Range]
+
+
+class _Uses:
+    """Boxes used of each buffer allocated by a block, free of the loops inside the block."""
+
+    def __init__(self) -> None:
+        self.boxes: dict[Buffer, list[Any]] = {}
+        self.depth: dict[Buffer, int] = {}
+        self.whole: set[Buffer] = set()
+        self.pointers: dict[Var, Buffer] = {}
+        self.annotated: dict[Buffer, Any] = {}
+        self.inside: dict[Buffer, set[Var]] = {}
+        self.loops: list[tuple[Var, Range]] = []
+        self.conditions: list[tuple[int, Expr]] = []
+
+    def visit(self, item: Any) -> None:
+        if isinstance(item, Buffer):
+            return
+        if isinstance(item, Var):
+            if item in self.pointers:
+                self.whole.add(self.pointers[item])
+        elif isinstance(item, For):
+            self.visit(item.min)
+            self.visit(item.extent)
+            self.loops.append((item.loop_var, Range(item.min, item.extent)))
+            self.visit(item.body)
+            self.loops.pop()
+        elif isinstance(item, IfThenElse) or (isinstance(item, Call) and item.op == "if_then_else"):
+            condition, then, other = (
+                (item.condition, item.then_case, item.else_case) if isinstance(item, IfThenElse) else item.args
+            )
+            self.visit(condition)
+            self._under(condition, then)
+            if other is not None:
+                self._under(logical_not(condition) if condition.dtype.lanes == 1 else TRUE, other)
+        elif isinstance(item, BlockRealize):
+            self._under(item.predicate, item.block)
+        elif isinstance(item, Block):
+            for buffer in item.alloc_buffers:
+                self.depth[buffer] = len(self.loops)
+                self.pointers[buffer.data] = buffer
+                self.boxes[buffer] = []
+            self.visit(item.body)
+            if item.init is not None:
+                self.visit(item.init)
+        else:
+            if isinstance(item, (BufferLoad, BufferStore)) and item.buffer in self.depth:
+                self.touch(item.buffer, [Range(i, const(1, i.dtype.element)) for i in item.indices])
+            elif isinstance(item, BufferRegion) and item.buffer in self.depth:
+                self.touch(item.buffer, item.region)
+            for child in item.children():
+                self.visit(child)
+
+    def _under(self, condition: Expr, inner: Any) -> None:
+        if is_const(condition) or condition.dtype.lanes > 1:
+            self.visit(inner)
+            return
+        self.conditions.append((len(self.loops), condition))
+        self.visit(inner)
+        self.conditions.pop()
+
+    def touch(self, buffer: Buffer, region: Any) -> None:
+        if buffer in self.whole:
+            return
+        depth = self.depth[buffer]
+        loops = dict(self.loops[depth:])
+        outer = Analyzer(dict(self.loops[:depth]))
+        condition: Expr = TRUE
+        for _, one in self.conditions:
+            if not any(isinstance(n, BufferLoad) for n in walk(one)):
+                condition = logical_and(condition, as_bool(one))
+        box = relax(region, loops, condition, outer)
+        if box is None:
+            self.whole.add(buffer)
+        else:
+            self.boxes[buffer].append(box)
+
+    def known_at(self, buffer: Buffer) -> set[Var]:
+        return self.inside.get(buffer, set())
+
+
+def _bound_inside(block: Block) -> set[Var]:
+    """Variables that have no value where ``block`` allocates."""
+    found: set[Var] = set()
+    for n in walk(block.body):
+        if isinstance(n, For):
+            found.add(n.loop_var)
+        elif isinstance(n, LetStmt):
+            found.add(n.var)
+        elif isinstance(n, AttrStmt) and hasattr(n.node, "var"):
+            found.add(n.node.var)
+        elif hasattr(n, "var") and isinstance(n.var, Var):
+            found.add(n.var)
+    return found
+
+
+def _shrunk(buffer: Buffer, box: Any, block: Block, analyzer: Analyzer) -> tuple[Buffer, list[Expr]] | None:
+    """The smaller buffer and the least index kept on each axis; None when nothing would be saved."""
+    hidden = _bound_inside(block)
+    shape: list[Expr] = []
+    origin: list[Expr] = []
+    changed = False
+    for size, axis in zip(buffer.shape, box):
+        zero = const(0, size.dtype)
+        extent = axis.extent
+        usable = not any(isinstance(n, (Var, BufferLoad)) and (n in hidden or not isinstance(n, Var)) for n in walk(axis))
+        if usable and not isinstance(extent, IntImm) and isinstance(size, IntImm):
+            most = analyzer.bound(extent)[1]
+            extent = const(most, size.dtype) if most is not None else extent
+            usable = most is not None and most < size.value
+        if usable and isinstance(extent, IntImm) and isinstance(size, IntImm):
+            usable = 0 < extent.value < size.value
+        elif usable:
+            usable = isinstance(extent, IntImm) and extent.value > 0
+        shape.append(extent if usable else size)
+        origin.append(axis.min if usable else zero)
+        changed |= usable
+    return (buffer.replace(shape=tuple(shape)), origin) if changed else None
+
+
+def _aligned(buffer: Buffer, rules: Any) -> Buffer:
+    """``buffer`` with the strides that storage_align asks for: rules are (axis, factor, offset)."""
+    sizes: list[Any] = list(buffer.shape)
+    strides: list[Expr] = []
+    step: Any = const(1, sizes[-1].dtype)
+    wanted = {int(axis) % len(sizes): (int(factor), int(offset)) for axis, factor, offset in rules}
+    for axis in reversed(range(len(sizes))):
+        if axis in wanted:
+            factor, offset = wanted[axis]
+            step = step + (offset - step % factor) % factor
+        strides.append(step)
+        step = step * sizes[axis]
+    return buffer.replace(strides=tuple(reversed(strides)))
+
+
+def _alignment_rules(root: Any) -> dict[Buffer, list[tuple[int, int, int]]]:
+    """What ``buffer_dim_align`` annotations ask: rows of (index of the written buffer, axis, factor, offset)."""
+    rules: dict[Buffer, list[tuple[int, int, int]]] = {}
+    for block in walk(root):
+        if isinstance(block, Block):
+            for row in block.annotations.get("buffer_dim_align", ()):
+                which, axis, factor, offset = (int(v) for v in row)
+                rules.setdefault(block.writes[which].buffer, []).append((axis, factor, offset))
+    return rules
+
+
+def _placed(root: Any) -> Iterator[tuple[Block, Loops]]:
+    """Blocks that allocate, with the loops around them."""
+    stack: list[tuple[Any, Loops]] = [(root, {})]
+    while stack:
+        item, loops = stack.pop()
+        if isinstance(item, Block) and item.alloc_buffers:
+            yield item, loops
+        if isinstance(item, For):
+            loops = {**loops, item.loop_var: Range(item.min, item.extent)}
+        if not isinstance(item, (Buffer, Var)):
+            stack.extend((child, loops) for child in item.children())
+
+
+@func_pass
+def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
+    """A block's allocations keep only the box that the block uses; indices move accordingly.
+
+    Expects opaque blocks (:func:`convert_blocks_to_opaque`). A buffer whose pointer is passed on stays whole.
+    ``storage_align`` annotations become strides here.
+    """
+    uses = _Uses()
+    uses.visit(func.body)
+    if not uses.boxes:
+        return func
+    rules = _alignment_rules(func.body)
+    new: dict[Buffer, tuple[Buffer, list[Expr]]] = {}
+    for block, loops in _placed(func.body):
+        analyzer = Analyzer(loops)
+        for buffer in block.alloc_buffers:
+            zeros = [const(0, s.dtype) for s in buffer.shape]
+            made: tuple[Buffer, list[Expr]] = (buffer, zeros)
+            if buffer not in uses.whole and uses.boxes[buffer] and not buffer.strides and not buffer.axis_separators:
+                box = union(uses.boxes[buffer], analyzer)
+                made = _shrunk(buffer, box, block, analyzer) or made
+            if buffer in rules and not made[0].strides:
+                made = (_aligned(made[0], rules[buffer]), made[1])
+            if made[0] is not buffer:
+                new[buffer] = made
+    if not new:
+        return func
+
+    def moved(buffer: Buffer, indices: Any) -> tuple[Expr, ...]:
+        return tuple(
+            i if is_const(low, 0) else plus(i, const(0, low.dtype) - low) for i, low in zip(indices, new[buffer][1])
+        )
+
+    def redirect(item: Any) -> Any:
+        if isinstance(item, (BufferLoad, BufferStore)) and item.buffer in new:
+            return item.replace(buffer=new[item.buffer][0], indices=moved(item.buffer, item.indices))
+        if isinstance(item, BufferRegion) and item.buffer in new:
+            mins = moved(item.buffer, [r.min for r in item.region])
+            return BufferRegion(new[item.buffer][0], tuple(Range(m, r.extent) for m, r in zip(mins, item.region)))
+        if isinstance(item, Block) and any(b in new for b in item.alloc_buffers):
+            return item.replace(alloc_buffers=tuple(new[b][0] if b in new else b for b in item.alloc_buffers))
+        return None
+
+    return func.with_body(rewrite(func.body, redirect))

@@ -1,0 +1,122 @@
+"""Buffers of many axes become buffers of one (or of as many as axis separators ask for)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..buffer import Buffer
+from ..expr import BufferLoad, Expr, cast, const
+from ..function import PrimFunc
+from ..stmt import Allocate, BufferStore, DeclBuffer
+from ..visit import rewrite, walk
+from .layout import dot, element_count, strides_of
+from .passes import func_pass
+
+
+def _groups(buffer: Buffer) -> list[range]:
+    """The axes that share one physical axis, group by group."""
+    cuts = [0, *buffer.axis_separators, len(buffer.shape)]
+    return [range(a, b) for a, b in zip(cuts, cuts[1:])]
+
+
+class _Flat:
+    """A buffer, what it becomes, and how indices follow."""
+
+    def __init__(self, old: Buffer):
+        self.old = old
+        self.strides = strides_of(old)
+        self.groups = _groups(old)
+        count = element_count(old.shape)
+        self.wide = count is not None and count >= 2**31
+        if len(old.shape) == 1 and len(self.groups) == 1 and not old.strides:
+            self.new = old
+        else:
+            self.new = old.replace(shape=tuple(self._sizes()), strides=(), axis_separators=self._separators())
+
+    def _separators(self) -> tuple[int, ...]:
+        return tuple(range(1, len(self.groups)))
+
+    def _sizes(self) -> list[Expr]:
+        sizes = []
+        for group in self.groups:
+            size: Expr | None = None
+            for axis in group:
+                extent = self.old.shape[axis]
+                if self.wide and extent.dtype.bits < 64:
+                    extent = cast("int64", extent)
+                if self.old.strides:
+                    reach = (extent - 1) * self.strides[axis]
+                    size = reach + 1 if size is None else size + reach
+                else:
+                    size = extent if size is None else size * extent
+            sizes.append(const(1) if size is None else size)
+        return sizes
+
+    def indices(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        if self.new is self.old:
+            return indices
+        if len(self.groups) == 1:
+            return (dot(indices, self.strides, self.wide),)
+        flat = []
+        for group in self.groups:
+            inside = [indices[a] for a in group]
+            sizes = self.old.replace(shape=tuple(self.old.shape[a] for a in group), strides=(), axis_separators=())
+            flat.append(dot(inside, strides_of(sizes), self.wide))
+        return tuple(flat)
+
+
+@func_pass
+def flatten_buffer(func: PrimFunc) -> PrimFunc:
+    """``A[i, j]`` becomes ``A[i * stride + j]``: strides, offsets and axis separators are honoured.
+
+    Parameter buffers keep their declared shape in the signature and get a flat view at the top of the body. Offsets
+    (``elem_offset``) stay with the buffer.
+    """
+    flats: dict[Buffer, _Flat] = {}
+
+    def flat(buffer: Buffer) -> _Flat:
+        found = flats.get(buffer)
+        if found is None:
+            found = flats[buffer] = _Flat(buffer)
+        return found
+
+    declared: dict[Any, list[Buffer]] = {}
+    for n in walk(func.body):
+        if isinstance(n, DeclBuffer):
+            declared.setdefault(n.buffer.data, []).append(n.buffer)
+
+    def visit(item: Any) -> Any:
+        if isinstance(item, (BufferLoad, BufferStore)):
+            made = flat(item.buffer)
+            if made.new is made.old:
+                return None
+            return item.replace(buffer=made.new, indices=made.indices(item.indices))
+        if isinstance(item, DeclBuffer):
+            made = flat(item.buffer)
+            return None if made.new is made.old else item.replace(buffer=made.new)
+        if isinstance(item, Allocate):
+            return _allocate(item, declared.get(item.buffer_var, ()))
+        return None
+
+    body = rewrite(func.body, visit)
+    for buffer in reversed(func.buffers()):
+        made = flats.get(buffer)
+        if made is not None and made.new is not buffer:
+            body = DeclBuffer(made.new, body)
+    return func.with_body(body)
+
+
+def _allocate(item: Allocate, views: Any) -> Allocate | None:
+    """One extent for each physical axis of the buffer allocated."""
+    groups = [g for v in views[:1] for g in _groups(v)] if len(views) else [range(len(item.extents))]
+    if len(item.extents) == len(groups):
+        return None
+    if len(groups) == 1 or groups[-1].stop != len(item.extents):
+        groups = [range(len(item.extents))]
+    extents = []
+    for group in groups:
+        size: Expr | None = None
+        for axis in group:
+            size = item.extents[axis] if size is None else size * item.extents[axis]
+        extents.append(const(1) if size is None else size)
+    return item.replace(extents=tuple(extents))

@@ -1,0 +1,26 @@
+"""A block's init becomes a condition at the start of its body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..expr import EQ, all_of, is_const
+from ..function import PrimFunc
+from ..stmt import Block, IfThenElse, seq
+from ..visit import rewrite
+from .passes import func_pass
+
+
+def _lower(item: Any) -> Any:
+    if not isinstance(item, Block) or item.init is None:
+        return None
+    reductions = [v for v in item.iter_vars if v.iter_type == "reduce" and not is_const(v.dom.extent, 1)]
+    first = all_of(EQ(v.var, v.dom.min) for v in reductions)
+    init = IfThenElse(first, item.init) if reductions else item.init
+    return item.replace(init=None, body=seq([init, item.body]))
+
+
+@func_pass
+def lower_init_block(func: PrimFunc) -> PrimFunc:
+    """``with T.init(): S`` becomes ``if <every reduction iterator is at its first value>: S`` before the body."""
+    return func.with_body(rewrite(func.body, _lower))

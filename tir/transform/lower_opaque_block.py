@@ -1,0 +1,76 @@
+"""Blocks disappear: what remains is loops, conditions, allocations and attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..buffer import Buffer, IterVar, Range
+from ..errors import BuildError
+from ..expr import TRUE, Expr, as_expr, const, is_const
+from ..function import PrimFunc
+from ..node import EMPTY
+from ..stmt import Allocate, AttrStmt, Block, BlockRealize, DeclBuffer, For, IfThenElse, Stmt
+from ..visit import substitute
+from .passes import func_pass
+
+
+def _allocated(buffer: Buffer, body: Stmt) -> Stmt:
+    extents = buffer.shape
+    if buffer.strides and extents:
+        extents = (buffer.strides[0] * buffer.shape[0], )
+    return Allocate(buffer.data, buffer.dtype, extents, TRUE, DeclBuffer(buffer, body))
+
+
+def _pragmas(annotations: Any, body: Stmt) -> Stmt:
+    """Pragmas become attributes around the body; other annotations were for passes that have run."""
+    for name, value in reversed(list(annotations.items())):
+        if name.startswith("pragma_") and isinstance(value, (Expr, int, str)):
+            body = AttrStmt(const(0), name, as_expr(value), body)
+    return body
+
+
+def _block(realize: BlockRealize) -> Stmt:
+    block: Block = realize.block
+    if block.iter_vars:
+        raise BuildError(f"block `{block.name}` still has iterators: run convert_blocks_to_opaque before lower_opaque_block")
+    body = _visit(block.body)
+    for buffer in reversed(block.alloc_buffers):
+        body = _allocated(buffer, body)
+    body = _pragmas(block.annotations, body)
+    return body if is_const(realize.predicate, 1) else IfThenElse(realize.predicate, body)
+
+
+def _loop(loop: For) -> Stmt:
+    if loop.kind == "thread_binding":
+        axis = IterVar(Range(loop.min, loop.extent), loop.loop_var, "thread", loop.thread)
+        return AttrStmt(axis, "thread_extent", loop.extent, _visit(loop.body))
+    if is_const(loop.extent, 1) and not loop.annotations:
+        return _visit(substitute(loop.body, {loop.loop_var: loop.min}))
+    body = _visit(loop.body)
+    kept = {k: v for k, v in loop.annotations.items() if not k.startswith("pragma_") or k in _LOOP_PRAGMAS}
+    made = loop.replace(body=body, annotations=type(EMPTY)(kept)) if len(kept) != len(loop.annotations) else None
+    made = made or (loop if body is loop.body else loop.replace(body=body))
+    return _pragmas({k: v for k, v in loop.annotations.items() if k not in kept}, made)
+
+
+_LOOP_PRAGMAS = ("pragma_loop_partition_hint",)
+
+
+def _visit(item: Any) -> Any:
+    if isinstance(item, BlockRealize):
+        return _block(item)
+    if isinstance(item, For):
+        return _loop(item)
+    if isinstance(item, Stmt):
+        return item.map_children(lambda child: _visit(child) if isinstance(child, Stmt) else child)
+    return item
+
+
+@func_pass
+def lower_opaque_block(func: PrimFunc) -> PrimFunc:
+    """Blocks without iterators become their bodies; a predicate becomes an ``if``, an allocation ``allocate``.
+
+    Loops bound to a thread axis become ``thread_extent`` attributes, loops of one iteration disappear, pragmas become
+    attributes. Raises ``BuildError`` for a block that still has iterators.
+    """
+    return func.with_body(_visit(func.body))

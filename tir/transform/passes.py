@@ -1,0 +1,77 @@
+"""What a pass is: a named function over modules, and how passes are defined, configured and chained."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from ..function import IRModule, PrimFunc
+
+Program = TypeVar("Program", PrimFunc, IRModule)
+
+
+class Pass:
+    """A program transformation, called with an IRModule or a PrimFunc and returning the same kind.
+
+    ``name`` is what ``tir.lower(insert={"after:<name>": …})`` and dumps call it. ``configured(**options)`` is the pass
+    with options fixed.
+    """
+
+    def __init__(self, name: str, fn: Callable[..., PrimFunc], options: dict[str, Any] | None = None, doc: str = ""):
+        self.name = name
+        self.fn = fn
+        self.options = dict(options or {})
+        self.__name__ = name
+        self.__doc__ = doc or fn.__doc__
+
+    def __call__(self, program: Program, **options: Any) -> Program:
+        chosen = {**self.options, **options}
+        if isinstance(program, PrimFunc):
+            return self.fn(program, **chosen)
+        return IRModule.of(program).map_functions(lambda func: self.fn(func, **chosen))
+
+    def configured(self, **options: Any) -> Pass:
+        return Pass(self.name, self.fn, {**self.options, **options}, self.__doc__ or "")
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{k}={v!r}" for k, v in self.options.items())
+        return f"tir.transform.{self.name}" + (f".configured({given})" if given else "")
+
+
+PASSES: dict[str, Pass] = {}
+
+
+def func_pass(fn: Callable[..., PrimFunc]) -> Pass:
+    """Make ``fn(func, **options) -> func`` a pass over modules, registered under its name.
+
+    >>> @func_pass
+    ... def do_nothing(func):
+    ...     return func
+    >>> PASSES.pop("do_nothing")
+    tir.transform.do_nothing
+    """
+    made = Pass(fn.__name__, fn)
+    PASSES[made.name] = made
+    return made
+
+
+def find(name: str) -> Pass:
+    """The registered pass ``name``. Raises ``KeyError`` naming near matches."""
+    if name not in PASSES:
+        near = difflib.get_close_matches(name, PASSES, 3) or sorted(PASSES)
+        raise KeyError(f"no pass is named {name!r}; there is {', '.join(near)}")
+    return PASSES[name]
+
+
+class Sequential:
+    """Passes run in order; callable like a pass."""
+
+    def __init__(self, passes: Iterable[Callable[[Any], Any]], name: str = "sequential"):
+        self.passes = tuple(passes)
+        self.name = name
+
+    def __call__(self, program: Program) -> Program:
+        for step in self.passes:
+            program = step(program)
+        return program

@@ -1,0 +1,132 @@
+"""The order of lowering, and ``lower``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from .. import config
+from ..errors import BuildError
+from ..function import IRModule, PrimFunc
+from ..target import Target
+from .check_cpu import refuse_thread_axes
+from .compact_buffer_allocation import compact_buffer_allocation
+from .convert_blocks_to_opaque import convert_blocks_to_opaque
+from .flatten_buffer import flatten_buffer
+from .lower_init_block import lower_init_block
+from .lower_match_buffer import lower_match_buffer
+from .lower_opaque_block import lower_opaque_block
+from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
+from .remove_no_op import remove_no_op
+from .simplify import remove_likely, simplify
+from .unroll_loop import unroll_loop
+from .vectorize_loop import vectorize_loop
+
+Step = Callable[[IRModule], IRModule]
+
+
+def cpu_pipeline() -> list[Any]:
+    """The passes for a CPU, in order: blocks to loops, buffers to flat memory, loops to vectors and straight code.
+
+    >>> [p.name for p in cpu_pipeline()][:3]
+    ['refuse_thread_axes', 'lower_init_block', 'plan_and_update_buffer_allocation_location']
+    """
+    return [
+        refuse_thread_axes,
+        plan_and_update_buffer_allocation_location,
+        lower_init_block,
+        convert_blocks_to_opaque,
+        lower_match_buffer,
+        compact_buffer_allocation,
+        lower_opaque_block,
+        flatten_buffer,
+        simplify,
+        vectorize_loop,
+        unroll_loop,
+        simplify.configured(),
+        remove_likely,
+        remove_no_op,
+    ]
+
+
+def name_of(step: Any) -> str:
+    return getattr(step, "name", None) or getattr(step, "__name__", type(step).__name__)
+
+
+def inserted(passes: Iterable[Any], insert: Mapping[str, Any]) -> list[Any]:
+    """``passes`` with user passes put ``"after:<name>"`` or ``"before:<name>"``.
+
+    The value is one pass or a list of them. Raises ``ValueError`` when no pass has the name.
+    """
+    made = list(passes)
+    for place, extra in insert.items():
+        where, _, name = place.partition(":")
+        names = [name_of(p) for p in made]
+        if where not in ("after", "before") or name not in names:
+            known = ", ".join(dict.fromkeys(names))
+            raise ValueError(f"cannot insert at {place!r}: say 'after:<pass>' or 'before:<pass>' with one of {known}")
+        at = len(names) - names[::-1].index(name) if where == "after" else names.index(name)
+        made[at:at] = list(extra) if isinstance(extra, (list, tuple)) else [extra]
+    return made
+
+
+def _until(passes: list[Any], upto: str | None) -> list[Any]:
+    if upto is None:
+        return passes
+    names = [name_of(p) for p in passes]
+    if upto not in names:
+        raise ValueError(f"no pass {upto!r} in the pipeline; it has {', '.join(dict.fromkeys(names))}")
+    return passes[: names.index(upto) + 1]
+
+
+def lower(
+    func_or_mod: PrimFunc | IRModule,
+    upto: str | None = None,
+    target: Any = None,
+    passes: Iterable[Any] | None = None,
+    insert: Mapping[str, Any] | None = None,
+) -> IRModule:
+    """The program lowered for ``target`` (default: this machine's CPU), each stage still a program that prints.
+
+    ``upto`` names the last pass to run; ``passes`` replaces the pipeline; ``insert`` adds passes of your own, as in
+    ``{"after:flatten_buffer": my_pass}`` (a pass takes and returns an IRModule). With ``TIR_DUMP=dir`` every stage is
+    written there. Raises ``BuildError`` for a program that cannot be lowered, ``ValueError`` for an unknown pass name.
+    """
+    mod = IRModule.of(func_or_mod)
+    kind = Target.of(target).kind
+    if passes is None:
+        if kind not in ("llvm", "interpreter"):
+            raise BuildError(f"there is no lowering for target {kind!r}; there is one for llvm")
+        passes = cpu_pipeline()
+    steps = _until(inserted(passes, insert or {}), upto)
+    knobs = config.current()
+    stages = _Stages(knobs)
+    stages.show("input", mod)
+    for step in steps:
+        made = step(mod)
+        if not isinstance(made, IRModule):
+            raise TypeError(f"pass {name_of(step)} returned {type(made).__name__}, not an IRModule")
+        mod = made
+        stages.show(name_of(step), mod)
+    return mod
+
+
+class _Stages:
+    """Writes and checks each stage where the knobs ask for it."""
+
+    def __init__(self, knobs: config.Config):
+        self.knobs = knobs
+        self.count = 0
+
+    def show(self, name: str, mod: IRModule) -> None:
+        if self.knobs.dump:
+            os.makedirs(self.knobs.dump, exist_ok=True)
+            with open(os.path.join(self.knobs.dump, f"{self.count:02d}_{name}.py"), "w", encoding="utf-8") as file:
+                file.write(mod.script() + "\n")
+        if self.knobs.verify:
+            from ..analysis.wellformed import verify
+
+            for func in mod.functions.values():
+                verify(func)
+        self.count += 1

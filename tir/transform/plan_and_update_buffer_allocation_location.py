@@ -1,0 +1,121 @@
+"""Allocations move down to where they are used, into loops whose iterations do not pass data on through them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..buffer import Buffer
+from ..expr import TRUE, BufferLoad, Var
+from ..function import PrimFunc
+from ..stmt import Block, BlockRealize, BufferStore, For
+from ..visit import walk
+from .passes import func_pass
+from .privacy import is_private
+
+Path = tuple[Any, ...]
+
+
+def _paths(func: PrimFunc, allocated: dict[Buffer, Path]) -> dict[Buffer, Path]:
+    """For each allocated buffer the loops and blocks around all its uses; fills ``allocated`` with those around it."""
+    common: dict[Buffer, Path] = {}
+    by_pointer: dict[Var, Buffer] = {}
+
+    def use(buffer: Buffer, path: Path) -> None:
+        if buffer not in allocated:
+            return
+        old = common.get(buffer)
+        if old is None:
+            common[buffer] = path
+        elif old != path:
+            same = 0
+            while same < min(len(old), len(path)) and old[same] is path[same]:
+                same += 1
+            common[buffer] = old[:same]
+
+    def visit(item: Any, path: Path) -> None:
+        if isinstance(item, Buffer):
+            return
+        if isinstance(item, Var):
+            if item in by_pointer:
+                use(by_pointer[item], path)
+            return
+        if isinstance(item, (BufferLoad, BufferStore)):
+            use(item.buffer, path)
+        elif isinstance(item, Block):
+            path = (*path, item)
+            for buffer in item.alloc_buffers:
+                allocated[buffer] = path
+                by_pointer[buffer.data] = buffer
+            for match in item.match_buffers:
+                use(match.source.buffer, path)
+            for child in (item.init, item.body):
+                if child is not None:
+                    visit(child, path)
+            return
+        elif isinstance(item, For):
+            path = (*path, item)
+        for child in item.children():
+            visit(child, path)
+
+    visit(func.body, ())
+    return common
+
+
+def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
+    """The loop or block that shall allocate ``buffer``: the deepest one that keeps the meaning."""
+    for depth in range(len(uses), len(start), -1):
+        crossed = [n for n in uses[len(start) : depth] if isinstance(n, For)]
+        # a loop is crossed safely when each of its iterations writes what it reads; the innermost decides for those around
+        if not crossed or is_private(buffer, crossed[-1]):
+            return uses[depth - 1]
+    return start[-1]
+
+
+@func_pass
+def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
+    """Each block-level allocation moves to the innermost loop or block that holds all its uses.
+
+    A loop is entered only where every iteration writes what it reads of the buffer, so that a fresh buffer per
+    iteration has the same meaning.
+    """
+    allocated: dict[Buffer, Path] = {}
+    uses = _paths(func, allocated)
+    arrivals: dict[Any, list[Buffer]] = {}
+    moved: set[Buffer] = set()
+    for buffer, start in allocated.items():
+        if buffer not in uses:
+            moved.add(buffer)  # not used at all: dropped
+            continue
+        place = _destination(buffer, start, uses[buffer])
+        if place is not start[-1]:
+            arrivals.setdefault(place, []).append(buffer)
+            moved.add(buffer)
+    if not moved:
+        return func
+    names = {n.name for n in walk(func.body) if isinstance(n, Block)}
+
+    def fresh(name: str) -> str:
+        made, count = name, 0
+        while made in names:
+            count += 1
+            made = f"{name}_{count}"
+        names.add(made)
+        return made
+
+    def place_in(item: Any, old: Any) -> Any:
+        arrived = tuple(arrivals.get(old, ()))
+        if isinstance(item, Block):
+            stay = tuple(b for b in item.alloc_buffers if b not in moved)
+            if arrived or len(stay) != len(item.alloc_buffers):
+                return item.replace(alloc_buffers=(*stay, *arrived))
+        elif isinstance(item, For) and arrived:
+            inner = Block((), (), (), fresh(f"{arrived[0].name}_scope"), item.body, None, arrived)
+            return item.replace(body=BlockRealize((), TRUE, inner))
+        return item
+
+    def visit(item: Any) -> Any:
+        if isinstance(item, (Buffer, Var)):
+            return item
+        return place_in(item.map_children(visit), item)
+
+    return func.with_body(visit(func.body))

@@ -1,0 +1,53 @@
+"""Statements without effect disappear."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..function import PrimFunc
+from ..op import is_pure
+from ..stmt import (
+    NOP,
+    Allocate,
+    AllocateConst,
+    AttrStmt,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    is_nop,
+    seq,
+)
+from ..visit import rewrite
+from .passes import func_pass
+
+_KEPT_ATTRS = ("pragma_import_llvm", "pragma_import_c", "device_id", "device_type")
+
+
+def _drop(item: Any) -> Any:
+    if isinstance(item, Evaluate):
+        return NOP if item is not NOP and is_pure(item.value) else None
+    if isinstance(item, (For, DeclBuffer, Allocate, AllocateConst)):
+        return NOP if is_nop(item.body) else None
+    if isinstance(item, AttrStmt):
+        return NOP if is_nop(item.body) and item.attr_key not in _KEPT_ATTRS else None
+    if isinstance(item, LetStmt):
+        if is_nop(item.body) and is_pure(item.value):
+            return NOP
+        return None
+    if isinstance(item, IfThenElse):
+        other = None if item.else_case is None or is_nop(item.else_case) else item.else_case
+        if is_nop(item.then_case) and other is None and is_pure(item.condition):
+            return NOP
+        return item.replace(else_case=None) if other is None and item.else_case is not None else None
+    if isinstance(item, SeqStmt) and any(is_nop(s) for s in item.stmts):
+        return seq(s for s in item.stmts if not is_nop(s))
+    return None
+
+
+@func_pass
+def remove_no_op(func: PrimFunc) -> PrimFunc:
+    """Empty loops, branches and sequences, values that nobody uses, and memory that nothing is done with, go away."""
+    return func.with_body(rewrite(func.body, _drop))

@@ -1,0 +1,85 @@
+"""Unrolled loops become straight code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..expr import IntImm, const, is_const
+from ..function import PrimFunc
+from ..stmt import AttrStmt, For, SeqStmt, Stmt, seq
+from ..visit import substitute
+from .passes import func_pass
+
+MAX_COPIES = 1024  # copies of a body that one nest of unrolled loops may make
+
+
+class _Unroller:
+    def __init__(self, max_copies: int, auto_max_step: int, explicit: bool):
+        self.max_copies = max_copies
+        self.auto_max_step = auto_max_step
+        self.explicit = explicit
+
+    def visit(self, s: Any) -> tuple[Any, int]:
+        """``s`` unrolled, and the number of statements that running it once takes (loops left count as too many)."""
+        if isinstance(s, For):
+            return self.loop(s)
+        if isinstance(s, AttrStmt) and s.attr_key in ("pragma_auto_unroll_max_step", "pragma_unroll_explicit"):
+            return self.pragma(s)
+        if isinstance(s, SeqStmt):
+            made = [self.visit(x) for x in s.stmts]
+            same = all(a is b for (a, _), b in zip(made, s.stmts))
+            return (s if same else seq(a for a, _ in made)), sum(n for _, n in made)
+        if not isinstance(s, Stmt):
+            return s, 0
+        steps = 0
+
+        def child(c: Any) -> Any:
+            nonlocal steps
+            new, inside = self.visit(c)
+            steps += inside
+            return new
+
+        made = s.map_children(lambda c: child(c) if isinstance(c, Stmt) else c)
+        return made, max(steps, 1)
+
+    def pragma(self, s: AttrStmt) -> tuple[Stmt, int]:
+        saved = self.auto_max_step, self.explicit
+        value = s.value.value if isinstance(s.value, IntImm) else 0
+        if s.attr_key == "pragma_auto_unroll_max_step":
+            self.auto_max_step = value
+        else:
+            self.explicit = bool(value)
+        made = self.visit(s.body)
+        self.auto_max_step, self.explicit = saved
+        return made
+
+    def loop(self, s: For) -> tuple[Stmt, int]:
+        body, steps = self.visit(s.body)
+        loop = s if body is s.body else s.replace(body=body)
+        extent = s.extent.value if isinstance(s.extent, IntImm) else None
+        if extent is None:
+            return loop, 1 << 30
+        total = steps * extent
+        automatic = s.kind == "serial" and total <= self.auto_max_step
+        if automatic and not self.explicit:
+            return loop.replace(kind="unrolled"), total
+        if (s.kind == "unrolled" and total <= self.max_copies) or automatic:
+            copies = (substitute(body, {s.loop_var: _at(s, k)}) for k in range(extent))
+            return seq(copies), total
+        return loop, 1 << 30
+
+
+def _at(loop: For, k: int) -> Any:
+    return const(k, loop.loop_var.dtype) if is_const(loop.min, 0) else loop.min + k
+
+
+@func_pass
+def unroll_loop(func: PrimFunc, max_copies: int = MAX_COPIES, auto_max_step: int = 0, explicit: bool = True) -> PrimFunc:
+    """Loops of kind ``unrolled`` and constant extent become copies of their bodies.
+
+    Under ``pragma_auto_unroll_max_step`` serial loops of no more steps are unrolled too; with
+    ``pragma_unroll_explicit`` 0 they are only marked, for the code generator. A nest that would make more than
+    ``max_copies`` statements stays a loop.
+    """
+    body, _ = _Unroller(max_copies, auto_max_step, explicit).visit(func.body)
+    return func.with_body(body)

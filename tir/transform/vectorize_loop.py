@@ -1,0 +1,281 @@
+"""Vectorized loops become vector expressions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtype import DType
+from ..expr import (
+    Add,
+    BinaryOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    Expr,
+    FloatImm,
+    IntImm,
+    Let,
+    Mul,
+    Not,
+    Ramp,
+    Select,
+    StringImm,
+    Sub,
+    Var,
+    const,
+)  # fmt: skip
+from ..function import PrimFunc
+from ..node import frozendict
+from ..op import OPS
+from ..stmt import (
+    AssertStmt,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    seq,
+)  # fmt: skip
+from ..visit import rewrite, substitute, uses_var, walk
+from .layout import plus, times
+from .passes import func_pass
+
+MAX_LANES = 256
+REASON = "scalar_because"
+
+
+class NotVector(Exception):
+    """The statement or expression has no vector form; the argument says why."""
+
+
+class _Vectorizer:
+    """Rewrites statements of one loop; lanes of the vectors are its iterations."""
+
+    def __init__(self, loop: For, lanes: int):
+        self.loop = loop
+        self.lanes = lanes
+        self.vectors: dict[Var, Expr] = {
+            loop.loop_var: Ramp(loop.min, const(1, loop.min.dtype), lanes),
+        }
+        self.memo: dict[Expr, Expr] = {}
+
+    # ------------------------------------------------------------ statements
+
+    def stmt(self, s: Stmt, strict: bool = False) -> Stmt:
+        """``s`` for all lanes. Parts without a vector form become scalar loops, unless ``strict``."""
+        if not uses_var(s, self.vectors) and not isinstance(s, SeqStmt) and not _writes(s):
+            return s
+        try:
+            return self._stmt(s, strict)
+        except NotVector as why:
+            if strict:
+                raise
+            return self.scalar(s, str(why))
+
+    def _stmt(self, s: Stmt, strict: bool) -> Stmt:
+        if isinstance(s, SeqStmt):
+            return seq([self.stmt(x, strict) for x in s.stmts])
+        if isinstance(s, BufferStore):
+            return self.store(s)
+        if isinstance(s, For):
+            if uses_var(s.min, self.vectors) or uses_var(s.extent, self.vectors):
+                raise NotVector(f"the range of the inner loop {s.loop_var.name} differs between lanes")
+            return s.replace(body=self.stmt(s.body, strict))
+        if isinstance(s, IfThenElse):
+            return self.condition(s, strict)
+        if isinstance(s, LetStmt):
+            return self.let(s)
+        if isinstance(s, (DeclBuffer, AttrStmt)):
+            if isinstance(s, AttrStmt) and uses_var(s.value, self.vectors):
+                raise NotVector(f"the attribute {s.attr_key} differs between lanes")
+            return s.replace(body=self.stmt(s.body, strict))
+        if isinstance(s, AssertStmt) and not uses_var(s, self.vectors):
+            return s
+        if isinstance(s, Evaluate):
+            raise NotVector("a call made for its effect has no vector form")
+        raise NotVector(f"a {type(s).__name__} has no vector form")
+
+    def store(self, s: BufferStore) -> Stmt:
+        if s.buffer.dtype.lanes > 1:
+            raise NotVector(f"the elements of {s.buffer.name} are vectors")
+        if not any(uses_var(i, self.vectors) for i in s.indices):
+            raise NotVector(f"all lanes write one element of {s.buffer.name}")
+        indices = self.indices(s.indices)
+        return s.replace(value=self.wide(self.expr(s.value)), indices=indices)
+
+    def condition(self, s: IfThenElse, strict: bool) -> Stmt:
+        if uses_var(s.condition, self.vectors):
+            raise NotVector("the condition differs between lanes")
+        other = None if s.else_case is None else self.stmt(s.else_case, strict)
+        return s.replace(then_case=self.stmt(s.then_case, strict), else_case=other)
+
+    def let(self, s: LetStmt) -> Stmt:
+        if not uses_var(s.value, self.vectors):
+            return s.replace(body=self.stmt(s.body))
+        value = self.wide(self.expr(s.value))
+        var = s.var.replace(dtype=value.dtype)
+        self.vectors[s.var] = var
+        # a part left scalar could not see one lane of the value: all of the body, or none
+        return s.replace(var=var, value=value, body=self.stmt(s.body, strict=True))
+
+    def scalar(self, s: Stmt, why: str) -> Stmt:
+        var = self.loop.loop_var.replace()
+        body = substitute(s, {self.loop.loop_var: var})
+        notes = frozendict({REASON: why})
+        return For(var, self.loop.min, self.loop.extent, "serial", body, annotations=notes, span=self.loop.span)
+
+    # ------------------------------------------------------------ expressions
+
+    def wide(self, e: Expr) -> Expr:
+        """``e`` in every lane."""
+        return Broadcast(e, self.lanes) if e.dtype.lanes == 1 else e
+
+    def indices(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        made = [self.expr(i) for i in indices]
+        if any(i.dtype.lanes > 1 for i in made):
+            made[-1] = self.wide(made[-1])
+        return tuple(made)
+
+    def expr(self, e: Expr) -> Expr:
+        found = self.memo.get(e)
+        if found is None:
+            found = self.memo[e] = self._expr(e) if uses_var(e, self.vectors) else e
+        return found
+
+    def _expr(self, e: Any) -> Expr:
+        if isinstance(e, Var):
+            return self.vectors[e]
+        if isinstance(e, BinaryOp):
+            return self.binary(e)
+        if isinstance(e, BufferLoad):
+            if e.buffer.dtype.lanes > 1:
+                raise NotVector(f"the elements of {e.buffer.name} are vectors")
+            return BufferLoad(e.buffer, self.indices(e.indices))
+        if isinstance(e, Cast):
+            return Cast(e.dtype.with_lanes(self.lanes), self.wide(self.expr(e.value)))
+        if isinstance(e, Not):
+            return Not(self.expr(e.a))
+        if isinstance(e, Select):
+            parts = (e.condition, e.true_value, e.false_value)
+            return Select(*(self.wide(self.expr(p)) for p in parts))
+        if isinstance(e, Call):
+            return self.call(e)
+        if isinstance(e, Let):
+            value = self.expr(e.value)
+            var = e.var.replace(dtype=value.dtype)
+            self.vectors[e.var] = var
+            return Let(var, value, self.wide(self.expr(e.body)))
+        if isinstance(e, (Ramp, Broadcast)):
+            raise NotVector("it holds vectors already")
+        raise NotVector(f"a {type(e).__name__} has no vector form")
+
+    def binary(self, e: Any) -> Expr:
+        a, b = self.expr(e.a), self.expr(e.b)
+        if a.dtype.lanes not in (1, self.lanes) or b.dtype.lanes not in (1, self.lanes):
+            raise NotVector("it holds vectors already")
+        if e.dtype.element.is_int:
+            if isinstance(e, Add):
+                total = self._ramp_sum(a, b)
+                return Add(self.wide(a), self.wide(b)) if total is None else total
+            if isinstance(e, Sub) and isinstance(a, Ramp) and b.dtype.lanes == 1:
+                return Ramp(a.base - b, a.stride, a.lanes)
+            if isinstance(e, Mul):
+                if isinstance(a, Ramp) and b.dtype.lanes == 1:
+                    return times(a, b)
+                if isinstance(b, Ramp) and a.dtype.lanes == 1:
+                    return times(b, a)
+        return type(e)(self.wide(a), self.wide(b))
+
+    @staticmethod
+    def _ramp_sum(a: Expr, b: Expr) -> Expr | None:
+        if isinstance(a, Ramp) and (b.dtype.lanes == 1 or isinstance(b, Ramp)):
+            return plus(a, b)
+        if isinstance(b, Ramp) and a.dtype.lanes == 1:
+            return Ramp(a + b.base, b.stride, b.lanes)
+        return None
+
+    def call(self, e: Call) -> Expr:
+        op = OPS.get(e.op)
+        dtype = e.dtype.with_lanes(self.lanes)
+        if e.op == "if_then_else":
+            condition, then, other = e.args
+            if not uses_var(condition, self.vectors):
+                return Call(e.op, (condition, self.wide(self.expr(then)), self.wide(self.expr(other))), dtype)
+            if not (_always_safe(then) and _always_safe(other)):
+                raise NotVector("a condition that guards a load differs between lanes")
+            return Select(*(self.wide(self.expr(a)) for a in e.args))
+        if op is None or op.effect != "pure" or (op.numpy is None and e.op not in _LANEWISE):
+            raise NotVector(f"{e.op} has no vector form")
+        if not all(isinstance(a, Expr) and not isinstance(a, StringImm) for a in e.args):
+            raise NotVector(f"{e.op} has no vector form")
+        return Call(e.op, tuple(self.wide(self.expr(a)) for a in e.args), dtype, e.annotations)
+
+
+_LANEWISE = ("reinterpret",)
+
+
+def _writes(s: Stmt) -> bool:
+    """Whether ``s`` must run once per lane even where it does not depend on the lane."""
+    return any(isinstance(n, BufferStore) or (isinstance(n, Call) and _effect(n)) for n in walk(s))
+
+
+def _effect(call: Call) -> bool:
+    op = OPS.get(call.op)
+    return op is None or op.effect in ("write", "opaque")
+
+
+def _always_safe(e: Expr) -> bool:
+    """Whether evaluating ``e`` where its guard fails does no harm."""
+    from ..expr import Div, FloorDiv, FloorMod, Mod
+
+    for n in walk(e):
+        if isinstance(n, (BufferLoad, Call)) and not (isinstance(n, Call) and _harmless(n)):
+            return False
+        if isinstance(n, (Div, FloorDiv, FloorMod, Mod)) and n.dtype.element.is_int and not _nonzero(n.b):
+            return False
+    return True
+
+
+def _harmless(call: Call) -> bool:
+    op = OPS.get(call.op)
+    return op is not None and op.effect == "pure"
+
+
+def _nonzero(e: Expr) -> bool:
+    return isinstance(e, (IntImm, FloatImm)) and e.value != 0
+
+
+def _vectorize(item: Any) -> Any:
+    if not isinstance(item, For) or item.kind != "vectorized" or not isinstance(item.extent, IntImm):
+        return None
+    lanes = item.extent.value
+    if lanes == 1:
+        return substitute(item.body, {item.loop_var: item.min})
+    if lanes > MAX_LANES:
+        chunk = next((c for c in (64, 32, 16, 8, 4) if lanes % c == 0), None)
+        if chunk is None:
+            return item.replace(kind="serial", annotations=frozendict({**item.annotations, REASON: f"{lanes} lanes"}))
+        outer, inner = item.loop_var.replace(name=f"{item.loop_var.name}_0"), item.loop_var.replace()
+        body = substitute(item.body, {item.loop_var: plus(item.min, outer * chunk + inner)})
+        dtype: DType = item.min.dtype
+        vector = For(inner, const(0, dtype), const(chunk, dtype), "vectorized", body, span=item.span)
+        made = _vectorize(vector)
+        return For(outer, const(0, dtype), const(lanes // chunk, dtype), "serial", made, span=item.span)
+    return _Vectorizer(item, lanes).stmt(item.body)
+
+
+@func_pass
+def vectorize_loop(func: PrimFunc) -> PrimFunc:
+    """Each vectorized loop of constant extent becomes vector loads, stores and arithmetic.
+
+    What has no vector form stays a scalar loop, with the reason in its annotation ``scalar_because``. A vectorized loop
+    whose extent is not constant stays as it is.
+    """
+    return func.with_body(rewrite(func.body, _vectorize))
+
+
