@@ -317,14 +317,10 @@ class ExprPrinter:
 
     def let(self, x: e.Let) -> tuple[str, int]:
         value = self.expr(x.value)
-        self.names.push()
         name = self.names.define(x.var, x.var.name)
         if not self.fragment:
             self.pending.append(f"{name} = {self.type_of(x.var)}")
-        body = self.expr(x.body)
-        self.names.pop()
-        self.names.live.add(name)  # its declaration stays visible
-        return f"T.Let({body}, where={{{name}: {value}}})", ATOM
+        return f"T.Let({self.expr(x.body)}, where={{{name}: {value}}})", ATOM
 
     def load(self, x: e.BufferLoad) -> tuple[str, int]:
         return self.access(x.buffer, x.indices), ATOM

@@ -114,16 +114,17 @@ class Printer(ExprPrinter):
         self.body(x.then_case)
         other = x.else_case
         while isinstance(other, s.IfThenElse):
+            self.names.push()
             text = self.condition(other.condition)
-            if self.pending:  # its declarations need a scope of their own
+            self.names.pop()
+            if self.pending:  # what it declares must stand before it: in an `else:` of its own
+                self.pending = []
                 break
             self.line(f"elif {text}:", other)
             self.body(other.then_case)
             other = other.else_case
         if other is not None:
-            pending, self.pending = self.pending, []
             self.line("else:")
-            self.pending = [] if isinstance(other, s.IfThenElse) else pending
             self.body(other)
 
     def while_(self, x: s.While, last: bool) -> None:
