@@ -17,8 +17,8 @@ _PLAIN = re.compile(r"[A-Za-z_.$][\w.$]*$")
 def symbol(name: str) -> str:
     """A global name, quoted where it needs to be.
 
-    >>> symbol("main"), symbol("a b")
-    ('@main', '@"a b"')
+    >>> print(symbol("main"), symbol("a b"))
+    @main @"a\\20b"
     """
     if _PLAIN.match(name):
         return "@" + name

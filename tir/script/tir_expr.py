@@ -135,6 +135,7 @@ class DataType:
     """A data type of the dialect: ``T.int32`` as an annotation, ``T.int32()`` a variable, ``T.int32(3)`` a constant,
     ``T.int32(e)`` a cast.
 
+    >>> from tir.script import tir as T
     >>> T.float32("-inf")
     T.float32("-inf")
     """
