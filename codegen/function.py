@@ -206,7 +206,7 @@ class NativeFunction:
     def _named(self, k: int) -> str:
         param = self.func.params[k]
         buffer = self.func.buffer_map.get(param)
-        return f"{self.name}: argument {k} (`{buffer.name if buffer is not None else param.name}`)"
+        return f"argument {k + 1} `{buffer.name if buffer is not None else param.name}` of {self.name}"
 
     def _plan(self, args: tuple[Any, ...], key: tuple[Any, ...]) -> Plan:
         """Bind sizes and check layouts in full. Raises ``RunError`` naming what does not fit."""
@@ -250,7 +250,7 @@ class NativeFunction:
             for (other, _), (j, low, high) in zip(pointers, plan.spans):
                 if j != k and first < other + high and other + low < last and self._overlap(args[k], args[j]):
                     raise RunError(
-                        f"{self._named(k)} is written and overlaps argument {j} "
+                        f"{self._named(k)} is written and overlaps argument {j + 1} "
                         f"(`{self.func.buffer_map[self.func.params[j]].name}`) in memory: copy one, or give the "
                         'function the attribute "tir.noalias": False'
                     )
@@ -268,6 +268,8 @@ class NativeFunction:
         for k, value in enumerate(values):
             dtype = self._dtypes[k]
             if not self._is_array[k]:
+                if dtype.is_handle and isinstance(value, np.ndarray):
+                    value = value.ctypes.data
                 value = value.item() if hasattr(value, "item") else value
                 if dtype.code == "bfloat":
                     value = _bfloat_bits(value)

@@ -11,7 +11,7 @@ import numpy as np
 from ..buffer import Buffer
 from ..dtype import DType
 from ..errors import RunError
-from ..expr import BinaryOp, Call, Cast, Expr, FloatImm, IntImm, Var
+from ..expr import BinaryOp, Call, Cast, FloatImm, IntImm, Var
 from ..function import PrimFunc
 from .numbers import constant, storage_dtype
 
@@ -49,6 +49,7 @@ def bind_arguments(func: PrimFunc, args: Sequence[Any]) -> tuple[dict[Var, Any],
             where = f"argument {number} `{buffer.name}` of {func.name}"
             _check_shape(buffer, arrays[buffer], where, scalars)
             _check_layout(buffer, arrays[buffer], where, scalars)
+            _check_pointer(buffer, arrays, where)
     return scalars, arrays
 
 
@@ -257,9 +258,8 @@ def _check_layout(buffer: Buffer, array: np.ndarray, where: str, values: dict[Va
         raise RunError(f"{where}: the data is not aligned to {alignment} bytes; pass a copy")
 
 
-def require_known(e: Expr, values: dict[Var, Any], what: str) -> int:
-    """The value of a size, or ``RunError`` saying which variable is unknown."""
-    found = evaluate(e, values)
-    if found is None:
-        raise RunError(f"{what}: `{e!r}` depends on a variable that nothing gives")
-    return int(found)
+def _check_pointer(buffer: Buffer, arrays: dict[Buffer, np.ndarray], where: str) -> None:
+    """Two parameters declared on one pointer must be given the same memory."""
+    for other, array in arrays.items():
+        if other is not buffer and other.data is buffer.data and array.ctypes.data != arrays[buffer].ctypes.data:
+            raise RunError(f"{where}: it is declared to lie at the pointer of `{other.name}`, but is another array")

@@ -87,8 +87,8 @@ def run(
 
 def _run_function(func: PrimFunc, args: tuple[Any, ...], check: bool, regions: bool) -> Any:
     scalars, arrays = bind_arguments(func, args)
-    compiled = compile_function(func, check, regions)
     with np.errstate(all="ignore"):
+        compiled = compile_function(func, check, regions)
         try:
             return compiled(scalars, arrays, Races())
         except _Return as result:

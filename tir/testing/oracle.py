@@ -17,11 +17,23 @@ from ..visit import walk
 _RTOL = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2, "bfloat16": 3e-2, "float8_e4m3": 0.2, "float8_e5m2": 0.3}
 
 
-def random_inputs(func: PrimFunc, seed: int = 0, sizes: Mapping[str, int] | None = None) -> list[Any]:
+def random_inputs(
+    func: PrimFunc, seed: int = 0, sizes: Mapping[str, int] | None = None, low: int = -3, high: int = 3
+) -> list[Any]:
     """One argument for each parameter: arrays of small integers of the parameter's dtype, and numbers.
 
-    ``sizes`` gives symbolic sizes and integer scalars by name; others are drawn from 1 to 9. Small integers keep
-    sums exact, so that results can be compared for equality whatever the order of summation.
+    ``sizes`` gives symbolic sizes and integer scalars by name; others are drawn from 1 to 9. Elements lie between
+    ``low`` (0 for unsigned types, at least) and ``high``: small integers keep sums exact, so that results can be
+    compared for equality whatever the order of summation. A pointer gets 64 elements.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(a: T.handle, n: T.int32):
+    ...     A = T.match_buffer(a, (n, 4), "float32")
+    ... ''')
+    >>> [getattr(x, "shape", x) for x in random_inputs(f, sizes={"n": 5})]
+    [(5, 4), 5]
     """
     rng = np.random.default_rng(seed)
     given = dict(sizes or {})
@@ -34,7 +46,7 @@ def random_inputs(func: PrimFunc, seed: int = 0, sizes: Mapping[str, int] | None
             values[var] = named[var.name]
 
     for buffer in func.buffer_map.values():
-        for part in (*buffer.shape, *buffer.strides):
+        for part in (*buffer.shape, *(s for s in buffer.strides if not isinstance(s, Var))):
             for item in walk(part):
                 if isinstance(item, Var):
                     bind(item)
@@ -44,23 +56,37 @@ def random_inputs(func: PrimFunc, seed: int = 0, sizes: Mapping[str, int] | None
         if buffer is not None:
             shape = tuple(int(evaluate(s, values)) for s in buffer.shape)
             lanes = (buffer.dtype.lanes,) if buffer.dtype.lanes > 1 else ()
-            args.append(_array(rng, (*shape, *lanes), buffer.dtype.element))
+            steps = [evaluate(s, values) for s in buffer.strides]
+            args.append(_array(rng, (*shape, *lanes), steps, buffer.dtype.element, low, high))
         elif param.dtype.is_float:
             args.append(float(rng.integers(-3, 4)))
         elif param.dtype.is_bool:
             args.append(bool(rng.integers(0, 2)))
+        elif param.dtype.is_handle:
+            args.append(_array(rng, (64,), [], (param.pointer_dtype or DType("float32")).element, low, high))
         else:
             bind(param)
             args.append(values[param])
     return args
 
 
-def _array(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
-    low = 0 if dtype.code in ("uint", "bool") else -3
-    drawn = rng.integers(low, 2 if dtype.is_bool else 4, shape)
+def _array(
+    rng: np.random.Generator, shape: tuple[int, ...], strides: list[int | None], dtype: DType, low: int, high: int
+) -> np.ndarray:
+    """An array of ``shape``; where ``strides`` (in elements) are all known, laid out by them."""
+    least = max(low, 0) if dtype.code in ("uint", "bool") else low
+    drawn = rng.integers(least, (1 if dtype.is_bool else high) + 1, shape)
     if numbers.is_small_float(dtype):
-        return np.asarray(numbers.encode(drawn.astype(np.float32), dtype))
-    return np.asarray(drawn, dtype=numbers.storage_dtype(dtype))
+        values = np.asarray(numbers.encode(drawn.astype(np.float32), dtype))
+    else:
+        values = np.asarray(drawn, dtype=numbers.storage_dtype(dtype))
+    steps = [s for s in strides if s is not None]
+    if not steps or len(steps) < len(shape) or values.size == 0:
+        return values
+    memory = np.zeros(1 + sum((n - 1) * s for n, s in zip(shape, steps)), values.dtype)
+    laid = np.lib.stride_tricks.as_strided(memory, shape, [s * memory.itemsize for s in steps])
+    laid[...] = values
+    return laid
 
 
 def assert_same_result(
@@ -101,7 +127,14 @@ def assert_same_result(
 
 
 def _copy(value: Any) -> Any:
-    return value.copy() if isinstance(value, np.ndarray) else value
+    """A copy of an argument, strides kept."""
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.flags.c_contiguous:
+        return value.copy()
+    span = 1 + sum((n - 1) * s // value.itemsize for n, s in zip(value.shape, value.strides))
+    memory = np.lib.stride_tricks.as_strided(value, (span,), (value.itemsize,)).copy()
+    return np.lib.stride_tricks.as_strided(memory, value.shape, value.strides)
 
 
 def _compare(
