@@ -20,6 +20,7 @@ def refuse_thread_axes(func: PrimFunc) -> PrimFunc:
             )
         if isinstance(n, AttrStmt) and n.attr_key == "thread_extent":
             raise BuildError(
-                f"{func.name}: the thread axis {n.node.thread_tag!r} is launched, which a CPU has not; build for a GPU target"
+                f"{func.name}: the thread axis {n.node.thread_tag!r} is launched, which a CPU has not; "
+                "build for a GPU target"
             )
     return func

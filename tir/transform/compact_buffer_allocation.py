@@ -121,7 +121,7 @@ def _shrunk(buffer: Buffer, box: Any, block: Block, analyzer: Analyzer) -> tuple
     for size, axis in zip(buffer.shape, box):
         zero = const(0, size.dtype)
         extent = axis.extent
-        usable = not any(isinstance(n, (Var, BufferLoad)) and (n in hidden or not isinstance(n, Var)) for n in walk(axis))
+        usable = not any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n in hidden) for n in walk(axis))
         if usable and not isinstance(extent, IntImm) and isinstance(size, IntImm):
             most = analyzer.bound(extent)[1]
             extent = const(most, size.dtype) if most is not None else extent

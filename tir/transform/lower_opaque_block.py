@@ -9,7 +9,7 @@ from ..errors import BuildError
 from ..expr import TRUE, Expr, as_expr, const, is_const
 from ..function import PrimFunc
 from ..node import EMPTY
-from ..stmt import Allocate, AttrStmt, Block, BlockRealize, DeclBuffer, For, IfThenElse, Stmt
+from ..stmt import Allocate, AttrStmt, Block, BlockRealize, DeclBuffer, For, IfThenElse, SeqStmt, Stmt, seq
 from ..visit import substitute
 from .passes import func_pass
 
@@ -32,7 +32,7 @@ def _pragmas(annotations: Any, body: Stmt) -> Stmt:
 def _block(realize: BlockRealize) -> Stmt:
     block: Block = realize.block
     if block.iter_vars:
-        raise BuildError(f"block `{block.name}` still has iterators: run convert_blocks_to_opaque before lower_opaque_block")
+        raise BuildError(f"block `{block.name}` has iterators: run convert_blocks_to_opaque before lower_opaque_block")
     body = _visit(block.body)
     for buffer in reversed(block.alloc_buffers):
         body = _allocated(buffer, body)
@@ -61,6 +61,9 @@ def _visit(item: Any) -> Any:
         return _block(item)
     if isinstance(item, For):
         return _loop(item)
+    if isinstance(item, SeqStmt):
+        made = [_visit(s) for s in item.stmts]
+        return item if all(a is b for a, b in zip(made, item.stmts)) else seq(made)
     if isinstance(item, Stmt):
         return item.map_children(lambda child: _visit(child) if isinstance(child, Stmt) else child)
     return item

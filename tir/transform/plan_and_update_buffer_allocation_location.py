@@ -48,6 +48,8 @@ def _paths(func: PrimFunc, allocated: dict[Buffer, Path]) -> dict[Buffer, Path]:
                 by_pointer[buffer.data] = buffer
             for match in item.match_buffers:
                 use(match.source.buffer, path)
+            for region in (*item.reads, *item.writes):
+                use(region.buffer, path)
             for child in (item.init, item.body):
                 if child is not None:
                     visit(child, path)
@@ -65,8 +67,7 @@ def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
     """The loop or block that shall allocate ``buffer``: the deepest one that keeps the meaning."""
     for depth in range(len(uses), len(start), -1):
         crossed = [n for n in uses[len(start) : depth] if isinstance(n, For)]
-        # a loop is crossed safely when each of its iterations writes what it reads; the innermost decides for those around
-        if not crossed or is_private(buffer, crossed[-1]):
+        if not crossed or is_private(buffer, crossed):
             return uses[depth - 1]
     return start[-1]
 
@@ -84,7 +85,6 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
     moved: set[Buffer] = set()
     for buffer, start in allocated.items():
         if buffer not in uses:
-            moved.add(buffer)  # not used at all: dropped
             continue
         place = _destination(buffer, start, uses[buffer])
         if place is not start[-1]:
@@ -107,7 +107,10 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
         if isinstance(item, Block):
             stay = tuple(b for b in item.alloc_buffers if b not in moved)
             if arrived or len(stay) != len(item.alloc_buffers):
-                return item.replace(alloc_buffers=(*stay, *arrived))
+                # what a block allocates is no part of what it reads and writes from outside
+                reads = tuple(r for r in item.reads if r.buffer not in arrived)
+                writes = tuple(w for w in item.writes if w.buffer not in arrived)
+                return item.replace(alloc_buffers=(*stay, *arrived), reads=reads, writes=writes)
         elif isinstance(item, For) and arrived:
             inner = Block((), (), (), fresh(f"{arrived[0].name}_scope"), item.body, None, arrived)
             return item.replace(body=BlockRealize((), TRUE, inner))

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..arith import Analyzer
 from ..arith.linear import key
 from ..arith.regions import relax
 from ..buffer import Buffer, Range
-from ..expr import BufferLoad, Expr, IntImm, Var, const, logical_and
+from ..expr import TRUE, BufferLoad, Expr, Var, const, is_const, logical_and, logical_not
 from ..stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt
-from ..visit import substitute, walk
+from ..visit import substitute, uses_var, walk
 
 Box = tuple[Range, ...]
 
 
-def is_private(buffer: Buffer, loop: For) -> bool:
-    """Whether each iteration of ``loop`` surely writes an element of ``buffer`` before it reads it.
+def is_private(buffer: Buffer, loops: Sequence[For]) -> bool:
+    """Whether each iteration of the innermost of nested ``loops`` writes an element of ``buffer`` before it reads it.
 
     Decided from the shape of the program: the loop's body is a sequence, and what a later part reads lies in the box
     that an earlier part fills completely. False means "not shown".
     """
-    body: Stmt = loop.body
+    body: Stmt = loops[-1].body
+    steps = [loop.loop_var for loop in loops]
     parts = body.stmts if isinstance(body, SeqStmt) else (body,)
     filled: list[Box] = []
     analyzer = Analyzer()
     for part in parts:
         writes: list[Box] = []
-        for access in _accesses(part, buffer):
+        for access in _accesses(part, buffer, steps):
             if access.is_write:
                 box = access.filled_box(analyzer)
                 if box is not None:
@@ -75,16 +76,9 @@ class _Access:
             used |= set(inner)
             if inner and not _fills(analyzer, index, inner, axis):
                 return None
-        if not (isinstance(self.condition, IntImm) and self.condition.value):
-            # a guard that only keeps the accesses inside the buffer's own box is what `relax` clipped them to
-            if any(v in self.loops for v in _vars(self.condition)) and not self._guard_is_clip(used):
-                return None
-            if not any(v in self.loops for v in _vars(self.condition)):
-                return None
+        if not is_const(self.condition, 1):
+            return None  # a guard may leave elements out
         return box
-
-    def _guard_is_clip(self, used: set[Var]) -> bool:
-        return False
 
 
 def _fills(analyzer: Analyzer, index: Expr, loops: dict[Var, Range], axis: Range) -> bool:
@@ -99,10 +93,15 @@ def _vars(e: Any) -> set[Var]:
     return {n for n in walk(e) if isinstance(n, Var)}
 
 
-def _accesses(root: Any, buffer: Buffer) -> Iterator[_Access]:
-    """Accesses of ``buffer`` under ``root`` in program order; anything opaque is a read of all of it."""
+def _accesses(root: Any, buffer: Buffer, step_vars: Any) -> Iterator[_Access]:
+    """Accesses of ``buffer`` under ``root`` in program order; an opaque use is a read of its first element.
 
-    def visit(item: Any, loops: dict[Var, Range], condition: Expr, bound: dict[Var, Any], init: Any) -> Iterator[_Access]:
+    ``step_vars`` are the variables of the loops asked about.
+    """
+
+    def visit(
+        item: Any, loops: dict[Var, Range], condition: Expr, bound: dict[Var, Any], init: Any
+    ) -> Iterator[_Access]:
         def expr(e: Any) -> Any:
             return substitute(e, bound) if bound else e
 
@@ -118,16 +117,19 @@ def _accesses(root: Any, buffer: Buffer) -> Iterator[_Access]:
             yield from visit(item.condition, loops, condition, bound, init)
             yield from visit(item.then_case, loops, logical_and(condition, expr(item.condition)), bound, init)
             if item.else_case is not None:
-                yield from visit(item.else_case, loops, logical_and(condition, IntImm(0, item.condition.dtype)), bound, init)
+                otherwise = logical_and(condition, logical_not(expr(item.condition)))
+                yield from visit(item.else_case, loops, otherwise, bound, init)
         elif isinstance(item, BlockRealize):
             values = {v.var: expr(e) for v, e in zip(item.block.iter_vars, item.iter_values)}
             inner_bound = {**bound, **values}
             guard = logical_and(condition, expr(item.predicate))
             block: Block = item.block
             stored = None
-            if block.init is not None:
+            # where a loop asked about steps the reduction, init runs in its first iteration only
+            partial = any(v.iter_type == "reduce" and uses_var(values[v.var], step_vars) for v in block.iter_vars)
+            if block.init is not None and not partial:
                 yield from visit(block.init, loops, guard, inner_bound, None)
-                stored = {_index_key(s.indices) for s in walk(block.init) if isinstance(s, BufferStore) and s.buffer is buffer}
+                stored = _stored(block.init, buffer)
             yield from visit(block.body, loops, guard, inner_bound, stored)
         elif isinstance(item, BufferStore):
             for child in (item.value, *item.indices):
@@ -144,9 +146,11 @@ def _accesses(root: Any, buffer: Buffer) -> Iterator[_Access]:
             for child in item.children():
                 yield from visit(child, loops, condition, bound, init)
 
-    from ..expr import TRUE
-
     yield from visit(root, {}, TRUE, {}, None)
+
+
+def _stored(init: Stmt, buffer: Buffer) -> set[Any]:
+    return {_index_key(s.indices) for s in walk(init) if isinstance(s, BufferStore) and s.buffer is buffer}
 
 
 def _index_key(indices: Any) -> tuple[Any, ...]:

@@ -74,7 +74,9 @@ def _at(loop: For, k: int) -> Any:
 
 
 @func_pass
-def unroll_loop(func: PrimFunc, max_copies: int = MAX_COPIES, auto_max_step: int = 0, explicit: bool = True) -> PrimFunc:
+def unroll_loop(
+    func: PrimFunc, max_copies: int = MAX_COPIES, auto_max_step: int = 0, explicit: bool = True
+) -> PrimFunc:
     """Loops of kind ``unrolled`` and constant extent become copies of their bodies.
 
     Under ``pragma_auto_unroll_max_step`` serial loops of no more steps are unrolled too; with

@@ -251,6 +251,8 @@ def _nonzero(e: Expr) -> bool:
 
 
 def _vectorize(item: Any) -> Any:
+    if isinstance(item, SeqStmt) and any(isinstance(s, SeqStmt) for s in item.stmts):
+        return seq(item.stmts)
     if not isinstance(item, For) or item.kind != "vectorized" or not isinstance(item.extent, IntImm):
         return None
     lanes = item.extent.value
