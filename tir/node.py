@@ -70,6 +70,10 @@ class Node:
 
         return short_text(self)
 
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """The same text in IPython and in hypothesis' reports."""
+        printer.text(repr(self))
+
     def children(self) -> Iterator[Node]:
         """Direct child nodes, in field order; members of tuples and of mappings included."""
         for name in self.fields:

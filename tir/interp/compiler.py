@@ -255,8 +255,7 @@ class Compiler(Expressions):
                 text, (low, high) = self.value(index)
             else:
                 text, low, high = f"int({self.expr(index)})", 0, 1
-            known = low is not None and high is not None and isinstance(size, E.IntImm)
-            safe = known and low >= 0 and high < size.value
+            safe = low is not None and high is not None and isinstance(size, E.IntImm) and 0 <= low and high < size.value
             if self.check and (not text.isidentifier() and not text.isdigit()):
                 held = self.fresh("x")
                 if safe:

@@ -160,7 +160,7 @@ def random_schedule(
     choice = SeededChoice(seed) if isinstance(seed, int) else seed
     table = {**LOOP_PRIMITIVES, **BLOCK_PRIMITIVES}
     names = list(LOOP_PRIMITIVES) if primitives is None else list(primitives)
-    sch = Schedule(func)
+    sch = Schedule(func, seed=1)
     attempts = []
     for _ in range(steps):
         name = choice.pick(names)

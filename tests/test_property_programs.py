@@ -1,0 +1,70 @@
+"""Generated programs: they round-trip, run the same in the executor and compiled, and survive random schedules."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tir.equal import assert_structural_equal
+from tir.interp import run
+from tir.testing import assert_roundtrip, assert_same_result, programs, random_inputs, random_program, schedules
+from tir.testing.fuzz import Report, run_example
+from tir.testing.schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES
+
+QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+SLOW = settings(QUICK, max_examples=8)
+
+
+@QUICK
+@given(programs())
+def test_text_and_back(func):
+    assert_roundtrip(func)
+
+
+@QUICK
+@given(programs(), st.integers(0, 100))
+def test_programs_keep_their_declared_regions(func, seed):
+    run(func, *random_inputs(func, seed), regions=True)
+
+
+@SLOW
+@given(programs(), st.integers(0, 100))
+def test_compiled_code_agrees(func, seed):
+    assert_same_result(func, func, random_inputs(func, seed), engines=("llvm",))
+
+
+@QUICK
+@given(st.data())
+def test_loop_schedules_keep_the_meaning(data):
+    func = data.draw(programs(max_stages=3))
+    sch, _ = data.draw(schedules(func))
+    assert_same_result(func, sch.mod["main"], engines=("interpreter",))
+    assert_roundtrip(sch.mod)
+    assert_structural_equal(sch.trace.replay(func).mod, sch.mod)
+
+
+@pytest.mark.parametrize("first", range(0, 120, 30))
+def test_seeded_schedules(first):
+    report = Report()
+    for seed in range(first, first + 30):
+        run_example(seed, report, 6, None, llvm=seed % 10 == 0)
+    assert report.accepted.total() > report.refused.total() / 2
+
+
+@pytest.mark.parametrize("first", range(10_000, 10_090, 30))
+def test_seeded_schedules_of_every_family(first):
+    report = Report()
+    for seed in range(first, first + 30):
+        run_example(seed, report, 6, [*LOOP_PRIMITIVES, *BLOCK_PRIMITIVES], llvm=seed % 15 == 0)
+
+
+@pytest.mark.parametrize("seed", range(0, 30, 3))
+def test_every_lowered_stage_means_the_same(seed):
+    from tir.function import IRModule
+    from tir.transform.pipeline import cpu_pipeline, lower, name_of
+
+    func = random_program(seed)
+    inputs = random_inputs(func, seed)
+    for step in cpu_pipeline():
+        stage = lower(IRModule.of(func), upto=name_of(step))
+        assert_same_result(func, stage, inputs, engines=("interpreter",), func="main")
+        assert_roundtrip(stage)

@@ -1,0 +1,99 @@
+"""The testing kit: it makes what it says, and its oracles catch what they should."""
+
+import numpy as np
+import pytest
+
+import tir
+from tir.script import parse
+from tir.testing import (
+    assert_roundtrip,
+    assert_same_result,
+    check_schedule,
+    fuzz,
+    random_inputs,
+    random_program,
+    random_schedule,
+)
+from tir.testing.choice import SeededChoice
+from tir.testing.programs import STAGES, random_text
+
+ADD = parse("""
+@T.prim_func
+def add(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n, 8), "float32")
+    B = T.match_buffer(b, (n, 8), "float32")
+    for i, j in T.grid(n, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+""")
+
+
+def changed(func, old, new):
+    text = func.script()
+    assert old in text
+    return parse(text.replace(old, new))
+
+
+def test_programs_are_the_same_for_a_seed_and_of_every_kind():
+    texts = [random_text(SeededChoice(seed)) for seed in range(150)]
+    assert texts[7] == random_text(SeededChoice(7))
+    assert len(set(texts)) > 100 and len(STAGES) >= 12
+    everything = "\n".join(texts)
+    for sign in ("T.init", "T.where", "T.int64", "alloc_buffer", "u_B", "t_B", "c_B", "if_then_else", "v0 * 2"):
+        assert sign in everything
+
+
+def test_inputs_follow_the_parameters():
+    a, b = random_inputs(ADD, seed=1, sizes={"n": 5})
+    assert a.shape == b.shape == (5, 8) and a.dtype == np.float32
+    assert (a == random_inputs(ADD, seed=1, sizes={"n": 5})[0]).all()
+    assert np.abs(a).max() <= 3
+
+
+def test_a_different_result_is_reported():
+    other = changed(ADD, "+ 1.0", "+ 2.0")
+    with pytest.raises(AssertionError, match=r"interpreter: B\[0, 0\] is .* elements differ"):
+        assert_same_result(ADD, other, engines=("interpreter",))
+    assert_same_result(ADD, ADD)
+
+
+def test_check_schedule_runs_its_oracles():
+    def steps(sch):
+        i, j = sch.get_loops(sch.get_block("B"))
+        sch.split(i, [None, 3])
+        sch.vectorize(j)
+
+    sch = check_schedule(ADD, steps, sizes={"n": 7}, engines=("interpreter", "llvm"))
+    after = sch.mod
+    check_schedule(ADD, steps, after, sizes={"n": 7})
+    with pytest.raises(AssertionError):
+        check_schedule(ADD, lambda sch: None, after)
+
+
+def test_roundtrip_of_a_module():
+    assert_roundtrip(tir.IRModule.of(ADD))
+
+
+def test_attempts_are_refused_with_a_reason():
+    attempts = [a for seed in range(30) for a in random_schedule(random_program(seed), seed)[1]]
+    refusals = [a.refusal for a in attempts if not a.accepted]
+    assert refusals and len(refusals) < len(attempts)
+    assert all(isinstance(r, tir.ScheduleError) and str(r).strip() for r in refusals)
+
+
+def test_fuzz_entry(capsys):
+    assert fuzz.main(["--examples", "12", "--seed", "4", "--llvm-every", "6"]) == 0
+    out = capsys.readouterr().out
+    assert "programs 12" in out and "failures 0" in out
+
+
+def test_fuzz_reports_a_failure(capsys, monkeypatch):
+    def broken(*args, **kwargs):
+        raise AssertionError("not the same")
+
+    monkeypatch.setattr(fuzz, "assert_same_result", broken)
+    assert fuzz.main(["--examples", "1"]) == 1
+    out = capsys.readouterr().out
+    assert "seed 0 failed" in out and "not the same" in out and "scheduled:" in out
