@@ -7,9 +7,9 @@ from typing import Any
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ..errors import ScheduleError, require
-from ..expr import TRUE, And, BufferLoad, Expr, Let, Var, const, is_const
-from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, LetStmt, SeqStmt, Stmt, seq
-from ..visit import rewrite, substitute, walk
+from ..expr import GE, GT, LE, LT, TRUE, Add, And, BufferLoad, Expr, IntImm, Let, Mul, Sub, Var, const, is_const
+from ..stmt import PARALLEL, SERIAL, VECTORIZED, Block, BlockRealize, BufferStore, For, LetStmt, SeqStmt, Stmt, seq
+from ..visit import rewrite, substitute, uses_var, walk
 from .state import BlockRef, Place, State
 
 
@@ -20,7 +20,7 @@ def refresh(stmt: Any, also: dict[Var, Any] | None = None) -> Any:
         bound = None
         if isinstance(item, For):
             bound = item.loop_var
-        elif isinstance(item, (LetStmt, Let)) or isinstance(item, IterVar):
+        elif isinstance(item, (LetStmt, Let, IterVar)):
             bound = item.var
         if bound is not None and bound not in mapping:
             mapping[bound] = bound.replace()
@@ -41,7 +41,7 @@ def regions_of(refs: Iterable[BufferRegion], buffer: Buffer) -> list[BufferRegio
 def replace_buffer(
     stmt: Any, old: Buffer, new: Buffer, index: Callable[[tuple[Expr, ...]], tuple[Expr, ...]] | None = None
 ) -> Any:
-    """``stmt`` with every access to ``old`` going to ``new``; ``index`` maps the indices of loads, stores and regions."""
+    """``stmt`` with every access to ``old`` going to ``new``; ``index`` maps its indices."""
     remap = index or (lambda indices: indices)
 
     def region(item: BufferRegion) -> BufferRegion:
@@ -164,6 +164,97 @@ def conjuncts(condition: Expr) -> list[Expr]:
     return [] if is_const(condition, 1) else [condition]
 
 
+def runs_whole_domain(ref: BlockRef) -> bool:
+    """Whether the loops above surely run ``ref`` for every value of its iterators."""
+    from ..arith import Analyzer
+    from ..arith.itermap import detect_iter_map
+    from ..arith.regions import relax
+
+    pairs = list(zip(ref.block.iter_vars, ref.node.iter_values))
+    loops = {p.var: Range(p.node.min, p.node.extent) for p in ref.loops()}
+    analyzer = Analyzer()
+    whole = is_const(ref.node.predicate, 1)
+    if not whole or not all(isinstance(v, Var) and v in loops for _, v in pairs):
+        if not detect_iter_map([v for _, v in pairs], loops, ref.node.predicate, check="surjective"):
+            return False
+        box = relax([Range(v, const(1, v.dtype)) for _, v in pairs], loops, predicate=ref.node.predicate)
+    else:
+        if len({v for _, v in pairs}) != len(pairs):
+            return False
+        box = tuple(loops[v] for _, v in pairs)  # type: ignore[index]
+    if box is None:
+        return False
+    return all(
+        analyzer.can_prove_equal(got.min, i.dom.min) and analyzer.can_prove_equal(got.extent, i.dom.extent)
+        for got, (i, _) in zip(box, pairs)
+    )
+
+
+def affine_in_one(e: Expr, variables: Any) -> tuple[Var, int, Expr] | None:
+    """``e`` as scale * v + offset with one ``v`` of ``variables`` and a constant scale that is not zero."""
+    if isinstance(e, Var):
+        return (e, 1, const(0, e.dtype)) if e in variables else None
+    if isinstance(e, (Add, Sub)):
+        left, right = uses_var(e.a, variables), uses_var(e.b, variables)
+        if left and not right:
+            parts = affine_in_one(e.a, variables)
+            return parts and (parts[0], parts[1], type(e)(parts[2], e.b) if not is_const(parts[2], 0) else _signed(e))
+        if right and not left:
+            parts = affine_in_one(e.b, variables)
+            sign = 1 if isinstance(e, Add) else -1
+            return parts and (parts[0], sign * parts[1], e.a if is_const(parts[2], 0) else type(e)(e.a, parts[2]))
+        return None
+    if isinstance(e, Mul):
+        inner, factor = (e.a, e.b) if isinstance(e.b, IntImm) else (e.b, e.a)
+        parts = affine_in_one(inner, variables) if isinstance(factor, IntImm) and factor.value else None
+        if parts is not None and isinstance(factor, IntImm):
+            offset = parts[2] if is_const(parts[2], 0) else parts[2] * factor
+            return parts[0], parts[1] * factor.value, offset
+    return None
+
+
+def _signed(e: Add | Sub) -> Expr:
+    return e.b if isinstance(e, Add) else const(0, e.b.dtype) - e.b
+
+
+def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | None:
+    """The condition of ``block`` said of other ``values`` of its iterators: it speaks of loops that go away.
+
+    Nothing when the loops run every iterator value anyway. None when some part of it is not about one iterator.
+    """
+    from ..arith import Analyzer
+    from ..equal import structural_equal
+
+    parts = conjuncts(block.node.predicate)
+    if not parts or runs_whole_domain(block):
+        return []
+    kept = []
+    own = {p.var for p in block.loops()}
+    for condition in parts:
+        if not uses_var(condition, own):
+            kept.append(condition)
+            continue
+        matched = None
+        if isinstance(condition, (LT, LE, GT, GE)) and not uses_var(condition.b, own):
+            matched = next(
+                (
+                    n
+                    for n, v in enumerate(block.node.iter_values)
+                    if structural_equal(v, condition.a, map_free_vars=False)
+                ),
+                None,
+            )
+        if matched is None:
+            return None
+        assert isinstance(condition, (LT, LE, GT, GE))
+        iterator = block.block.iter_vars[matched]
+        analyzer = Analyzer()
+        analyzer.bind(iterator.var, iterator.dom)
+        if not analyzer.can_prove(type(condition)(iterator.var, condition.b)):
+            kept.append(type(condition)(values[matched], condition.b))
+    return kept
+
+
 def pick_buffer(block: BlockRef, side: str, which: int | str) -> Buffer:
     """The buffer of a region that ``block`` reads or writes (``side``), by number, name or object."""
     regions = getattr(block.block, side)
@@ -187,11 +278,17 @@ def pick_buffer(block: BlockRef, side: str, which: int | str) -> Buffer:
 
 
 def require_same_meaning(before: State, after: State, unsafe: bool = False) -> None:
-    """Raise ``ScheduleError``, with the instances that prove it, unless every dependence of ``before`` holds in ``after``."""
-    from .legality import check
+    """Raise ``ScheduleError``, with the instances that prove it, unless every dependence of ``before`` holds in ``after``
+    and the iterations of its parallel and vectorized loops still are independent.
+    """
+    from .legality import check, check_parallel
 
     if unsafe or after.func is before.func:
         return
     found = check(before.func, after.func)
+    where = before.func
+    for ref in after.index.loops.values():
+        if found is None and ref.node.kind in (PARALLEL, VECTORIZED) and ref.node not in before.index.places:
+            found, where = check_parallel(after.func, ref.node, ref.node.kind), after.func
     if found is not None:
-        raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=before.func)
+        raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=where)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...arith.itermap import detect_iter_map
-from ...arith.regions import relax, union
+from ...arith.regions import intersect, relax, union
 from ...buffer import Buffer, Range, decl_buffer
 from ...errors import require
 from ...expr import Var, const, is_const
@@ -201,7 +201,8 @@ def _touched(blocks: Sequence[BlockRef], buffer: Buffer, side: str) -> tuple[Ran
         for region in regions_of(getattr(ref.block, side), buffer):
             box = tuple(substitute(r, values) for r in region.region)
             boxes.append(relax(box, loops, predicate=ref.node.predicate) or buffer.full_region().region)
-    return boxes[0] if len(boxes) == 1 else union(boxes)
+    # a guarded tail reaches past the end in name only: its predicate keeps it inside
+    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region])
 
 
 def _cached(buffer: Buffer, scope: str) -> Buffer:
