@@ -73,7 +73,9 @@ def _only_first(condition: Expr, loop: For, loops: list[For]) -> bool:
         return False
     starts_at = {x.loop_var: isinstance(x.min, IntImm) and x.min.value >= 0 for x in loops}
     terms = _terms(a)
-    return all(starts_at.get(v, False) and factor > 0 for v, factor in terms) if terms is not None else False
+    if terms is None or all(v is not loop.loop_var for v, _ in terms):
+        return False  # it says nothing of this loop
+    return all(starts_at.get(v, False) and factor > 0 for v, factor in terms)
 
 
 def _terms(e: Expr) -> list[tuple[Var, int]] | None:
