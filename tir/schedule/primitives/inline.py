@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...analysis.access import block_access_region
@@ -11,10 +12,32 @@ from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map, inverse_iter_map
 from ...buffer import Buffer
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Expr, IntImm, Var, all_of
-from ...stmt import BlockRealize, BufferStore
-from ...visit import accesses, rewrite, substitute
-from ..blocks import readers, scope_of, statements, top_statement, uses_pointer, writers
+from ...expr import (
+    EQ,
+    BufferLoad,
+    Expr,
+    IntImm,
+    Var,
+    all_of,
+    const,
+    floordiv,
+    floormod,
+    is_const,
+)
+from ...script.printer import short_text
+from ...stmt import BlockRealize, BufferStore, seq
+from ...visit import accesses, rewrite, substitute, uses_var, walk
+from ..blocks import (
+    about_iterators,
+    affine_in_one,
+    readers,
+    require_same_meaning,
+    scope_of,
+    statements,
+    top_statement,
+    uses_pointer,
+    writers,
+)
 from ..primitive import primitive
 from ..state import BlockRef, State
 
@@ -45,13 +68,15 @@ def _check_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False
     store, buffer = _single_store(state, scope, block)
     consumers = [c for c in readers(scope, buffer) if c is not block]
     require(consumers, "nothing in this scope reads buffer {0}, so there is nowhere to put it", buffer.name)
-    _require_unchanged(scope, block, consumers, store, unsafe)
+    _require_unchanged(state, scope, block, consumers, store, unsafe)
     changes: list[tuple[BlockRealize, BlockRealize | None]] = [(block.node, None)]
     for consumer in consumers:
         require(
             not uses_pointer(consumer.node, buffer), "block {0} uses the pointer of buffer {1}", consumer, buffer.name
         )
-        changes.append((consumer.node, _with_loads(consumer, buffer, lambda load: _value_at(block, store, load))))
+        known = _known(consumer)
+        value = partial(_value_at, block, store, analyzer=known)
+        changes.append((consumer.node, _with_loads(consumer, buffer, value)))
     return InlinePlan(scope, tuple(changes), buffer)
 
 
@@ -89,16 +114,22 @@ def _check_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool
     require(isinstance(body, BufferStore), "block {0} is more than one store", block, nodes=[block.node])
     loads = [a for a in accesses(body) if isinstance(a, BufferLoad) and a.buffer is buffer]
     require(len({id(x) for x in loads}) >= 1, "block {0} does not load {1}", block, buffer.name)
-    _require_unchanged(scope, producer, [block], store, unsafe)
-    solved = _solve_iters(block, loads[0].indices, store.indices)
+    solved, conditions = _solve_iters(block, loads[0].indices, store.indices, _known(producer))
     same = all(_same_indices(loads[0].indices, x.indices) for x in loads)
     require(same, "block {0} reads buffer {1} at several places", block, buffer.name)
     value = rewrite(body.value, lambda n: store.value if isinstance(n, BufferLoad) and n.buffer is buffer else None)
     merged = body.replace(value=value)
     new_body = substitute(merged, solved)
-    guards = _domain_guards(producer, block, solved)
+    guards = _domain_guards(producer, block, solved, conditions)
+    predicate = all_of([producer.node.predicate, *guards])
+    inner = {i.var: v for i, v in zip(producer.block.iter_vars, producer.node.iter_values)}
+    values = tuple(substitute(solved[i.var], inner) for i in block.block.iter_vars)
+    # The same program, were the consumer run just after its producer: what the merged block does.
+    moved = block.node.replace(iter_values=values, predicate=predicate)
+    probe = state.replace(block.node, None).replace(producer.node, seq([producer.node, moved]))
+    require_same_meaning(state, probe, unsafe)
     new_block = _with_regions(producer.block.replace(body=new_body))
-    realize = producer.node.replace(block=new_block, predicate=all_of([producer.node.predicate, *guards]))
+    realize = producer.node.replace(block=new_block, predicate=predicate)
     return InlinePlan(scope, ((block.node, None), (producer.node, realize)), buffer)
 
 
@@ -133,19 +164,41 @@ def _single_store(state: State, scope: BlockRef, block: BlockRef) -> tuple[Buffe
 
 
 def _require_unchanged(
-    scope: BlockRef, block: BlockRef, consumers: Sequence[BlockRef], store: BufferStore, unsafe: bool
+    state: State, scope: BlockRef, block: BlockRef, consumers: Sequence[BlockRef], store: BufferStore, unsafe: bool
 ) -> None:
-    """What ``block`` reads is not written by a later statement than the one it is in."""
+    """What ``block`` reads is the same where its consumers run as where it runs."""
     read = {a.buffer for a in accesses(store.value)}
-    last = max((_order(scope, c) for c in consumers), default=0)
-    for buffer in read:
-        for maker in writers(scope, buffer):
-            late = _order(scope, block) <= _order(scope, maker) <= last
-            require(
-                unsafe or not late,
-                "block {0} overwrites buffer {1}, which {2} reads, before it would be used",
-                maker, buffer.name, block, nodes=[maker.node],
-            )  # fmt: skip
+    first, last = _order(scope, block), max(_order(scope, c) for c in consumers)
+    if not any(first <= _order(scope, w) <= last for b in read for w in writers(scope, b)):
+        return
+    # Decided on the program in which the block runs again before each consumer, at the elements that one loads.
+    probe = state.replace(block.node, None)
+    for consumer in consumers:
+        runs = [_run_for(block, store, load, consumer) for load in _loads(consumer, store.buffer)]
+        probe = probe.replace(consumer.node, seq([*runs, consumer.node]))
+    require_same_meaning(state, probe, unsafe)
+
+
+def _loads(consumer: BlockRef, buffer: Buffer) -> list[BufferLoad]:
+    return [a for a in accesses(consumer.block) if isinstance(a, BufferLoad) and a.buffer is buffer]
+
+
+def _run_for(block: BlockRef, store: BufferStore, load: BufferLoad, consumer: BlockRef) -> BlockRealize:
+    analyzer = _known(consumer)
+    solved, conditions = _solve_iters(block, store.indices, load.indices, analyzer)
+    for iterator in block.block.iter_vars:
+        at = solved[iterator.var]
+        conditions += [at >= iterator.dom.min, at < iterator.dom.min + iterator.dom.extent]
+    own = {i.var: v for i, v in zip(consumer.block.iter_vars, consumer.node.iter_values)}
+    inner = {v for i in walk(consumer.block.body) if (v := getattr(i, "loop_var", None)) is not None}
+    require(
+        not any(uses_var(e, inner) for e in solved.values()),
+        "cannot prove that what block {0} reads is unchanged where {1} runs: loops inside {1} choose what it reads",
+        block, consumer, nodes=[consumer.node],
+    )  # fmt: skip
+    open_ = [substitute(c, own) for c in conditions if not analyzer.can_prove(c)]
+    values = tuple(substitute(solved[i.var], own) for i in block.block.iter_vars)
+    return block.node.replace(iter_values=values, predicate=all_of([consumer.node.predicate, *open_]))
 
 
 def _order(scope: BlockRef, block: BlockRef) -> int:
@@ -153,32 +206,56 @@ def _order(scope: BlockRef, block: BlockRef) -> int:
     return next(n for n, s in enumerate(statements(scope)) if s is top)
 
 
-def _value_at(block: BlockRef, store: BufferStore, load: BufferLoad) -> Expr:
-    return substitute(store.value, _solve_iters(block, store.indices, load.indices))
+def _value_at(block: BlockRef, store: BufferStore, load: BufferLoad, analyzer: Analyzer) -> Expr:
+    """What ``block`` stores at the element that ``load`` reads, which it has written."""
+    solved, _ = _solve_iters(block, store.indices, load.indices, analyzer)
+    return substitute(store.value, solved)
 
 
-def _solve_iters(block: BlockRef, indices: Sequence[Expr], given: Sequence[Expr]) -> dict[Var, Expr]:
-    """The iterators of ``block`` for which ``indices`` equal ``given``."""
+def _solve_iters(
+    block: BlockRef, indices: Sequence[Expr], given: Sequence[Expr], analyzer: Analyzer
+) -> tuple[dict[Var, Expr], list[Expr]]:
+    """The iterators of ``block`` for which ``indices`` equal ``given``, and what must hold for there to be any.
+
+    The conditions leave out that the iterators are in their domains. ``analyzer`` knows the variables of ``given``.
+    """
     iters = {i.var: i for i in block.block.iter_vars}
     solved: dict[Var, Expr] = {v: i.dom.min for v, i in iters.items() if _unit(i)}
-    direct = all(isinstance(e, Var) and e in iters or isinstance(e, IntImm) for e in indices)
-    if direct:
-        for e, g in zip(indices, given):
-            if isinstance(e, Var):
-                solved[e] = g
+    conditions: list[Expr] = []
+    moving = [(e, g) for e, g in zip(indices, given) if uses_var(e, iters)]
+    conditions += [EQ(e, g) for e, g in zip(indices, given) if not uses_var(e, iters)]
+    axes = [affine_in_one(e, iters) for e, _ in moving]
+    names = [a[0] for a in axes if a is not None]
+    if len(names) == len(moving) and len(set(names)) == len(names):
+        for axis, (_, value) in zip(axes, moving):
+            assert axis is not None
+            var, scale, offset = axis
+            rest = value if is_const(offset, 0) else value - offset
+            step = const(scale, rest.dtype)
+            solved[var] = rest if scale == 1 else const(0, rest.dtype) - rest if scale == -1 else floordiv(rest, step)
+            if abs(scale) != 1:
+                conditions.append(EQ(floormod(rest, const(abs(scale), rest.dtype)), const(0, rest.dtype)))
     else:
         domains = {v: i.dom for v, i in iters.items()}
         found = detect_iter_map(list(indices), domains, check="bijective")
         require(
             found,
             "cannot prove that block {0} touches each element once: its indices are ({1})",
-            block, ", ".join(map(str, (repr(e) for e in indices))), nodes=[block.node],
+            block, ", ".join(short_text(e) for e in indices), nodes=[block.node],
         )  # fmt: skip
         solved.update(inverse_iter_map(found, list(given)))
     missing = [v.name for v in iters if v not in solved]
     require(not missing, "the indices of block {0} do not determine its iterator {1}", block, ", ".join(missing),
             nodes=[block.node])  # fmt: skip
-    return solved
+    simple = {v: e if isinstance(e, Var) else analyzer.simplify(e) for v, e in solved.items()}
+    return simple, [c for c in conditions if not analyzer.can_prove(c)]
+
+
+def _known(block: BlockRef) -> Analyzer:
+    analyzer = Analyzer()
+    for iterator in block.block.iter_vars:
+        analyzer.bind(iterator.var, iterator.dom)
+    return analyzer
 
 
 def _same_indices(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
@@ -187,13 +264,19 @@ def _same_indices(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
     return all(structural_equal(x, y) for x, y in zip(a, b))
 
 
-def _domain_guards(producer: BlockRef, consumer: BlockRef, solved: dict[Var, Expr]) -> list[Expr]:
+def _domain_guards(
+    producer: BlockRef, consumer: BlockRef, solved: dict[Var, Expr], conditions: Sequence[Expr]
+) -> list[Expr]:
     """That the consumer has an instance for the producer's, said of the producer's loops."""
-    analyzer = Analyzer()
-    for iterator in producer.block.iter_vars:
-        analyzer.bind(iterator.var, iterator.dom)
+    analyzer = _known(producer)
+    own = about_iterators(consumer, [solved[i.var] for i in consumer.block.iter_vars])
+    require(
+        own is not None,
+        "cannot prove what becomes of the condition of block {0}, because it is not about one of its iterators",
+        consumer, nodes=[consumer.node],
+    )  # fmt: skip
     values = {i.var: v for i, v in zip(producer.block.iter_vars, producer.node.iter_values)}
-    guards = []
+    guards = [substitute(c, values) for c in (*conditions, *(own or ()))]
     for iterator in consumer.block.iter_vars:
         at = solved[iterator.var]
         for guard in (at >= iterator.dom.min, at < iterator.dom.min + iterator.dom.extent):

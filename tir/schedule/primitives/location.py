@@ -13,10 +13,11 @@ from ...arith import Analyzer
 from ...arith.regions import relax, union
 from ...buffer import BufferRegion, Range
 from ...errors import require
-from ...expr import GE, GT, LE, LT, Add, Expr, IntImm, Mul, Sub, Var, all_of, const, floordiv
+from ...expr import Expr, IntImm, Var, all_of, const, floordiv
+from ...script.printer import short_text
 from ...stmt import SeqStmt, Stmt, seq
-from ...visit import substitute, uses_var
-from ..blocks import conjuncts, nest, regions_of, require_same_meaning
+from ...visit import substitute
+from ..blocks import about_iterators, affine_in_one, nest, regions_of, require_same_meaning
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
 
@@ -165,7 +166,7 @@ def _solve(
 
 def _solve_axis(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] | None:
     """From an access [a*v + b, a*v + b + w) the v that overlap ``want``; None when it is not of that form."""
-    parts = _affine(axis.min, iters)
+    parts = affine_in_one(axis.min, iters)
     if parts is None or not isinstance(axis.extent, IntImm):
         return None
     var, scale, offset = parts
@@ -173,31 +174,14 @@ def _solve_axis(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] 
     low, high = want.min - offset, want.min + want.extent - 1 - offset
     if scale == 1 and width == 1:
         return var, Range(low, want.extent)
+    if scale < 0:
+        # [a*v, a*v + w) overlaps [low, high] where [-a*v - w + 1, -a*v] overlaps [-high, -low]
+        zero = const(0, low.dtype)
+        low, high, scale = zero - high + (width - 1), zero - low + (width - 1), -scale
     analyzer = Analyzer()
     first = analyzer.simplify(floordiv(low - (width - 1) + (scale - 1), const(scale, low.dtype)))
     last = analyzer.simplify(floordiv(high, const(scale, high.dtype)))
     return var, Range(first, analyzer.simplify(last - first + 1))
-
-
-def _affine(e: Expr, iters: set[Var]) -> tuple[Var, int, Expr] | None:
-    """``e`` as scale * v + offset with one iterator v and a positive constant scale."""
-    if isinstance(e, Var):
-        return (e, 1, const(0, e.dtype)) if e in iters else None
-    if isinstance(e, (Add, Sub)):
-        left, right = e.a, e.b
-        if not uses_var(right, iters):
-            parts = _affine(left, iters)
-            return parts and (parts[0], parts[1], parts[2] + right if isinstance(e, Add) else parts[2] - right)
-        if isinstance(e, Add) and not uses_var(left, iters):
-            parts = _affine(right, iters)
-            return parts and (parts[0], parts[1], parts[2] + left)
-        return None
-    if isinstance(e, Mul):
-        inner, factor = (e.a, e.b) if isinstance(e.b, IntImm) else (e.b, e.a)
-        parts = _affine(inner, iters)
-        if parts and isinstance(factor, IntImm) and factor.value > 0:
-            return parts[0], parts[1] * factor.value, parts[2] * factor
-    return None
 
 
 def _members(loop: LoopRef) -> tuple[Stmt, ...]:
@@ -265,7 +249,7 @@ def _rebuild(state: State, block: BlockRef, loop: LoopRef, domains: Mapping[Var,
         dom = iterator.dom
         box = domains.get(iterator.var, dom)
         low, extent = analyzer.simplify(box.min), analyzer.simplify(box.extent)
-        if not isinstance(extent, IntImm) and _no_larger(analyzer, dom.extent, extent) or isinstance(extent, IntImm) and isinstance(dom.extent, IntImm) and dom.extent.value <= extent.value:
+        if _no_larger(analyzer, dom.extent, extent):
             low, extent = dom.min, dom.extent
         if isinstance(extent, IntImm) and extent.value == 1 and not keep_units:
             value = low
@@ -283,29 +267,19 @@ def _rebuild(state: State, block: BlockRef, loop: LoopRef, domains: Mapping[Var,
 
 
 def _no_larger(analyzer: Analyzer, a: Expr, b: Expr) -> bool:
+    if isinstance(a, IntImm) and isinstance(b, IntImm):
+        return a.value <= b.value
     return analyzer.can_prove(a <= b)
 
 
 def _own_predicate(block: BlockRef, values: Sequence[Expr]) -> list[Expr]:
-    """The block's old predicate, said of its iterators: it speaks of loops that go away."""
-    from ...equal import structural_equal
-
-    iters = block.block.iter_vars
-    kept = []
-    for condition in conjuncts(block.node.predicate):
-        matched = None
-        if isinstance(condition, (LT, LE, GT, GE)):
-            matched = next((n for n, v in enumerate(block.node.iter_values) if structural_equal(v, condition.a)), None)
-        require(
-            matched is not None,
-            "cannot prove what becomes of the condition `{0}` of block {1}, because it is not about one of its iterators",
-            condition, block, nodes=[block.node],
-        )  # fmt: skip
-        assert matched is not None
-        analyzer = Analyzer()
-        analyzer.bind(iters[matched].var, iters[matched].dom)
-        if not analyzer.can_prove(type(condition)(iters[matched].var, condition.b)):
-            kept.append(type(condition)(values[matched], condition.b))
+    kept = about_iterators(block, values)
+    require(
+        kept is not None,
+        "cannot prove what becomes of the condition `{0}` of block {1}, because it is not about one of its iterators",
+        short_text(block.node.predicate) if kept is None else "", block, nodes=[block.node],
+    )  # fmt: skip
+    assert kept is not None
     return kept
 
 

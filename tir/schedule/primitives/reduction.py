@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from ...arith import Analyzer
 from ...buffer import Range
 from ...errors import require
-from ...expr import EQ, Expr, Var, all_of
+from ...expr import EQ, Expr, all_of, is_const
 from ...stmt import Block, BlockRealize, Stmt
 from ...visit import accesses, substitute, uses_var
-from ..blocks import conjuncts, insert_before, refresh
+from ..blocks import affine_in_one, conjuncts, insert_before, refresh
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
@@ -56,7 +56,7 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     reduce_values = [v for i, v in zip(body.iter_vars, block.node.iter_values) if i.iter_type == "reduce"]
     for ref in outside:
         require(
-            unsafe or not any(uses_var(v, ref.var) for v in reduce_values),
+            unsafe or is_const(ref.node.extent, 1) or not any(uses_var(v, ref.var) for v in reduce_values),
             "loop {0} reduces and is outside {1}: the initialisation would run again for each of its iterations",
             ref.node, loop.node,
             witness=[f"{ref.name} = 1 would reset what {ref.name} = 0 has accumulated"],
@@ -84,7 +84,7 @@ def _legal_loops(block: BlockRef, reduce_values: list[Expr]) -> list[str]:
     legal = []
     for ref in block.loops():
         legal.append(ref.name)
-        if any(uses_var(v, ref.var) for v in reduce_values):
+        if not is_const(ref.node.extent, 1) and any(uses_var(v, ref.var) for v in reduce_values):
             break
     return legal
 
@@ -96,7 +96,7 @@ def _require_distinct(block: BlockRef, unsafe: bool) -> None:
     spatial = {i.var: i.dom for i in block.block.iter_vars if i.iter_type != "reduce"}
     for region in block.block.writes:
         mins = [r.min for r in region.region]
-        direct = {m for m in mins if isinstance(m, Var)}
+        direct = {axis[0] for m in mins if (axis := affine_in_one(m, spatial)) is not None}
         missing = [v for v, dom in spatial.items() if v not in direct and not _is_one(dom)]
         if not missing:
             continue

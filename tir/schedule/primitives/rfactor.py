@@ -8,9 +8,11 @@ from typing import Any
 from ...analysis.access import block_access_region
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, Range, decl_buffer
+from ...dtype import DType
 from ...equal import structural_equal
 from ...errors import require
-from ...expr import Add, And, BufferLoad, Expr, FloatImm, IntImm, Max, Min, Mul, Or, Var, all_of
+from ...expr import Add, And, BufferLoad, Expr, FloatImm, Max, Min, Mul, Or, Sub, Var, all_of, const
+from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Stmt, seq
 from ...visit import accesses, substitute, uses_var, walk
 from ..blocks import add_alloc, conjuncts, nest, refresh, scope_of
@@ -23,49 +25,62 @@ COMMUTATIVE = (Add, Mul, Min, Max, And, Or)
 
 @dataclass(frozen=True)
 class Reducer:
-    """``store.value`` is ``op(target, term)`` in either order, started from ``identity``."""
+    """``store.value`` is ``op(target, term)``, in either order unless ``op`` is Sub.
+
+    ``identity`` starts a partial result; ``combine`` adds partial results up.
+    """
 
     op: Any
     identity: Expr
     term: Expr
     store: BufferStore
 
+    def update(self, target: Expr) -> Expr:
+        return self.op(target, self.term)
+
     def combine(self, a: Expr, b: Expr) -> Expr:
-        return self.op(a, b)
+        return Add(a, b) if self.op is Sub else self.op(a, b)
 
 
 def reducer_of(block: BlockRef) -> Reducer:
-    """The commutative reducer of a block of one init store and one update store.
+    """The commutative reducer of a block of one update store, whatever it starts from.
 
-    Raises ``ScheduleError`` when the block is not of that form, or starts from anything but the identity of its
-    operation (the partial results would each add it).
+    Raises ``ScheduleError`` when the block is not of that form.
     """
     body, init = block.block.body, block.block.init
-    require(init is not None, "block {0} has no T.init(): its partial results would have no start", block)
     require(
-        isinstance(body, BufferStore) and isinstance(init, BufferStore),
+        isinstance(body, BufferStore) and (init is None or isinstance(init, BufferStore)),
         "block {0} is not a reduction of one store", block, nodes=[block.node],
     )  # fmt: skip
-    assert isinstance(body, BufferStore) and isinstance(init, BufferStore)
+    assert isinstance(body, BufferStore)
     value = body.value
     require(
-        type(value) in COMMUTATIVE,
-        "block {0} does not update by a commutative operation (+, *, min, max, and, or)", block, nodes=[block.node],
+        type(value) in (*COMMUTATIVE, Sub),
+        "block {0} does not update by a commutative operation (+, -, *, min, max, and, or)", block, nodes=[block.node],
     )  # fmt: skip
     sides = [value.a, value.b]  # type: ignore[attr-defined]
     own = [n for n, side in enumerate(sides) if _is_target(side, body)]
-    require(len(own) == 1, "the update of block {0} is not `x = x op term`", block, nodes=[block.node])
+    require(
+        len(own) == 1 and not (type(value) is Sub and own[0] == 1),
+        "the update of block {0} is not `x = x op term`", block, nodes=[block.node],
+    )  # fmt: skip
     term = sides[1 - own[0]]
     require(
         not any(a.buffer is body.buffer for a in accesses(term)),
         "the term that block {0} adds reads the result itself", block, nodes=[block.node],
     )  # fmt: skip
-    require(
-        _is_identity(type(value), init.value),
-        "block {0} starts from `{1}`, which is not the identity of its operation: each partial result would count it",
-        block, init.value, nodes=[block.node],
-    )  # fmt: skip
-    return Reducer(type(value), init.value, term, body)
+    return Reducer(type(value), _identity(type(value), body.buffer.dtype), term, body)
+
+
+def _identity(op: Any, dtype: DType) -> Expr:
+    """What ``op`` leaves anything unchanged with."""
+    if op in (Add, Sub, Or):
+        return const(0, dtype)
+    if op in (Mul, And):
+        return const(1, dtype)
+    if dtype.is_float:
+        return FloatImm(float("-inf" if op is Max else "inf"), dtype)
+    return const(dtype.min_value if op is Max else dtype.max_value, dtype)
 
 
 def _is_target(e: Expr, store: BufferStore) -> bool:
@@ -76,26 +91,13 @@ def _is_target(e: Expr, store: BufferStore) -> bool:
     )
 
 
-def _is_identity(op: Any, value: Expr) -> bool:
-    if not isinstance(value, (IntImm, FloatImm)):
-        return False
-    number, dtype = value.value, value.dtype
-    if op in (Add, Or):
-        return number == 0
-    if op in (Mul, And):
-        return number == 1
-    low, high = dtype.min_value, dtype.max_value
-    if dtype.is_float:
-        return number <= low if op is Max else number >= high
-    return number == (low if op is Max else high)
-
-
 @dataclass(frozen=True)
 class RfactorPlan:
     block: BlockRef
     loop: LoopRef
     reducer: Reducer
     axis: int
+    started: tuple[Expr, ...]
 
 
 def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan:
@@ -130,37 +132,49 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     rank = len(reducer.store.indices) + 1
     axis = factor_axis + rank if factor_axis < 0 else factor_axis
     require(0 <= axis < rank, "factor_axis {0} is not one of the {1} axes of the partial results", factor_axis, rank)
+    allowed = {v for b in state.func.buffer_map.values() for v in b.shape if isinstance(v, Var)}
+    extent = loop.node.extent
     require(
-        isinstance(loop.node.extent, IntImm) and isinstance(loop.node.min, IntImm),
-        "loop {0} has no constant bounds", loop.node,
+        all(v in allowed or v in state.func.params for v in walk(extent) if isinstance(v, Var)),
+        "the extent `{0}` of loop {1} changes while the function runs, so partial results have no fixed size",
+        short_text(extent), loop.node, nodes=[loop.node],
     )  # fmt: skip
-    _require_all_started(block, loop, pairs)
+    started = _started(block, loop, pairs)
     top = block.loops()[0]
     sharing = [
         b for b in state.index.blocks_below(top)
         if b is not block and any(a.buffer is reducer.store.buffer for a in accesses(b.node))
     ]  # fmt: skip
     require(not sharing, "block {0}, in the same loops, uses the result of {1}", sharing[0] if sharing else "", block)
-    return RfactorPlan(block, loop, reducer, axis)
+    return RfactorPlan(block, loop, reducer, axis, tuple(started))
 
 
-def _require_all_started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> None:
-    """Each partial result has a first instance: the predicate holds where the other reduction loops begin."""
-    start = {
-        ref.var: ref.node.min
-        for ref in block.loops()
-        if ref is not loop and not any(i.iter_type != "reduce" and uses_var(v, ref.var) for i, v in pairs)
-    }
+def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
+    """What must hold of ``loop`` and the spatial loops for a partial result to exist: the block's condition where the
+    other reduction loops start.
+
+    Raises ``ScheduleError`` when a partial result may have terms but not that first one, which initialises it.
+    """
+    spatial = {r.var for r in block.loops() if any(i.iter_type != "reduce" and uses_var(v, r.var) for i, v in pairs)}
+    start = {ref.var: ref.node.min for ref in block.loops() if ref is not loop and ref.var not in spatial}
     analyzer = Analyzer()
     for ref in block.all_loops():
         analyzer.bind(ref.var, Range(ref.node.min, ref.node.extent))
-    first = substitute(block.node.predicate, start)
-    about_loop = uses_var(first, loop.var)
-    require(
-        not about_loop or analyzer.can_prove(first),
-        "some partial results would have no term: the condition `{0}` of block {1} can be false at their start",
-        first, block, nodes=[block.node], legal="split the reduction so that it divides, or pad it",
-    )  # fmt: skip
+    kept = []
+    for condition in conjuncts(block.node.predicate):
+        first = analyzer.simplify(substitute(condition, start))
+        if analyzer.can_prove(first):
+            continue
+        with analyzer.scope():
+            analyzer.assume(condition)
+            require(
+                analyzer.can_prove(first),
+                "some partial results would have no first term: `{0}` of block {1} can be false at their start",
+                short_text(first), block, nodes=[block.node],
+                legal="split the reduction so that it divides, or pad it",
+            )  # fmt: skip
+        kept.append(first)
+    return kept
 
 
 def _partial_buffer(state: State, plan: RfactorPlan) -> Buffer:
@@ -197,8 +211,7 @@ def _partial_block(state: State, plan: RfactorPlan, partial: Buffer, name: str) 
     iters.insert(last_spatial, IterVar(Range(loop.node.min, loop.node.extent), factor))
     values.insert(last_spatial, loop.var)
     index = _insert(reducer.store.indices, plan.axis, factor - loop.node.min)
-    term = substitute(reducer.term, inside)
-    update = BufferStore(partial, reducer.combine(BufferLoad(partial, index), term), index)
+    update = BufferStore(partial, substitute(reducer.update(BufferLoad(partial, index)), inside), index)
     init = BufferStore(partial, reducer.identity, index)
     made = Block(tuple(iters), (), (), name, update, init, annotations=block.block.annotations)
     reads, writes = block_access_region(made)
@@ -221,20 +234,9 @@ def _final_nest(plan: RfactorPlan, partial: Buffer) -> Stmt:
     made = Block((*(i for i, _ in pairs), factor), (), (), block.name, update, block.block.init)
     reads, writes = block_access_region(made)
     values = (*(v for _, v in pairs), loop.var)
-    realize = BlockRealize(values, _spatial_condition(block, pairs), made.replace(reads=reads, writes=writes))
+    realize = BlockRealize(values, all_of(plan.started), made.replace(reads=reads, writes=writes))
     loops = [(r.var, r.node.extent) for r in (*kept, loop)]
     return refresh(nest(loops, realize))
-
-
-def _spatial_condition(block: BlockRef, pairs: list[Any]) -> Expr:
-    """The part of the block's condition that is about its spatial loops."""
-    spatial = {r.var for r in block.loops() if any(uses_var(v, r.var) for _, v in pairs)}
-    loops = {r.var for r in block.loops()}
-
-    def about(condition: Expr) -> set[Var]:
-        return {n for n in walk(condition) if isinstance(n, Var) and n in loops}
-
-    return all_of([c for c in conjuncts(block.node.predicate) if about(c) <= spatial])
 
 
 @primitive(check=_check_rfactor)
