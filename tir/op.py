@@ -223,7 +223,7 @@ pure: if_then_else/3 reinterpret/1 large_uint_imm/2 q_multiply_shift/4 q_multipl
 pure: call_pure_extern call_llvm_pure_intrin call_spirv_pure_glsl450 vectorlow/1 vectorhigh/1 vectorcombine/2
 pure: undef/0 isnullptr/1 type_annotation/0 vscale/0 dp4a/3 get_active_lane_mask
 read: address_of/1 tvm_access_ptr tvm_struct_get
-pure: tvm_thread_invariant/1 tvm_warp_activemask/0 tvm_warp_shuffle tvm_warp_shuffle_up tvm_warp_shuffle_down tvm_tuple
+pure: tvm_thread_invariant/1 tvm_warp_activemask/0 tvm_warp_shuffle tvm_warp_shuffle_up tvm_warp_shuffle_down tvm_warp_shuffle_xor tvm_tuple
 opaque: call_extern call_intrin call_packed call_cpacked call_llvm_intrin call_global tvm_call_packed tvm_call_cpacked
 opaque: tvm_call_packed_lowered tvm_call_cpacked_lowered tvm_call_trace_packed tvm_check_return tvm_struct_set
 opaque: tvm_stack_alloca tvm_stack_make_shape tvm_stack_make_array tvm_context_id tvm_throw_last_error ret

@@ -157,13 +157,13 @@ def main(a: T.handle, c: T.handle) -> None:
                 T.writes(C[i0, 0:16])
                 for j in T.serial(16):
                     with T.block("B"):
-                        vi = T.axis.S(1, 0)
+                        vi = T.axis.S(16, i0)
                         vj = T.axis.S(16, j)
-                        B[i0 + vi, vj] = A[i0 + vi, vj] + T.float32(1)
+                        B[vi, vj] = A[vi, vj] + T.float32(1)
                 for j in T.serial(16):
                     with T.block("C"):
-                        vj = T.axis.S(16, j)
-                        C[i0, vj] = B[i0, vj] * T.float32(2)
+                        vi, vj = T.axis.remap("SS", [i0, j])
+                        C[vi, vj] = B[vi, vj] * T.float32(2)
 """, run=True)
 
 text_only("sub_region", """

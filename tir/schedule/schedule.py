@@ -231,6 +231,13 @@ class Schedule:
     def remove_rv(self, handle: Any) -> None:
         """Nothing to do: handles are names and hold nothing. Kept for programs written for other systems."""
 
+    def get_sblock(self, name: str, func_name: str | None = None) -> BlockRV:
+        """``get_block``, under the name that newer TVM gives it."""
+        return self._call(QUERIES["get_block"], {"name": name, "func_name": func_name})
+
+    def enter_postproc(self) -> None:
+        """Nothing to do: a trace replays whole. Kept for programs written for other systems."""
+
     # ------------------------------------------------------------ time
 
     def copy(self) -> Schedule:

@@ -37,13 +37,14 @@ class Frame:
 
 @dataclass(eq=False)
 class Loop:
-    """One loop to open: bounds (``stop`` None: ``start`` is the extent), kind, thread axis, annotations."""
+    """One loop to open: bounds (``stop`` None: ``start`` is the extent), kind, thread axis, annotations, step."""
 
     start: Any
     stop: Any
     kind: str = "serial"
     thread: str = ""
     annotations: dict[str, Any] = field(default_factory=dict)
+    step: Any = 1
 
 
 @dataclass(eq=False)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from .. import expr as _e
 from .. import op as _op
+from ..arith import simplify
 from ..buffer import Buffer, BufferRegion, Range, index_expr
 from ..expr import Expr, StringImm, Var, const
 from ..node import freeze
@@ -389,7 +391,7 @@ class StmtParser(BlockParser, ExprParser):
                 self.statements(node.body)
             return
         bound: dict[str, Any] = {}
-        variables = iter([var for var, *_ in opened])
+        variables = iter([_stepped(var, loop) for var, _, _, loop in opened])
         for name in names:
             bound.update(
                 {name[0]: tuple(next(variables) for _ in name[1])}
@@ -411,9 +413,9 @@ class StmtParser(BlockParser, ExprParser):
         if isinstance(value, f.LoopFrame):
             return value
         if isinstance(value, range):
-            if value.step != 1:
-                self.fail(node.iter, "a loop's step is always 1", "loop over the count and multiply the variable")
-            return f.LoopFrame([f.Loop(value.start, value.stop) if value.start else f.Loop(value.stop, None)], "range")
+            plain_loop = value.start == 0 and value.step == 1
+            made = f.Loop(value.stop, None) if plain_loop else f.Loop(value.start, value.stop, step=value.step)
+            return f.LoopFrame([made], "range")
         return self.fail(
             node.iter,
             f"a `for` loop runs over T.serial, T.grid, T.parallel, T.vectorized, T.unroll, T.thread_binding or range, "
@@ -446,10 +448,23 @@ class StmtParser(BlockParser, ExprParser):
             if loop.stop is None:
                 extent = index_expr(plain(loop.start))
                 return Var(name, extent.dtype), const(0, extent.dtype), extent, loop
+            if _step(loop) is not None:
+                return self.stepped_loop(name, loop, node)
             bounds = range_of(plain(loop.start), plain(loop.stop))
             return Var(name, bounds.extent.dtype), bounds.min, bounds.extent, loop
         except (TypeError, ValueError) as exc:
             return self.fail(node.iter, str(exc))
+
+    def stepped_loop(self, name: str, loop: f.Loop, node: ast.For) -> tuple[Var, Expr, Expr, f.Loop]:
+        """A loop with a step counts its iterations; its name stands for ``start + count * step``."""
+        step = _step(loop)
+        if step is None or step <= 0:
+            self.fail(node.iter, f"a loop's step is a positive constant, not {loop.step!r}",
+                      "count upwards, and compute the descending value from the variable")  # fmt: skip
+        start, stop = (0, loop.start) if loop.stop is None else (loop.start, loop.stop)
+        bounds = range_of(plain(start), plain(stop))
+        extent = simplify((bounds.extent + (step - 1)) // step)
+        return Var(name, extent.dtype), const(0, extent.dtype), extent, replace(loop, start=bounds.min)
 
     def _with(self, node: ast.With) -> None:
         self.with_items(node.items, node)
@@ -489,6 +504,19 @@ def _header(node: ast.stmt) -> ast.AST:
     if isinstance(node, ast.For):
         return node.iter
     return node.test if isinstance(node, (ast.If, ast.While)) else node
+
+
+def _step(loop: f.Loop) -> int | None:
+    """A loop's step where it is not 1; 0 for one that is not a constant."""
+    step = plain(loop.step)
+    number = step if isinstance(step, int) else step.value if isinstance(step, _e.IntImm) else 0
+    return None if number == 1 else number
+
+
+def _stepped(var: Var, loop: f.Loop) -> Expr:
+    """What the name of a loop stands for."""
+    step = _step(loop)
+    return var if step is None else simplify(loop.start + var * step)
 
 
 def _flat(names: list[Any]) -> list[str]:

@@ -428,7 +428,7 @@ def _import(parser: StmtParser, item: ast.Import | ast.ImportFrom, known: dict[s
     """Import lines: the dialect's names, from this package or TVM's; other modules as Python imports them."""
     from . import ir, tir
 
-    namespaces = {"tir": tir, "T": tir, "ir": ir, "I": ir}
+    namespaces = {"tir": tir, "tirx": tir, "T": tir, "ir": ir, "I": ir}
     for alias in item.names:
         name = alias.asname or alias.name.split(".")[0]
         if isinstance(item, ast.ImportFrom):

@@ -87,6 +87,9 @@ def alloc_buffer(
     return spec
 
 
+sblock_alloc_buffer = alloc_buffer
+
+
 def match_buffer(
     param: Any,
     shape: Any = None,
@@ -151,11 +154,13 @@ def buffer_store(buffer: _Buffer, value: Any, indices: Any) -> _f.StoreFrame:
 # ---------------------------------------------------------------- loops
 
 
-def _loop(kind: str, args: tuple[Any, ...], annotations: Any, spelled: str, thread: str = "") -> _f.LoopFrame:
+def _loop(
+    kind: str, args: tuple[Any, ...], annotations: Any, spelled: str, thread: str = "", step: Any = 1
+) -> _f.LoopFrame:
     if not 1 <= len(args) <= 2:
         raise TypeError(f"{spelled} takes an extent, or start and stop; got {len(args)} bounds")
     start, stop = args if len(args) == 2 else (args[0], None)
-    return _f.LoopFrame([_f.Loop(start, stop, kind, thread, dict(annotations or {}))], spelled)
+    return _f.LoopFrame([_f.Loop(start, stop, kind, thread, dict(annotations or {}), 1 if step is None else step)], spelled)
 
 
 def _two(start: Any, stop: Any) -> tuple[Any, ...]:
@@ -170,20 +175,20 @@ def grid(*extents: Any) -> _f.LoopFrame:
     return _f.LoopFrame(loops, "T.grid")
 
 
-def serial(start: Any, stop: Any = None, *, annotations: Any = None) -> _f.LoopFrame:
-    return _loop("serial", _two(start, stop), annotations, "T.serial")
+def serial(start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1) -> _f.LoopFrame:
+    return _loop("serial", _two(start, stop), annotations, "T.serial", step=step)
 
 
-def parallel(start: Any, stop: Any = None, *, annotations: Any = None) -> _f.LoopFrame:
-    return _loop("parallel", _two(start, stop), annotations, "T.parallel")
+def parallel(start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1) -> _f.LoopFrame:
+    return _loop("parallel", _two(start, stop), annotations, "T.parallel", step=step)
 
 
-def vectorized(start: Any, stop: Any = None, *, annotations: Any = None) -> _f.LoopFrame:
-    return _loop("vectorized", _two(start, stop), annotations, "T.vectorized")
+def vectorized(start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1) -> _f.LoopFrame:
+    return _loop("vectorized", _two(start, stop), annotations, "T.vectorized", step=step)
 
 
-def unroll(start: Any, stop: Any = None, *, annotations: Any = None) -> _f.LoopFrame:
-    return _loop("unrolled", _two(start, stop), annotations, "T.unroll")
+def unroll(start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1) -> _f.LoopFrame:
+    return _loop("unrolled", _two(start, stop), annotations, "T.unroll", step=step)
 
 
 unrolled = unroll
@@ -198,8 +203,8 @@ def thread_binding(start: Any, stop: Any = None, thread: str = "", *, annotation
     return _loop("thread_binding", _two(start, stop), annotations, "T.thread_binding", thread)
 
 
-def range(start: Any, stop: Any = None, *, annotations: Any = None) -> _f.LoopFrame:
-    return _loop("serial", _two(start, stop), annotations, "T.range")
+def range(start: Any, stop: Any = None, step: Any = 1, *, annotations: Any = None) -> _f.LoopFrame:
+    return _loop("serial", _two(start, stop), annotations, "T.range", step=step)
 
 
 # ---------------------------------------------------------------- blocks
@@ -210,6 +215,9 @@ def block(name: str = "", no_realize: builtins.bool = False) -> _f.BlockFrame:
     if not isinstance(name, str):
         raise TypeError(f"a block's name is a string, got {name!r}")
     return _f.BlockFrame(name, no_realize)
+
+
+sblock = block  # the name that newer TVM gives blocks
 
 
 def init() -> _f.InitFrame:
@@ -269,6 +277,9 @@ def writes(*regions: Any) -> _f.Directive:
 
 def block_attr(attrs: dict[str, Any]) -> _f.Directive:
     return _f.Directive("block_attr", attrs)
+
+
+sblock_attr = block_attr
 
 
 def func_attr(attrs: dict[str, Any]) -> _f.Directive:
@@ -346,6 +357,10 @@ def _operator(name: str) -> Callable[..., Expr]:
     def build(*args: Any, dtype: Any = None, **options: Any) -> Expr:
         if entry.result == "given" and dtype is None and args and _is_type(args[0], entry, len(args)):
             dtype, args = args[0], args[1:]
+        if name == "tvm_struct_get" and dtype is None and len(args) == 4:
+            dtype, args = args[3], args[:3]
+        if dtype is None and name in _TYPED_BY:
+            dtype = _TYPED_BY[name](args)
         given = None if dtype is None else dtype_of(dtype)
         values = [to_expr(a) if entry.effect == "pure" else as_buffer_load(a) for a in args]
         if entry.effect == "pure" and name in _FLOAT:
@@ -357,6 +372,12 @@ def _operator(name: str) -> Callable[..., Expr]:
     build.__doc__ = f"The operator ``{name}``."
     return build
 
+
+# operators whose result type follows from their arguments
+_TYPED_BY: dict[str, Callable[[Any], Any]] = {
+    "tvm_warp_activemask": lambda args: "uint32",
+    **{f"tvm_warp_shuffle{how}": lambda args: to_expr(args[1]).dtype for how in ("", "_up", "_down", "_xor")},
+}
 
 _FLOAT = {*_op.FLOAT_UNARY, *_op.FLOAT_BINARY}
 

@@ -77,6 +77,7 @@ __all__ = [
     "call_pure_extern",
     "cast",
     "ceildiv",
+    "clip",
     "comm_reducer",
     "div",
     "e4m3_float8",
@@ -102,6 +103,7 @@ __all__ = [
     "isnullptr",
     "iter_var",
     "likely",
+    "llvm_lookup_intrinsic_id",
     "max",
     "max_value",
     "min",
@@ -369,7 +371,7 @@ def if_then_else(condition: Any, true_value: Any, false_value: Any, *_span: Any,
     return _op.call("if_then_else", _e.as_bool(to_expr(condition)), a, b, dtype=a.dtype)
 
 
-def likely(condition: Any) -> Expr:
+def likely(condition: Any, *, dtype: Any = "bool") -> Expr:
     return _op.call("likely", to_expr(condition))
 
 
@@ -377,6 +379,11 @@ def abs(x: Any) -> Expr:
     """Absolute value of a float or a signed integer."""
     e = to_expr(x)
     return _op.call("fabs" if e.dtype.is_float else "abs", e)
+
+
+def clip(x: Any, low: Any, high: Any) -> Expr:
+    """``x``, or the nearer bound where it is outside ``low`` to ``high``."""
+    return max(min(x, high), low)
 
 
 def pow(x: Any, y: Any) -> Expr:
@@ -427,6 +434,11 @@ def call_llvm_intrin(*args: Any, dtype: Any = None) -> Expr:
     return _named_call("call_llvm_intrin", args, dtype)
 
 
+def llvm_lookup_intrinsic_id(name: str) -> str:
+    """The intrinsic itself: intrinsics are known by name here. For programs written for systems that number them."""
+    return name
+
+
 def call_llvm_pure_intrin(*args: Any, dtype: Any = None) -> Expr:
     return _named_call("call_llvm_pure_intrin", args, dtype)
 
@@ -465,7 +477,7 @@ def type_annotation(dtype: Any) -> Expr:
     return _op.call("type_annotation", dtype=dtype_of(dtype))
 
 
-def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any) -> Expr:
+def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any, *, dtype: Any = "handle") -> Expr:
     """A pointer to ``extent`` elements from ``offset``, accessed as ``rw_mask`` says (1 read, 2 write, 3 both)."""
     if isinstance(ptype, (str, DataType)):
         ptype = type_annotation(ptype)
