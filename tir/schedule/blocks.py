@@ -8,8 +8,21 @@ from typing import Any
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ..errors import ScheduleError, require
 from ..expr import GE, GT, LE, LT, TRUE, Add, And, BufferLoad, Expr, IntImm, Let, Mul, Sub, Var, const, is_const
-from ..stmt import PARALLEL, SERIAL, VECTORIZED, Block, BlockRealize, BufferStore, For, LetStmt, SeqStmt, Stmt, seq
-from ..visit import rewrite, substitute, uses_var, walk
+from ..stmt import (
+    PARALLEL,
+    SERIAL,
+    THREAD_BINDING,
+    VECTORIZED,
+    Block,
+    BlockRealize,
+    BufferStore,
+    For,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    seq,
+)
+from ..visit import buffers_in, rewrite, substitute, uses_var, walk
 from .state import BlockRef, Place, State
 
 
@@ -173,21 +186,39 @@ def runs_whole_domain(ref: BlockRef) -> bool:
     pairs = list(zip(ref.block.iter_vars, ref.node.iter_values))
     loops = {p.var: Range(p.node.min, p.node.extent) for p in ref.loops()}
     analyzer = Analyzer()
-    whole = is_const(ref.node.predicate, 1)
-    if not whole or not all(isinstance(v, Var) and v in loops for _, v in pairs):
-        if not detect_iter_map([v for _, v in pairs], loops, ref.node.predicate, check="surjective"):
-            return False
+    plain = is_const(ref.node.predicate, 1) and all(isinstance(v, Var) and v in loops for _, v in pairs)
+    if plain and len({v for _, v in pairs}) == len(pairs):
+        box = tuple(loops[v] for _, v in pairs)  # type: ignore[index]
+    elif detect_iter_map([v for _, v in pairs], loops, ref.node.predicate, check="surjective"):
         box = relax([Range(v, const(1, v.dtype)) for _, v in pairs], loops, predicate=ref.node.predicate)
     else:
-        if len({v for _, v in pairs}) != len(pairs):
-            return False
-        box = tuple(loops[v] for _, v in pairs)  # type: ignore[index]
+        return _covers(ref)
     if box is None:
         return False
     return all(
         analyzer.can_prove_equal(got.min, i.dom.min) and analyzer.can_prove_equal(got.extent, i.dom.extent)
         for got, (i, _) in zip(box, pairs)
     )
+
+
+def _covers(ref: BlockRef) -> bool:
+    """``runs_whole_domain`` by exact sets, for iterator values that are not of a known form."""
+    from ..arith.sets import Formula, Names, NotAffine
+
+    names = Names()
+    dims = [names.of(i.var) for i in ref.block.iter_vars]
+    try:
+        ran, domain = Formula(names), Formula(names)
+        for loop in ref.loops():
+            ran.within(loop.var, loop.node.min, loop.node.extent)
+        ran.require(ref.node.predicate)
+        for iterator, value in zip(ref.block.iter_vars, ref.node.iter_values):
+            ran.equal(names.of(iterator.var), value)
+            domain.within(iterator.var, iterator.dom.min, iterator.dom.extent)
+        moments = [ran.var(loop.var) for loop in ref.loops()]
+        return bool(domain.set(dims).is_subset(ran.map(dims, moments).domain()))
+    except NotAffine:
+        return False
 
 
 def affine_in_one(e: Expr, variables: Any) -> tuple[Var, int, Expr] | None:
@@ -277,6 +308,14 @@ def pick_buffer(block: BlockRef, side: str, which: int | str) -> Buffer:
     return regions[which].buffer
 
 
+def _independent(loop: For) -> bool:
+    """Whether the iterations of ``loop`` must not touch each other's elements. Threads meet in shared memory, and a
+    buffer in a thread's own scope is another one for each: there the loop is left to the checks of the GPU."""
+    if loop.kind == THREAD_BINDING:
+        return all(buffer.scope == "global" for buffer in buffers_in(loop))
+    return loop.kind in (PARALLEL, VECTORIZED)
+
+
 def require_same_meaning(before: State, after: State, unsafe: bool = False) -> None:
     """Raise ``ScheduleError``, with the instances that prove it, unless every dependence of ``before`` holds in ``after``
     and the iterations of its parallel and vectorized loops still are independent.
@@ -288,7 +327,7 @@ def require_same_meaning(before: State, after: State, unsafe: bool = False) -> N
     found = check(before.func, after.func)
     where = before.func
     for ref in after.index.loops.values():
-        if found is None and ref.node.kind in (PARALLEL, VECTORIZED) and ref.node not in before.index.places:
+        if found is None and ref.node not in before.index.places and _independent(ref.node):
             found, where = check_parallel(after.func, ref.node, ref.node.kind), after.func
     if found is not None:
         raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=where)
