@@ -9,10 +9,13 @@ import re
 from collections.abc import Callable
 
 from .check_cpu import refuse_thread_axes
+from .common_subexpr_elim import common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .flatten_buffer import flatten_buffer
+from .loop_partition import loop_partition
 from .lower_init_block import lower_init_block
+from .lower_intrin import lower_intrin
 from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
 from .passes import PASSES, Pass, Sequential, find, func_pass
@@ -20,6 +23,7 @@ from .pipeline import cpu_pipeline, inserted, lower
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
 from .remove_no_op import remove_no_op
 from .simplify import remove_likely, simplify
+from .storage_rewrite import storage_rewrite
 from .unroll_loop import unroll_loop
 from .vectorize_loop import vectorize_loop
 
@@ -37,7 +41,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "PASSES", "Pass", "Sequential", "compact_buffer_allocation", "convert_blocks_to_opaque", "cpu_pipeline", "find",
+    "PASSES", "Pass", "Sequential", "common_subexpr_elim", "loop_partition", "lower_intrin", "storage_rewrite", "compact_buffer_allocation", "convert_blocks_to_opaque", "cpu_pipeline", "find",
     "flatten_buffer", "func_pass", "inserted", "lower", "lower_init_block", "lower_match_buffer", "lower_opaque_block",
     "plan_and_update_buffer_allocation_location", "refuse_thread_axes", "remove_likely", "remove_no_op", "simplify",
     "unroll_loop", "vectorize_loop",

@@ -11,15 +11,19 @@ from ..errors import BuildError
 from ..function import IRModule, PrimFunc
 from ..target import Target
 from .check_cpu import refuse_thread_axes
+from .common_subexpr_elim import common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .flatten_buffer import flatten_buffer
+from .loop_partition import loop_partition
 from .lower_init_block import lower_init_block
+from .lower_intrin import lower_intrin
 from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
 from .remove_no_op import remove_no_op
 from .simplify import remove_likely, simplify
+from .storage_rewrite import storage_rewrite
 from .unroll_loop import unroll_loop
 from .vectorize_loop import vectorize_loop
 
@@ -42,11 +46,15 @@ def cpu_pipeline() -> list[Any]:
         lower_opaque_block,
         flatten_buffer,
         simplify,
+        loop_partition,
         vectorize_loop,
         unroll_loop,
-        simplify.configured(),
+        storage_rewrite,
+        simplify,
         remove_likely,
         remove_no_op,
+        common_subexpr_elim,
+        lower_intrin,
     ]
 
 

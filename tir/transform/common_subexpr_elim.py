@@ -1,0 +1,103 @@
+"""An expression that a statement computes several times is computed once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..arith.linear import key
+from ..expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, Let, Mod, Var
+from ..function import PrimFunc
+from ..op import OPS
+from ..stmt import BufferStore, Evaluate, LetStmt, Stmt
+from ..visit import rewrite
+from .passes import func_pass
+
+_DEAR = (FloorDiv, FloorMod, Mod)
+
+
+def _dear(e: Any) -> bool:
+    """Worth a name: divisions, and named functions; scalars only, without loads."""
+    if not isinstance(e, Expr) or e.dtype.lanes > 1 or e.dtype.is_bool or e.dtype.is_handle:
+        return False
+    if isinstance(e, _DEAR):
+        return e.dtype.is_int
+    return isinstance(e, Call) and e.op != "if_then_else" and e.op in OPS and OPS[e.op].numpy is not None
+
+
+def _candidates(s: Stmt) -> dict[Any, list[Expr]]:
+    """Dear expressions that are surely evaluated, by what they compute."""
+    found: dict[Any, list[Expr]] = {}
+
+    def visit(e: Any) -> bool:
+        """Whether ``e`` is free of loads and of names bound inside the statement."""
+        if isinstance(e, Var):
+            return True
+        if isinstance(e, (Let, Stmt)):
+            return False
+        if isinstance(e, Call) and e.op == "if_then_else":
+            visit(e.args[0])  # the branches may not be evaluated
+            return False
+        free = True
+        if isinstance(e, BufferLoad):
+            for i in e.indices:
+                visit(i)
+            return False
+        if not isinstance(e, Expr):
+            return False
+        for child in e.children():
+            free &= visit(child)
+        if free and _dear(e):
+            found.setdefault(key(e), []).append(e)
+        return free
+
+    parts = (s.value, *s.indices) if isinstance(s, BufferStore) else (s.value,)  # type: ignore[attr-defined]
+    for part in parts:
+        visit(part)
+    return {k: es for k, es in found.items() if len(es) > 1}
+
+
+class _Namer:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def visit(self, item: Any) -> Any:
+        if not isinstance(item, (BufferStore, Evaluate)):
+            return None
+        statement: Stmt = item
+        names: list[tuple[Var, Expr]] = []
+        while True:
+            repeated = _candidates(statement)
+            if not repeated:
+                break
+            # the largest first: what is inside it then occurs less often
+            occurrences = max(repeated.values(), key=lambda es: _size(es[0]))
+            self.count += 1
+            var = Var(f"cse_v{self.count}", occurrences[0].dtype)
+            again = {id(e) for e in occurrences}
+            statement = _replace(statement, again, var)
+            names.append((var, occurrences[0]))
+        for var, value in names:
+            statement = LetStmt(var, value, statement)
+        return statement if names else None
+
+
+def _replace(s: Any, again: set[int], var: Var) -> Any:
+    def visit(item: Any) -> Any:
+        if id(item) in again:
+            return var
+        return item if isinstance(item, Var) or not isinstance(item, (Expr, Stmt)) else item.map_children(visit)
+
+    return visit(s)
+
+
+def _size(e: Any) -> int:
+    return 1 + sum(_size(c) for c in e.children() if isinstance(c, Expr))
+
+
+@func_pass
+def common_subexpr_elim(func: PrimFunc) -> PrimFunc:
+    """``B[f(i)] = A[f(i)]`` becomes ``cse_v1 = f(i); B[cse_v1] = A[cse_v1]``.
+
+    Within one statement, for divisions, remainders and pure functions of scalars that are certain to be evaluated.
+    """
+    return func.with_body(rewrite(func.body, _Namer().visit))

@@ -1,0 +1,60 @@
+"""Divisions and remainders in the form a machine does best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..arith import Analyzer
+from ..buffer import Range
+from ..expr import Call, Div, Expr, FloorDiv, FloorMod, IntImm, Mod, Var, const
+from ..function import PrimFunc
+from ..stmt import For, LetStmt, Stmt
+from ..visit import walk
+from .passes import func_pass
+
+
+class _Lowerer:
+    def __init__(self) -> None:
+        self.analyzer = Analyzer()
+
+    def visit(self, item: Any) -> Any:
+        if isinstance(item, For):
+            low, extent = self.visit(item.min), self.visit(item.extent)
+            with self.analyzer.scope():
+                self.analyzer.bind(item.loop_var, Range(item.min, item.extent))
+                body = self.visit(item.body)
+            if low is item.min and extent is item.extent and body is item.body:
+                return item
+            return item.replace(min=low, extent=extent, body=body)
+        if isinstance(item, LetStmt) and item.var.dtype.is_int:
+            value = self.visit(item.value)
+            with self.analyzer.scope():
+                self.analyzer.bind(item.var, item.value)
+                body = self.visit(item.body)
+            return item if value is item.value and body is item.body else item.replace(value=value, body=body)
+        if isinstance(item, (FloorDiv, FloorMod)) and item.dtype.is_int:
+            return self.division(item)
+        if isinstance(item, (Expr, Stmt)) and not isinstance(item, Var):
+            return item.map_children(self.visit)
+        return item
+
+    def division(self, e: Any) -> Expr:
+        a, b = self.visit(e.a), self.visit(e.b)
+        least = self.analyzer.bound(e.a)[0]
+        positive = (self.analyzer.bound(e.b)[0] or 0) > 0
+        if positive and least is not None and least >= 0:
+            return Div(a, b) if isinstance(e, FloorDiv) else Mod(a, b)
+        power = b.value.bit_length() - 1 if isinstance(b, IntImm) and b.value > 0 and b.value & (b.value - 1) == 0 else 0
+        if power:  # an arithmetic shift rounds down, as // does
+            if isinstance(e, FloorDiv):
+                return Call("shift_right", (a, const(power, e.dtype)), e.dtype)
+            return Call("bitwise_and", (a, const(b.value - 1, e.dtype)), e.dtype)  # type: ignore[attr-defined]
+        return e if a is e.a and b is e.b else type(e)(a, b)
+
+
+@func_pass
+def lower_intrin(func: PrimFunc) -> PrimFunc:
+    """Floor division of what is never negative becomes truncating division; by a power of two, a shift or a mask."""
+    if not any(isinstance(n, (FloorDiv, FloorMod)) for n in walk(func.body)):
+        return func
+    return func.with_body(_Lowerer().visit(func.body))
