@@ -54,6 +54,11 @@ class Target:
         parts = (f"-{k.replace('_', '-')}={v}" for k, v in self.attrs.items() if _GPU_LIMITS.get(k) != v)
         return " ".join([self.kind, *parts])
 
+    def as_script(self) -> str:
+        """As the dialect writes it; parses back to an equal target."""
+        spec = ", ".join(f'"{k}": {_literal(v)}' for k, v in {"kind": self.kind, **self.attrs}.items())
+        return f"T.target({{{spec}}})"
+
     def __hash__(self) -> int:
         return hash(str(self))
 
@@ -83,6 +88,15 @@ def _parse(spec: Any) -> tuple[str, dict[str, Any]]:
         attrs[name.replace("-", "_")] = _value(value)
     alias = {"cpu": "llvm", "c": "llvm", "host": "llvm", "nvidia": "cuda"}
     return alias.get(words[0], words[0]), attrs
+
+
+def _literal(value: Any) -> str:
+    """A value of an attribute as Python source; strings as JSON writes them."""
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_literal(v) for v in value)}]"
+    return str(value)
 
 
 def _value(text: str) -> Any:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..analysis.dependence import Access, Unit, element_map, is_exact, time_map, units_of
+from ..analysis.privacy import private_buffers
 from ..arith.sets import Formula, Names, NotAffine, sample
 from ..buffer import Buffer
 from ..errors import ScheduleError
@@ -39,7 +40,8 @@ def cannot_prove(error: NotAffine, nodes: Sequence[Any] = ()) -> Violation:
 def check_parallel(func: PrimFunc, loop: For, kind: str = "parallel") -> Violation | None:
     """Whether iterations of ``loop`` are independent: no two of them touch one element, one of them writing it.
 
-    Buffers allocated inside the loop are each iteration's own.
+    Buffers allocated inside the loop are each iteration's own, and so are those that could be
+    (:func:`tir.analysis.privacy.private_buffers`).
     """
     units = units_of(loop, blocks=False)
     names = Names()
@@ -50,9 +52,14 @@ def check_parallel(func: PrimFunc, loop: For, kind: str = "parallel") -> Violati
             side.touch(on_loops=True)
     except NotAffine as error:
         return cannot_prove(error, [loop])
+    private: frozenset[Any] | None = None
     for s in sides:
         for t in sides:
             for a, b in _clashes(s, t, local=True):
+                if private is None:
+                    private = private_buffers(func, loop)
+                if a.access.buffer.data in private:
+                    continue
                 pairs = _same_element(s, a, t, b)
                 isl = _isl()
                 space = pairs.get_space()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.privacy import is_private
 from ..buffer import Buffer
 from ..expr import TRUE, BufferLoad, Var
 from ..function import PrimFunc
 from ..stmt import Block, BlockRealize, BufferStore, For
 from ..visit import walk
 from .passes import func_pass
-from .privacy import is_private
 
 Path = tuple[Any, ...]
 

@@ -8,8 +8,9 @@ from typing import Any
 from ..arith import Analyzer
 from ..arith.linear import key
 from ..arith.regions import relax
-from ..buffer import Buffer, Range
+from ..buffer import Buffer, BufferRegion, Range
 from ..expr import TRUE, BufferLoad, Expr, Var, const, is_const, logical_and, logical_not
+from ..function import PrimFunc
 from ..stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt
 from ..visit import substitute, uses_var, walk
 
@@ -40,6 +41,45 @@ def is_private(buffer: Buffer, loops: Sequence[For]) -> bool:
                 return False
         filled.extend(writes)
     return True
+
+
+def private_buffers(func: PrimFunc, loop: For) -> frozenset[Var]:
+    """Pointers of the buffers allocated around ``loop`` that each iteration of it can have for itself.
+
+    All their uses are in the loop, and an iteration reads nothing of them that it has not written. Threads of one
+    block share what is in shared memory.
+    """
+    chain = _chain(func.body, loop)
+    candidates: dict[Buffer, list[For]] = {}
+    crossed: list[For] = [loop]
+    for item in reversed(chain):
+        if isinstance(item, For):
+            crossed.insert(0, item)
+        elif isinstance(item, Block):
+            for buffer in item.alloc_buffers:
+                if not (loop.thread.startswith("threadIdx") and buffer.scope.startswith("shared")):
+                    candidates[buffer] = list(crossed)
+    if not candidates:
+        return frozenset()
+    by_pointer = {b.data: b for b in candidates}
+    for item in walk(func.body, enter=lambda n: n is not loop):
+        used = item.buffer.data if isinstance(item, (BufferLoad, BufferStore, BufferRegion)) else item
+        if used in by_pointer and not isinstance(item, Buffer):
+            candidates.pop(by_pointer[used], None)
+    return frozenset(b.data for b, loops in candidates.items() if is_private(b, loops))
+
+
+def _chain(root: Stmt, target: Stmt) -> list[Any]:
+    """The statements and blocks around ``target``, outermost first."""
+    stack: list[tuple[Any, tuple[Any, ...]]] = [(root, ())]
+    while stack:
+        item, above = stack.pop()
+        if item is target:
+            return list(above)
+        for child in item.children():
+            if isinstance(child, (Stmt, Block)):
+                stack.append((child, (*above, item)))
+    return []
 
 
 def _inside(analyzer: Analyzer, inner: Any, outer: Box) -> bool:
