@@ -6,7 +6,7 @@ program with the part underlined) and what would be legal. Text is rendered when
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -36,7 +36,8 @@ class ScheduleError(TirError):
     """A refused schedule step. The schedule is as it was.
 
     ``request`` is the call as the user wrote it, ``rule`` one sentence, ``witness`` lines of proof, ``func`` and
-    ``nodes`` the place, ``legal`` what would be accepted. The first three and the last are strings or lists of them.
+    ``nodes`` the place, ``legal`` what would be accepted. The first three and the last are strings or lists of them;
+    ``legal`` may be a function that finds them, called when the text is first shown.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class ScheduleError(TirError):
         witness: Sequence[str] = (),
         func: Any = None,
         nodes: Sequence[Any] = (),
-        legal: str | Sequence[str] = "",
+        legal: str | Sequence[str] | Callable[[], str] = "",
     ):
         super().__init__(rule)
         self._rule = rule
@@ -56,7 +57,24 @@ class ScheduleError(TirError):
         self.witness = list(witness)
         self.func = func
         self.nodes = list(nodes)
-        self.legal = legal if isinstance(legal, str) else ", ".join(legal)
+        self._legal: str | Callable[[], str] = legal if isinstance(legal, str) or callable(legal) else ", ".join(legal)
+
+    @property
+    def legal(self) -> str:
+        """What would be accepted; empty where that is not known."""
+        if not isinstance(self._legal, str):
+            find, self._legal = self._legal, ""
+            self._legal = find()
+        return self._legal
+
+    @legal.setter
+    def legal(self, text: str | Callable[[], str]) -> None:
+        self._legal = text
+
+    @property
+    def has_legal(self) -> bool:
+        """Whether there may be something in ``legal``, without finding it."""
+        return bool(self._legal)
 
     @property
     def rule(self) -> str:

@@ -192,13 +192,12 @@ def runs_whole_domain(ref: BlockRef) -> bool:
     elif detect_iter_map([v for _, v in pairs], loops, ref.node.predicate, check="surjective"):
         box = relax([Range(v, const(1, v.dtype)) for _, v in pairs], loops, predicate=ref.node.predicate)
     else:
-        return _covers(ref)
-    if box is None:
-        return False
-    return all(
+        box = None
+    exact = box is not None and all(
         analyzer.can_prove_equal(got.min, i.dom.min) and analyzer.can_prove_equal(got.extent, i.dom.extent)
         for got, (i, _) in zip(box, pairs)
     )
+    return exact or _covers(ref)
 
 
 def _covers(ref: BlockRef) -> bool:
@@ -216,7 +215,7 @@ def _covers(ref: BlockRef) -> bool:
             ran.equal(names.of(iterator.var), value)
             domain.within(iterator.var, iterator.dom.min, iterator.dom.extent)
         moments = [ran.var(loop.var) for loop in ref.loops()]
-        return bool(domain.set(dims).is_subset(ran.map(dims, moments).domain()))
+        return bool(domain.set(dims).is_subset(ran.map(dims, moments, moments).domain()))
     except NotAffine:
         return False
 
@@ -317,7 +316,7 @@ def _independent(loop: For) -> bool:
 
 
 def require_same_meaning(before: State, after: State, unsafe: bool = False) -> None:
-    """Raise ``ScheduleError``, with the instances that prove it, unless every dependence of ``before`` holds in ``after``
+    """Raise ``ScheduleError``, with a witness, unless every dependence of ``before`` holds in ``after``
     and the iterations of its parallel and vectorized loops still are independent.
     """
     from .legality import check, check_parallel

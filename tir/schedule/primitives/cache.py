@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
 from ...arith.regions import intersect, relax, union
-from ...buffer import Buffer, Range, decl_buffer
-from ...errors import require
-from ...expr import Var, const, is_const
+from ...buffer import Buffer, BufferRegion, Range, decl_buffer
+from ...errors import ScheduleError, require
+from ...expr import BufferLoad, Var, const, is_const
 from ...stmt import Stmt, seq
 from ...visit import rewrite, substitute
 from ..blocks import (
@@ -26,8 +28,10 @@ from ..blocks import (
     writers,
 )
 from ..handles import BlockRV
+from ..legality import check_coverage
 from ..primitive import primitive
 from ..state import BlockRef, State
+from ._structure import is_standard
 
 
 @dataclass(frozen=True)
@@ -75,12 +79,18 @@ def _check_cache_read(
     makers = writers(scope, buffer)
     tops = statements(scope)
     order = {id(stmt): n for n, stmt in enumerate(tops)}
-    last_write = max((order[id(top_statement(m, scope).node)] for m in makers), default=-1)
-    first_read = min(order[id(top_statement(c, scope).node)] for c in consumers)
+
+    def at(ref: BlockRef) -> int:
+        return order[id(top_statement(ref, scope).node)]
+
+    first_read, last_read = min(map(at, consumers)), max(map(at, consumers))
+    position = max((at(m) + 1 for m in makers if at(m) < first_read), default=0)
+    between = [m for m in makers if first_read <= at(m) <= last_read and not _keeps_to_itself(m, consumers, makers)]
     require(
-        unsafe or last_write < first_read,
+        unsafe or not between,
         "buffer {0} is written by block {1} at or after the statement where block {2} reads it; a copy would miss that",
-        buffer.name, makers[-1] if makers else "", consumers[0], nodes=[m.node for m in makers[-1:]],
+        buffer.name, between[0] if between else "", consumers[0], nodes=[m.node for m in between[:1]],
+        legal=[f"consumer_blocks=[{c.name}]" for c in consumers if between and at(c) < at(between[0])],
     )  # fmt: skip
     require(
         not any(uses_pointer(c.node, buffer) for c in consumers),
@@ -90,10 +100,59 @@ def _check_cache_read(
     cached = _cached(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     copy = copy_block(name, buffer, cached, region)
-    changed = {id(c.node): replace_buffer(c.node, buffer, cached) for c in consumers}
+    changed = {id(c.node): _read_copy(c, buffer, cached) for c in consumers}
     body = [_swap_in(stmt, consumers, changed) for stmt in tops]
-    body.insert(max(last_write + 1, 0), copy)
-    return CachePlan(scope, seq(body), cached, name)
+    body.insert(position, copy)
+    plan = CachePlan(scope, seq(body), cached, name)
+    earlier = [m for m in makers if at(m) < position]
+    if buffer not in state.func.buffer_map.values() and not (len(earlier) == 1 and _fills(earlier[0], buffer, region)):
+        _require_written(state, plan, buffer, unsafe)
+    return plan
+
+
+def _keeps_to_itself(maker: BlockRef, consumers: Sequence[BlockRef], makers: Sequence[BlockRef]) -> bool:
+    """Whether ``maker`` alone reads and writes the buffer, each instance its own element: it reads before it writes."""
+    if list(consumers) != [maker] or len([m for m in makers if m is not maker]) > 0:
+        return False
+    return is_standard(maker.block) and all(i.iter_type != "reduce" for i in maker.block.iter_vars)
+
+
+def _read_copy(consumer: BlockRef, buffer: Buffer, cached: Buffer) -> Stmt:
+    """``consumer`` reading the copy, and writing the buffer itself where it does."""
+    if not regions_of(consumer.block.writes, buffer):
+        return replace_buffer(consumer.node, buffer, cached)
+
+    def visit(item: Any) -> Any:
+        if isinstance(item, BufferLoad) and item.buffer is buffer:
+            return BufferLoad(cached, item.indices)
+        return None
+
+    block = rewrite(consumer.block, visit)
+    reads = tuple(BufferRegion(cached, r.region) if r.buffer is buffer else r for r in block.reads)
+    return consumer.node.replace(block=block.replace(reads=reads))
+
+
+def _fills(maker: BlockRef, buffer: Buffer, region: Sequence[Range]) -> bool:
+    """Whether ``maker`` surely writes all of ``region``."""
+    analyzer = Analyzer()
+    made = _touched([maker], buffer, "writes")
+    inside = all(
+        analyzer.can_prove(m.min <= r.min) and analyzer.can_prove(r.min + r.extent <= m.min + m.extent)
+        for m, r in zip(made, region)
+    )
+    return inside and _fills_box(maker, buffer)
+
+
+def _require_written(state: State, plan: CachePlan, buffer: Buffer, unsafe: bool) -> None:
+    """Raise ``ScheduleError``, naming the element, if ``buffer`` would be read where it has no value."""
+    if unsafe:
+        return
+    after = state.replace(plan.scope.block, add_alloc(plan.scope.block.replace(body=plan.body), plan.buffer))
+    found = check_coverage(after.func, buffer)
+    if found is not None:
+        raise ScheduleError(
+            found.rule, witness=found.witness, nodes=[plan.scope.node] if plan.scope.scope else [], func=state.func
+        )
 
 
 def _check_cache_write(
@@ -126,18 +185,10 @@ def _check_cache_write(
     tops = statements(scope)
     order = {id(stmt): n for n, stmt in enumerate(tops)}
     position = max(order[id(top_statement(m, scope).node)] for m in makers)
-    first = min(order[id(top_statement(m, scope).node)] for m in makers)
     early = [
         r for r in readers(scope, buffer) if order[id(top_statement(r, scope).node)] <= position and r not in makers
     ]
-    moved = [*makers, *early, *(c for c in consumer_blocks or [] if c not in early)]
-    outside = [r for r in early if order[id(top_statement(r, scope).node)] < first]
-    require(
-        unsafe or not outside,
-        "block {0} reads buffer {1} before it is written: in the copy there would be nothing to read",
-        outside[0] if outside else "", buffer.name, nodes=[r.node for r in outside],
-    )  # fmt: skip
-    _require_overwritten(makers, buffer, unsafe)
+    moved = list(dict.fromkeys([*makers, *early, *(consumer_blocks or [])]))
     require(
         not any(uses_pointer(m.node, buffer) for m in moved),
         "cannot prove what uses buffer {0}: its pointer is used directly or through another view", buffer.name,
@@ -149,30 +200,12 @@ def _check_cache_write(
     changed = {id(m.node): replace_buffer(m.node, buffer, cached) for m in moved}
     body = [_swap_in(stmt, moved, changed) for stmt in tops]
     body.insert(position + 1, copy)
-    return CachePlan(scope, seq(body), cached, name)
-
-
-def _require_overwritten(makers: Sequence[BlockRef], buffer: Buffer, unsafe: bool) -> None:
-    """The copy is written back whole, so what was in the buffer before must not matter: no update without an init, and
-    no element of the box left unwritten."""
-    first = makers[0]
-    updates = bool(regions_of(first.block.reads, buffer)) and first.block.init is None
-    require(
-        unsafe or not updates,
-        "block {0} reads {1} before anything here has written it: the copy would start uninitialised",
-        first, buffer.name, nodes=[first.node], legal="cache_read the buffer, or initialise it first",
-    )  # fmt: skip
-    partial = _partly_written(makers, buffer)
-    require(
-        unsafe or not partial,
-        "block {0} writes only part of the region of {1} that would be copied back",
-        partial, buffer.name, nodes=[m.node for m in makers],
-    )  # fmt: skip
-
-
-def _partly_written(makers: Sequence[BlockRef], buffer: Buffer) -> BlockRef | None:
-    """The first maker, when none provably writes every element of the box around what it writes."""
-    return None if any(_fills_box(m, buffer) for m in makers) else makers[0]
+    plan = CachePlan(scope, seq(body), cached, name)
+    alone = moved == [makers[0]] and (block.block.init is not None or not regions_of(block.block.reads, buffer))
+    if not (alone and _fills_box(block, buffer)):
+        # What was in the buffer before must not matter: the copy starts empty, and is written back whole.
+        _require_written(state, plan, cached, unsafe)
+    return plan
 
 
 def _fills_box(ref: BlockRef, buffer: Buffer) -> bool:

@@ -90,14 +90,15 @@ def _check_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool
         for i in range(8):
             C[i] = B[i] + 1.0
 
-    A producer that makes more than is consumed gets the consumer's bounds as its predicate. Raises ``ScheduleError``
-    when the producer is a reduction or not the only one, or when the consumer does not read each element once.
+    Of several producers the last is taken. One that makes more than is consumed gets the consumer's bounds as its
+    predicate. Raises ``ScheduleError`` when the producer is a reduction, has other consumers, or when the consumer
+    does not read each element once or runs where the producer does not.
     """
     scope = scope_of(state, block)
     made = [b for b in dict.fromkeys(r.buffer for r in block.block.reads) if writers(scope, b)]
     require(made, "no block in this scope produces what block {0} reads", block)
-    require(len(made) == 1, "block {0} has several producers: of {1}", block, ", ".join(b.name for b in made))
-    buffer = made[0]
+    # Of several producers the last: where it runs, the others have made what the block reads too.
+    buffer = max(made, key=lambda b: max(_order(scope, w) for w in writers(scope, b)))
     makers = writers(scope, buffer)
     require(len(makers) == 1, "buffer {0} is written by {1} blocks", buffer.name, len(makers))
     producer = makers[0]

@@ -1,4 +1,4 @@
-"""Moving a block into the loops of another: compute_at, reverse_compute_at.
+"""Moving a block into the loops of another and out: compute_at, reverse_compute_at, compute_root.
 
 The loops are rebuilt from the region that is needed (or made) under the target loop; the dependences of the whole
 program before and after decide whether the move is accepted.
@@ -6,18 +6,27 @@ program before and after decide whether the move is accepted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...arith import Analyzer
 from ...arith.regions import relax, union
 from ...buffer import BufferRegion, Range
-from ...errors import require
+from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var, all_of, const, floordiv
 from ...script.printer import short_text
 from ...stmt import SeqStmt, Stmt, seq
 from ...visit import substitute
-from ..blocks import about_iterators, affine_in_one, nest, regions_of, require_same_meaning
+from ..blocks import (
+    about_iterators,
+    affine_in_one,
+    insert_before,
+    nest,
+    regions_of,
+    require_same_meaning,
+    top_statement,
+)
+from ..legality import check
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
 
@@ -54,21 +63,11 @@ def _check_compute_at(
 
     Raises ``ScheduleError`` when no consumer is under ``loop``, or some consumer would read an element not yet written.
     """
-    written = [r.buffer for r in block.block.writes]
-    below = _movable(state, block, loop)
-    consumers = [b for b in below if any(r.buffer in written for r in b.block.reads)]
-    users = [c.name for c in block.scope.children if any(r.buffer in written for r in c.block.reads) and c is not block]
-    require(
-        consumers,
-        "no consumer of block {0} is under loop {1}; its consumers are {2}",
-        block, loop.node, ", ".join(users) or "outside this function", nodes=[loop.node],
-        legal=_consumer_loops(state, users, block),
-    )  # fmt: skip
-    needed = {b: _accessed(loop, consumers, b, "reads") for b in written}
-    domains = _solve(block, block.block.writes, needed)
-    first = min(_position(loop, c) for c in consumers)
-    producers = _producer_positions(loop, below, block)
-    return _move(state, block, loop, domains, preserve_unit_loops, index, max(producers, default=-1) + 1, first, unsafe)
+    try:
+        return _plan_compute_at(state, block, loop, preserve_unit_loops, index, unsafe)
+    except ScheduleError as error:
+        _add_locations(error, state, block, loop, _plan_compute_at)
+        raise
 
 
 def _check_reverse_compute_at(
@@ -95,6 +94,103 @@ def _check_reverse_compute_at(
 
     Raises ``ScheduleError`` when no producer is under ``loop``, or the move would read an element not yet written.
     """
+    try:
+        return _plan_reverse_compute_at(state, block, loop, preserve_unit_loops, index, unsafe)
+    except ScheduleError as error:
+        _add_locations(error, state, block, loop, _plan_reverse_compute_at)
+        raise
+
+
+def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) -> MovePlan:
+    """Take a block out of the loops of others, to loops of its own: the inverse of compute_at and reverse_compute_at.
+
+    It goes just before the statement that it was in, where that is legal, else just after it.
+
+    Before → after, for ``sch.compute_root("B")``::
+
+        for i in range(8):                       for ax0, ax1 in T.grid(8, 8):
+            for ax0 in range(8):                     B[ax0, ax1] = A[ax0, ax1] * 2.0
+                B[i, ax0] = A[i, ax0] * 2.0      for i, j in T.grid(8, 8):
+            for j in range(8):                       C[i, j] = B[i, j] + 1.0
+                C[i, j] = B[i, j] + 1.0
+
+    Raises ``ScheduleError`` when the block shares no loop, or needs what is made in the loops that it leaves.
+    """
+    require(block.scope is not None, "the root block cannot be moved")
+    assert block.scope is not None
+    top = top_statement(block, block.scope)
+    require(state.index.blocks_below(top) != [block], "block {0} shares no loop with another", block)
+    loops = {p.var: Range(p.node.min, p.node.extent) for p in block.loops()}
+    points = [Range(v, const(1, v.dtype)) for v in block.node.iter_values]
+    box = relax(points, loops, predicate=block.node.predicate)
+    domains = {i.var: r for i, r in zip(block.block.iter_vars, box or ())}
+    moved = _rebuild(block, [p for p in block.all_loops() if p.var not in loops], domains, False)
+    first: ScheduleError | None = None
+    for late in (False, True):
+        after = insert_before(state, top, moved, after=late).replace(block.node, None)
+        try:
+            require_same_meaning(state, after, unsafe)
+            return MovePlan(after)
+        except ScheduleError as error:
+            # A block that made some elements several times: the way back is compute_at, if that is legal there.
+            if check(after.func, state.func) is None:
+                return MovePlan(after)
+            first = first or error
+    assert first is not None
+    raise first
+
+
+MOST_LOCATIONS = 12
+
+
+def _add_locations(
+    error: ScheduleError, state: State, block: BlockRef, asked: LoopRef, plan: Callable[..., MovePlan]
+) -> None:
+    """Have ``error`` find, when it is shown, the loops at which the same step would be accepted."""
+    if not error.has_legal:
+        error.legal = lambda: _legal_locations(state, block, asked, plan)
+
+
+def _legal_locations(state: State, block: BlockRef, asked: LoopRef, plan: Callable[..., MovePlan]) -> str:
+    scope = block.scope
+    if scope is None:
+        return ""
+    own = set(block.loops())
+    tried = [ref for ref in state.index.loops.values() if ref.scope is scope and ref not in own and ref is not asked]
+    found = ["root"] if not any(len(state.index.blocks_below(ref)) > 1 for ref in own) else []
+    for ref in tried[:MOST_LOCATIONS]:
+        try:
+            plan(state, block, ref, False, -1, False)
+        except ScheduleError:
+            continue
+        alike = len(state.index.loops_named(ref.name)) > 1
+        found.append(f"{state.index.blocks_below(ref)[0].name}.{ref.name}" if alike else ref.name)
+    more = f" (of the first {MOST_LOCATIONS} loops)" if len(tried) > MOST_LOCATIONS else ""
+    return f'legal locations for "{block.name}": {", ".join(found) or "none"}{more}'
+
+
+def _plan_compute_at(
+    state: State, block: BlockRef, loop: LoopRef, preserve_unit_loops: bool, index: int, unsafe: bool
+) -> MovePlan:
+    written = [r.buffer for r in block.block.writes]
+    below = _movable(state, block, loop)
+    consumers = [b for b in below if any(r.buffer in written for r in b.block.reads)]
+    users = [c.name for c in block.scope.children if any(r.buffer in written for r in c.block.reads) and c is not block]
+    require(
+        consumers,
+        "no consumer of block {0} is under loop {1}; its consumers are {2}",
+        block, loop.node, ", ".join(users) or "outside this function", nodes=[loop.node],
+    )  # fmt: skip
+    needed = {b: _accessed(loop, consumers, b, "reads") for b in written}
+    domains = _solve(block, block.block.writes, needed)
+    first = min(_position(loop, c) for c in consumers)
+    producers = _producer_positions(loop, below, block)
+    return _move(state, block, loop, domains, preserve_unit_loops, index, max(producers, default=-1) + 1, first, unsafe)
+
+
+def _plan_reverse_compute_at(
+    state: State, block: BlockRef, loop: LoopRef, preserve_unit_loops: bool, index: int, unsafe: bool
+) -> MovePlan:
     read = [r.buffer for r in block.block.reads]
     below = _movable(state, block, loop)
     producers = [b for b in below if any(r.buffer in read for r in b.block.writes)]
@@ -103,7 +199,6 @@ def _check_reverse_compute_at(
         producers,
         "no producer of block {0} is under loop {1}; its producers are {2}",
         block, loop.node, ", ".join(makers) or "outside this function", nodes=[loop.node],
-        legal=_consumer_loops(state, makers, block),
     )  # fmt: skip
     made = {b: _accessed(loop, producers, b, "writes") for b in read}
     domains = _solve(block, block.block.reads, {b: r for b, r in made.items() if r is not None})
@@ -123,11 +218,6 @@ def _movable(state: State, block: BlockRef, loop: LoopRef) -> list[BlockRef]:
     )  # fmt: skip
     require(loop not in block.loops(), "loop {0} already is above block {1}", loop.node, block)
     return state.index.blocks_below(loop)
-
-
-def _consumer_loops(state: State, names: Sequence[str], block: BlockRef) -> str:
-    loops = dict.fromkeys(ref.name for n in names for ref in state.find_block(n).loops() if ref not in block.loops())
-    return f"loops to try: {', '.join(loops)}" if loops else ""
 
 
 def _accessed(loop: LoopRef, blocks: Sequence[BlockRef], buffer, side: str) -> tuple[Range, ...] | None:
@@ -226,7 +316,7 @@ def _move(
         "index {0} is not in the body of loop {1}, which has {2} statements",
         index, loop.node, _size(loop), legal=f"-1, -2, or {earliest} to {latest}",
     )  # fmt: skip
-    moved = _rebuild(state, block, loop, domains, keep_units)
+    moved = _rebuild(block, [*loop.all_loops(), loop], domains, keep_units)
     members = list(_members(loop))
     members.insert(position, moved)
     new_loop = loop.node.replace(body=seq(members))
@@ -237,10 +327,10 @@ def _move(
     return MovePlan(after)
 
 
-def _rebuild(state: State, block: BlockRef, loop: LoopRef, domains: Mapping[Var, Range], keep_units: bool) -> Stmt:
-    """The block in new loops under ``loop``: its iterators run over ``domains``, guarded where those pass its own."""
+def _rebuild(block: BlockRef, around: Sequence[LoopRef], domains: Mapping[Var, Range], keep_units: bool) -> Stmt:
+    """The block in new loops inside those ``around``: iterators run over ``domains``, guarded where past their own."""
     analyzer = Analyzer()
-    for above in (*loop.all_loops(), loop):
+    for above in around:
         analyzer.bind(above.var, Range(above.node.min, above.node.extent))
     loops: list[tuple[Var, Expr]] = []
     values: list[Expr] = []
@@ -290,4 +380,9 @@ def compute_at(state: State, plan: MovePlan) -> State:
 
 @primitive(check=_check_reverse_compute_at)
 def reverse_compute_at(state: State, plan: MovePlan) -> State:
+    return plan.after
+
+
+@primitive(check=_check_compute_root)
+def compute_root(state: State, plan: MovePlan) -> State:
     return plan.after
