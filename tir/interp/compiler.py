@@ -250,12 +250,12 @@ class Compiler(Expressions):
             raise RunError(f"buffer `{buffer.name}` has {buffer.ndim} axes, accessed with {len(indices)} indices")
         for axis, (index, size) in enumerate(zip(indices, buffer.shape)):
             if index.dtype.lanes > 1:
-                text, low, high = self.expr(index), None, None
+                text, low, high = self.expr(index), -1, -1  # lanes: bounds not known
             elif index.dtype.is_int:
                 text, (low, high) = self.value(index)
             else:
                 text, low, high = f"int({self.expr(index)})", 0, 1
-            safe = low is not None and high is not None and isinstance(size, E.IntImm) and 0 <= low and high < size.value
+            safe = low >= 0 and isinstance(size, E.IntImm) and high < size.value
             if self.check and (not text.isidentifier() and not text.isdigit()):
                 held = self.fresh("x")
                 if safe:

@@ -13,9 +13,9 @@ from ...equal import structural_equal
 from ...errors import require
 from ...expr import Add, And, BufferLoad, Expr, FloatImm, Max, Min, Mul, Or, Sub, Var, all_of, const
 from ...script.printer import short_text
-from ...stmt import Block, BlockRealize, BufferStore, Stmt, seq
+from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, Stmt, seq
 from ...visit import accesses, substitute, uses_var, walk
-from ..blocks import add_alloc, conjuncts, nest, refresh, scope_of
+from ..blocks import add_alloc, conjuncts, refresh, scope_of
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
@@ -235,8 +235,10 @@ def _final_nest(plan: RfactorPlan, partial: Buffer) -> Stmt:
     reads, writes = block_access_region(made)
     values = (*(v for _, v in pairs), loop.var)
     realize = BlockRealize(values, all_of(plan.started), made.replace(reads=reads, writes=writes))
-    loops = [(r.var, r.node.extent) for r in (*kept, loop)]
-    return refresh(nest(loops, realize))
+    body: Stmt = realize
+    for ref in reversed((*kept, loop)):
+        body = For(ref.var, ref.node.min, ref.node.extent, SERIAL, body)
+    return refresh(body)
 
 
 @primitive(check=_check_rfactor)
