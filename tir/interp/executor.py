@@ -118,7 +118,9 @@ def compile_function(func: PrimFunc, check: bool = True, regions: bool = False) 
 
 def _with_private_buffers(func: PrimFunc) -> PrimFunc:
     """The function with the buffers that iterations run at once have for themselves allocated inside their loops."""
-    from ..transform.plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location as plan
+    from ..transform.plan_and_update_buffer_allocation_location import (
+        plan_and_update_buffer_allocation_location as plan,
+    )
 
     if any(isinstance(n, For) and n.kind in ("parallel", "vectorized", "thread_binding") for n in walk(func.body)):
         return plan(func)
