@@ -20,27 +20,35 @@ Box = tuple[Range, ...]
 def is_private(buffer: Buffer, loops: Sequence[For]) -> bool:
     """Whether each iteration of the innermost of nested ``loops`` writes an element of ``buffer`` before it reads it.
 
-    Decided from the shape of the program: the loop's body is a sequence, and what a later part reads lies in the box
-    that an earlier part fills completely. False means "not shown".
+    Decided from the shape of the program: the loop's body, or a loop in it, is a sequence, and what a later part reads
+    lies in a box that an earlier part fills completely. False means "not shown".
     """
+    analyzer = Analyzer()
+    for loop in loops:
+        analyzer.bind(loop.loop_var, Range(loop.min, loop.extent))
+    return _writes_first(buffer, loops, (), analyzer)
+
+
+def _writes_first(buffer: Buffer, loops: Sequence[For], before: Sequence[Box], analyzer: Analyzer) -> bool:
+    """Whether the body of the innermost loop reads only what it, or an earlier statement (``before``), has filled."""
     body: Stmt = loops[-1].body
     steps = [loop.loop_var for loop in loops]
-    parts = body.stmts if isinstance(body, SeqStmt) else (body,)
-    filled: list[Box] = []
-    analyzer = Analyzer()
-    for part in parts:
-        writes: list[Box] = []
-        for access in _accesses(part, buffer, steps):
-            if access.is_write:
-                box = access.filled_box(analyzer)
-                if box is not None:
-                    writes.append(box)
-            elif access.box(analyzer) is None or not (
-                access.own or any(_inside(analyzer, access.box(analyzer), box) for box in filled)
-            ):
+    filled = list(before)
+    for part in body.stmts if isinstance(body, SeqStmt) else (body,):
+        accesses = list(_accesses(part, buffer, steps))
+        reads = (a for a in accesses if not a.is_write)
+        if not all(a.own or _within(analyzer, a.box(analyzer), filled) for a in reads):
+            if not isinstance(part, For):
                 return False
-        filled.extend(writes)
+            analyzer.bind(part.loop_var, Range(part.min, part.extent))
+            if not _writes_first(buffer, [*loops, part], filled, analyzer):
+                return False
+        filled += [box for a in accesses if a.is_write and (box := a.filled_box(analyzer)) is not None]
     return True
+
+
+def _within(analyzer: Analyzer, box: Box | None, filled: Sequence[Box]) -> bool:
+    return box is not None and any(_inside(analyzer, box, other) for other in filled)
 
 
 def private_buffers(func: PrimFunc, loop: For) -> frozenset[Var]:
@@ -82,7 +90,7 @@ def _chain(root: Stmt, target: Stmt) -> list[Any]:
     return []
 
 
-def _inside(analyzer: Analyzer, inner: Any, outer: Box) -> bool:
+def _inside(analyzer: Analyzer, inner: Box, outer: Box) -> bool:
     return all(
         analyzer.can_prove(b.min <= a.min) and analyzer.can_prove(a.min + a.extent <= b.min + b.extent)
         for a, b in zip(inner, outer)

@@ -502,8 +502,10 @@ def _divide_one(
             raise _NotAffine(lambda: f"`{e!r}`: a term uses inner and outer loops together")
         (low if names & inside else high).add_term(factors, c, term_key)
     if low.is_const:
+        e = ctx.simplify(e) if uses_var(e, inside) else e
         return (e, _extent(ctx, e, parser.domains)), (zero, one)
     if high.is_const and not high.const:
+        e = ctx.simplify(e) if uses_var(e, outside) else e
         return (zero, one), (e, _extent(ctx, e, parser.domains))
     splits, base = parser.terms(low, e)
     ordered, extent = parser.chain(splits, e)
