@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..arith import Analyzer
-from ..arith.linear import is_index, linear
+from ..arith.linear import Linear, is_index, linear
 from ..buffer import Range
-from ..expr import EQ, GE, GT, LE, LT, And, Call, Expr, IntImm, Var, const
+from ..dtype import INT32
+from ..expr import EQ, GE, GT, LE, LT, And, Call, Expr, FloorDiv, IntImm, Var, const, is_const, max_, min_
 from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import NOP, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
 from ..visit import rewrite, substitute, uses_var, walk
 from .passes import func_pass
 
+Guards = list[tuple[Expr, dict[Var, Range]]]
 HINT = "pragma_loop_partition_hint"
 _SPEED_KINDS = ("vectorized", "unrolled")
 
@@ -44,57 +47,90 @@ class _Cutter:
         return s
 
     def loop(self, s: For) -> Stmt:
-        if s.kind in ("serial", *_SPEED_KINDS) and isinstance(s.min, IntImm) and isinstance(s.extent, IntImm):
-            cut = self.cut(s)
+        if s.kind in ("serial", "parallel", *_SPEED_KINDS):
+            guards = self.guards(s)
+            cut = self.cut(s, guards) if guards else None
             if cut is not None:
-                return self.partitioned(s, cut)
+                made = self.partitioned(s, *cut)
+                if made is not None:
+                    return made
         with self.analyzer.scope():
             self.analyzer.bind(s.loop_var, Range(s.min, s.extent))
             body = self.visit(s.body)
         return s if body is s.body else s.replace(body=body)
 
-    def partitioned(self, s: For, cut: int) -> Stmt:
-        """[min, cut) and [cut, end), each looked at again with what is then known of the guards."""
-        first, end = s.min.value, s.min.value + s.extent.value  # type: ignore[attr-defined]
+    def partitioned(self, s: For, cut: Expr, threshold: Expr) -> Stmt | None:
+        """[min, cut) and [cut, end), each looked at again with what is then known of the guards.
+
+        ``threshold`` is ``cut`` before it was kept inside the loop's range: the first part stays below it. None when
+        that decides no guard.
+        """
+        simplify = self.analyzer.simplify
         notes = frozendict({k: v for k, v in s.annotations.items() if k != HINT})
-        parts = []
-        for low, high in ((first, cut), (cut, end)):
-            var = s.loop_var if low == first else s.loop_var.replace()
+        parts: list[Stmt] = []
+        decided = False
+        for low, extent, known in (
+            (s.min, simplify(cut - s.min), threshold - s.min),
+            (cut, simplify(s.min + s.extent - cut), s.min + s.extent - cut),
+        ):
+            var = s.loop_var if low is s.min else s.loop_var.replace()
             body = s.body if var is s.loop_var else substitute(s.body, {s.loop_var: var})
-            if high - low == 1:
-                body = substitute(body, {var: const(low, var.dtype)})
+            if is_const(extent, 1):
+                body = substitute(body, {var: low})
             with self.analyzer.scope():
-                self.analyzer.bind(var, Range(const(low, var.dtype), const(high - low, var.dtype)))
-                body = self.visit(self.decided(body))
+                self.analyzer.bind(var, Range(low, simplify(known)))
+                bare = _Decider(self.analyzer).visit(body)
+                decided |= bare is not body
+                body = self.visit(bare)
             if is_nop(body):
                 continue
-            if high - low > 1:
-                body = For(
-                    var, const(low, var.dtype), const(high - low, var.dtype), s.kind, body, s.thread, notes, span=s.span
-                )
+            if not is_const(extent, 1):
+                body = For(var, low, extent, s.kind, body, s.thread, notes, span=s.span)
             parts.append(body)
-        return seq(parts)
+        return seq(parts) if decided else None
 
-    def decided(self, body: Stmt) -> Stmt:
-        """``body`` without the guards that now surely hold, or surely fail."""
-        return _Decider(self.analyzer).visit(body)
-
-    def cut(self, s: For) -> int | None:
-        """The first iteration in which some guard below is not certain, when that splits the loop in two."""
-        first, end = s.min.value, s.min.value + s.extent.value  # type: ignore[attr-defined]
+    def cut(self, s: For, guards: Guards) -> tuple[Expr, Expr] | None:
+        """The first iteration in which some guard is not certain, when that splits the loop in two; and as it was
+        before it was kept inside the loop's range."""
         best: int | None = None
-        for condition, inner in self.guards(s):
+        symbolic: Expr | None = None
+        known = isinstance(s.min, IntImm) and isinstance(s.extent, IntImm)
+        for condition, inner in guards:
             for part in _conjuncts(condition):
-                if not uses_var(part, s.loop_var):
+                form = _inequality(part, s.loop_var) if uses_var(part, s.loop_var) else None
+                if form is None:
                     continue
-                for at in _thresholds(part, s.loop_var, inner, self.analyzer):
-                    if first < at < end and (best is None or at < best):
-                        best = at
-        return best
+                with self.analyzer.scope():
+                    for v, rng in inner.items():
+                        self.analyzer.bind(v, rng)
+                    if known:
+                        first, end = s.min.value, s.min.value + s.extent.value  # type: ignore[attr-defined]
+                        for at in _thresholds(form, self.analyzer):
+                            if first < at < end and (best is None or at < best):
+                                best = at
+                    if symbolic is None:
+                        symbolic = _symbolic_threshold(form, inner, self.analyzer)
+        if best is not None:
+            return const(best, s.loop_var.dtype), const(best, s.loop_var.dtype)
+        if symbolic is None or (known and isinstance(symbolic, IntImm)) or s.kind in _SPEED_KINDS:
+            return None  # fast loops need constant extents
+        end, cut = s.min + s.extent, symbolic
+        if not self._at_most(cut, self.analyzer.simplify(end)):
+            cut = min_(cut, end)
+        if not self.analyzer.can_prove(cut >= s.min):
+            cut = max_(cut, s.min)
+        return self.analyzer.simplify(cut), symbolic
 
-    def guards(self, s: For) -> list[tuple[Expr, dict[Var, Range]]]:
+    def _at_most(self, a: Expr, b: Expr) -> bool:
+        if isinstance(a, FloorDiv) and isinstance(b, FloorDiv):
+            same = isinstance(a.b, IntImm) and isinstance(b.b, IntImm) and a.b.value == b.b.value > 0
+            if same and self.analyzer.can_prove(a.a <= b.a):
+                return True  # rounding down keeps the order
+        return self.analyzer.can_prove(a <= b)
+
+    def guards(self, s: For) -> Guards:
         """Conditions under ``s`` that are worth deciding, with the loops between."""
-        found: list[tuple[Expr, dict[Var, Range]]] = []
+        found: Guards = []
         wanted = self.everything or HINT in s.annotations or s.kind in _SPEED_KINDS
 
         def visit(item: Any, inner: dict[Var, Range], speed: bool) -> None:
@@ -121,34 +157,47 @@ def _is_start(condition: Expr) -> bool:
     return any(isinstance(c, EQ) for c in _conjuncts(condition))
 
 
-def _thresholds(part: Expr, var: Var, inner: dict[Var, Range], outer: Analyzer) -> list[int]:
-    """Where, as ``var`` grows, the inequality ``part`` stops (or starts) being certain for all inner iterations."""
+def _inequality(part: Expr, var: Var) -> tuple[int, Linear] | None:
+    """``part`` as ``coefficient * var + rest >= 0``; None when it is no such inequality."""
     if not isinstance(part, (LT, LE, GT, GE)) or not is_index(part.a.dtype):
-        return []
+        return None
     low, high = (part.a, part.b) if isinstance(part, (LT, LE)) else (part.b, part.a)
-    form = linear(high).minus(linear(low))  # >= 0, or > 0 for the strict ones
+    form = linear(high).minus(linear(low))
     form.const -= isinstance(part, (LT, GT))
-    coefficient = 0
-    rest = linear(const(form.const, var.dtype))
+    coefficient, rest = 0, Linear(form.const)
     for factors, c in form.items():
         if len(factors) == 1 and factors[0] is var:
             coefficient = c
         elif any(uses_var(f, var) for f in factors):
-            return []
+            return None
         else:
             rest.add_term(factors, c)
-    if coefficient == 0:
-        return []
-    with outer.scope():
-        for v, rng in inner.items():
-            outer.bind(v, rng)
-        worst, best = outer.bound_linear(rest)
-    if coefficient > 0:  # certain once coefficient * var + worst >= 0; impossible while even the best fails
-        found = [] if worst is None else [-(worst // coefficient)]
-        return found + ([] if best is None else [-(best // coefficient)])
-    size = -coefficient
-    found = [] if worst is None else [worst // size + 1]
-    return found + ([] if best is None else [best // size + 1])
+    return (coefficient, rest) if coefficient else None
+
+
+def _thresholds(form: tuple[int, Linear], known: Analyzer) -> list[int]:
+    """Where, as the variable grows, the inequality starts or stops to be certain, and to be possible."""
+    coefficient, rest = form
+    limits = [v for v in known.bound_linear(rest) if v is not None]
+    if coefficient > 0:
+        return [-(v // coefficient) for v in limits]
+    return [v // -coefficient + 1 for v in limits]
+
+
+def _symbolic_threshold(form: tuple[int, Linear], inner: Mapping[Var, Range], known: Analyzer) -> Expr | None:
+    """Where an inequality that holds at first stops to be certain, in terms of what is fixed around the loop."""
+    coefficient, rest = form
+    if coefficient > 0:
+        return None
+    fixed, moving = Linear(rest.const), Linear()
+    for factors, c in rest.items():
+        (moving if any(uses_var(f, inner) for f in factors) else fixed).add_term(factors, c)
+    worst = known.bound_linear(moving)[0] if moving.terms else 0
+    if worst is None:
+        return None
+    fixed.const += worst - coefficient  # rest // size + 1 = (rest + size) // size
+    dtype = next((f.dtype for factors, _ in fixed.items() for f in factors), INT32)
+    return known.simplify(fixed.build(dtype) // -coefficient)
 
 
 class _Decider:
@@ -162,11 +211,14 @@ class _Decider:
             with self.analyzer.scope():
                 self.analyzer.bind(s.loop_var, Range(s.min, s.extent))
                 body = self.visit(s.body)
-            return NOP if is_nop(body) else s if body is s.body else s.replace(body=body)
+            if is_nop(body):
+                return NOP
+            return s if body is s.body else s.replace(body=body)
         if isinstance(s, IfThenElse):
             return self.guard(s)
         if isinstance(s, SeqStmt):
-            return seq(x for x in map(self.visit, s.stmts) if not is_nop(x))
+            made = [self.visit(x) for x in s.stmts]
+            return s if all(a is b for a, b in zip(made, s.stmts)) else seq(x for x in made if not is_nop(x))
         if isinstance(s, Stmt):
             return s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c)
         return s
@@ -179,7 +231,9 @@ class _Decider:
             return NOP if taken is None else self.visit(taken)
         then_case = self.visit(s.then_case)
         other = None if s.else_case is None else self.visit(s.else_case)
-        return s.replace(then_case=then_case, else_case=other)
+        return (
+            s if then_case is s.then_case and other is s.else_case else s.replace(then_case=then_case, else_case=other)
+        )
 
 
 @func_pass
@@ -187,6 +241,9 @@ def loop_partition(func: PrimFunc, everything: bool = False) -> PrimFunc:
     """A loop with a guard such as ``io * 16 + ii < n`` runs unguarded up to the last full iteration, then guarded.
 
     Done where the guard is ``T.likely``, where vectorized or unrolled loops suffer from it, and for loops annotated
-    ``pragma_loop_partition_hint``; with ``everything`` for every guard. Bounds have to be constant.
+    ``pragma_loop_partition_hint``; with ``everything`` for every guard.
     """
-    return func.with_body(_Cutter(everything).visit(func.body))
+    cutter = _Cutter(everything)
+    for var in dict.fromkeys(n for b in func.buffers() for size in b.shape for n in walk(size) if isinstance(n, Var)):
+        cutter.analyzer.assume(var >= 0)  # a size
+    return func.with_body(cutter.visit(func.body))

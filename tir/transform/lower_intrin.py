@@ -44,8 +44,9 @@ class _Lowerer:
         positive = (self.analyzer.bound(e.b)[0] or 0) > 0
         if positive and least is not None and least >= 0:
             return Div(a, b) if isinstance(e, FloorDiv) else Mod(a, b)
-        power = b.value.bit_length() - 1 if isinstance(b, IntImm) and b.value > 0 and b.value & (b.value - 1) == 0 else 0
-        if power:  # an arithmetic shift rounds down, as // does
+        power = b.value.bit_length() - 1 if isinstance(b, IntImm) and b.value > 0 else 0
+        if power and b.value == 1 << power:  # type: ignore[attr-defined]
+            # an arithmetic shift rounds down, as // does
             if isinstance(e, FloorDiv):
                 return Call("shift_right", (a, const(power, e.dtype)), e.dtype)
             return Call("bitwise_and", (a, const(b.value - 1, e.dtype)), e.dtype)  # type: ignore[attr-defined]

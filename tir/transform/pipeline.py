@@ -17,7 +17,6 @@ from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .flatten_buffer import flatten_buffer
 from .loop_partition import loop_partition
 from .lower_init_block import lower_init_block
-from .lower_intrin import lower_intrin
 from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
@@ -54,7 +53,6 @@ def cpu_pipeline() -> list[Any]:
         remove_likely,
         remove_no_op,
         common_subexpr_elim,
-        lower_intrin,
     ]
 
 

@@ -74,8 +74,8 @@ def _share(item: Any) -> Any:
     body: Stmt = inner
     kept_views = [c for c in chain if not (isinstance(c, Allocate) and c.buffer_var in owner)]
     # a view of shared memory may stand outside the allocation it moves to: allocations first
-    ordered = [c for c in kept_views if isinstance(c, Allocate)] + [c for c in kept_views if not isinstance(c, Allocate)]
-    for wrapper in reversed(ordered):
+    kept_views.sort(key=lambda c: not isinstance(c, Allocate))
+    for wrapper in reversed(kept_views):
         body = wrapper.replace(body=body)
     return substitute(body, owner)
 
