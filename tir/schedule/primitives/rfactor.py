@@ -128,6 +128,7 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
         legal=[r.name for r in block.loops()
                if any(i.iter_type == "reduce" and uses_var(v, r.var) for i, v in pairs)],
     )  # fmt: skip
+    _require_rectangular(block, pairs)
     reducer = reducer_of(block)
     rank = len(reducer.store.indices) + 1
     axis = factor_axis + rank if factor_axis < 0 else factor_axis
@@ -147,6 +148,20 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     ]  # fmt: skip
     require(not sharing, "block {0}, in the same loops, uses the result of {1}", sharing[0] if sharing else "", block)
     return RfactorPlan(block, loop, reducer, axis, tuple(started))
+
+
+def _require_rectangular(block: BlockRef, pairs: list[Any]) -> None:
+    """The reduction's loops and bindings are the same for every spatial instance."""
+    spatial = {r.var for r in block.loops() if any(i.iter_type != "reduce" and uses_var(v, r.var) for i, v in pairs)}
+    for iterator, value in pairs:
+        if iterator.iter_type != "reduce":
+            continue
+        bounds = [x for r in block.loops() if uses_var(value, r.var) for x in (r.node.min, r.node.extent)]
+        require(
+            not any(uses_var(e, spatial) for e in (value, *bounds)),
+            "the reduction `{0}` of block {1} runs differently for different results: partial results need a rectangle",
+            iterator.var.name, block, nodes=[block.node],
+        )  # fmt: skip
 
 
 def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
