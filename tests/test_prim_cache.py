@@ -1,0 +1,243 @@
+"""cache_read, cache_write: which part is copied, when, and what a copy would miss."""
+
+from __future__ import annotations
+
+from prim_checks import refused, same, schedule
+
+MATMUL = """
+@T.prim_func
+def main(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
+    for i, j, k in T.grid(16, 16, 16):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+"""
+
+WAR = """
+@T.prim_func
+def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(16):
+        with T.block("A"):
+            vi = T.axis.spatial(16, i)
+            A[vi] = T.float32(1)
+"""
+
+INP = """
+@T.prim_func
+def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            A[vi] = A[vi] * T.float32(2) + B[vi]
+"""
+
+SEQ = """
+@T.prim_func
+def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi] * T.float32(2)
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            C[vi] = B[15 - vi]
+"""
+
+SUB = """
+@T.prim_func
+def main(
+    A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32"), C: T.Buffer((8,), "float32"),
+    D: T.Buffer((16,), "float32"),
+):
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi + 4] + A[vi + 3] + A[vi]
+    for i in range(16):
+        with T.block("D"):
+            vi = T.axis.spatial(16, i)
+            D[vi] = B[vi]
+"""
+
+PART = """
+@T.prim_func
+def main(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
+    B = T.alloc_buffer((32,), "float32")
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi * 2] = A[vi] * T.float32(2)
+    for i in range(16):
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            C[vi] = B[vi * 2]
+"""
+
+GATHER = """
+@T.prim_func
+def main(A: T.Buffer((16,), "float32"), I: T.Buffer((8,), "int32"), C: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = A[I[vi]]
+"""
+
+MULTI = """
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32"), D: T.Buffer((8, 8), "float32")):
+    for i, j in T.grid(8, 8):
+        with T.block("CD"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] * T.float32(2)
+            D[vi, vj] = A[vi, vj] * T.float32(3)
+"""
+
+NESTED = """
+@T.prim_func
+def main(A: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
+    for o in range(16):
+        with T.block("outer"):
+            vo = T.axis.spatial(16, o)
+            T.reads(A[vo, 0:16])
+            T.writes(C[vo, 0:16])
+            B = T.alloc_buffer((16,), "float32")
+            for i in range(16):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i)
+                    B[vi] = A[vo, vi] * T.float32(2)
+            for j in range(16):
+                with T.block("C"):
+                    vj = T.axis.spatial(16, j)
+                    C[vo, vj] = B[vj] + T.float32(1)
+"""
+
+I64 = """
+@T.prim_func
+def main(A: T.Buffer((T.int64(8), T.int64(8)), "float32"), C: T.Buffer((T.int64(8), T.int64(8)), "float32")):
+    for i, j in T.grid(T.int64(8), T.int64(8)):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] * T.float32(2)
+"""
+
+
+WAR_AFTER = """
+@T.prim_func
+def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+    A_local = T.alloc_buffer((16,), "float32", scope="local")
+    for ax0 in range(16):
+        with T.block("A_local"):
+            v0 = T.axis.spatial(16, ax0)
+            A_local[v0] = A[v0]
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A_local[vi] * T.float32(2)
+    for i in range(16):
+        with T.block("A"):
+            vi = T.axis.spatial(16, i)
+            A[vi] = T.float32(1)
+"""
+
+
+def test_read_before_a_later_write():
+    sch = schedule(WAR)
+    sch.cache_read("B", "A", "local")
+    same(sch, WAR_AFTER)
+
+
+def test_in_place():
+    sch = schedule(INP)
+    sch.cache_read("B", "A", "local")
+    same(sch)
+    refused(
+        lambda: schedule(INP).cache_write("B", "A", "local"),
+        "read without having been written", "B at (vi=0) reads A_local[0]",
+    )  # fmt: skip
+
+
+def test_producer_and_consumer_in_one_loop():
+    refused(lambda: schedule(SEQ).cache_read("C", "B", "local"), "is written by block `B`", "would miss that")
+    refused(lambda: schedule(SEQ).cache_write("B", "B", "local"), "C at (vi=0) reads B_local[15]")
+
+
+def test_subsets_and_regions():
+    sch = schedule(SUB)
+    sch.cache_read("C", "B", "local", consumer_blocks=["C"])
+    same(sch)
+    assert sch.get(sch.get_loops("B_local")[0]).extent.value == 8
+    assert "D[vi] = B[vi]" in sch.script()
+    sch = schedule(SUB)
+    sch.cache_read("C", "A", "local", ["C"])
+    same(sch)
+    assert sch.get(sch.get_loops("A_local")[0]).extent.value == 11
+    sch = schedule(SUB)
+    sch.cache_read("B", "A", "shared")
+    sch.cache_read("B", "A_shared", "local")
+    same(sch)
+    sch = schedule(SUB)
+    sch.cache_write("B", "B", "local", consumer_blocks=["C"])
+    same(sch)
+    assert "B_local[vi + 4]" in sch.script() and "D[vi] = B[vi]" in sch.script()
+
+
+def test_what_nothing_wrote_is_not_copied():
+    refused(lambda: schedule(PART).cache_read("C", "B", "local"), "B_local at (v0=1) reads B[1]")
+    refused(lambda: schedule(PART).cache_write("B", "B", "local"), "B_local at (v0=1) reads B_local[1]")
+
+
+def test_gather():
+    sch = schedule(GATHER)
+    sch.compute_at(sch.cache_read("C", "A", "local"), "i")
+    same(sch)
+    sch = schedule(GATHER)
+    sch.compute_at(sch.cache_read("C", "I", "local"), "i")
+    same(sch)
+
+
+def test_several_outputs():
+    sch = schedule(MULTI)
+    c, d = sch.cache_write("CD", "C", "local"), sch.cache_write("CD", "D", "local")
+    sch.reverse_compute_at(c, "CD.i")
+    sch.reverse_compute_at(d, "CD.j")
+    same(sch)
+
+
+def test_int64():
+    sch = schedule(I64)
+    write, read = sch.cache_write("C", "C", "local"), sch.cache_read("C", "A", "local")
+    outer, _ = sch.split("C.i", [None, 3])
+    sch.reverse_compute_at(write, outer)
+    sch.compute_at(read, outer)
+    same(sch)
+
+
+def test_after_decompose():
+    for block in ("C_init", "C_update"):
+        sch = schedule(MATMUL)
+        sch.decompose_reduction("C", "k")
+        sch.cache_write(block, 0, "local")
+        same(sch)
+        assert "C[" not in sch.script().split("C_update")[0].split("C_init")[1].split("C_local[")[0]
+
+
+def test_inside_a_block_and_around_it():
+    for block, buffer, read in [("B", "A", True), ("outer", "A", True), ("C", "C", False), ("outer", "C", False)]:
+        sch = schedule(NESTED)
+        (sch.cache_read if read else sch.cache_write)(block, buffer, "local")
+        same(sch)
+
+
+def test_no_such_buffer():
+    refused(lambda: schedule(MATMUL).cache_read("C", "X", "local"), "does not read a buffer `X`", "A, B")
+    refused(lambda: schedule(MATMUL).cache_read("C", 7, "local"), "no number 7")

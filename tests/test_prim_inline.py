@@ -1,0 +1,150 @@
+"""compute_inline, reverse_compute_inline, auto_inline: through any invertible index, where dependences allow."""
+
+from __future__ import annotations
+
+import pytest
+from prim_checks import refused, same, schedule
+
+CHAIN = """
+@T.prim_func
+def main(A: T.Buffer((8, 12), "float32"), D: T.Buffer(({ds}), "float32")):
+    B = T.alloc_buffer(({bs}), "float32")
+    for i, j in T.grid(8, 12):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[{bi}] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid({cg}):
+        with T.block("D"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            D[{di}] = {val}
+"""
+
+MERGED = """
+@T.prim_func
+def main(A: T.Buffer((8, 12), "float32"), D: T.Buffer(({ds}), "float32")):
+    for i, j in T.grid({grid}):
+        with T.block("{name}"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            {where}D[{di}] = {val}
+"""
+
+MID = """
+@T.prim_func
+def main(A: T.Buffer((16,), "float32"), D: T.Buffer((16,), "float32")):
+    B = T.alloc_buffer((16,), "float32")
+    C = T.alloc_buffer((16,), "float32")
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(16):
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            C[vi] = A[15 - vi] * T.float32(3)
+    for i in range(16):
+        with T.block("D"):
+            vi = T.axis.spatial(16, i)
+            D[vi] = B[vi] + C[15 - vi]
+"""
+
+
+def chain(bs="8, 12", bi="vi, vj", cg="8, 12", di="vi, vj", ds="8, 12", val="B[vi, vj] + T.float32(1)"):
+    return CHAIN.format(bs=bs, bi=bi, cg=cg, di=di, ds=ds, val=val)
+
+
+def merged(name, val, grid="8, 12", di="vi, vj", ds="8, 12", where=""):
+    return MERGED.format(
+        name=name, val=val, grid=grid, di=di, ds=ds, where=f"T.where({where})\n            " if where else ""
+    )
+
+
+# how the buffer between is indexed -> what the consumer and what the producer becomes
+CASES = {
+    "plain": (chain(), merged("D", "A[vi, vj] * T.float32(2) + T.float32(1)"),
+              merged("B", "A[vi, vj] * T.float32(2) + T.float32(1)")),
+    "transposed": (chain(bs="12, 8", bi="vj, vi", val="B[vj, vi]"), merged("D", "A[vi, vj] * T.float32(2)"),
+                   merged("B", "A[vi, vj] * T.float32(2)")),
+    "fused": (chain(bs="96,", bi="vi * 12 + vj", val="B[vi * 12 + vj]"), merged("D", "A[vi, vj] * T.float32(2)"),
+              merged("B", "A[vi, vj] * T.float32(2)")),
+    "shifted": (chain(cg="8, 10", val="B[vi, vj + 1]"), merged("D", "A[vi, vj + 1] * T.float32(2)", grid="8, 10"),
+                None),
+    "strided": (chain(bs="8, 24", bi="vi, vj * 2", val="B[vi, vj * 2]"), merged("D", "A[vi, vj] * T.float32(2)"),
+                merged("B", "A[vi, vj] * T.float32(2)")),
+    "every other": (chain(cg="8, 6", ds="8, 6", val="B[vi, vj * 2]"),
+                    merged("D", "A[vi, vj * 2] * T.float32(2)", grid="8, 6", ds="8, 6"),
+                    merged("B", "A[vi, vj] * T.float32(2)", di="vi, vj // 2", ds="8, 6", where="j % 2 == 0")),
+    "reversed": (chain(bi="7 - vi, vj", val="B[vi, vj]"), merged("D", "A[7 - vi, vj] * T.float32(2)"),
+                 merged("B", "A[vi, vj] * T.float32(2)", di="7 - vi, vj")),
+    "used twice": (chain(val="B[vi, vj] * B[vi, vj]"),
+                   merged("D", "A[vi, vj] * T.float32(2) * (A[vi, vj] * T.float32(2))"),
+                   merged("B", "A[vi, vj] * T.float32(2) * (A[vi, vj] * T.float32(2))")),
+    "reshaped": (chain(bs="96,", bi="vi * 12 + vj", cg="12, 8", ds="12, 8", val="B[vi * 8 + vj]"), None, None),
+    "output transposed": (chain(ds="12, 8", di="vj, vi"), None, None),
+    "another operand": (chain(val="B[vi, vj] + A[vj % 8, vi]"), None, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_inline(name):
+    text, expected, _ = CASES[name]
+    sch = schedule(text)
+    sch.compute_inline("B")
+    same(sch, expected)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_reverse_inline(name):
+    text, _, expected = CASES[name]
+    sch = schedule(text)
+    sch.reverse_compute_inline("D")
+    same(sch, expected)
+
+
+@pytest.mark.parametrize("val", ["B[vi, vj + 1] + B[vi, vj]", "B[vi, 0]"])
+def test_forward_only(val):
+    text = chain(cg="8, 10", val=val)
+    sch = schedule(text)
+    sch.compute_inline("B")
+    same(sch)
+    refused(lambda: schedule(text).reverse_compute_inline("D"), "`D`")
+
+
+def test_padding_is_not_lost():
+    text = chain(cg="8, 16", ds="8, 16", val="T.if_then_else(2 <= vj and vj < 14, B[vi, vj - 2], T.float32(0))")
+    sch = schedule(text)
+    sch.compute_inline("B")
+    same(sch)
+    refused(
+        lambda: schedule(text).reverse_compute_inline("D"),
+        "would no longer run for every iterator value", "D at (vi=0, vj=0) would not run",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("step, block", [("compute_inline", "B"), ("reverse_compute_inline", "D")])
+def test_tails(step, block):
+    sch = schedule(chain())
+    sch.split("B.j", [None, 5])
+    sch.split("D.j", [None, 5])
+    getattr(sch, step)(block)
+    same(sch)
+
+
+def test_into_the_last_of_several_producers():
+    sch = schedule(MID)
+    sch.reverse_compute_inline("D")
+    same(sch)
+    assert [b.name for b in sch.get_child_blocks("root")] == ["B", "C"]
+
+
+def test_auto_inline():
+    sch = schedule(MID)
+    sch.auto_inline()
+    same(sch)
+    assert [b.name for b in sch.get_child_blocks("root")] == ["D"]
+
+
+def test_an_operand_overwritten_in_between():
+    text = MID.replace("C[vi] = A[15 - vi] * T.float32(3)", "A[vi] = A[vi] * T.float32(3)")
+    text = text.replace("B[vi] + C[15 - vi]", "B[vi] + A[15 - vi]")
+    text = text.replace('    C = T.alloc_buffer((16,), "float32")\n', "")
+    refused(lambda: schedule(text).compute_inline("B"), "overwritten before it is read", "reads A[0]")

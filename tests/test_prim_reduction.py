@@ -1,0 +1,152 @@
+"""decompose_reduction, rfactor: at each loop, with tails, and any commutative update."""
+
+from __future__ import annotations
+
+import pytest
+from prim_checks import refused, same, schedule
+
+MATMUL = """
+@T.prim_func
+def main(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
+    for i, j, k in T.grid(16, 16, 16):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+"""
+
+REDUCER = """
+@T.prim_func
+def main(A: T.Buffer((16, 12), "{t}"), C: T.Buffer((16,), "{t}")):
+    for i, k in T.grid(16, 12):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = {id}
+            C[vi] = {f}
+"""
+
+SYMBOLIC = """
+@T.prim_func
+def main(a: T.handle, C: T.Buffer((4,), "float32"), n: T.int32):
+    A = T.match_buffer(a, (4, n), "float32")
+    for i, k in T.grid(4, n):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(3)
+            C[vi] = C[vi] - A[vi, vk]
+"""
+
+DECOMPOSED = """
+@T.prim_func
+def main(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
+    for i in range(16):
+        for j_init in range(16):
+            with T.block("C_init"):
+                vi, vj = T.axis.remap("SS", [i, j_init])
+                C[vi, vj] = T.float32(0)
+        for j, k in T.grid(16, 16):
+            with T.block("C_update"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+"""
+
+
+def test_decompose_golden():
+    sch = schedule(MATMUL)
+    init = sch.decompose_reduction("C", "j")
+    same(sch, DECOMPOSED)
+    assert init.name == "C_init"
+
+
+@pytest.mark.parametrize("loop", ["i", "j", "k"])
+def test_decompose_at_each_loop(loop):
+    sch = schedule(MATMUL)
+    sch.decompose_reduction("C", loop)
+    same(sch)
+
+
+def test_decompose_tails():
+    sch = schedule(MATMUL)
+    a, b = sch.split("k", [None, 5])
+    c, d = sch.split("j", [None, 5])
+    sch.reorder(c, a, d, b)
+    sch.decompose_reduction("C", a)
+    same(sch)
+
+
+def test_decompose_inside_a_reduction_loop():
+    sch = schedule(MATMUL)
+    sch.reorder("k", "i")
+    error = refused(
+        lambda: sch.decompose_reduction("C", "i"), "loop `k` reduces and is outside `i`", "would reset what k = 0"
+    )
+    assert error.legal == "k"
+    sch.decompose_reduction("C", "k")
+    same(sch)
+    refused(lambda: sch.decompose_reduction("C_update", "k"), "no T.init()")
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3])
+def test_rfactor_axis(axis):
+    sch = schedule(MATMUL)
+    sch.rfactor("k", axis)
+    same(sch)
+
+
+def test_rfactor_of_wrong_loops_and_axes():
+    refused(lambda: schedule(MATMUL).rfactor("k", 3), "factor_axis 3")
+    error = refused(lambda: schedule(MATMUL).rfactor("i", 0), "does not only reduce", "for vi")
+    assert error.legal == "k"
+
+
+@pytest.mark.parametrize("factor", [4, 5])
+@pytest.mark.parametrize("which", [0, 1])
+def test_rfactor_of_a_split(factor, which):
+    sch = schedule(MATMUL)
+    loops = sch.split("k", [None, factor])
+    sch.rfactor(loops[which], 0)
+    same(sch)
+
+
+@pytest.mark.parametrize(
+    "dtype, start, update",
+    [
+        ("float32", 'T.min_value("float32")', "T.max(C[vi], A[vi, vk])"),
+        ("float32", "T.float32(0)", "T.max(C[vi], A[vi, vk])"),
+        ("float32", 'T.max_value("float32")', "T.min(A[vi, vk], C[vi])"),
+        ("int32", 'T.min_value("int32")', "T.max(C[vi], A[vi, vk])"),
+        ("float32", "T.float32(1)", "C[vi] * A[vi, vk]"),
+        ("float32", "T.float32(3)", "C[vi] + A[vi, vk]"),
+        ("float32", "T.float32(0)", "C[vi] - A[vi, vk]"),
+    ],
+)
+def test_reducers(dtype, start, update):
+    sch = schedule(REDUCER.format(t=dtype, id=start, f=update))
+    _, inner = sch.split("k", [None, 4])
+    sch.rfactor(inner, 0)
+    same(sch)
+
+
+@pytest.mark.parametrize("update", ["A[vi, vk] - C[vi]", "C[vi] * A[vi, vk] + T.float32(1)", "C[vi] + C[vi]"])
+def test_updates_that_do_not_commute(update):
+    sch = schedule(REDUCER.format(t="float32", id="T.float32(0)", f=update))
+    refused(lambda: sch.rfactor("k", 0), "block `C`")
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("n", [2, 7])
+def test_symbolic_tail(which, n):
+    sch = schedule(SYMBOLIC)
+    loops = sch.split("k", [None, 4])
+    sch.rfactor(loops[which], 1)
+    same(sch, n=n)
+
+
+def test_rfactor_after_decompose():
+    sch = schedule(SYMBOLIC)
+    sch.decompose_reduction("C", "i")
+    sch.rfactor("k", 0)
+    same(sch, n=5)
