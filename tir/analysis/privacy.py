@@ -9,12 +9,13 @@ from ..arith import Analyzer
 from ..arith.linear import key
 from ..arith.regions import relax
 from ..buffer import Buffer, BufferRegion, Range
-from ..expr import TRUE, BufferLoad, Expr, Var, const, is_const, logical_and, logical_not
+from ..expr import TRUE, And, BufferLoad, Expr, Var, const, is_const, logical_and, logical_not
 from ..function import PrimFunc
 from ..stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt
 from ..visit import substitute, uses_var, walk
 
 Box = tuple[Range, ...]
+Filled = tuple[Box, frozenset[Any]]  # a box all of whose elements are written, where all of the conditions hold
 
 
 def is_private(buffer: Buffer, loops: Sequence[For]) -> bool:
@@ -29,7 +30,7 @@ def is_private(buffer: Buffer, loops: Sequence[For]) -> bool:
     return _writes_first(buffer, loops, (), analyzer)
 
 
-def _writes_first(buffer: Buffer, loops: Sequence[For], before: Sequence[Box], analyzer: Analyzer) -> bool:
+def _writes_first(buffer: Buffer, loops: Sequence[For], before: Sequence[Filled], analyzer: Analyzer) -> bool:
     """Whether the body of the innermost loop reads only what it, or an earlier statement (``before``), has filled."""
     body: Stmt = loops[-1].body
     steps = [loop.loop_var for loop in loops]
@@ -37,18 +38,29 @@ def _writes_first(buffer: Buffer, loops: Sequence[For], before: Sequence[Box], a
     for part in body.stmts if isinstance(body, SeqStmt) else (body,):
         accesses = list(_accesses(part, buffer, steps))
         reads = (a for a in accesses if not a.is_write)
-        if not all(a.own or _within(analyzer, a.box(analyzer), filled) for a in reads):
+        if not all(a.own or _within(analyzer, a, filled) for a in reads):
             if not isinstance(part, For):
                 return False
             analyzer.bind(part.loop_var, Range(part.min, part.extent))
             if not _writes_first(buffer, [*loops, part], filled, analyzer):
                 return False
-        filled += [box for a in accesses if a.is_write and (box := a.filled_box(analyzer)) is not None]
+        filled += [box for a in accesses if a.is_write and (box := a.filled(analyzer)) is not None]
     return True
 
 
-def _within(analyzer: Analyzer, box: Box | None, filled: Sequence[Box]) -> bool:
-    return box is not None and any(_inside(analyzer, box, other) for other in filled)
+def _within(analyzer: Analyzer, access: _Access, filled: Sequence[Filled]) -> bool:
+    box = access.box(analyzer)
+    if box is None:
+        return False
+    given = _conjuncts(access.condition)
+    return any(needs <= given and _inside(analyzer, box, other) for other, needs in filled)
+
+
+def _conjuncts(condition: Expr) -> frozenset[Any]:
+    """The parts of a condition that all have to hold, comparable by value."""
+    if isinstance(condition, And):
+        return _conjuncts(condition.a) | _conjuncts(condition.b)
+    return frozenset() if is_const(condition, 1) else frozenset([key(condition)])
 
 
 def private_buffers(func: PrimFunc, loop: For) -> frozenset[Var]:
@@ -111,11 +123,13 @@ class _Access:
         ranges = [Range(i, const(1, i.dtype)) for i in self.indices]
         return relax(ranges, self.loops, self.condition, analyzer)
 
-    def filled_box(self, analyzer: Analyzer) -> Box | None:
-        """The box written, where every element of it is."""
+    def filled(self, analyzer: Analyzer) -> Filled | None:
+        """The box written, where every element of it is, and under which conditions."""
         box = self.box(analyzer)
-        if box is None:
-            return None
+        if box is None or uses_var(self.condition, list(self.loops)):
+            return None  # a guard that changes within the box may leave elements out
+        if any(isinstance(n, BufferLoad) for n in walk(self.condition)):
+            return None  # what it loads may have changed by the time of the read
         used: set[Var] = set()
         for index, axis in zip(self.indices, box):
             inner = {v: self.loops[v] for v in _vars(index) if v in self.loops}
@@ -124,9 +138,7 @@ class _Access:
             used |= set(inner)
             if inner and not _fills(analyzer, index, inner, axis):
                 return None
-        if not is_const(self.condition, 1):
-            return None  # a guard may leave elements out
-        return box
+        return box, _conjuncts(self.condition)
 
 
 def _fills(analyzer: Analyzer, index: Expr, loops: dict[Var, Range], axis: Range) -> bool:
