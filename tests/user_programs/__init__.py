@@ -18,16 +18,18 @@ class UserProgram:
     text: str
     steps: Callable[[Any], None] | None
     run: bool = True
+    gap: str = ""
 
 
 PROGRAMS: list[UserProgram] = []
 
 
-def program(text: str, run: bool = True) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
-    """Register a program with its steps; ``run=False`` for one that only a GPU or an extern could execute."""
+def program(text: str, run: bool = True, gap: str = "") -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
+    """Register a program with its steps; ``run=False`` for one that only a GPU or an extern could execute, ``gap``
+    says what these steps still need and do not find."""
 
     def add(steps: Callable[[Any], None]) -> Callable[[Any], None]:
-        PROGRAMS.append(UserProgram(steps.__name__, text, steps, run))
+        PROGRAMS.append(UserProgram(steps.__name__, text, steps, run, gap))
         return steps
 
     return add

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (programs as their users write them)
 """Convolutions, pooling and resizing."""
 
 from tests.user_programs import program

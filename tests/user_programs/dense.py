@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (programs as their users write them)
 """Matrix multiplication in the forms that tutorials and compilers give it."""
 
 from tests.user_programs import program
@@ -56,7 +57,7 @@ def fused_and_packed(sch):
     sch.unannotate(outer, "pragma_auto_unroll_max_step")
 
 
-@program(MATMUL)
+@program(MATMUL, gap="cooperative fetching: a shared copy inside thread loops, loaded by the same thread axes again")
 def gpu_shared_tiles(sch):
     block = sch.get_block("C")
     i, j, k = sch.get_loops(block)
@@ -92,7 +93,6 @@ def split_k(sch):
     ko, _ = sch.split(k, factors=[4, None])
     partial = sch.rfactor(ko, factor_axis=2)
     sch.get_loops(partial)
-    sch.vectorize(sch.get_loops(block)[1]) if False else None
     assert sch.get(partial).name == "C_rf"
     sch.compute_at(partial, sch.get_loops(block)[0])
     del j
@@ -133,7 +133,7 @@ def matmul(a: T.handle, b: T.handle, c: T.handle) -> None:
             with T.init():
                 C[vi, vj] = 0.0
             C[vi, vj] += A[vi, vk] * B[vj, vk]
-""")
+""", gap="independence of a fused loop over a product of symbolic sizes")
 def dynamic_shape(sch):
     block = sch.get_block("matmul")
     i, j, k = sch.get_loops(block)
@@ -215,7 +215,6 @@ def batch_matmul_two_blocks(sch):
     sch.parallel(f)
     sch.vectorize(j)
     assert [sch.get(b).name for b in sch.get_producers(update)] == ["init"]
-    assert [sch.get(b).name for b in sch.get_output_blocks("root")] == ["init", "update"] or True
 
 
 @program("""
@@ -268,7 +267,6 @@ def gemv_cross_thread(sch):
     i, k = sch.get_loops(block)
     ko, ki = sch.split(k, [None, 8])
     rf = sch.rfactor(ki, 0)
-    sch.reverse_compute_at(block, sch.get_loops(rf)[0]) if False else None
     i, k1 = sch.get_loops(block)
     sch.bind(i, "blockIdx.x")
     sch.bind(k1, "threadIdx.x")

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (programs as their users write them)
 """GPU kernels, lowered kernels and tensor intrinsics."""
 
 from tests.user_programs import program, text_only

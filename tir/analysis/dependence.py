@@ -241,7 +241,7 @@ class _Walker:
         self.units.append(
             Unit(
                 block.name, block, time=(*time, 1), accesses=found.found,
-                commutes=commutes(block.body) or (is_reduction and _selects(block.body)), **common,
+                commutes=commutes(block.body) or (is_reduction and selects(block.body)), **common,
             )
         )  # fmt: skip
 
@@ -404,7 +404,7 @@ def _is_load_of(e: Any, store: BufferStore) -> bool:
     )
 
 
-def _selects(s: Any) -> bool:
+def selects(s: Any) -> bool:
     """Whether every store keeps or takes a candidate (arg-max and the like: a tuple reduced by selection)."""
     lets: dict[Var, Expr] = {}
     while isinstance(s, LetStmt):

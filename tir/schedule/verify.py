@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtype import DType
 from ..errors import RunError
 from ..expr import IntImm, Var
 from ..function import IRModule, PrimFunc
@@ -39,11 +40,22 @@ def random_arguments(func: PrimFunc, seed: int = 0) -> list[Any]:
 
 
 def _random(rng: np.random.Generator, shape: list[int], dtype: str) -> np.ndarray:
+    from ..interp.numbers import encode, is_small_float
+
+    if is_small_float(DType(dtype)):
+        return np.asarray(encode(rng.standard_normal(shape).astype("float32"), DType(dtype)))
     if dtype == "bool":
         return rng.random(shape) < 0.5
     if dtype.startswith(("int", "uint")):
         return rng.integers(0, 8, shape).astype(dtype)
     return rng.standard_normal(shape).astype(dtype)
+
+
+def _values(array: np.ndarray, dtype: DType) -> np.ndarray:
+    """The numbers that an argument of element type ``dtype`` holds."""
+    from ..interp.numbers import decode_table, is_small_float
+
+    return decode_table(dtype)[array] if is_small_float(dtype) else array
 
 
 def same_results(before: IRModule, after: IRModule, name: str) -> str | None:
@@ -57,9 +69,11 @@ def same_results(before: IRModule, after: IRModule, name: str) -> str | None:
         run(after, *second, func=name)
     except RunError as error:
         return f"the program after it fails: {error}"
-    for buffer, a, b in zip(before[name].params, first, second):
+    for param, a, b in zip(before[name].params, first, second):
         if not isinstance(a, np.ndarray):
             continue
+        buffer = before[name].buffer_map[param]
+        a, b = _values(a, buffer.dtype), _values(b, buffer.dtype)
         tolerance = 1e-3 if a.dtype.itemsize <= 4 else 1e-9
         differ = ~np.isclose(a.astype("float64"), b.astype("float64"), rtol=tolerance, atol=tolerance, equal_nan=True)
         if differ.any():

@@ -373,7 +373,8 @@ class ExprPrinter:
                 implied = {
                     "same": args[0].dtype if args else "",
                     "bool": DType("bool").with_lanes(lanes),
-                    "given": "void",
+                    # warp operators left without a type take their operand's: always say it
+                    "given": "" if op.startswith("tvm_warp_") else "void",
                 }
                 if x.dtype == implied.get(entry.result, entry.result) and not _type_like(args):
                     if op != "abs" or not x.dtype.is_float:

@@ -160,7 +160,8 @@ def _loop(
     if not 1 <= len(args) <= 2:
         raise TypeError(f"{spelled} takes an extent, or start and stop; got {len(args)} bounds")
     start, stop = args if len(args) == 2 else (args[0], None)
-    return _f.LoopFrame([_f.Loop(start, stop, kind, thread, dict(annotations or {}), 1 if step is None else step)], spelled)
+    loop = _f.Loop(start, stop, kind, thread, dict(annotations or {}), 1 if step is None else step)
+    return _f.LoopFrame([loop], spelled)
 
 
 def _two(start: Any, stop: Any) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.dependence import selects
 from ...errors import require
 from ...expr import Expr, IntImm, Var
 from ...node import EMPTY
@@ -321,7 +322,8 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
         block = ref.block
         moved = [i for i, v in zip(block.iter_vars, ref.node.iter_values) if loop.var in vars_in(v)]
         if any(i.iter_type == "reduce" for i in moved):
-            if not is_standard(block) or block.init is None or any(i.iter_type != "reduce" for i in moved):
+            shared = is_standard(block) or selects(block.body)
+            if not shared or block.init is None or any(i.iter_type != "reduce" for i in moved):
                 return False
             reduces = True
         elif not separates(ref.node, loop.node, [p.node for p in ref.loops() if loop in p.ancestors()]):
