@@ -228,11 +228,11 @@ def affine_in_one(e: Expr, variables: Any) -> tuple[Var, int, Expr] | None:
         left, right = uses_var(e.a, variables), uses_var(e.b, variables)
         if left and not right:
             parts = affine_in_one(e.a, variables)
-            return parts and (parts[0], parts[1], type(e)(parts[2], e.b) if not is_const(parts[2], 0) else _signed(e))
+            return parts and (parts[0], parts[1], _like(e)(parts[2], e.b) if not is_const(parts[2], 0) else _signed(e))
         if right and not left:
             parts = affine_in_one(e.b, variables)
             sign = 1 if isinstance(e, Add) else -1
-            return parts and (parts[0], sign * parts[1], e.a if is_const(parts[2], 0) else type(e)(e.a, parts[2]))
+            return parts and (parts[0], sign * parts[1], e.a if is_const(parts[2], 0) else _like(e)(e.a, parts[2]))
         return None
     if isinstance(e, Mul):
         inner, factor = (e.a, e.b) if isinstance(e.b, IntImm) else (e.b, e.a)
@@ -243,7 +243,11 @@ def affine_in_one(e: Expr, variables: Any) -> tuple[Var, int, Expr] | None:
     return None
 
 
-def _signed(e: Add | Sub) -> Expr:
+def _like(e: Expr) -> Any:
+    return type(e)
+
+
+def _signed(e: Any) -> Expr:
     return e.b if isinstance(e, Add) else const(0, e.b.dtype) - e.b
 
 
@@ -280,8 +284,8 @@ def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | Non
         iterator = block.block.iter_vars[matched]
         analyzer = Analyzer()
         analyzer.bind(iterator.var, iterator.dom)
-        if not analyzer.can_prove(type(condition)(iterator.var, condition.b)):
-            kept.append(type(condition)(values[matched], condition.b))
+        if not analyzer.can_prove(_like(condition)(iterator.var, condition.b)):
+            kept.append(_like(condition)(values[matched], condition.b))
     return kept
 
 

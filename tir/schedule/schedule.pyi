@@ -15,7 +15,7 @@ from .state import State
 from . import trace as _trace
 from .trace import Trace
 
-ERROR_LEVELS = ("detail", "fast", "none")
+ERROR_LEVELS = ('detail', 'fast', 'none')
 
 @dataclasses.dataclass(frozen=True)
 class Step:
@@ -24,9 +24,7 @@ class Step:
     mod: IRModule
 
 class Answer:
-    def __init__(
-        self, error: Exception | None, legal: list[str] | None = None, refused: dict[str, str] | None = None
-    ): ...
+    def __init__(self, error: Exception | None, legal: list[str] | None=None, refused: dict[str, str] | None=None): ...
     def __bool__(self) -> bool: ...
     @property
     def reason(self) -> str: ...
@@ -92,9 +90,7 @@ class Asker:
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
         """
-    def blockize(
-        self, target: LoopRV | str | BlockRV, preserve_unit_iters: bool = True, *, unsafe: bool = False
-    ) -> Answer:
+    def blockize(self, target: LoopRV | str | BlockRV, preserve_unit_iters: bool = True, *, unsafe: bool = False) -> Answer:
         """Make the loops from ``target`` inwards, and the block in them, one block of a larger unit of work.
 
         Returns the new block, named ``…_o``; the block inside keeps its name. ``preserve_unit_iters`` keeps iterators of
@@ -113,15 +109,7 @@ class Asker:
         Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings do not divide into
         a part of the outer and a part of the inner loops.
         """
-    def cache_read(
-        self,
-        block: BlockRV | str,
-        read_buffer_index: int | str,
-        storage_scope: str,
-        consumer_blocks: list[BlockRV | str] | None = None,
-        *,
-        unsafe: bool = False,
-    ) -> Answer:
+    def cache_read(self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> Answer:
         """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
 
         ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All consumers in the same scope read
@@ -137,15 +125,7 @@ class Asker:
 
         Raises ``ScheduleError`` when the buffer is not read by ``block``, or is written between the copy and a consumer.
         """
-    def cache_write(
-        self,
-        block: BlockRV | str,
-        write_buffer_index: int | str,
-        storage_scope: str,
-        consumer_blocks: list[BlockRV | str] | None = None,
-        *,
-        unsafe: bool = False,
-    ) -> Answer:
+    def cache_write(self, block: BlockRV | str, write_buffer_index: int | str, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> Answer:
         """Write a buffer through a copy in ``storage_scope``; returns the block that copies back.
 
         ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
@@ -161,15 +141,7 @@ class Asker:
 
         Raises ``ScheduleError`` when the buffer is not written by ``block``, or is read before it is written.
         """
-    def compute_at(
-        self,
-        block: BlockRV | str,
-        loop: LoopRV | str,
-        preserve_unit_loops: bool = False,
-        index: int = -1,
-        *,
-        unsafe: bool = False,
-    ) -> Answer:
+    def compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> Answer:
         """Compute a producer where it is consumed: move ``block`` under ``loop``, making just what is needed there.
 
         ``index`` says where in the body of ``loop``: -1 just before the first consumer, -2 as early as its own producers
@@ -199,6 +171,48 @@ class Asker:
         Raises ``ScheduleError`` for a reduction, a block of more than one store, an output of the function, a buffer with
         another writer, or when what the block reads is overwritten before a consumer runs.
         """
+    def compute_root(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer:
+        """Take a block out of the loops of others, to loops of its own: the inverse of compute_at and reverse_compute_at.
+
+        It goes just before the statement that it was in, where that is legal, else just after it.
+
+        Before → after, for ``sch.compute_root("B")``::
+
+            for i in range(8):                       for ax0, ax1 in T.grid(8, 8):
+                for ax0 in range(8):                     B[ax0, ax1] = A[ax0, ax1] * 2.0
+                    B[i, ax0] = A[i, ax0] * 2.0      for i, j in T.grid(8, 8):
+                for j in range(8):                       C[i, j] = B[i, j] + 1.0
+                    C[i, j] = B[i, j] + 1.0
+
+        Raises ``ScheduleError`` when the block shares no loop, or needs what is made in the loops that it leaves.
+        """
+    def decompose_padding(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
+        """Take a block that pads apart: fill everything with the padding before ``loop``, then copy just the inside.
+
+        The block stores ``T.if_then_else(inside, value, padding)`` (or ``T.Select``). The fill is a new block
+        ``…_pad_const`` in copies of the loops from ``loop`` inwards; the block itself then runs only where the condition
+        holds: over a smaller box where each part of the condition bounds one iterator, else under a predicate. Returns the
+        fill; the handle of the block goes on meaning the copy.
+
+        Raises ``ScheduleError`` when the block is not of that form, when the padding reads memory, when two instances write
+        one element, or when something else under ``loop`` uses the buffer. ``unsafe=True`` skips the last two.
+
+        Before, and after ``sch.decompose_padding("B", "i")``::
+
+            for i in range(20):
+                with T.block("B"):
+                    vi = T.axis.spatial(20, i)
+                    B[vi] = T.if_then_else(2 <= vi and vi < 18, A[vi - 2], 0.0)
+
+            for i in range(20):
+                with T.block("B_pad_const"):
+                    vi = T.axis.spatial(20, i)
+                    B[vi] = 0.0
+            for i in range(16):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i)
+                    B[vi + 2] = A[vi]
+        """
     def decompose_reduction(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
         """Split the initialisation off a reduction: a block ``C_init`` just before ``loop``, and ``C_update`` in its place.
 
@@ -215,6 +229,34 @@ class Asker:
 
         Raises ``ScheduleError`` when the block has no init, when a reduction loop is outside ``loop`` (the init would run
         again in the middle of the sum), or when something else under ``loop`` uses the result.
+        """
+    def fission(self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False) -> Answer:
+        """Give parts of a loop's body a loop of their own: all iterations of the first part, then all of the next.
+
+        ``at`` says before which statements of the body (counted from 0) to cut: a number or a list of them; left out, every
+        statement gets its own loop. Each loop keeps the range, kind and annotations. Returns the loops, in order.
+
+        Raises ``ScheduleError`` when the body is a single statement, or when a later iteration of an earlier part makes or
+        overwrites what a later part uses (with the two instances). ``unsafe=True`` skips the last check.
+
+        Before, and after ``sch.fission("i")``::
+
+            for i in range(16):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i)
+                    B[vi] = A[vi] * 2.0
+                with T.block("C"):
+                    vi = T.axis.spatial(16, i)
+                    C[vi] = B[vi] + 1.0
+
+            for i_0 in range(16):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i_0)
+                    B[vi] = A[vi] * 2.0
+            for i_1 in range(16):
+                with T.block("C"):
+                    vi = T.axis.spatial(16, i_1)
+                    C[vi] = B[vi] + 1.0
         """
     def fuse(self, *loops: LoopRV | str, preserve_unit_iters: bool = True, name: str | None = None) -> Answer:
         """Join perfectly nested loops, outermost first, into one loop over their product.
@@ -324,15 +366,18 @@ class Asker:
                     vi, vj = T.axis.remap("SS", [i, j])
                     B[vi, vj] = A[vi, vj] * 2.0
         """
-    def reverse_compute_at(
-        self,
-        block: BlockRV | str,
-        loop: LoopRV | str,
-        preserve_unit_loops: bool = False,
-        index: int = -1,
-        *,
-        unsafe: bool = False,
-    ) -> Answer:
+    def reorder_block_iter_var(self, block: BlockRV | str, new_order: Sequence[int]) -> Answer:
+        """Put the iterators of a block in another order; ``new_order[n]`` is the present place of the new ``n``-th.
+
+        The program means the same; what changes is what positions stand for (in ``tensorize`` or an index map).
+
+        Before → after, for ``sch.reorder_block_iter_var("B", [1, 0])``::
+
+            vi, vj = T.axis.remap("SS", [i, j])      vj, vi = T.axis.remap("SS", [j, i])
+
+        Raises ``ScheduleError`` when ``new_order`` is not a permutation of the iterators.
+        """
+    def reverse_compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> Answer:
         """Consume where it is produced: move ``block`` under ``loop``, using just what is made there.
 
         ``index`` says where in the body of ``loop``: -1 as late as its own consumers allow, -2 just after the last
@@ -358,8 +403,9 @@ class Asker:
             for i in range(8):
                 C[i] = B[i] + 1.0
 
-        A producer that makes more than is consumed gets the consumer's bounds as its predicate. Raises ``ScheduleError``
-        when the producer is a reduction or not the only one, or when the consumer does not read each element once.
+        Of several producers the last is taken. One that makes more than is consumed gets the consumer's bounds as its
+        predicate. Raises ``ScheduleError`` when the producer is a reduction, has other consumers, or when the consumer
+        does not read each element once or runs where the producer does not.
         """
     def rfactor(self, loop: LoopRV | str, factor_axis: int) -> Answer:
         """Make the reduction along ``loop`` a dimension of partial results, reduced by a second block.
@@ -376,9 +422,7 @@ class Asker:
 
         Raises ``ScheduleError`` when the loop is not a reduction loop of one block, or the operation does not commute.
         """
-    def sample_categorical(
-        self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
-    ) -> Answer:
+    def sample_categorical(self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None) -> Answer:
         """Draw one of ``candidates`` with probabilities ``probs``; the trace keeps which (an index) as ``decision``.
 
         Raises ``ScheduleError`` when the lists differ in length, a probability is negative or all are zero, or the decision
@@ -397,9 +441,7 @@ class Asker:
         >>> int(tir.Schedule(f, seed=1).sample_categorical([4, 8], [0.0, 1.0]))
         8
         """
-    def sample_perfect_tile(
-        self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
-    ) -> Answer:
+    def sample_perfect_tile(self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None) -> Answer:
         """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
 
         Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. Raises
@@ -420,18 +462,28 @@ class Asker:
 
         Raises ``ScheduleError`` for a parameter buffer, or a scope that does not exist.
         """
-    def split(
-        self,
-        loop: LoopRV | str,
-        factors: Sequence[Any] | None = None,
-        preserve_unit_iters: bool = True,
-        disable_predication: bool = False,
-        *,
-        factor: Any = None,
-        nparts: Any = None,
-        names: Sequence[str] | None = None,
-        tail: str = "guard",
-    ) -> Answer:
+    def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> Answer:
+        """Start ``inner`` later by ``factor`` for each iteration of ``outer``: its variable counts ``inner + factor * outer``.
+
+        The loop runs over the whole range that all iterations of ``outer`` need and a predicate keeps the rest out, so the
+        two can be reordered afterwards: how a stencil over time is run in waves. The order of iterations does not change,
+        so skew is always legal. Returns the new loop.
+
+        Before, and after ``sch.skew("t", "i", 1)``::
+
+            for t, i in T.grid(4, 16):
+                with T.block("A"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    A[vt + 1, vi] = A[vt, vi] * 2.0
+
+            for t, i_s in T.grid(4, 19):
+                with T.block("A"):
+                    vt = T.axis.spatial(4, t)
+                    vi = T.axis.spatial(16, i_s - t)
+                    T.where(t <= i_s and i_s - t < 16)
+                    A[vt + 1, vi] = A[vt, vi] * 2.0
+        """
+    def split(self, loop: LoopRV | str, factors: Sequence[Any] | None = None, preserve_unit_iters: bool = True, disable_predication: bool = False, *, factor: Any = None, nparts: Any = None, names: Sequence[str] | None = None, tail: str = 'guard') -> Answer:
         """Take one loop apart into a nest of loops whose extents are ``factors``, outermost first.
 
         One factor may be None and is inferred; ``factor=32`` stands for ``[None, 32]``, ``nparts=4`` for ``[4, None]``.
@@ -462,15 +514,69 @@ class Asker:
         With factor 32 and offset 1 the rows of a 32-wide shared tile start in different banks. Raises ``ScheduleError``
         for an axis the buffer does not have, or a factor that is not positive.
         """
-    def tensorize(
-        self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True
-    ) -> Answer:
+    def tensorize(self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True) -> Answer:
         """Replace a block, or the loops from one inwards, by the implementation of a tensor intrinsic.
 
         ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
         first. The computation must be that of the intrinsic's description; the first difference is shown if it is not.
 
         Raises ``ScheduleError`` when it is not, ``KeyError`` for a name that is not registered.
+        """
+    def tile(self, where: list[LoopRV | str] | BlockRV | str, factors: Sequence[Any], *, tail: str = 'guard', unsafe: bool = False) -> Answer:
+        """Split several loops and bring their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.
+
+        ``where`` is a list of loops of one nest, or a block: then its innermost loops, as many as there are factors.
+        A factor is a tile size, or a list of sizes for several levels. ``tail`` is as for ``split``. Returns the loops,
+        outermost first. Raises ``ScheduleError`` as ``split`` and ``reorder`` do; ``unsafe=True`` goes to ``reorder``.
+
+        Before, and after ``sch.tile(["i", "j"], [4, 8])``::
+
+            for i, j in T.grid(16, 16):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] * 2.0
+
+            for i_0, j_0, i_1, j_1 in T.grid(4, 2, 4, 8):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i_0 * 4 + i_1)
+                    vj = T.axis.spatial(16, j_0 * 8 + j_1)
+                    B[vi, vj] = A[vi, vj] * 2.0
+        """
+    def transform_block_layout(self, block: BlockRV | str, index_map: Any, *, unsafe: bool = False) -> Answer:
+        """Give a block the iterators ``index_map(*iterators)``, and one loop around it for each.
+
+        The map is one-to-one onto a box; an index made of spatial iterators is spatial, of reduction iterators a reduction.
+
+        Before → after, for ``sch.transform_block_layout("B", lambda i, j: (i * 4 + j,))``::
+
+            for i, j in T.grid(8, 4):                for ax0 in range(32):
+                with T.block("B"):                       with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])      v0 = T.axis.spatial(32, ax0)
+                    B[vi, vj] = A[vi, vj]                    B[v0 // 4, v0 % 4] = A[v0 // 4, v0 % 4]
+
+        Raises ``ScheduleError`` when the map is not one-to-one onto a box, mixes spatial and reduction iterators, the loops
+        around hold more than the block or do not run it once for each value of its iterators, or the new order of
+        iterations would break a dependence.
+        """
+    def transform_layout(self, block: BlockRV | str, buffer: Any, index_map: Any, pad_value: Any = None, *, assume_injective_transform: bool = False) -> Answer:
+        """Move every element ``[i, j, …]`` of a buffer to ``index_map(i, j, …)``; every access in the function follows.
+
+        ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. A parameter changes the
+        function's interface: the caller passes the new layout. ``IndexMap.AXIS_SEPARATOR`` in the result of the map starts
+        a new group of axes.
+
+        Where the map leaves places that no element goes to, they hold nothing in particular, and nothing reads them. With
+        ``pad_value`` (a number, or a function of the new indices) a block after the last writer stores it there; for a
+        buffer that nothing writes, the caller is trusted to have stored it, and an assumption says so.
+
+        Before → after, for ``sch.transform_layout("B", ("write", 0), lambda i, j: (i // 4, j, i % 4))``::
+
+            B = T.alloc_buffer((16, 8))              B = T.alloc_buffer((4, 8, 4))
+            ...                                      ...
+            B[vi, vj] = A[vi, vj]                    B[vi // 4, vj, vi % 4] = A[vi, vj]
+
+        Raises ``ScheduleError`` when two elements would go to one place (``assume_injective_transform`` takes it on trust
+        that none do), when an index can be negative, and when the buffer is also used by its pointer.
         """
     def unannotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str) -> Answer:
         """Take the note ``ann_key`` off a block or loop. Raises ``ScheduleError`` when it is not there.
@@ -507,6 +613,29 @@ class Asker:
 
         Unsafe by name: precision and range change. Raises ``ScheduleError`` for a parameter buffer.
         """
+    def unswitch(self, loop: LoopRV | str) -> Answer:
+        """Ask a condition that every iteration answers alike once, outside the loop.
+
+        Takes the first ``if`` under ``loop`` whose condition neither uses a loop variable from ``loop`` inwards nor reads
+        what is written there; the rest of the body is repeated in both cases, the copies of its blocks named afresh. Where
+        there is no such ``if``, takes those parts out of the predicate of the only block of the nest.
+
+        Raises ``ScheduleError`` when there is no such condition, saying for each one there is why not.
+
+        Before, and after ``sch.unswitch("i")``::
+
+            for i in range(16):
+                if n > 4:
+                    with T.block("B"):
+                        vi = T.axis.spatial(16, i)
+                        B[vi] = A[vi] * 2.0
+
+            if n > 4:
+                for i in range(16):
+                    with T.block("B"):
+                        vi = T.axis.spatial(16, i)
+                        B[vi] = A[vi] * 2.0
+        """
     def vectorize(self, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
         """Run the iterations of a loop as the lanes of vector instructions.
 
@@ -527,17 +656,7 @@ class Asker:
         """
 
 class Schedule:
-    def __init__(
-        self,
-        mod: PrimFunc | IRModule,
-        *,
-        seed: int | None = None,
-        debug_mask: str | int | None = None,
-        error_render_level: str = "detail",
-        enable_check: bool = True,
-        target: Any = None,
-        verify: str | None = None,
-    ): ...
+    def __init__(self, mod: PrimFunc | IRModule, *, seed: int | None=None, debug_mask: str | int | None=None, error_render_level: str='detail', enable_check: bool=True, target: Any=None, verify: str | None=None): ...
     @property
     def state(self) -> State: ...
     @property
@@ -557,15 +676,17 @@ class Schedule:
     def work_on(self, func_name: str) -> None: ...
     def get(self, handle: LoopRV | BlockRV | ExprRV | Any) -> For | Block | int: ...
     def remove_rv(self, handle: Any) -> None: ...
+    def get_sblock(self, name: str, func_name: str | None=None) -> BlockRV: ...
+    def enter_postproc(self) -> None: ...
     def copy(self) -> Schedule: ...
-    def undo(self, steps: int = 1) -> None: ...
-    def redo(self, steps: int = 1) -> None: ...
+    def undo(self, steps: int=1) -> None: ...
+    def redo(self, steps: int=1) -> None: ...
     def reset(self) -> None: ...
     def seed(self, seed: int) -> None: ...
     def fork_seed(self) -> int: ...
     def show(self, **options: Any) -> None: ...
     def script(self, **options: Any) -> str: ...
-    def diff(self, step: int = -1, context: int = 3, color: bool | None = None) -> str: ...
+    def diff(self, step: int=-1, context: int=3, color: bool | None=None) -> str: ...
     def add_unit_loop(self, block_or_loop: BlockRV | str | LoopRV) -> LoopRV:
         """Put a loop of one iteration, called ``u``, around a loop or block. Returns it.
 
@@ -625,9 +746,7 @@ class Schedule:
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
         """
-    def blockize(
-        self, target: LoopRV | str | BlockRV, preserve_unit_iters: bool = True, *, unsafe: bool = False
-    ) -> BlockRV:
+    def blockize(self, target: LoopRV | str | BlockRV, preserve_unit_iters: bool = True, *, unsafe: bool = False) -> BlockRV:
         """Make the loops from ``target`` inwards, and the block in them, one block of a larger unit of work.
 
         Returns the new block, named ``…_o``; the block inside keeps its name. ``preserve_unit_iters`` keeps iterators of
@@ -646,15 +765,7 @@ class Schedule:
         Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings do not divide into
         a part of the outer and a part of the inner loops.
         """
-    def cache_read(
-        self,
-        block: BlockRV | str,
-        read_buffer_index: int | str,
-        storage_scope: str,
-        consumer_blocks: list[BlockRV | str] | None = None,
-        *,
-        unsafe: bool = False,
-    ) -> BlockRV:
+    def cache_read(self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> BlockRV:
         """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
 
         ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All consumers in the same scope read
@@ -670,15 +781,7 @@ class Schedule:
 
         Raises ``ScheduleError`` when the buffer is not read by ``block``, or is written between the copy and a consumer.
         """
-    def cache_write(
-        self,
-        block: BlockRV | str,
-        write_buffer_index: int | str,
-        storage_scope: str,
-        consumer_blocks: list[BlockRV | str] | None = None,
-        *,
-        unsafe: bool = False,
-    ) -> BlockRV:
+    def cache_write(self, block: BlockRV | str, write_buffer_index: int | str, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> BlockRV:
         """Write a buffer through a copy in ``storage_scope``; returns the block that copies back.
 
         ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
@@ -694,15 +797,7 @@ class Schedule:
 
         Raises ``ScheduleError`` when the buffer is not written by ``block``, or is read before it is written.
         """
-    def compute_at(
-        self,
-        block: BlockRV | str,
-        loop: LoopRV | str,
-        preserve_unit_loops: bool = False,
-        index: int = -1,
-        *,
-        unsafe: bool = False,
-    ) -> None:
+    def compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> None:
         """Compute a producer where it is consumed: move ``block`` under ``loop``, making just what is needed there.
 
         ``index`` says where in the body of ``loop``: -1 just before the first consumer, -2 as early as its own producers
@@ -732,6 +827,48 @@ class Schedule:
         Raises ``ScheduleError`` for a reduction, a block of more than one store, an output of the function, a buffer with
         another writer, or when what the block reads is overwritten before a consumer runs.
         """
+    def compute_root(self, block: BlockRV | str, *, unsafe: bool = False) -> None:
+        """Take a block out of the loops of others, to loops of its own: the inverse of compute_at and reverse_compute_at.
+
+        It goes just before the statement that it was in, where that is legal, else just after it.
+
+        Before → after, for ``sch.compute_root("B")``::
+
+            for i in range(8):                       for ax0, ax1 in T.grid(8, 8):
+                for ax0 in range(8):                     B[ax0, ax1] = A[ax0, ax1] * 2.0
+                    B[i, ax0] = A[i, ax0] * 2.0      for i, j in T.grid(8, 8):
+                for j in range(8):                       C[i, j] = B[i, j] + 1.0
+                    C[i, j] = B[i, j] + 1.0
+
+        Raises ``ScheduleError`` when the block shares no loop, or needs what is made in the loops that it leaves.
+        """
+    def decompose_padding(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> BlockRV:
+        """Take a block that pads apart: fill everything with the padding before ``loop``, then copy just the inside.
+
+        The block stores ``T.if_then_else(inside, value, padding)`` (or ``T.Select``). The fill is a new block
+        ``…_pad_const`` in copies of the loops from ``loop`` inwards; the block itself then runs only where the condition
+        holds: over a smaller box where each part of the condition bounds one iterator, else under a predicate. Returns the
+        fill; the handle of the block goes on meaning the copy.
+
+        Raises ``ScheduleError`` when the block is not of that form, when the padding reads memory, when two instances write
+        one element, or when something else under ``loop`` uses the buffer. ``unsafe=True`` skips the last two.
+
+        Before, and after ``sch.decompose_padding("B", "i")``::
+
+            for i in range(20):
+                with T.block("B"):
+                    vi = T.axis.spatial(20, i)
+                    B[vi] = T.if_then_else(2 <= vi and vi < 18, A[vi - 2], 0.0)
+
+            for i in range(20):
+                with T.block("B_pad_const"):
+                    vi = T.axis.spatial(20, i)
+                    B[vi] = 0.0
+            for i in range(16):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i)
+                    B[vi + 2] = A[vi]
+        """
     def decompose_reduction(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> BlockRV:
         """Split the initialisation off a reduction: a block ``C_init`` just before ``loop``, and ``C_update`` in its place.
 
@@ -748,6 +885,34 @@ class Schedule:
 
         Raises ``ScheduleError`` when the block has no init, when a reduction loop is outside ``loop`` (the init would run
         again in the middle of the sum), or when something else under ``loop`` uses the result.
+        """
+    def fission(self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False) -> list[LoopRV]:
+        """Give parts of a loop's body a loop of their own: all iterations of the first part, then all of the next.
+
+        ``at`` says before which statements of the body (counted from 0) to cut: a number or a list of them; left out, every
+        statement gets its own loop. Each loop keeps the range, kind and annotations. Returns the loops, in order.
+
+        Raises ``ScheduleError`` when the body is a single statement, or when a later iteration of an earlier part makes or
+        overwrites what a later part uses (with the two instances). ``unsafe=True`` skips the last check.
+
+        Before, and after ``sch.fission("i")``::
+
+            for i in range(16):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i)
+                    B[vi] = A[vi] * 2.0
+                with T.block("C"):
+                    vi = T.axis.spatial(16, i)
+                    C[vi] = B[vi] + 1.0
+
+            for i_0 in range(16):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i_0)
+                    B[vi] = A[vi] * 2.0
+            for i_1 in range(16):
+                with T.block("C"):
+                    vi = T.axis.spatial(16, i_1)
+                    C[vi] = B[vi] + 1.0
         """
     def fuse(self, *loops: LoopRV | str, preserve_unit_iters: bool = True, name: str | None = None) -> LoopRV:
         """Join perfectly nested loops, outermost first, into one loop over their product.
@@ -768,9 +933,7 @@ class Schedule:
                     vj = T.axis.spatial(8, i_j_fused % 8)
                     B[vi, vj] = A[vi, vj] * 2.0
         """
-    def loop_partition(
-        self, loop: LoopRV | str, factors: Sequence[Any], preserve_unit_iters: bool = True
-    ) -> list[LoopRV]:
+    def loop_partition(self, loop: LoopRV | str, factors: Sequence[Any], preserve_unit_iters: bool = True) -> list[LoopRV]:
         """Cut a loop into consecutive loops of the lengths ``factors``; one may be None and takes what is left.
 
         Without a None, what is left becomes one more loop. The first piece keeps the names of its blocks, the others get
@@ -859,15 +1022,18 @@ class Schedule:
                     vi, vj = T.axis.remap("SS", [i, j])
                     B[vi, vj] = A[vi, vj] * 2.0
         """
-    def reverse_compute_at(
-        self,
-        block: BlockRV | str,
-        loop: LoopRV | str,
-        preserve_unit_loops: bool = False,
-        index: int = -1,
-        *,
-        unsafe: bool = False,
-    ) -> None:
+    def reorder_block_iter_var(self, block: BlockRV | str, new_order: Sequence[int]) -> None:
+        """Put the iterators of a block in another order; ``new_order[n]`` is the present place of the new ``n``-th.
+
+        The program means the same; what changes is what positions stand for (in ``tensorize`` or an index map).
+
+        Before → after, for ``sch.reorder_block_iter_var("B", [1, 0])``::
+
+            vi, vj = T.axis.remap("SS", [i, j])      vj, vi = T.axis.remap("SS", [j, i])
+
+        Raises ``ScheduleError`` when ``new_order`` is not a permutation of the iterators.
+        """
+    def reverse_compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> None:
         """Consume where it is produced: move ``block`` under ``loop``, using just what is made there.
 
         ``index`` says where in the body of ``loop``: -1 as late as its own consumers allow, -2 just after the last
@@ -893,8 +1059,9 @@ class Schedule:
             for i in range(8):
                 C[i] = B[i] + 1.0
 
-        A producer that makes more than is consumed gets the consumer's bounds as its predicate. Raises ``ScheduleError``
-        when the producer is a reduction or not the only one, or when the consumer does not read each element once.
+        Of several producers the last is taken. One that makes more than is consumed gets the consumer's bounds as its
+        predicate. Raises ``ScheduleError`` when the producer is a reduction, has other consumers, or when the consumer
+        does not read each element once or runs where the producer does not.
         """
     def rfactor(self, loop: LoopRV | str, factor_axis: int) -> BlockRV:
         """Make the reduction along ``loop`` a dimension of partial results, reduced by a second block.
@@ -930,9 +1097,7 @@ class Schedule:
         >>> int(tir.Schedule(f, seed=1).sample_categorical([4, 8], [0.0, 1.0]))
         8
         """
-    def sample_perfect_tile(
-        self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
-    ) -> Any:
+    def sample_perfect_tile(self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None) -> Any:
         """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
 
         Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. Raises
@@ -953,18 +1118,28 @@ class Schedule:
 
         Raises ``ScheduleError`` for a parameter buffer, or a scope that does not exist.
         """
-    def split(
-        self,
-        loop: LoopRV | str,
-        factors: Sequence[Any] | None = None,
-        preserve_unit_iters: bool = True,
-        disable_predication: bool = False,
-        *,
-        factor: Any = None,
-        nparts: Any = None,
-        names: Sequence[str] | None = None,
-        tail: str = "guard",
-    ) -> list[LoopRV]:
+    def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> LoopRV:
+        """Start ``inner`` later by ``factor`` for each iteration of ``outer``: its variable counts ``inner + factor * outer``.
+
+        The loop runs over the whole range that all iterations of ``outer`` need and a predicate keeps the rest out, so the
+        two can be reordered afterwards: how a stencil over time is run in waves. The order of iterations does not change,
+        so skew is always legal. Returns the new loop.
+
+        Before, and after ``sch.skew("t", "i", 1)``::
+
+            for t, i in T.grid(4, 16):
+                with T.block("A"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    A[vt + 1, vi] = A[vt, vi] * 2.0
+
+            for t, i_s in T.grid(4, 19):
+                with T.block("A"):
+                    vt = T.axis.spatial(4, t)
+                    vi = T.axis.spatial(16, i_s - t)
+                    T.where(t <= i_s and i_s - t < 16)
+                    A[vt + 1, vi] = A[vt, vi] * 2.0
+        """
+    def split(self, loop: LoopRV | str, factors: Sequence[Any] | None = None, preserve_unit_iters: bool = True, disable_predication: bool = False, *, factor: Any = None, nparts: Any = None, names: Sequence[str] | None = None, tail: str = 'guard') -> list[LoopRV]:
         """Take one loop apart into a nest of loops whose extents are ``factors``, outermost first.
 
         One factor may be None and is inferred; ``factor=32`` stands for ``[None, 32]``, ``nparts=4`` for ``[4, None]``.
@@ -995,15 +1170,69 @@ class Schedule:
         With factor 32 and offset 1 the rows of a 32-wide shared tile start in different banks. Raises ``ScheduleError``
         for an axis the buffer does not have, or a factor that is not positive.
         """
-    def tensorize(
-        self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True
-    ) -> None:
+    def tensorize(self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True) -> None:
         """Replace a block, or the loops from one inwards, by the implementation of a tensor intrinsic.
 
         ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
         first. The computation must be that of the intrinsic's description; the first difference is shown if it is not.
 
         Raises ``ScheduleError`` when it is not, ``KeyError`` for a name that is not registered.
+        """
+    def tile(self, where: list[LoopRV | str] | BlockRV | str, factors: Sequence[Any], *, tail: str = 'guard', unsafe: bool = False) -> list[LoopRV]:
+        """Split several loops and bring their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.
+
+        ``where`` is a list of loops of one nest, or a block: then its innermost loops, as many as there are factors.
+        A factor is a tile size, or a list of sizes for several levels. ``tail`` is as for ``split``. Returns the loops,
+        outermost first. Raises ``ScheduleError`` as ``split`` and ``reorder`` do; ``unsafe=True`` goes to ``reorder``.
+
+        Before, and after ``sch.tile(["i", "j"], [4, 8])``::
+
+            for i, j in T.grid(16, 16):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] * 2.0
+
+            for i_0, j_0, i_1, j_1 in T.grid(4, 2, 4, 8):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i_0 * 4 + i_1)
+                    vj = T.axis.spatial(16, j_0 * 8 + j_1)
+                    B[vi, vj] = A[vi, vj] * 2.0
+        """
+    def transform_block_layout(self, block: BlockRV | str, index_map: Any, *, unsafe: bool = False) -> None:
+        """Give a block the iterators ``index_map(*iterators)``, and one loop around it for each.
+
+        The map is one-to-one onto a box; an index made of spatial iterators is spatial, of reduction iterators a reduction.
+
+        Before → after, for ``sch.transform_block_layout("B", lambda i, j: (i * 4 + j,))``::
+
+            for i, j in T.grid(8, 4):                for ax0 in range(32):
+                with T.block("B"):                       with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])      v0 = T.axis.spatial(32, ax0)
+                    B[vi, vj] = A[vi, vj]                    B[v0 // 4, v0 % 4] = A[v0 // 4, v0 % 4]
+
+        Raises ``ScheduleError`` when the map is not one-to-one onto a box, mixes spatial and reduction iterators, the loops
+        around hold more than the block or do not run it once for each value of its iterators, or the new order of
+        iterations would break a dependence.
+        """
+    def transform_layout(self, block: BlockRV | str, buffer: Any, index_map: Any, pad_value: Any = None, *, assume_injective_transform: bool = False) -> None:
+        """Move every element ``[i, j, …]`` of a buffer to ``index_map(i, j, …)``; every access in the function follows.
+
+        ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. A parameter changes the
+        function's interface: the caller passes the new layout. ``IndexMap.AXIS_SEPARATOR`` in the result of the map starts
+        a new group of axes.
+
+        Where the map leaves places that no element goes to, they hold nothing in particular, and nothing reads them. With
+        ``pad_value`` (a number, or a function of the new indices) a block after the last writer stores it there; for a
+        buffer that nothing writes, the caller is trusted to have stored it, and an assumption says so.
+
+        Before → after, for ``sch.transform_layout("B", ("write", 0), lambda i, j: (i // 4, j, i % 4))``::
+
+            B = T.alloc_buffer((16, 8))              B = T.alloc_buffer((4, 8, 4))
+            ...                                      ...
+            B[vi, vj] = A[vi, vj]                    B[vi // 4, vj, vi % 4] = A[vi, vj]
+
+        Raises ``ScheduleError`` when two elements would go to one place (``assume_injective_transform`` takes it on trust
+        that none do), when an index can be negative, and when the buffer is also used by its pointer.
         """
     def unannotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str) -> None:
         """Take the note ``ann_key`` off a block or loop. Raises ``ScheduleError`` when it is not there.
@@ -1040,6 +1269,29 @@ class Schedule:
 
         Unsafe by name: precision and range change. Raises ``ScheduleError`` for a parameter buffer.
         """
+    def unswitch(self, loop: LoopRV | str) -> None:
+        """Ask a condition that every iteration answers alike once, outside the loop.
+
+        Takes the first ``if`` under ``loop`` whose condition neither uses a loop variable from ``loop`` inwards nor reads
+        what is written there; the rest of the body is repeated in both cases, the copies of its blocks named afresh. Where
+        there is no such ``if``, takes those parts out of the predicate of the only block of the nest.
+
+        Raises ``ScheduleError`` when there is no such condition, saying for each one there is why not.
+
+        Before, and after ``sch.unswitch("i")``::
+
+            for i in range(16):
+                if n > 4:
+                    with T.block("B"):
+                        vi = T.axis.spatial(16, i)
+                        B[vi] = A[vi] * 2.0
+
+            if n > 4:
+                for i in range(16):
+                    with T.block("B"):
+                        vi = T.axis.spatial(16, i)
+                        B[vi] = A[vi] * 2.0
+        """
     def vectorize(self, loop: LoopRV | str, *, unsafe: bool = False) -> None:
         """Run the iterations of a loop as the lanes of vector instructions.
 
@@ -1064,12 +1316,17 @@ class Schedule:
         Raises ``ScheduleError`` naming the blocks there are.
         """
     def get_loops(self, block: BlockRV | str) -> list[LoopRV]:
-        """The loops above ``block``, outermost first, up to the block that encloses it."""
+        """The loops above ``block``, outermost first, up to the block that encloses it.
+        """
     def get_child_blocks(self, block_or_loop: BlockRV | str | LoopRV) -> list[BlockRV]:
-        """The blocks directly inside a block, or under a loop (not those inside them)."""
+        """The blocks directly inside a block, or under a loop (not those inside them).
+        """
     def get_producers(self, block: BlockRV | str) -> list[BlockRV]:
-        """The blocks of the same scope that write what ``block`` reads."""
+        """The blocks of the same scope that write what ``block`` reads.
+        """
     def get_consumers(self, block: BlockRV | str) -> list[BlockRV]:
-        """The blocks of the same scope that read what ``block`` writes."""
+        """The blocks of the same scope that read what ``block`` writes.
+        """
     def get_output_blocks(self, scope_block: BlockRV | str) -> list[BlockRV]:
-        """The blocks inside ``scope_block`` that write a buffer which outlives it: not one allocated there."""
+        """The blocks inside ``scope_block`` that write a buffer which outlives it: not one allocated there.
+        """

@@ -188,7 +188,7 @@ def _check_cache_write(
     early = [
         r for r in readers(scope, buffer) if order[id(top_statement(r, scope).node)] <= position and r not in makers
     ]
-    moved = list(dict.fromkeys([*makers, *early, *(consumer_blocks or [])]))
+    moved: list[BlockRef] = list(dict.fromkeys([*makers, *early, *(consumer_blocks or [])]))
     require(
         not any(uses_pointer(m.node, buffer) for m in moved),
         "cannot prove what uses buffer {0}: its pointer is used directly or through another view", buffer.name,

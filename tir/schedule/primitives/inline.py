@@ -9,7 +9,7 @@ from typing import Any
 
 from ...analysis.access import block_access_region
 from ...arith import Analyzer
-from ...arith.itermap import detect_iter_map, inverse_iter_map
+from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
 from ...buffer import Buffer
 from ...errors import ScheduleError, require
 from ...expr import (
@@ -237,13 +237,14 @@ def _solve_iters(
             if abs(scale) != 1:
                 conditions.append(EQ(floormod(rest, const(abs(scale), rest.dtype)), const(0, rest.dtype)))
     else:
-        domains = {v: i.dom for v, i in iters.items()}
+        domains = {v: i.dom for v, i in iters.items() if i.dom is not None}
         found = detect_iter_map(list(indices), domains, check="bijective")
         require(
             found,
             "cannot prove that block {0} touches each element once: its indices are ({1})",
             block, ", ".join(short_text(e) for e in indices), nodes=[block.node],
         )  # fmt: skip
+        assert isinstance(found, IterMap)
         solved.update(inverse_iter_map(found, list(given)))
     missing = [v.name for v in iters if v not in solved]
     require(not missing, "the indices of block {0} do not determine its iterator {1}", block, ", ".join(missing),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...arith import Analyzer
 from ...arith.regions import relax, union
-from ...buffer import BufferRegion, Range
+from ...buffer import Buffer, BufferRegion, Range
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var, all_of, const, floordiv
 from ...script.printer import short_text
@@ -238,7 +238,7 @@ def _accessed(loop: LoopRef, blocks: Sequence[BlockRef], buffer, side: str) -> t
 
 
 def _solve(
-    block: BlockRef, regions: Sequence[BufferRegion], wanted: Mapping[object, tuple[Range, ...] | None]
+    block: BlockRef, regions: Sequence[BufferRegion], wanted: Mapping[Buffer, tuple[Range, ...] | None]
 ) -> dict[Var, Range]:
     """Per iterator of ``block`` the values for which its access overlaps the wanted boxes; absent means its domain."""
     found: dict[Var, list[Range]] = {}

@@ -93,7 +93,7 @@ def _require_distinct(block: BlockRef, unsafe: bool) -> None:
     """Each spatial instance owns its elements: else one's init would wipe out what another has accumulated."""
     from ...arith.itermap import detect_iter_map
 
-    spatial = {i.var: i.dom for i in block.block.iter_vars if i.iter_type != "reduce"}
+    spatial = {i.var: i.dom for i in block.block.iter_vars if i.iter_type != "reduce" and i.dom is not None}
     for region in block.block.writes:
         mins = [r.min for r in region.region]
         direct = {axis[0] for m in mins if (axis := affine_in_one(m, spatial)) is not None}
