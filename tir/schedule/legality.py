@@ -110,6 +110,15 @@ def check_merge(func: PrimFunc, chains: Sequence[Sequence[For]]) -> Violation | 
     return _retimed(func, chains[0][0], units, merged, tuple(c[0] for c in chains))
 
 
+def check_fission(func: PrimFunc, loop: For, cuts: Sequence[int]) -> Violation | None:
+    """Whether ``loop`` may run over its body up to each cut (a position in its sequence) before it starts on the rest."""
+
+    def distributed(unit: Unit) -> tuple[Any, ...]:
+        return (sum(cut <= unit.time[1] for cut in cuts), *unit.time)
+
+    return _retimed(func, loop, units_of(loop), distributed, (loop,))
+
+
 def _retimed(func: PrimFunc, where: Stmt, units: list[Unit], retime: Any, nodes: tuple[Any, ...]) -> Violation | None:
     names = Names()
     length = max((len(u.time) for u in units), default=0) + 2

@@ -1,0 +1,442 @@
+"""Nests reshaped in one step: tile, skew, fission, unswitch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import require
+from ...expr import Expr, FloorDiv, FloorMod, IntImm, Var, all_of, const, logical_and
+from ...script.printer import short_text
+from ...stmt import SERIAL, THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
+from ...visit import accesses, buffers_in, rewrite, substitute, uses_var, walk
+from ..blocks import conjuncts
+from ..handles import LoopRV
+from ..primitive import BadArgument, primitive
+from ..state import BlockRef, LoopRef, State, fresh
+from ._substitute import constant, copy_renamed, domains, has_load, nest, rebind, vars_in, with_body
+from .loops import _check_reorder, _check_split, refuse, reorder, require_plain, split, visible_names
+
+# ---------------------------------------------------------------- tile
+
+
+@dataclass(frozen=True)
+class TilePlan:
+    """The program after the step, and the variables of the loops it made, outermost first."""
+
+    after: State
+    loops: tuple[Var, ...]
+
+
+def _check_tile(
+    state: State, where: list[LoopRef] | BlockRef, factors: Sequence[Any], *, tail: str = "guard", unsafe: bool = False
+) -> TilePlan:
+    """Split several loops and bring their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.
+
+    ``where`` is a list of loops of one nest, or a block: then its innermost loops, as many as there are factors.
+    A factor is a tile size, or a list of sizes for several levels. ``tail`` is as for ``split``. Returns the loops,
+    outermost first. Raises ``ScheduleError`` as ``split`` and ``reorder`` do; ``unsafe=True`` goes to ``reorder``.
+
+    Before, and after ``sch.tile(["i", "j"], [4, 8])``::
+
+        for i, j in T.grid(16, 16):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+
+        for i_0, j_0, i_1, j_1 in T.grid(4, 2, 4, 8):
+            with T.block("B"):
+                vi = T.axis.spatial(16, i_0 * 4 + i_1)
+                vj = T.axis.spatial(16, j_0 * 8 + j_1)
+                B[vi, vj] = A[vi, vj] * 2.0
+    """
+    if not isinstance(factors, (list, tuple)):
+        raise BadArgument(f"factors is a list, one entry a loop, not {factors!r}")
+    require(factors, "tile needs at least one factor")
+    levels = [list(f) if isinstance(f, (list, tuple)) else [f] for f in factors]
+    depth = max(len(sizes) for sizes in levels)
+    require(
+        all(len(sizes) == depth for sizes in levels) and depth > 0,
+        "every loop needs the same number of tile sizes; they have {0}", ", ".join(str(len(s)) for s in levels),
+    )  # fmt: skip
+    require(tail != "cut", 'tile makes one nest, so tail="cut" does not fit', legal='"guard" or "exact"')
+    loops = _loops_to_tile(where, len(levels))
+    rows = []
+    for loop, sizes in zip(loops, levels):
+        # The loop is looked up again: the program has changed since the first split.
+        plan = _check_split(state, state.index.loops[loop.var], [None, *sizes], tail=tail)
+        state, parts = split(state, plan)
+        rows.append([part.var for part in parts])
+    order = [row[level] for level in range(depth + 1) for row in rows]
+    state = reorder(state, _check_reorder(state, *(state.index.loops[v] for v in order), unsafe=unsafe))
+    return TilePlan(state, tuple(order))
+
+
+def _loops_to_tile(where: Any, count: int) -> list[LoopRef]:
+    if isinstance(where, BlockRef):
+        loops = where.loops()
+        require(
+            count <= len(loops),
+            "block {0} has {1} loops, but there are {2} factors", where, len(loops), count, nodes=[where.node],
+        )  # fmt: skip
+        return loops[len(loops) - count :]
+    loops = where if isinstance(where, list) else [where]
+    require(len(loops) == count, "{0} loops but {1} factors", len(loops), count)
+    blocks = [ref for ref in loops if isinstance(ref, BlockRef)]
+    require(
+        not blocks, "{0} is a block; give a list of loops, or one block alone", blocks[0] if blocks else "",
+        nodes=[ref.node for ref in blocks],
+    )  # fmt: skip
+    return loops
+
+
+@primitive(check=_check_tile)
+def tile(state: State, plan: TilePlan) -> tuple[State, list[LoopRV]]:
+    return plan.after, [plan.after.loop_rv(v) for v in plan.loops]
+
+
+# ---------------------------------------------------------------- skew
+
+
+@dataclass(frozen=True)
+class SkewPlan:
+    outer: LoopRef
+    inner: LoopRef
+    factor: int
+    name: str
+
+
+def _check_skew(state: State, outer: LoopRef, inner: LoopRef, factor: int = 1) -> SkewPlan:
+    """Start ``inner`` later by ``factor`` for each iteration of ``outer``: its variable counts ``inner + factor * outer``.
+
+    The loop runs over the whole range that all iterations of ``outer`` need and a predicate keeps the rest out, so the
+    two can be reordered afterwards: how a stencil over time is run in waves. The order of iterations does not change,
+    so skew is always legal. Returns the new loop.
+
+    Before, and after ``sch.skew("t", "i", 1)``::
+
+        for t, i in T.grid(4, 16):
+            with T.block("A"):
+                vt, vi = T.axis.remap("SS", [t, i])
+                A[vt + 1, vi] = A[vt, vi] * 2.0
+
+        for t, i_s in T.grid(4, 19):
+            with T.block("A"):
+                vt = T.axis.spatial(4, t)
+                vi = T.axis.spatial(16, i_s - t)
+                T.where(t <= i_s and i_s - t < 16)
+                A[vt + 1, vi] = A[vt, vi] * 2.0
+    """
+    if isinstance(factor, bool) or not hasattr(factor, "__index__"):
+        raise BadArgument(f"factor is an int, not {factor!r}")
+    require(factor != 0, "a factor of 0 does not skew", legal="any other integer")
+    require_plain(inner, "skew")
+    require(
+        outer in inner.ancestors(), "loop {0} is not outside loop {1}", outer.node, inner.node,
+        nodes=[outer.node, inner.node], legal=[ref.name for ref in inner.loops()],
+    )  # fmt: skip
+    require(
+        outer.var not in vars_in(inner.node.extent) | vars_in(inner.node.min),
+        "the range of {0} depends on {1} already", inner.node, outer.node, nodes=[inner.node],
+    )  # fmt: skip
+    crossing = vars_in(outer.node.extent) & {p.var for p in inner.all_loops()[len(outer.all_loops()) :]}
+    require(not crossing, "the range of {0} is not known outside {1}", outer.node, inner.node, nodes=[outer.node])
+    return SkewPlan(outer, inner, int(factor), fresh(f"{inner.name}_s", visible_names(state, [inner])))
+
+
+@primitive(check=_check_skew)
+def skew(state: State, plan: SkewPlan) -> tuple[State, LoopRV]:
+    outer, inner = plan.outer.node, plan.inner.node
+    dtype = inner.loop_var.dtype
+    var = Var(plan.name, dtype)
+    step = const(abs(plan.factor), dtype)
+    steps = (outer.loop_var - outer.min).astype(dtype)
+    reach = (outer.extent - 1).astype(dtype) * step
+    shift = steps * step if plan.factor > 0 else reach - steps * step
+    known = domains(p.node for p in plan.inner.all_loops())
+    from ...arith import Analyzer
+    from ...buffer import Range
+
+    analyzer = Analyzer()
+    for v, r in known.items():
+        analyzer.bind(v, r)
+    loop = For(var, const(0, dtype), analyzer.simplify(inner.extent + reach), SERIAL, inner.body)
+    bounds = {**domains(p.node for p in (*plan.inner.all_loops(),)), var: Range(loop.min, loop.extent)}
+    analyzer.bind(var, bounds[var])
+    at = analyzer.simplify(var - shift)
+    guard = logical_and(analyzer.simplify(at >= 0), analyzer.simplify(at < inner.extent))
+    body = rebind(inner.body, {inner.loop_var: inner.min + at}, bounds, guard)
+    return state.replace(inner, with_body(loop, body), moved={inner.loop_var: [var]}), state.loop_rv(var)
+
+
+# ---------------------------------------------------------------- fission
+
+
+@dataclass(frozen=True)
+class FissionPlan:
+    loop: LoopRef
+    parts: tuple[tuple[Stmt, ...], ...]
+    names: tuple[str, ...]
+
+
+def _check_fission(
+    state: State, loop: LoopRef, at: int | Sequence[int] | None = None, *, unsafe: bool = False
+) -> FissionPlan:
+    """Give parts of a loop's body a loop of their own: all iterations of the first part, then all of the next.
+
+    ``at`` says before which statements of the body (counted from 0) to cut: a number or a list of them; left out, every
+    statement gets its own loop. Each loop keeps the range, kind and annotations. Returns the loops, in order.
+
+    Raises ``ScheduleError`` when the body is a single statement, or when a later iteration of an earlier part makes or
+    overwrites what a later part uses (with the two instances). ``unsafe=True`` skips the last check.
+
+    Before, and after ``sch.fission("i")``::
+
+        for i in range(16):
+            with T.block("B"):
+                vi = T.axis.spatial(16, i)
+                B[vi] = A[vi] * 2.0
+            with T.block("C"):
+                vi = T.axis.spatial(16, i)
+                C[vi] = B[vi] + 1.0
+
+        for i_0 in range(16):
+            with T.block("B"):
+                vi = T.axis.spatial(16, i_0)
+                B[vi] = A[vi] * 2.0
+        for i_1 in range(16):
+            with T.block("C"):
+                vi = T.axis.spatial(16, i_1)
+                C[vi] = B[vi] + 1.0
+    """
+    node = loop.node
+    body = node.body
+    require(
+        isinstance(body, SeqStmt), "the body of loop {0} is one statement: there are no parts to distribute it over",
+        node, nodes=[node], legal=_loops_with_parts(state),
+    )  # fmt: skip
+    assert isinstance(body, SeqStmt)
+    require(
+        node.kind != THREAD_BINDING, "loop {0} is bound to {1}: its parts would lose the barrier between them",
+        node, node.thread, nodes=[node], legal="fission first, and bind the loops it gives",
+    )  # fmt: skip
+    cuts = _cuts(at, len(body.stmts), node)
+    require(
+        unsafe or not (has_load(node.extent) or has_load(node.min)),
+        "cannot prove that loop {0} runs as often the second time: its range is read from a buffer", node, nodes=[node],
+    )  # fmt: skip
+    if not unsafe:
+        from ..legality import check_fission
+
+        violation = check_fission(state.func, node, cuts)
+        if violation is not None:
+            refuse(state, violation)
+    edges = [0, *cuts, len(body.stmts)]
+    parts = tuple(body.stmts[a:b] for a, b in zip(edges, edges[1:]))
+    taken = visible_names(state, [loop])
+    names: list[str] = []
+    for n in range(len(parts)):
+        names.append(fresh(f"{loop.name}_{n}", taken | set(names)))
+    return FissionPlan(loop, parts, tuple(names))
+
+
+def _cuts(at: int | Sequence[int] | None, size: int, node: For) -> list[int]:
+    if at is None:
+        return list(range(1, size))
+    given = list(at) if isinstance(at, (list, tuple)) else [at]
+    if any(isinstance(n, bool) or not hasattr(n, "__index__") for n in given):
+        raise BadArgument(f"at is a number of a statement or a list of them, not {at!r}")
+    bad = [n for n in given if not 0 < n < size]
+    require(
+        given and not bad, "a cut before statement {0} leaves nothing on one side: the body of loop {1} has {2} statements",
+        bad[0] if bad else "", node, size, nodes=[node], legal=f"1 to {size - 1}",
+    )  # fmt: skip
+    return sorted({int(n) for n in given})
+
+
+def _loops_with_parts(state: State) -> str:
+    names = [ref.name for ref in state.index.loops.values() if isinstance(ref.node.body, SeqStmt)]
+    return ", ".join(names) or "none: no loop of the program has more than one statement"
+
+
+@primitive(check=_check_fission)
+def fission(state: State, plan: FissionPlan) -> tuple[State, list[LoopRV]]:
+    node = plan.loop.node
+    variables = [Var(name, node.loop_var.dtype) for name in plan.names]
+    made = [
+        node.replace(loop_var=v, body=substitute(seq(part), {node.loop_var: v}))
+        for v, part in zip(variables, plan.parts)
+    ]
+    return state.replace(node, seq(made), moved={node.loop_var: variables}), [state.loop_rv(v) for v in variables]
+
+
+# ---------------------------------------------------------------- unswitch
+
+
+@dataclass(frozen=True)
+class UnswitchPlan:
+    """``found`` is the ``if`` to take out whole; or a block, of whose predicate ``conditions`` are taken out."""
+
+    loop: LoopRef
+    found: IfThenElse | BlockRealize
+    conditions: tuple[Expr, ...]
+
+
+def _check_unswitch(state: State, loop: LoopRef) -> UnswitchPlan:
+    """Ask a condition that every iteration answers alike once, outside the loop.
+
+    Takes the first ``if`` under ``loop`` whose condition neither uses a loop variable from ``loop`` inwards nor reads
+    what is written there; the rest of the body is repeated in both cases, the copies of its blocks named afresh. Where
+    there is no such ``if``, takes those parts out of the predicate of the only block of the nest.
+
+    Raises ``ScheduleError`` when there is no such condition, saying for each one there is why not.
+
+    Before, and after ``sch.unswitch("i")``::
+
+        for i in range(16):
+            if n > 4:
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i)
+                    B[vi] = A[vi] * 2.0
+
+        if n > 4:
+            for i in range(16):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i)
+                    B[vi] = A[vi] * 2.0
+    """
+    node = loop.node
+    require(
+        node.kind != THREAD_BINDING, "loop {0} is bound to {1}; unswitch takes loops that are not", node, node.thread,
+        nodes=[node],
+    )  # fmt: skip
+    written = {s.buffer.data for s in accesses(node) if isinstance(s, BufferStore)}
+    written |= {r.buffer.data for b in state.index.below(loop) if isinstance(b, BlockRef) for r in b.block.writes}
+    reasons: list[str] = []
+    places: list[Stmt] = []
+    written |= {v for v in walk(node) if isinstance(v, Var) and v.dtype.is_handle}  # passed on by pointer
+    for stmt, inner, surely in _conditional(node):
+        parts = [stmt.condition] if isinstance(stmt, IfThenElse) else conjuncts(stmt.predicate)
+        taken: list[Expr] = []
+        for position, part in enumerate(parts):
+            why = _varies(part, inner, written)
+            if not why and _may_fail(part) and (not surely or position != len(taken)):
+                why = "could fail where the loop does not ask it"
+            if why:
+                reasons.append(f"`{short_text(part)}` {why}")
+                places.append(stmt)
+            else:
+                taken.append(part)
+        if taken and (isinstance(stmt, IfThenElse) or _alone(node, stmt)):
+            return UnswitchPlan(loop, stmt, tuple(taken))
+        if taken:
+            reasons.append(f"`{short_text(taken[0])}` is about block `{stmt.block.name}` only")  # type: ignore[union-attr]
+    require(
+        False, "no condition under loop {0} is the same for all its iterations", node,
+        witness=reasons or ["there is no `if` and no predicate"], nodes=places or [node],
+    )  # fmt: skip
+    raise AssertionError
+
+
+def _conditional(loop: For) -> list[tuple[IfThenElse | BlockRealize, set[Var], bool]]:
+    """``if`` statements and blocks with a predicate under ``loop``, ``if`` first: each with the variables bound above it,
+    and whether it is surely reached."""
+    found: list[tuple[Any, set[Var], bool]] = []
+
+    def visit(stmt: Any, bound: set[Var], surely: bool) -> None:
+        if isinstance(stmt, For):
+            visit(stmt.body, bound | {stmt.loop_var}, surely and (constant(stmt.extent) or 0) > 0)
+        elif isinstance(stmt, SeqStmt):
+            for child in stmt.stmts:
+                visit(child, bound, surely)
+        elif isinstance(stmt, IfThenElse):
+            found.append((stmt, bound, surely))
+            visit(stmt.then_case, bound, False)
+            if stmt.else_case is not None:
+                visit(stmt.else_case, bound, False)
+        elif isinstance(stmt, BlockRealize) and conjuncts(stmt.predicate):
+            found.append((stmt, bound, surely))
+
+    visit(loop, set(), True)
+    return sorted(found, key=lambda pair: not isinstance(pair[0], IfThenElse))
+
+
+def _varies(condition: Expr, inner: set[Var], written: set[Var]) -> str:
+    """Why ``condition`` cannot be asked once before ``loop``; empty when it can."""
+    used = [v.name for v in vars_in(condition) if v in inner]
+    if used:
+        return f"changes with {' and '.join(sorted(used))}"
+    stored = [b.name for b in buffers_in(condition) if b.data in written]
+    if stored:
+        return f"reads {stored[0]}, which the loop writes"
+    return ""
+
+
+def _may_fail(condition: Expr) -> bool:
+    """Whether asking has a precondition: an index in range, a divisor that is not zero."""
+    return has_load(condition) or any(
+        isinstance(e, (FloorDiv, FloorMod)) and not isinstance(e.b, IntImm) for e in walk(condition)
+    )
+
+
+def _alone(loop: For, block: BlockRealize) -> bool:
+    """Whether the nest of ``loop`` holds nothing but ``block``."""
+    body: Any = loop
+    while isinstance(body, For):
+        body = body.body
+    return body is block
+
+
+@primitive(check=_check_unswitch)
+def unswitch(state: State, plan: UnswitchPlan) -> State:
+    node, found = plan.loop.node, plan.found
+    if isinstance(found, BlockRealize):
+        kept = [c for c in conjuncts(found.predicate) if not any(c is t for t in plan.conditions)]
+        inner = _put(node, found, found.replace(predicate=all_of(kept)))
+        return state.replace(node, IfThenElse(all_of(plan.conditions), inner))
+    then = _put(node, found, found.then_case)
+    other = _put(node, found, found.else_case) if found.else_case is not None else _without(node, found)
+    if other is not None:
+        kept_names = {s.name for s in _blocks(then)}
+        taken: set[str] = set()
+
+        def rename(old: str) -> str:
+            if old not in kept_names:
+                return old
+            taken.add(name := state.fresh_block_name(f"{old}_else", taken))
+            return name
+
+        other = copy_renamed(other, rename)
+    return state.replace(node, IfThenElse(found.condition, then, other))
+
+
+def _put(root: Stmt, old: Stmt, new: Stmt) -> Any:
+    flat = rewrite(root, lambda s: new if s is old else None)
+    return rewrite(flat, lambda s: seq(s.stmts) if isinstance(s, SeqStmt) else None)
+
+
+def _without(loop: For, found: Stmt) -> Any:
+    """``loop`` without ``found`` and what that leaves empty; None when nothing is left."""
+
+    def visit(stmt: Any) -> Any:
+        if stmt is found or is_nop(stmt):
+            return None
+        if isinstance(stmt, For):
+            body = visit(stmt.body)
+            return None if body is None else nest([stmt], body)
+        if isinstance(stmt, SeqStmt):
+            kept = [s for s in map(visit, stmt.stmts) if s is not None]
+            return seq(kept) if kept else None
+        if isinstance(stmt, IfThenElse):
+            then, other = visit(stmt.then_case), stmt.else_case and visit(stmt.else_case)
+            if then is None and other is None:
+                return None
+            return stmt.replace(then_case=then or seq(()), else_case=other)
+        return stmt
+
+    return visit(loop)
+
+
+def _blocks(stmt: Any) -> list[Any]:
+    return [s.block for s in walk(stmt) if isinstance(s, BlockRealize)]
