@@ -73,6 +73,17 @@ class IndexMap(Node):
             raise ValueError(f"the index map takes {len(made.initial_indices)} indices, but {ndim} are given")
         return made
 
+    def as_python(self) -> str:
+        """The map as a Python lambda.
+
+        >>> IndexMap.from_func(lambda i, j: [j // 4, i, j % 4]).as_python()
+        'lambda i, j: [j // 4, i, j % 4]'
+        """
+        parts = [repr(e) for e in self.final_indices]
+        for place in reversed(self.axis_separators):
+            parts.insert(place, "tir.IndexMap.AXIS_SEPARATOR")
+        return f"lambda {', '.join(v.name for v in self.initial_indices)}: [{', '.join(parts)}]"
+
     @property
     def ndim(self) -> int:
         return len(self.initial_indices)

@@ -299,4 +299,8 @@ def show_value(value: Any) -> str:
         return f'"{value}"'
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(show_value(v) for v in value) + "]"
+    if inspect.isfunction(value):
+        return "lambda" if value.__name__ == "<lambda>" else value.__name__
+    if hasattr(value, "as_python"):
+        return value.as_python()
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else repr(value)

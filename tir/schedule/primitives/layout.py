@@ -1,0 +1,412 @@
+"""Where elements and iterations lie: transform_layout, transform_block_layout, reorder_block_iter_var."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from ...analysis.access import block_access_region
+from ...arith import Analyzer
+from ...arith.index_map import IndexMap
+from ...arith.itermap import detect_iter_map
+from ...buffer import Buffer, BufferRegion, IterVar, Range
+from ...dtype import DType
+from ...errors import ScheduleError, require
+from ...expr import EQ, NE, BufferLoad, Expr, Ramp, Var, as_expr, cast, const, is_const, logical_or
+from ...function import PrimFunc
+from ...node import frozendict
+from ...op import call
+from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, seq
+from ...visit import rewrite, substitute, uses_var, walk
+from ..blocks import nest, require_same_meaning, runs_whole_domain, statements, unit_region, uses_pointer
+from ..primitive import BadArgument, primitive
+from ..state import BlockRef, State
+from .loops import require_plain
+from .memory import pick_any
+
+
+def index_map_of(value: Any, ndim: int, index_dtype: str, what: str = "index_map") -> IndexMap:
+    """``value`` (an IndexMap or a function of indices) as an IndexMap; a refusal where it does not fit."""
+    if not (isinstance(value, IndexMap) or callable(value)):
+        raise BadArgument(f"{what} is a function of the indices, or a tir.IndexMap, not {value!r}")
+    try:
+        return IndexMap.of(value, ndim, index_dtype)
+    except ValueError as error:
+        raise ScheduleError("{0}", error) from None
+    except Exception as error:
+        raise BadArgument(f"{what} does not compute indices: {type(error).__name__}: {error}") from error
+
+
+def collision(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[str] | None:
+    """Two points of ``domains`` with the same ``indices``, as lines of text; None when there are none.
+
+    Raises ``NotAffine`` where exact sets cannot tell.
+    """
+    if detect_iter_map(indices, domains, check="bijective"):
+        return None
+    from ...arith.sets import Formula, Names, sample
+
+    other = {v: v.replace() for v in domains}
+    formula = Formula(Names())
+    for twin in (dict(zip(domains, domains)), other):
+        for var, dom in domains.items():
+            formula.within(twin[var], substitute(dom.min, twin), substitute(dom.extent, twin))
+    for index in indices:
+        formula.require(EQ(index, substitute(index, other)))
+    formula.require(reduce(logical_or, [NE(v, t) for v, t in other.items()]))
+    dims = [formula.var(v) for v in (*domains, *other.values())]
+    point = sample(formula.set(dims))
+    if point is None:
+        return None
+    half = len(domains)
+    lines = []
+    for values in (point[:half], point[half:]):
+        at = dict(zip(domains, (const(x, v.dtype) for v, x in zip(domains, values))))
+        named = ", ".join(f"{v.name}={x}" for v, x in zip(domains, values))
+        target = ", ".join(repr(Analyzer().simplify(substitute(e, at))) for e in indices)
+        lines.append(f"({named}) goes to [{target}]")
+    return lines
+
+
+def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rule: str, *parts: Any) -> None:
+    """Refuse, with two points that meet, indices that are not one-to-one over ``domains``."""
+    from ...arith.sets import NotAffine
+
+    try:
+        pair = collision(indices, domains)
+    except NotAffine as error:
+        raise ScheduleError("cannot prove that no two elements go to one place: {0}", error) from None
+    require(pair is None, rule, *parts, witness=pair or ())
+
+
+# ---------------------------------------------------------------- transform_layout
+
+
+@dataclass(frozen=True)
+class LayoutPlan:
+    """The function after the step."""
+
+    func: PrimFunc
+    recorded: dict[str, Any]
+
+
+def _check_transform_layout(
+    state: State,
+    block: BlockRef,
+    buffer: Any,
+    index_map: IndexMap | Callable[..., Any],
+    pad_value: Any = None,
+    *,
+    assume_injective_transform: bool = False,
+) -> LayoutPlan:
+    """Move every element ``[i, j, …]`` of a buffer to ``index_map(i, j, …)``; every access in the function follows.
+
+    ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. A parameter changes the
+    function's interface: the caller passes the new layout. ``IndexMap.AXIS_SEPARATOR`` in the result of the map starts
+    a new group of axes.
+
+    Where the map leaves places that no element goes to, they hold nothing in particular, and nothing reads them. With
+    ``pad_value`` (a number, or a function of the new indices) a block after the last writer stores it there; for a
+    buffer that nothing writes, the caller is trusted to have stored it, and an assumption says so.
+
+    Before → after, for ``sch.transform_layout("B", ("write", 0), lambda i, j: (i // 4, j, i % 4))``::
+
+        B = T.alloc_buffer((16, 8))              B = T.alloc_buffer((4, 8, 4))
+        ...                                      ...
+        B[vi, vj] = A[vi, vj]                    B[vi // 4, vj, vi % 4] = A[vi, vj]
+
+    Raises ``ScheduleError`` when two elements would go to one place (``assume_injective_transform`` takes it on trust
+    that none do), when an index can be negative, and when the buffer is also used by its pointer.
+    """
+    old = pick_any(block, buffer)
+    dtype = old.shape[0].dtype if old.shape else DType("int32")
+    made = index_map_of(index_map, old.ndim, dtype)
+    require(not old.strides, "buffer {0} has strides of its own; an index map needs a compact one", old.name)
+    require(
+        not uses_pointer(state.func.body, old),
+        "buffer {0} is also used by its pointer or through another view, which would not follow", old.name,
+    )  # fmt: skip
+    domains = {v: Range(const(0, s.dtype), s) for v, s in zip(made.initial_indices, old.shape)}
+    if not assume_injective_transform:
+        rule = "two elements of buffer {0} would go to one place"
+        require_injective(made.final_indices, domains, rule, old.name)
+    try:
+        shape = made.map_shape(old.shape)
+    except ValueError as error:
+        raise ScheduleError("{0}", error) from None
+    require(shape, "the index map gives no indices; a buffer needs at least one axis")
+    new = old.replace(shape=shape, axis_separators=made.axis_separators)
+    recorded: dict[str, Any] = {"index_map": made}
+    func = _with_layout(state.func, old, new, made)
+    if pad_value is not None:
+        pad = _pad_map(pad_value, new)
+        if callable(pad_value):
+            recorded["pad_value"] = pad
+        func = _padded(state, func, old, new, made, pad)
+    return LayoutPlan(func, recorded)
+
+
+def _with_layout(func: PrimFunc, old: Buffer, new: Buffer, index_map: IndexMap) -> PrimFunc:
+    """``func`` with each access to ``old`` going to its mapped place in ``new``."""
+    analyzer = Analyzer()
+    for item in walk(func.body):
+        if isinstance(item, For):
+            analyzer.bind(item.loop_var, Range(item.min, item.extent))
+        elif isinstance(item, IterVar) and item.dom is not None:
+            analyzer.bind(item.var, item.dom)
+
+    def move(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        require(
+            not any(isinstance(i, Ramp) or i.dtype.lanes > 1 for i in indices),
+            "buffer {0} is accessed by vectors; transform its layout before vectorizing", old.name,
+        )  # fmt: skip
+        return index_map.map_indices(indices, analyzer)
+
+    def visit(item: Any) -> Any:
+        if item is old:
+            return new
+        if isinstance(item, BufferLoad) and item.buffer is new:
+            return BufferLoad(new, move(item.indices))
+        if isinstance(item, BufferStore) and item.buffer is new:
+            return item.replace(indices=move(item.indices))
+        if isinstance(item, Block) and any(r.buffer is new for r in (*item.reads, *item.writes)):
+            return _with_moved_regions(item, new, index_map, analyzer)
+        return None
+
+    body = rewrite(func.body, visit)
+    buffer_map = frozendict({p: new if b is old else b for p, b in func.buffer_map.items()})
+    return func.replace(body=body, buffer_map=buffer_map)
+
+
+def _with_moved_regions(block: Block, new: Buffer, index_map: IndexMap, analyzer: Analyzer) -> Block:
+    """``block``, whose body is rewritten already, with its regions of ``new`` (still in old indices) found again."""
+    inferred = dict(zip(("reads", "writes"), block_access_region(block)))
+    changed = {}
+    for side, found in inferred.items():
+        regions: list[BufferRegion] = []
+        fresh = [r for r in found if r.buffer is new]
+        for region in getattr(block, side):
+            if region.buffer is not new:
+                regions.append(region)
+            elif not fresh:
+                regions.append(BufferRegion(new, index_map.map_ranges(region.region, analyzer)))
+            elif fresh[0] not in regions:
+                regions.extend(fresh)
+        changed[side] = tuple(regions)
+    return block.replace(**changed)
+
+
+def _pad_map(pad_value: Any, new: Buffer) -> IndexMap:
+    """The padding as a function of the indices of ``new``."""
+    if isinstance(pad_value, IndexMap):
+        return pad_value
+    variables = tuple(Var(f"i{n}", s.dtype) for n, s in enumerate(new.shape))
+    value = pad_value
+    if callable(pad_value):
+        try:
+            value = pad_value(*variables)
+        except TypeError as error:
+            raise BadArgument(f"pad_value takes the {new.ndim} indices of the new layout: {error}") from error
+    if isinstance(value, (tuple, list)) and len(value) == 1:
+        value = value[0]
+    made = cast(new.dtype, value) if isinstance(value, Expr) else as_expr(value, new.dtype)
+    return IndexMap(variables, (made,))
+
+
+def _padded(state: State, func: PrimFunc, old: Buffer, new: Buffer, index_map: IndexMap, pad: IndexMap) -> PrimFunc:
+    """``func`` with the padding stored after the last writer, or assumed at the start where there is none."""
+    try:
+        inverse, padding = index_map.non_surjective_inverse(old.shape)
+    except ValueError as error:
+        raise ScheduleError("cannot tell which places are padding: {0}", error) from None
+    if is_const(padding, 0):
+        return func
+    before = State(state.mod, state.func_name)
+    after = before.with_func(func)
+    scope = _allocating(after, new)
+    tops = statements(scope)
+    last = max((n for n, stmt in enumerate(tops) if _stores(stmt, new)), default=-1)
+    name = after.fresh_block_name(f"{new.name}_padding")
+    stmt = _padding_block(name, new, pad, inverse.initial_indices, padding, assume=last < 0)
+    tops.insert(last + 1, stmt)
+    return after.replace(scope.block, scope.block.replace(body=seq(tops))).func
+
+
+def _allocating(state: State, buffer: Buffer) -> BlockRef:
+    """The block that allocates ``buffer``; the root for a parameter."""
+    refs = list(state.index.blocks.values())
+    return next((r for r in refs if buffer in r.block.alloc_buffers), refs[0])
+
+
+def _stores(stmt: Stmt, buffer: Buffer) -> bool:
+    return any(isinstance(n, BufferStore) and n.buffer is buffer for n in walk(stmt))
+
+
+def _padding_block(name: str, new: Buffer, pad: IndexMap, places: Sequence[Var], padding: Expr, assume: bool) -> Stmt:
+    loops = [(Var(f"ax{n}", s.dtype), s) for n, s in enumerate(new.shape)]
+    iters = [IterVar(Range(const(0, s.dtype), s), Var(f"v{n}", s.dtype)) for n, s in enumerate(new.shape)]
+    point = tuple(i.var for i in iters)
+    (value,) = pad.map_indices(point)
+    element = unit_region(new, point)
+    if assume:
+        body: Stmt = Evaluate(call("assume", EQ(BufferLoad(new, point), value), dtype="bool"))
+        block = Block(tuple(iters), (element,), (), name, body)
+    else:
+        block = Block(tuple(iters), (), (element,), name, BufferStore(new, value, point))
+        block = block.replace(reads=block_access_region(block)[0])
+    where = substitute(padding, dict(zip(places, (v for v, _ in loops))))
+    return nest(loops, BlockRealize(tuple(v for v, _ in loops), where, block))
+
+
+@primitive(check=_check_transform_layout)
+def transform_layout(state: State, plan: LayoutPlan) -> State:
+    return state.with_func(plan.func)
+
+
+# ---------------------------------------------------------------- transform_block_layout
+
+
+@dataclass(frozen=True)
+class BlockLayoutPlan:
+    old: Stmt
+    new: Stmt
+    recorded: dict[str, Any]
+
+
+def _check_transform_block_layout(
+    state: State, block: BlockRef, index_map: IndexMap | Callable[..., Any], *, unsafe: bool = False
+) -> BlockLayoutPlan:
+    """Give a block the iterators ``index_map(*iterators)``, and one loop around it for each.
+
+    The map is one-to-one onto a box; an index made of spatial iterators is spatial, of reduction iterators a reduction.
+
+    Before → after, for ``sch.transform_block_layout("B", lambda i, j: (i * 4 + j,))``::
+
+        for i, j in T.grid(8, 4):                for ax0 in range(32):
+            with T.block("B"):                       with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])      v0 = T.axis.spatial(32, ax0)
+                B[vi, vj] = A[vi, vj]                    B[v0 // 4, v0 % 4] = A[v0 // 4, v0 % 4]
+
+    Raises ``ScheduleError`` when the map is not one-to-one onto a box, mixes spatial and reduction iterators, the loops
+    around hold more than the block or do not run it once for each value of its iterators, or the new order of
+    iterations would break a dependence.
+    """
+    require(block.scope is not None, "the root block has no iterators to transform")
+    iters = block.block.iter_vars
+    require(iters, "block {0} has no iterators", block)
+    made = index_map_of(index_map, len(iters), iters[0].var.dtype)
+    loops = block.loops()
+    for loop in loops:
+        require_plain(loop, "transform_block_layout")
+    inner: Stmt = block.node
+    for loop in reversed(loops):
+        require(
+            loop.node.body is inner,
+            "loop {0} holds more than block {1}, whose loops are replaced", loop.node, block, nodes=[loop.node],
+        )  # fmt: skip
+        inner = loop.node
+    domains = {r.var: Range(r.node.min, r.node.extent) for r in loops}
+    require(
+        runs_whole_domain(block) and detect_iter_map(block.node.iter_values, domains, block.node.predicate),
+        "the loops around block {0} do not run it exactly once for each value of its iterators", block,
+        nodes=[block.node],
+    )  # fmt: skip
+    for i in iters:
+        require(
+            i.dom is not None and is_const(i.dom.min, 0),
+            "iterator {0} of block {1} does not start at 0", i.var.name, block,
+        )  # fmt: skip
+    extents = [i.dom.extent for i in iters if i.dom is not None]
+    try:
+        inverse = made.inverse(extents)
+        shape = made.map_shape(extents)
+    except ValueError as error:
+        raise ScheduleError("{0}", error) from None
+    kinds = [_kind_of(e, made, iters) for e in made.final_indices]
+    new_loops = [(Var(f"ax{n}", s.dtype), s) for n, s in enumerate(shape)]
+    new_iters = tuple(
+        IterVar(Range(const(0, s.dtype), s), Var(f"v{n}", s.dtype), kind)
+        for n, (s, kind) in enumerate(zip(shape, kinds))
+    )
+    target = loops[0].node if loops else block.node
+    back = inverse.map_indices([v for v, _ in new_loops])
+    same_block = BlockRealize(back, const(1, "bool"), block.block)
+    require_same_meaning(state, state.replace(target, nest(new_loops, same_block)), unsafe)
+    analyzer = Analyzer({i.var: i.dom for i in new_iters if i.dom is not None})
+    inside = dict(zip((i.var for i in iters), inverse.map_indices([i.var for i in new_iters], analyzer)))
+    body = _simplified(substitute(block.block.replace(iter_vars=()), inside), analyzer).replace(iter_vars=new_iters)
+    realize = BlockRealize(tuple(v for v, _ in new_loops), const(1, "bool"), body)
+    return BlockLayoutPlan(target, nest(new_loops, realize), {"index_map": made})
+
+
+def _kind_of(index: Expr, index_map: IndexMap, iters: Sequence[IterVar]) -> str:
+    kinds = {i.iter_type for v, i in zip(index_map.initial_indices, iters) if uses_var(index, v)}
+    require(
+        len(kinds) <= 1, "the index `{0}` mixes {1} iterators; an iterator is one kind", repr(index),
+        " and ".join(sorted(kinds)),
+    )  # fmt: skip
+    return kinds.pop() if kinds else "spatial"
+
+
+def _simplified(block: Block, analyzer: Analyzer) -> Block:
+    """``block`` with its indices and regions simplified."""
+    for item in walk(block.body):
+        if isinstance(item, For):
+            analyzer.bind(item.loop_var, Range(item.min, item.extent))
+        elif isinstance(item, IterVar) and item.dom is not None:
+            analyzer.bind(item.var, item.dom)
+
+    def visit(item: Any) -> Any:
+        if isinstance(item, BufferLoad):
+            return item.replace(indices=tuple(analyzer.simplify(i) for i in item.indices))
+        if isinstance(item, BufferStore):
+            return item.replace(indices=tuple(analyzer.simplify(i) for i in item.indices))
+        if isinstance(item, Range):
+            return Range(analyzer.simplify(item.min), analyzer.simplify(item.extent))
+        return None
+
+    return rewrite(block, visit)
+
+
+@primitive(check=_check_transform_block_layout)
+def transform_block_layout(state: State, plan: BlockLayoutPlan) -> State:
+    return state.replace(plan.old, plan.new)
+
+
+# ---------------------------------------------------------------- reorder_block_iter_var
+
+
+@dataclass(frozen=True)
+class IterOrderPlan:
+    old: BlockRealize
+    order: tuple[int, ...]
+
+
+def _check_reorder_block_iter_var(state: State, block: BlockRef, new_order: Sequence[int]) -> IterOrderPlan:
+    """Put the iterators of a block in another order; ``new_order[n]`` is the present place of the new ``n``-th.
+
+    The program means the same; what changes is what positions stand for (in ``tensorize`` or an index map).
+
+    Before → after, for ``sch.reorder_block_iter_var("B", [1, 0])``::
+
+        vi, vj = T.axis.remap("SS", [i, j])      vj, vi = T.axis.remap("SS", [j, i])
+
+    Raises ``ScheduleError`` when ``new_order`` is not a permutation of the iterators.
+    """
+    count = len(block.block.iter_vars)
+    order = tuple(int(n) for n in new_order)
+    require(
+        sorted(order) == list(range(count)),
+        "{0} is not an order of the {1} iterators of block {2}", list(order), count, block,
+        legal=f"a permutation of {list(range(count))}",
+    )  # fmt: skip
+    return IterOrderPlan(block.node, order)
+
+
+@primitive(check=_check_reorder_block_iter_var)
+def reorder_block_iter_var(state: State, plan: IterOrderPlan) -> State:
+    old = plan.old
+    block = old.block.replace(iter_vars=tuple(old.block.iter_vars[n] for n in plan.order))
+    return state.replace(old, old.replace(iter_values=tuple(old.iter_values[n] for n in plan.order), block=block))
