@@ -52,7 +52,7 @@ CASES = [
     ("A.data = 1", "an attribute cannot be assigned", "A.data", ""),
     ("T.evaluate(A.shpe)", "a buffer has no attribute `shpe`", "A.shpe", "shape"),
     ("for i in [1, 2]:\n    T.evaluate(i)", "a `for` loop runs over T.serial", "[1, 2]", "T.macro"),
-    ("for i in range(4, 0, -1):\n    T.evaluate(i)", "a loop's step is a positive constant", "range(4, 0, -1)", "upwards"),
+    ("for i in range(4, 0, -1):\n    T.evaluate(i)", "a positive constant", "range(4, 0, -1)", "upwards"),
     ("for i, j in T.grid(4):\n    pass", "1 loop cannot be unpacked into 2 names", "i, j", "one name"),
     ("with A:\n    pass", "`with` cannot open a buffer `A`", "A", "T.block"),
     ("try:\n    pass\nfinally:\n    pass", "`try` is not part of the dialect", "try:", ""),
