@@ -12,7 +12,7 @@ from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, Var, as_bool, const, is
 from ..function import PrimFunc
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt
 from ..visit import rewrite, walk
-from .layout import plus
+from .layout import minus
 from .passes import func_pass
 
 Loops = dict[Var, Range]
@@ -203,10 +203,11 @@ def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
     if not new:
         return func
 
+    simplify = Analyzer().simplify
+
     def moved(buffer: Buffer, indices: Any) -> tuple[Expr, ...]:
-        return tuple(
-            i if is_const(low, 0) else plus(i, const(0, low.dtype) - low) for i, low in zip(indices, new[buffer][1])
-        )
+        lows = new[buffer][1]
+        return tuple(i if is_const(low, 0) else simplify(minus(i, low)) for i, low in zip(indices, lows))
 
     def redirect(item: Any) -> Any:
         if isinstance(item, (BufferLoad, BufferStore)) and item.buffer in new:

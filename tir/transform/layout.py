@@ -40,6 +40,11 @@ def plus(a: Expr, b: Expr) -> Expr:
     return a + b
 
 
+def minus(a: Expr, b: Expr) -> Expr:
+    """a - b for an index and a scalar."""
+    return _ramp(a.base - b, a.stride, a.lanes) if isinstance(a, Ramp) else a - b
+
+
 def times(a: Expr, factor: Expr) -> Expr:
     """a * factor for an index and a scalar."""
     if isinstance(a, Ramp) and factor.dtype.lanes == 1:

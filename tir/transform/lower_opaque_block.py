@@ -9,7 +9,19 @@ from ..errors import BuildError
 from ..expr import TRUE, Expr, as_expr, const, is_const
 from ..function import PrimFunc
 from ..node import EMPTY
-from ..stmt import Allocate, AttrStmt, Block, BlockRealize, DeclBuffer, For, IfThenElse, SeqStmt, Stmt, seq
+from ..stmt import (
+    Allocate,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    BufferRealize,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    SeqStmt,
+    Stmt,
+    seq,
+)
 from ..visit import substitute
 from .passes import func_pass
 
@@ -17,7 +29,7 @@ from .passes import func_pass
 def _allocated(buffer: Buffer, body: Stmt) -> Stmt:
     extents = buffer.shape
     if buffer.strides and extents:
-        extents = (buffer.strides[0] * buffer.shape[0], )
+        extents = (buffer.strides[0] * buffer.shape[0],)
     return Allocate(buffer.data, buffer.dtype, extents, TRUE, DeclBuffer(buffer, body))
 
 
@@ -61,6 +73,9 @@ def _visit(item: Any) -> Any:
         return _block(item)
     if isinstance(item, For):
         return _loop(item)
+    if isinstance(item, BufferRealize):
+        body = _allocated(item.buffer, _visit(item.body))
+        return body if is_const(item.condition, 1) else IfThenElse(item.condition, body)
     if isinstance(item, SeqStmt):
         made = [_visit(s) for s in item.stmts]
         return item if all(a is b for a, b in zip(made, item.stmts)) else seq(made)

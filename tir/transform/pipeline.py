@@ -33,7 +33,7 @@ def cpu_pipeline() -> list[Any]:
     """The passes for a CPU, in order: blocks to loops, buffers to flat memory, loops to vectors and straight code.
 
     >>> [p.name for p in cpu_pipeline()][:3]
-    ['refuse_thread_axes', 'lower_init_block', 'plan_and_update_buffer_allocation_location']
+    ['refuse_thread_axes', 'plan_and_update_buffer_allocation_location', 'lower_init_block']
     """
     return [
         refuse_thread_axes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..expr import TRUE, BufferLoad, IntImm, Var
+from ..expr import BufferLoad, IntImm, Var, is_const
 from ..function import PrimFunc
 from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, SeqStmt, Stmt
 from ..visit import rewrite, substitute, walk
@@ -48,7 +48,7 @@ def _share(item: Any) -> Any:
     allocs = {
         a.buffer_var: a
         for a in chain
-        if isinstance(a, Allocate) and (_bytes(a) or 0) >= SMALLEST and a.condition is TRUE and not a.annotations
+        if isinstance(a, Allocate) and (_bytes(a) or 0) >= SMALLEST and is_const(a.condition, 1) and not a.annotations
     }
     if len(allocs) < 2:
         return None

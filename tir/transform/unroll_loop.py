@@ -19,30 +19,30 @@ class _Unroller:
         self.auto_max_step = auto_max_step
         self.explicit = explicit
 
-    def visit(self, s: Any) -> tuple[Any, int]:
-        """``s`` unrolled, and the number of statements that running it once takes (loops left count as too many)."""
+    def visit(self, s: Any) -> tuple[Any, int, int]:
+        """``s`` unrolled, the statements it holds, and the steps that running it takes (too many with a loop in it)."""
         if isinstance(s, For):
             return self.loop(s)
         if isinstance(s, AttrStmt) and s.attr_key in ("pragma_auto_unroll_max_step", "pragma_unroll_explicit"):
             return self.pragma(s)
         if isinstance(s, SeqStmt):
             made = [self.visit(x) for x in s.stmts]
-            same = all(a is b for (a, _), b in zip(made, s.stmts))
-            return (s if same else seq(a for a, _ in made)), sum(n for _, n in made)
-        if not isinstance(s, Stmt):
-            return s, 0
-        steps = 0
+            same = all(a is b for (a, _, _), b in zip(made, s.stmts))
+            return s if same else seq(a for a, _, _ in made), sum(n for _, n, _ in made), sum(n for _, _, n in made)
+        size = steps = 0
 
         def child(c: Any) -> Any:
-            nonlocal steps
-            new, inside = self.visit(c)
-            steps += inside
+            nonlocal size, steps
+            if not isinstance(c, Stmt):
+                return c
+            new, inner_size, inner_steps = self.visit(c)
+            size, steps = size + inner_size, steps + inner_steps
             return new
 
-        made = s.map_children(lambda c: child(c) if isinstance(c, Stmt) else c)
-        return made, max(steps, 1)
+        made = s.map_children(child)
+        return made, max(size, 1), max(steps, 1)
 
-    def pragma(self, s: AttrStmt) -> tuple[Stmt, int]:
+    def pragma(self, s: AttrStmt) -> tuple[Stmt, int, int]:
         saved = self.auto_max_step, self.explicit
         value = s.value.value if isinstance(s.value, IntImm) else 0
         if s.attr_key == "pragma_auto_unroll_max_step":
@@ -53,20 +53,22 @@ class _Unroller:
         self.auto_max_step, self.explicit = saved
         return made
 
-    def loop(self, s: For) -> tuple[Stmt, int]:
-        body, steps = self.visit(s.body)
+    def loop(self, s: For) -> tuple[Stmt, int, int]:
+        body, size, steps = self.visit(s.body)
         loop = s if body is s.body else s.replace(body=body)
-        extent = s.extent.value if isinstance(s.extent, IntImm) else None
-        if extent is None:
-            return loop, 1 << 30
-        total = steps * extent
-        automatic = s.kind == "serial" and total <= self.auto_max_step
+        if not isinstance(s.extent, IntImm):
+            return loop, size, _MANY
+        extent = s.extent.value
+        automatic = s.kind == "serial" and steps * extent <= self.auto_max_step
         if automatic and not self.explicit:
-            return loop.replace(kind="unrolled"), total
-        if (s.kind == "unrolled" and total <= self.max_copies) or automatic:
-            copies = (substitute(body, {s.loop_var: _at(s, k)}) for k in range(extent))
-            return seq(copies), total
-        return loop, 1 << 30
+            return loop.replace(kind="unrolled"), size, steps * extent
+        if (s.kind == "unrolled" and size * extent <= self.max_copies) or automatic:
+            copies = [substitute(body, {s.loop_var: _at(s, k)}) for k in range(extent)]
+            return seq(copies), size * extent, steps * extent
+        return loop, size, _MANY
+
+
+_MANY = 1 << 30
 
 
 def _at(loop: For, k: int) -> Any:
@@ -83,5 +85,5 @@ def unroll_loop(
     ``pragma_unroll_explicit`` 0 they are only marked, for the code generator. A nest that would make more than
     ``max_copies`` statements stays a loop.
     """
-    body, _ = _Unroller(max_copies, auto_max_step, explicit).visit(func.body)
+    body, _, _ = _Unroller(max_copies, auto_max_step, explicit).visit(func.body)
     return func.with_body(body)

@@ -279,5 +279,3 @@ def vectorize_loop(func: PrimFunc) -> PrimFunc:
     whose extent is not constant stays as it is.
     """
     return func.with_body(rewrite(func.body, _vectorize))
-
-
