@@ -9,6 +9,7 @@ import hashlib
 import os
 import tempfile
 import warnings
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -178,12 +179,19 @@ class Loaded:
         self._engine = binding.create_mcjit_compiler(empty, on.target_machine())
         self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
+        release = self.function("__tir_release")
+        if release:  # the engine is held until the memory that its code keeps is freed
+            weakref.finalize(self, _release, self._engine, release).atexit = False
 
     def function(self, name: str) -> int:
         return self._engine.get_function_address(name)
 
     def variable(self, name: str) -> int:
         return self._engine.get_global_value_address(name)
+
+
+def _release(engine: Any, address: int) -> None:
+    ctypes.CFUNCTYPE(None)(address)()
 
 
 class Library:

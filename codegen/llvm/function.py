@@ -22,6 +22,7 @@ from .peel import peel_first_iterations
 from .promote import promote_accumulators
 from .text import FunctionText, ModuleText, symbol
 from .types import memory_bytes, memory_element, value_type, vector
+from .workspace import emit_workspaces
 
 
 def size_vars(func: PrimFunc) -> list[Var]:
@@ -73,6 +74,7 @@ def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False) -> Pro
         if alias != name and alias not in mod:
             text.functions.append(f"{symbol(alias)} = alias i32 (ptr), ptr {symbol(name)}")
     declare_runtime(text)
+    emit_workspaces(text)
     if program.packed:
         text.globals.append("@__tir_packed = global ptr null, align 8")
     return program

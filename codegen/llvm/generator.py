@@ -77,7 +77,7 @@ class Generator:
         self.index_depth = 0  # > 0 inside an address: overflow there is an error of the program
         self.nonnegative: set[Var] = set()
         self.owned_pointers: set[Var] = set()  # parameters and allocations: pairwise disjoint
-        self.heap: list[str] = []  # memory to free at whichever end of the function is reached
+        self.heap: list[tuple[str, str | None]] = []  # (memory, slot) to free at whichever end of the function is reached
         self.loop_depth = 0
         self.returned: str | None = None  # where T.ret puts its value
         self.return_dtype: DType | None = None
@@ -129,10 +129,17 @@ class Generator:
 
     def leave(self, code: str) -> None:
         """Free what is owned and return ``code``."""
-        for pointer in self.heap:
+        for pointer, slot in self.heap:
+            self.release(pointer, slot)
+        self.out.ret(f"i32 {code}")
+
+    def release(self, pointer: str, slot: str | None) -> None:
+        """Give memory back: to its slot for the next call, or to the C library."""
+        if slot is not None:
+            self.out.emit(f"call void @__tir_give(ptr {slot}, ptr {pointer})")
+        else:
             free = self.out.module.declare("free", "void", ["ptr"])
             self.out.emit(f"call void {free}(ptr {pointer})")
-        self.out.ret(f"i32 {code}")
 
     def check(self, condition: str, message: str) -> None:
         """Go on where the i1 ``condition`` holds, else return with the error ``message``."""

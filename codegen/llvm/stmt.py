@@ -25,10 +25,12 @@ from .generator import Generator, stmt_rule
 from .memory import store
 from .parallel import parallel_loop
 from .types import memory_bytes, value_type
+from .workspace import workspace_slot
 
 STACK_BYTES = (
     16 * 1024
 )  # a constant-size buffer up to this size lives on the stack, where LLVM can keep it in registers
+KEPT_BYTES = 256 << 20  # one up to this size is kept for the next call: fresh pages cost more than a fast kernel
 
 
 @stmt_rule(SeqStmt)
@@ -198,17 +200,17 @@ def _allocate(g: Generator, s: Allocate) -> None:
         g.env[s.buffer_var] = g.out.alloca("i8", max(1, count * memory_bytes(s.dtype)), 64)
         g.stmt(s.body)
         return
-    pointer = _heap(g, s)
+    keep = count is not None and count * memory_bytes(s.dtype) <= KEPT_BYTES
+    slot = workspace_slot(g.out.module, s.buffer_var.name) if keep else None
+    pointer = _heap(g, s, slot)
     g.env[s.buffer_var] = pointer
-    g.heap.append(pointer)
+    g.heap.append((pointer, slot))
     g.stmt(s.body)
-    g.heap.pop()
-    free = g.out.module.declare("free", "void", ["ptr"])
-    g.out.emit(f"call void {free}(ptr {pointer})")
+    g.release(*g.heap.pop())
 
 
-def _heap(g: Generator, s: Allocate) -> str:
-    """Memory for ``s`` from the C library, aligned to a cache line; running out of it is a run-time error."""
+def _heap(g: Generator, s: Allocate, slot: str | None) -> str:
+    """Memory for ``s``, aligned to a cache line, from its ``slot`` or the C library; having none is a run-time error."""
     out = g.out
     total = str(memory_bytes(s.dtype))
     for extent in s.extents:
@@ -219,8 +221,11 @@ def _heap(g: Generator, s: Allocate) -> str:
             total = str(int(total) * int(size))
     rounded = out.value(f"add i64 {total}, 127")
     rounded = out.value(f"and i64 {rounded}, -64")
-    allocate = out.module.declare("aligned_alloc", "noalias ptr", ["i64", "i64"])
-    pointer = out.value(f"call noalias align 64 ptr {allocate}(i64 64, i64 {rounded})")
+    if slot is not None:
+        pointer = out.value(f"call noalias align 64 ptr @__tir_take(ptr {slot}, i64 {rounded})")
+    else:
+        allocate = out.module.declare("aligned_alloc", "noalias ptr", ["i64", "i64"])
+        pointer = out.value(f"call noalias align 64 ptr {allocate}(i64 64, i64 {rounded})")
     g.check(
         out.value(f"icmp ne ptr {pointer}, null"),
         f"{g.func_name}: out of memory allocating `{s.buffer_var.name}`",

@@ -41,6 +41,7 @@ class ModuleText:
         self.declarations: dict[str, str] = {}
         self.metadata: list[str] = []
         self.used_names: set[str] = set()
+        self.workspaces: list[str] = []
         legal = f'"min-legal-vector-width"="{width}" ' if width >= 512 else ""
         self.attributes = (
             f'attributes #0 = {{ nounwind "prefer-vector-width"="{width}" {legal}"target-cpu"="{cpu}" '

@@ -1,0 +1,45 @@
+"""Memory of large local buffers, kept from one call of a function to the next.
+
+Each allocation of a constant size has a slot, a global pointer. Taking swaps the slot with null, giving back swaps the
+memory in; both are atomic, so concurrent calls are safe: one reuses, the others allocate.
+"""
+
+from __future__ import annotations
+
+from .text import ModuleText, symbol
+
+FUNCTIONS = """\
+define internal noalias ptr @__tir_take(ptr %slot, i64 %bytes) {
+  %old = atomicrmw xchg ptr %slot, ptr null acquire
+  %none = icmp eq ptr %old, null
+  br i1 %none, label %new, label %reuse
+new:
+  %made = call noalias ptr @aligned_alloc(i64 64, i64 %bytes)
+  ret ptr %made
+reuse:
+  ret ptr %old
+}
+define internal void @__tir_give(ptr %slot, ptr %memory) {
+  %old = atomicrmw xchg ptr %slot, ptr %memory acq_rel
+  call void @free(ptr %old)
+  ret void
+}"""
+
+
+def workspace_slot(module: ModuleText, name: str) -> str:
+    """A new slot of ``module``; its symbol."""
+    slot = symbol(module.unique(f"workspace.{name}"))
+    module.globals.append(f"{slot} = internal global ptr null, align 8")
+    module.workspaces.append(slot)
+    return slot
+
+
+def emit_workspaces(module: ModuleText) -> None:
+    """Emit what takes and gives memory, and ``__tir_release``, which frees what is kept."""
+    if not module.workspaces:
+        return
+    module.declare("aligned_alloc", "noalias ptr", ["i64", "i64"])
+    module.declare("free", "void", ["ptr"])
+    module.functions.append(FUNCTIONS)
+    calls = "\n".join(f"  call void @__tir_give(ptr {slot}, ptr null)" for slot in module.workspaces)
+    module.functions.append(f"define void @__tir_release() {{\n{calls}\n  ret void\n}}")
