@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..arith.index_map import IndexMap
 from ..errors import TirError
 from ..expr import Expr, IntImm
 from .handles import BlockRV, ExprRV, LoopRV
@@ -226,7 +225,7 @@ class _Writer:
             return "{" + ", ".join(f"{self.value(k)}: {self.value(v)}" for k, v in value.items()) + "}"
         if isinstance(value, str):
             return json.dumps(value) if value.isascii() and value.isprintable() else repr(value)
-        if isinstance(value, IndexMap):
+        if hasattr(value, "as_python"):  # an index map: a lambda again
             return value.as_python()
         return str(int(value)) if isinstance(value, int) and not isinstance(value, bool) else repr(value)
 
