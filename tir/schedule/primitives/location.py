@@ -335,7 +335,7 @@ def _rebuild(block: BlockRef, around: Sequence[LoopRef], domains: Mapping[Var, R
     loops: list[tuple[Var, Expr]] = []
     values: list[Expr] = []
     guards: list[Expr] = []
-    for number, iterator in enumerate(block.block.iter_vars):
+    for iterator in block.block.iter_vars:
         dom = iterator.dom
         box = domains.get(iterator.var, dom)
         low, extent = analyzer.simplify(box.min), analyzer.simplify(box.extent)
@@ -344,7 +344,7 @@ def _rebuild(block: BlockRef, around: Sequence[LoopRef], domains: Mapping[Var, R
         if isinstance(extent, IntImm) and extent.value == 1 and not keep_units:
             value = low
         else:
-            var = Var(f"ax{number}", iterator.var.dtype)
+            var = Var(f"ax{len(loops)}", iterator.var.dtype)
             loops.append((var, extent))
             analyzer.bind(var, Range(const(0, var.dtype), extent))
             value = analyzer.simplify(low + var)
