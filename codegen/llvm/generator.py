@@ -77,7 +77,7 @@ class Generator:
         self.index_depth = 0  # > 0 inside an address: overflow there is an error of the program
         self.nonnegative: set[Var] = set()
         self.owned_pointers: set[Var] = set()  # parameters and allocations: pairwise disjoint
-        self.heap: list[tuple[str, str | None]] = []  # (memory, slot) to free at whichever end of the function is reached
+        self.heap: list[tuple[str, str | None]] = []  # (memory, slot) to free at each end
         self.loop_depth = 0
         self.returned: str | None = None  # where T.ret puts its value
         self.return_dtype: DType | None = None

@@ -210,7 +210,7 @@ def _allocate(g: Generator, s: Allocate) -> None:
 
 
 def _heap(g: Generator, s: Allocate, slot: str | None) -> str:
-    """Memory for ``s``, aligned to a cache line, from its ``slot`` or the C library; having none is a run-time error."""
+    """Memory for ``s``, aligned to a cache line, from its ``slot`` or the C library; none left is an error."""
     out = g.out
     total = str(memory_bytes(s.dtype))
     for extent in s.extents:
