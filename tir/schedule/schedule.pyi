@@ -66,6 +66,19 @@ class Asker:
                     T.block_attr({"note": 1})
                     B[vi] = A[vi] * 2.0
         """
+    def annotate_buffer_access(self, block: BlockRV | str, buffer_index: int | str, buf_type: str, gen_new_ranges: Any) -> Answer:
+        """State the region of a buffer that ``block`` touches, where it is known better than it can be inferred.
+
+        ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). The word is taken for it: a
+        region that leaves out what the block touches lets later steps go wrong.
+
+        Before → after, for ``sch.annotate_buffer_access("B", 0, "read", lambda vi: [(vi - 1, vi + 2)])``::
+
+            T.reads(A[0:8])                          T.reads(A[vi - 1:vi + 2])
+                                                     T.block_attr({"explicit_read_region": [0]})
+
+        Raises ``ScheduleError`` when the number of ranges is not the number of axes.
+        """
     def auto_inline(self) -> Answer:
         """Inline every block that can be: elementwise producers into their consumers, first to last.
 
@@ -108,6 +121,22 @@ class Asker:
 
         Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings do not divide into
         a part of the outer and a part of the inner loops.
+        """
+    def cache_inplace(self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False) -> Answer:
+        """Work on a copy of a buffer that ``block`` both reads and writes: copied in before, copied back after.
+
+        Returns the two copying blocks.
+
+        Before → after, for ``sch.cache_inplace("A", 0, "local")``::
+
+            for i in range(8):                       for ax0 in range(8):
+                A[i] = A[i] + 1.0                        A_local[ax0] = A[ax0]
+                                                     for i in range(8):
+                                                         A_local[i] = A_local[i] + 1.0
+                                                     for ax0 in range(8):
+                                                         A[ax0] = A_local[ax0]
+
+        Raises ``ScheduleError`` when ``block`` does not do both, or another block in the same loops uses the buffer.
         """
     def cache_read(self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> Answer:
         """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
@@ -230,6 +259,9 @@ class Asker:
         Raises ``ScheduleError`` when the block has no init, when a reduction loop is outside ``loop`` (the init would run
         again in the middle of the sum), or when something else under ``loop`` uses the result.
         """
+    def enter_postproc(self) -> Answer:
+        """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here.
+        """
     def fission(self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False) -> Answer:
         """Give parts of a loop's body a loop of their own: all iterations of the first part, then all of the next.
 
@@ -347,6 +379,50 @@ class Asker:
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
         """
+    def reindex(self, block: BlockRV | str, buffer: Any, *, unsafe: bool = False) -> Answer:
+        """Give ``block`` a copy of a buffer indexed by its iterators; returns the block that copies.
+
+        ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. The copy has one axis for each
+        iterator that the buffer's indices use, in the block's order. It is named ``<buffer>_reindex``.
+
+        Before → after, for ``sch.reindex("C", ("read", 0))``::
+
+            for i, j in T.grid(8, 8):                for ax0, ax1 in T.grid(8, 8):
+                C[i, j] = A[j, i] * 2.0                  A_reindex[ax0, ax1] = A[ax1, ax0]
+                                                     for i, j in T.grid(8, 8):
+                                                         C[i, j] = A_reindex[i, j] * 2.0
+
+        Raises ``ScheduleError`` when ``block`` uses the buffer at more than one place at a time, or when something between
+        the copy and ``block`` writes it.
+        """
+    def reindex_cache_read(self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> Answer:
+        """Read a buffer through a copy in ``storage_scope`` laid out by ``index_map(*iterators)``.
+
+        Returns the block that copies.
+
+        Before → after, for ``sch.reindex_cache_read("C", 0, "shared", lambda i, j: (j, i))``::
+
+            for i, j in T.grid(8, 4):                for ax0, ax1 in T.grid(8, 4):
+                C[i, j] = A[i, j] * 2.0                  A_shared[ax1, ax0] = A[ax0, ax1]
+                                                     for i, j in T.grid(8, 4):
+                                                         C[i, j] = A_shared[j, i] * 2.0
+
+        Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
+        """
+    def reindex_cache_write(self, block: BlockRV | str, write_buffer_index: int | str, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> Answer:
+        """Write a buffer through a copy in ``storage_scope`` laid out by ``index_map(*iterators)``.
+
+        Returns the block that copies back.
+
+        Before → after, for ``sch.reindex_cache_write("C", 0, "local", lambda i, j: (j, i))``::
+
+            for i, j in T.grid(8, 4):                for i, j in T.grid(8, 4):
+                C[i, j] = A[i, j] * 2.0                  C_local[j, i] = A[i, j] * 2.0
+                                                     for ax0, ax1 in T.grid(8, 4):
+                                                         C[ax0, ax1] = C_local[ax1, ax0]
+
+        Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
+        """
     def reorder(self, *loops: LoopRV | str, unsafe: bool = False) -> Answer:
         """Put loops of one nest in the given order, outermost first; loops of the nest not named stay where they are.
 
@@ -441,6 +517,14 @@ class Asker:
         >>> int(tir.Schedule(f, seed=1).sample_categorical([4, 8], [0.0, 1.0]))
         8
         """
+    def sample_partitioned_tile(self, loop: LoopRV | str, n: int, partition_pos: int = 0, innerpart_factor: int = 1, decision: Sequence[int] | None = None) -> Answer:
+        """Draw ``n`` factors whose product is the extent of ``loop``, those from ``partition_pos`` on a multiple of
+        ``innerpart_factor`` together.
+
+        Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. Raises
+        ``ScheduleError`` for an extent that is not a constant multiple of ``innerpart_factor``, or a decision that breaks
+        these rules.
+        """
     def sample_perfect_tile(self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None) -> Answer:
         """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
 
@@ -463,7 +547,7 @@ class Asker:
         Raises ``ScheduleError`` for a parameter buffer, or a scope that does not exist.
         """
     def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> Answer:
-        """Start ``inner`` later by ``factor`` for each iteration of ``outer``: its variable counts ``inner + factor * outer``.
+        """Start ``inner`` later by ``factor`` for each iteration of ``outer``: its variable is ``inner + factor * outer``.
 
         The loop runs over the whole range that all iterations of ``outer`` need and a predicate keeps the rest out, so the
         two can be reordered afterwards: how a stencil over time is run in waves. The order of iterations does not change,
@@ -480,7 +564,7 @@ class Asker:
                 with T.block("A"):
                     vt = T.axis.spatial(4, t)
                     vi = T.axis.spatial(16, i_s - t)
-                    T.where(t <= i_s and i_s - t < 16)
+                    T.where(i_s - t >= 0 and i_s - t < 16)
                     A[vt + 1, vi] = A[vt, vi] * 2.0
         """
     def split(self, loop: LoopRV | str, factors: Sequence[Any] | None = None, preserve_unit_iters: bool = True, disable_predication: bool = False, *, factor: Any = None, nparts: Any = None, names: Sequence[str] | None = None, tail: str = 'guard') -> Answer:
@@ -507,6 +591,33 @@ class Asker:
                     vi = T.axis.spatial(100, i_0 * 32 + i_1)
                     T.where(i_0 * 32 + i_1 < 100)
                     B[vi] = A[vi] * 2.0
+        """
+    def stage(self, block: BlockRV | str, buffer: int | str, loop: LoopRV | str, storage_scope: str = 'local', *, unsafe: bool = False) -> Answer:
+        """Work under ``loop`` on a copy of the window of ``buffer`` that an iteration of it needs.
+
+        ``buffer`` is a buffer that ``block`` reads or writes, by name; or the number of a region that it reads. One that is
+        read is copied before use, for all blocks under ``loop`` that read it (``cache_read``, then ``compute_at``); one
+        that is written is copied back after (``cache_write``, then ``reverse_compute_at``). The size of the window is
+        inferred. Returns the block that copies.
+
+        Raises ``ScheduleError`` when ``loop`` is not above ``block``, and as those four do; ``unsafe=True`` goes to them.
+
+        Before, and after ``sch.stage("B", "A", "i", "local")``::
+
+            for i, j in T.grid(8, 16):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] * 2.0
+
+            for i in range(8):
+                for ax1 in range(16):
+                    with T.block("A_local"):
+                        v0, v1 = T.axis.remap("SS", [i, ax1])
+                        A_local[v0, v1] = A[v0, v1]
+                for j in range(16):
+                    with T.block("B"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        B[vi, vj] = A_local[vi, vj] * 2.0
         """
     def storage_align(self, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int) -> Answer:
         """Make the stride of ``axis`` of a written buffer ≡ ``offset`` modulo ``factor`` (elements), by padding.
@@ -607,6 +718,17 @@ class Asker:
                 with T.block("B"):
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
+        """
+    def unsafe_hide_buffer_access(self, block: BlockRV | str, buf_type: str, buf_index_array: Sequence[int]) -> Answer:
+        """Leave regions out of what a block says it reads or writes; ``buf_index_array`` numbers them.
+
+        Unsafe by name: later steps do not see the dependences on them any more.
+
+        Before → after, for ``sch.unsafe_hide_buffer_access("B", "read", [1])``::
+
+            T.reads(A[vi], idx[vi])                  T.reads(A[vi])
+
+        Raises ``ScheduleError`` for a number that the block has no region of.
         """
     def unsafe_set_dtype(self, block: BlockRV | str, buffer_index: int | str, dtype: str) -> Answer:
         """Store a buffer that ``block`` writes in another type; values are cast when stored and back when loaded.
@@ -722,6 +844,19 @@ class Schedule:
                     T.block_attr({"note": 1})
                     B[vi] = A[vi] * 2.0
         """
+    def annotate_buffer_access(self, block: BlockRV | str, buffer_index: int | str, buf_type: str, gen_new_ranges: Any) -> None:
+        """State the region of a buffer that ``block`` touches, where it is known better than it can be inferred.
+
+        ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). The word is taken for it: a
+        region that leaves out what the block touches lets later steps go wrong.
+
+        Before → after, for ``sch.annotate_buffer_access("B", 0, "read", lambda vi: [(vi - 1, vi + 2)])``::
+
+            T.reads(A[0:8])                          T.reads(A[vi - 1:vi + 2])
+                                                     T.block_attr({"explicit_read_region": [0]})
+
+        Raises ``ScheduleError`` when the number of ranges is not the number of axes.
+        """
     def auto_inline(self) -> None:
         """Inline every block that can be: elementwise producers into their consumers, first to last.
 
@@ -764,6 +899,22 @@ class Schedule:
 
         Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings do not divide into
         a part of the outer and a part of the inner loops.
+        """
+    def cache_inplace(self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False) -> list[BlockRV]:
+        """Work on a copy of a buffer that ``block`` both reads and writes: copied in before, copied back after.
+
+        Returns the two copying blocks.
+
+        Before → after, for ``sch.cache_inplace("A", 0, "local")``::
+
+            for i in range(8):                       for ax0 in range(8):
+                A[i] = A[i] + 1.0                        A_local[ax0] = A[ax0]
+                                                     for i in range(8):
+                                                         A_local[i] = A_local[i] + 1.0
+                                                     for ax0 in range(8):
+                                                         A[ax0] = A_local[ax0]
+
+        Raises ``ScheduleError`` when ``block`` does not do both, or another block in the same loops uses the buffer.
         """
     def cache_read(self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> BlockRV:
         """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
@@ -886,6 +1037,9 @@ class Schedule:
         Raises ``ScheduleError`` when the block has no init, when a reduction loop is outside ``loop`` (the init would run
         again in the middle of the sum), or when something else under ``loop`` uses the result.
         """
+    def enter_postproc(self) -> None:
+        """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here.
+        """
     def fission(self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False) -> list[LoopRV]:
         """Give parts of a loop's body a loop of their own: all iterations of the first part, then all of the next.
 
@@ -1003,6 +1157,50 @@ class Schedule:
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
         """
+    def reindex(self, block: BlockRV | str, buffer: Any, *, unsafe: bool = False) -> BlockRV:
+        """Give ``block`` a copy of a buffer indexed by its iterators; returns the block that copies.
+
+        ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. The copy has one axis for each
+        iterator that the buffer's indices use, in the block's order. It is named ``<buffer>_reindex``.
+
+        Before → after, for ``sch.reindex("C", ("read", 0))``::
+
+            for i, j in T.grid(8, 8):                for ax0, ax1 in T.grid(8, 8):
+                C[i, j] = A[j, i] * 2.0                  A_reindex[ax0, ax1] = A[ax1, ax0]
+                                                     for i, j in T.grid(8, 8):
+                                                         C[i, j] = A_reindex[i, j] * 2.0
+
+        Raises ``ScheduleError`` when ``block`` uses the buffer at more than one place at a time, or when something between
+        the copy and ``block`` writes it.
+        """
+    def reindex_cache_read(self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> BlockRV:
+        """Read a buffer through a copy in ``storage_scope`` laid out by ``index_map(*iterators)``.
+
+        Returns the block that copies.
+
+        Before → after, for ``sch.reindex_cache_read("C", 0, "shared", lambda i, j: (j, i))``::
+
+            for i, j in T.grid(8, 4):                for ax0, ax1 in T.grid(8, 4):
+                C[i, j] = A[i, j] * 2.0                  A_shared[ax1, ax0] = A[ax0, ax1]
+                                                     for i, j in T.grid(8, 4):
+                                                         C[i, j] = A_shared[j, i] * 2.0
+
+        Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
+        """
+    def reindex_cache_write(self, block: BlockRV | str, write_buffer_index: int | str, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> BlockRV:
+        """Write a buffer through a copy in ``storage_scope`` laid out by ``index_map(*iterators)``.
+
+        Returns the block that copies back.
+
+        Before → after, for ``sch.reindex_cache_write("C", 0, "local", lambda i, j: (j, i))``::
+
+            for i, j in T.grid(8, 4):                for i, j in T.grid(8, 4):
+                C[i, j] = A[i, j] * 2.0                  C_local[j, i] = A[i, j] * 2.0
+                                                     for ax0, ax1 in T.grid(8, 4):
+                                                         C[ax0, ax1] = C_local[ax1, ax0]
+
+        Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
+        """
     def reorder(self, *loops: LoopRV | str, unsafe: bool = False) -> None:
         """Put loops of one nest in the given order, outermost first; loops of the nest not named stay where they are.
 
@@ -1097,6 +1295,14 @@ class Schedule:
         >>> int(tir.Schedule(f, seed=1).sample_categorical([4, 8], [0.0, 1.0]))
         8
         """
+    def sample_partitioned_tile(self, loop: LoopRV | str, n: int, partition_pos: int = 0, innerpart_factor: int = 1, decision: Sequence[int] | None = None) -> Any:
+        """Draw ``n`` factors whose product is the extent of ``loop``, those from ``partition_pos`` on a multiple of
+        ``innerpart_factor`` together.
+
+        Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. Raises
+        ``ScheduleError`` for an extent that is not a constant multiple of ``innerpart_factor``, or a decision that breaks
+        these rules.
+        """
     def sample_perfect_tile(self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None) -> Any:
         """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
 
@@ -1119,7 +1325,7 @@ class Schedule:
         Raises ``ScheduleError`` for a parameter buffer, or a scope that does not exist.
         """
     def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> LoopRV:
-        """Start ``inner`` later by ``factor`` for each iteration of ``outer``: its variable counts ``inner + factor * outer``.
+        """Start ``inner`` later by ``factor`` for each iteration of ``outer``: its variable is ``inner + factor * outer``.
 
         The loop runs over the whole range that all iterations of ``outer`` need and a predicate keeps the rest out, so the
         two can be reordered afterwards: how a stencil over time is run in waves. The order of iterations does not change,
@@ -1136,7 +1342,7 @@ class Schedule:
                 with T.block("A"):
                     vt = T.axis.spatial(4, t)
                     vi = T.axis.spatial(16, i_s - t)
-                    T.where(t <= i_s and i_s - t < 16)
+                    T.where(i_s - t >= 0 and i_s - t < 16)
                     A[vt + 1, vi] = A[vt, vi] * 2.0
         """
     def split(self, loop: LoopRV | str, factors: Sequence[Any] | None = None, preserve_unit_iters: bool = True, disable_predication: bool = False, *, factor: Any = None, nparts: Any = None, names: Sequence[str] | None = None, tail: str = 'guard') -> list[LoopRV]:
@@ -1163,6 +1369,33 @@ class Schedule:
                     vi = T.axis.spatial(100, i_0 * 32 + i_1)
                     T.where(i_0 * 32 + i_1 < 100)
                     B[vi] = A[vi] * 2.0
+        """
+    def stage(self, block: BlockRV | str, buffer: int | str, loop: LoopRV | str, storage_scope: str = 'local', *, unsafe: bool = False) -> BlockRV:
+        """Work under ``loop`` on a copy of the window of ``buffer`` that an iteration of it needs.
+
+        ``buffer`` is a buffer that ``block`` reads or writes, by name; or the number of a region that it reads. One that is
+        read is copied before use, for all blocks under ``loop`` that read it (``cache_read``, then ``compute_at``); one
+        that is written is copied back after (``cache_write``, then ``reverse_compute_at``). The size of the window is
+        inferred. Returns the block that copies.
+
+        Raises ``ScheduleError`` when ``loop`` is not above ``block``, and as those four do; ``unsafe=True`` goes to them.
+
+        Before, and after ``sch.stage("B", "A", "i", "local")``::
+
+            for i, j in T.grid(8, 16):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] * 2.0
+
+            for i in range(8):
+                for ax1 in range(16):
+                    with T.block("A_local"):
+                        v0, v1 = T.axis.remap("SS", [i, ax1])
+                        A_local[v0, v1] = A[v0, v1]
+                for j in range(16):
+                    with T.block("B"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        B[vi, vj] = A_local[vi, vj] * 2.0
         """
     def storage_align(self, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int) -> None:
         """Make the stride of ``axis`` of a written buffer ≡ ``offset`` modulo ``factor`` (elements), by padding.
@@ -1263,6 +1496,17 @@ class Schedule:
                 with T.block("B"):
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
+        """
+    def unsafe_hide_buffer_access(self, block: BlockRV | str, buf_type: str, buf_index_array: Sequence[int]) -> None:
+        """Leave regions out of what a block says it reads or writes; ``buf_index_array`` numbers them.
+
+        Unsafe by name: later steps do not see the dependences on them any more.
+
+        Before → after, for ``sch.unsafe_hide_buffer_access("B", "read", [1])``::
+
+            T.reads(A[vi], idx[vi])                  T.reads(A[vi])
+
+        Raises ``ScheduleError`` for a number that the block has no region of.
         """
     def unsafe_set_dtype(self, block: BlockRV | str, buffer_index: int | str, dtype: str) -> None:
         """Store a buffer that ``block`` writes in another type; values are cast when stored and back when loaded.

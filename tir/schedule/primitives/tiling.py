@@ -10,7 +10,7 @@ from ...errors import require
 from ...expr import Expr, FloorDiv, FloorMod, IntImm, Var, all_of, const, logical_and
 from ...script.printer import short_text
 from ...stmt import SERIAL, THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
-from ...visit import accesses, buffers_in, rewrite, substitute, uses_var, walk
+from ...visit import accesses, buffers_in, rewrite, substitute, walk
 from ..blocks import conjuncts
 from ..handles import LoopRV
 from ..primitive import BadArgument, primitive
@@ -108,7 +108,7 @@ class SkewPlan:
 
 
 def _check_skew(state: State, outer: LoopRef, inner: LoopRef, factor: int = 1) -> SkewPlan:
-    """Start ``inner`` later by ``factor`` for each iteration of ``outer``: its variable counts ``inner + factor * outer``.
+    """Start ``inner`` later by ``factor`` for each iteration of ``outer``: its variable is ``inner + factor * outer``.
 
     The loop runs over the whole range that all iterations of ``outer`` need and a predicate keeps the rest out, so the
     two can be reordered afterwards: how a stencil over time is run in waves. The order of iterations does not change,
@@ -125,7 +125,7 @@ def _check_skew(state: State, outer: LoopRef, inner: LoopRef, factor: int = 1) -
             with T.block("A"):
                 vt = T.axis.spatial(4, t)
                 vi = T.axis.spatial(16, i_s - t)
-                T.where(t <= i_s and i_s - t < 16)
+                T.where(i_s - t >= 0 and i_s - t < 16)
                 A[vt + 1, vi] = A[vt, vi] * 2.0
     """
     if isinstance(factor, bool) or not hasattr(factor, "__index__"):
@@ -244,12 +244,13 @@ def _check_fission(
 def _cuts(at: int | Sequence[int] | None, size: int, node: For) -> list[int]:
     if at is None:
         return list(range(1, size))
-    given = list(at) if isinstance(at, (list, tuple)) else [at]
+    given: list[Any] = [at] if not isinstance(at, Sequence) else list(at)
     if any(isinstance(n, bool) or not hasattr(n, "__index__") for n in given):
         raise BadArgument(f"at is a number of a statement or a list of them, not {at!r}")
     bad = [n for n in given if not 0 < n < size]
     require(
-        given and not bad, "a cut before statement {0} leaves nothing on one side: the body of loop {1} has {2} statements",
+        given and not bad,
+        "a cut before statement {0} leaves nothing on one side: the body of loop {1} has {2} statements",
         bad[0] if bad else "", node, size, nodes=[node], legal=f"1 to {size - 1}",
     )  # fmt: skip
     return sorted({int(n) for n in given})
@@ -340,8 +341,8 @@ def _check_unswitch(state: State, loop: LoopRef) -> UnswitchPlan:
 
 
 def _conditional(loop: For) -> list[tuple[IfThenElse | BlockRealize, set[Var], bool]]:
-    """``if`` statements and blocks with a predicate under ``loop``, ``if`` first: each with the variables bound above it,
-    and whether it is surely reached."""
+    """``if`` statements and blocks with a predicate under ``loop``, ``if`` first: each with the variables bound above
+    it, and whether it is surely reached."""
     found: list[tuple[Any, set[Var], bool]] = []
 
     def visit(stmt: Any, bound: set[Var], surely: bool) -> None:

@@ -1,0 +1,242 @@
+"""Padding taken apart: decompose_padding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...arith import Analyzer
+from ...buffer import IterVar, Range
+from ...errors import require
+from ...expr import GE, GT, LE, LT, BufferLoad, Call, Expr, IntImm, Select, Var, all_of, const
+from ...script.printer import short_text
+from ...stmt import Block, BufferStore, For, Stmt
+from ...visit import accesses, rewrite, substitute, uses_var
+from ..blocks import affine_in_one, conjuncts, insert_before, refresh, unit_region
+from ..handles import BlockRV
+from ..primitive import primitive
+from ..state import BlockRef, LoopRef, State
+from .reduction import _require_distinct
+
+
+@dataclass(frozen=True)
+class DecomposePaddingPlan:
+    """The fill to put before ``loop``, and what takes the place of the block (or of the loops from ``top`` inwards)."""
+
+    block: BlockRef
+    loop: LoopRef
+    fill: Stmt
+    name: str
+    inside: Stmt
+    top: Any
+
+
+def _check_decompose_padding(
+    state: State, block: BlockRef, loop: LoopRef, *, unsafe: bool = False
+) -> DecomposePaddingPlan:
+    """Take a block that pads apart: fill everything with the padding before ``loop``, then copy just the inside.
+
+    The block stores ``T.if_then_else(inside, value, padding)`` (or ``T.Select``). The fill is a new block
+    ``…_pad_const`` in copies of the loops from ``loop`` inwards; the block itself then runs only where the condition
+    holds: over a smaller box where each part of the condition bounds one iterator, else under a predicate. Returns the
+    fill; the handle of the block goes on meaning the copy.
+
+    Raises ``ScheduleError`` when the block is not of that form, when the padding reads memory, when two instances write
+    one element, or when something else under ``loop`` uses the buffer. ``unsafe=True`` skips the last two.
+
+    Before, and after ``sch.decompose_padding("B", "i")``::
+
+        for i in range(20):
+            with T.block("B"):
+                vi = T.axis.spatial(20, i)
+                B[vi] = T.if_then_else(2 <= vi and vi < 18, A[vi - 2], 0.0)
+
+        for i in range(20):
+            with T.block("B_pad_const"):
+                vi = T.axis.spatial(20, i)
+                B[vi] = 0.0
+        for i in range(16):
+            with T.block("B"):
+                vi = T.axis.spatial(16, i)
+                B[vi + 2] = A[vi]
+    """
+    body = block.block
+    store = body.body
+    require(
+        body.init is None and isinstance(store, BufferStore) and not body.match_buffers and not body.alloc_buffers,
+        "block {0} is more than one store of a padded value", block, nodes=[block.node],
+    )  # fmt: skip
+    assert isinstance(store, BufferStore)
+    condition, value, padding = _padded(store.value)
+    require(
+        condition is not None,
+        "block {0} does not store T.if_then_else(inside, value, padding), but `{1}`", block, short_text(store.value),
+        nodes=[block.node],
+    )  # fmt: skip
+    assert condition is not None and value is not None and padding is not None
+    require(
+        not any(True for _ in accesses(padding)),
+        "the padding `{0}` of block {1} reads memory", short_text(padding), block, nodes=[block.node],
+    )  # fmt: skip
+    require(
+        all(i.iter_type == "spatial" for i in body.iter_vars),
+        "block {0} has an iterator that is not spatial", block, nodes=[block.node],
+    )  # fmt: skip
+    require(
+        loop in block.loops(), "loop {0} is not above block {1}", loop.node, block,
+        legal=[ref.name for ref in block.loops()],
+    )  # fmt: skip
+    users = [
+        p for p in state.index.blocks_below(loop)
+        if p is not block and any(a.buffer.data is store.buffer.data for a in accesses(p.node))
+    ]  # fmt: skip
+    require(
+        unsafe or not users,
+        "block {0} under loop {1} uses {2}: the fill would come between", users[0] if users else "", loop.node,
+        store.buffer.name, nodes=[p.node for p in users], legal=_inner_loops(block, users),
+    )  # fmt: skip
+    again = [a for a in accesses(value) if a.buffer.data is store.buffer.data]
+    again += [a for a in accesses(condition) if a.buffer.data is store.buffer.data]
+    require(
+        unsafe or not again, "block {0} reads {1}, which the fill would overwrite first", block, store.buffer.name,
+        nodes=[block.node],
+    )  # fmt: skip
+    _require_distinct(block, unsafe)
+    name = state.fresh_block_name(body.name + "_pad_const")
+    fill = _fill(block, loop, store.replace(value=padding), name)
+    top, inside = _shrunk(block, loop, store.replace(value=value), condition)
+    return DecomposePaddingPlan(block, loop, fill, name, inside, top)
+
+
+def _padded(value: Expr) -> tuple[Expr | None, Expr | None, Expr | None]:
+    if isinstance(value, Call) and value.op == "if_then_else":
+        condition, inside, padding = value.args
+        return condition, inside, padding
+    if isinstance(value, Select):
+        return value.condition, value.true_value, value.false_value
+    return None, None, None
+
+
+def _inner_loops(block: BlockRef, users: list[BlockRef]) -> list[str]:
+    """Loops above ``block`` that hold none of ``users``."""
+    return [ref.name for ref in block.loops() if not any(ref in u.ancestors() for u in users)]
+
+
+def _fill(block: BlockRef, loop: LoopRef, store: BufferStore, name: str) -> Stmt:
+    body = block.block.replace(name=name, body=store, reads=(), writes=(unit_region(store.buffer, store.indices),))
+    stmt: Stmt = block.node.replace(block=body)
+    loops = block.loops()
+    for ref in reversed(loops[loops.index(loop) :]):
+        stmt = ref.node.replace(body=stmt)
+    return refresh(stmt)
+
+
+def _shrunk(block: BlockRef, loop: LoopRef, store: BufferStore, condition: Expr) -> tuple[Any, Stmt]:
+    """What to replace, by what: the nest from ``loop`` inwards over a smaller box, or the block under a predicate."""
+    from ...analysis.access import block_access_region
+
+    body = block.block
+    box = _box(block, loop, condition)
+    if box is None:
+        values = {i.var: v for i, v in zip(body.iter_vars, block.node.iter_values)}
+        inner = _with_regions(body.replace(body=store), block_access_region)
+        guard = [*conjuncts(block.node.predicate), *(substitute(c, values) for c in conjuncts(condition))]
+        return block.node, block.node.replace(predicate=all_of(guard), block=inner)
+    analyzer = Analyzer()
+    iters: list[IterVar] = []
+    shift: dict[Var, Expr] = {}
+    extents: dict[Any, tuple[int, int]] = {}
+    for i, v in zip(body.iter_vars, block.node.iter_values):
+        if i.var not in box:
+            iters.append(i)
+            continue
+        low, size = box[i.var]
+        dtype = i.var.dtype
+        dom = Range(const(0, dtype), const(size, dtype))
+        analyzer.bind(i.var, dom)
+        iters.append(i.replace(dom=dom))
+        shift[i.var] = i.var + const(low, dtype)
+        extents[v] = (low, size)
+
+    def simplified(item: Any) -> Any:
+        if isinstance(item, BufferLoad):
+            return BufferLoad(item.buffer, tuple(analyzer.simplify(e) for e in item.indices))
+        return None
+
+    shifted = rewrite(substitute(store, shift), simplified)
+    shifted = shifted.replace(indices=tuple(analyzer.simplify(e) for e in shifted.indices))
+    inner = _with_regions(body.replace(iter_vars=tuple(iters), body=shifted), block_access_region)
+    stmt: Stmt = block.node.replace(block=inner)
+    loops = block.loops()
+    for ref in reversed(loops[loops.index(loop) :]):
+        node: For = ref.node
+        if ref.var in extents:
+            dtype = ref.var.dtype
+            node = node.replace(min=const(0, dtype), extent=const(extents[ref.var][1], dtype))
+        stmt = node.replace(body=stmt)
+    return loop.node, stmt
+
+
+def _with_regions(block: Block, infer: Any) -> Block:
+    reads, writes = infer(block)
+    return block.replace(reads=reads, writes=writes)
+
+
+def _box(block: BlockRef, loop: LoopRef, condition: Expr) -> dict[Var, tuple[int, int]] | None:
+    """First value and count of the iterators that ``condition`` bounds; None when it is not such a box.
+
+    Each bounded iterator must be a loop of constant range from ``loop`` inwards that binds nothing else, and the block
+    must be alone in the nest, so that making the loop shorter leaves out just what the condition does.
+    """
+    loops = block.loops()
+    inner = loops[loops.index(loop) :]
+    alone = all(a.node.body is b.node for a, b in zip(inner, [*inner[1:], block]))
+    if not alone or conjuncts(block.node.predicate):
+        return None
+    values = {i.var: v for i, v in zip(block.block.iter_vars, block.node.iter_values)}
+    found: dict[Var, tuple[int, int]] = {}
+    for part in conjuncts(condition):
+        bound = _bound(part, values)
+        if bound is None:
+            return None
+        var, low, high = bound
+        ref = next((r for r in inner if r.var is values[var]), None)
+        if ref is None or not (isinstance(ref.node.min, IntImm) and isinstance(ref.node.extent, IntImm)):
+            return None
+        uses = [v for v in values.values() if uses_var(v, ref.var)]
+        if ref.node.min.value != 0 or len(uses) != 1 or any(uses_var(r.node.extent, ref.var) for r in inner):
+            return None
+        first, last = found.get(var, (0, ref.node.extent.value))
+        last = first + last if var in found else last
+        first = first if low is None else max(first, low)
+        last = last if high is None else min(last, high + 1)
+        found[var] = (first, last - first)
+    return found if all(size > 0 for _, size in found.values()) else None
+
+
+def _bound(part: Expr, variables: Any) -> tuple[Var, int | None, int | None] | None:
+    """A comparison as a variable and the first and last value it allows (None: no limit on that side)."""
+    if not isinstance(part, (LT, LE, GT, GE)):
+        return None
+    # a - b as scale * v + offset: both sides of a comparison may hold the variable
+    form = affine_in_one(part.a - part.b, variables)
+    if form is None or form[1] not in (1, -1):
+        return None
+    var, scale, rest = form
+    offset = Analyzer().simplify(rest)
+    if not isinstance(offset, IntImm):
+        return None
+    strict = 1 if isinstance(part, (LT, GT)) else 0
+    above = isinstance(part, (GT, GE))
+    limit = -offset.value if scale == 1 else offset.value
+    # scale * v + offset >= strict (above) or <= -strict
+    if above == (scale == 1):
+        return var, limit + strict, None
+    return var, None, limit - strict
+
+
+@primitive(check=_check_decompose_padding)
+def decompose_padding(state: State, plan: DecomposePaddingPlan) -> tuple[State, BlockRV]:
+    changed = state.replace(plan.top, plan.inside)
+    after = insert_before(changed, changed.index.loops[plan.loop.var], plan.fill)
+    return after, after.block_rv(plan.name)

@@ -1,0 +1,96 @@
+"""A window of a buffer kept close, at a given loop, in one step: stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...buffer import Buffer
+from ...errors import require
+from ..blocks import pick_buffer, readers, scope_of, writers
+from ..handles import BlockRV
+from ..primitive import primitive
+from ..state import BlockRef, LoopRef, State
+from .cache import _check_cache_read, _check_cache_write, cache_read, cache_write
+from .location import _check_compute_at, _check_reverse_compute_at
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """The program after the step, and the name of the copying block."""
+
+    after: State
+    name: str
+
+
+def _check_stage(
+    state: State, block: BlockRef, buffer: int | str, loop: LoopRef, storage_scope: str = "local", *,
+    unsafe: bool = False,
+) -> StagePlan:  # fmt: skip
+    """Work under ``loop`` on a copy of the window of ``buffer`` that an iteration of it needs.
+
+    ``buffer`` is a buffer that ``block`` reads or writes, by name; or the number of a region that it reads. One that is
+    read is copied before use, for all blocks under ``loop`` that read it (``cache_read``, then ``compute_at``); one
+    that is written is copied back after (``cache_write``, then ``reverse_compute_at``). The size of the window is
+    inferred. Returns the block that copies.
+
+    Raises ``ScheduleError`` when ``loop`` is not above ``block``, and as those four do; ``unsafe=True`` goes to them.
+
+    Before, and after ``sch.stage("B", "A", "i", "local")``::
+
+        for i, j in T.grid(8, 16):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+
+        for i in range(8):
+            for ax1 in range(16):
+                with T.block("A_local"):
+                    v0, v1 = T.axis.remap("SS", [i, ax1])
+                    A_local[v0, v1] = A[v0, v1]
+            for j in range(16):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A_local[vi, vj] * 2.0
+    """
+    require(
+        loop in block.loops(), "loop {0} is not above block {1}", loop.node, block, nodes=[block.node],
+        legal=[ref.name for ref in block.loops()],
+    )  # fmt: skip
+    scope = scope_of(state, block)
+    window, side = _pick(block, buffer)
+    if side == "reads":
+        users = [ref for ref in readers(scope, window) if loop in ref.ancestors()]
+        cached, rv = cache_read(
+            state, _check_cache_read(state, block, window.name, storage_scope, users, unsafe=unsafe)
+        )
+        place = cached.index.blocks[rv.name]
+        moved = _check_compute_at(cached, place, cached.index.loops[loop.var], unsafe=unsafe)
+    else:
+        outside = [ref for ref in writers(scope, window) if loop not in ref.ancestors()]
+        require(
+            unsafe or not outside,
+            "block {0} outside loop {1} writes {2} too, so it cannot be copied back from there",
+            outside[0] if outside else "", loop.node, window.name, nodes=[ref.node for ref in outside],
+        )  # fmt: skip
+        cached, rv = cache_write(state, _check_cache_write(state, block, window.name, storage_scope, unsafe=unsafe))
+        place = cached.index.blocks[rv.name]
+        moved = _check_reverse_compute_at(cached, place, cached.index.loops[loop.var], unsafe=unsafe)
+    return StagePlan(moved.after, rv.name)
+
+
+def _pick(block: BlockRef, which: int | str) -> tuple[Buffer, str]:
+    """The buffer, and whether ``block`` ``"reads"`` or ``"writes"`` it; one that it updates counts as written."""
+    if not isinstance(which, str):
+        return pick_buffer(block, "reads", which), "reads"
+    written = [r.buffer for r in block.block.writes if r.buffer.name == which]
+    if written:
+        return written[0], "writes"
+    names = dict.fromkeys(r.buffer.name for r in (*block.block.reads, *block.block.writes))
+    require(which in names, "block {0} neither reads nor writes a buffer `{1}`", block, which, nodes=[block.node],
+            legal=list(names))  # fmt: skip
+    return pick_buffer(block, "reads", which), "reads"
+
+
+@primitive(check=_check_stage)
+def stage(state: State, plan: StagePlan) -> tuple[State, BlockRV]:
+    return plan.after, plan.after.block_rv(plan.name)
