@@ -6,7 +6,7 @@ from typing import Any
 
 from ..buffer import Buffer, IterVar, Range
 from ..errors import BuildError
-from ..expr import TRUE, Expr, as_expr, const, is_const
+from ..expr import TRUE, Expr, StringImm, as_expr, const, is_const
 from ..function import PrimFunc
 from ..node import EMPTY
 from ..stmt import (
@@ -37,7 +37,8 @@ def _pragmas(annotations: Any, body: Stmt) -> Stmt:
     """Pragmas become attributes around the body; other annotations were for passes that have run."""
     for name, value in reversed(list(annotations.items())):
         if name.startswith("pragma_") and isinstance(value, (Expr, int, str)):
-            body = AttrStmt(const(0), name, as_expr(value), body)
+            text = StringImm(value) if isinstance(value, str) else as_expr(value)
+            body = AttrStmt(const(0), name, text, body)
     return body
 
 
