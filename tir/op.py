@@ -110,11 +110,8 @@ def string_arg(value: Any) -> str:
     return value.value if isinstance(value, StringImm) else str(value)
 
 
-FLOAT_UNARY = (
-    "exp exp2 exp10 log log2 log10 log1p expm1 sqrt rsqrt sigmoid erf erfc sin cos tan asin acos atan sinh cosh tanh "
-    "asinh acosh atanh floor ceil trunc round nearbyint"
-).split()
-FLOAT_BINARY = "pow atan2 fmod hypot copysign nextafter".split()
+FLOAT_UNARY = ["exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "expm1", "sqrt", "rsqrt", "sigmoid", "erf", "erfc", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "floor", "ceil", "trunc", "round", "nearbyint"]
+FLOAT_BINARY = ["pow", "atan2", "fmod", "hypot", "copysign", "nextafter"]
 
 
 def _numpy_meanings() -> dict[str, Callable[..., Any]]:
