@@ -17,7 +17,7 @@ import numpy as np
 import tir
 from tir.script import tir as T
 
-ROWS, COLUMNS, LANES = 14, 32, 16
+ROWS, COLUMNS, LANES = 6, 64, 16
 
 
 def sgemm(m: int, n: int, k: int, rows: int = ROWS, columns: int = COLUMNS) -> tir.PrimFunc:
