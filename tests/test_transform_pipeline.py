@@ -174,3 +174,27 @@ def f(A: T.Buffer((8, 8), "float32")):
 """)
     with pytest.raises(BuildError, match=r"strides\[0\]"):
         tir.lower(func)
+
+
+def test_data_passed_on_through_a_view_keeps_the_buffer_outside_the_loop():
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.block("w"):
+            vi = T.axis.opaque(8, i)
+            T.reads(A[vi, 0])
+            T.writes(B[0])
+            B[0] = A[vi, 0]
+        with T.block("x"):
+            vi = T.axis.opaque(8, i)
+            T.reads(B[0:8])
+            T.writes(B[0:8], C[vi, 0])
+            V = T.match_buffer(B[0:8], (8,), "float32")
+            V[1] = T.if_then_else(vi > 0, V[1] + V[0], V[0])
+            C[vi, 0] = V[1]
+""")
+    body = tir.lower(func)["main"].body
+    (loop,) = found(body, For)
+    assert not found(loop, Allocate) and len(found(body, Allocate)) == 1

@@ -112,14 +112,16 @@ def _inside(analyzer: Analyzer, inner: Box, outer: Box) -> bool:
 class _Access:
     """One load or store, the loops around it (inside the loop asked about), and the condition it is under."""
 
-    def __init__(self, indices: Any, loops: dict[Var, Range], condition: Expr, is_write: bool, own: bool):
-        self.indices: tuple[Expr, ...] = indices
+    def __init__(self, indices: tuple[Expr, ...] | None, loops: dict[Var, Range], condition: Expr, is_write: bool, own: bool):
+        self.indices = indices  # None: any element
         self.loops = loops
         self.condition = condition
         self.is_write = is_write
         self.own = own  # a read of the element that the same block's init has written
 
     def box(self, analyzer: Analyzer) -> Box | None:
+        if self.indices is None:
+            return None
         ranges = [Range(i, const(1, i.dtype)) for i in self.indices]
         return relax(ranges, self.loops, self.condition, analyzer)
 
@@ -131,7 +133,7 @@ class _Access:
         if any(isinstance(n, BufferLoad) for n in walk(self.condition)):
             return None  # what it loads may have changed by the time of the read
         used: set[Var] = set()
-        for index, axis in zip(self.indices, box):
+        for index, axis in zip(self.indices or (), box):
             inner = {v: self.loops[v] for v in _vars(index) if v in self.loops}
             if used & set(inner):
                 return None  # two axes move together: a diagonal
@@ -154,7 +156,7 @@ def _vars(e: Any) -> set[Var]:
 
 
 def _accesses(root: Any, buffer: Buffer, step_vars: Any) -> Iterator[_Access]:
-    """Accesses of ``buffer`` under ``root`` in program order; an opaque use is a read of its first element.
+    """Accesses of ``buffer`` under ``root`` in program order; a use of its pointer, or a view of it, reads any element.
 
     ``step_vars`` are the variables of the loops asked about.
     """
@@ -167,7 +169,7 @@ def _accesses(root: Any, buffer: Buffer, step_vars: Any) -> Iterator[_Access]:
 
         if isinstance(item, (Buffer, Var)):
             if item is buffer.data:
-                yield _Access(tuple(const(0, s.dtype) for s in buffer.shape), {}, condition, False, False)
+                yield _Access(None, {}, condition, False, False)
             return
         if isinstance(item, For):
             yield from visit(item.extent, loops, condition, bound, init)
@@ -184,6 +186,8 @@ def _accesses(root: Any, buffer: Buffer, step_vars: Any) -> Iterator[_Access]:
             inner_bound = {**bound, **values}
             guard = logical_and(condition, expr(item.predicate))
             block: Block = item.block
+            if any(m.source.buffer is buffer for m in block.match_buffers):
+                yield _Access(None, {}, guard, False, False)
             stored = None
             # where a loop asked about steps the reduction, init runs in its first iteration only
             partial = any(v.iter_type == "reduce" and uses_var(values[v.var], step_vars) for v in block.iter_vars)
