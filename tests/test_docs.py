@@ -58,3 +58,9 @@ def test_import_is_light():
     code = "import sys, tir; print([m for m in ('numpy', 'llvmlite', 'islpy', 'hypothesis') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_primitives_page_is_up_to_date():
+    from tir.schedule import docs
+
+    assert docs.PAGE.read_text(encoding="utf-8") == docs.text(), "run: python -m tir.schedule.docs"

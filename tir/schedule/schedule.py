@@ -235,9 +235,6 @@ class Schedule:
         """``get_block``, under the name that newer TVM gives it."""
         return self._call(QUERIES["get_block"], {"name": name, "func_name": func_name})
 
-    def enter_postproc(self) -> None:
-        """Nothing to do: a trace replays whole. Kept for programs written for other systems."""
-
     # ------------------------------------------------------------ time
 
     def copy(self) -> Schedule:

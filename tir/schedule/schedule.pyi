@@ -631,7 +631,7 @@ class Asker:
         ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
         first. The computation must be that of the intrinsic's description; the first difference is shown if it is not.
 
-        Raises ``ScheduleError`` when it is not, ``KeyError`` for a name that is not registered.
+        Raises ``ScheduleError`` when it is not, and for a name that is not registered.
         """
     def tile(self, where: list[LoopRV | str] | BlockRV | str, factors: Sequence[Any], *, tail: str = 'guard', unsafe: bool = False) -> Answer:
         """Split several loops and bring their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.
@@ -799,7 +799,6 @@ class Schedule:
     def get(self, handle: LoopRV | BlockRV | ExprRV | Any) -> For | Block | int: ...
     def remove_rv(self, handle: Any) -> None: ...
     def get_sblock(self, name: str, func_name: str | None=None) -> BlockRV: ...
-    def enter_postproc(self) -> None: ...
     def copy(self) -> Schedule: ...
     def undo(self, steps: int=1) -> None: ...
     def redo(self, steps: int=1) -> None: ...
@@ -1409,7 +1408,7 @@ class Schedule:
         ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
         first. The computation must be that of the intrinsic's description; the first difference is shown if it is not.
 
-        Raises ``ScheduleError`` when it is not, ``KeyError`` for a name that is not registered.
+        Raises ``ScheduleError`` when it is not, and for a name that is not registered.
         """
     def tile(self, where: list[LoopRV | str] | BlockRV | str, factors: Sequence[Any], *, tail: str = 'guard', unsafe: bool = False) -> list[LoopRV]:
         """Split several loops and bring their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.

@@ -67,7 +67,14 @@ def _class(item: ast.ClassDef) -> str:
 
 
 def _method(p: Primitive, result: str | None = None) -> list[str]:
-    parts = ["self"]
+    doc = p.doc.replace("\\", "\\\\").replace('"""', "'''")
+    lines = [f"    def {signature_text(p, result, 'self')}:"]
+    return lines + ['        """' + doc.replace("\n", "\n        ").replace("\n        \n", "\n\n") + '\n        """']
+
+
+def signature_text(p: Primitive, result: str | None = None, *first: str) -> str:
+    """The signature as a user meets it: ``fuse(*loops: LoopRV | str, name: str | None = None) -> LoopRV``."""
+    parts = list(first)
     star = False
     for q in p.signature.parameters.values():
         if q.kind is q.KEYWORD_ONLY and not star:
@@ -78,9 +85,7 @@ def _method(p: Primitive, result: str | None = None) -> list[str]:
         name = f"*{q.name}" if q.kind is q.VAR_POSITIONAL else q.name
         default = "" if q.default is q.empty else f" = {q.default!r}"
         parts.append(f"{name}: {kind}{default}")
-    lines = [f"    def {p.name}({', '.join(parts)}) -> {result or _result(p)}:"]
-    doc = p.doc.replace("\\", "\\\\").replace('"""', "'''")
-    return lines + ['        """' + doc.replace("\n", "\n        ").replace("\n        \n", "\n\n") + '\n        """']
+    return f"{p.name}({', '.join(parts)}) -> {result or _result(p)}"
 
 
 def _annotation(annotation: Any, handle: bool) -> str:
