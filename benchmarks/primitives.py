@@ -11,7 +11,9 @@ from .timing import median_us
 
 
 @T.prim_func
-def matmul(A: T.Buffer((1024, 1024), "float32"), B: T.Buffer((1024, 1024), "float32"), C: T.Buffer((1024, 1024), "float32")):
+def matmul(
+    A: T.Buffer((1024, 1024), "float32"), B: T.Buffer((1024, 1024), "float32"), C: T.Buffer((1024, 1024), "float32")
+):
     for i, j, k in T.grid(1024, 1024, 1024):
         with T.block("C"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])

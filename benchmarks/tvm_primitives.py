@@ -15,7 +15,7 @@ except ImportError:  # the newer spelling
 
     dialect, block, get_block = "tirx", "sblock", "get_sblock"
 
-SOURCE = '''
+SOURCE = """
 from tvm.script import {m} as T
 @T.prim_func{flag}
 def matmul(A: T.Buffer((1024, 1024), "float32"), B: T.Buffer((1024, 1024), "float32"), C: T.Buffer((1024, 1024), "float32")):
@@ -25,7 +25,7 @@ def matmul(A: T.Buffer((1024, 1024), "float32"), B: T.Buffer((1024, 1024), "floa
             with T.init():
                 C[vi, vj] = T.float32(0)
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
-'''
+"""
 text = SOURCE.format(m=dialect, block=block, flag="" if dialect == "tir" else "(s_tir=True)")
 with tempfile.NamedTemporaryFile("w", suffix=".py") as file:  # its parser wants source on disk
     file.write(text)

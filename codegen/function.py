@@ -258,7 +258,7 @@ class NativeFunction:
     def _overlap(self, a: Any, b: Any) -> bool:
         a, b = (x if isinstance(x, np.ndarray) else np.from_dlpack(x) for x in (a, b))
         try:
-            return bool(np.shares_memory(a, b, max_work=100_000))
+            return bool(np.shares_memory(a, b, max_work=100_000))  # type: ignore[arg-type]  (the stub knows two of the values)
         except np.exceptions.TooHardError:
             return True
 

@@ -182,5 +182,3 @@ class IterVar(Node):
     @property
     def dtype(self) -> DType:
         return self.var.dtype
-
-

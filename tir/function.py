@@ -101,7 +101,9 @@ class IRModule(Shown):
         try:
             return self.functions[name]
         except KeyError:
-            raise KeyError(f"no function {name!r} in the module; it has {', '.join(self.functions) or 'none'}") from None
+            raise KeyError(
+                f"no function {name!r} in the module; it has {', '.join(self.functions) or 'none'}"
+            ) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.functions)

@@ -110,7 +110,38 @@ def string_arg(value: Any) -> str:
     return value.value if isinstance(value, StringImm) else str(value)
 
 
-FLOAT_UNARY = ["exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "expm1", "sqrt", "rsqrt", "sigmoid", "erf", "erfc", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "floor", "ceil", "trunc", "round", "nearbyint"]
+FLOAT_UNARY = [
+    "exp",
+    "exp2",
+    "exp10",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "expm1",
+    "sqrt",
+    "rsqrt",
+    "sigmoid",
+    "erf",
+    "erfc",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "floor",
+    "ceil",
+    "trunc",
+    "round",
+    "nearbyint",
+]
 FLOAT_BINARY = ["pow", "atan2", "fmod", "hypot", "copysign", "nextafter"]
 
 
@@ -236,4 +267,3 @@ opaque: anylist_setitem_call_cpacked vectorload vectorstore atomic_add lookup_pa
 """
 
 _fill()
-

@@ -127,5 +127,3 @@ def uses_var(root: Any, variables: Any) -> bool:
     """Whether any of ``variables`` (one Var, or a collection) occurs under ``root``."""
     wanted = {variables} if isinstance(variables, Var) else set(variables)
     return any(isinstance(item, Var) and item in wanted for item in walk(root))
-
-

@@ -38,8 +38,8 @@ class Machine:
         host = not cpu or cpu in ("native", "host")
         self.cpu = binding.get_host_cpu_name() if host else cpu
         if features is None:
-            features = binding.get_host_cpu_features().flatten() if host else ""
-        self.features = features
+            features = str(binding.get_host_cpu_features().flatten()) if host else ""
+        self.features: str = features
         self.triple = binding.get_process_triple()
         self.width = width or _vector_width(self.cpu, features, host)
 

@@ -162,9 +162,7 @@ INTRINSIC = {
     "round": "round", "nearbyint": "rint", "fma": "fma", "copysign": "copysign",
 }  # fmt: skip
 
-_UNARY = (
-    "exp exp2 log log2 log10 log1p expm1 erf erfc sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
-)
+_UNARY = "exp exp2 log log2 log10 log1p expm1 erf erfc sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
 _BINARY = "pow atan2 fmod hypot nextafter"
 LIBM = frozenset(f"{_UNARY} {_BINARY}".split())  # functions of the C library
 

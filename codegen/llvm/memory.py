@@ -22,10 +22,14 @@ def as_ramp(e: Expr) -> tuple[Expr, int] | None:
         return e.base, e.stride.value
     if isinstance(e, Broadcast) and e.value.dtype.lanes == 1:
         return e.value, 0
-    if isinstance(e, (Add, Sub)):
+    if isinstance(e, Add):
         a, b = as_ramp(e.a), as_ramp(e.b)
         if a and b:
-            return type(e)(a[0], b[0]), a[1] + b[1] if isinstance(e, Add) else a[1] - b[1]
+            return Add(a[0], b[0]), a[1] + b[1]
+    if isinstance(e, Sub):
+        a, b = as_ramp(e.a), as_ramp(e.b)
+        if a and b:
+            return Sub(a[0], b[0]), a[1] - b[1]
     if isinstance(e, Mul):
         a, b = as_ramp(e.a), as_ramp(e.b)
         if a and b:

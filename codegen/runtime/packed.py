@@ -72,4 +72,5 @@ class PackedCalls:
 
 def _slot(address: int, dtype: DType) -> np.ndarray:
     kind = numpy_dtype(dtype)
-    return np.frombuffer((ctypes.c_char * kind.itemsize).from_address(address), kind)
+    memory: Any = (ctypes.c_char * kind.itemsize).from_address(address)
+    return np.frombuffer(memory, kind)

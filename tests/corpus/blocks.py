@@ -145,7 +145,7 @@ def same_block_names(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32"
 @T.prim_func
 def odd_block_name(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
     for i in range(16):
-        with T.block("update \"B\" \\ step.1"):
+        with T.block('update "B" \\ step.1'):
             vi = T.axis.spatial(16, i)
             B[vi] = A[vi]
 

@@ -100,7 +100,15 @@ def same_names(A: T.Buffer((16,), "float32")):
 
 @T.prim_func
 def func_attrs(A: T.Buffer((16,), "float32")):
-    T.func_attr({"tir.noalias": True, "global_symbol": "other.name", "list": [1, 2.5, "x"], "weight": T.int64(3), "flag": T.bool(True)})
+    T.func_attr(
+        {
+            "tir.noalias": True,
+            "global_symbol": "other.name",
+            "list": [1, 2.5, "x"],
+            "weight": T.int64(3),
+            "flag": T.bool(True),
+        }
+    )
     A[0] = 1.0
 
 

@@ -62,7 +62,7 @@ def while_loop(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
 
 @T.prim_func
 def asserts(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
-    assert A[0] < 1.0, "A is \"too\" large\n"
+    assert A[0] < 1.0, 'A is "too" large\n'
     B[0] = A[0]
     assert A[0] == A[1] or A[2] > 0.0, "second"
 

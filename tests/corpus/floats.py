@@ -11,7 +11,7 @@ def constants(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
     B[5] = -0.0
     B[6] = T.float32(3)
     B[7] = 16777217.0
-    B[8] = 3.4028234663852886e+38
+    B[8] = 3.4028234663852886e38
     B[9] = T.infinity("float32")
     B[10] = T.min_value("float32")
     B[11] = T.max_value("float32")
@@ -37,7 +37,14 @@ def math(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
     B[2] = T.sin(A[0]) + T.cos(A[0]) + T.tan(A[0]) + T.asin(A[0]) + T.acos(A[0]) + T.atan(A[0])
     B[3] = T.sinh(A[0]) + T.cosh(A[0]) + T.tanh(A[0]) + T.asinh(A[0]) + T.acosh(A[0]) + T.atanh(A[0])
     B[4] = T.floor(A[0]) + T.ceil(A[0]) + T.trunc(A[0]) + T.round(A[0]) + T.nearbyint(A[0])
-    B[5] = T.pow(A[0], A[1]) + T.atan2(A[0], 2.0) + T.fmod(A[0], A[1]) + T.hypot(A[0], A[1]) + T.copysign(A[0], A[1]) + T.nextafter(A[0], A[1])
+    B[5] = (
+        T.pow(A[0], A[1])
+        + T.atan2(A[0], 2.0)
+        + T.fmod(A[0], A[1])
+        + T.hypot(A[0], A[1])
+        + T.copysign(A[0], A[1])
+        + T.nextafter(A[0], A[1])
+    )
     B[6] = T.erf(A[0]) + T.fabs(A[1]) + T.abs(A[2]) + T.fma(A[0], A[1], A[2])
     B[7] = T.ldexp(A[0], 3)
 

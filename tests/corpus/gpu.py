@@ -39,14 +39,21 @@ def allreduce(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
     r = T.allocate([1], "float32", "local")
     R = T.Buffer((1,), "float32", data=r, scope="local")
     tx = T.launch_thread("threadIdx.x", 16)
-    with T.attr(T.comm_reducer(lambda x, y: x + y, [T.float32(0)]), "reduce_scope", T.reinterpret("handle", T.uint64(0))):
+    with T.attr(
+        T.comm_reducer(lambda x, y: x + y, [T.float32(0)]), "reduce_scope", T.reinterpret("handle", T.uint64(0))
+    ):
         T.tvm_thread_allreduce(T.uint32(1), A[tx], True, R[0], tx)
     B[0] = R[0]
 
 
 @T.prim_func
 def access_ptr(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
-    T.call_extern("int32", "copy", T.tvm_access_ptr(T.type_annotation("float32"), B.data, 0, 16, 2), T.tvm_access_ptr(T.type_annotation("float32"), A.data, 0, 16, 1))
+    T.call_extern(
+        "int32",
+        "copy",
+        T.tvm_access_ptr(T.type_annotation("float32"), B.data, 0, 16, 2),
+        T.tvm_access_ptr(T.type_annotation("float32"), A.data, 0, 16, 1),
+    )
 
 
 @T.prim_func

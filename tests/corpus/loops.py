@@ -62,7 +62,7 @@ def annotated(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
 
 @T.prim_func
 def annotated_parallel(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
-    for i in T.parallel(4, annotations={"grain": 2, "note": "by \"rows\"\n"}):
+    for i in T.parallel(4, annotations={"grain": 2, "note": 'by "rows"\n'}):
         for j in T.vectorized(4, annotations={"width": [4, 8], "shape": {"a": 1.5, "b": None}}):
             B[i * 4 + j] = A[i * 4 + j]
 

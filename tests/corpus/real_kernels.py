@@ -45,7 +45,9 @@ def matmul_relu(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32
 
 
 @T.prim_func
-def matmul_transposed_fp16(A: T.Buffer((64, 32), "float16"), B: T.Buffer((64, 32), "float16"), C: T.Buffer((64, 64), "float32")):
+def matmul_transposed_fp16(
+    A: T.Buffer((64, 32), "float16"), B: T.Buffer((64, 32), "float16"), C: T.Buffer((64, 64), "float32")
+):
     for i, j, k in T.grid(64, 64, 32):
         with T.block("C"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])
@@ -79,7 +81,11 @@ def matmul_symbolic(a: T.handle, b: T.handle, c: T.handle):
 
 
 @T.prim_func
-def matmul_int64(A: T.Buffer((T.int64(16), T.int64(16)), "float32"), B: T.Buffer((T.int64(16), T.int64(16)), "float32"), C: T.Buffer((T.int64(16), T.int64(16)), "float32")):
+def matmul_int64(
+    A: T.Buffer((T.int64(16), T.int64(16)), "float32"),
+    B: T.Buffer((T.int64(16), T.int64(16)), "float32"),
+    C: T.Buffer((T.int64(16), T.int64(16)), "float32"),
+):
     for i, j, k in T.grid(T.int64(16), T.int64(16), T.int64(16)):
         with T.block("C"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])
@@ -89,7 +95,9 @@ def matmul_int64(A: T.Buffer((T.int64(16), T.int64(16)), "float32"), B: T.Buffer
 
 
 @T.prim_func
-def batch_matmul(A: T.Buffer((4, 32, 16), "float32"), B: T.Buffer((4, 16, 32), "float32"), C: T.Buffer((4, 32, 32), "float32")):
+def batch_matmul(
+    A: T.Buffer((4, 32, 16), "float32"), B: T.Buffer((4, 16, 32), "float32"), C: T.Buffer((4, 32, 32), "float32")
+):
     for b, i, j, k in T.grid(4, 32, 32, 16):
         with T.block("bmm"):
             vb, vi, vj, vk = T.axis.remap("SSSR", [b, i, j, k])
@@ -127,7 +135,11 @@ def dot(x: T.Buffer((256,), "float32"), y: T.Buffer((256,), "float32"), r: T.Buf
 
 
 @T.prim_func
-def conv2d_nchw(X: T.Buffer((1, 8, 18, 18), "float32"), W: T.Buffer((16, 8, 3, 3), "float32"), Y: T.Buffer((1, 16, 16, 16), "float32")):
+def conv2d_nchw(
+    X: T.Buffer((1, 8, 18, 18), "float32"),
+    W: T.Buffer((16, 8, 3, 3), "float32"),
+    Y: T.Buffer((1, 16, 16, 16), "float32"),
+):
     for n, f, y, x, c, dy, dx in T.grid(1, 16, 16, 16, 8, 3, 3):
         with T.block("conv"):
             vn, vf, vy, vx, vc, vdy, vdx = T.axis.remap("SSSSRRR", [n, f, y, x, c, dy, dx])
@@ -137,12 +149,16 @@ def conv2d_nchw(X: T.Buffer((1, 8, 18, 18), "float32"), W: T.Buffer((16, 8, 3, 3
 
 
 @T.prim_func
-def conv2d_nhwc_strided_padded(X: T.Buffer((1, 16, 16, 4), "float32"), W: T.Buffer((3, 3, 4, 8), "float32"), Y: T.Buffer((1, 8, 8, 8), "float32")):
+def conv2d_nhwc_strided_padded(
+    X: T.Buffer((1, 16, 16, 4), "float32"), W: T.Buffer((3, 3, 4, 8), "float32"), Y: T.Buffer((1, 8, 8, 8), "float32")
+):
     P = T.alloc_buffer((1, 18, 18, 4), "float32")
     for n, h, w, c in T.grid(1, 18, 18, 4):
         with T.block("pad"):
             vn, vh, vw, vc = T.axis.remap("SSSS", [n, h, w, c])
-            P[vn, vh, vw, vc] = T.if_then_else(1 <= vh and vh < 17 and 1 <= vw and vw < 17, X[vn, vh - 1, vw - 1, vc], T.float32(0))
+            P[vn, vh, vw, vc] = T.if_then_else(
+                1 <= vh and vh < 17 and 1 <= vw and vw < 17, X[vn, vh - 1, vw - 1, vc], T.float32(0)
+            )
     for n, h, w, f, dh, dw, c in T.grid(1, 8, 8, 8, 3, 3, 4):
         with T.block("conv"):
             vn, vh, vw, vf, vdh, vdw, vc = T.axis.remap("SSSSRRR", [n, h, w, f, dh, dw, c])
@@ -162,7 +178,9 @@ def conv2d_dilated(X: T.Buffer((20, 20), "float32"), W: T.Buffer((3, 3), "float3
 
 
 @T.prim_func
-def depthwise(X: T.Buffer((1, 18, 18, 8), "float32"), W: T.Buffer((3, 3, 8), "float32"), Y: T.Buffer((1, 16, 16, 8), "float32")):
+def depthwise(
+    X: T.Buffer((1, 18, 18, 8), "float32"), W: T.Buffer((3, 3, 8), "float32"), Y: T.Buffer((1, 16, 16, 8), "float32")
+):
     for n, h, w, c, i, j in T.grid(1, 16, 16, 8, 3, 3):
         with T.block("dw"):
             vn, vh, vw, vc, vi, vj = T.axis.remap("SSSSRR", [n, h, w, c, i, j])
@@ -172,7 +190,9 @@ def depthwise(X: T.Buffer((1, 18, 18, 8), "float32"), W: T.Buffer((3, 3, 8), "fl
 
 
 @T.prim_func
-def grouped_conv1d(X: T.Buffer((8, 34), "float32"), W: T.Buffer((16, 2, 3), "float32"), Y: T.Buffer((16, 32), "float32")):
+def grouped_conv1d(
+    X: T.Buffer((8, 34), "float32"), W: T.Buffer((16, 2, 3), "float32"), Y: T.Buffer((16, 32), "float32")
+):
     for f, x, c, dx in T.grid(16, 32, 2, 3):
         with T.block("conv"):
             vf, vx, vc, vd = T.axis.remap("SSRR", [f, x, c, dx])
@@ -188,11 +208,15 @@ def conv_transpose(X: T.Buffer((8,), "float32"), W: T.Buffer((4,), "float32"), Y
             vy, vk = T.axis.remap("SR", [y, k])
             with T.init():
                 Y[vy] = T.float32(0)
-            Y[vy] = Y[vy] + T.if_then_else((vy - vk) % 2 == 0 and vy - vk >= 0 and (vy - vk) // 2 < 8, X[(vy - vk) // 2] * W[vk], T.float32(0))
+            Y[vy] = Y[vy] + T.if_then_else(
+                (vy - vk) % 2 == 0 and vy - vk >= 0 and (vy - vk) // 2 < 8, X[(vy - vk) // 2] * W[vk], T.float32(0)
+            )
 
 
 @T.prim_func
-def winograd_input(X: T.Buffer((16, 18, 18), "float32"), B: T.Buffer((4, 4), "float32"), V: T.Buffer((4, 4, 16, 64), "float32")):
+def winograd_input(
+    X: T.Buffer((16, 18, 18), "float32"), B: T.Buffer((4, 4), "float32"), V: T.Buffer((4, 4, 16, 64), "float32")
+):
     D = T.alloc_buffer((16, 64, 4, 4), "float32")
     for c, p, i, j in T.grid(16, 64, 4, 4):
         with T.block("tile"):
@@ -260,7 +284,12 @@ def softmax(X: T.Buffer((32, 64), "float32"), Y: T.Buffer((32, 64), "float32")):
 
 
 @T.prim_func
-def layernorm(X: T.Buffer((16, 64), "float32"), G: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32"), Y: T.Buffer((16, 64), "float32")):
+def layernorm(
+    X: T.Buffer((16, 64), "float32"),
+    G: T.Buffer((64,), "float32"),
+    B: T.Buffer((64,), "float32"),
+    Y: T.Buffer((16, 64), "float32"),
+):
     S = T.alloc_buffer((16,), "float32")
     Q = T.alloc_buffer((16,), "float32")
     for i, k in T.grid(16, 64):
@@ -276,7 +305,11 @@ def layernorm(X: T.Buffer((16, 64), "float32"), G: T.Buffer((64,), "float32"), B
     for i, k in T.grid(16, 64):
         with T.block("norm"):
             vi, vk = T.axis.remap("SS", [i, k])
-            Y[vi, vk] = (X[vi, vk] - S[vi] * T.float32(0.015625)) * T.rsqrt(Q[vi] * T.float32(0.015625) - S[vi] * T.float32(0.015625) * (S[vi] * T.float32(0.015625)) + T.float32(1e-5)) * G[vk] + B[vk]
+            Y[vi, vk] = (X[vi, vk] - S[vi] * T.float32(0.015625)) * T.rsqrt(
+                Q[vi] * T.float32(0.015625)
+                - S[vi] * T.float32(0.015625) * (S[vi] * T.float32(0.015625))
+                + T.float32(1e-5)
+            ) * G[vk] + B[vk]
 
 
 @T.prim_func
@@ -329,7 +362,9 @@ def scatter_add(U: T.Buffer((16,), "float32"), idx: T.Buffer((16,), "int64"), Y:
 
 
 @T.prim_func
-def embedding_sum(table: T.Buffer((1000, 16), "float32"), ids: T.Buffer((8, 4), "int32"), Y: T.Buffer((8, 16), "float32")):
+def embedding_sum(
+    table: T.Buffer((1000, 16), "float32"), ids: T.Buffer((8, 4), "int32"), Y: T.Buffer((8, 16), "float32")
+):
     for b, d, t in T.grid(8, 16, 4):
         with T.block("sum"):
             vb, vd, vt = T.axis.remap("SSR", [b, d, t])
@@ -429,7 +464,9 @@ def insertion_sort(A: T.Buffer((32,), "float32")):
 
 
 @T.prim_func
-def attention_scores(Q: T.Buffer((4, 16, 8), "float32"), K: T.Buffer((4, 16, 8), "float32"), S: T.Buffer((4, 16, 16), "float32")):
+def attention_scores(
+    Q: T.Buffer((4, 16, 8), "float32"), K: T.Buffer((4, 16, 8), "float32"), S: T.Buffer((4, 16, 16), "float32")
+):
     for h, i, j, d in T.grid(4, 16, 16, 8):
         with T.block("scores"):
             vh, vi, vj, vd = T.axis.remap("SSSR", [h, i, j, d])
@@ -465,7 +502,9 @@ def requantize(X: T.Buffer((64,), "int32"), Y: T.Buffer((64,), "uint8")):
     for i in range(64):
         with T.block("rq"):
             vi = T.axis.spatial(64, i)
-            Y[vi] = T.Cast("uint8", T.min(T.max(T.q_multiply_shift(X[vi], 1395864320, 31, -7, dtype="int32") + 128, 0), 255))
+            Y[vi] = T.Cast(
+                "uint8", T.min(T.max(T.q_multiply_shift(X[vi], 1395864320, 31, -7, dtype="int32") + 128, 0), 255)
+            )
 
 
 @T.prim_func

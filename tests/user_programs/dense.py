@@ -104,7 +104,9 @@ def sampled(sch):
     i, j, k = sch.get_loops(block)
     v0, v1, v2, v3 = sch.sample_perfect_tile(loop=i, n=4, max_innermost_factor=64, decision=[2, 2, 4, 2])
     i_0, i_1, i_2, i_3 = sch.split(loop=i, factors=[v0, v1, v2, v3])
-    j_0, j_1, j_2, j_3 = sch.split(j, factors=sch.sample_perfect_tile(j, n=4, max_innermost_factor=64), preserve_unit_iters=True)
+    j_0, j_1, j_2, j_3 = sch.split(
+        j, factors=sch.sample_perfect_tile(j, n=4, max_innermost_factor=64), preserve_unit_iters=True
+    )
     k_0, k_1 = sch.split(k, sch.sample_perfect_tile(k, n=2))
     sch.reorder(i_0, j_0, i_1, j_1, k_0, i_2, j_2, k_1, i_3, j_3)
     unroll = sch.sample_categorical(candidates=[0, 16, 64, 512], probs=[0.25, 0.25, 0.25, 0.25], decision=2)
@@ -115,7 +117,8 @@ def sampled(sch):
     sch.unannotate(i_0, "pragma_unroll_explicit")
 
 
-@program("""
+@program(
+    """
 from tvm.script import tir as T
 
 @T.prim_func
@@ -133,7 +136,9 @@ def matmul(a: T.handle, b: T.handle, c: T.handle) -> None:
             with T.init():
                 C[vi, vj] = 0.0
             C[vi, vj] += A[vi, vk] * B[vj, vk]
-""", gap="independence of a fused loop over a product of symbolic sizes")
+""",
+    gap="independence of a fused loop over a product of symbolic sizes",
+)
 def dynamic_shape(sch):
     block = sch.get_block("matmul")
     i, j, k = sch.get_loops(block)

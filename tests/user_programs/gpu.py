@@ -3,7 +3,9 @@
 
 from tests.user_programs import program, text_only
 
-text_only("lowered_vector_add", """
+text_only(
+    "lowered_vector_add",
+    """
 # from tvm.script import tir as T
 @T.prim_func
 def main(A_handle: T.handle, B_handle: T.handle, n: T.int32):
@@ -16,9 +18,12 @@ def main(A_handle: T.handle, B_handle: T.handle, n: T.int32):
     T.launch_thread(threadIdx_x, 64)
     if T.likely(blockIdx_x * 64 + threadIdx_x < n, dtype="bool"):
         B[blockIdx_x * 64 + threadIdx_x] = A[blockIdx_x * 64 + threadIdx_x] + T.float32(1)
-""")
+""",
+)
 
-text_only("lowered_shared_reduction", """
+text_only(
+    "lowered_shared_reduction",
+    """
 @T.prim_func
 def main(A: T.Buffer((4, 128), "float32"), B: T.Buffer((4,), "float32")):
     T.func_attr({"target": T.target({"keys": ["cuda", "gpu"], "kind": "cuda", "max_num_threads": 1024, "tag": "", "thread_warp_size": 32})})
@@ -35,9 +40,12 @@ def main(A: T.Buffer((4, 128), "float32"), B: T.Buffer((4,), "float32")):
             T.tvm_thread_allreduce(T.uint32(1), rf_1[0], T.bool(True), red_1[0], tx)
         if tx == 0:
             B[bx] = red_1[0]
-""")
+""",
+)
 
-text_only("lowered_dynamic_shared", """
+text_only(
+    "lowered_dynamic_shared",
+    """
 @T.prim_func
 def main(A: T.Buffer((64,), "float16"), B: T.Buffer((64,), "float16")):
     buf_dyn_shmem = T.allocate([128], "uint8", "shared.dyn")
@@ -48,9 +56,12 @@ def main(A: T.Buffer((64,), "float16"), B: T.Buffer((64,), "float16")):
             smem[0] = A[0]
         T.tvm_storage_sync("shared.dyn")
         B[0] = smem[0]
-""")
+""",
+)
 
-text_only("lowered_host", """
+text_only(
+    "lowered_host",
+    """
 @T.prim_func
 def main(args: T.handle, arg_type_ids: T.handle("int32"), num_args: T.int32, out_ret_value: T.handle("void"), out_ret_tcode: T.handle("int32")) -> T.int32:
     T.func_attr({"calling_conv": 1, "target": T.target({"keys": ["cpu"], "kind": "llvm", "tag": ""})})
@@ -69,18 +80,24 @@ def main(args: T.handle, arg_type_ids: T.handle("int32"), num_args: T.int32, out
         for i in T.parallel(4):
             A_1[T.Ramp(i * 4, 1, 4)] = A_1[i * 4:i * 4 + 4] * T.Broadcast(T.float32(2), 4)
     return 0
-""")
+""",
+)
 
-text_only("call_packed", """
+text_only(
+    "call_packed",
+    """
 @T.prim_func
 def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
     T.call_packed("my.func", T.tvm_stack_make_array(A.data, T.tvm_stack_make_shape(16), 0, 1, T.float32(0), 0))
     T.evaluate(T.call_extern("int32", "memcpy_", B.access_ptr("w"), A.access_ptr("r", offset=4, extent=8)))
     T.call_intrin("void", "tir.tvm_storage_sync", "shared")
     T.evaluate(T.tvm_access_ptr(T.type_annotation(dtype="float32"), B.data, 0, 16, 2, dtype="handle"))
-""")
+""",
+)
 
-text_only("pure_intrinsics", """
+text_only(
+    "pure_intrinsics",
+    """
 @T.prim_func
 def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32"), C: T.Buffer((16,), "int32")):
     for i in T.serial(16):
@@ -91,9 +108,12 @@ def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32"), C: T.Buff
         C[i] = x
     C[0:4] = T.vectorlow("int32x4", C[0:8])
     T.prefetch(A.data, 0, 3, 1)
-""")
+""",
+)
 
-text_only("while_and_let", """
+text_only(
+    "while_and_let",
+    """
 @T.prim_func
 def binary_search(A: T.Buffer((64,), "int32"), key: T.int32, R: T.Buffer((1,), "int32")):
     lo = T.alloc_buffer((1,), "int32", scope="local")
@@ -110,10 +130,14 @@ def binary_search(A: T.Buffer((64,), "int32"), key: T.int32, R: T.Buffer((1,), "
                 else:
                     hi[0] = mid
         R[0] = lo[0]
-""", run=True)
+""",
+    run=True,
+)
 
 
-text_only("stepped_loops", """
+text_only(
+    "stepped_loops",
+    """
 @T.prim_func
 def main(A: T.Buffer((32,), "int32")):
     for i in range(0, 32, 4):
@@ -122,9 +146,13 @@ def main(A: T.Buffer((32,), "int32")):
         A[i + 1] = i
     for j in T.unroll(1, 30, step=5):
         A[j] = A[j] + 1
-""", run=True)
+""",
+    run=True,
+)
 
-text_only("sblock_spelling", """
+text_only(
+    "sblock_spelling",
+    """
 from tvm.script import tirx as T
 from tvm.script import ir as I
 
@@ -140,9 +168,13 @@ def main(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")):
         with T.sblock("C"):
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = B[vi, vj] + T.float32(1)
-""", run=True)
+""",
+    run=True,
+)
 
-text_only("root_block_written", """
+text_only(
+    "root_block_written",
+    """
 @T.prim_func
 def main(a: T.handle, c: T.handle) -> None:
     T.func_attr({"tir.noalias": True})
@@ -165,9 +197,13 @@ def main(a: T.handle, c: T.handle) -> None:
                     with T.block("C"):
                         vi, vj = T.axis.remap("SS", [i0, j])
                         C[vi, vj] = B[vi, vj] * T.float32(2)
-""", run=True)
+""",
+    run=True,
+)
 
-text_only("sub_region", """
+text_only(
+    "sub_region",
+    """
 @T.prim_func
 def main(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32")):
     for i, j in T.grid(4, 4):
@@ -181,7 +217,9 @@ def main(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32")):
             sB = T.match_buffer(B[vi * 4:(vi + 1) * 4, vj * 4:(vj + 1) * 4], [4, 4], dtype="float32", strides=[s0, s1], offset_factor=1)
             for a, b in T.grid(4, 4):
                 sB[a, b] = sA[a, b] + T.float32(1)
-""", run=True)
+""",
+    run=True,
+)
 
 MMA = """
 @T.prim_func
@@ -199,7 +237,9 @@ def wmma_sync_desc(a: T.handle, b: T.handle, c: T.handle) -> None:
 """
 text_only("wmma_desc", MMA)
 
-text_only("wmma_impl", """
+text_only(
+    "wmma_impl",
+    """
 @T.prim_func
 def wmma_sync_impl(a: T.handle, b: T.handle, c: T.handle) -> None:
     A = T.match_buffer(a, (16, 16), "float16", align=128, offset_factor=16, scope="wmma.matrix_a")
@@ -217,9 +257,12 @@ def wmma_sync_impl(a: T.handle, b: T.handle, c: T.handle) -> None:
                 dtype="handle",
             )
         )
-""")
+""",
+)
 
-text_only("wmma_load_store", """
+text_only(
+    "wmma_load_store",
+    """
 @T.prim_func
 def wmma_load_impl(a: T.handle, c: T.handle) -> None:
     s1 = T.var("int32")
@@ -232,9 +275,12 @@ def wmma_load_impl(a: T.handle, c: T.handle) -> None:
         T.evaluate(T.tvm_load_matrix_sync(C.data, 16, 16, 16, C.elem_offset // 256, A.access_ptr("r"), s1, "row_major", dtype="handle"))
         T.tvm_store_matrix_sync(C.data, 16, 16, 16, 0, A.access_ptr(access_mask="w"), A.strides[0], "row_major")
         T.tvm_fill_fragment(C.data, 16, 16, 16, 0, T.float32(0), dtype="handle")
-""")
+""",
+)
 
-text_only("ldmatrix_impl", """
+text_only(
+    "ldmatrix_impl",
+    """
 @T.prim_func
 def ldmatrix_impl(warp_handle: T.handle, shared_handle: T.handle) -> None:
     shared = T.match_buffer(shared_handle, (16, 16), "float16", align=64, offset_factor=16, scope="shared", strides=[T.var("int32"), T.int32()])
@@ -245,9 +291,12 @@ def ldmatrix_impl(warp_handle: T.handle, shared_handle: T.handle) -> None:
         tx = T.env_thread("threadIdx.x")
         T.launch_thread(tx, 32)
         T.evaluate(T.ptx_ldmatrix(0, 4, ".b16", warp.data, warp.elem_offset + 8 * tx, shared.access_ptr("r"), shared.strides[0] * (tx % 16) + 8 * (tx // 16), dtype="float16"))
-""")
+""",
+)
 
-text_only("mma_m16n8k16", """
+text_only(
+    "mma_m16n8k16",
+    """
 @T.prim_func
 def mma_sync_impl(a: T.handle, b: T.handle, c: T.handle) -> None:
     A = T.match_buffer(a, (32, 8), "float16", align=64, offset_factor=16, scope="warp")
@@ -259,9 +308,12 @@ def mma_sync_impl(a: T.handle, b: T.handle, c: T.handle) -> None:
         for tx in T.thread_binding(0, 32, "threadIdx.x"):
             T.evaluate(T.ptx_mma("m16n8k16", "row", "col", "fp16", "fp16", "fp32", A.data, A.elem_offset + tx * T.int32(8), B.data, B.elem_offset + tx * 8, C.data, C.elem_offset + tx * 8, False, dtype="float32"))
             T.ptx_mma("m16n8k16", "row", "col", "fp16", "fp16", "fp32", A.data, A.elem_offset + tx * 8, B.data, B.elem_offset + tx * 8 + T.floordiv(8, 2), C.data, C.elem_offset + tx * 8 + 4, False, dtype="float32")
-""")
+""",
+)
 
-text_only("vnni_impl", """
+text_only(
+    "vnni_impl",
+    """
 @T.prim_func
 def dot_product_16x4_u8i8i32_vnni(
     A: T.Buffer((4,), "uint8", offset_factor=1),
@@ -280,9 +332,12 @@ def dot_product_16x4_u8i8i32_vnni(
         C[T.ramp(T.int32(0), 1, 16)] = T.call_llvm_pure_intrin(
             T.llvm_lookup_intrinsic_id("llvm.x86.avx512.vpdpbusd.512"), C_i32x16, A_u8x64, B_i8x64, dtype="int32x16"
         )
-""")
+""",
+)
 
-text_only("sdot_impl", """
+text_only(
+    "sdot_impl",
+    """
 @T.prim_func
 def sdot(A: T.Buffer((4,), "int8", offset_factor=1), B: T.Buffer((4, 4), "int8", offset_factor=1), C: T.Buffer((4,), "int32", offset_factor=1)):
     with T.block("root"):
@@ -295,9 +350,12 @@ def sdot(A: T.Buffer((4,), "int8", offset_factor=1), B: T.Buffer((4, 4), "int8",
         vec_b = B.vload([0, 0], dtype="int8x16")
         vec_c = C.vload([0], dtype="int32x4")
         C[T.ramp(T.int32(0), 1, 4)] = T.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.sdot", T.uint32(3), vec_c, vec_a, vec_b)
-""")
+""",
+)
 
-text_only("async_pipeline", """
+text_only(
+    "async_pipeline",
+    """
 @T.prim_func
 def main(A: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
     for tx in T.thread_binding(0, 16, thread="threadIdx.x"):
@@ -314,9 +372,13 @@ def main(A: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
                     T.reads(B[tx, 0])
                     T.writes(C[tx, i])
                     C[tx, i] = B[tx, 0] + T.float32(1)
-""", run=True)
+""",
+    run=True,
+)
 
-text_only("warp_reduce", """
+text_only(
+    "warp_reduce",
+    """
 @T.prim_func
 def main(A: T.Buffer((32,), "float32"), B: T.Buffer((1,), "float32")):
     tx = T.launch_thread("threadIdx.x", 32)
@@ -334,9 +396,12 @@ def main(A: T.Buffer((32,), "float32"), B: T.Buffer((1,), "float32")):
     r[0] = T.tvm_warp_shuffle(m[0], r[0] + t[0], 0, 32, 32)
     if tx == 0:
         B[0] = r[0]
-""")
+""",
+)
 
-text_only("dtype_zoo", """
+text_only(
+    "dtype_zoo",
+    """
 @T.prim_func
 def main(a: T.Buffer((4,), "float8_e4m3fn"), b: T.Buffer((4,), "float8_e5m2"), c: T.Buffer((4,), "bfloat16"), d: T.Buffer((4,), "int4"), e: T.Buffer((4,), "bool"), f: T.Buffer((4,), "float64"), g: T.Buffer((4,), "uint64"), s: T.float16, t: T.uint8):
     for i in range(4):
@@ -345,7 +410,8 @@ def main(a: T.Buffer((4,), "float8_e4m3fn"), b: T.Buffer((4,), "float8_e5m2"), c
         e[i] = T.Cast("bool", d[i])
         c[i] = T.Select(e[i], T.bfloat16(1), T.Cast("bfloat16", a[i])) + T.Cast("bfloat16", b[i])
         f[i] = T.if_then_else(T.isnan(f[i]), T.float64("inf"), f[i] - T.max_value("float64"))
-""")
+""",
+)
 
 
 @program("""

@@ -453,7 +453,9 @@ def full_reduction(sch):
     assert sch.get(rf).name == "norm_rf"
 
 
-text_only("macros", """
+text_only(
+    "macros",
+    """
 from tvm.script import tir as T
 
 @T.macro
@@ -471,4 +473,6 @@ def f(A: T.Buffer((N,), "float32"), B: T.Buffer((N,), "float32")):
     for i in range(N):
         assign(B, A, i)
         twice(i)
-""", run=True)
+""",
+    run=True,
+)

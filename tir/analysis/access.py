@@ -276,10 +276,10 @@ class _Collector:
             for arg in (call.args[2], call.args[3]):
                 self.visit(arg)
             return
-        if call.op == "address_of" and isinstance(call.args[0], BufferLoad):
-            for index in call.args[0].indices:
+        if call.op == "address_of" and isinstance(place := call.args[0], BufferLoad):
+            for index in place.indices:
                 self.visit(index)
-            self.whole(call.args[0].buffer, reads=True, writes=True)
+            self.whole(place.buffer, reads=True, writes=True)
             return
         opaque = effect_of(call) == "opaque"
         for arg in call.args:

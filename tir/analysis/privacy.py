@@ -83,7 +83,7 @@ def private_buffers(func: PrimFunc, loop: For) -> frozenset[Var]:
         return frozenset()
     by_pointer = {b.data: b for b in candidates}
     for item in walk(func.body, enter=lambda n: n is not loop):
-        used = item.buffer.data if isinstance(item, (BufferLoad, BufferStore, BufferRegion)) else item
+        used: Any = item.buffer.data if isinstance(item, (BufferLoad, BufferStore, BufferRegion)) else item
         if used in by_pointer and not isinstance(item, Buffer):
             candidates.pop(by_pointer[used], None)
     return frozenset(b.data for b, loops in candidates.items() if is_private(b, loops))
@@ -112,7 +112,9 @@ def _inside(analyzer: Analyzer, inner: Box, outer: Box) -> bool:
 class _Access:
     """One load or store, the loops around it (inside the loop asked about), and the condition it is under."""
 
-    def __init__(self, indices: tuple[Expr, ...] | None, loops: dict[Var, Range], condition: Expr, is_write: bool, own: bool):
+    def __init__(
+        self, indices: tuple[Expr, ...] | None, loops: dict[Var, Range], condition: Expr, is_write: bool, own: bool
+    ):
         self.indices = indices  # None: any element
         self.loops = loops
         self.condition = condition

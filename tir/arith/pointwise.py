@@ -73,7 +73,8 @@ def _python(e: Any, names: dict[Var, str]) -> str:
     if isinstance(e, Select):
         return _choice(e.condition, e.true_value, e.false_value, names)
     if isinstance(e, Call) and e.op == "if_then_else":
-        return _choice(*e.args, names)
+        condition, yes, no = e.args
+        return _choice(condition, yes, no, names)
     if isinstance(e, Call) and e.op == "likely":
         return _python(e.args[0], names)
     if isinstance(e, Cast) and e.dtype.is_int and e.dtype.bits >= 32 and not e.value.dtype.is_float:

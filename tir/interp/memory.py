@@ -51,9 +51,7 @@ def element_text(name: str, index: tuple[Any, ...]) -> str:
 
 
 def out_of_bounds(site: Site, index: tuple[Any, ...], shape: tuple[int, ...], values: tuple[Any, ...]) -> NoReturn:
-    axis = next(
-        (k for k, (i, n) in enumerate(zip(index, shape)) if not (np.min(i) >= 0 and np.max(i) < n)), 0
-    )
+    axis = next((k for k, (i, n) in enumerate(zip(index, shape)) if not (np.min(i) >= 0 and np.max(i) < n)), 0)
     site.fail(
         f"{site.what} of {element_text(site.buffer.name, index)} is out of bounds: "
         f"{site.buffer.name} has shape {tuple(shape)}, and index {axis} must be in [0, {shape[axis]})",

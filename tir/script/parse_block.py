@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, index_expr
 from ..dtype import HANDLE, DType
@@ -50,7 +50,7 @@ class BlockParser:
 
     # what the statement parser provides
     source: Any
-    fail: Callable[..., Any]
+    fail: Callable[..., NoReturn]
     report: Callable[..., None]
     emit: Callable[[Item], None]
     nested: Callable[..., Any]

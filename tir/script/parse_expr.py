@@ -6,7 +6,7 @@ import ast
 import builtins
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from .. import expr as _e
 from .. import op as _op
@@ -53,7 +53,7 @@ class ExprParser:
         span = node if isinstance(node, Span) else self.source.span(node)
         self.diagnostics.append(Diagnostic(span, message, [*notes, *reversed(self.expansions)], self.source))
 
-    def fail(self, node: ast.AST, message: str, *notes: str) -> Any:
+    def fail(self, node: ast.AST, message: str, *notes: str) -> NoReturn:
         """Record a fault and leave the statement."""
         self.report(node, message, *notes)
         raise Abort

@@ -303,9 +303,9 @@ def random_text(choice: Choice, max_stages: int = 4) -> str:
             _elementwise(b)
     # the last array is an output; each other made one is an output or is allocated
     outputs = [a for a in b.made if a is b.made[-1] or choice.number(0, 3) == 0]
-    params = [f"{a.name}: T.Buffer(({_shape(b, a)},), \"{b.dtype}\")" for a in (*inputs, *outputs)]
+    params = [f'{a.name}: T.Buffer(({_shape(b, a)},), "{b.dtype}")' for a in (*inputs, *outputs)]
     lines = ["@T.prim_func", f"def main({', '.join(params)}):"]
-    lines += [f"    {a.name} = T.alloc_buffer(({_shape(b, a)},), \"{b.dtype}\")" for a in b.made if a not in outputs]
+    lines += [f'    {a.name} = T.alloc_buffer(({_shape(b, a)},), "{b.dtype}")' for a in b.made if a not in outputs]
     return "\n".join([*lines, *(f"    {line}" for line in b.body)]) + "\n"
 
 

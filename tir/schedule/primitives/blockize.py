@@ -11,11 +11,11 @@ from ...arith import Analyzer
 from ...arith.itermap import Division, subspace_divide
 from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ...equal import first_difference, structural_equal
-from ...errors import require
+from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, IntImm, Var, const
 from ...function import PrimFunc
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
-from ...visit import rewrite, substitute, uses_var
+from ...visit import rewrite, substitute, uses_var, walk
 from ..blocks import nest, refresh
 from ..handles import BlockRV
 from ..primitive import primitive
@@ -188,11 +188,16 @@ def _check_tensorize(
     ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
     first. The computation must be that of the intrinsic's description; the first difference is shown if it is not.
 
-    Raises ``ScheduleError`` when it is not, ``KeyError`` for a name that is not registered.
+    Raises ``ScheduleError`` when it is not, and for a name that is not registered.
     """
     from ...intrin import TensorIntrin
 
-    intrin = TensorIntrin.get(tensor_intrin) if isinstance(tensor_intrin, str) else tensor_intrin
+    intrin = tensor_intrin
+    if isinstance(tensor_intrin, str):
+        try:
+            intrin = TensorIntrin.get(tensor_intrin)
+        except KeyError as error:
+            raise ScheduleError("{0}", error.args[0]) from None
     require(isinstance(intrin, TensorIntrin), "expected the name of a tensor intrinsic, got {0}", type(intrin).__name__)
     before = state
     if isinstance(block_or_loop, LoopRef):
@@ -251,8 +256,11 @@ def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion
 def _relative(block: Block, pairs: dict[Buffer, tuple[Buffer, BufferRegion]]) -> Stmt | None:
     """The body of ``block`` over the description's buffers, indices counted from where its regions begin."""
     analyzer = Analyzer()
-    for iterator in block.iter_vars:
-        analyzer.bind(iterator.var, iterator.dom)
+    for item in walk(block):
+        if isinstance(item, IterVar) and item.dom is not None:
+            analyzer.bind(item.var, item.dom)
+        elif isinstance(item, For):
+            analyzer.bind(item.loop_var, Range(item.min, item.extent))
     offsets = {}
     for buffer, (wanted, region) in pairs.items():
         kept = len(region.region) - wanted.ndim

@@ -203,14 +203,14 @@ def _pad_map(pad_value: Any, new: Buffer) -> IndexMap:
     if isinstance(pad_value, IndexMap):
         return pad_value
     variables = tuple(Var(f"i{n}", s.dtype) for n, s in enumerate(new.shape))
-    value = pad_value
+    value: Any = pad_value
     if callable(pad_value):
         try:
             value = pad_value(*variables)
         except TypeError as error:
             raise BadArgument(f"pad_value takes the {new.ndim} indices of the new layout: {error}") from error
-    if isinstance(value, (tuple, list)) and len(value) == 1:
-        value = value[0]
+    if isinstance(value, (tuple, list)):
+        (value,) = value
     made = cast(new.dtype, value) if isinstance(value, Expr) else as_expr(value, new.dtype)
     return IndexMap(variables, (made,))
 

@@ -18,8 +18,8 @@ from ..primitive import primitive
 from ..state import BlockRef, State
 
 SCOPES = (
-    "global", "shared", "shared.dyn", "local", "warp", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator", "m16n8k8.matrixA",
-    "m16n8k8.matrixB", "m16n8k8.matrixC", "texture", "texture.weight", "global.texture",
+    "global", "shared", "shared.dyn", "local", "warp", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator",
+    "m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC", "texture", "texture.weight", "global.texture",
 )  # fmt: skip
 
 

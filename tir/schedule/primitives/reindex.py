@@ -503,7 +503,9 @@ def _check_annotate_buffer_access(
     key = f"explicit_{buf_type}_region"
     marked = tuple(dict.fromkeys((*block.block.annotations.get(key, ()), number)))
     notes = frozendict({**block.block.annotations, key: marked})
-    return RegionsPlan(block.block, block.block.replace(**{side: changed}, annotations=notes), {"gen_new_ranges": made})
+    return RegionsPlan(
+        block.block, block.block.replace(**{side: changed}, annotations=notes), {"gen_new_ranges": RangesMap(made)}
+    )
 
 
 @dataclass(frozen=True)
@@ -530,7 +532,7 @@ def _ends(given: Any, iters: Sequence[IterVar], buffer: Buffer) -> IndexMap:
         raise BadArgument(f"gen_new_ranges is a function of the block's iterators, not {given!r}")
     variables = tuple(Var(i.var.name, i.dtype) for i in iters)
     try:
-        axes = given(*variables)
+        axes: Any = given(*variables)
     except TypeError as error:
         raise BadArgument(f"gen_new_ranges takes the {len(iters)} iterators of the block: {error}") from error
     ends: list[Expr] = []
