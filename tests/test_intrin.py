@@ -1,0 +1,95 @@
+"""Tensor intrinsics: the registry, and x86 dot products where the machine has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from prim_checks import schedule
+
+import tir
+from tir.intrin import TensorIntrin
+from tir.script import parse
+
+GEMM = """
+@T.prim_func
+def main(A: T.Buffer((M, 64), "uint8"), B: T.Buffer((2, 16, 16, 4), "int8"), C: T.Buffer((M, 32), "int32")):
+    for i, j, k in T.grid(M, 32, 64):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = 0
+            C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "int32") * T.cast(B[vj // 16, vk // 4, vj % 16, vk % 4], "int32")
+"""
+
+
+def has(flag: str) -> bool:
+    info = Path("/proc/cpuinfo")
+    return info.exists() and flag in info.read_text()
+
+
+def vnni(m: int, lanes: int, name: str) -> tir.Schedule:
+    text = GEMM.replace("M", str(m))
+    if lanes != 16:
+        text = text.replace("(2, 16, 16, 4)", f"({32 // lanes}, 16, {lanes}, 4)").replace("// 16", f"// {lanes}")
+        text = text.replace("% 16", f"% {lanes}")
+    sch = schedule(text)
+    i, j, k = sch.get_loops("C")
+    jo, ji = sch.split(j, [None, lanes])
+    ko, ki = sch.split(k, [None, 4])
+    sch.reorder(i, jo, ko, ji, ki)
+    sch.decompose_reduction("C", ko)
+    sch.tensorize(ji, name)
+    return sch
+
+
+def packed(b: np.ndarray, lanes: int) -> np.ndarray:
+    return np.ascontiguousarray(b.reshape(16, 4, 32 // lanes, lanes).transpose(2, 0, 3, 1))
+
+
+def test_registry() -> None:
+    assert {"dot_16x4_vnni", "dot_8x4_vnni"} <= set(TensorIntrin.list())
+    assert TensorIntrin.get("nothing like it", allow_missing=True) is None
+    with pytest.raises(KeyError, match="registered: "):
+        TensorIntrin.get("nothing like it")
+
+
+def test_register_twice() -> None:
+    vector = TensorIntrin.get("dot_16x4_vnni")
+    assert vector is not None
+    with pytest.raises(ValueError, match="already registered; pass override=True"):
+        TensorIntrin.register("dot_16x4_vnni", vector.desc, vector.impl)
+    TensorIntrin.register("dot_16x4_vnni", vector.desc, vector.impl, override=True)
+
+
+def test_signatures_must_agree() -> None:
+    one = parse("@T.prim_func\ndef f(A: T.Buffer((4,), 'float32')):\n    T.evaluate(0)")
+    two = parse("@T.prim_func\ndef f(A: T.Buffer((4,), 'float16')):\n    T.evaluate(0)")
+    with pytest.raises(ValueError, match="buffer A of desc is float32"):
+        TensorIntrin(one, two)
+
+
+@pytest.mark.parametrize("name", ["dot_16x4_vnni", "dot_8x4_vnni"])
+def test_round_trip(name: str) -> None:
+    vector = TensorIntrin.get(name)
+    assert vector is not None
+    for func in (vector.desc, vector.impl):
+        tir.assert_structural_equal(parse(func.script()), func)
+
+
+@pytest.mark.parametrize("lanes", [16, 8])
+def test_vnni_matmul(lanes: int) -> None:
+    sch = vnni(5, lanes, f"dot_{lanes}x4_vnni")
+    text = sch.script()
+    assert "vpdpbusd" in text
+    tir.assert_structural_equal(parse(text)["main"], sch.mod["main"])
+    if not has("avx512_vnni"):
+        return  # the instruction is compiled where it can run
+    built = tir.build(sch.mod, target="llvm")
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 256, (5, 64)).astype("uint8")
+    b = rng.integers(-128, 128, (64, 32)).astype("int8")
+    c = np.zeros((5, 32), "int32")
+    built(a, packed(b, lanes), c)
+    np.testing.assert_array_equal(c, a.astype("int32") @ b.astype("int32"))

@@ -1,0 +1,595 @@
+"""transform_layout, transform_block_layout, reindex and their kin: results, goldens, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from prim_checks import refused, same, schedule
+
+import tir
+from tir.script import parse
+
+TWO = """
+@T.prim_func
+def main(A: T.Buffer((16, 10), "float32"), C: T.Buffer((16, 10), "float32")):
+    B = T.alloc_buffer((16, 10), "float32")
+    for i, j in T.grid(16, 10):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(16, 10):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + T.float32(1)
+"""
+
+MATMUL = """
+@T.prim_func
+def main(A: T.Buffer((8, 12), "float32"), B: T.Buffer((12, 16), "float32"), C: T.Buffer((16, 8), "float32")):
+    for i, j, k in T.grid(8, 16, 12):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vj, vi] = T.float32(0)
+            C[vj, vi] = C[vj, vi] + A[vi, vk] * B[vk, vj]
+"""
+
+BLUR = """
+@T.prim_func
+def main(A: T.Buffer((18,), "float32"), C: T.Buffer((16,), "float32")):
+    B = T.alloc_buffer((18,), "float32")
+    for i in range(18):
+        with T.block("B"):
+            vi = T.axis.spatial(18, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(16):
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            C[vi] = B[vi] + B[vi + 1] + B[vi + 2]
+"""
+
+
+def test_tiles() -> None:
+    sch = schedule(TWO)
+    sch.transform_layout("B", ("write", 0), lambda i, j: (i // 4, j, i % 4))
+    same(
+        sch,
+        """
+@T.prim_func
+def main(A: T.Buffer((16, 10), "float32"), C: T.Buffer((16, 10), "float32")):
+    B = T.alloc_buffer((4, 10, 4), "float32")
+    for i, j in T.grid(16, 10):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi // 4, vj, vi % 4] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(16, 10):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi // 4, vj, vi % 4] + T.float32(1)
+""",
+    )
+
+
+@pytest.mark.parametrize("which", ["B", ("write", 0), ["write", 0]])
+def test_ways_to_name_the_buffer(which) -> None:
+    sch = schedule(TWO)
+    sch.transform_layout("B", which, lambda i, j: (j, i))
+    same(sch)
+    assert "(10, 16)" in sch.script()
+
+
+@pytest.mark.parametrize(
+    "index_map",
+    [
+        lambda i, j: (j, i),
+        lambda i, j: (i * 10 + j,),
+        lambda i, j: (j // 5, i // 8, i % 8, j % 5),
+        lambda i, j: (15 - i, j),
+        lambda i, j: (i, 2 * j),
+        lambda i, j: (i, j + 3),
+        lambda i, j: (i // 5, i % 5, j // 4, j % 4),
+        lambda i, j: ((i * 10 + j) // 7, (i * 10 + j) % 7),
+        lambda i, j: (i, (i + j) % 16),
+        lambda i, *rest: (*rest, i),
+        tir.IndexMap.from_func(lambda i, j: [j, i]),
+    ],
+)
+def test_maps_keep_the_meaning(index_map) -> None:
+    sch = schedule(TWO)
+    sch.transform_layout("B", "B", index_map)
+    same(sch)
+
+
+def test_neighbours_follow() -> None:
+    sch = schedule(BLUR)
+    sch.transform_layout("B", "B", lambda i: (i // 4, i % 4))
+    same(sch)
+
+
+def test_axis_separators() -> None:
+    sch = schedule(TWO)
+    sch.transform_layout("B", "B", lambda i, j: [i, tir.IndexMap.AXIS_SEPARATOR, j])
+    same(sch)
+    assert sch.get(sch.get_block("B")).writes[0].buffer.axis_separators == (1,)
+    assert "tir.IndexMap.AXIS_SEPARATOR" in str(sch.trace)
+
+
+def test_parameter_changes_the_interface() -> None:
+    from tir.interp import run
+
+    sch = schedule(TWO)
+    sch.transform_layout("B", ("read", 0), lambda i, j: (j // 5, i, j % 5))
+    sch.transform_layout("C", ("write", 0), lambda i, j: (j, i))
+    a = np.random.default_rng(0).standard_normal((16, 10)).astype("float32")
+    c = np.zeros((10, 16), "float32")
+    run(sch.mod, np.ascontiguousarray(a.reshape(16, 2, 5).transpose(1, 0, 2)), c)
+    np.testing.assert_allclose(c.T, a * 2 + 1)
+
+
+def test_padding_is_stored() -> None:
+    sch = schedule(TWO)
+    sch.transform_layout("B", "B", lambda i, j: (i, j // 4, j % 4), pad_value=0.0)
+    same(
+        sch,
+        """
+@T.prim_func
+def main(A: T.Buffer((16, 10), "float32"), C: T.Buffer((16, 10), "float32")):
+    B = T.alloc_buffer((16, 3, 4), "float32")
+    for i, j in T.grid(16, 10):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj // 4, vj % 4] = A[vi, vj] * T.float32(2)
+    for ax0, ax1, ax2 in T.grid(16, 3, 4):
+        with T.block("B_padding"):
+            v0, v1, v2 = T.axis.remap("SSS", [ax0, ax1, ax2])
+            T.where(ax1 * 4 + ax2 >= 10)
+            B[v0, v1, v2] = T.float32(0)
+    for i, j in T.grid(16, 10):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj // 4, vj % 4] + T.float32(1)
+""",
+    )
+
+
+def test_padding_of_an_output() -> None:
+    from tir.interp import run
+
+    sch = schedule(TWO)
+    sch.transform_layout("C", "C", lambda i, j: (i, j // 4, j % 4), pad_value=lambda i, p, q: p * 10 + q)
+    a = np.random.default_rng(0).standard_normal((16, 10)).astype("float32")
+    c = np.full((16, 3, 4), np.nan, "float32")
+    run(sch.mod, a, c)
+    np.testing.assert_allclose(c.reshape(16, 12)[:, :10], a * 2 + 1)
+    np.testing.assert_allclose(c[:, 2, 2:], [[22, 23]] * 16)
+    tir.assert_structural_equal(sch.trace.replay(parse(TWO)).mod, sch.mod)
+    assert "lambda i0, i1, i2" in str(sch.trace)
+
+
+def test_padding_of_an_input_is_assumed() -> None:
+    from tir.interp import run
+
+    sch = schedule(TWO)
+    sch.transform_layout("B", ("read", 0), lambda i, j: (i, j // 4, j % 4), pad_value=0.0)
+    tir.assert_structural_equal(parse(sch.script())["main"], sch.mod["main"])
+    a = np.ones((16, 12), "float32")
+    a[:, 10:] = 0
+    c = np.zeros((16, 10), "float32")
+    run(sch.mod, a.reshape(16, 3, 4), c)
+    np.testing.assert_allclose(c, np.full((16, 10), 3))
+
+
+def test_no_padding_no_block() -> None:
+    sch = schedule(TWO)
+    sch.transform_layout("B", "B", lambda i, j: (j, i), pad_value=0.0)
+    same(sch)
+    assert "padding" not in sch.script()
+
+
+def test_int64_indices() -> None:
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((T.int64(16),), "float32"), C: T.Buffer((T.int64(16),), "float32")):
+    B = T.alloc_buffer((T.int64(16),), "float32")
+    for i in range(T.int64(16)):
+        with T.block("B"):
+            vi = T.axis.spatial(T.int64(16), i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(T.int64(16)):
+        with T.block("C"):
+            vi = T.axis.spatial(T.int64(16), i)
+            C[vi] = B[vi]
+""")
+    sch.transform_layout("B", "B", lambda i: (i % 4, i // 4))
+    same(sch)
+
+
+def test_after_blockize_and_compute_at() -> None:
+    sch = schedule(TWO)
+    sch.split(sch.get_loops("B")[0], [None, 4])
+    sch.blockize(sch.get_loops("B")[1])
+    sch.compute_at("B_o", sch.get_loops("C")[0])
+    sch.transform_layout("B_o", "B", lambda i, j: (j // 2, i, j % 2))
+    same(sch)
+
+
+def test_two_elements_in_one_place() -> None:
+    sch = schedule(TWO)
+    before = sch.mod
+    error = refused(
+        lambda: sch.transform_layout("B", "B", lambda i, j: (i + j,)), "two elements of buffer B would go to one place"
+    )
+    assert len(error.witness) == 2 and error.witness[0] != error.witness[1]
+    assert sch.mod is before
+
+
+def test_not_provably_injective() -> None:
+    sch = schedule(TWO)
+    refused(lambda: sch.transform_layout("B", "B", lambda i, j: (i * j, i, j * j)), "cannot prove", "product")
+
+
+def test_on_trust() -> None:
+    sch = schedule(TWO)
+    sch.transform_layout("B", "B", lambda i, j: (i * j, i, j), assume_injective_transform=True)
+    same(sch)
+
+
+def test_negative_index() -> None:
+    sch = schedule(TWO)
+    refused(lambda: sch.transform_layout("B", "B", lambda i, j: (i - 1, j)), "can be -1")
+
+
+def test_wrong_number_of_indices() -> None:
+    sch = schedule(TWO)
+    refused(lambda: sch.transform_layout("B", "B", lambda i: (i,)), "takes 1 indices, but the buffer has 2 axes")
+
+
+def test_a_function_that_fails() -> None:
+    sch = schedule(TWO)
+    with pytest.raises(TypeError, match="index_map does not compute indices"):
+        sch.transform_layout("B", "B", lambda i, j: (i // "x", j))
+
+
+def test_not_a_function() -> None:
+    sch = schedule(TWO)
+    with pytest.raises(TypeError, match="index_map is a function of the indices"):
+        sch.transform_layout("B", "B", 3)
+
+
+def test_pointer_uses() -> None:
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((16,), "float32")):
+    B = T.alloc_buffer((16,), "float32")
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            T.reads()
+            T.writes(B[vi])
+            B[vi] = T.float32(0)
+            T.evaluate(T.call_extern("int32", "f", B.data))
+    for i in range(16):
+        with T.block("A"):
+            vi = T.axis.spatial(16, i)
+            A[vi] = B[vi]
+""")
+    refused(lambda: sch.transform_layout("B", "B", lambda i: (i // 4, i % 4)), "used by its pointer")
+
+
+def test_unknown_buffer() -> None:
+    sch = schedule(TWO)
+    refused(lambda: sch.transform_layout("B", "X", lambda i: (i,)), "does not write a buffer `X`")
+    refused(lambda: sch.transform_layout("B", ("read", 4), lambda i: (i,)), "there is no number 4")
+    refused(lambda: sch.transform_layout("B", ("both", 0), lambda i: (i,)), "`read` or `write`")
+
+
+# ---------------------------------------------------------------- transform_block_layout
+
+
+def test_block_flattened() -> None:
+    sch = schedule(TWO)
+    sch.transform_block_layout("B", lambda i, j: (i * 10 + j,))
+    same(
+        sch,
+        """
+@T.prim_func
+def main(A: T.Buffer((16, 10), "float32"), C: T.Buffer((16, 10), "float32")):
+    B = T.alloc_buffer((16, 10), "float32")
+    for ax0 in range(160):
+        with T.block("B"):
+            v0 = T.axis.spatial(160, ax0)
+            B[v0 // 10, v0 % 10] = A[v0 // 10, v0 % 10] * T.float32(2)
+    for i, j in T.grid(16, 10):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + T.float32(1)
+""",
+    )
+
+
+@pytest.mark.parametrize(
+    "index_map",
+    [
+        lambda i, j, k: (j, i, k),
+        lambda i, j, k: (k, i, j),
+        lambda i, j, k: (i // 4, j // 4, k // 4, i % 4, j % 4, k % 4),
+        lambda i, j, k: (i * 16 + j, k),
+        lambda i, j, k: (i, 0, j, k),
+    ],
+)
+def test_block_of_a_reduction(index_map) -> None:
+    sch = schedule(MATMUL)
+    sch.transform_block_layout("C", index_map)
+    same(sch)
+
+
+def test_block_after_split() -> None:
+    sch = schedule(MATMUL)
+    sch.split("i", [None, 3])
+    sch.transform_block_layout("C", lambda i, j, k: (j, i, k))
+    same(sch)
+
+
+def test_block_mixing_kinds() -> None:
+    sch = schedule(MATMUL)
+    refused(lambda: sch.transform_block_layout("C", lambda i, j, k: (i * 12 + k, j)), "mixes reduce and spatial")
+
+
+def test_block_not_bijective() -> None:
+    sch = schedule(MATMUL)
+    refused(lambda: sch.transform_block_layout("C", lambda i, j, k: (i, j // 3, j % 3, k)), "no inverse")
+
+
+def test_block_with_company() -> None:
+    sch = schedule(TWO)
+    sch.compute_at("B", sch.get_loops("C")[0])
+    refused(lambda: sch.transform_block_layout("B", lambda i, j: (j, i)))
+
+
+def test_block_order_that_breaks_a_dependence() -> None:
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32")):
+    for i, j in T.grid(7, 7):
+        with T.block("A"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            A[vi + 1, vj] = A[vi, vj + 1] + T.float32(1)
+""")
+    refused(lambda: sch.transform_block_layout("A", lambda i, j: (j, i)), "transform_block_layout")
+    sch.transform_block_layout("A", lambda i, j: (i, j))
+    same(sch)
+
+
+def test_block_iterators_reordered() -> None:
+    sch = schedule(MATMUL)
+    sch.reorder_block_iter_var("C", [2, 0, 1])
+    same(sch)
+    assert [i.var.name for i in sch.get(sch.get_block("C")).iter_vars] == ["vk", "vi", "vj"]
+    refused(lambda: sch.reorder_block_iter_var("C", [0, 0, 1]), "not an order of the 3 iterators")
+    refused(lambda: sch.reorder_block_iter_var("C", [0, 1]), "permutation")
+
+
+# ---------------------------------------------------------------- reindex
+
+
+def test_reindex_read() -> None:
+    sch = schedule(MATMUL)
+    block = sch.reindex("C", ("read", 1))
+    assert block.name == "B_reindex"
+    same(
+        sch,
+        """
+@T.prim_func
+def main(A: T.Buffer((8, 12), "float32"), B: T.Buffer((12, 16), "float32"), C: T.Buffer((16, 8), "float32")):
+    B_reindex = T.alloc_buffer((16, 12), "float32")
+    for ax0, ax1 in T.grid(16, 12):
+        with T.block("B_reindex"):
+            v0, v1 = T.axis.remap("SS", [ax0, ax1])
+            B_reindex[v0, v1] = B[v1, v0]
+    for i, j, k in T.grid(8, 16, 12):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vj, vi] = T.float32(0)
+            C[vj, vi] = C[vj, vi] + A[vi, vk] * B_reindex[vj, vk]
+""",
+    )
+
+
+def test_reindex_write() -> None:
+    sch = schedule(MATMUL)
+    assert sch.reindex("C", "C").name == "C_reindex"
+    same(sch)
+    assert "C_reindex = T.alloc_buffer((8, 16)" in sch.script()
+
+
+def test_reindex_convolution() -> None:
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((1, 8, 8, 3), "float32"), W: T.Buffer((3, 3, 3, 4), "float32"),
+         C: T.Buffer((1, 6, 6, 4), "float32")):
+    for n, h, w, o, r, s, c in T.grid(1, 6, 6, 4, 3, 3, 3):
+        with T.block("C"):
+            vn, vh, vw, vo, vr, vs, vc = T.axis.remap("SSSSRRR", [n, h, w, o, r, s, c])
+            with T.init():
+                C[vn, vh, vw, vo] = T.float32(0)
+            C[vn, vh, vw, vo] = C[vn, vh, vw, vo] + A[vn, vh + vr, vw + vs, vc] * W[vr, vs, vc, vo]
+""")
+    sch.reindex("C", ("read", 0))
+    sch.reindex("C", ("read", 1))
+    sch.reindex("C", ("write", 0))
+    sch.transform_layout("C", ("read", 0), lambda n, h, w, r, s, c: (n * 36 + h * 6 + w, r * 9 + s * 3 + c))
+    sch.transform_block_layout("C", lambda n, h, w, o, r, s, c: (n * 36 + h * 6 + w, o, r * 9 + s * 3 + c))
+    same(sch)
+
+
+def test_reindex_outside_the_buffer_is_guarded() -> None:
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = T.if_then_else(vi >= 1, A[vi - 1], T.float32(0))
+""")
+    sch.reindex("C", "A")
+    same(sch)
+    assert "T.where(" in sch.script()
+
+
+def test_reindex_indirect() -> None:
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), idx: T.Buffer((8,), "int32"), C: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = A[idx[vi]]
+""")
+    sch.reindex("C", "A")
+    same(sch)
+
+
+def test_reindex_many_places() -> None:
+    sch = schedule(BLUR)
+    refused(lambda: sch.reindex("C", ("read", 0)), "more than one place", "[vi] and [vi + 1]")
+
+
+def test_reindex_of_a_block_with_blocks() -> None:
+    sch = schedule(TWO)
+    sch.blockize(sch.get_loops("C")[1])
+    refused(lambda: sch.reindex("C_o", ("read", 0)), "has blocks inside")
+
+
+def test_reindex_in_place_update() -> None:
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("A"):
+            vi = T.axis.spatial(8, i)
+            A[vi] = A[vi] + T.float32(1)
+""")
+    refused(lambda: sch.reindex("A", ("read", 0)), "writes buffer A as well", "cache_inplace")
+    refused(lambda: sch.reindex("A", ("write", 0)), "before anything here has written it")
+
+
+def test_reindex_write_of_part() -> None:
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            T.where(i < 5)
+            C[vi] = A[vi]
+""")
+    refused(lambda: sch.reindex("C", ("write", 0)), "does not store at every value")
+
+
+def test_reindex_write_same_place_twice() -> None:
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((4, 4), "float32"), C: T.Buffer((7,), "float32")):
+    for i, j in T.grid(4, 4):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi + vj] = A[vi, vj]
+""")
+    refused(lambda: sch.reindex("C", ("write", 0)), "more than once at one place")
+
+
+def test_reindex_cache_read() -> None:
+    sch = schedule(MATMUL)
+    block = sch.reindex_cache_read("C", 0, "shared", lambda i, j, k: (k // 4, i, k % 4))
+    assert block.name == "A_shared"
+    same(
+        sch,
+        """
+@T.prim_func
+def main(A: T.Buffer((8, 12), "float32"), B: T.Buffer((12, 16), "float32"), C: T.Buffer((16, 8), "float32")):
+    A_shared = T.alloc_buffer((3, 8, 4), "float32", scope="shared")
+    for ax0, ax1 in T.grid(8, 12):
+        with T.block("A_shared"):
+            v0, v1 = T.axis.remap("SS", [ax0, ax1])
+            A_shared[v1 // 4, v0, v1 % 4] = A[v0, v1]
+    for i, j, k in T.grid(8, 16, 12):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vj, vi] = T.float32(0)
+            C[vj, vi] = C[vj, vi] + A_shared[vk // 4, vi, vk % 4] * B[vk, vj]
+""",
+    )
+
+
+def test_reindex_cache_write() -> None:
+    sch = schedule(MATMUL)
+    block = sch.reindex_cache_write("C", 0, "local", lambda i, j, k: (i // 2, j, i % 2))
+    assert block.name == "C_local"
+    same(sch)
+    refused(
+        lambda: schedule(MATMUL).reindex_cache_write("C", 0, "local", lambda i, j, k: (i + j,)),
+        "two elements would go to one place",
+    )
+
+
+def test_cache_inplace() -> None:
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("A"):
+            vi = T.axis.spatial(8, i)
+            A[vi] = A[vi] + T.float32(1)
+""")
+    blocks = sch.cache_inplace("A", 0, "local")
+    assert [b.name for b in blocks] == ["A_local", "A_local_1"]
+    same(
+        sch,
+        """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32")):
+    A_local = T.alloc_buffer((8,), "float32", scope="local")
+    for ax0 in range(8):
+        with T.block("A_local"):
+            v0 = T.axis.spatial(8, ax0)
+            A_local[v0] = A[v0]
+    for i in range(8):
+        with T.block("A"):
+            vi = T.axis.spatial(8, i)
+            A_local[vi] = A_local[vi] + T.float32(1)
+    for ax0 in range(8):
+        with T.block("A_local_1"):
+            v0 = T.axis.spatial(8, ax0)
+            A[v0] = A_local[v0]
+""",
+    )
+
+
+def test_cache_inplace_needs_both() -> None:
+    sch = schedule(TWO)
+    refused(lambda: sch.cache_inplace("B", 0, "local"), "does not write buffer A", "cache_read")
+
+
+# ---------------------------------------------------------------- regions said
+
+
+def test_annotate_buffer_access() -> None:
+    sch = schedule(BLUR)
+    sch.annotate_buffer_access("C", 0, "read", lambda vi: [(vi, vi + 3)])
+    same(sch)
+    assert '"explicit_read_region": [0]' in sch.script()
+    assert "gen_new_ranges=lambda vi: [(vi, vi + 3)]" in str(sch.trace)
+    refused(
+        lambda: sch.annotate_buffer_access("C", 0, "read", lambda vi: [vi, vi]), "2 ranges are given for the 1 axes"
+    )
+    refused(lambda: sch.annotate_buffer_access("C", 0, "both", lambda vi: [vi]), "`read` or `write`")
+
+
+def test_unsafe_hide_buffer_access() -> None:
+    sch = schedule(MATMUL)
+    sch.unsafe_hide_buffer_access("C", "read", [1])
+    assert [r.buffer.name for r in sch.get(sch.get_block("C")).reads] == ["A"]
+    tir.assert_structural_equal(sch.trace.replay(parse(MATMUL)).mod, sch.mod)
+    refused(lambda: sch.unsafe_hide_buffer_access("C", "read", [3]), "no number 3")

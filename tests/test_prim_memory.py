@@ -1,0 +1,156 @@
+"""set_scope, storage_align, unsafe_set_dtype, set_axis_separator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from prim_checks import refused, same, schedule
+
+import tir
+from tir.script import parse
+
+TWO = """
+@T.prim_func
+def main(A: T.Buffer((16, 10), "float32"), C: T.Buffer((16, 10), "float32")):
+    B = T.alloc_buffer((16, 10), "float32")
+    for i, j in T.grid(16, 10):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(16, 10):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + T.float32(1)
+"""
+
+
+def test_set_scope() -> None:
+    sch = schedule(TWO)
+    sch.set_scope("B", 0, "shared")
+    expected = TWO.replace('B = T.alloc_buffer((16, 10), "float32")', 'B = T.alloc_buffer((16, 10), scope="shared")')
+    same(sch, expected)
+
+
+@pytest.mark.parametrize("scope", ["local", "shared.dyn", "wmma.accumulator", "global"])
+def test_scopes_by_name_of_the_buffer(scope: str) -> None:
+    sch = schedule(TWO)
+    sch.set_scope("B", "B", scope)
+    same(sch)
+    assert sch.get(sch.get_block("B")).writes[0].buffer.scope == scope
+
+
+def test_scope_inside_a_nested_block() -> None:
+    sch = schedule(TWO)
+    sch.blockize(sch.get_loops("B")[1])
+    sch.set_scope("B_o", 0, "shared")
+    same(sch)
+
+
+def test_scope_refusals() -> None:
+    sch = schedule(TWO)
+    refused(lambda: sch.set_scope("B", 0, "shard"), "no storage scope `shard`", "shared")
+    refused(lambda: sch.set_scope("C", 0, "shared"), "a parameter of the function")
+    refused(lambda: sch.set_scope("B", 1, "shared"), "no number 1")
+    refused(lambda: sch.set_scope("B", "Q", "shared"), "does not write a buffer `Q`")
+
+
+def test_storage_align() -> None:
+    sch = schedule(TWO)
+    sch.storage_align("B", 0, -2, 32, 1)
+    same(
+        sch,
+        TWO.replace(
+            "            B[vi, vj] = ",
+            '            T.block_attr({"buffer_dim_align": [[0, 0, 32, 1]]})\n            B[vi, vj] = ',
+        ),
+    )
+
+
+def test_storage_align_replaces_what_was_said_of_the_axis() -> None:
+    sch = schedule(TWO)
+    sch.storage_align("B", 0, 0, 32, 1)
+    sch.storage_align("B", 0, 1, 8, 0)
+    sch.storage_align("B", 0, 0, 16, 0)
+    same(sch)
+    notes = sch.get(sch.get_block("B")).annotations["buffer_dim_align"]
+    assert sorted(tuple(int(x) for x in n) for n in notes) == [(0, 0, 16, 0), (0, 1, 8, 0)]
+
+
+def test_storage_align_is_lowered_to_a_padded_row() -> None:
+    sch = schedule(TWO)
+    sch.storage_align("B", 0, 0, 32, 1)
+    text = str(tir.lower(sch.mod, upto="flatten_buffer"))
+    assert "* 33" in text or "33 +" in text, text
+
+
+def test_storage_align_refusals() -> None:
+    sch = schedule(TWO)
+    refused(lambda: sch.storage_align("B", 0, 2, 32, 1), "has 2 axes, so there is no axis 2")
+    refused(lambda: sch.storage_align("B", 0, -3, 32, 1), "no axis -3")
+    refused(lambda: sch.storage_align("B", 0, 0, 0, 1), "must be positive, not 0")
+    refused(lambda: sch.storage_align("B", 0, 0, 8, -1), "at least 0, not -1")
+    refused(lambda: sch.storage_align("B", 1, 0, 8, 1), "no number 1")
+
+
+def test_set_dtype() -> None:
+    from tir.interp import run
+
+    sch = schedule(TWO)
+    sch.unsafe_set_dtype("B", 0, "float16")
+    expected = (
+        TWO.replace('T.alloc_buffer((16, 10), "float32")', 'T.alloc_buffer((16, 10), "float16")')
+        .replace("A[vi, vj] * T.float32(2)", 'T.cast(A[vi, vj] * T.float32(2), "float16")')
+        .replace("B[vi, vj] + T", 'T.cast(B[vi, vj], "float32") + T')
+    )
+    tir.assert_structural_equal(parse(expected), sch.mod["main"])
+    tir.assert_structural_equal(sch.trace.replay(parse(TWO)).mod, sch.mod)
+    a = np.random.default_rng(0).standard_normal((16, 10)).astype("float32")
+    c = np.zeros((16, 10), "float32")
+    run(sch.mod, a, c)
+    np.testing.assert_allclose(c, (a * 2).astype("float16").astype("float32") + 1)
+
+
+def test_set_dtype_of_an_accumulator() -> None:
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((4, 8), "int8"), C: T.Buffer((4,), "int32")):
+    B = T.alloc_buffer((4,), "int32")
+    for i, k in T.grid(4, 8):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = 0
+            B[vi] = B[vi] + T.cast(A[vi, vk], "int32")
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = B[vi]
+""")
+    sch.unsafe_set_dtype("B", 0, "int16")
+    same(sch)
+
+
+def test_set_dtype_refusals() -> None:
+    sch = schedule(TWO)
+    refused(lambda: sch.unsafe_set_dtype("C", 0, "float16"), "a parameter of the function")
+    refused(lambda: sch.unsafe_set_dtype("B", 0, "float17"), "float17")
+
+
+def test_axis_separator() -> None:
+    sch = schedule(TWO)
+    sch.set_axis_separator("B", ("write", 0), [1])
+    same(sch, TWO.replace('(16, 10), "float32")\n    for', '(16, 10), "float32", axis_separators=[1])\n    for'))
+
+
+def test_axis_separator_of_a_parameter() -> None:
+    sch = schedule(TWO)
+    sch.set_axis_separator("B", ("read", 0), [1])
+    same(sch)
+    assert sch.func.buffers()[0].axis_separators == (1,)
+
+
+def test_axis_separator_refusals() -> None:
+    sch = schedule(TWO)
+    refused(lambda: sch.set_axis_separator("B", "B", [2, 1]), "do not increase")
+    refused(lambda: sch.set_axis_separator("B", "B", [3]), "do not increase")
+    refused(lambda: sch.set_axis_separator("B", ("both", 0), [1]), "`read` or `write`")
