@@ -70,7 +70,7 @@ def test_signatures_must_agree() -> None:
         TensorIntrin(one, two)
 
 
-@pytest.mark.parametrize("name", ["dot_16x4_vnni", "dot_8x4_vnni"])
+@pytest.mark.parametrize("name", ["dot_16x4_vnni", "dot_8x4_vnni", "dot_16x2_bf16", "dot_8x2_bf16"])
 def test_round_trip(name: str) -> None:
     vector = TensorIntrin.get(name)
     assert vector is not None
@@ -93,3 +93,44 @@ def test_vnni_matmul(lanes: int) -> None:
     c = np.zeros((5, 32), "int32")
     built(a, packed(b, lanes), c)
     np.testing.assert_array_equal(c, a.astype("int32") @ b.astype("int32"))
+
+
+BF16 = """
+@T.prim_func
+def main(A: T.Buffer((5, 32), "bfloat16"), B: T.Buffer((2, 16, LANES, 2), "bfloat16"),
+         C: T.Buffer((5, WIDTH), "float32")):
+    for i, j, k in T.grid(5, WIDTH, 32):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = (C[vi, vj] + T.cast(A[vi, vk], "float32")
+                         * T.cast(B[vj // LANES, vk // 2, vj % LANES, vk % 2], "float32"))
+"""
+
+
+@pytest.mark.parametrize("lanes", [16, 8])
+def test_bf16_matmul(lanes: int) -> None:
+    sch = schedule(BF16.replace("LANES", str(lanes)).replace("WIDTH", str(2 * lanes)))
+    i, j, k = sch.get_loops("C")
+    jo, ji = sch.split(j, [None, lanes])
+    ko, ki = sch.split(k, [None, 2])
+    sch.reorder(i, jo, ko, ji, ki)
+    sch.decompose_reduction("C", ko)
+    sch.tensorize(ji, f"dot_{lanes}x2_bf16")
+    tir.assert_structural_equal(parse(sch.script())["main"], sch.mod["main"])
+    if not has("avx512_bf16"):
+        return  # the instruction is compiled where it can run
+    built = tir.build(sch.mod, target="llvm")
+    rng = np.random.default_rng(0)
+
+    def bf16(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        values = rng.integers(-16, 16, shape).astype("float32")
+        return values, (values.view("uint32") >> 16).astype("uint16")
+
+    a, a16 = bf16((5, 32))
+    b, b16 = bf16((32, 2 * lanes))
+    layout = b16.reshape(16, 2, 2, lanes).transpose(2, 0, 3, 1)
+    c = np.zeros((5, 2 * lanes), "float32")
+    built(a16, np.ascontiguousarray(layout), c)
+    np.testing.assert_array_equal(c, a @ b)

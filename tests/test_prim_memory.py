@@ -133,7 +133,8 @@ def main(A: T.Buffer((4, 8), "int8"), C: T.Buffer((4,), "int32")):
 def test_set_dtype_refusals() -> None:
     sch = schedule(TWO)
     refused(lambda: sch.unsafe_set_dtype("C", 0, "float16"), "a parameter of the function")
-    refused(lambda: sch.unsafe_set_dtype("B", 0, "float17"), "float17")
+    refused(lambda: sch.unsafe_set_dtype("B", 0, "float17"), "unknown data type 'float17'")
+    refused(lambda: sch.unsafe_set_dtype("B", 0, "float32x4"), "one an element, not float32x4")
 
 
 def test_axis_separator() -> None:

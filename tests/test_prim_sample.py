@@ -9,6 +9,7 @@ import pytest
 from prim_checks import refused, same, schedule
 
 import tir
+from tir.schedule.trace import Trace
 from tir.script import parse
 
 COPY = """
@@ -121,7 +122,7 @@ def test_json() -> None:
     sch = schedule(COPY, seed=11)
     sch.split("i", sch.sample_perfect_tile("i", 3))
     again = schedule(COPY)
-    tir.Trace.from_json(sch.trace.as_json()).apply_to_schedule(again)
+    Trace.from_json(sch.trace.as_json()).apply_to_schedule(again)
     tir.assert_structural_equal(again.mod, sch.mod)
 
 

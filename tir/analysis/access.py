@@ -276,7 +276,7 @@ class _Collector:
             for arg in (call.args[2], call.args[3]):
                 self.visit(arg)
             return
-        if call.op == "address_of" and isinstance(place := call.args[0], BufferLoad):
+        if call.op == "address_of" and isinstance(place := call.args[0], BufferLoad):  # pyright: ignore[reportGeneralTypeIssues]
             for index in place.indices:
                 self.visit(index)
             self.whole(place.buffer, reads=True, writes=True)

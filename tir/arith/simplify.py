@@ -111,7 +111,7 @@ class Simplifier:
         form = linear(e, self.visit, distribute=False)
         if form.is_const:
             return self._built(form, e)
-        if any(len(f) > 1 or isinstance(f[0], Mul) for f, _ in form.items()):
+        if any(len(f) > 1 or isinstance(f[0], Mul) for f, _ in form.items()):  # pyright: ignore[reportGeneralTypeIssues]
             # multiply products out where that cancels something
             wide = linear(form.build(e.dtype)) if form.fits(e.dtype) else form
             if len(wide.terms) < len(form.terms) or (wide.is_const and not form.is_const):

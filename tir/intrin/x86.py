@@ -4,6 +4,8 @@ Each instruction adds, to every lane of an accumulator, the dot product of a sho
 same for all lanes) and a group of its own taken from the other.
 """
 
+# pyright: reportInvalidTypeForm=false
+# The dialect calls in annotations: T.Buffer(shape, dtype).
 from __future__ import annotations
 
 from ..script import tir as T
@@ -60,3 +62,38 @@ VNNI_256 = "dot_8x4_vnni"
 
 TensorIntrin.register(VNNI_512, _dot(16, 4, "uint8", "int8", "int32"), _vnni(16, "llvm.x86.avx512.vpdpbusd.512"))
 TensorIntrin.register(VNNI_256, _dot(8, 4, "uint8", "int8", "int32"), _vnni(8, "llvm.x86.avx512.vpdpbusd.256"))
+
+
+def _bf16(lanes: int, instruction: str):
+    """vdpbf16ps: two bfloat16 products added to each of ``lanes`` float32, rounded after each."""
+    group, width = 2, lanes * 2
+
+    @T.prim_func
+    def impl(
+        A: T.Buffer((group,), "bfloat16", offset_factor=1),
+        B: T.Buffer((lanes, group), "bfloat16", offset_factor=1),
+        C: T.Buffer((lanes,), "float32", offset_factor=1),
+    ):
+        with T.block("root"):
+            T.reads(C[0:lanes], A[0:group], B[0:lanes, 0:group])
+            T.writes(C[0:lanes])
+            C[T.ramp(0, 1, lanes)] = T.call_llvm_pure_intrin(
+                f"float32x{lanes}",
+                instruction,
+                C[T.ramp(0, 1, lanes)],
+                T.reinterpret(f"bfloat16x{width}", T.broadcast(T.reinterpret("int32", A[T.ramp(0, 1, group)]), lanes)),
+                B.vload([0, 0], dtype=f"bfloat16x{width}"),
+            )
+
+    return impl
+
+
+BF16_512 = "dot_16x2_bf16"
+BF16_256 = "dot_8x2_bf16"
+
+TensorIntrin.register(
+    BF16_512, _dot(16, 2, "bfloat16", "bfloat16", "float32"), _bf16(16, "llvm.x86.avx512bf16.dpbf16ps.512")
+)
+TensorIntrin.register(
+    BF16_256, _dot(8, 2, "bfloat16", "bfloat16", "float32"), _bf16(8, "llvm.x86.avx512bf16.dpbf16ps.256")
+)

@@ -216,7 +216,7 @@ class StmtParser(BlockParser, ExprParser):
                           "write a type such as T.int32, T.float32x4 or T.handle")  # fmt: skip
         if node.value is None:
             if declared is None:
-                self.define(name, self.declare(name, kind, node))
+                self.define(name, self.declare(name, kind, node))  # pyright: ignore[reportArgumentType]
             else:
                 self.define(name, declared)
             return

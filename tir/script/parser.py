@@ -117,7 +117,7 @@ def ir_module(cls: Any = None, **_: Any) -> Any:
         raise ParseError(f"{filename}:{first.class_line} is not the definition of class `{cls.__name__}`")
     closures: dict[str, Any] = {}
     for item in pending:
-        closures.update(_source.closure_of(item.func))
+        closures.update(_source.closure_of(item.func))  # pyright: ignore[reportArgumentType]
     inner = {k: v for k, v in vars(cls).items() if not isinstance(v, Pending)}
     env = Environment(closures, inner, first.names, first.func.__globals__, vars(builtins))
     return parse_module(node, source, env)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...buffer import Buffer
 from ...dtype import DType
-from ...errors import require
+from ...errors import ScheduleError, require
 from ...expr import BufferLoad, cast
 from ...node import frozendict
 from ...stmt import Block, BufferStore
@@ -64,7 +64,12 @@ def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | s
     Unsafe by name: precision and range change. Raises ``ScheduleError`` for a parameter buffer.
     """
     buffer = _allocated(state, block, buffer_index, "writes")
-    return BufferPlan(buffer, buffer.with_dtype(DType(dtype)))
+    try:
+        wanted = DType(dtype)
+    except ValueError as error:
+        raise ScheduleError("{0}", error) from None
+    require(wanted.lanes == 1 and not wanted.is_handle, "a buffer holds numbers, one an element, not {0}", wanted)
+    return BufferPlan(buffer, buffer.with_dtype(wanted))
 
 
 @primitive(check=_check_unsafe_set_dtype)
