@@ -465,13 +465,13 @@ def test_sibling_scopes_reuse_names():
     assert len({x.loop_var for x in found(body, S.For)}) == 2 and len({x.var for x in found(body, S.LetStmt)}) == 2
 
 
-def test_executed_text_needs_registered_source():
-    text = '@T.prim_func\ndef f(A: T.Buffer((4,), "float32")):\n    A[0] = 1.0\n'
+def test_executed_text_that_is_nowhere_to_be_found_needs_registered_source():
+    text = ['@T.prim_func\ndef f(A: T.Buffer((4,), "float32")):\n    A[0] = 1.0\n']
     with pytest.raises(ParseError, match=r"tir\.script\.parse\(text\)"):
-        exec(compile(text, "<nowhere>", "exec"), {"T": T})
-    linecache.cache["<cell 1>"] = (len(text), None, text.splitlines(True), "<cell 1>")
+        exec(compile(text[0], "<nowhere>", "exec"), {"T": T})
+    linecache.cache["<cell 1>"] = (len(text[0]), None, text[0].splitlines(True), "<cell 1>")
     names = {"T": T}
-    exec(compile(text, "<cell 1>", "exec"), names)
+    exec(compile(text[0], "<cell 1>", "exec"), names)
     assert names["f"].name == "f"
 
 

@@ -286,7 +286,8 @@ class Schedule:
         return self.mod.script()
 
     def __repr__(self) -> str:
-        return f"Schedule of {', '.join(self.mod)} after {self._at} steps"
+        steps = "1 step" if self._at == 1 else f"{self._at} steps"
+        return f"Schedule of {', '.join(self.mod)} after {steps}"
 
     def _repr_html_(self) -> str:
         return self.mod._repr_html_()

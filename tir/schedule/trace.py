@@ -66,7 +66,7 @@ class Trace:
         return self.as_python()
 
     def __repr__(self) -> str:
-        return f"Trace of {len(self.steps)} calls"
+        return f"Trace of {len(self.steps)} call{'' if len(self.steps) == 1 else 's'}"
 
     def show(self) -> None:
         """Print the record as Python."""

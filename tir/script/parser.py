@@ -8,7 +8,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from ..dtype import HANDLE, VOID
@@ -40,7 +40,7 @@ class Pending:
     """A prim_func inside an ``@I.ir_module`` class, until the class is complete."""
 
     func: FunctionType
-    class_line: int
+    class_code: CodeType
     names: dict[str, Any]
 
 
@@ -77,10 +77,8 @@ def _decorate(func: Any, options: Options, names: dict[str, Any], class_code: An
     if not inspect.isfunction(func):
         raise TypeError(f"@T.prim_func decorates a function, not {type(func).__name__}")
     code = class_code
-    if code is not None and _source.decorates_class(
-        code.co_filename, code.co_firstlineno, func.__globals__, "ir_module"
-    ):
-        return Pending(func, code.co_firstlineno, names)
+    if code is not None and _source.decorates_class(code, func.__globals__, "ir_module"):
+        return Pending(func, code, names)
     source, node = _source.of_function(func)
     env = Environment(_source.closure_of(func), names, func.__globals__, vars(builtins))
     return parse_function(node, source, env, options)
@@ -111,10 +109,10 @@ def ir_module(cls: Any = None, **_: Any) -> Any:
     if not pending:
         return IRModule(frozendict({k: v for k, v in vars(cls).items() if isinstance(v, PrimFunc)}))
     first = pending[0]
-    filename = first.func.__code__.co_filename
-    source, node = _source.block_at(filename, first.class_line, first.func.__globals__, f"class `{cls.__name__}`")
+    code = first.class_code
+    source, node = _source.block_of(code, first.func.__globals__, f"class `{cls.__name__}`")
     if not isinstance(node, ast.ClassDef):
-        raise ParseError(f"{filename}:{first.class_line} is not the definition of class `{cls.__name__}`")
+        raise ParseError(f"{code.co_filename}:{code.co_firstlineno} is not the definition of class `{cls.__name__}`")
     closures: dict[str, Any] = {}
     for item in pending:
         closures.update(_source.closure_of(item.func))  # pyright: ignore[reportArgumentType]

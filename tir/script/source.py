@@ -13,24 +13,26 @@ from typing import Any
 from ..errors import ParseError
 from ..node import Span
 from .diagnostics import Diagnostic, Source, parse_error
+from .recover import recover
 
 
-def lines_of(filename: str, module_globals: Mapping[str, Any], what: str) -> Sequence[str]:
-    """The lines of a source file. Raises ``ParseError`` when Python has none."""
+def lines_of(code: CodeType, module_globals: Mapping[str, Any], what: str) -> Sequence[str]:
+    """The lines of the text that ``code`` is from. Raises ``ParseError`` when they cannot be had."""
+    filename = code.co_filename
     linecache.checkcache(filename)
-    lines = linecache.getlines(filename, dict(module_globals))
+    lines = linecache.getlines(filename, dict(module_globals)) or recover(code)
     if not lines:
         raise ParseError(
-            f"the source text of {what} is not available ({filename}): it was run from a string\n"
-            "parse the text instead: tir.script.parse(text), or register it in linecache before running it"
+            f"the source text of {what} is not available: Python keeps no text of what it read from {filename}\n"
+            "put it in a file or a notebook, run it by python -c, or parse its text: tir.script.parse(text)"
         )
     return lines
 
 
-def block_at(filename: str, first_line: int, module_globals: Mapping[str, Any], what: str) -> tuple[Source, ast.stmt]:
-    """The statement that starts at a line of a file, and its source."""
-    lines = lines_of(filename, module_globals, what)
-    block = inspect.getblock(lines[first_line - 1 :])
+def block_of(code: CodeType, module_globals: Mapping[str, Any], what: str) -> tuple[Source, ast.stmt]:
+    """The statement that ``code`` is compiled from, and its source."""
+    filename, first_line = code.co_filename, code.co_firstlineno
+    block = inspect.getblock(lines_of(code, module_globals, what)[first_line - 1 :])
     dedented = textwrap.dedent("".join(block))
     indent = len(block[0]) - len(block[0].lstrip())
     source = Source(filename, block, first_line, indent)
@@ -59,7 +61,7 @@ def of_function(func: FunctionType) -> tuple[Source, ast.FunctionDef]:
     """The source and the syntax of a Python function."""
     code = func.__code__
     what = f"function `{func.__name__}`"
-    source, node = block_at(code.co_filename, code.co_firstlineno, func.__globals__, what)
+    source, node = block_of(code, func.__globals__, what)
     if not isinstance(node, ast.FunctionDef):
         raise ParseError(
             f"{code.co_filename}:{code.co_firstlineno} is not the definition of {what}; was the file edited?"
@@ -82,9 +84,9 @@ def is_class_body(code: CodeType, names: Mapping[str, Any]) -> bool:
     return "__module__" in names and "__qualname__" in names and not code.co_flags & inspect.CO_OPTIMIZED
 
 
-def decorates_class(filename: str, class_line: int, module_globals: Mapping[str, Any], decorator: str) -> bool:
-    """Whether the class whose text starts at a line (its first decorator's) has a decorator of that name."""
-    for line in lines_of(filename, module_globals, "the class")[class_line - 1 :]:
+def decorates_class(code: CodeType, module_globals: Mapping[str, Any], decorator: str) -> bool:
+    """Whether the class of this body (its text starts at the first decorator) has a decorator of that name."""
+    for line in lines_of(code, module_globals, "the class")[code.co_firstlineno - 1 :]:
         text = line.strip()
         if text.startswith("class "):
             return False
