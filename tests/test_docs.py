@@ -64,3 +64,28 @@ def test_primitives_page_is_up_to_date():
     from tir.schedule import docs
 
     assert docs.PAGE.read_text(encoding="utf-8") == docs.text(), "run: python -m tir.schedule.docs"
+
+
+def test_quickstart_notebook_runs(capsys):
+    """Its cells, as a notebook would run them: each registers its text, and the last expression is shown."""
+    import ast
+    import json
+    import linecache
+
+    cells = json.loads((ROOT / "docs/examples/quickstart.ipynb").read_text(encoding="utf-8"))["cells"]
+    namespace: dict = {"__name__": "notebook"}
+    for number, cell in enumerate(cells):
+        if cell["cell_type"] != "code":
+            continue
+        text, name = "".join(cell["source"]), f"<quickstart cell {number}>"
+        linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+        tree = ast.parse(text)
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, name, "exec"), namespace)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), name, "eval"), namespace)
+            assert repr(value)
+            if hasattr(value, "_repr_html_"):
+                assert value._repr_html_().startswith("<pre")
+    shown = capsys.readouterr().out
+    assert "def matmul(" in shown and 'parallel("k"): loop `k` cannot be parallel' in shown and "scheduled" in shown

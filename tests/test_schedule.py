@@ -276,3 +276,16 @@ def test_docstring_examples(name):
 def _function(body: str, shape: tuple[int, ...]) -> tir.PrimFunc:
     params = ", ".join(f'{b}: T.Buffer({shape}, "float32")' for b in "ABC")
     return parse(f"@T.prim_func\ndef main({params}):\n{body}\n")
+
+
+def test_diff_shows_as_lines():
+    """At a prompt and in a notebook, where the value of a line is shown by its repr or its HTML."""
+    sch = tir.Schedule(
+        tir.script.parse(
+            "@T.prim_func\ndef f(A: T.Buffer((8,), 'float32')):\n    for i in range(8):\n        A[i] = 1.0\n"
+        )
+    )
+    sch.split("i", [2, 4])
+    assert repr(sch.diff(color=False)) == sch.diff(color=False)
+    shown = sch.diff(color=False)._repr_html_()
+    assert "\n" in shown and "<span" in shown and "i_0" in shown

@@ -303,12 +303,14 @@ class Schedule:
             raise ScheduleError(f"diff({step}): steps 1 to {self._at} have been taken")
         import difflib
 
+        from ..script.highlight import Diff
+
         before, after = (self._states[n].mod.script().splitlines() for n in (number - 1, number))
         lines = list(difflib.unified_diff(before, after, "before", self._texts[number], lineterm="", n=context))
         if sys.stdout.isatty() if color is None else color:
             paint = {"-": "\x1b[31m", "+": "\x1b[32m", "@": "\x1b[36m"}
             lines = [f"{paint[line[0]]}{line}\x1b[0m" if line[:1] in paint else line for line in lines]
-        return "\n".join(lines)
+        return Diff("\n".join(lines))
 
     # ------------------------------------------------------------ steps
 

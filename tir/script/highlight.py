@@ -67,6 +67,26 @@ def to_html(text: str) -> str:
     return f'<pre style="line-height:1.4;overflow-x:auto"><code>{body}</code></pre>'
 
 
+class Diff(str):
+    """The text of a unified diff; as the value of a cell or a prompt's line it shows as lines, coloured in a notebook.
+
+    >>> Diff("-a\\n+b")
+    -a
+    +b
+    """
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        css = {"-": "color:#d1434b", "+": "color:#3f9142", "@": "color:#1b8a9e"}
+        lines, newline = [], "\n"
+        for line in self.splitlines():
+            style = css.get(line[:1])
+            lines.append(f'<span style="{style}">{html.escape(line)}</span>' if style else html.escape(line))
+        return f'<pre style="line-height:1.4;overflow-x:auto"><code>{newline.join(lines)}</code></pre>'
+
+
 def pieces(text: str) -> Iterator[tuple[str, str]]:
     """``text`` cut into (kind, part), kind empty for what is not coloured. Text that is not Python comes out plain."""
     starts = [0]
