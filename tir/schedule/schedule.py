@@ -319,7 +319,7 @@ class Schedule:
         if step is None:
             import difflib
 
-            near = difflib.get_close_matches(name, [*PRIMITIVES, *QUERIES, *dir(type(self))], 3)
+            near = difflib.get_close_matches(name, {*PRIMITIVES, *QUERIES, *dir(type(self))}, 3)
             raise AttributeError(f"Schedule has no {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
         return _method(step).__get__(self)
 

@@ -283,8 +283,10 @@ class State:
     def _loop_named(self, name: str, near: Place | None) -> LoopRef:
         block, dot, loop = name.rpartition(".")
         if dot:
-            above = [ref for ref in self.find_block(block).all_loops() if ref.name == loop]
-            require(above, "no loop `{0}` above block `{1}`", loop, block, legal=self._loop_list())
+            loops = self.find_block(block).all_loops()
+            above = [ref for ref in loops if ref.name == loop]
+            names = ", ".join(ref.name for ref in loops) or "none"
+            require(above, "no loop `{0}` above block `{1}`; its loops are {2}", loop, block, names)
             return above[-1]
         found = self.index.loops_named(name)
         if len(found) > 1 and near is not None:
