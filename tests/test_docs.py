@@ -89,3 +89,10 @@ def test_quickstart_notebook_runs(capsys):
                 assert value._repr_html_().startswith("<pre")
     shown = capsys.readouterr().out
     assert "def matmul(" in shown and 'parallel("k"): loop `k` cannot be parallel' in shown and "scheduled" in shown
+
+
+def test_every_pass_of_the_pipeline_is_in_the_guide():
+    from tir.transform import cpu_pipeline
+
+    page = (ROOT / "docs/lowering.md").read_text(encoding="utf-8")
+    assert [p.name for p in cpu_pipeline() if f"| `{p.name}` |" not in page] == []
