@@ -9,7 +9,7 @@ EXAMPLES ?= 20000
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -e '.[test,lint]'
+	$(BIN)/python -m pip install -q -e '.[cuda,test,lint]'
 	touch $@
 
 demo: $(VENV)/.installed
