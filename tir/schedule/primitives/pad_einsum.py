@@ -1,0 +1,414 @@
+"""Iteration domains padded to a multiple: pad_einsum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...analysis.access import block_access_region
+from ...arith import Analyzer
+from ...buffer import Buffer, Range, decl_buffer
+from ...errors import require
+from ...expr import (
+    TRUE,
+    Add,
+    BufferLoad,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Select,
+    Sub,
+    Var,
+    all_of,
+    const,
+    floordiv,
+    is_const,
+)
+from ...op import call
+from ...script.printer import short_text
+from ...stmt import (
+    SERIAL,
+    UNROLLED,
+    Block,
+    BlockRealize,
+    BufferStore,
+    For,
+    SeqStmt,
+    Stmt,
+    seq,
+)
+from ...visit import accesses, rewrite, walk
+from ..blocks import add_alloc, copy_block, scope_of, uses_pointer
+from ..primitive import BadArgument, primitive
+from ..state import BlockRef, LoopRef, State
+from .rfactor import Reducer, reducer_of
+
+
+@dataclass(frozen=True)
+class PadEinsumPlan:
+    """The statement that takes the place of the nest ``top``, and the buffers that it needs in ``scope``."""
+
+    scope: BlockRef
+    top: LoopRef | None
+    stmt: Stmt | None
+    buffers: tuple[Buffer, ...]
+
+
+def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> PadEinsumPlan:
+    """Make the iterators of a block run to a multiple of ``padding``, over padded copies of the buffers it uses.
+
+    ``padding`` has one factor for each iterator of the block; 1 leaves it alone. Every index in the block is an iterator
+    or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value that leaves the
+    reduction as it is past the end (0 for a sum of products); one that is written is copied back after, without the
+    padding. Sizes may be symbolic. Nothing changes where every extent is a multiple already.
+
+    Raises ``ScheduleError`` when the block is not alone in loops that its iterators name, an index is composite, or a
+    padded element would change the result of a reduction.
+
+    Before, and after ``sch.pad_einsum("C", [4, 1, 8])``::
+
+        for i, j, k in T.grid(6, 8, 6):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = 0.0
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+        for ax0, ax1 in T.grid(8, 8):
+            with T.block("A_pad"):
+                v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                A_pad[v0, v1] = T.if_then_else(v0 < 6 and v1 < 6, A[v0, v1], 0.0)
+        for ax0, ax1 in T.grid(8, 8):
+            with T.block("B_pad"):
+                v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                B_pad[v0, v1] = T.if_then_else(v0 < 6, B[v0, v1], 0.0)
+        for i, j, k in T.grid(8, 8, 8):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C_pad[vi, vj] = 0.0
+                C_pad[vi, vj] = C_pad[vi, vj] + A_pad[vi, vk] * B_pad[vk, vj]
+        for ax0, ax1 in T.grid(6, 8):
+            with T.block("C_pad"):
+                v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                C[v0, v1] = C_pad[v0, v1]
+    """
+    body = block.block
+    if not isinstance(padding, (list, tuple)) or not all(hasattr(p, "__index__") for p in padding):
+        raise BadArgument(f"padding is a list of ints, one for each iterator, not {padding!r}")
+    factors = [int(p) for p in padding]
+    scope = scope_of(state, block)
+    require(
+        len(factors) == len(body.iter_vars), "block {0} has {1} iterators, but there are {2} padding factors",
+        block, len(body.iter_vars), len(factors), nodes=[block.node],
+    )  # fmt: skip
+    require(all(p >= 1 for p in factors), "a padding factor is at least 1; they are {0}", factors)
+    loops = _own_nest(block)
+    sizes = _sizes(block, factors)
+    if not sizes:
+        return PadEinsumPlan(scope, None, None, ())
+    top = loops[0]
+    around = [p for p in top.all_loops() if p.node.kind not in (SERIAL, UNROLLED)]
+    require(
+        not around, "loop {0} around the nest of block {1} is {2}: its iterations would share the padded copies",
+        around[0].node if around else "", block, around[0].node.kind if around else "",
+        nodes=[p.node for p in around], legal="pad_einsum before the loop is made so",
+    )  # fmt: skip
+    stores = _stores(block)
+    domains = {i.var: i.dom.extent for i in body.iter_vars}
+    padded = {v for v in domains if v in sizes}
+    groups = _groups(block, stores, domains, padded)
+    values = _pad_values(block, stores, padded)
+    written = list(dict.fromkeys(s.buffer for s in stores))
+    made: list[Buffer] = []
+    before: list[Stmt] = []
+    after: list[Stmt] = []
+    taken: set[str] = set()
+    swap: dict[tuple[Buffer, tuple[Any, ...]], Buffer] = {}
+    for (buffer, pattern), axes in groups.items():
+        grown = [r if v not in padded else Range(r.min, sizes[v]) for v, r in axes]
+        shape = [b if v is None else r.extent for (v, _), r, b in zip(axes, grown, buffer.shape)]
+        copy = decl_buffer(shape, buffer.dtype, f"{buffer.name}_pad", scope=buffer.scope)
+        swap[buffer, pattern] = copy
+        made.append(copy)
+        name = state.fresh_block_name(copy.name, taken)
+        taken.add(name)
+        limits = [(n, r.extent) for n, (v, r) in enumerate(axes) if v in padded]
+        if buffer not in written or _reads_own(body, buffer):
+            pad_name = name if buffer not in written else state.fresh_block_name(f"{copy.name}_in", taken)
+            taken.add(pad_name)
+            before.append(_pad_block(pad_name, buffer, copy, grown, limits, values))
+        if buffer in written:
+            after.append(_unpad_block(name, copy, buffer, [r for _, r in axes]))
+    inner = _swapped(body, swap)
+    extents = {i.var: sizes.get(i.var, i.dom.extent) for i in body.iter_vars}
+    iters = tuple(i.replace(dom=Range(i.dom.min, extents[i.var])) for i in body.iter_vars)
+    inner = inner.replace(iter_vars=iters)
+    reads, writes = block_access_region(inner)
+    stmt: Stmt = block.node.replace(block=inner.replace(reads=reads, writes=writes))
+    by_loop = {v: extents[i.var] for i, v in zip(body.iter_vars, block.node.iter_values)}
+    for ref in reversed(loops):
+        stmt = ref.node.replace(extent=by_loop[ref.var], body=stmt)
+    return PadEinsumPlan(scope, top, seq([*before, stmt, *after]), tuple(made))
+
+
+def _own_nest(block: BlockRef) -> list[LoopRef]:
+    """The loops that the iterators name: from zero, just as long as their domains, around nothing else."""
+    values = block.node.iter_values
+    loops = {p.var: p for p in block.loops()}
+    for iterator, value in zip(block.block.iter_vars, values):
+        require(
+            isinstance(value, Var) and value in loops, "iterator {0} of block {1} is `{2}`, not a loop",
+            iterator.var.name, block, short_text(value), nodes=[block.node],
+        )  # fmt: skip
+        require(
+            iterator.iter_type in ("spatial", "reduce"), "iterator {0} of block {1} is {2}: it may mean anything",
+            iterator.var.name, block, iterator.iter_type, nodes=[block.node],
+        )  # fmt: skip
+    require(
+        len({*values}) == len(values) > 0 and is_const(block.node.predicate, 1),
+        "block {0} runs under a condition, or a loop is named twice", block, nodes=[block.node],
+    )  # fmt: skip
+    nest = [p for p in block.loops() if p.var in {*values}]
+    analyzer = Analyzer()
+    for iterator, value in zip(block.block.iter_vars, values):
+        node = loops[value].node  # type: ignore[index]
+        exact = is_const(node.min, 0) and is_const(iterator.dom.min, 0)
+        require(
+            exact and analyzer.can_prove_equal(node.extent, iterator.dom.extent),
+            "loop {0} does not run over just the domain of iterator {1}, from zero", node, iterator.var.name, nodes=[node],
+        )  # fmt: skip
+    inner: Any = block
+    for ref in reversed(nest):
+        require(
+            ref.node.body is inner.node, "loop {0} is around more than block {1} and its loops", ref.node, block,
+            nodes=[ref.node],
+        )  # fmt: skip
+        inner = ref
+    return nest
+
+
+def _sizes(block: BlockRef, factors: Sequence[int]) -> dict[Var, Expr]:
+    """The new extents of the iterators whose extent is not a multiple already."""
+    analyzer = Analyzer()
+    found: dict[Var, Expr] = {}
+    for iterator, factor in zip(block.block.iter_vars, factors):
+        extent = iterator.dom.extent
+        by = const(factor, extent.dtype)
+        size = analyzer.simplify(floordiv(extent + (factor - 1), by) * by)
+        if not analyzer.can_prove_equal(size, extent):
+            found[iterator.var] = size
+    return found
+
+
+def _stores(block: BlockRef) -> list[BufferStore]:
+    body = block.block
+    parts = list(body.body.stmts) if isinstance(body.body, SeqStmt) else [body.body]
+    parts += [] if body.init is None else list(body.init.stmts) if isinstance(body.init, SeqStmt) else [body.init]
+    plain = all(isinstance(s, BufferStore) for s in parts) and not body.match_buffers and not body.alloc_buffers
+    require(plain, "block {0} is more than stores of elements", block, nodes=[block.node])
+    pointed = [b for b in {a.buffer for a in accesses(body)} if uses_pointer(body.body, b)]
+    require(not pointed, "block {0} uses the pointer of buffer {1}", block, pointed[0].name if pointed else "")
+    return [s for s in parts if isinstance(s, BufferStore)]
+
+
+def _pattern(indices: Sequence[Expr]) -> tuple[Any, ...]:
+    """What tells two ways of indexing one buffer apart: the iterator or number of each axis."""
+    return tuple(i if isinstance(i, Var) else i.value if isinstance(i, IntImm) else None for i in indices)
+
+
+def _groups(
+    block: BlockRef, stores: Sequence[BufferStore], domains: Mapping[Var, Expr], padded: set[Var]
+) -> dict[tuple[Buffer, tuple[Any, ...]], list[tuple[Var | None, Range]]]:
+    """Buffers that a padded iterator indexes, each way of indexing them apart, with the extent of every axis."""
+    found: dict[tuple[Buffer, tuple[Any, ...]], list[tuple[Var | None, Range]]] = {}
+    written = {s.buffer.data: s for s in stores}
+    for access in accesses(block.block):
+        for index in access.indices:
+            plain = isinstance(index, IntImm) or (isinstance(index, Var) and index in domains)
+            require(
+                plain, "block {0} uses {1} at `{2}`, which is not an iterator or a constant",
+                block, access.buffer.name, short_text(index), nodes=[block.node],
+            )  # fmt: skip
+        store = written.get(access.buffer.data)
+        if store is not None:
+            same = access.buffer is store.buffer and _pattern(access.indices) == _pattern(store.indices)
+            require(
+                same and [short_text(i) for i in access.indices] == [short_text(i) for i in store.indices],
+                "block {0} uses {1} at other elements than the one it writes", block, access.buffer.name,
+                nodes=[block.node],
+            )  # fmt: skip
+        if any(i in padded for i in access.indices if isinstance(i, Var)):
+            axes: list[tuple[Var | None, Range]] = [
+                (i, Range(const(0, i.dtype), domains[i])) if isinstance(i, Var) else (None, Range(i, const(1, i.dtype)))
+                for i in access.indices
+            ]
+            found.setdefault((access.buffer, _pattern(access.indices)), axes)
+    for store in stores:
+        missing = [
+            i.var.name for i in block.block.iter_vars
+            if i.iter_type == "spatial" and i.var in padded and not any(x is i.var for x in store.indices)
+        ]  # fmt: skip
+        require(
+            not missing, "iterator {0} of block {1} is spatial but does not index {2}: every padded run would write it",
+            missing[0] if missing else "", block, store.buffer.name, nodes=[block.node],
+        )  # fmt: skip
+        reduced = [
+            i.var.name for i in block.block.iter_vars
+            if i.iter_type == "reduce" and any(x is i.var for x in store.indices)
+        ]  # fmt: skip
+        require(not reduced, "block {0} writes {1} at reduction iterator {2}", block, store.buffer.name, reduced[:1])
+    return found
+
+
+def _reads_own(block: Block, buffer: Buffer) -> bool:
+    """Whether ``block`` starts from what was in a buffer that it writes: it updates, and no init comes first."""
+    return block.init is None and any(isinstance(a, BufferLoad) and a.buffer is buffer for a in accesses(block.body))
+
+
+def _pad_values(block: BlockRef, stores: Sequence[BufferStore], padded: set[Var]) -> dict[Buffer, Expr]:
+    """What to fill the copy of each buffer with, so that no run past the end of a reduction changes its result."""
+    read = {a.buffer for a in accesses(block.block) if isinstance(a, BufferLoad)}
+    plain: dict[Buffer, Expr] = {b: const(0, b.dtype) for b in read}
+    _require_divisible(block, padded)
+    reduce = [i for i in block.block.iter_vars if i.iter_type == "reduce" and i.var in padded]
+    if not reduce:
+        return plain
+    reducer = reducer_of(block)
+    identity = _number(reducer.identity)
+    choices = [plain]
+    if reducer.op in (Max, Min) or identity != 0:
+        choices.append({b: _extreme(reducer, b) for b in read})
+    wrong = ""
+    for values in choices:
+        wrong = ""
+        for iterator in reduce:
+            fills = {b: _number(v) for b, v in values.items()}
+            if identity is None or _folded(reducer.term, iterator.var, fills) != identity:
+                wrong = iterator.var.name
+        if not wrong:
+            return values
+    require(
+        False,
+        "past the end of reduction iterator {0}, block {1} would combine `{2}` of padded elements, "
+        "which cannot be proved to leave the result as it is",
+        wrong, block, short_text(reducer.term), nodes=[block.node],
+        legal="padding 1 for that iterator; or padding every factor of the term along it",
+    )  # fmt: skip
+    raise AssertionError
+
+
+def _extreme(reducer: Reducer, buffer: Buffer) -> Expr:
+    dtype = buffer.dtype
+    if reducer.op in (Max, Min) and dtype.is_float:
+        return FloatImm(float("-inf") if reducer.op is Max else float("inf"), dtype)
+    if reducer.op in (Max, Min):
+        return const(dtype.min_value if reducer.op is Max else dtype.max_value, dtype)
+    return const(1, dtype)
+
+
+def _require_divisible(block: BlockRef, padded: set[Var]) -> None:
+    """Refuse a division by an element that the padding would make zero."""
+    for item in walk(block.block.body):
+        if isinstance(item, (FloorDiv, FloorMod, Div, Mod)) and item.dtype.is_int:
+            zero = [
+                a for a in walk(item.b)
+                if isinstance(a, BufferLoad) and any(i in padded for i in a.indices if isinstance(i, Var))
+            ]  # fmt: skip
+            require(
+                not zero, "block {0} divides by {1}, which the padding would make 0", block,
+                zero[0].buffer.name if zero else "", nodes=[block.node],
+            )  # fmt: skip
+
+
+def _number(e: Expr) -> Any:
+    return e.value if isinstance(e, (IntImm, FloatImm)) else None
+
+
+def _folded(e: Expr, past: Var, fills: Mapping[Buffer, Any]) -> Any:
+    """The number that ``e`` is where ``past`` is beyond its domain, whatever else it reads; None when that varies."""
+    if isinstance(e, (IntImm, FloatImm)):
+        return e.value
+    if isinstance(e, BufferLoad):
+        return fills[e.buffer] if any(i is past for i in e.indices) else None
+    if isinstance(e, Cast):
+        return _folded(e.value, past, fills)
+    if isinstance(e, Select) or (isinstance(e, Call) and e.op == "if_then_else"):
+        sides = [_folded(c, past, fills) for c in list(e.children())[-2:]]
+        return sides[0] if sides[0] == sides[1] else None
+    if isinstance(e, (Add, Sub, Mul, Max, Min)):
+        a, b = _folded(e.a, past, fills), _folded(e.b, past, fills)
+        if isinstance(e, Mul) and e.dtype.is_int and (a == 0 or b == 0):
+            return 0
+        if a is None or b is None:
+            return None
+        if isinstance(e, Add):
+            return a + b
+        if isinstance(e, Sub):
+            return a - b
+        return a * b if isinstance(e, Mul) else max(a, b) if isinstance(e, Max) else min(a, b)
+    return None
+
+
+def _pad_block(
+    name: str, source: Buffer, target: Buffer, box: Sequence[Range], limits: Sequence[tuple[int, Expr]],
+    values: Mapping[Buffer, Expr],
+) -> Stmt:  # fmt: skip
+    """Loops around a block that copies ``source`` into the larger ``target``, and fills the rest."""
+    copy: Any = copy_block(name, target, target, box)
+    loops: list[For] = []
+    while isinstance(copy, For):
+        loops.append(copy)
+        copy = copy.body
+    realize: BlockRealize = copy
+    point = tuple(i.var for i in realize.block.iter_vars)
+    inside = all_of([point[n] < limit for n, limit in limits])
+    value = call("if_then_else", inside, BufferLoad(source, point), values[source], dtype=source.dtype)
+    block = realize.block.replace(body=BufferStore(target, value, point))
+    reads, writes = block_access_region(block)
+    stmt: Stmt = BlockRealize(realize.iter_values, TRUE, block.replace(reads=reads, writes=writes))
+    for loop in reversed(loops):
+        stmt = loop.replace(body=stmt)
+    return stmt
+
+
+def _unpad_block(name: str, source: Buffer, target: Buffer, box: Sequence[Range]) -> Stmt:
+    """Loops around a block that copies ``box`` back; its iterators know that they stay out of the padding."""
+
+    def tight(item: Any) -> Any:
+        if not isinstance(item, Block):
+            return None
+        iters = tuple(i if not is_const(r.min, 0) else i.replace(dom=r) for i, r in zip(item.iter_vars, box))
+        return item.replace(iter_vars=iters)
+
+    return rewrite(copy_block(name, source, target, box), tight)
+
+
+def _swapped(block: Block, swap: Mapping[Any, Buffer]) -> Block:
+    def visit(item: Any) -> Any:
+        if isinstance(item, (BufferLoad, BufferStore)):
+            copy = swap.get((item.buffer, _pattern(item.indices)))
+            return None if copy is None else item.replace(buffer=copy)
+        return None
+
+    init = None if block.init is None else rewrite(block.init, visit)
+    return block.replace(body=rewrite(block.body, visit), init=init)
+
+
+@primitive(check=_check_pad_einsum)
+def pad_einsum(state: State, plan: PadEinsumPlan) -> State:
+    if plan.top is None:
+        return state
+    after = state.replace(plan.top.node, plan.stmt)
+    scope = after.index.blocks[plan.scope.name].block
+    return after.replace(scope, add_alloc(scope, *plan.buffers))

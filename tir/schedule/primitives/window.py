@@ -1,0 +1,269 @@
+"""A window of a buffer copied by one block at a loop: read_at, write_at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...arith import Analyzer
+from ...buffer import Buffer, BufferRegion, IterVar, Range
+from ...errors import ScheduleError, require
+from ...expr import TRUE, BufferLoad, Expr, Max, Min, Var, const
+from ...stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
+from ...visit import substitute, uses_var
+from ..blocks import add_alloc, nest, pick_buffer, regions_of, replace_buffer, scope_of, uses_pointer
+from ..handles import BlockRV
+from ..legality import check_coverage
+from ..primitive import primitive
+from ..state import BlockRef, LoopRef, State
+from ._moments import Moments, between, require_independent
+from .cache import _cached, _read_copy, _swap_in
+from .location import _accessed, _position
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """The program after the step, and the name of the copying block."""
+
+    after: State
+    name: str
+
+
+def _check_read_at(
+    state: State, loop: LoopRef, block: BlockRef, read_buffer_index: int | str, storage_scope: str, *,
+    unsafe: bool = False,
+) -> WindowPlan:  # fmt: skip
+    """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
+
+    ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All blocks under ``loop`` that read
+    it read the copy. The block, named after the copy and annotated ``auto_copy``, holds the loops over the window;
+    it comes just before the first that needs it. Returns it.
+
+    Raises ``ScheduleError`` when ``loop`` is not above ``block``, or an element is written between the copy and a read
+    of it (with the two instances). ``unsafe=True`` skips the last check.
+
+    Before, and after ``sch.read_at("i", "C", "A", "shared")``::
+
+        for i, j in T.grid(8, 16):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj] + A[vi + 1, vj]
+
+        for i in range(8):
+            with T.block("A_shared"):
+                v0 = T.axis.spatial(8, i)
+                T.block_attr({"auto_copy": True})
+                for ax0, ax1 in T.grid(2, 16):
+                    A_shared[v0 + ax0, ax1] = A[v0 + ax0, ax1]
+            for j in range(16):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = A_shared[vi, vj] + A_shared[vi + 1, vj]
+    """
+    scope, below = _users(state, loop, block)
+    buffer = pick_buffer(block, "reads", read_buffer_index)
+    consumers = [b for b in below if regions_of(b.block.reads, buffer)]
+    _require_plain(consumers, buffer)
+    cached = _cached(buffer, storage_scope)
+    name = state.fresh_block_name(cached.name)
+    box = _window(loop, consumers, buffer, "reads")
+    copy, copied = _copy(name, loop, box, buffer, cached)
+    changed = {id(c.node): _read_copy(c, buffer, cached) for c in consumers}
+    position = min(_position(loop, c) for c in consumers)
+    after = _rebuilt(state, scope, loop, consumers, changed, position, copy, cached)
+    if not unsafe:
+        _require_fresh(after, loop, buffer, cached, copied)
+        if not _outlives(state, buffer):
+            _require_written(state, after, buffer)
+        require_independent(state, after)
+    return WindowPlan(after, name)
+
+
+def _check_write_at(
+    state: State, loop: LoopRef, block: BlockRef, write_buffer_index: int | str, storage_scope: str, *,
+    unsafe: bool = False,
+) -> WindowPlan:  # fmt: skip
+    """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
+
+    ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. All blocks under ``loop`` that
+    write it work on the copy, and those between them that read it. The block, annotated ``auto_copy``, comes just after
+    the last that writes. Returns it.
+
+    Raises ``ScheduleError`` when ``loop`` is not above ``block``, when the copy would be read or written back where
+    nothing was put in it, or when a block elsewhere writes an element meanwhile. ``unsafe=True`` skips these.
+
+    Before, and after ``sch.write_at("i", "C", 0, "local")``::
+
+        for i, j in T.grid(8, 16):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj] + 1.0
+
+        for i in range(8):
+            for j in range(16):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C_local[vi, vj] = A[vi, vj] + 1.0
+            with T.block("C_local"):
+                v0 = T.axis.spatial(8, i)
+                T.block_attr({"auto_copy": True})
+                for ax1 in range(16):
+                    C[v0, ax1] = C_local[v0, ax1]
+    """
+    scope, below = _users(state, loop, block)
+    buffer = pick_buffer(block, "writes", write_buffer_index)
+    makers = [b for b in below if regions_of(b.block.writes, buffer)]
+    last = max(_position(loop, m) for m in makers)
+    early = [b for b in below if regions_of(b.block.reads, buffer) and b not in makers and _position(loop, b) <= last]
+    moved = [*makers, *early]
+    _require_plain(moved, buffer)
+    cached = _cached(buffer, storage_scope)
+    name = state.fresh_block_name(cached.name)
+    box = _window(loop, makers, buffer, "writes")
+    copy, _ = _copy(name, loop, box, cached, buffer)
+    changed = {id(m.node): replace_buffer(m.node, buffer, cached) for m in moved}
+    after = _rebuilt(state, scope, loop, moved, changed, last + 1, copy, cached)
+    if not unsafe:
+        _require_written(state, after, cached)
+        _require_alone(after, buffer, cached, name)
+        require_independent(state, after)
+    return WindowPlan(after, name)
+
+
+def _users(state: State, loop: LoopRef, block: BlockRef) -> tuple[BlockRef, list[BlockRef]]:
+    """The scope, and the blocks under ``loop``; refuses a loop that is not above ``block``."""
+    scope = scope_of(state, block)
+    require(
+        loop in block.loops(), "loop {0} is not above block {1}", loop.node, block, nodes=[block.node],
+        legal=[ref.name for ref in block.loops()],
+    )  # fmt: skip
+    return scope, state.index.blocks_below(loop)
+
+
+def _require_plain(users: Sequence[BlockRef], buffer: Buffer) -> None:
+    pointed = [u for u in users if uses_pointer(u.node, buffer)]
+    require(
+        not pointed, "cannot prove what block {0} uses of {1}: it goes by its pointer or through another view",
+        pointed[0] if pointed else "", buffer.name, nodes=[p.node for p in pointed],
+    )  # fmt: skip
+
+
+def _window(loop: LoopRef, users: Sequence[BlockRef], buffer: Buffer, side: str) -> tuple[Range, ...]:
+    """What ``users`` touch in one iteration of ``loop``, kept inside the buffer."""
+    box = _accessed(loop, users, buffer, side)
+    assert box is not None
+    analyzer = Analyzer()
+    for above in [*loop.all_loops(), loop]:
+        analyzer.bind(above.var, Range(above.node.min, above.node.extent))
+    return tuple(_inside(analyzer, axis, size) for axis, size in zip(box, buffer.shape))
+
+
+def _inside(analyzer: Analyzer, axis: Range, size: Expr) -> Range:
+    """``axis`` within 0 and ``size``: a guarded tail reaches past the end in name only."""
+    low, extent = axis.min, axis.extent
+    if not analyzer.can_prove(low >= 0):
+        low = analyzer.simplify(Max(low, const(0, low.dtype)))
+        extent = analyzer.simplify(axis.min + extent - low)
+    if not analyzer.can_prove(low + extent <= size):
+        extent = analyzer.simplify(Min(low + extent, size) - low)
+    return Range(low, extent)
+
+
+def _copy(
+    name: str, loop: LoopRef, box: Sequence[Range], source: Buffer, target: Buffer
+) -> tuple[Stmt, tuple[Range, ...]]:
+    """One block that copies ``box`` of ``source`` to ``target``; the outer loops that the box moves with are iterators."""
+    around = [p for p in [*loop.loops(), loop] if any(uses_var(r, p.var) for r in box)]
+    iters = tuple(
+        IterVar(Range(p.node.min, p.node.extent), Var(f"v{n}", p.var.dtype), "spatial") for n, p in enumerate(around)
+    )
+    own = {p.var: i.var for p, i in zip(around, iters)}
+    inside = tuple(substitute(r, own) for r in box)
+    loops: list[tuple[Var, Expr]] = []
+    point: list[Expr] = []
+    analyzer = Analyzer()
+    for axis, bounds in enumerate(inside):
+        if analyzer.can_prove_equal(bounds.extent, const(1, bounds.extent.dtype)):
+            point.append(bounds.min)
+            continue
+        var = Var(f"ax{axis}", bounds.extent.dtype)
+        loops.append((var, bounds.extent))
+        point.append(analyzer.simplify(bounds.min + var))
+    body = nest(loops, BufferStore(target, BufferLoad(source, tuple(point)), tuple(point)))
+    regions = (BufferRegion(source, inside),), (BufferRegion(target, inside),)
+    block = Block(iters, *regions, name, body, annotations={"auto_copy": True})
+    return BlockRealize(tuple(p.var for p in around), TRUE, block), inside
+
+
+def _rebuilt(
+    state: State, scope: BlockRef, loop: LoopRef, users: Sequence[BlockRef], changed: dict[int, Stmt], position: int,
+    copy: Stmt, cached: Buffer,
+) -> State:  # fmt: skip
+    body = _swap_in(loop.node.body, users, changed)
+    members = list(body.stmts) if isinstance(loop.node.body, SeqStmt) and isinstance(body, SeqStmt) else [body]
+    members.insert(position, copy)
+    moved = state.replace(loop.node, loop.node.replace(body=seq(members)))
+    inside = moved.index.blocks[scope.name].block
+    return moved.replace(inside, add_alloc(inside, cached))
+
+
+def _outlives(state: State, buffer: Buffer) -> bool:
+    return any(b is buffer for b in state.func.buffer_map.values())
+
+
+def _require_fresh(after: State, loop: LoopRef, buffer: Buffer, cached: Buffer, box: Any) -> None:
+    """Raise ``ScheduleError`` where an element is written after it was copied and before the copy is read."""
+    moments = Moments(after.func, [buffer, cached])
+    copies = moments.of(cached, write=True)
+    depth = next(n for n, t in enumerate(copies[0].unit.time) if t is loop.var) + 1
+    when = copies[0].elements.domain()
+    for touch in moments.of(cached, write=False):
+        made = touch.elements.domain_map().apply_range(moments.alike(depth)).intersect_range(when)
+        same = _identity(buffer.ndim)
+        witness = between(moments, touch, made, [(w, same) for w in moments.of(buffer, write=True)])
+        if witness is not None:
+            witness[0] = witness[0].replace(cached.name, buffer.name)
+            raise ScheduleError(
+                f"an element of `{buffer.name}` is written between the copy and a read of it",
+                witness=witness, nodes=[after.index.loops[loop.var].node], func=after.func,
+            )  # fmt: skip
+
+
+def _require_written(state: State, after: State, buffer: Buffer) -> None:
+    found = check_coverage(after.func, buffer)
+    if found is not None:
+        raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after.func)
+
+
+def _require_alone(after: State, buffer: Buffer, cached: Buffer, name: str) -> None:
+    """Raise ``ScheduleError`` where another block writes an element of ``buffer`` that is held in the copy."""
+    moments = Moments(after.func, [buffer, cached])
+    others = moments.of(buffer, write=True, where=lambda unit: unit.name != name)
+    same = _identity(buffer.ndim)
+    for touch in moments.of(cached, write=False):
+        for maker in moments.of(cached, write=True):
+            since = touch.elements.range_map().apply_range(maker.elements.reverse())
+            witness = between(moments, touch, since, [(w, same) for w in others])
+            if witness is not None:
+                raise ScheduleError(
+                    f"an element of `{buffer.name}` is written elsewhere while its copy is in use", witness=witness,
+                    nodes=[touch.unit.node], func=after.func,
+                )  # fmt: skip
+
+
+def _identity(rank: int) -> Any:
+    import islpy as isl
+
+    names = ", ".join(f"e{n}" for n in range(rank))
+    return isl.Map(f"{{ [{names}] -> [{names}] }}")
+
+
+@primitive(check=_check_read_at)
+def read_at(state: State, plan: WindowPlan) -> tuple[State, BlockRV]:
+    return plan.after, plan.after.block_rv(plan.name)
+
+
+@primitive(check=_check_write_at)
+def write_at(state: State, plan: WindowPlan) -> tuple[State, BlockRV]:
+    return plan.after, plan.after.block_rv(plan.name)
