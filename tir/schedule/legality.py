@@ -188,14 +188,18 @@ def check_coverage(func: PrimFunc, buffer: Buffer) -> Violation | None:
 # ---------------------------------------------------------------- two programs
 
 
-def check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any] | None = None) -> Violation | None:
+def check(
+    before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any] | None = None, *, whole: bool = False
+) -> Violation | None:
     """Whether ``after`` runs the block instances of ``before`` in an order that keeps every dependence.
 
     Instances are told apart by block name and iterator values. ``mapping`` says where a block of ``after`` comes
     from: a block name, or (name, "init" or "update") for a reduction taken apart. A block may run an instance more
-    than once where that repeats the same values; an instance whose result nobody reads may be left out.
+    than once where that repeats the same values; an instance whose result nobody reads may be left out. ``whole``
+    compares all of both, not just the smallest part that differs: for a step that moves work between iterations of a
+    loop that it does not change.
     """
-    old, new = _changed(before.body, after.body)
+    old, new = (before.body, after.body) if whole else _changed(before.body, after.body)
     if old is new:
         return None
     mapping = mapping or {}
