@@ -1,0 +1,289 @@
+"""Windows that overlap made into a circular buffer: rolling_buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...analysis.access import block_access_region
+from ...arith import Analyzer
+from ...arith.regions import relax
+from ...buffer import Buffer, BufferRegion, Range
+from ...errors import ScheduleError, require
+from ...expr import BufferLoad, Expr, IntImm, Var, all_of, const, floordiv, floormod, is_const, logical_or
+from ...script.printer import short_text
+from ...stmt import SERIAL, UNROLLED, Block, BufferStore
+from ...visit import rewrite, substitute, uses_var
+from ..blocks import conjuncts, pick_buffer, readers, regions_of, scope_of, uses_pointer, writers
+from ..legality import check
+from ..primitive import primitive
+from ..state import BlockRef, LoopRef, State
+from ._moments import Moments, between, require_independent
+from ._whole import whole_reductions
+
+
+@dataclass(frozen=True)
+class RollPlan:
+    """The program after the step."""
+
+    after: State
+
+
+@dataclass(frozen=True)
+class Roll:
+    """How the window moves along ``axis``: by ``step`` for each iteration of nested ``loops``, ``size`` long.
+
+    ``first`` holds in the first iteration, ``new`` for elements that the iteration before did not make.
+    """
+
+    axis: int
+    loops: tuple[LoopRef, ...]
+    size: int
+    step: int
+    first: Expr
+    new: Expr
+
+
+def _check_rolling_buffer(
+    state: State, block: BlockRef, write_buffer_index: int | str, *, unsafe: bool = False
+) -> RollPlan:
+    """Keep what neighbouring iterations share: a window that is made anew each time becomes a circular buffer.
+
+    ``block`` makes a window of a buffer under a loop (``compute_at`` puts it there), and the next iteration's window
+    overlaps it. The buffer's axis shrinks to the size of the window, indices go round modulo that size, and ``block``
+    runs only for elements that the iteration before did not make. Of several axes that move, the one of the outermost
+    loop goes round; none is made twice. ``write_buffer_index`` counts the regions that ``block`` writes, or names one.
+
+    Raises ``ScheduleError`` when no window overlaps the next, when the buffer outlives its block or has another writer,
+    when the loop is not serial, or when an element would be gone before it is read (with the instances).
+    ``unsafe=True`` skips the last check.
+
+    Before, and after ``sch.rolling_buffer("B", 0)``::
+
+        B = T.alloc_buffer((10, 8))
+        for i in range(8):
+            for ax0, ax1 in T.grid(3, 8):
+                with T.block("B"):
+                    vi = T.axis.spatial(10, i + ax0)
+                    vj = T.axis.spatial(8, ax1)
+                    B[vi, vj] = A[vi, vj] * 2.0
+            for j in range(8):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = B[vi, vj] + B[vi + 2, vj]
+
+        B = T.alloc_buffer((3, 8))
+        for i in range(8):
+            for ax0, ax1 in T.grid(3, 8):
+                with T.block("B"):
+                    vi = T.axis.opaque(10, i + ax0)
+                    vj = T.axis.spatial(8, ax1)
+                    T.where(i < 1 or 2 <= ax0)
+                    B[vi % 3, vj] = A[vi, vj] * 2.0
+            for j in range(8):
+                with T.block("C"):
+                    vi = T.axis.opaque(8, i)
+                    vj = T.axis.spatial(8, j)
+                    C[vi, vj] = B[vi % 3, vj] + B[(vi + 2) % 3, vj]
+    """
+    scope = scope_of(state, block)
+    buffer = pick_buffer(block, "writes", write_buffer_index)
+    require(
+        any(b is buffer for b in scope.block.alloc_buffers),
+        "buffer {0} is not allocated by block {1} around {2}: others may look at all of it", buffer.name, scope, block,
+        nodes=[block.node], legal=[b.name for b in scope.block.alloc_buffers],
+    )  # fmt: skip
+    makers = [w for w in writers(scope, buffer) if w is not block]
+    require(
+        not makers, "block {0} writes {1} too", makers[0] if makers else "", buffer.name, nodes=[m.node for m in makers]
+    )
+    users = [r for r in readers(scope, buffer) if r is not block]
+    require(users, "nothing reads buffer {0}", buffer.name, nodes=[block.node])
+    for user in (block, *users):
+        require(
+            not uses_pointer(user.node, buffer), "block {0} uses the pointer of buffer {1}", user, buffer.name,
+            nodes=[user.node],
+        )  # fmt: skip
+    common = [p for p in block.loops() if all(p in u.ancestors() for u in users)]
+    require(
+        common, "block {0} and those that read {1} share no loop", block, buffer.name, nodes=[block.node],
+        legal="compute_at first",
+    )  # fmt: skip
+    rolls = _rolls(block, buffer, common)
+    kinds = (SERIAL, UNROLLED)
+    late = [p for roll in rolls for p in roll.loops if p.node.kind not in kinds]
+    require(
+        unsafe or not late, "loop {0} is {1}: its iterations cannot use what the one before made",
+        late[0].node if late else "", late[0].node.kind if late else "", nodes=[p.node for p in late],
+    )  # fmt: skip
+    first: ScheduleError | None = None
+    for chosen in [rolls, *([roll] for roll in rolls if len(rolls) > 1)]:
+        try:
+            return RollPlan(_rolled(state, scope, block, users, buffer, chosen, unsafe))
+        except ScheduleError as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def _rolls(block: BlockRef, buffer: Buffer, common: Sequence[LoopRef]) -> list[Roll]:
+    """The axes whose window overlaps the next one, outermost loop first."""
+    (region, *more) = regions_of(block.block.writes, buffer)
+    values = {i.var: v for i, v in zip(block.block.iter_vars, block.node.iter_values)}
+    inner = {p.var: Range(p.node.min, p.node.extent) for p in block.loops() if p not in common}
+    analyzer = Analyzer()
+    for above in block.all_loops():
+        analyzer.bind(above.var, Range(above.node.min, above.node.extent))
+    found: list[Roll] = []
+    reasons: list[str] = []
+    for axis, written in enumerate(region.region):
+        index = analyzer.simplify(substitute(written.min, values))
+        why = "several regions are written" if more else "a box is written at once"
+        roll = None
+        if not more and is_const(written.extent, 1):
+            window = relax([Range(index, const(1, index.dtype))], inner)
+            why = "its window is not of one size"
+            if window is not None and isinstance(window[0].extent, IntImm):
+                roll, why = _roll(axis, index, window[0], common, analyzer)
+        if roll is not None:
+            found.append(roll)
+        else:
+            reasons.append(f"axis {axis} of {buffer.name}, `{short_text(index)}`: {why}")
+    require(
+        found, "no window of {0} that block {1} makes overlaps the one of the next iteration", buffer.name, block,
+        witness=reasons, nodes=[block.node],
+    )  # fmt: skip
+    order = {p.var: n for n, p in enumerate(common)}
+    return sorted(found, key=lambda roll: order[roll.loops[0].var])
+
+
+def _roll(
+    axis: int, index: Expr, window: Range, common: Sequence[LoopRef], analyzer: Analyzer
+) -> tuple[Roll | None, str]:
+    """How ``window`` moves, or why it does not roll. Loops whose steps follow on from each other count as one."""
+    assert isinstance(window.extent, IntImm)
+    size = window.extent.value
+    moving = [p for p in common if uses_var(window.min, p.var)]
+    if not moving:
+        return None, "no loop moves it"
+    chain: list[LoopRef] = []
+    step = reach = 0
+    for loop in reversed(moving):
+        here = substitute(window.min, {loop.var: loop.var + 1})
+        stride = analyzer.simplify(here - window.min)
+        if not isinstance(stride, IntImm):
+            break
+        if not chain:
+            if not 0 < stride.value < size:
+                how = "backwards" if stride.value < 0 else f"by {stride.value}, and it is {size} long"
+                return None, f"loop {loop.name} moves it {how}"
+            step, chain = stride.value, [loop]
+        elif stride.value == reach:
+            chain.insert(0, loop)
+        else:
+            break
+        extent = chain[0].node.extent
+        if not isinstance(extent, IntImm):
+            break
+        reach = stride.value * extent.value
+    if not chain:
+        return None, f"loop {moving[-1].name} moves it by a distance that is not constant"
+    start = substitute(window.min, {p.var: p.node.min for p in chain})
+    moved = analyzer.simplify(window.min - start)
+    first = analyzer.simplify(floordiv(moved, const(step, moved.dtype)) < 1)
+    new = analyzer.simplify(index - window.min) >= const(size - step, index.dtype)
+    return Roll(axis, tuple(chain), size, step, first, new), ""
+
+
+def _rolled(
+    state: State, scope: BlockRef, block: BlockRef, users: Sequence[BlockRef], buffer: Buffer, rolls: Sequence[Roll],
+    unsafe: bool,
+) -> State:  # fmt: skip
+    kept = [logical_or(roll.first, roll.new) for roll in rolls]
+    guarded = block.node.replace(predicate=all_of([*conjuncts(block.node.predicate), *kept]))
+    once = state.replace(block.node, guarded)
+    axis, size = rolls[0].axis, rolls[0].size
+    if not unsafe:
+        # Back from the new program to the old one elements are made again and again: legal just where all are the same.
+        problem = check(whole_reductions(once.func), whole_reductions(state.func), whole=True)
+        if problem is not None:
+            raise ScheduleError(
+                f"without making elements of `{buffer.name}` again: {problem.rule}", witness=problem.witness,
+                nodes=[block.node], func=state.func,
+            )  # fmt: skip
+        _require_there(once, block, buffer, axis, size)
+    after = _folded(once, scope, [block.name, *(u.name for u in users)], buffer, axis, size)
+    if not unsafe:
+        require_independent(state, after)
+    return after
+
+
+def _require_there(once: State, block: BlockRef, buffer: Buffer, axis: int, size: int) -> None:
+    """Raise ``ScheduleError`` where an element would make room for another and be read after that."""
+    import islpy as isl
+
+    moments = Moments(once.func, [buffer])
+    makes = moments.of(buffer, write=True)
+    a = [f"a{n}" for n in range(buffer.ndim)]
+    b = [f"b{n}" for n in range(buffer.ndim)]
+    rules = [f"{x} = {y}" for n, (x, y) in enumerate(zip(a, b)) if n != axis]
+    rules += [f"({a[axis]} - {b[axis]}) mod {size} = 0", f"{a[axis]} != {b[axis]}"]
+    others = isl.Map(f"{{ [{', '.join(a)}] -> [{', '.join(b)}] : {' and '.join(rules)} }}")
+    for read in moments.of(buffer, write=False):
+        for made in makes:
+            since = read.elements.range_map().apply_range(made.elements.reverse())
+            witness = between(moments, read, since, [(w, others) for w in makes])
+            if witness is not None:
+                raise ScheduleError(
+                    f"an element of `{buffer.name}` would be gone before it is read: of axis {axis} only {size} are kept",
+                    witness=witness, nodes=[block.node], func=once.func,
+                )  # fmt: skip
+
+
+def _folded(state: State, scope: BlockRef, names: Sequence[str], buffer: Buffer, axis: int, size: int) -> State:
+    """The program with ``buffer`` ``size`` long along ``axis``, every index there modulo that."""
+    shape = [const(size, s.dtype) if n == axis else s for n, s in enumerate(buffer.shape)]
+    small = buffer.replace(shape=tuple(shape), data=buffer.data.replace(), strides=())
+
+    def turned(indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        return tuple(floormod(i, const(size, i.dtype)) if n == axis else i for n, i in enumerate(indices))
+
+    def visit(item: Any) -> Any:
+        if isinstance(item, (BufferLoad, BufferStore)) and item.buffer is buffer:
+            return item.replace(buffer=small, indices=turned(item.indices))
+        if isinstance(item, BufferRegion) and item.buffer is buffer:
+            whole = Range(const(0, shape[axis].dtype), shape[axis])
+            ranges = [r if n != axis or is_const(r.extent, 1) else whole for n, r in enumerate(item.region)]
+            mins = turned([r.min for r in ranges])
+            return BufferRegion(
+                small, tuple(Range(m if r is not whole else r.min, r.extent) for m, r in zip(mins, ranges))
+            )
+        if isinstance(item, Block) and item.name in names:
+            return _told(item, buffer, small, axis)
+        return None
+
+    root = state.index.blocks[scope.name].block
+    allocated = tuple(small if b is buffer else b for b in root.alloc_buffers)
+    return state.replace(root, rewrite(root, visit).replace(alloc_buffers=allocated))
+
+
+def _told(block: Block, buffer: Buffer, small: Buffer, axis: int) -> Block:
+    """``block``, whose spatial iterators that go round no longer say that any order will do."""
+    round_: set[Var] = set()
+    for region in (*block.reads, *block.writes):
+        if region.buffer is small:
+            round_ |= {i.var for i in block.iter_vars if uses_var(region.region[axis], i.var)}
+    reads, writes = block_access_region(block)
+    for region in (*reads, *writes):
+        if region.buffer is small:
+            round_ |= {i.var for i in block.iter_vars if uses_var(region.region[axis], i.var)}
+    iters = tuple(
+        i.replace(iter_type="opaque") if i.var in round_ and i.iter_type == "spatial" else i for i in block.iter_vars
+    )
+    return block.replace(iter_vars=iters)
+
+
+@primitive(check=_check_rolling_buffer)
+def rolling_buffer(state: State, plan: RollPlan) -> State:
+    return plan.after
