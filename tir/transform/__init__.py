@@ -18,12 +18,15 @@ from .lower_init_block import lower_init_block
 from .lower_intrin import lower_intrin
 from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
-from .passes import PASSES, Pass, Sequential, find, func_pass
-from .pipeline import cpu_pipeline, inserted, lower
+from .passes import PASSES, ModulePass, Pass, Sequential, find, func_pass, module_pass
+from .pipeline import cpu_pipeline, gpu_pipeline, inserted, lower
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
 from .remove_no_op import remove_no_op
 from .simplify import remove_likely, simplify
+from .split_host_device import split_host_device
 from .storage_rewrite import storage_rewrite
+from .thread_storage_sync import thread_storage_sync
+from .unify_thread_binding import unify_thread_binding
 from .unroll_loop import unroll_loop
 from .vectorize_loop import vectorize_loop
 
@@ -42,6 +45,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "PASSES",
+    "ModulePass",
     "Pass",
     "Sequential",
     "common_subexpr_elim",
@@ -51,6 +55,7 @@ __all__ = [
     "find",
     "flatten_buffer",
     "func_pass",
+    "gpu_pipeline",
     "inserted",
     "loop_partition",
     "lower",
@@ -58,12 +63,16 @@ __all__ = [
     "lower_intrin",
     "lower_match_buffer",
     "lower_opaque_block",
+    "module_pass",
     "plan_and_update_buffer_allocation_location",
     "refuse_thread_axes",
     "remove_likely",
     "remove_no_op",
     "simplify",
+    "split_host_device",
     "storage_rewrite",
+    "thread_storage_sync",
+    "unify_thread_binding",
     "unroll_loop",
     "vectorize_loop",
 ]

@@ -14,6 +14,7 @@ from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, For, IfThenElse, 
 from ..visit import rewrite, walk
 from .layout import minus
 from .passes import func_pass
+from .threads import is_shared
 
 Loops = dict[Var, Range]
 
@@ -30,6 +31,7 @@ class _Uses:
         self.inside: dict[Buffer, set[Var]] = {}
         self.loops: list[tuple[Var, Range]] = []
         self.conditions: list[tuple[int, Expr]] = []
+        self.threads: dict[Var, str] = {}
 
     def visit(self, item: Any) -> None:
         if isinstance(item, Buffer):
@@ -41,6 +43,8 @@ class _Uses:
             self.visit(item.min)
             self.visit(item.extent)
             self.loops.append((item.loop_var, Range(item.min, item.extent)))
+            if item.thread:
+                self.threads[item.loop_var] = item.thread
             self.visit(item.body)
             self.loops.pop()
         elif isinstance(item, IfThenElse) or (isinstance(item, Call) and item.op == "if_then_else"):
@@ -58,6 +62,8 @@ class _Uses:
                 self.depth[buffer] = len(self.loops)
                 self.pointers[buffer.data] = buffer
                 self.boxes[buffer] = []
+            for match in item.match_buffers:
+                self.visit(match.source)
             self.visit(item.body)
             if item.init is not None:
                 self.visit(item.init)
@@ -81,8 +87,10 @@ class _Uses:
         if buffer in self.whole:
             return
         depth = self.depth[buffer]
-        loops = dict(self.loops[depth:])
-        outer = Analyzer(dict(self.loops[:depth]))
+        # memory that threads share holds what all of them use, wherever their loop stands
+        shared = [(v, r) for v, r in self.loops[:depth] if _meet(buffer.scope, self.threads.get(v, ""))]
+        loops = dict([*shared, *self.loops[depth:]])
+        outer = Analyzer({v: r for v, r in self.loops[:depth] if v not in loops})
         condition: Expr = TRUE
         for _, one in self.conditions:
             if not any(isinstance(n, BufferLoad) for n in walk(one)):
@@ -95,6 +103,13 @@ class _Uses:
 
     def known_at(self, buffer: Buffer) -> set[Var]:
         return self.inside.get(buffer, set())
+
+
+def _meet(scope: str, thread: str) -> bool:
+    """Whether the threads of an axis meet in one allocation of ``scope``."""
+    if scope == "warp":
+        return thread == "threadIdx.x"
+    return is_shared(scope) and thread.startswith(("threadIdx", "vthread"))
 
 
 def _bound_inside(block: Block) -> set[Var]:
@@ -180,7 +195,8 @@ def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
     """A block's allocations keep only the box that the block uses; indices move accordingly.
 
     Expects opaque blocks (:func:`convert_blocks_to_opaque`). A buffer whose pointer is passed on stays whole.
-    ``storage_align`` annotations become strides here.
+    Memory that threads share (``shared``) holds the boxes of all of them. ``storage_align`` annotations become strides
+    here.
     """
     uses = _Uses()
     uses.visit(func.body)

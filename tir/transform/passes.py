@@ -56,6 +56,23 @@ def func_pass(fn: Callable[..., PrimFunc]) -> Pass:
     return made
 
 
+class ModulePass(Pass):
+    """A pass over a whole module, which may add functions; a single function is taken as a module of one."""
+
+    def __call__(self, program: Any, **options: Any) -> Any:
+        return self.fn(IRModule.of(program), **{**self.options, **options})
+
+    def configured(self, **options: Any) -> ModulePass:
+        return ModulePass(self.name, self.fn, {**self.options, **options}, self.__doc__ or "")
+
+
+def module_pass(fn: Callable[..., Any]) -> ModulePass:
+    """Make ``fn(mod, **options) -> mod`` a pass, registered under its name."""
+    made = ModulePass(fn.__name__, fn)
+    PASSES[made.name] = made
+    return made
+
+
 def find(name: str) -> Pass:
     """The registered pass ``name``. Raises ``KeyError`` naming near matches."""
     if name not in PASSES:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .. import config
-from ..errors import BuildError
 from ..function import IRModule, PrimFunc
 from ..target import Target
 from .check_cpu import refuse_thread_axes
@@ -22,10 +21,14 @@ from .lower_opaque_block import lower_opaque_block
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
 from .remove_no_op import remove_no_op
 from .simplify import remove_likely, simplify
+from .split_host_device import split_host_device
 from .storage_rewrite import storage_rewrite
+from .thread_storage_sync import thread_storage_sync
+from .unify_thread_binding import unify_thread_binding
 from .unroll_loop import unroll_loop
 from .vectorize_loop import vectorize_loop
 
+GPUS = ("cuda", "cuda-sim")
 Step = Callable[[IRModule], IRModule]
 
 
@@ -53,6 +56,33 @@ def cpu_pipeline() -> list[Any]:
         remove_likely,
         remove_no_op,
         common_subexpr_elim,
+    ]
+
+
+def gpu_pipeline(target: Any = "cuda") -> list[Any]:
+    """The passes for a GPU, in order: blocks to threads, memory of kernels, barriers, kernels and their launches.
+
+    >>> gpu_pipeline()[-1].name
+    'split_host_device'
+    """
+    where = Target.of(target)
+    return [
+        plan_and_update_buffer_allocation_location,
+        lower_init_block,
+        convert_blocks_to_opaque,
+        unify_thread_binding,
+        compact_buffer_allocation,
+        lower_match_buffer,
+        lower_opaque_block,
+        flatten_buffer,
+        simplify,
+        vectorize_loop,
+        unroll_loop.configured(max_copies=0, explicit=False),
+        simplify,
+        thread_storage_sync,
+        remove_likely,
+        remove_no_op,
+        split_host_device.configured(target=where),
     ]
 
 
@@ -102,9 +132,7 @@ def lower(
     mod = IRModule.of(func_or_mod)
     kind = Target.of(target).kind
     if passes is None:
-        if kind not in ("llvm", "interpreter"):
-            raise BuildError(f"there is no lowering for target {kind!r}; there is one for llvm")
-        passes = cpu_pipeline()
+        passes = gpu_pipeline(target) if kind in GPUS else cpu_pipeline()
     steps = _until(inserted(passes, insert or {}), upto)
     knobs = config.current()
     stages = _Stages(knobs)

@@ -67,6 +67,8 @@ def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
     """The loop or block that shall allocate ``buffer``: the deepest one that keeps the meaning."""
     for depth in range(len(uses), len(start), -1):
         crossed = [n for n in uses[len(start) : depth] if isinstance(n, For)]
+        if buffer.scope == "global" and any(n.thread for n in crossed):
+            continue  # a kernel has no global memory of its own
         if not crossed or is_private(buffer, crossed):
             return uses[depth - 1]
     return start[-1]
@@ -77,7 +79,7 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
     """Each block-level allocation moves to the innermost loop or block that holds all its uses.
 
     A loop is entered only where every iteration writes what it reads of the buffer, so that a fresh buffer per
-    iteration has the same meaning.
+    iteration has the same meaning. Global memory stays outside loops bound to threads.
     """
     allocated: dict[Buffer, Path] = {}
     uses = _paths(func, allocated)

@@ -1,0 +1,134 @@
+"""Kernels leave the function: what stays launches them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..buffer import Buffer
+from ..errors import BuildError
+from ..expr import Expr, IntImm, StringImm, Var
+from ..function import IRModule, PrimFunc
+from ..node import frozendict
+from ..op import call
+from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, Stmt
+from ..target import Target
+from ..visit import free_vars, substitute, walk
+from .passes import module_pass
+from .threads import axis_order, is_launch, number
+
+DYNAMIC = "tir.use_dyn_shared_memory"
+
+
+class _Splitter:
+    def __init__(self, func: PrimFunc, name: str, target: Target, taken: set[str]):
+        self.func = func
+        self.name = name
+        self.target = target
+        self.taken = taken
+        self.kernels: dict[str, PrimFunc] = {}
+
+    def visit(self, s: Any) -> Any:
+        if is_launch(s):
+            return self.kernel(s)
+        if isinstance(s, BufferStore):
+            raise BuildError(
+                f"{self.name}: `{s!r}` is not in a loop bound to threads, so no kernel runs it; bind a loop around it, "
+                "or put default_thread_binding into the pipeline"
+            )
+        if isinstance(s, Allocate) and s.buffer_var.scope != "global":
+            raise BuildError(
+                f"{self.name}: `{s.buffer_var.name}` in {s.buffer_var.scope} memory is allocated outside the kernels"
+            )
+        made = s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c)
+        if isinstance(made, DeclBuffer) and not _mentions(made.body, made.buffer):
+            return made.body
+        return made
+
+    def kernel(self, s: Stmt) -> Stmt:
+        name = self._fresh(f"{self.name}_kernel")
+        extents: dict[str, Expr] = {}
+        shared = 0
+        for n in walk(s):
+            if isinstance(n, AttrStmt) and is_launch(n):
+                extents.setdefault(n.node.thread_tag, n.value)
+            elif isinstance(n, Allocate):
+                if n.buffer_var.scope == "global":
+                    raise BuildError(
+                        f"{self.name}: global memory `{n.buffer_var.name}` is allocated inside a kernel; allocate it "
+                        "outside the loops bound to threads, or give it the scope local or shared"
+                    )
+                if n.buffer_var.scope == "shared.dyn":
+                    shared += _bytes(n)
+        used = free_vars(s)
+        handles = [v for v in used if v.dtype.is_handle]
+        scalars = [v for v in used if not v.dtype.is_handle]
+        params = {v: Var(v.name, v.dtype, v.pointer_dtype, v.scope) for v in (*handles, *scalars)}
+        body = s
+        for buffer in reversed(_outer_views(s, set(handles))):
+            body = DeclBuffer(buffer, body)
+        order = sorted(extents, key=axis_order)
+        launch = (*order, DYNAMIC) if shared else tuple(order)
+        attrs = {
+            "global_symbol": name,
+            "target": self.target,
+            "calling_conv": "device_kernel",
+            "tir.kernel_launch_params": launch,
+            "tir.noalias": True,
+        }
+        body = substitute(body, params)
+        self.kernels[name] = PrimFunc(tuple(params.values()), body, attrs=frozendict(attrs))
+        sizes = [extents[axis] for axis in order] + ([IntImm(shared)] if shared else [])
+        return Evaluate(call("tvm_call_packed", StringImm(name), *params, *sizes, dtype="int32"))
+
+    def _fresh(self, name: str) -> str:
+        made, count = name, 0
+        while made in self.taken:
+            count += 1
+            made = f"{name}_{count}"
+        self.taken.add(made)
+        return made
+
+
+def _mentions(root: Any, buffer: Buffer) -> bool:
+    return any(n is buffer for n in walk(root))
+
+
+def _bytes(a: Allocate) -> int:
+    total = a.dtype.bytes
+    for extent in a.extents:
+        size = number(extent)
+        if size is None:
+            raise BuildError(f"the size `{extent!r}` of `{a.buffer_var.name}` in {a.buffer_var.scope} memory is not constant")
+        total *= size
+    return total
+
+
+def _outer_views(root: Any, handles: set[Var]) -> list[Buffer]:
+    """Buffers used under ``root`` that view ``handles`` and are declared outside."""
+    declared = {n.buffer for n in walk(root) if isinstance(n, DeclBuffer)}
+    found = (n for n in walk(root) if isinstance(n, Buffer) and n.data in handles and n not in declared)
+    return list(dict.fromkeys(found))
+
+
+@module_pass
+def split_host_device(mod: IRModule, target: Any = "cuda") -> IRModule:
+    """Each launch becomes a kernel function ``<name>_kernel``, and a call of it in the function that stays.
+
+    The kernel has the pointers, then the scalars that it uses as parameters. The call has them as arguments, then the
+    extents in the order of ``tir.kernel_launch_params``, the bytes of dynamic shared memory last. Raises ``BuildError``
+    for a store outside the kernels and for global memory allocated inside one.
+    """
+    where = Target.of(target)
+    taken = set(mod.functions)
+    functions: dict[str, PrimFunc] = {}
+    for name, func in mod.items():
+        if func.attrs.get("calling_conv") == "device_kernel":
+            functions[name] = func
+            continue
+        splitter = _Splitter(func, name, where, taken)
+        body = splitter.visit(func.body)
+        functions[name] = func.with_body(body).with_attr({"calling_conv": "host", "target": where})
+        functions.update(splitter.kernels)
+    return mod.replace(functions=frozendict(functions))
+
+

@@ -1,0 +1,315 @@
+"""Barriers between accesses of different threads to one place in memory."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..errors import BuildError
+from ..expr import BufferLoad, Call, IntImm, StringImm, Var, as_bool, is_const, logical_not
+from ..function import PrimFunc
+from ..op import call, is_pure
+from ..script.printer import short_text
+from ..stmt import (
+    Allocate,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    While,
+    seq,
+)
+from ..visit import accesses, uses_var, walk
+from .passes import func_pass
+from .thread_accesses import Access, Collector, Conflicts, Loop, depends_on_threads
+from .threads import is_launch, is_private
+
+_WRAPPERS = (LetStmt, Allocate, DeclBuffer, AttrStmt)
+_TRIES = 6
+
+
+class Effect(NamedTuple):
+    """A statement with its barriers; what it accesses before its first, and after its last one (``barrier``: has one)."""
+
+    stmt: Stmt
+    head: list[Access]
+    tail: list[Access]
+    barrier: bool
+
+
+class Divergent(Exception):
+    """A barrier is needed between two accesses, in a place that not all threads reach."""
+
+    def __init__(self, first: Any, second: Any):
+        super().__init__()
+        self.first = first
+        self.second = second
+
+
+def barrier() -> Stmt:
+    return Evaluate(call("tvm_storage_sync", StringImm("shared"), dtype="void"))
+
+
+def is_barrier(s: Any) -> bool:
+    return isinstance(s, Evaluate) and isinstance(s.value, Call) and s.value.op == "tvm_storage_sync"
+
+
+def _is_wait(s: Any) -> bool:
+    return isinstance(s, Evaluate) and isinstance(s.value, Call) and s.value.op == "ptx_wait_group"
+
+
+class _Placer:
+    """Places barriers in one kernel."""
+
+    def __init__(self, name: str, kernel: Stmt):
+        self.name = name
+        axes: dict[Var, Any] = {}
+        blocks: list[Loop] = []
+        scopes: dict[Var, str] = {}
+        written: set[Var] = set()
+        for n in walk(kernel):
+            if isinstance(n, AttrStmt) and is_launch(n):
+                if n.node.thread_tag.startswith("threadIdx"):
+                    axes[n.node.var] = n.value
+                elif isinstance(n.value, IntImm):
+                    blocks.append((n.node.var, IntImm(0, n.value.dtype), n.value))
+            elif isinstance(n, Allocate):
+                scopes[n.buffer_var] = n.buffer_var.scope
+            elif isinstance(n, BufferStore):
+                written.add(n.buffer.data)
+            elif isinstance(n, Call):
+                written.update(a for a in n.args if isinstance(a, Var) and a.dtype.is_handle)
+        self.threads = {v for v, extent in axes.items() if not is_const(extent, 1)}
+        self.conflicts = Conflicts([(v, e) for v, e in axes.items() if v in self.threads], blocks)
+        # memory of threads and warps is nobody else's; global memory matters where the kernel writes it
+        self.collector = Collector(
+            lambda v: not is_private(scopes.get(v, v.scope)) and (v in scopes or v in written)
+        )
+        self.copies: list[Access] = []
+        self.constant = {n.buffer.data for n in accesses(kernel)} - written
+
+    def run(self, kernel: Stmt) -> Stmt:
+        if not self.threads:
+            return kernel
+        self.copies = [a.at_wait() for a in self.collector.of(kernel) if a.asynchronous]
+        self.collector.lets.clear()
+        try:
+            return self.place(kernel, []).stmt
+        except Divergent as e:
+            raise BuildError(
+                f"{self.name}: threads need a barrier between `{short_text(e.first)}` and `{short_text(e.second)}`, "
+                "but not all threads of the block get there; make the condition, or the extent of the loop, around "
+                "them the same for all threads"
+            ) from None
+
+    def varies(self, e: Any) -> bool:
+        """Whether ``e`` may differ between threads of a block."""
+        e = self.collector.known(e)
+        loads = [n for n in walk(e) if isinstance(n, BufferLoad)]
+        if loads and all(n.buffer.data in self.constant for n in loads):
+            return uses_var(e, self.threads) or not is_pure(e)
+        return depends_on_threads(e, self.threads)
+
+    # ------------------------------------------------------------ placing
+
+    def place(self, s: Any, pending: list[Access]) -> Effect:
+        """``s`` after the accesses ``pending``, with barriers in it and, where needed, before it."""
+        if isinstance(s, SeqStmt):
+            return self.sequence(s.stmts, pending)
+        if isinstance(s, _WRAPPERS):
+            if isinstance(s, LetStmt):
+                head = self.collector.of(s.value)
+                self.collector.bind(s.var, s.value)
+                inner = self.place(s.body, [*pending, *head])
+                if self.conflicts.any(pending, head):
+                    made = self.before(self.place(s.body, head))
+                    return made._replace(stmt=seq([barrier(), s.replace(body=made.stmt)]))
+                tail = inner.tail if inner.barrier else [*head, *inner.tail]
+                return Effect(s.replace(body=inner.stmt), [*head, *inner.head], tail, inner.barrier)
+            inner = self.place(s.body, pending)
+            return inner if inner.stmt is s.body and False else inner._replace(stmt=_with_body(s, inner.stmt))
+        made = self.alone(s)
+        if made.head and self.conflicts.any(pending, made.head):
+            made = self.before(made)
+            return made._replace(stmt=seq([barrier(), made.stmt]))
+        return made
+
+    @staticmethod
+    def before(e: Effect) -> Effect:
+        """``e`` preceded by a barrier."""
+        return Effect(e.stmt, [], e.tail, True)
+
+    def sequence(self, stmts: Any, pending: list[Access]) -> Effect:
+        head: list[Access] = []
+        tail: list[Access] = []
+        seen = False
+        made: list[Stmt] = []
+        todo = list(reversed(stmts))
+        while todo:
+            s = todo.pop()
+            if is_barrier(s):
+                made.append(s)
+                pending, tail, seen = [], [], True
+                continue
+            if _is_wait(s):
+                made.append(s)
+                tail = [*tail, *self.copies]
+                pending = [*pending, *self.copies]
+                continue
+            e = self.place(s, pending)
+            made.append(e.stmt)
+            if not seen:
+                head = [*head, *e.head]
+            if e.barrier:
+                pending, tail, seen = list(e.tail), list(e.tail), True
+            else:
+                pending, tail = [*pending, *e.tail], [*tail, *e.tail]
+        return Effect(seq(made), head, tail, seen)
+
+    def alone(self, s: Any) -> Effect:
+        """``s`` with the barriers that it needs inside."""
+        if is_barrier(s):
+            return Effect(s, [], [], True)
+        if _is_wait(s):
+            return Effect(s, [], list(self.copies), False)
+        if isinstance(s, For):
+            return self.loop(s)
+        if isinstance(s, IfThenElse):
+            return self.branch(s)
+        if isinstance(s, While):
+            return self.repeat(s)
+        found = self.collector.of(s)
+        return Effect(s, found, found, False)
+
+    def loop(self, s: For) -> Effect:
+        bounds = [*self.collector.of(s.min), *self.collector.of(s.extent)]
+        self.collector.loops.append(self.collector.loop(s))
+        made = self.rounds(s.body, s.loop_var)
+        self.collector.loops.pop()
+        if made.barrier and (self.varies(s.min) or self.varies(s.extent)):
+            raise Divergent(*self.culprits(s, made))
+        stmt = s if made.stmt is s.body else s.replace(body=made.stmt)
+        runs = isinstance(s.extent, IntImm) and s.extent.value > 0
+        head = [*bounds, *made.head]
+        if made.barrier and not runs:
+            return Effect(stmt, head, [*made.head, *made.tail], False)
+        return Effect(stmt, head, made.tail if made.barrier else [*bounds, *made.tail], made.barrier)
+
+    def rounds(self, body: Stmt, var: Var) -> Effect:
+        """The body of a loop, each iteration after what the ones before it left without a barrier."""
+        left: list[Access] = []
+        made = self.place(body, left)
+        split = made.barrier
+        for _ in range(_TRIES):
+            tail = [a for a in made.tail if not a.waited]
+            waited = [a for a in made.tail if a.waited]
+            again = [*(a.from_before(var, split) for a in tail), *waited]
+            next_made = self.place(body, again)
+            if _same(next_made.tail, made.tail) and next_made.barrier == split:
+                return next_made
+            made = next_made
+            split = split and made.barrier
+            if not left and made.barrier and not split:
+                left = again
+        made = self.before(self.place(body, []))
+        return made._replace(stmt=seq([barrier(), made.stmt]))
+
+    def branch(self, s: IfThenElse) -> Effect:
+        tested = self.collector.of(s.condition)
+        then = self.conditional(as_bool(s.condition), s.then_case)
+        other = None if s.else_case is None else self.conditional(logical_not(s.condition), s.else_case)
+        parts = [then] if other is None else [then, other]
+        if any(p.barrier for p in parts) and self.varies(s.condition):
+            return self.inward(s, then, other)
+        made = s
+        if then.stmt is not s.then_case or (other is not None and other.stmt is not s.else_case):
+            made = s.replace(then_case=then.stmt, else_case=None if other is None else other.stmt)
+        head = [*tested, *(a for p in parts for a in p.head)]
+        tail = [a for p in parts for a in p.tail]
+        always = len(parts) == 2 and all(p.barrier for p in parts)
+        if not always:
+            tail = [*tested, *(a for p in parts if p.barrier for a in p.head), *tail]
+        return Effect(made, head, tail, always)
+
+    def conditional(self, condition: Any, s: Stmt) -> Effect:
+        known = self.collector.known(condition)
+        self.collector.conditions.append(known)
+        made = self.place(s, [])
+        self.collector.conditions.pop()
+        return made
+
+    def inward(self, s: IfThenElse, then: Effect, other: Effect | None) -> Effect:
+        """A condition that differs between threads goes into the parts between which a barrier is needed."""
+        written = {n.buffer.data for n in walk(s) if isinstance(n, BufferStore)}
+        free = not any(isinstance(n, BufferLoad) and n.buffer.data in written for n in walk(s.condition))
+        pure = free and is_pure(s.condition)
+        if pure and other is not None and s.else_case is not None:
+            first = IfThenElse(s.condition, s.then_case, span=s.span)
+            second = IfThenElse(logical_not(s.condition), s.else_case, span=s.span)
+            return self.place(seq([first, second]), [])
+        body = s.then_case
+        if pure and isinstance(body, SeqStmt) and any(is_barrier(p) for p in body.stmts):
+            raise Divergent(s.condition, next(p for p in body.stmts if is_barrier(p)))
+        if pure and isinstance(body, SeqStmt):
+            return self.place(seq([s.replace(then_case=part) for part in body.stmts]), [])
+        if pure and isinstance(body, For) and not (self.varies(body.min) or self.varies(body.extent)):
+            return self.place(body.replace(body=s.replace(then_case=body.body)), [])
+        if pure and isinstance(body, (Allocate, DeclBuffer, AttrStmt)):
+            return self.place(body.replace(body=s.replace(then_case=body.body)), [])
+        if pure and isinstance(body, LetStmt) and not any(isinstance(n, BufferLoad) for n in walk(body.value)):
+            if is_pure(body.value):
+                return self.place(body.replace(body=s.replace(then_case=body.body)), [])
+        raise Divergent(*self.culprits(s, then))
+
+    def repeat(self, s: While) -> Effect:
+        tested = self.collector.of(s.condition)
+        made = self.place(s.body, [])
+        found = [*tested, *self.collector.of(s.body)]
+        pair = self.conflicts.any([a.from_before(Var("_"), False) for a in found], found) if self.threads else None
+        if pair is None and not made.barrier:
+            return Effect(s, found, found, False)
+        if self.varies(s.condition):
+            raise Divergent(*self.culprits(s, made))
+        body = seq([barrier(), made.stmt])
+        return Effect(s.replace(body=body), tested, [*tested, *found], False)
+
+    def culprits(self, s: Any, made: Effect) -> tuple[Any, Any]:
+        """Two accesses under ``s`` that a barrier has to part, for the message."""
+        if any(is_barrier(n) for n in walk(s)):
+            return s, next(n for n in walk(s) if is_barrier(n))
+        found = self.collector.of(s)
+        pair = self.conflicts.any(found, found)
+        return (pair[0].node, pair[1].node) if pair else (s, s)
+
+
+def _with_body(s: Any, body: Stmt) -> Stmt:
+    return s if body is s.body else s.replace(body=body)
+
+
+def _same(a: list[Access], b: list[Access]) -> bool:
+    def ids(xs: list[Access]) -> set[Any]:
+        return {(id(x.node), x.is_write, x.waited) for x in xs}
+
+    return ids(a) == ids(b)
+
+
+@func_pass
+def thread_storage_sync(func: PrimFunc) -> PrimFunc:
+    """``T.tvm_storage_sync("shared")`` where threads of a block must see what others wrote, or have read.
+
+    A barrier stands between two accesses only where different threads can touch one byte (decided exactly for indices
+    that are quasi-affine), as late as possible; loops count with their next iteration, buffers that share memory as
+    one. A condition that differs between threads is moved into the parts that a barrier separates. Raises
+    ``BuildError`` where a barrier is needed that not all threads would reach.
+    """
+
+    def visit(s: Any) -> Any:
+        if is_launch(s):
+            return _Placer(func.name, s).run(s)
+        return s.map_children(lambda c: visit(c) if isinstance(c, Stmt) else c)
+
+    return func.with_body(visit(func.body))

@@ -1,0 +1,147 @@
+"""One variable for each thread axis of a kernel, launched around the whole kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..arith import Analyzer
+from ..buffer import Buffer
+from ..errors import BuildError
+from ..expr import EQ, TRUE, Var, all_of, const, is_const
+from ..function import PrimFunc
+from ..stmt import THREAD_BINDING, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt
+from ..visit import free_vars, substitute, walk
+from .passes import func_pass
+from .threads import axis_order, is_private, is_shared, is_thread_loop
+
+
+class _Kernel:
+    """The thread axes under one outermost thread loop: a loop and the new variable of each."""
+
+    def __init__(self, name: str, outermost: For):
+        self.name = name
+        self.first: dict[str, For] = {}
+        self.vars: dict[str, Var] = {}
+        inner: set[Var] = set()
+        for n in walk(outermost):
+            if is_thread_loop(n):
+                self._add(n)
+            if isinstance(n, (For, LetStmt)):
+                inner.add(n.loop_var if isinstance(n, For) else n.var)
+        for axis, loop in self.first.items():
+            for v in free_vars(loop.extent):
+                if v in inner:
+                    raise BuildError(
+                        f"{name}: the extent `{loop.extent!r}` of {axis} (loop `{loop.loop_var.name}`) depends on "
+                        f"`{v.name}` inside the kernel; a launch has one extent for each axis"
+                    )
+
+    def _add(self, loop: Any) -> None:
+        axis = loop.thread
+        old = self.first.get(axis)
+        if old is None:
+            self.first[axis] = loop
+            self.vars[axis] = Var(loop.loop_var.name, loop.loop_var.dtype)
+        elif not Analyzer().can_prove_equal(old.extent, loop.extent):
+            raise BuildError(
+                f"{self.name}: {axis} has extent {old.extent!r} in loop `{old.loop_var.name}` and {loop.extent!r} in "
+                f"loop `{loop.loop_var.name}` of one kernel; split one of them so that both are equal"
+            )
+
+    def visit(self, s: Any, under: frozenset[str]) -> Any:
+        """``s`` without its thread loops; what only one thread shall store is guarded."""
+        if is_thread_loop(s):
+            var = self.vars[s.thread]
+            value: Any = var if var.dtype is s.loop_var.dtype else var.astype(s.loop_var.dtype)
+            value = value if is_const(s.min, 0) else s.min + value
+            return self.visit(substitute(s.body, {s.loop_var: value}), under | {s.thread})
+        if isinstance(s, BufferStore):
+            return self.guarded(s, under)
+        if isinstance(s, (Stmt, Block)):
+            return s.map_children(lambda c: self.visit(c, under) if isinstance(c, (Stmt, Block)) else c)
+        return s
+
+    def guarded(self, s: BufferStore, under: frozenset[str]) -> Stmt:
+        scope = s.buffer.scope
+        if is_private(scope):
+            return s
+        ones = [
+            EQ(self.vars[axis], const(0, self.vars[axis].dtype))
+            for axis in sorted(self.first, key=axis_order)
+            if axis not in under
+            and not is_const(self.first[axis].extent, 1)
+            and (axis.startswith("threadIdx") or not is_shared(scope))
+        ]
+        return IfThenElse(all_of(ones), s) if ones else s
+
+    def launched(self, body: Stmt) -> Stmt:
+        for axis in sorted(self.first, key=axis_order, reverse=True):
+            loop, var = self.first[axis], self.vars[axis]
+            extent = loop.extent if loop.extent.dtype is var.dtype else loop.extent.astype(var.dtype)
+            body = For(var, const(0, var.dtype), extent, THREAD_BINDING, body, axis, loop.annotations, span=loop.span)
+        return body
+
+
+class _Unifier:
+    def __init__(self, func: PrimFunc):
+        self.name = func.name
+        self.names = {n.name for n in walk(func.body) if isinstance(n, Block)}
+
+    def visit(self, s: Any, outside: tuple[Buffer, ...]) -> tuple[Any, set[Buffer]]:
+        """``s``, outside kernels, and which of ``outside`` (memory that only kernels have) it placed in a kernel."""
+        if is_thread_loop(s):
+            kernel = _Kernel(self.name, s)
+            body = kernel.visit(s, frozenset())
+            used = {n for n in walk(s) if isinstance(n, Buffer)}
+            mine = tuple(b for b in outside if b in used)
+            if mine:
+                block = Block((), (), (), self._fresh(f"{mine[0].name}_scope"), body, None, mine)
+                body = BlockRealize((), TRUE, block)
+            return kernel.launched(body), set(mine)
+        if isinstance(s, Block):
+            device = tuple(b for b in s.alloc_buffers if b.scope != "global")
+            made, placed = self._children(s, (*outside, *device))
+            stay = tuple(b for b in s.alloc_buffers if b not in placed)
+            if len(stay) != len(s.alloc_buffers):
+                made = made.replace(alloc_buffers=stay)
+            return made, placed
+        return self._children(s, outside)
+
+    def _children(self, s: Any, outside: tuple[Buffer, ...]) -> tuple[Any, set[Buffer]]:
+        placed: set[Buffer] = set()
+
+        def child(c: Any) -> Any:
+            if not isinstance(c, (Stmt, Block)):
+                return c
+            made, more = self.visit(c, outside)
+            twice = sorted(b.name for b in more & placed)
+            if twice:
+                b = next(b for b in more if b.name == twice[0])
+                raise BuildError(
+                    f"{self.name}: buffer `{b.name}` in {b.scope} memory is used by two kernels, which share global "
+                    "memory only; give it the scope global, or make the kernels one"
+                )
+            placed.update(more)
+            return made
+
+        return s.map_children(child), placed
+
+    def _fresh(self, name: str) -> str:
+        made, count = name, 0
+        while made in self.names:
+            count += 1
+            made = f"{name}_{count}"
+        self.names.add(made)
+        return made
+
+
+@func_pass
+def unify_thread_binding(func: PrimFunc) -> PrimFunc:
+    """Each kernel gets one variable for each thread axis, bound around the whole kernel in the order of launches.
+
+    A kernel is what is under an outermost thread loop. Loops of one axis, nested (cooperative fetching) or side by
+    side, become one; a store outside the loops of an axis, to memory that threads share, is left to the axis' first
+    thread. Memory of kernels that is allocated outside moves in. Raises ``BuildError`` where loops of one axis have
+    different extents, or an extent depends on something inside the kernel.
+    """
+    return func.with_body(_Unifier(func).visit(func.body, ())[0])
