@@ -67,7 +67,7 @@ def render(func: PrimFunc, problems: Iterable[Problem]) -> str:
     from ..script.printer import to_lines
 
     problems = list(problems)
-    lines = [f"`{func.name}` is not well-formed:", *(f"  {p.message}" for p in problems)]
+    lines = [f"`{func.name}` is not well-formed:", *(f"  {m}" for m in dict.fromkeys(p.message for p in problems))]
     lines.append(to_lines(func, underline=tuple(p.node for p in problems)))
     return "\n".join(lines)
 

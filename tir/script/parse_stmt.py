@@ -51,6 +51,8 @@ class StmtParser(BlockParser, ExprParser):
         self.domains: dict[Var, Any] = {}
         self.func_attrs: dict[str, Any] = {}
         self.params: dict[Var, Any] = {}
+        self.sizes: dict[str, Var] = {}  # the sizes that the signature names in strings
+        self.size_dtypes: dict[str, str] = {}
         self.buffer_map: dict[Var, Buffer] = {}
         self.returned: list[Any] | None = None
 
@@ -182,6 +184,8 @@ class StmtParser(BlockParser, ExprParser):
                 f"{value.described} has no value to assign",
                 "use it as a statement, or open it with `with` or `for`",
             )
+        elif isinstance(value, Var) and not value.name and name in self.sizes:
+            self.define(name, self.sizes[name])
         elif isinstance(value, Var) and (not value.name or value.dtype.is_handle or value not in self.known):
             self.define(name, value if value.name else value.replace(name=name))
         elif isinstance(value, (Expr, BufferRegion)):

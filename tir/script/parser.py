@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from ..dtype import HANDLE, VOID
+from ..dtype import HANDLE, VOID, DType
 from ..errors import ParseError
 from ..expr import TRUE, Var
 from ..function import IRModule, PrimFunc
@@ -152,6 +152,7 @@ def build_function(parser: StmtParser, node: ast.FunctionDef, options: Options) 
     """A PrimFunc, or None where the parser recorded faults."""
     scope = Scope()
     parser.scopes.append(scope)
+    parser.size_dtypes = _declared_sizes(node)
     params = _parameters(parser, node, scope)
     ret_type = VOID
     try:
@@ -220,7 +221,7 @@ def _parameter(parser: StmtParser, arg: ast.arg, scope: Scope) -> Var:
             ast.copy_location(child, arg.annotation)
     kind = parser.ev(annotation)
     if isinstance(kind, f.BufferSpec):
-        shape = tuple(_symbol(s, scope) if isinstance(s, str) else s for s in kind.shape)
+        shape = tuple(_symbol(s, parser, scope) if isinstance(s, str) else s for s in kind.shape)
         try:
             buffer = make_buffer(kind, arg.arg, shape)
         except (TypeError, ValueError) as exc:
@@ -240,11 +241,26 @@ def _parameter(parser: StmtParser, arg: ast.arg, scope: Scope) -> Var:
     return var
 
 
-def _symbol(name: str, scope: Scope) -> Var:
+def _symbol(name: str, parser: StmtParser, scope: Scope) -> Var:
     """A size given by name, ``T.Buffer(("n", 4), …)``: the same variable wherever it is named."""
     found = scope.names.get(name)
     if not isinstance(found, Var):
-        found = scope.names[name] = Var(name)
+        found = scope.names[name] = parser.sizes[name] = Var(name, DType(parser.size_dtypes.get(name, "int32")))
+    return found
+
+
+def _declared_sizes(node: ast.FunctionDef) -> dict[str, str]:
+    """The types in ``n = T.int64()`` and ``n, m = T.int64(), T.int64()``, which may name sizes of the signature."""
+    found: dict[str, str] = {}
+    for statement in node.body:
+        if not isinstance(statement, ast.Assign):
+            continue
+        target, value = statement.targets[0], statement.value
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        for name, made in zip(targets, value.elts if isinstance(value, ast.Tuple) else [value]):
+            if isinstance(name, ast.Name) and isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute):
+                if made.func.attr in ("int32", "int64") and not made.args:
+                    found[name.id] = made.func.attr
     return found
 
 

@@ -310,11 +310,19 @@ def target(spec: Any, host: Any = None) -> Any:
 # ---------------------------------------------------------------- other scopes
 
 
-def let(var: _e.Var, value: Any, body: Any = None) -> Any:
-    """``with T.let(x, v):``; with a body, the expression."""
-    if body is not None:
-        return Let(body, {var: value})
-    return _f.LetFrame(value, var)
+class _Let:
+    """``with T.let(x, v):``; with a body, the expression; ``x: T.let[T.int32] = v`` declares a let of that type."""
+
+    def __call__(self, var: _e.Var, value: Any, body: Any = None) -> Any:
+        if body is not None:
+            return Let(body, {var: value})
+        return _f.LetFrame(value, var)
+
+    def __getitem__(self, kind: Any) -> Any:
+        return kind
+
+
+let = _Let()
 
 
 def LetStmt(value: Any, type_annotation: Any = None, *, var: _e.Var | None = None) -> Any:
@@ -325,9 +333,14 @@ def LetStmt(value: Any, type_annotation: Any = None, *, var: _e.Var | None = Non
 bind = LetStmt
 
 
-def attr(node: Any, attr_key: str, value: Any) -> Any:
-    """A fact about ``node`` over the body of ``with``, or over what follows."""
-    return _f.AttrFrame(_freeze(node), attr_key, value)
+def attr(node: Any, attr_key: str | None = None, value: Any = None) -> Any:
+    """A fact about ``node`` over the body of ``with``, or over what follows; ``T.attr({key: value})`` is about nothing."""
+    if attr_key is not None:
+        return _f.AttrFrame(_freeze(node), attr_key, value)
+    if not isinstance(node, dict) or len(node) != 1:
+        raise TypeError("T.attr takes a node, a key and a value, or a dict of one key and its value")
+    [(key, known)] = node.items()
+    return _f.AttrFrame(_e.const(0, "int32"), key, known)
 
 
 def launch_thread(thread: Any, extent: Any) -> Any:
