@@ -39,6 +39,19 @@ class LoopRV:
         return f"LoopRV({self.name})"
 
 
+class Location(LoopRV):
+    """Where a block may be computed that is no loop: ``"root"`` (loops of its own) or ``"inline"`` (where it is used).
+
+    What ``sample_compute_location`` draws besides loops; ``compute_at`` and ``reverse_compute_at`` take it for a loop.
+    """
+
+    __slots__ = ()
+    VARS = {name: Var(name) for name in ("root", "inline")}
+
+    def __init__(self, name: str, func: str):
+        super().__init__(self.VARS[name], func)
+
+
 class BlockRV:
     """A block, by its name. Equal handles name the same block."""
 

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ScheduleError, TirError
-from .handles import BlockRV, LoopRV
+from .handles import BlockRV, Location, LoopRV
 from .state import BlockRef, LoopRef, Place, State
 
 ENTRY_POINT_GROUP = "tir.primitives"
@@ -116,6 +116,10 @@ def _resolve(state: State, value: Any, kind: str, near: Place | None) -> Any:
     if isinstance(value, Place) or value is None:
         return value
     wants_loop, wants_block = "loop" in kind, "block" in kind
+    if isinstance(value, Location):
+        if "location" not in kind:
+            raise ScheduleError("`{0}` is a place to compute a block at, not a loop", value.name)
+        return value
     if isinstance(value, LoopRV):
         if not wants_loop:
             raise ScheduleError("expected a block, but loop `{0}` was given", value.name)
@@ -171,9 +175,12 @@ def _make(name: str, check: Callable[..., Any], apply: Any) -> Primitive:
     )
 
 
+_KINDS = (("loop", "LoopRef"), ("block", "BlockRef"), ("location", "Location"))
+
+
 def _kind(annotation: Any) -> str:
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
-    return " ".join(w for w, mark in (("loop", "LoopRef"), ("block", "BlockRef")) if mark in text)
+    return " ".join(w for w, mark in _KINDS if mark in text)
 
 
 def lookup(name: str) -> Primitive | None:

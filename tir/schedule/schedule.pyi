@@ -128,6 +128,37 @@ class Asker:
         Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings do not divide into
         a part of the outer and a part of the inner loops.
         """
+    def cache_index(self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0) -> Answer:
+        """Compute the indices of what ``block`` reads ahead, into buffers in ``storage_scope``, and look them up.
+
+        With ``cse_thresh`` 0 each index that is not just an iterator or a constant is computed; otherwise those parts of
+        indices, largest first, that occur at least so often. What reads memory, or might divide by zero, stays. Each is a
+        block ``index_0``, ``index_1`` … over the iterators that it uses, before the statement that holds ``block``.
+        Returns these blocks; none where there is nothing to compute, and the program is as it was.
+
+        The regions that ``block`` declares stay as they were: they still say which elements it may touch. Raises
+        ``ScheduleError`` for a negative threshold, or the root block.
+
+        Before, and after ``sch.cache_index("B", "global")``::
+
+            for i, j in T.grid(8, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi // 4 + vj // 4, vj // 2]
+
+            for ax0, ax1 in T.grid(8, 8):
+                with T.block("index_0"):
+                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                    index_var_0[v0, v1] = v0 // 4 + v1 // 4
+            for ax0 in range(8):
+                with T.block("index_1"):
+                    v0 = T.axis.spatial(8, ax0)
+                    index_var_1[v0] = v0 // 2
+            for i, j in T.grid(8, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[index_var_0[vi, vj], index_var_1[vj]]
+        """
     def cache_inplace(
         self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False
     ) -> Answer:
@@ -392,6 +423,45 @@ class Asker:
                     vi = T.axis.spatial(4, i_j_m)
                     C[vi] = B[vi] + 1.0
         """
+    def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> Answer:
+        """Make the iterators of a block run to a multiple of ``padding``, over padded copies of the buffers it uses.
+
+        ``padding`` has one factor for each iterator of the block; 1 leaves it alone. Every index in the block is an iterator
+        or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value that leaves the
+        reduction as it is past the end (0 for a sum of products); one that is written is copied back after, without the
+        padding. Sizes may be symbolic. Nothing changes where every extent is a multiple already.
+
+        Raises ``ScheduleError`` when the block is not alone in loops that its iterators name, an index is composite, or a
+        padded element would change the result of a reduction.
+
+        Before, and after ``sch.pad_einsum("C", [4, 1, 8])``::
+
+            for i, j, k in T.grid(6, 8, 6):
+                with T.block("C"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    with T.init():
+                        C[vi, vj] = 0.0
+                    C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+            for ax0, ax1 in T.grid(8, 8):
+                with T.block("A_pad"):
+                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                    A_pad[v0, v1] = T.if_then_else(v0 < 6 and v1 < 6, A[v0, v1], 0.0)
+            for ax0, ax1 in T.grid(8, 8):
+                with T.block("B_pad"):
+                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                    B_pad[v0, v1] = T.if_then_else(v0 < 6, B[v0, v1], 0.0)
+            for i, j, k in T.grid(8, 8, 8):
+                with T.block("C"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    with T.init():
+                        C_pad[vi, vj] = 0.0
+                    C_pad[vi, vj] = C_pad[vi, vj] + A_pad[vi, vk] * B_pad[vk, vj]
+            for ax0, ax1 in T.grid(6, 8):
+                with T.block("C_pad"):
+                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                    C[v0, v1] = C_pad[v0, v1]
+        """
     def parallel(self, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
         """Run the iterations of a loop on several cores at once.
 
@@ -409,6 +479,42 @@ class Asker:
                 with T.block("B"):
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
+        """
+    def read_at(
+        self,
+        loop: LoopRV | str,
+        block: BlockRV | str,
+        read_buffer_index: int | str,
+        storage_scope: str,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
+        """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
+
+        ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All blocks under ``loop`` that read
+        it read the copy. The block, named after the copy and annotated ``auto_copy``, holds the loops over the window;
+        it comes just before the first that needs it. Returns it.
+
+        Raises ``ScheduleError`` when ``loop`` is not above ``block``, or an element is written between the copy and a read
+        of it (with the two instances). ``unsafe=True`` skips the last check.
+
+        Before, and after ``sch.read_at("i", "C", "A", "shared")``::
+
+            for i, j in T.grid(8, 16):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = A[vi, vj] + A[vi + 1, vj]
+
+            for i in range(8):
+                with T.block("A_shared"):
+                    v0 = T.axis.spatial(8, i)
+                    T.block_attr({"auto_copy": True})
+                    for ax0, ax1 in T.grid(2, 16):
+                        A_shared[v0 + ax0, ax1] = A[v0 + ax0, ax1]
+                for j in range(16):
+                    with T.block("C"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        C[vi, vj] = A_shared[vi, vj] + A_shared[vi + 1, vj]
         """
     def reindex(self, block: BlockRV | str, buffer: Any, *, unsafe: bool = False) -> Answer:
         """Give ``block`` a copy of a buffer indexed by its iterators; returns the block that copies.
@@ -553,6 +659,46 @@ class Asker:
 
         Raises ``ScheduleError`` when the loop is not a reduction loop of one block, or the operation does not commute.
         """
+    def rolling_buffer(self, block: BlockRV | str, write_buffer_index: int | str, *, unsafe: bool = False) -> Answer:
+        """Keep what neighbouring iterations share: a window that is made anew each time becomes a circular buffer.
+
+        ``block`` makes a window of a buffer under a loop (``compute_at`` puts it there), and the next iteration's window
+        overlaps it. The buffer's axis shrinks to the size of the window, indices go round modulo that size, and ``block``
+        runs only for elements that the iteration before did not make. Of several axes that move, the one of the outermost
+        loop goes round; none is made twice. ``write_buffer_index`` counts the regions that ``block`` writes, or names one.
+
+        Raises ``ScheduleError`` when no window overlaps the next, when the buffer outlives its block or has another writer,
+        when the loop is not serial, or when an element would be gone before it is read (with the instances).
+        ``unsafe=True`` skips the last check.
+
+        Before, and after ``sch.rolling_buffer("B", 0)``::
+
+            B = T.alloc_buffer((10, 8))
+            for i in range(8):
+                for ax0, ax1 in T.grid(3, 8):
+                    with T.block("B"):
+                        vi = T.axis.spatial(10, i + ax0)
+                        vj = T.axis.spatial(8, ax1)
+                        B[vi, vj] = A[vi, vj] * 2.0
+                for j in range(8):
+                    with T.block("C"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        C[vi, vj] = B[vi, vj] + B[vi + 2, vj]
+
+            B = T.alloc_buffer((3, 8))
+            for i in range(8):
+                for ax0, ax1 in T.grid(3, 8):
+                    with T.block("B"):
+                        vi = T.axis.opaque(10, i + ax0)
+                        vj = T.axis.spatial(8, ax1)
+                        T.where(i < 1 or 2 <= ax0)
+                        B[vi % 3, vj] = A[vi, vj] * 2.0
+                for j in range(8):
+                    with T.block("C"):
+                        vi = T.axis.opaque(8, i)
+                        vj = T.axis.spatial(8, j)
+                        C[vi, vj] = B[vi % 3, vj] + B[(vi + 2) % 3, vj]
+        """
     def sample_categorical(
         self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
     ) -> Answer:
@@ -573,6 +719,35 @@ class Asker:
         ... ''')
         >>> int(tir.Schedule(f, seed=1).sample_categorical([4, 8], [0.0, 1.0]))
         8
+        """
+    def sample_compute_location(self, block: BlockRV | str, decision: int | None = None) -> Answer:
+        """Draw where to compute ``block``, of all the places that are legal: a loop, loops of its own, or inline.
+
+        The place goes to ``compute_at``, or for a block that nothing in its scope reads to ``reverse_compute_at``. Decision
+        n is the loop number n, from the outermost, around its first consumer (or last producer); -1 is the root, -2 inline.
+        Every legal place is equally likely; the trace keeps the ``decision``. Raises ``ScheduleError`` for a decision that
+        is not legal, naming those that are, and for the root block.
+
+        >>> import tir
+        >>> from tir.script import tir as T
+        >>> f = tir.script.parse('''
+        ... @T.prim_func
+        ... def f(A: T.Buffer((4, 4), "float32"), C: T.Buffer((4, 4), "float32")):
+        ...     B = T.alloc_buffer((4, 4))
+        ...     for i, j in T.grid(4, 4):
+        ...         with T.block("B"):
+        ...             vi, vj = T.axis.remap("SS", [i, j])
+        ...             B[vi, vj] = A[vi, vj] + T.float32(1)
+        ...     for i, j in T.grid(4, 4):
+        ...         with T.block("C"):
+        ...             vi, vj = T.axis.remap("SS", [i, j])
+        ...             C[vi, vj] = B[vi, vj] * T.float32(2)
+        ... ''')
+        >>> sch = tir.Schedule(f)
+        >>> place = sch.sample_compute_location("B", decision=0)
+        >>> sch.compute_at("B", place)
+        >>> [loop.name for loop in sch.get_loops("B")]
+        ['i', 'ax0']
         """
     def sample_partitioned_tile(
         self,
@@ -878,6 +1053,42 @@ class Asker:
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
         """
+    def write_at(
+        self,
+        loop: LoopRV | str,
+        block: BlockRV | str,
+        write_buffer_index: int | str,
+        storage_scope: str,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
+        """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
+
+        ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. All blocks under ``loop`` that
+        write it work on the copy, and those between them that read it. The block, annotated ``auto_copy``, comes just after
+        the last that writes. Returns it.
+
+        Raises ``ScheduleError`` when ``loop`` is not above ``block``, when the copy would be read or written back where
+        nothing was put in it, or when a block elsewhere writes an element meanwhile. ``unsafe=True`` skips these.
+
+        Before, and after ``sch.write_at("i", "C", 0, "local")``::
+
+            for i, j in T.grid(8, 16):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = A[vi, vj] + 1.0
+
+            for i in range(8):
+                for j in range(16):
+                    with T.block("C"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        C_local[vi, vj] = A[vi, vj] + 1.0
+                with T.block("C_local"):
+                    v0 = T.axis.spatial(8, i)
+                    T.block_attr({"auto_copy": True})
+                    for ax1 in range(16):
+                        C[v0, ax1] = C_local[v0, ax1]
+        """
 
 class Schedule:
     def __init__(
@@ -1014,6 +1225,37 @@ class Schedule:
 
         Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings do not divide into
         a part of the outer and a part of the inner loops.
+        """
+    def cache_index(self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0) -> list[BlockRV]:
+        """Compute the indices of what ``block`` reads ahead, into buffers in ``storage_scope``, and look them up.
+
+        With ``cse_thresh`` 0 each index that is not just an iterator or a constant is computed; otherwise those parts of
+        indices, largest first, that occur at least so often. What reads memory, or might divide by zero, stays. Each is a
+        block ``index_0``, ``index_1`` … over the iterators that it uses, before the statement that holds ``block``.
+        Returns these blocks; none where there is nothing to compute, and the program is as it was.
+
+        The regions that ``block`` declares stay as they were: they still say which elements it may touch. Raises
+        ``ScheduleError`` for a negative threshold, or the root block.
+
+        Before, and after ``sch.cache_index("B", "global")``::
+
+            for i, j in T.grid(8, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi // 4 + vj // 4, vj // 2]
+
+            for ax0, ax1 in T.grid(8, 8):
+                with T.block("index_0"):
+                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                    index_var_0[v0, v1] = v0 // 4 + v1 // 4
+            for ax0 in range(8):
+                with T.block("index_1"):
+                    v0 = T.axis.spatial(8, ax0)
+                    index_var_1[v0] = v0 // 2
+            for i, j in T.grid(8, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[index_var_0[vi, vj], index_var_1[vj]]
         """
     def cache_inplace(
         self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False
@@ -1283,6 +1525,45 @@ class Schedule:
                     vi = T.axis.spatial(4, i_j_m)
                     C[vi] = B[vi] + 1.0
         """
+    def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> None:
+        """Make the iterators of a block run to a multiple of ``padding``, over padded copies of the buffers it uses.
+
+        ``padding`` has one factor for each iterator of the block; 1 leaves it alone. Every index in the block is an iterator
+        or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value that leaves the
+        reduction as it is past the end (0 for a sum of products); one that is written is copied back after, without the
+        padding. Sizes may be symbolic. Nothing changes where every extent is a multiple already.
+
+        Raises ``ScheduleError`` when the block is not alone in loops that its iterators name, an index is composite, or a
+        padded element would change the result of a reduction.
+
+        Before, and after ``sch.pad_einsum("C", [4, 1, 8])``::
+
+            for i, j, k in T.grid(6, 8, 6):
+                with T.block("C"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    with T.init():
+                        C[vi, vj] = 0.0
+                    C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+            for ax0, ax1 in T.grid(8, 8):
+                with T.block("A_pad"):
+                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                    A_pad[v0, v1] = T.if_then_else(v0 < 6 and v1 < 6, A[v0, v1], 0.0)
+            for ax0, ax1 in T.grid(8, 8):
+                with T.block("B_pad"):
+                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                    B_pad[v0, v1] = T.if_then_else(v0 < 6, B[v0, v1], 0.0)
+            for i, j, k in T.grid(8, 8, 8):
+                with T.block("C"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    with T.init():
+                        C_pad[vi, vj] = 0.0
+                    C_pad[vi, vj] = C_pad[vi, vj] + A_pad[vi, vk] * B_pad[vk, vj]
+            for ax0, ax1 in T.grid(6, 8):
+                with T.block("C_pad"):
+                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                    C[v0, v1] = C_pad[v0, v1]
+        """
     def parallel(self, loop: LoopRV | str, *, unsafe: bool = False) -> None:
         """Run the iterations of a loop on several cores at once.
 
@@ -1300,6 +1581,42 @@ class Schedule:
                 with T.block("B"):
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
+        """
+    def read_at(
+        self,
+        loop: LoopRV | str,
+        block: BlockRV | str,
+        read_buffer_index: int | str,
+        storage_scope: str,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
+        """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
+
+        ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All blocks under ``loop`` that read
+        it read the copy. The block, named after the copy and annotated ``auto_copy``, holds the loops over the window;
+        it comes just before the first that needs it. Returns it.
+
+        Raises ``ScheduleError`` when ``loop`` is not above ``block``, or an element is written between the copy and a read
+        of it (with the two instances). ``unsafe=True`` skips the last check.
+
+        Before, and after ``sch.read_at("i", "C", "A", "shared")``::
+
+            for i, j in T.grid(8, 16):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = A[vi, vj] + A[vi + 1, vj]
+
+            for i in range(8):
+                with T.block("A_shared"):
+                    v0 = T.axis.spatial(8, i)
+                    T.block_attr({"auto_copy": True})
+                    for ax0, ax1 in T.grid(2, 16):
+                        A_shared[v0 + ax0, ax1] = A[v0 + ax0, ax1]
+                for j in range(16):
+                    with T.block("C"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        C[vi, vj] = A_shared[vi, vj] + A_shared[vi + 1, vj]
         """
     def reindex(self, block: BlockRV | str, buffer: Any, *, unsafe: bool = False) -> BlockRV:
         """Give ``block`` a copy of a buffer indexed by its iterators; returns the block that copies.
@@ -1444,6 +1761,46 @@ class Schedule:
 
         Raises ``ScheduleError`` when the loop is not a reduction loop of one block, or the operation does not commute.
         """
+    def rolling_buffer(self, block: BlockRV | str, write_buffer_index: int | str, *, unsafe: bool = False) -> None:
+        """Keep what neighbouring iterations share: a window that is made anew each time becomes a circular buffer.
+
+        ``block`` makes a window of a buffer under a loop (``compute_at`` puts it there), and the next iteration's window
+        overlaps it. The buffer's axis shrinks to the size of the window, indices go round modulo that size, and ``block``
+        runs only for elements that the iteration before did not make. Of several axes that move, the one of the outermost
+        loop goes round; none is made twice. ``write_buffer_index`` counts the regions that ``block`` writes, or names one.
+
+        Raises ``ScheduleError`` when no window overlaps the next, when the buffer outlives its block or has another writer,
+        when the loop is not serial, or when an element would be gone before it is read (with the instances).
+        ``unsafe=True`` skips the last check.
+
+        Before, and after ``sch.rolling_buffer("B", 0)``::
+
+            B = T.alloc_buffer((10, 8))
+            for i in range(8):
+                for ax0, ax1 in T.grid(3, 8):
+                    with T.block("B"):
+                        vi = T.axis.spatial(10, i + ax0)
+                        vj = T.axis.spatial(8, ax1)
+                        B[vi, vj] = A[vi, vj] * 2.0
+                for j in range(8):
+                    with T.block("C"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        C[vi, vj] = B[vi, vj] + B[vi + 2, vj]
+
+            B = T.alloc_buffer((3, 8))
+            for i in range(8):
+                for ax0, ax1 in T.grid(3, 8):
+                    with T.block("B"):
+                        vi = T.axis.opaque(10, i + ax0)
+                        vj = T.axis.spatial(8, ax1)
+                        T.where(i < 1 or 2 <= ax0)
+                        B[vi % 3, vj] = A[vi, vj] * 2.0
+                for j in range(8):
+                    with T.block("C"):
+                        vi = T.axis.opaque(8, i)
+                        vj = T.axis.spatial(8, j)
+                        C[vi, vj] = B[vi % 3, vj] + B[(vi + 2) % 3, vj]
+        """
     def sample_categorical(self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None) -> Any:
         """Draw one of ``candidates`` with probabilities ``probs``; the trace keeps which (an index) as ``decision``.
 
@@ -1462,6 +1819,35 @@ class Schedule:
         ... ''')
         >>> int(tir.Schedule(f, seed=1).sample_categorical([4, 8], [0.0, 1.0]))
         8
+        """
+    def sample_compute_location(self, block: BlockRV | str, decision: int | None = None) -> LoopRV:
+        """Draw where to compute ``block``, of all the places that are legal: a loop, loops of its own, or inline.
+
+        The place goes to ``compute_at``, or for a block that nothing in its scope reads to ``reverse_compute_at``. Decision
+        n is the loop number n, from the outermost, around its first consumer (or last producer); -1 is the root, -2 inline.
+        Every legal place is equally likely; the trace keeps the ``decision``. Raises ``ScheduleError`` for a decision that
+        is not legal, naming those that are, and for the root block.
+
+        >>> import tir
+        >>> from tir.script import tir as T
+        >>> f = tir.script.parse('''
+        ... @T.prim_func
+        ... def f(A: T.Buffer((4, 4), "float32"), C: T.Buffer((4, 4), "float32")):
+        ...     B = T.alloc_buffer((4, 4))
+        ...     for i, j in T.grid(4, 4):
+        ...         with T.block("B"):
+        ...             vi, vj = T.axis.remap("SS", [i, j])
+        ...             B[vi, vj] = A[vi, vj] + T.float32(1)
+        ...     for i, j in T.grid(4, 4):
+        ...         with T.block("C"):
+        ...             vi, vj = T.axis.remap("SS", [i, j])
+        ...             C[vi, vj] = B[vi, vj] * T.float32(2)
+        ... ''')
+        >>> sch = tir.Schedule(f)
+        >>> place = sch.sample_compute_location("B", decision=0)
+        >>> sch.compute_at("B", place)
+        >>> [loop.name for loop in sch.get_loops("B")]
+        ['i', 'ax0']
         """
     def sample_partitioned_tile(
         self,
@@ -1766,6 +2152,42 @@ class Schedule:
                 with T.block("B"):
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
+        """
+    def write_at(
+        self,
+        loop: LoopRV | str,
+        block: BlockRV | str,
+        write_buffer_index: int | str,
+        storage_scope: str,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
+        """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
+
+        ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. All blocks under ``loop`` that
+        write it work on the copy, and those between them that read it. The block, annotated ``auto_copy``, comes just after
+        the last that writes. Returns it.
+
+        Raises ``ScheduleError`` when ``loop`` is not above ``block``, when the copy would be read or written back where
+        nothing was put in it, or when a block elsewhere writes an element meanwhile. ``unsafe=True`` skips these.
+
+        Before, and after ``sch.write_at("i", "C", 0, "local")``::
+
+            for i, j in T.grid(8, 16):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = A[vi, vj] + 1.0
+
+            for i in range(8):
+                for j in range(16):
+                    with T.block("C"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        C_local[vi, vj] = A[vi, vj] + 1.0
+                with T.block("C_local"):
+                    v0 = T.axis.spatial(8, i)
+                    T.block_attr({"auto_copy": True})
+                    for ax1 in range(16):
+                        C[v0, ax1] = C_local[v0, ax1]
         """
     def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
         """The block called ``name``, in ``func_name`` (default: the function worked on).

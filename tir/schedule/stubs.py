@@ -93,7 +93,7 @@ def _annotation(annotation: Any, handle: bool) -> str:
         return "Any"
     kind = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "Any")
     if handle:
-        kind = kind.replace("LoopRef", "LoopRV | str").replace("BlockRef", "BlockRV | str")
+        kind = kind.replace(" | Location", "").replace("LoopRef", "LoopRV | str").replace("BlockRef", "BlockRV | str")
         return " | ".join(dict.fromkeys(kind.split(" | "))) if "[" not in kind else kind
     known = {"int", "str", "bool", "float", "None", "Any", "Sequence", "Mapping", "list", "tuple", "dict"}
     words = set("".join(c if c.isalnum() or c == "_" else " " for c in kind).split())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..arith.index_map import IndexMap
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
 from ..stmt import Block, For
@@ -135,6 +136,122 @@ def _rfactor(s: _Scene) -> Arguments:
     return (s.loop(), s.choice.number(0, 1)), {}
 
 
+def _moved(s: _Scene) -> Arguments:
+    kwargs = {"preserve_unit_loops": s.choice.pick((False, True)), "index": s.choice.pick((-1, -2, 0, 1))}
+    return (s.block(), s.loop()), kwargs
+
+
+def _tile(s: _Scene) -> Arguments:
+    loops = s.nest()
+    taken = loops[: s.choice.number(1, 2)]
+    if not taken:
+        raise ScheduleError("the block has no loop to tile")
+    return (taken, [s.choice.number(1, 4) for _ in taken]), {"tail": s.choice.pick(("guard", "cut"))}
+
+
+def _skew(s: _Scene) -> Arguments:
+    outer, inner = _adjacent(s, 2)[:2]
+    return (outer, inner, s.choice.pick((1, 2, -1))), {}
+
+
+def _split_cut(s: _Scene) -> Arguments:
+    return (s.loop(), [None, s.choice.number(1, 4)]), {"tail": s.choice.pick(("cut", "exact"))}
+
+
+def _blockize(s: _Scene) -> Arguments:
+    return (s.loop(),), {"preserve_unit_iters": s.choice.pick((True, False))}
+
+
+def _ndim(s: _Scene, block: Any) -> tuple[Any, int]:
+    """A buffer the block writes or reads, and its rank."""
+    found = s.sch.get(block)
+    regions = [*found.writes, *found.reads]
+    if not regions:
+        raise ScheduleError("the block touches no buffer")
+    region = s.choice.pick(regions)
+    return region.buffer.name, region.buffer.ndim
+
+
+def _index_map(s: _Scene, ndim: int) -> Callable[..., Any]:
+    kind = s.choice.number(0, 3)
+    factor = s.choice.number(2, 4)
+
+    def change(*at: Any) -> list[Any]:
+        if kind == 0:
+            return list(reversed(at))
+        if kind == 1:
+            return [at[0] // factor, *at[1:], at[0] % factor]
+        if kind == 2:
+            return [*at[:-1], at[-1] // factor, at[-1] % factor]
+        return [*at[1:], at[0]]
+
+    return IndexMap.from_func(change, ndim=ndim)
+
+
+def _transform_layout(s: _Scene) -> Arguments:
+    block = s.block()
+    buffer, ndim = _ndim(s, block)
+    return (block, buffer, _index_map(s, ndim)), {"pad_value": s.choice.pick((None, None, 0))}
+
+
+def _transform_block_layout(s: _Scene) -> Arguments:
+    block = s.block()
+    ndim = len(s.sch.get(block).iter_vars)
+    if not ndim:
+        raise ScheduleError("the block has no iterators")
+    return (block, _index_map(s, ndim)), {}
+
+
+def _reorder_iters(s: _Scene) -> Arguments:
+    block = s.block()
+    order = list(range(len(s.sch.get(block).iter_vars)))
+    return (block, order[::-1]), {}
+
+
+def _reindex(s: _Scene) -> Arguments:
+    block = s.block()
+    return (block, (s.choice.pick(("read", "write")), 0)), {}
+
+
+def _stage(s: _Scene) -> Arguments:
+    return (s.block(), s.choice.number(0, 1), s.loop()), {}
+
+
+def _window(s: _Scene) -> Arguments:
+    return (s.loop(), s.block(), s.choice.number(0, 1), "local"), {}
+
+
+def _set_scope(s: _Scene) -> Arguments:
+    return (s.block(), 0, s.choice.pick(("local", "shared", "global"))), {}
+
+
+def _pad_einsum(s: _Scene) -> Arguments:
+    block = s.block()
+    return (block, [s.choice.number(1, 4) for _ in s.sch.get(block).iter_vars]), {}
+
+
+def _at(s: _Scene) -> Arguments:
+    block = s.block()
+    loops = list(s.sch.get_loops(block))
+    if not loops:
+        raise ScheduleError("the block has no loop to choose")
+    return (s.choice.pick(loops), block, s.choice.number(0, 1), s.choice.pick(("shared", "local"))), {}
+
+
+def _rolling_buffer(s: _Scene) -> Arguments:
+    return (s.block(), 0), {}
+
+
+def _cache_index(s: _Scene) -> Arguments:
+    return (s.block(), "global", s.choice.number(0, 2)), {}
+
+
+def _pad_einsum(s: _Scene) -> Arguments:
+    block = s.block()
+    count = len(s.sch.get(block).iter_vars)
+    return (block, [s.choice.number(1, 4) for _ in range(count)]), {}
+
+
 LOOP_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "split": _split, "fuse": _fuse, "reorder": _reorder, "parallel": _one_loop, "vectorize": _one_loop,
     "unroll": _one_loop, "bind": _bind, "add_unit_loop": _unit, "merge": _merge, "loop_partition": _partition,
@@ -144,7 +261,19 @@ BLOCK_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "compute_at": _block_and_loop, "reverse_compute_at": _block_and_loop, "compute_inline": _one_block,
     "reverse_compute_inline": _one_block, "cache_read": _cache, "cache_write": _cache,
     "decompose_reduction": _block_and_loop, "rfactor": _rfactor,
+    "read_at": _at, "write_at": _at, "rolling_buffer": _rolling_buffer, "cache_index": _cache_index,
+    "pad_einsum": _pad_einsum, "sample_compute_location": _one_block,
 }  # fmt: skip
+
+# The rest, drawn with "--all": each entry is a name (a method of Schedule, a dot, and which way it is drawn) and its arguments.
+OTHER_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
+    "split.tail": _split_cut, "compute_at.index": _moved, "reverse_compute_at.index": _moved, "compute_root": _one_block,
+    "auto_inline": lambda s: ((), {}), "tile": _tile, "skew": _skew, "fission": _one_loop, "unswitch": _one_loop,
+    "blockize": _blockize, "transform_layout": _transform_layout, "transform_block_layout": _transform_block_layout,
+    "reorder_block_iter_var": _reorder_iters, "reindex": _reindex, "stage": _stage, "read_at": _window,
+    "write_at": _window, "set_scope": _set_scope, "decompose_padding": _block_and_loop, "pad_einsum": _pad_einsum,
+}  # fmt: skip
+ALL_PRIMITIVES = {**LOOP_PRIMITIVES, **BLOCK_PRIMITIVES, **OTHER_PRIMITIVES}
 
 
 def random_schedule(
@@ -152,13 +281,13 @@ def random_schedule(
 ) -> tuple[Any, list[Attempt]]:
     """A schedule of ``func`` after trying ``steps`` random primitives, and the attempts in order.
 
-    ``primitives`` are names out of the loop family (the default) and the block family. A refusal is a
+    ``primitives`` are names out of :data:`ALL_PRIMITIVES`; the default is the loop family. A refusal is a
     ``ScheduleError``; any other exception is a fault of the primitive, and propagates.
     """
     from ..schedule import Schedule
 
     choice = SeededChoice(seed) if isinstance(seed, int) else seed
-    table = {**LOOP_PRIMITIVES, **BLOCK_PRIMITIVES}
+    table = ALL_PRIMITIVES
     names = list(LOOP_PRIMITIVES) if primitives is None else list(primitives)
     sch = Schedule(func, seed=1)
     attempts = []
@@ -171,6 +300,7 @@ def random_schedule(
             args, kwargs = table[name](scene)
         except ScheduleError:
             continue  # the program has nothing this primitive could be tried on
+        name = name.partition(".")[0]
         before = sch.mod
         try:
             getattr(sch, name)(*args, **kwargs)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ...arith import Analyzer
 from ...arith.regions import relax, union
@@ -26,9 +27,12 @@ from ..blocks import (
     require_same_meaning,
     top_statement,
 )
+from ..handles import Location
 from ..legality import check
 from ..primitive import primitive
+from ..queries import consumers_of, producers_of
 from ..state import BlockRef, LoopRef, State
+from .inline import _check_compute_inline, _check_reverse_compute_inline, compute_inline
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class MovePlan:
 def _check_compute_at(
     state: State,
     block: BlockRef,
-    loop: LoopRef,
+    loop: LoopRef | Location,
     preserve_unit_loops: bool = False,
     index: int = -1,
     *,
@@ -63,6 +67,8 @@ def _check_compute_at(
 
     Raises ``ScheduleError`` when no consumer is under ``loop``, or some consumer would read an element not yet written.
     """
+    if isinstance(loop, Location):
+        return _at_location(state, block, loop, _check_compute_inline, unsafe)
     try:
         return _plan_compute_at(state, block, loop, preserve_unit_loops, index, unsafe)
     except ScheduleError as error:
@@ -73,7 +79,7 @@ def _check_compute_at(
 def _check_reverse_compute_at(
     state: State,
     block: BlockRef,
-    loop: LoopRef,
+    loop: LoopRef | Location,
     preserve_unit_loops: bool = False,
     index: int = -1,
     *,
@@ -94,6 +100,8 @@ def _check_reverse_compute_at(
 
     Raises ``ScheduleError`` when no producer is under ``loop``, or the move would read an element not yet written.
     """
+    if isinstance(loop, Location):
+        return _at_location(state, block, loop, _check_reverse_compute_inline, unsafe)
     try:
         return _plan_reverse_compute_at(state, block, loop, preserve_unit_loops, index, unsafe)
     except ScheduleError as error:
@@ -138,6 +146,44 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
             first = first or error
     assert first is not None
     raise first
+
+
+def locations(state: State, block: BlockRef) -> tuple[str, list[LoopRef], list[LoopRef]]:
+    """Where ``block`` may be computed: the primitive that moves it there, the loops around what it goes to, outermost
+    first, and those of them that are accepted.
+
+    A block with consumers goes to the first of them by ``compute_at``; one without to its last producer by
+    ``reverse_compute_at``.
+    """
+    consumers, producers = consumers_of(block), producers_of(block)
+    reverse = not consumers
+    near = consumers[:1] or producers[-1:]
+    around = near[0].loops() if near else []
+    plan = _plan_reverse_compute_at if reverse else _plan_compute_at
+    accepted: list[LoopRef] = []
+    for loop in around:
+        try:
+            plan(state, block, loop, False, -1, False)
+        except ScheduleError:
+            continue
+        accepted.append(loop)
+    return "reverse_compute_at" if reverse else "compute_at", around, accepted
+
+
+def _at_location(state: State, block: BlockRef, place: Location, inline: Callable[..., Any], unsafe: bool) -> MovePlan:
+    """A block moved where no loop is: into what uses it, or to loops of its own (where it may be already)."""
+    if place.name == "inline":
+        return MovePlan(compute_inline(state, inline(state, block, unsafe=unsafe)))
+    return check_root(state, block, unsafe=unsafe)
+
+
+def check_root(state: State, block: BlockRef, *, unsafe: bool = False) -> MovePlan:
+    """``compute_root``, for a block that may have its loops to itself already."""
+    require(block.scope is not None, "the root block cannot be moved")
+    assert block.scope is not None
+    if state.index.blocks_below(top_statement(block, block.scope)) == [block]:
+        return MovePlan(state)
+    return _check_compute_root(state, block, unsafe=unsafe)
 
 
 MOST_LOCATIONS = 12

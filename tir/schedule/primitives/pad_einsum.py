@@ -9,7 +9,7 @@ from typing import Any
 from ...analysis.access import block_access_region
 from ...arith import Analyzer
 from ...buffer import Buffer, Range, decl_buffer
-from ...errors import require
+from ...errors import ScheduleError, require
 from ...expr import (
     TRUE,
     Add,
@@ -49,6 +49,7 @@ from ...stmt import (
 )
 from ...visit import accesses, rewrite, walk
 from ..blocks import add_alloc, copy_block, scope_of, uses_pointer
+from ..legality import check_coverage
 from ..primitive import BadArgument, primitive
 from ..state import BlockRef, LoopRef, State
 from .rfactor import Reducer, reducer_of
@@ -143,7 +144,7 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
         made.append(copy)
         name = state.fresh_block_name(copy.name, taken)
         taken.add(name)
-        limits = [(n, r.extent) for n, (v, r) in enumerate(axes) if v in padded]
+        limits = _limits(axes, padded, buffer)
         if buffer not in written or _reads_own(body, buffer):
             pad_name = name if buffer not in written else state.fresh_block_name(f"{copy.name}_in", taken)
             taken.add(pad_name)
@@ -159,7 +160,21 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     by_loop = {v: extents[i.var] for i, v in zip(body.iter_vars, block.node.iter_values)}
     for ref in reversed(loops):
         stmt = ref.node.replace(extent=by_loop[ref.var], body=stmt)
-    return PadEinsumPlan(scope, top, seq([*before, stmt, *after]), tuple(made))
+    plan = PadEinsumPlan(scope, top, seq([*before, stmt, *after]), tuple(made))
+    _require_written(state, plan, block, [b for b, _ in groups])
+    return plan
+
+
+def _require_written(state: State, plan: PadEinsumPlan, block: BlockRef, buffers: Sequence[Buffer]) -> None:
+    """Raise ``ScheduleError`` where a copy reads an element that has no value, and a guard in the block would not."""
+    if not any(isinstance(n, Call) and n.op == "if_then_else" for n in walk(block.block.body)):
+        return
+    after = pad_einsum(state, plan)
+    for buffer in buffers:
+        if buffer not in state.func.buffer_map.values():
+            found = check_coverage(after.func, buffer)
+            if found is not None:
+                raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after.func)
 
 
 def _own_nest(block: BlockRef) -> list[LoopRef]:
@@ -358,6 +373,18 @@ def _folded(e: Expr, past: Var, fills: Mapping[Buffer, Any]) -> Any:
             return a - b
         return a * b if isinstance(e, Mul) else max(a, b) if isinstance(e, Max) else min(a, b)
     return None
+
+
+def _limits(axes: Sequence[tuple[Var | None, Range]], padded: set[Var], buffer: Buffer) -> list[tuple[int, Expr]]:
+    """Per axis the first index past what is copied: the end of the domain, or of a buffer that a guard keeps inside."""
+    analyzer = Analyzer()
+    found: list[tuple[int, Expr]] = []
+    for n, ((var, bounds), size) in enumerate(zip(axes, buffer.shape)):
+        if var is not None and not analyzer.can_prove(bounds.extent <= size):
+            found.append((n, analyzer.simplify(Min(bounds.extent, size))))
+        elif var in padded:
+            found.append((n, bounds.extent))
+    return found
 
 
 def _pad_block(

@@ -1,15 +1,19 @@
-"""Decisions for search, continued: sample_partitioned_tile, and where a search ends: enter_postproc."""
+"""Decisions for search, continued: sample_compute_location, sample_partitioned_tile, and where a search ends: enter_postproc."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from ...errors import require
+from ...errors import ScheduleError, require
 from ...expr import IntImm
-from ..handles import ExprRV
-from ..primitive import primitive
-from ..state import LoopRef, State
+from ..handles import ExprRV, Location, LoopRV
+from ..primitive import BadArgument, primitive
+from ..state import BlockRef, LoopRef, State
+from .inline import _check_compute_inline, _check_reverse_compute_inline
+from .location import check_root, locations
 from .sample import SamplePlan, _divisors, _draw_tiling
 
 
@@ -79,6 +83,74 @@ def _ways(size: int, parts: int) -> int:
 @primitive(check=_check_sample_partitioned_tile)
 def sample_partitioned_tile(state: State, plan: SamplePlan) -> tuple[State, list[ExprRV]]:
     return plan.state, [ExprRV(v) for v in plan.values]
+
+
+@dataclass(frozen=True)
+class LocationPlan:
+    """The snapshot whose next draw differs, where to compute, and what the trace keeps."""
+
+    state: State
+    place: LoopRef | str
+    recorded: dict[str, Any]
+
+
+def _check_sample_compute_location(state: State, block: BlockRef, decision: int | None = None) -> LocationPlan:
+    """Draw where to compute ``block``, of all the places that are legal: a loop, loops of its own, or inline.
+
+    The place goes to ``compute_at``, or for a block that nothing in its scope reads to ``reverse_compute_at``. Decision
+    n is the loop number n, from the outermost, around its first consumer (or last producer); -1 is the root, -2 inline.
+    Every legal place is equally likely; the trace keeps the ``decision``. Raises ``ScheduleError`` for a decision that
+    is not legal, naming those that are, and for the root block.
+
+    >>> import tir
+    >>> from tir.script import tir as T
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((4, 4), "float32"), C: T.Buffer((4, 4), "float32")):
+    ...     B = T.alloc_buffer((4, 4))
+    ...     for i, j in T.grid(4, 4):
+    ...         with T.block("B"):
+    ...             vi, vj = T.axis.remap("SS", [i, j])
+    ...             B[vi, vj] = A[vi, vj] + T.float32(1)
+    ...     for i, j in T.grid(4, 4):
+    ...         with T.block("C"):
+    ...             vi, vj = T.axis.remap("SS", [i, j])
+    ...             C[vi, vj] = B[vi, vj] * T.float32(2)
+    ... ''')
+    >>> sch = tir.Schedule(f)
+    >>> place = sch.sample_compute_location("B", decision=0)
+    >>> sch.compute_at("B", place)
+    >>> [loop.name for loop in sch.get_loops("B")]
+    ['i', 'ax0']
+    """
+    if decision is not None and (isinstance(decision, bool) or not hasattr(decision, "__index__")):
+        raise BadArgument(f"decision is an int, not {decision!r}")
+    require(block.scope is not None, "the root block cannot be moved")
+    how, around, accepted = locations(state, block)
+    places: dict[int, LoopRef | str] = {n: loop for n, loop in enumerate(around) if loop in accepted}
+    inline = _check_compute_inline if how == "compute_at" else _check_reverse_compute_inline
+    for number, name, check in ((-2, "inline", inline), (-1, "root", check_root)):
+        try:
+            check(state, block)
+        except ScheduleError:
+            continue
+        places[number] = name
+    require(places, "block {0} can be computed nowhere but where it is", block, nodes=[block.node])
+    after, generator = state.draw()
+    if decision is None:
+        decision = generator.choice(sorted(places))
+    require(
+        decision in places, "decision {0} is not a place where block {1} can be computed by {2}", decision, block, how,
+        legal=[f"{n} ({places[n] if isinstance(places[n], str) else places[n].name})" for n in sorted(places)],
+    )  # fmt: skip
+    return LocationPlan(after, places[int(decision)], {"decision": int(decision)})
+
+
+@primitive(check=_check_sample_compute_location)
+def sample_compute_location(state: State, plan: LocationPlan) -> tuple[State, LoopRV]:
+    if isinstance(plan.place, str):
+        return plan.state, Location(plan.place, state.func_name)
+    return plan.state, state.loop_rv(plan.place)
 
 
 def _check_enter_postproc(state: State) -> State:

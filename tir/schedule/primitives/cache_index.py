@@ -1,0 +1,216 @@
+"""Index computations done once, ahead, and looked up: cache_index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...arith import Analyzer
+from ...arith.linear import key
+from ...buffer import Buffer, IterVar, Range, decl_buffer
+from ...errors import require
+from ...expr import TRUE, BufferLoad, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Let, StringImm, Var, const
+from ...op import effect_of
+from ...stmt import Block, BlockRealize, BufferStore, For, LetStmt, Stmt, seq
+from ...visit import rewrite, substitute, walk
+from ..blocks import add_alloc, nest, scope_of, top_statement, unit_region
+from ..handles import BlockRV
+from ..primitive import BadArgument, primitive
+from ..state import BlockRef, State
+
+
+@dataclass(frozen=True)
+class CacheIndexPlan:
+    """Blocks that compute indices, to go before ``top``; the block reading what they computed."""
+
+    scope: BlockRef
+    top: Any
+    block: BlockRef
+    computed: tuple[Stmt, ...]
+    buffers: tuple[Buffer, ...]
+    names: tuple[str, ...]
+    body: Stmt
+    init: Stmt | None
+
+
+def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_thresh: int = 0) -> CacheIndexPlan:
+    """Compute the indices of what ``block`` reads ahead, into buffers in ``storage_scope``, and look them up.
+
+    With ``cse_thresh`` 0 each index that is not just an iterator or a constant is computed; otherwise those parts of
+    indices, largest first, that occur at least so often. What reads memory, or might divide by zero, stays. Each is a
+    block ``index_0``, ``index_1`` … over the iterators that it uses, before the statement that holds ``block``.
+    Returns these blocks; none where there is nothing to compute, and the program is as it was.
+
+    The regions that ``block`` declares stay as they were: they still say which elements it may touch. Raises
+    ``ScheduleError`` for a negative threshold, or the root block.
+
+    Before, and after ``sch.cache_index("B", "global")``::
+
+        for i, j in T.grid(8, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi // 4 + vj // 4, vj // 2]
+
+        for ax0, ax1 in T.grid(8, 8):
+            with T.block("index_0"):
+                v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                index_var_0[v0, v1] = v0 // 4 + v1 // 4
+        for ax0 in range(8):
+            with T.block("index_1"):
+                v0 = T.axis.spatial(8, ax0)
+                index_var_1[v0] = v0 // 2
+        for i, j in T.grid(8, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[index_var_0[vi, vj], index_var_1[vj]]
+    """
+    if isinstance(cse_thresh, bool) or not hasattr(cse_thresh, "__index__"):
+        raise BadArgument(f"cse_thresh is an int, not {cse_thresh!r}")
+    require(cse_thresh >= 0, "cse_thresh is a number of occurrences, not {0}", cse_thresh, legal="0 or more")
+    scope = scope_of(state, block)
+    domains = {i.var: i.dom for i in block.block.iter_vars if i.dom is not None}
+    body: Any = block.block.body
+    init: Any = block.block.init
+    inner = _bound_inside(block.block)
+    computed: list[Stmt] = []
+    buffers: list[Buffer] = []
+    names: list[str] = []
+    while True:
+        chosen = _next([body, init], domains, inner, max(1, int(cse_thresh)), whole=cse_thresh == 0)
+        if chosen is None:
+            break
+        used = [v for v in domains if any(n is v for n in walk(chosen))]
+        name = state.fresh_block_name(f"index_{len(names)}", set(names))
+        shape = tuple(domains[v].extent for v in used)
+        buffer = decl_buffer(shape, chosen.dtype, f"index_var_{len(names)}", scope=storage_scope)
+        analyzer = Analyzer()
+        look_up = BufferLoad(buffer, tuple(analyzer.simplify(v - domains[v].min) for v in used))
+        written = _written([body, init])
+        body, init = (_looked_up(part, chosen, look_up, written) for part in (body, init))
+        computed.append(_compute(name, buffer, chosen, [(v, domains[v]) for v in used]))
+        buffers.append(buffer)
+        names.append(name)
+    top = top_statement(block, scope).node
+    return CacheIndexPlan(scope, top, block, tuple(computed), tuple(buffers), tuple(names), body, init)
+
+
+def _bound_inside(block: Block) -> set[Var]:
+    """Variables that only parts of ``block`` know."""
+    found: set[Var] = set()
+    for item in walk(block):
+        if isinstance(item, For):
+            found.add(item.loop_var)
+        elif isinstance(item, (LetStmt, Let)):
+            found.add(item.var)
+        elif isinstance(item, Block) and item is not block:
+            found |= {i.var for i in item.iter_vars}
+    return found
+
+
+def _indices(parts: Sequence[Any]) -> Iterator[Expr]:
+    """Every index of a load, outer ones first; not of one of what is written: an update stays recognisable as one."""
+    written = _written(parts)
+    for part in parts:
+        if part is not None:
+            for item in walk(part):
+                if isinstance(item, BufferLoad) and item.buffer not in written:
+                    yield from item.indices
+
+
+def _written(parts: Sequence[Any]) -> set[Buffer]:
+    return {n.buffer for part in parts if part is not None for n in walk(part) if isinstance(n, BufferStore)}
+
+
+def _next(parts: Sequence[Any], domains: Any, inner: set[Var], least: int, whole: bool) -> Expr | None:
+    """The largest index (or part of one, unless ``whole``) that occurs ``least`` times; the first of equals."""
+    count: dict[Any, int] = {}
+    first: dict[Any, tuple[int, Expr]] = {}
+    for index in _indices(parts):
+        for item in [index] if whole else _subexpressions(index):
+            if _worth(item, domains, inner):
+                at = key(item)
+                count[at] = count.get(at, 0) + 1
+                first.setdefault(at, (sum(1 for _ in walk(item)), item))
+    often = [first[at] for at, n in count.items() if n >= least]
+    return max(often, key=lambda pair: pair[0])[1] if often and not whole else often[0][1] if often else None
+
+
+def _subexpressions(index: Expr) -> Iterator[Expr]:
+    """``index`` and its parts; what is inside a load counts as an index of its own."""
+    for item in walk(index, enter=lambda n: not isinstance(n, BufferLoad)):
+        if isinstance(item, Expr):
+            yield item
+
+
+def _worth(e: Expr, domains: Any, inner: set[Var]) -> bool:
+    """Whether ``e`` is a computation that means the same ahead of the block."""
+    if isinstance(e, (Var, IntImm, FloatImm, StringImm, BufferLoad)) or not e.dtype.is_int or e.dtype.lanes != 1:
+        return False
+    uses = False
+    for item in walk(e):
+        if isinstance(item, BufferLoad) or (isinstance(item, Var) and item in inner):
+            return False
+        if isinstance(item, (FloorDiv, FloorMod)) and not (isinstance(item.b, IntImm) and item.b.value != 0):
+            return False
+        if getattr(item, "op", None) is not None and effect_of(item) != "pure":
+            return False
+        uses = uses or (isinstance(item, Var) and item in domains)
+    return uses
+
+
+def _looked_up(part: Any, chosen: Expr, value: Expr, skip: set[Buffer]) -> Any:
+    """``part`` with ``chosen`` replaced, where it occurs in the index of a load; loads of ``skip`` stay."""
+    if part is None:
+        return None
+    wanted = key(chosen)
+
+    def swap(item: Any) -> Any:
+        return value if isinstance(item, Expr) and type(item) is type(chosen) and key(item) == wanted else None
+
+    def visit(item: Any) -> Any:
+        if not isinstance(item, BufferLoad) or item.buffer in skip:
+            return None
+        indices = tuple(rewrite(i, swap) for i in item.indices)
+        return item if all(a is b for a, b in zip(indices, item.indices)) else BufferLoad(item.buffer, indices)
+
+    return rewrite(part, visit)
+
+
+def _compute(name: str, buffer: Buffer, value: Expr, used: Sequence[tuple[Var, Range]]) -> Stmt:
+    loops: list[tuple[Var, Expr]] = []
+    iters: list[IterVar] = []
+    where: dict[Var, Expr] = {}
+    for axis, (var, dom) in enumerate(used):
+        loops.append((Var(f"ax{axis}", var.dtype), dom.extent))
+        iters.append(IterVar(Range(const(0, var.dtype), dom.extent), Var(f"v{axis}", var.dtype), "spatial"))
+        where[var] = Analyzer().simplify(dom.min + iters[-1].var)
+    point = tuple(i.var for i in iters)
+    store = BufferStore(buffer, substitute(value, where), point)
+    block = Block(tuple(iters), (), (unit_region(buffer, point),), name, store)
+    return nest(loops, BlockRealize(tuple(v for v, _ in loops), TRUE, block))
+
+
+@primitive(check=_check_cache_index)
+def cache_index(state: State, plan: CacheIndexPlan) -> tuple[State, list[BlockRV]]:
+    if not plan.computed:
+        return state, []
+    before, block = plan.block.node, plan.block.block
+    added = tuple(r for r in _look_ups(plan) if r is not None)
+    inner = block.replace(body=plan.body, init=plan.init, reads=(*block.reads, *added))
+    after = state.replace(before, before.replace(block=inner))
+    top = top_statement(after.index.blocks[plan.block.name], after.index.blocks[plan.scope.name]).node
+    after = after.replace(top, seq([*plan.computed, top]))
+    scope = after.index.blocks[plan.scope.name].block
+    after = after.replace(scope, add_alloc(scope, *plan.buffers))
+    return after, [after.block_rv(name) for name in plan.names]
+
+
+def _look_ups(plan: CacheIndexPlan) -> Iterator[Any]:
+    """The regions of the computed buffers that the block reads."""
+    seen: set[Any] = set()
+    for part in (plan.body, plan.init):
+        for item in walk(part) if part is not None else ():
+            if isinstance(item, BufferLoad) and item.buffer in plan.buffers and item.buffer not in seen:
+                seen.add(item.buffer)
+                yield unit_region(item.buffer, item.indices)
