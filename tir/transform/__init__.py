@@ -21,6 +21,7 @@ from .lower_opaque_block import lower_opaque_block
 from .passes import PASSES, ModulePass, Pass, Sequential, find, func_pass, module_pass
 from .pipeline import cpu_pipeline, gpu_pipeline, inserted, lower
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
+from .plan_shared_memory import SharedMemoryPlan, plan_shared_memory, shared_memory_plan
 from .remove_no_op import remove_no_op
 from .simplify import remove_likely, simplify
 from .split_host_device import split_host_device
@@ -48,6 +49,7 @@ __all__ = [
     "ModulePass",
     "Pass",
     "Sequential",
+    "SharedMemoryPlan",
     "common_subexpr_elim",
     "compact_buffer_allocation",
     "convert_blocks_to_opaque",
@@ -65,9 +67,11 @@ __all__ = [
     "lower_opaque_block",
     "module_pass",
     "plan_and_update_buffer_allocation_location",
+    "plan_shared_memory",
     "refuse_thread_axes",
     "remove_likely",
     "remove_no_op",
+    "shared_memory_plan",
     "simplify",
     "split_host_device",
     "storage_rewrite",

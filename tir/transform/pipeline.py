@@ -19,6 +19,7 @@ from .lower_init_block import lower_init_block
 from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
+from .plan_shared_memory import plan_shared_memory
 from .remove_no_op import remove_no_op
 from .simplify import remove_likely, simplify
 from .split_host_device import split_host_device
@@ -79,6 +80,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
         vectorize_loop,
         unroll_loop.configured(max_copies=0, explicit=False),
         simplify,
+        plan_shared_memory.configured(target=where),
         thread_storage_sync,
         remove_likely,
         remove_no_op,

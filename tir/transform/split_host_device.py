@@ -14,7 +14,8 @@ from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, Stmt
 from ..target import Target
 from ..visit import free_vars, substitute, walk
 from .passes import module_pass
-from .threads import axis_order, is_launch, number
+from .plan_shared_memory import bytes_of
+from .threads import axis_order, is_launch
 
 DYNAMIC = "tir.use_dyn_shared_memory"
 
@@ -58,9 +59,10 @@ class _Splitter:
                         "outside the loops bound to threads, or give it the scope local or shared"
                     )
                 if n.buffer_var.scope == "shared.dyn":
-                    shared += _bytes(n)
+                    shared += bytes_of(n)
         used = free_vars(s)
-        handles = [v for v in used if v.dtype.is_handle]
+        place = {b.data: n for n, b in enumerate(self.func.buffers())}
+        handles = sorted((v for v in used if v.dtype.is_handle), key=lambda v: place.get(v, len(place)))
         scalars = [v for v in used if not v.dtype.is_handle]
         params = {v: Var(v.name, v.dtype, v.pointer_dtype, v.scope) for v in (*handles, *scalars)}
         body = s
@@ -91,16 +93,6 @@ class _Splitter:
 
 def _mentions(root: Any, buffer: Buffer) -> bool:
     return any(n is buffer for n in walk(root))
-
-
-def _bytes(a: Allocate) -> int:
-    total = a.dtype.bytes
-    for extent in a.extents:
-        size = number(extent)
-        if size is None:
-            raise BuildError(f"the size `{extent!r}` of `{a.buffer_var.name}` in {a.buffer_var.scope} memory is not constant")
-        total *= size
-    return total
 
 
 def _outer_views(root: Any, handles: set[Var]) -> list[Buffer]:

@@ -1,0 +1,308 @@
+"""Where the buffers of a kernel lie in shared memory: lifetimes over the whole kernel, reuse, alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..buffer import Buffer
+from ..dtype import DType
+from ..errors import BuildError
+from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, Var, const
+from ..function import IRModule, PrimFunc
+from ..stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, SeqStmt, Stmt, While, seq
+from ..target import Target
+from ..visit import rewrite, walk
+from .passes import func_pass
+from .threads import is_launch, is_shared, number
+
+# bytes of shared memory a block may ask for at launch, by the number in sm_NN
+_AT_LAUNCH = {75: 65536, 80: 166912, 86: 101376, 87: 166912, 89: 101376, 90: 232448, 100: 232448, 103: 232448,
+              110: 232448, 120: 101376, 121: 101376}  # fmt: skip
+
+# operators that take a pointer and, next to it, an offset in elements: (pointer, offset) positions
+_POINTERS = {"tvm_access_ptr": ((1, 2),), "ptx_cp_async": ((0, 1), (2, 3)), "ptx_ldmatrix": ((3, 4), (5, 6))}
+
+
+@dataclass(frozen=True)
+class PlannedBuffer:
+    """``bytes`` of shared memory from ``offset`` on, in use from statement ``first`` to ``last`` of the kernel."""
+
+    kernel: int
+    name: str
+    scope: str
+    bytes: int
+    first: int
+    last: int
+    offset: int
+
+
+class SharedMemoryPlan(tuple):
+    """The planned buffers of a program's kernels, in order of their first use; prints as a table."""
+
+    def __repr__(self) -> str:
+        if not self:
+            return "no shared memory"
+        rows = [("kernel", "buffer", "scope", "bytes", "lifetime", "offset")]
+        rows += [(str(b.kernel), b.name, b.scope, str(b.bytes), f"{b.first}..{b.last}", str(b.offset)) for b in self]
+        widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
+        return "\n".join("  ".join(text.ljust(w) for text, w in zip(r, widths)).rstrip() for r in rows)
+
+    def total(self, kernel: int = 0, scope: str | None = None) -> int:
+        """Bytes that a kernel needs, of one scope or of both."""
+        return max((b.offset + b.bytes for b in self if b.kernel == kernel and scope in (None, b.scope)), default=0)
+
+
+class _Lives:
+    """First and last statement that uses each pointer; a loop counts as a whole for memory allocated outside it."""
+
+    def __init__(self, kernel: Stmt):
+        self.allocs: dict[Var, Allocate] = {}
+        self.depth: dict[Var, int] = {}
+        self.exact: dict[Var, list[int]] = {}
+        self.wide: dict[Var, list[int]] = {}
+        self.views: dict[Var, list[Buffer]] = {}
+        self.clock = 0
+        self._visit(kernel, 0)
+
+    def _visit(self, s: Any, depth: int) -> set[Var]:
+        """Pointers used under ``s``; ``depth`` counts the loops around it."""
+        if isinstance(s, Allocate):
+            if is_shared(s.buffer_var.scope):
+                self.allocs[s.buffer_var] = s
+                self.depth[s.buffer_var] = depth
+            return self._visit(s.body, depth)
+        if isinstance(s, DeclBuffer):
+            self.views.setdefault(s.buffer.data, []).append(s.buffer)
+            return self._visit(s.body, depth)
+        if isinstance(s, SeqStmt):
+            return set().union(*(self._visit(c, depth) for c in s.stmts))
+        if isinstance(s, (For, While)):
+            start = self.clock
+            used = self._visit(s.body, depth + 1)
+            for pointer in used:
+                if self.depth[pointer] <= depth:
+                    self._live(self.exact, pointer, start, self.clock - 1)
+                self._live(self.wide, pointer, start, self.clock - 1)
+            return used
+        inner = [c for c in s.children() if isinstance(c, Stmt)]
+        if inner:
+            return set().union(*(self._visit(c, depth) for c in inner), self._leaf(s, inner))
+        return self._leaf(s, [])
+
+    def _leaf(self, s: Any, inner: list[Any]) -> set[Var]:
+        used = {
+            p
+            for n in walk(s, enter=lambda n: not any(n is c for c in inner))
+            if (p := n.buffer.data if isinstance(n, (BufferLoad, BufferStore)) else n) in self.allocs
+            and not any(n is c for c in inner)
+        }
+        for pointer in used:
+            for lives in (self.exact, self.wide):
+                self._live(lives, pointer, self.clock, self.clock)
+        self.clock += 1
+        return used
+
+    @staticmethod
+    def _live(lives: dict[Var, list[int]], pointer: Var, first: int, last: int) -> None:
+        span = lives.setdefault(pointer, [first, last])
+        span[0], span[1] = min(span[0], first), max(span[1], last)
+
+
+def bytes_of(a: Allocate) -> int:
+    """Bytes of an allocation. Raises ``BuildError`` where its size is not constant."""
+    total = a.dtype.bytes
+    for extent in a.extents:
+        size = number(extent)
+        if size is None:
+            raise BuildError(
+                f"`{a.buffer_var.name}` in {a.buffer_var.scope} memory has `{extent!r}` elements; the size of shared "
+                "memory has to be a constant"
+            )
+        total *= size
+    return total
+
+
+def _alignment(size: int, views: list[Buffer]) -> int:
+    return max([16, *(v.data_alignment for v in views)]) if size < 128 else max([128, *(v.data_alignment for v in views)])
+
+
+def _placed(lives: _Lives, scope: str, spans: Mapping[Var, list[int]], kernel: int) -> dict[Var, PlannedBuffer]:
+    """The largest buffers first, each at the lowest offset free during its life."""
+    done: dict[Var, PlannedBuffer] = {}
+    mine = [(v, bytes_of(a)) for v, a in lives.allocs.items() if v.scope == scope and v in spans]
+    for pointer, size in sorted(mine, key=lambda x: -x[1]):
+        first, last = spans[pointer]
+        step = _alignment(size, lives.views.get(pointer, []))
+        offset = 0
+        for other in sorted(done.values(), key=lambda b: b.offset):
+            apart = other.last < first or last < other.first or other.offset >= offset + size
+            if not apart and other.offset + other.bytes > offset:
+                offset = -(-(other.offset + other.bytes) // step) * step
+        done[pointer] = PlannedBuffer(kernel, pointer.name, scope, size, first, last, offset)
+    return done
+
+
+def _size(plan: Mapping[Var, PlannedBuffer]) -> int:
+    return max((b.offset + b.bytes for b in plan.values()), default=0)
+
+
+def limits_of(target: Target) -> dict[str, int]:
+    """Bytes of shared memory a block may have, by scope."""
+    static = target.limit("max_shared_memory_per_block") or 49152
+    arch = str(target.attrs.get("arch", "")).removeprefix("sm_").rstrip("af")
+    dynamic = target.limit("max_dynamic_shared_memory_per_block") or _AT_LAUNCH.get(int(arch) if arch.isdigit() else 0)
+    return {"shared": static, "shared.dyn": max(dynamic or 232448, static)}
+
+
+def _plan(name: str, lives: _Lives, target: Target, kernel: int) -> dict[Var, PlannedBuffer]:
+    """Reuse between the loops of a kernel; inside a loop, where it costs barriers, only when nothing else fits."""
+    limits = limits_of(target)
+    done: dict[Var, PlannedBuffer] = {}
+    for scope, limit in limits.items():
+        plan = _placed(lives, scope, lives.wide, kernel)
+        if _size(plan) > limit:
+            plan = _placed(lives, scope, lives.exact, kernel)
+        if _size(plan) > limit:
+            rows = sorted(plan.values(), key=lambda b: -b.bytes)
+            what = ", ".join(f"{b.name} {b.bytes} B" for b in rows)
+            more = ""
+            if scope == "shared" and _size(plan) <= limits["shared.dyn"]:
+                more = f", or use the scope shared.dyn, of which a block can have {limits['shared.dyn']} B"
+            raise BuildError(
+                f"{name}: {_size(plan)} B of {scope} memory exceed the {limit} B of a block: {what}; "
+                f"make the tiles of the largest smaller{more}"
+            )
+        done.update(plan)
+    return done
+
+
+class _Rewriter:
+    """Moves the shared buffers of one kernel to their planned places."""
+
+    def __init__(self, lives: _Lives, plan: Mapping[Var, PlannedBuffer]):
+        self.plan = plan
+        self.lives = lives
+        self.arenas: dict[str, tuple[Var, int]] = {}
+        for scope, name in (("shared.dyn", "dyn_shared"), ("shared", "static_shared")):
+            mine = {v: b for v, b in plan.items() if b.scope == scope}
+            separate = sum(-(-b.bytes // 16) * 16 for b in mine.values())
+            if mine and (scope == "shared.dyn" or _size(mine) < separate):
+                self.arenas[scope] = (Var(name, DType("handle"), DType("uint8"), scope), _size(mine))
+        self.views: dict[Buffer, Buffer] = {}
+        self.whole: dict[Var, Buffer] = {}
+
+    def view(self, b: Buffer) -> Buffer:
+        found = self.views.get(b)
+        if found is None:
+            place = self.plan[b.data]
+            base, _ = self.arenas[place.scope]
+            start = place.offset // b.dtype.bytes
+            index = b.shape[0].dtype if b.shape else DType("int32")
+            offset: Expr | None = const(start, index) if b.elem_offset is None else b.elem_offset + start
+            if isinstance(offset, IntImm) and offset.value == 0:
+                offset = None
+            found = self.views[b] = b.replace(data=base, elem_offset=offset)
+        return found
+
+    def moved(self, v: Any) -> bool:
+        return isinstance(v, Var) and v in self.plan and self.plan[v].scope in self.arenas
+
+    def change(self, item: Any) -> Any:
+        if isinstance(item, (BufferLoad, BufferStore, DeclBuffer)) and self.moved(item.buffer.data):
+            return item.replace(buffer=self.view(item.buffer))
+        if isinstance(item, Allocate) and item.buffer_var in self.lives.allocs:
+            return item.body
+        if isinstance(item, AttrStmt) and self.moved(item.node):
+            return item.replace(node=self.arenas[self.plan[item.node].scope][0])
+        if isinstance(item, Call) and any(self.moved(a) for a in item.args):
+            return self.call(item)
+        return seq(item.stmts) if isinstance(item, SeqStmt) and any(isinstance(s, SeqStmt) for s in item.stmts) else None
+
+    def call(self, c: Call) -> Call:
+        args = list(c.args)
+        for at, offset in _POINTERS.get(c.op, ()):
+            pointer = args[at]
+            if self.moved(pointer):
+                place = self.plan[pointer]
+                unit = (pointer.pointer_dtype or c.dtype).bytes
+                args[at], args[offset] = self.arenas[place.scope][0], args[offset] + place.offset // unit
+        for at, arg in enumerate(args):
+            if self.moved(arg):
+                view = self.view(self.lives.views[arg][0])
+                args[at] = Call("address_of", (BufferLoad(view, (const(0),) * len(view.shape)),), DType("handle"))
+        return c.replace(args=tuple(args))
+
+    def run(self, kernel: Stmt) -> Stmt:
+        body = rewrite(kernel, self.change)
+        top: list[tuple[Var, DType, tuple[Expr, ...]]] = []
+        for base, size in self.arenas.values():
+            top.append((base, DType("uint8"), (const(size),)))
+        for pointer, a in self.lives.allocs.items():
+            if pointer in self.plan and not self.moved(pointer):
+                top.append((pointer, a.dtype, a.extents))
+        return _inside_launches(body, top)
+
+
+def _inside_launches(s: Any, top: list[Any]) -> Stmt:
+    if isinstance(s, AttrStmt) and is_launch(s):
+        return s.replace(body=_inside_launches(s.body, top))
+    for pointer, dtype, extents in reversed(top):
+        s = Allocate(pointer, dtype, extents, TRUE, s)
+    return s
+
+
+def _kernels(root: Any) -> list[Any]:
+    found: list[Any] = []
+    stack = [root]
+    while stack:
+        item = stack.pop()
+        if is_launch(item):
+            found.append(item)
+        else:
+            stack.extend(reversed([c for c in item.children() if isinstance(c, Stmt)]))
+    return found
+
+
+@func_pass
+def plan_shared_memory(func: PrimFunc, target: Any = "cuda") -> PrimFunc:
+    """Shared buffers get their places: one ``shared.dyn`` allocation in bytes, static ones merged where that saves.
+
+    Buffers whose lives do not meet take the same bytes; buffers used in one loop only where nothing else fits. Raises
+    ``BuildError`` naming the buffers where the target has less memory than they need.
+    """
+    new: dict[Any, Stmt] = {}
+    for count, kernel in enumerate(_kernels(func.body)):
+        lives = _Lives(kernel)
+        plan = _plan(func.name, lives, Target.of(target), count)
+        if lives.allocs:
+            new[kernel] = _Rewriter(lives, plan).run(kernel)
+
+    def visit(s: Any) -> Any:
+        if s in new:
+            return new[s]
+        return s.map_children(lambda c: visit(c) if isinstance(c, Stmt) else c)
+
+    return func.with_body(visit(func.body)) if new else func
+
+
+def shared_memory_plan(program: PrimFunc | IRModule, target: Any = "cuda") -> SharedMemoryPlan:
+    """Buffer, bytes, lifetime and offset of all shared memory of a program, which is lowered for ``target`` first.
+
+    Lifetimes count the statements of the kernel. Raises ``BuildError`` as lowering does.
+    """
+    from .pipeline import gpu_pipeline, lower, name_of
+
+    mod = IRModule.of(program)
+    names = [name_of(p) for p in gpu_pipeline(target)]
+    if any(isinstance(n, Block) for f in mod.functions.values() for n in walk(f.body)):
+        mod = lower(mod, target=target, upto=names[names.index("plan_shared_memory") - 1])
+    rows: list[PlannedBuffer] = []
+    count = 0
+    for name, func in mod.items():
+        for kernel in _kernels(func.body):
+            plan = _plan(name, _Lives(kernel), Target.of(target), count)
+            rows += sorted((replace(b, kernel=count) for b in plan.values()), key=lambda b: (b.first, b.offset))
+            count += 1
+    return SharedMemoryPlan(rows)
