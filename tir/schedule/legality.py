@@ -130,8 +130,9 @@ def _retimed(func: PrimFunc, where: Stmt, units: list[Unit], retime: Any, nodes:
             by_loops = replace(unit, coords=loops, values=loops, inner=inner)
             side = _Side(by_loops, names)
             side.touch(on_loops=True)
+            side.moments = ([unit.time], [retime(unit)])
             side.before = _loop_times(by_loops, unit.time, names, length)
-            side.after = _loop_times(by_loops, retime(unit), names, length)
+            side.after = _loop_times(by_loops, side.moments[1][0], names, length)
             sides.append(side)
     except NotAffine as error:
         return cannot_prove(error, nodes)
@@ -216,6 +217,7 @@ def check(
             side.before = time_map(unit, names, length, side.dims)
             there = runs.pop(unit.key, [])
             side.after = _after_times(unit, there, side, names, length)
+            side.moments = ([unit.time], [u.time for u in there])
             side.places = tuple(u.node for u in there)
             side.touch()
             sides.append(side)
@@ -357,6 +359,7 @@ class _Side:
         self.fresh = fresh
         self.before: Any = None
         self.after: Any = None
+        self.moments: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]] = ([], [])  # the times behind the two
         self.places: tuple[Any, ...] = ()
         self.reads: list[_Touch] = []
         self.writes: list[_Touch] = []
@@ -468,7 +471,8 @@ def _compare(sides: Sequence[_Side], context: _Context, nodes: tuple[Any, ...]) 
                 if s is t and _one_element_each(s, a, b):
                     continue
                 if ordered is None:
-                    ordered = s.before.lex_lt_map(t.before)
+                    earlier, later = _until_parted(s, t, 0)
+                    ordered = earlier.lex_lt_map(later)
                     if ordered.is_empty():
                         break
                 depend = _same_element(s, a, t, b).intersect(ordered)
@@ -478,7 +482,8 @@ def _compare(sides: Sequence[_Side], context: _Context, nodes: tuple[Any, ...]) 
                 if a.access.write and not b.access.write:
                     broken = _unmet(depend, s, t)
                 else:
-                    broken = depend.intersect(s.after.lex_gt_map(t.after))
+                    earlier, later = _until_parted(s, t, 1)
+                    broken = depend.intersect(earlier.lex_gt_map(later))
                 broken = context.restrict(broken)
                 if not broken.is_empty():
                     rule = _RULES[a.access.write, b.access.write]
@@ -496,16 +501,45 @@ _RULES = {
 }
 
 
+def _until_parted(s: _Side, t: _Side, program: int) -> tuple[Any, Any]:
+    """When ``s`` and ``t`` run in a program (0 before, 1 after), just as far as needed to order them: loops that only one
+    of them is in say nothing of that, and exact sets of many loops are slow."""
+    isl = _isl()
+    both = [(s.before, t.before), (s.after, t.after)][program]
+    depth = 0
+    for a in s.moments[program]:
+        for b in t.moments[program]:
+            depth = max(depth, _parting(a, b))
+    if not depth:
+        return both
+    count = both[0].dim(isl.dim_type.out)
+    first, second = (m.project_out(isl.dim_type.out, depth, count - depth) if depth < count else m for m in both)
+    return first, second
+
+
+def _parting(a: tuple[Any, ...], b: tuple[Any, ...]) -> int:
+    """How many entries of two times decide which is first, whatever the loops: up to where their statements part."""
+    for position, (x, y) in enumerate(zip(a, b)):
+        if isinstance(x, Var) or isinstance(y, Var):
+            if x is not y:
+                break
+        elif x != y:
+            return position + 1
+    return max(len(a), len(b))
+
+
 def _unmet(depend: Any, s: _Side, t: _Side) -> Any:
     """Flow pairs whose consumer has a run with no run of the producer before it."""
+    producer, consumer = _until_parted(s, t, 1)
     if s.after.is_single_valued() and t.after.is_single_valued():
-        kept = s.after.lex_lt_map(t.after)
-        return depend.subtract(kept).intersect_range(t.after.domain())
+        late = depend.intersect(producer.lex_ge_map(consumer))
+        never = depend.intersect_range(t.after.domain()).subtract_domain(s.after.domain())
+        return late.union(never)
     isl = _isl()
-    moments = depend.apply_range(t.after)
-    identity = isl.Map.identity(t.after.range().get_space().map_from_set())
-    unmet = moments.subtract(s.after.lex_lt_map(identity))
-    return depend.intersect(unmet.apply_range(t.after.reverse()))
+    moments = depend.apply_range(consumer)
+    identity = isl.Map.identity(consumer.range().get_space().map_from_set())
+    unmet = moments.subtract(producer.lex_lt_map(identity))
+    return depend.intersect(unmet.apply_range(consumer.reverse()))
 
 
 def _is_target(unit: Unit, a: Access, b: Access) -> bool:
