@@ -1,0 +1,112 @@
+"""cp.async: copies that land only when their thread waits for the group they were committed in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .lanes import Lanes
+from .memory import View
+from .records import Who, report_race
+from .report import Site
+
+
+@dataclass
+class Copy:
+    """A copy in flight: of the threads ``threads``, to elements ``at`` ([n, v]) of ``view``."""
+
+    view: View
+    threads: np.ndarray
+    at: np.ndarray
+    values: np.ndarray
+    site: Site
+
+    def take(self, keep: np.ndarray) -> Copy | None:
+        if keep.all():
+            return self
+        if not keep.any():
+            return None
+        return Copy(self.view, self.threads[keep], self.at[keep], self.values[keep], self.site)
+
+
+def start(lanes: Lanes, act: Any, site: Site, source: Site, dst: tuple[Any, Any], dst_at: Any, src: tuple[Any, Any],
+          src_at: Any, size: int, predicate: Any = None) -> None:  # fmt: skip
+    """Begin a copy of ``size`` bytes a thread; where ``predicate`` is false zeros are written instead."""
+    to, of = dst[0], src[0]
+    here = lanes.all if act is None else act
+    each = np.arange(size // to.item)
+    begin = lanes.spread(dst[1] + dst_at).astype(np.int64)
+    at, live = to._positions(begin[:, None] + each, here, site)
+    to.touch(at, live, site, True)
+    values = np.zeros((lanes.count, size), np.uint8)
+    reading = live if predicate is None else live[lanes.spread(predicate)[live].astype(bool)]
+    if len(reading):
+        begin = lanes.spread(src[1] + src_at).astype(np.int64)
+        where, read = of._positions(begin[:, None] + np.arange(size // of.item), reading, source)
+        of.touch(where, read, source, False)
+        values[read] = np.ascontiguousarray(of.flat[where]).view(np.uint8).reshape(len(read), size)
+    if not len(live):
+        return
+    memory, granules = to.memory, to.granules(at)
+    if memory.pending is None:
+        memory.pending = np.zeros(len(memory.data) * memory.data.itemsize // memory.granule, np.int32)
+        memory.pending_by = np.zeros(len(memory.pending), np.int64)
+    memory.pending[granules] = site.number + 1
+    memory.pending_by[granules] = np.repeat(lanes.stamp[live], len(granules) // len(live))  # type: ignore[index]
+    lanes.copies.append(Copy(to, live, at, values[live].view(to.storage), site))
+
+
+def commit(lanes: Lanes, act: Any) -> None:
+    """The copies that the active threads have begun become their newest group."""
+    here = lanes.all if act is None else act
+    active = np.zeros(lanes.count, bool)
+    active[here] = True
+    group, rest = [], []
+    for copy in lanes.copies:
+        mine = active[copy.threads]
+        for part, where in ((copy.take(mine), group), (copy.take(~mine), rest)):
+            if part is not None:
+                where.append(part)
+    lanes.groups.append((active, group))
+    lanes.copies = rest
+
+
+def wait(lanes: Lanes, act: Any, newest: int) -> None:
+    """The active threads wait for all but the ``newest`` last groups they committed."""
+    here = lanes.all if act is None else act
+    waiting = np.zeros(lanes.count, bool)
+    waiting[here] = True
+    seen = np.zeros(lanes.count, np.int64)
+    kept = []
+    for active, group in reversed(lanes.groups):
+        land = waiting & active & (seen >= newest)
+        rest = []
+        for copy in group:
+            done = copy.take(land[copy.threads])
+            if done is not None:
+                _land(lanes, done)
+            left = copy.take(~land[copy.threads])
+            if left is not None:
+                rest.append(left)
+        seen += active
+        active = active & ~land
+        if active.any():
+            kept.append((active, rest))
+    lanes.groups = kept[::-1]
+
+
+def _land(lanes: Lanes, copy: Copy) -> None:
+    """The bytes arrive: visible to their thread now, to others after a barrier."""
+    view, memory = copy.view, copy.view.memory
+    view.flat[copy.at] = copy.values
+    granules = view.granules(copy.at)
+    assert memory.pending is not None
+    memory.pending[granules] = 0
+    if memory.races is not None:
+        who = Who(lanes, copy.threads, len(granules) // len(copy.threads))
+        found = memory.races.write(granules, who, copy.site)
+        if found is not None:
+            element = view.element(granules[found[0]] // view.per_granule)
+            report_race(lanes, (*found, who.stamp[found[0]]), copy.site, "write", element)

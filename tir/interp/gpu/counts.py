@@ -1,0 +1,57 @@
+"""What one warp's request costs: 32-byte sectors of global memory, passes over the 32 banks of shared memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+SECTOR = 32
+BANKS = 32
+WORD = 4
+
+
+def sectors(addresses: np.ndarray, width: int) -> tuple[int, int]:
+    """Sectors touched, and distinct bytes asked for, by requests of ``width`` bytes a lane.
+
+    ``addresses``: one row of 32 byte addresses a warp, -1 for a lane that asks for nothing.
+
+    >>> sectors(np.arange(32).reshape(1, 32) * 4, 4)
+    (4, 128)
+    """
+    ordered = np.sort(addresses, axis=1)
+    first = ordered >= 0
+    first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    useful = int(np.count_nonzero(first)) * width
+    return _distinct(ordered // SECTOR), useful
+
+
+def _distinct(ordered: np.ndarray) -> int:
+    """Different non-negative numbers in each sorted row, summed."""
+    first = ordered >= 0
+    first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    return int(np.count_nonzero(first))
+
+
+def bank_passes(addresses: np.ndarray, width: int) -> tuple[int, int]:
+    """Passes over the banks, and the fewest possible, of requests of ``width`` bytes a lane.
+
+    Lanes that want the same 4-byte word share a pass. Requests of 8 and 16 bytes are served half and quarter warps at
+    a time.
+
+    >>> bank_passes(np.arange(32).reshape(1, 32) * 8, 4)
+    (2, 1)
+    """
+    words = max(1, width // WORD)
+    rows = addresses.reshape(-1, BANKS // min(words, 4))
+    wanted = np.where(rows >= 0, rows // WORD, -1)
+    if words > 1:
+        wide = wanted[:, :, None] + np.arange(words)
+        wide[wanted < 0] = -1
+        wanted = wide.reshape(len(rows), -1)
+    ordered = np.sort(wanted, axis=1)
+    first = ordered >= 0
+    first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    row, _ = np.nonzero(first)
+    load = np.bincount(row * BANKS + ordered[first] % BANKS, minlength=len(rows) * BANKS)
+    worst = load.reshape(len(rows), BANKS).max(axis=1)
+    least = -(-words // 4)
+    return int(worst.sum()), int(np.count_nonzero(worst)) * least

@@ -1,0 +1,182 @@
+"""What a kernel does by calling operators: barriers, tensor cores, asynchronous copies, printing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import RunError
+from ...expr import Call, IntImm, StringImm
+from ...op import string_arg
+from . import copies, matrix
+from .lanes import Lanes
+from .report import Site
+
+# ---------------------------------------------------------------- at run time
+
+
+def require(lanes: Lanes, act: Any, site: Site, condition: Any, message: str) -> None:
+    """A finding where an active thread's condition is false."""
+    here = lanes.all if act is None else act
+    bad = here[~lanes.spread(condition)[here].astype(bool)]
+    if len(bad):
+        lanes.fail("assertion", f"an assertion fails: {message}", site, bad[0], "", len(bad))
+
+
+def linear(
+    lanes: Lanes, act: Any, site: Site, view: Any, indices: tuple[Any, ...], strides: tuple[int, ...]
+) -> tuple[Any, Any]:
+    """The element of a buffer with several axes, and the active threads whose index is inside every axis."""
+    if not strides:
+        made = [1]
+        for extent in reversed(view.shape[1:]):
+            made.append(made[-1] * extent)
+        strides = tuple(reversed(made))
+    wide = any(np.ndim(i) == 2 for i in indices)
+    total: Any = 0
+    for axis, (index, extent, stride) in enumerate(zip(indices, view.shape, strides)):
+        at = lanes.spread(index).astype(np.int64)
+        bad = (at < 0) | (at >= extent)
+        if bad.any():
+            rows = bad if bad.ndim == 1 else bad.any(axis=1)
+            here = lanes.all if act is None else act
+            out = here[rows[here]]
+            if len(out):
+                value = at[out[0]] if at.ndim == 1 else at[out[0]].tolist()
+                lanes.fail("bounds", f"{site.what} of {view.name} is out of bounds: index {axis} is {value}, and must be "
+                           f"in [0, {extent})", site, out[0], "", len(out))  # fmt: skip
+                act = here[~rows[here]]
+        total = total + (at[:, None] if wide and at.ndim == 1 else at) * stride
+    return total, act
+
+
+def lanes_of(lanes: Lanes, index: Any, width: int) -> np.ndarray:
+    """Scalars behind elements of a vector type."""
+    at = lanes.spread(index)
+    return (at[..., None] * width + np.arange(width)).reshape(lanes.count, -1)
+
+
+def atomic_add(lanes: Lanes, act: Any, site: Site, target: tuple[Any, Any], value: Any) -> np.ndarray:
+    return target[0].add(target[1], value, act, site)
+
+
+# ---------------------------------------------------------------- at compile time
+
+
+def _barrier(c: Any, e: Call) -> None:
+    scope = string_arg(e.args[0]) if e.args and isinstance(e.args[0], StringImm) else "shared"
+    if scope == "warp" or (e.op == "call_extern" and scope == "__syncwarp"):
+        c.emit(f"c.warp_barrier({c.mask}, {c.site('barrier')})")
+        return
+    c.emit(f"c.barrier({c.mask}, {c.site('barrier')})")
+    c.emit("yield 1")
+
+
+def _print(c: Any, e: Call) -> None:
+    args = e.args[1:] if e.op == "call_extern" else e.args
+    parts = ", ".join(repr(a.value) if isinstance(a, StringImm) else c.each(a) for a in args)
+    c.emit(f"c.say({c.mask}, ({parts},))" if parts else f"c.say({c.mask}, ())")
+
+
+def _call(c: Any, fn: Any, site: str, *args: str) -> None:
+    c.emit(f"{c.helper(fn)}(c, {c.mask}, {site}, {', '.join(args)})")
+
+
+def _name_of(pointer: Any) -> str:
+    """The buffer or pointer that an argument names."""
+    if isinstance(pointer, Call):
+        return pointer.args[0].buffer.name if pointer.op == "address_of" else pointer.args[1].name
+    return getattr(pointer, "name", "")
+
+
+def _number(e: Any, what: str) -> int:
+    if not isinstance(e, IntImm):
+        raise RunError(f"{what} must be a constant, not `{e!r}`")
+    return e.value
+
+
+def _mma(c: Any, e: Call) -> None:
+    shape, la, lb, ta, tb, tc, a, a_at, b, b_at, d, d_at, *_ = e.args
+    layouts = f"{string_arg(la)},{string_arg(lb)}"
+    types = tuple(string_arg(t) for t in (ta, tb, tc))
+    _call(c, matrix.mma, c.site("mma"), repr(string_arg(shape)), repr(layouts), repr(types), c.pointer(a),
+          c.text(a_at), c.pointer(b), c.text(b_at), c.pointer(d), c.text(d_at))  # fmt: skip
+
+
+def _ldmatrix(c: Any, e: Call) -> None:
+    trans, number, _kind, dst, dst_at, src, src_at = e.args
+    _call(c, matrix.ldmatrix, c.site("read", _name_of(src)), str(bool(_number(trans, "ldmatrix's transposition"))),
+          str(_number(number, "ldmatrix's number of matrices")), c.pointer(dst), c.text(dst_at), c.pointer(src),
+          c.text(src_at))  # fmt: skip
+
+
+def _mma_fill(c: Any, e: Call) -> None:
+    count, dst, at = e.args
+    _call(c, matrix.mma_fill, c.site("write", _name_of(dst)), str(_number(count, "mma_fill's size")), c.pointer(dst),
+          c.text(at))  # fmt: skip
+
+
+def _mma_store(c: Any, e: Call) -> None:
+    m, n, dst, src, src_at, stride = e.args
+    _call(c, matrix.mma_store, c.site("write", _name_of(dst)), str(_number(m, "m")), str(_number(n, "n")),
+          c.pointer(dst), c.pointer(src), c.text(src_at), c.text(stride))  # fmt: skip
+
+
+def _wmma(fn: Any, what: str) -> Any:
+    def run(c: Any, e: Call) -> None:
+        fragment, m, n, k, index, memory, stride, layout = e.args
+        _call(c, fn, c.site(what, _name_of(memory)), c.pointer(fragment), str(int(m)), str(int(n)), str(int(k)),
+              c.text(index), c.pointer(memory), c.text(stride), repr(string_arg(layout)))  # fmt: skip
+
+    return run
+
+
+def _wmma_fill(c: Any, e: Call) -> None:
+    fragment, m, n, k, index, value = e.args
+    _call(c, matrix.wmma_fill, c.site("write", fragment.name), c.pointer(fragment), str(int(m)), str(int(n)),
+          str(int(k)), c.text(index), c.text(value))  # fmt: skip
+
+
+def _wmma_mma(c: Any, e: Call) -> None:
+    d, d_at, a, a_at, b, b_at, x, x_at = e.args
+    shapes = c.survey.shapes
+    shape = next((shapes[v] for v in (a, b, x, d) if v in shapes), None)
+    if shape is None:
+        raise RunError(f"nothing loads or fills the fragments of `{e!r}`, so their shape is not known")
+    _call(c, matrix.wmma_mma, c.site("mma"), c.pointer(d), c.text(d_at), c.pointer(a), c.text(a_at), c.pointer(b),
+          c.text(b_at), c.pointer(x), c.text(x_at), repr(shape))  # fmt: skip
+
+
+def _cp_async(c: Any, e: Call) -> None:
+    dst, dst_at, src, src_at, size, *predicate = e.args
+    extra = [c.text(p) for p in predicate[:1]]
+    _call(c, copies.start, c.site("write", _name_of(dst)), c.site("read", _name_of(src)), c.pointer(dst),
+          c.text(dst_at), c.pointer(src), c.text(src_at), str(_number(size, "cp.async's size")), *extra)  # fmt: skip
+
+
+def _commit(c: Any, e: Call) -> None:
+    c.emit(f"{c.helper(copies.commit)}(c, {c.mask})")
+
+
+def _wait(c: Any, e: Call) -> None:
+    c.emit(f"{c.helper(copies.wait)}(c, {c.mask}, {c.text(e.args[0])})")
+
+
+def _assume(c: Any, e: Call) -> None:
+    c.require(e.args[0], f"assumed {e.args[0]!r}")
+
+
+def _nothing(c: Any, e: Call) -> None:
+    pass
+
+
+EFFECTS = {
+    "tvm_storage_sync": _barrier, "print": _print, "ptx_mma": _mma, "ptx_ldmatrix": _ldmatrix, "mma_fill": _mma_fill,
+    "mma_store": _mma_store, "tvm_load_matrix_sync": _wmma(matrix.wmma_load, "read"),
+    "tvm_store_matrix_sync": _wmma(matrix.wmma_store, "write"), "tvm_fill_fragment": _wmma_fill,
+    "tvm_mma_sync": _wmma_mma, "ptx_cp_async": _cp_async, "ptx_commit_group": _commit, "ptx_wait_group": _wait,
+    "assume": _assume, "prefetch": _nothing,
+}  # fmt: skip
+
+EXTERNS = {"print": _print, "printf": _print, "__syncthreads": _barrier, "__syncwarp": _barrier}

@@ -1,0 +1,265 @@
+"""The threads that run together: their numbers, their warps, barriers, shuffles.
+
+A ``Lanes`` holds threads of one or more blocks; every per-thread value is an array with one entry a thread. ``act``
+says which of them are active: None for all, else an array of their positions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .report import Access, Findings, Site
+
+EPOCHS = 1 << 20  # barrier intervals that a block can have
+_AXES = {"x": 0, "y": 1, "z": 2}
+
+
+class Launch:
+    """What all threads of a launch share."""
+
+    def __init__(self, grid: tuple[int, int, int], block: tuple[int, int, int], findings: Findings, sites: list[Site]):
+        self.grid = grid
+        self.block = block
+        self.threads = block[0] * block[1] * block[2]
+        self.findings = findings
+        self.sites = sites
+        self.arrivals = 0  # threads that came to a barrier
+        self.prints: list[str] = []
+        self.traffic: dict[int, Any] = {}
+        self.warp_barriers = False
+        self.shared_bytes: dict[Any, int] = {}
+        self.hook: Any = None
+
+    def who(self, number: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """Block and thread index of a thread's stamp number."""
+        block, rest = divmod(int(number), EPOCHS * self.threads)
+        return _index(block, self.grid), _index(rest % self.threads, self.block)
+
+    def access(self, site: Site, stamp: int, note: str = "") -> Access:
+        block, thread = self.who(stamp)
+        return Access(site, block, thread, note)
+
+
+def _index(number: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
+    x, y, _ = extents
+    return number % x, number // x % y, number // (x * y)
+
+
+class Group:
+    """Blocks that run at once, and their shared memory, made when first reached."""
+
+    def __init__(self, blocks: np.ndarray):
+        self.blocks = blocks
+        self.memories: dict[Any, Any] = {}
+
+
+class Lanes:
+    """Threads run in lockstep. ``stamp`` numbers a thread in its barrier interval: block, interval, thread."""
+
+    def __init__(self, launch: Launch, group: Group, block: np.ndarray, thread: np.ndarray):
+        self.launch = launch
+        self.group = group
+        self.count = len(block)
+        self.all = np.arange(self.count)
+        self.block = group.blocks[block]  # linear block number
+        self.place = block  # position of the block in the group
+        self.thread = thread
+        warps = -(-launch.threads // 32)
+        self.warp_of = block * warps + thread // 32
+        self.lane = thread % 32
+        first, self.warp = np.unique(self.warp_of, return_inverse=True)
+        self.warps = len(first)
+        self.slot = self.warp * 32 + self.lane
+        self.straight = self.count == self.warps * 32 and bool((self.slot == self.all).all())
+        self.position = np.full(self.warps * 32, -1)
+        self.position[self.slot] = self.all
+        self.epoch = np.zeros(self.count, np.int64)
+        self.warp_epoch = np.zeros(self.count, np.int64)
+        self.copies: list[Any] = []  # asynchronous copies not yet in a group
+        self.groups: list[Any] = []  # committed groups, oldest first
+        self.waits_at: Site | None = None
+        self._restamp()
+
+    def _restamp(self) -> None:
+        threads = self.launch.threads
+        self.block_low = self.block * (EPOCHS * threads)
+        self.low = self.block_low + self.epoch * threads
+        self.stamp = self.low + self.thread
+
+    def axis(self, tag: str) -> np.ndarray:
+        """The index of every thread along ``threadIdx.x``, ``blockIdx.y`` …"""
+        which = _AXES[tag[-1]]
+        number, extents = (
+            (self.thread, self.launch.block) if tag.startswith("thread") else (self.block, self.launch.grid)
+        )
+        below = 1
+        for extent in extents[:which]:
+            below *= extent
+        return (number // below % extents[which]).astype(np.int32)
+
+    def fail(self, kind: str, message: str, site: Site, at: int, note: str = "", count: int = 1) -> None:
+        """A finding about the thread at position ``at``."""
+        self.launch.findings.add(kind, message, (self.launch.access(site, self.stamp[at], note),), count)
+
+    # ------------------------------------------------------------------ barriers
+
+    def barrier(self, act: Any, site: Site) -> None:
+        """All threads of a block wait for each other. A block of which only some arrive is a finding."""
+        launch, places = self.launch, self.place if act is None else self.place[act]
+        blocks = len(self.group.blocks)
+        arrived = np.bincount(places, minlength=blocks)
+        here = np.bincount(self.place, minlength=blocks)
+        partial = np.flatnonzero((arrived > 0) & (arrived < here))
+        if len(partial):
+            lanes = self.all if act is None else act
+            waiting = lanes[self.place[lanes] == partial[0]][0]
+            missing = np.setdiff1d(self.all[self.place == partial[0]], lanes)[0]
+            launch.findings.add(
+                "barrier",
+                f"a barrier that only {arrived[partial[0]]} of {here[partial[0]]} threads of the block reach: "
+                "it stands in divergent control flow",
+                (
+                    launch.access(site, self.stamp[waiting], "waits"),
+                    launch.access(site, self.stamp[missing], "never comes"),
+                ),
+            )
+        launch.arrivals += len(places)
+        self.waits_at = site
+        if act is None:
+            self.epoch += 1
+        else:
+            self.epoch[act] += 1
+        self._restamp()
+
+    def warp_barrier(self, act: Any, site: Site) -> None:
+        """The threads of a warp wait for each other."""
+        self.whole_warps(act, site, "a warp barrier")
+        if act is None:
+            self.warp_epoch += 1
+        else:
+            self.warp_epoch[act] += 1
+
+    def whole_warps(self, act: Any, site: Site, what: str) -> bool:
+        """Whether every warp with an active thread is active as a whole; a finding otherwise."""
+        if act is None:
+            return True
+        counts = np.bincount(self.warp[act], minlength=self.warps)
+        full = np.bincount(self.warp, minlength=self.warps)
+        bad = np.flatnonzero((counts > 0) & (counts < full))
+        if not len(bad):
+            return True
+        active = act[self.warp[act] == bad[0]][0]
+        idle = np.setdiff1d(self.all[self.warp == bad[0]], act)[0]
+        access = self.launch.access
+        self.launch.findings.add(
+            "warp",
+            f"{what} that only {counts[bad[0]]} of {full[bad[0]]} threads of a warp execute; it takes the whole warp",
+            (access(site, self.stamp[active], "executes it"), access(site, self.stamp[idle], "does not")),
+            len(bad),
+        )
+        return False
+
+    # ------------------------------------------------------------------ warps
+
+    def rows(self, values: np.ndarray, act: Any, fill: Any = 0) -> np.ndarray:
+        """Per-thread values (of the active threads) as one row of 32 a warp."""
+        if act is None and self.straight:
+            return values.reshape(self.warps, 32, *values.shape[1:])
+        made = np.full((self.warps * 32, *values.shape[1:]), fill, values.dtype)
+        made[self.slot if act is None else self.slot[act]] = values
+        return made.reshape(self.warps, 32, *values.shape[1:])
+
+    def active_mask(self, act: Any) -> np.ndarray:
+        """The bits of the active lanes of each thread's warp."""
+        bits = np.zeros(self.warps, np.uint32)
+        lanes = self.all if act is None else act
+        np.bitwise_or.at(bits, self.warp[lanes], np.uint32(1) << self.lane[lanes].astype(np.uint32))
+        return bits[self.warp]
+
+    def shuffle(self, how: str, mask: Any, value: Any, other: Any, width: Any, act: Any, site: Site) -> np.ndarray:
+        """``value`` of another lane of the warp: ``other`` is a lane, or a distance (up, down) or bits (xor)."""
+        values = self.spread(value)
+        lanes = self.all if act is None else act
+        mask, other, width = (np.broadcast_to(np.asarray(v), (self.count,))[lanes] for v in (mask, other, width))
+        other, width = other.astype(np.int64), width.astype(np.int64)
+        lane, warp = self.lane[lanes], self.warp[lanes]
+        start = lane // width * width
+        if how == "up":
+            source = np.where(lane - other >= start, lane - other, lane)
+        elif how == "down":
+            source = np.where(lane + other < start + width, lane + other, lane)
+        elif how == "xor":
+            source = np.where((lane ^ other) < start + width, lane ^ other, lane)
+        else:
+            source = start + other % width
+        active = np.zeros(self.warps * 32, bool)
+        active[self.slot[lanes]] = True
+        active = active.reshape(self.warps, 32)
+        exists = (self.position >= 0).reshape(self.warps, 32)
+        named = ((mask.astype(np.uint32)[:, None] >> np.arange(32, dtype=np.uint32)) & 1).astype(bool)
+        absent = named & exists[warp] & ~active[warp]
+        access = self.launch.access
+        if absent.any():
+            k, j = (int(v[0]) for v in np.nonzero(absent))
+            idle = self.position[warp[k] * 32 + j]
+            self.launch.findings.add(
+                "shuffle",
+                f"a shuffle whose mask 0x{int(mask[k]) & 0xFFFFFFFF:08x} names lane {j}, which does not execute it: "
+                "the warp has diverged",
+                (access(site, self.stamp[lanes[k]], "executes it"), access(site, self.stamp[idle], "does not")),
+                int(absent.any(axis=1).sum()),
+            )
+        else:
+            unnamed = ~named[np.arange(len(lanes)), lane]
+            if unnamed.any():
+                k = int(np.flatnonzero(unnamed)[0])
+                self.fail("shuffle", f"lane {lane[k]} executes a shuffle whose mask "
+                          f"0x{int(mask[k]) & 0xFFFFFFFF:08x} does not name it", site, lanes[k], "", int(unnamed.sum()))  # fmt: skip
+        gone = ~active[warp, source]
+        if gone.any() and not absent.any():
+            k = int(np.flatnonzero(gone)[0])
+            self.fail("shuffle", f"a shuffle reads lane {source[k]}, which does not execute it: the value is undefined",
+                      site, lanes[k], "", int(gone.sum()))  # fmt: skip
+        taken = self.position[warp * 32 + source]
+        taken = np.where(taken < 0, lanes, taken)
+        result = values.copy()
+        result[lanes] = values[taken]
+        return result
+
+    # ------------------------------------------------------------------ values
+
+    def spread(self, value: Any) -> np.ndarray:
+        """A value of every thread, where it was one for all of them."""
+        array = np.asarray(value)
+        return array if array.ndim else np.broadcast_to(array, (self.count,))
+
+    def each(self, value: np.ndarray) -> np.ndarray:
+        """A vector that is the same for all threads, as one row a thread."""
+        return np.broadcast_to(value, (self.count, *value.shape))
+
+    def say(self, act: Any, parts: tuple[Any, ...]) -> None:
+        """A line of output for every active thread."""
+        columns = [p if isinstance(p, str) else self.spread(p) for p in parts]
+        for at in self.all if act is None else act:
+            block, thread = self.launch.who(self.stamp[at])
+            words = [c if isinstance(c, str) else str(c[at]) for c in columns]
+            self.launch.prints.append(f"block {block} thread {thread}: {' '.join(words)}")
+
+
+EMPTY = np.zeros(0, np.int64)
+
+
+def narrow(act: Any, condition: np.ndarray) -> Any:
+    """The active threads where ``condition`` holds; None when that is all threads, ``EMPTY`` when none."""
+    if act is None:
+        if condition.all():
+            return None
+        found = np.flatnonzero(condition)
+    else:
+        keep = condition[act]
+        if keep.all():
+            return act
+        found = act[keep]
+    return found if len(found) else EMPTY

@@ -1,0 +1,373 @@
+"""Memory of a simulated kernel: bytes behind a pointer, views of it, and loads and stores with every check."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...dtype import DType
+from ..numbers import decode_table, encode, is_small_float, storage_dtype
+from . import counts
+from .lanes import Lanes
+from .records import Races, Who, report_race
+from .report import Site, Traffic
+
+
+class Memory:
+    """The bytes behind one pointer: one copy for the launch (global), a block (shared), a warp, or a thread (local).
+
+    ``granule`` is the size in bytes of what the records are kept for: the smallest element of any view.
+    """
+
+    def __init__(self, name: str, scope: str, data: np.ndarray, granule: int, size: int):
+        self.name = name
+        self.scope = scope
+        self.data = data
+        self.granule = granule
+        self.size = size  # bytes of one copy
+        self.written: np.ndarray | None = None
+        self.races: Races | None = None
+        # Asynchronous copies in flight to each granule: the number of its place plus one, and the thread's stamp.
+        self.pending: np.ndarray | None = None
+        self.pending_by: np.ndarray | None = None
+
+    @staticmethod
+    def fresh(name: str, scope: str, size: int, copies: int, granule: int, tracked: bool, launch: Any) -> Memory:
+        """Memory that nothing has written: its bytes are 0xFF, a nan in floats."""
+        size = -(-size // 16) * 16
+        made = Memory(name, scope, np.full(size * copies, 0xFF, np.uint8), granule, size)
+        made.written = np.zeros(size * copies // granule, bool)
+        if tracked:
+            made.track(launch, True)
+        return made
+
+    def track(self, launch: Any, shared: bool) -> None:
+        self.races = Races(len(self.data) * self.data.itemsize // self.granule, shared)
+        self.races.threads = launch.threads
+        if launch.warp_barriers:
+            self.races.warp_epoch = np.zeros(len(self.races.writer), np.int64)
+
+    def space(self) -> str:
+        return self.scope.partition(".")[0] or "global"
+
+
+class View:
+    """A buffer as threads see it: elements of ``dtype`` in ``memory``, each thread from its own ``base``."""
+
+    def __init__(self, lanes: Lanes, memory: Memory, dtype: DType, shape: tuple[int, ...], offset: int, name: str):
+        self.lanes = lanes
+        self.memory = memory
+        self.dtype = dtype.element
+        self.name = name
+        self.shape = shape
+        self.storage = storage_dtype(self.dtype)
+        self.item = self.storage.itemsize
+        self.flat = memory.data.view(self.storage)
+        self.per_granule = self.item // memory.granule
+        self.offset = offset * dtype.lanes
+        limit = dtype.lanes
+        for extent in shape:
+            limit *= extent
+        self.limit = limit
+        self.small = is_small_float(self.dtype)
+        copy = memory.size // self.item
+        self.room = copy if memory.scope else len(self.flat)
+        space = memory.space()
+        which = {"shared": lanes.place, "warp": lanes.warp_of, "wmma": lanes.warp_of, "local": lanes.all}.get(space)
+        self.space = space if space in ("global", "shared", "local") else "warp"
+        self.base = None if which is None else which * copy
+
+    # ------------------------------------------------------------------ where
+
+    def _positions(self, index: Any, act: Any, site: Site) -> tuple[np.ndarray, Any]:
+        """Elements of the whole memory ([n] or [n, v]) and the active threads, those out of bounds left out."""
+        lanes = self.lanes
+        at = np.asarray(index, np.int64)
+        if at.ndim:
+            at = at if act is None else at[act]
+        else:
+            at = np.broadcast_to(at, (lanes.count if act is None else len(act), *at.shape))
+        bad = at.view(np.uint64) >= self.limit if at.flags.c_contiguous else (at < 0) | (at >= self.limit)
+        if bad.any():
+            at, act = self._out_of_bounds(at, act, bad, site)
+        if self.offset:
+            at = at + self.offset
+            if len(at) and int(at.max()) >= self.room:
+                at, act = self._out_of_bounds(at, act, at >= self.room, site)
+        if self.base is not None:
+            base = self.base if act is None else self.base[act]
+            at = at + (base if at.ndim == 1 else base[:, None])
+        return at, act
+
+    def _out_of_bounds(self, at: np.ndarray, act: Any, bad: np.ndarray, site: Site) -> tuple[np.ndarray, Any]:
+        lanes = self.lanes
+        here = lanes.all if act is None else act
+        row = bad if bad.ndim == 1 else bad.any(axis=1)
+        k = int(np.argmax(row))
+        value = at[k] if at.ndim == 1 else at[k][np.argmax(bad[k])]
+        size = min(self.limit, self.room)
+        lanes.fail("bounds", f"{site.what} of {self.name}[{value}] is out of bounds: it has {size} elements", site,
+                   here[k], "", int(row.sum()))  # fmt: skip
+        return at[~row], here[~row]
+
+    def element(self, position: int) -> str:
+        """The element at a position of the memory, as text."""
+        copy = self.memory.size // self.item
+        number = int(position) - self.offset
+        if self.base is not None:
+            number = int(position) % copy - self.offset
+        if len(self.shape) > 1:
+            parts = np.unravel_index(max(0, min(number, self.limit - 1)), self.shape)
+            return f"{self.name}[{', '.join(map(str, parts))}]"
+        return f"{self.name}[{number}]"
+
+    # ------------------------------------------------------------------ loads and stores
+
+    def load(self, index: Any, act: Any, site: Site) -> np.ndarray:
+        """The elements at ``index`` ([L] or [L, v], or one for all threads) of the active threads."""
+        at, live = self._positions(index, act, site)
+        self.touch(at, live, site, False)
+        values = self.flat[at]
+        if self.small:
+            values = decode_table(self.dtype)[values]
+        if live is None:
+            return values
+        made = np.zeros((self.lanes.count, *values.shape[1:]), values.dtype)
+        made[live] = values
+        return made
+
+    def store(self, index: Any, value: Any, act: Any, site: Site) -> None:
+        """Elements at ``index`` become ``value`` ([L] or [L, v], or one for all threads)."""
+        at, live = self._positions(index, act, site)
+        self.touch(at, live, site, True)
+        self.put(at, value, live)
+
+    def put(self, at: np.ndarray, value: Any, act: Any) -> None:
+        if self.small:
+            value = encode(value, self.dtype)
+        if act is not None and isinstance(value, np.ndarray) and value.ndim:
+            value = value[act]
+        self.flat[at] = value
+
+    def add(self, index: Any, value: Any, act: Any, site: Site) -> np.ndarray:
+        """Atomic addition; the elements as they were before."""
+        at, live = self._positions(index, act, site)
+        self.touch(at, live, site, True, atomic=True)
+        amounts = self.lanes.spread(value)
+        amounts = amounts if live is None else amounts[live]
+        before = np.zeros(self.lanes.count, self.storage)
+        here = self.lanes.all if live is None else live
+        for lane, place, amount in zip(here, at, amounts):
+            before[lane] = self.flat[place]
+            self.flat[place] += amount
+        return before
+
+    # ------------------------------------------------------------------ checks and counts
+
+    def granules(self, at: np.ndarray) -> np.ndarray:
+        """The granules of elements, flat."""
+        k = self.per_granule
+        flat = at.reshape(-1)
+        return flat if k == 1 else (flat[:, None] * k + np.arange(k)).reshape(-1)
+
+    def touch(self, at: np.ndarray, act: Any, site: Site, write: bool, atomic: bool = False) -> None:
+        """Check and count an access of the active threads to elements ``at``."""
+        if not at.size:
+            return
+        memory, lanes = self.memory, self.lanes
+        wide = at.shape[1] if at.ndim == 2 else 1
+        if wide > 1:
+            self._check_alignment(at, act, site)
+        if self.space in ("global", "shared"):
+            self._count(at, act, site)
+        if memory.written is None and memory.races is None and memory.pending is None:
+            return
+        granules = self.granules(at)
+        each = len(granules) // len(at)
+        here = lanes.all if act is None else act
+        if memory.pending is not None:
+            waiting = memory.pending[granules]
+            if waiting.any():
+                self._not_landed(granules, waiting, here, each, site, write)
+        if memory.written is not None:
+            if write and not atomic:
+                memory.written[granules] = True
+            elif not memory.written[granules].all():
+                missing = ~memory.written[granules]
+                k = int(np.argmax(missing))
+                lanes.fail(
+                    "uninitialised",
+                    f"read of {self.element(granules[k] // self.per_granule)}, which nothing has written: "
+                    f"{memory.scope} memory starts undefined",
+                    site, here[k // each], "", len(np.unique(np.flatnonzero(missing) // each)),
+                )  # fmt: skip
+                memory.written[granules] = True
+        if memory.races is not None:
+            who = Who(lanes, act, each)
+            races = memory.races
+            found = races.write(granules, who, site, atomic) if write else races.read(granules, who, site)
+            if found is not None:
+                k = found[0]
+                element = self.element(granules[k] // self.per_granule)
+                what = "atomic" if atomic else "write" if write else "read"
+                report_race(lanes, (*found, who.stamp[k]), site, what, element)
+
+    def _not_landed(
+        self, granules: np.ndarray, waiting: np.ndarray, here: np.ndarray, each: int, site: Site, write: bool
+    ) -> None:
+        memory, lanes = self.memory, self.lanes
+        assert memory.pending_by is not None
+        k = int(np.argmax(waiting > 0))
+        launch = lanes.launch
+        started = launch.access(launch.sites[int(waiting[k]) - 1], memory.pending_by[granules[k]], "started the copy")
+        what, note = ("write to", "writes") if write else ("read of", "reads")
+        launch.findings.add(
+            "async",
+            f"{what} {self.element(granules[k] // self.per_granule)} before the asynchronous copy to it has been "
+            "waited for",
+            (launch.access(site, lanes.stamp[here[k // each]], note), started),
+            int((waiting > 0).sum()),
+        )
+
+    def _check_alignment(self, at: np.ndarray, act: Any, site: Site) -> None:
+        """A contiguous vector of 2, 4, 8, 16 or more bytes is one access, and must lie at a multiple of its size."""
+        size = at.shape[1] * self.item
+        if not (at[:, 1] - at[:, 0] == 1).all() or size & (size - 1):
+            return
+        unit = min(size, 16) // self.item
+        bad = at[:, 0] % unit != 0 if unit else np.zeros(len(at), bool)
+        if bad.any():
+            k = int(np.argmax(bad))
+            here = self.lanes.all if act is None else act
+            self.lanes.fail(
+                "alignment",
+                f"{site.what} of {at.shape[1]} x {self.dtype} at {self.element(at[k, 0])}: byte offset "
+                f"{int(at[k, 0]) * self.item} is not a multiple of {unit * self.item}",
+                site, here[k], "", int(bad.sum()),
+            )  # fmt: skip
+
+    def _count(self, at: np.ndarray, act: Any, site: Site) -> None:
+        if at.ndim == 2:
+            size = at.shape[1] * self.item
+            if (at.shape[1] > 1 and not (at[0, 1:] - at[0, :-1] == 1).all()) or size > 16:
+                step = max(1, 16 // self.item) if (at[0, 1:] - at[0, :-1] == 1).all() else 1
+                for k in range(0, at.shape[1], step):
+                    self._request(at[:, k], act, site, step * self.item)
+                return
+            self._request(at[:, 0], act, site, size)
+        else:
+            self._request(at, act, site, self.item)
+
+    def _request(self, at: np.ndarray, act: Any, site: Site, width: int) -> None:
+        """Count one request of every warp."""
+        launch = self.lanes.launch
+        traffic = launch.traffic.get(site.number)
+        if traffic is None:
+            traffic = launch.traffic[site.number] = Traffic(site, self.space, width)
+            traffic.last = None
+        shared = self.space == "shared"
+        first = at * self.item
+        if shared:
+            first = first - (self.base if act is None else self.base[act]) * self.item
+        rows = self.lanes.rows(first, act, -1)
+        if act is None and self.lanes.straight:
+            # Requests that differ from the last ones by a shift cost the same: most loops only move along.
+            lead = rows[:, 0] % (counts.WORD if shared else counts.SECTOR)
+            shape = rows - rows[:, :1]
+            last = traffic.last
+            if last is not None and np.array_equal(last[0], lead) and np.array_equal(last[1], shape):
+                cost = last[2]
+            else:
+                cost = counts.bank_passes(rows, width) if shared else counts.sectors(rows, width)
+                traffic.last = (lead, shape, cost)
+            traffic.requests += len(rows)
+        else:
+            busy = (rows >= 0).any(axis=1)
+            rows = rows[busy]
+            cost = counts.bank_passes(rows, width) if shared else counts.sectors(rows, width)
+            traffic.requests += len(rows)
+        if shared:
+            traffic.passes += cost[0]
+            traffic.ideal += cost[1]
+        else:
+            traffic.sectors += cost[0]
+            traffic.useful += cost[1]
+
+
+class LocalView:
+    """A buffer in a thread's own memory, all of one type: element ``e`` of all threads is row ``e``."""
+
+    def __init__(self, lanes: Lanes, size: int, dtype: DType, name: str):
+        self.lanes = lanes
+        self.name = name
+        self.dtype = dtype.element
+        self.small = is_small_float(self.dtype)
+        self.limit = size * dtype.lanes
+        self.data = np.zeros((self.limit, lanes.count), np.float32 if self.small else storage_dtype(self.dtype))
+        self.data.view(np.uint8).fill(0xFF)
+        if self.data.dtype == np.bool_:
+            self.data.fill(False)
+        self.written = np.zeros((self.limit, lanes.count), bool)
+        self.complete = False
+
+    def _rows(self, index: Any, act: Any, site: Site) -> tuple[np.ndarray, Any]:
+        """Index [n] or [n, v] of the active threads, those out of bounds left out, and these threads."""
+        lanes = self.lanes
+        here = lanes.all if act is None else act
+        at = np.asarray(index, np.int64)
+        at = at[here] if at.ndim else np.broadcast_to(at, (len(here), *at.shape))
+        bad = (at < 0) | (at >= self.limit)
+        if bad.any():
+            row = bad if bad.ndim == 1 else bad.any(axis=1)
+            k = int(np.argmax(row))
+            value = at[k] if at.ndim == 1 else at[k][np.argmax(bad[k])]
+            lanes.fail("bounds", f"{site.what} of {self.name}[{value}] is out of bounds: it has {self.limit} elements",
+                       site, here[k], "", int(row.sum()))  # fmt: skip
+            at, here = at[~row], here[~row]
+        return at, here
+
+    def load(self, index: Any, act: Any, site: Site) -> np.ndarray:
+        if type(index) is int and 0 <= index < self.limit:
+            if not self.complete:
+                written = self.written[index] if act is None else self.written[index, act]
+                if not written.all():
+                    here = self.lanes.all if act is None else act
+                    self._unwritten(index, here[~written], site)
+            return self.data[index].copy()
+        at, here = self._rows(index, act, site)
+        threads = here if at.ndim == 1 else here[:, None]
+        written = self.written[at, threads]
+        if not written.all():
+            missing = ~written if at.ndim == 1 else ~written.all(axis=1)
+            k = int(np.argmax(missing))
+            self._unwritten(int(at[k] if at.ndim == 1 else at[k][np.argmin(written[k])]), here[missing], site)
+        values = self.data[at, threads]
+        if len(here) == self.lanes.count:
+            return values
+        made = np.zeros((self.lanes.count, *values.shape[1:]), values.dtype)
+        made[here] = values
+        return made
+
+    def _unwritten(self, index: int, here: np.ndarray, site: Site) -> None:
+        self.lanes.fail("uninitialised", f"read of {self.name}[{index}], which the thread has not written", site,
+                        here[0], "", len(here))  # fmt: skip
+        self.written[:, here] = True
+
+    def store(self, index: Any, value: Any, act: Any, site: Site) -> None:
+        if self.small:
+            value = decode_table(self.dtype)[encode(value, self.dtype)]
+        if type(index) is int and 0 <= index < self.limit:
+            if act is None:
+                self.data[index] = value
+                self.written[index] = True
+                return
+            self.data[index, act] = value[act] if isinstance(value, np.ndarray) and value.ndim else value
+            self.written[index, act] = True
+            return
+        at, here = self._rows(index, act, site)
+        threads = here if at.ndim == 1 else here[:, None]
+        if isinstance(value, np.ndarray) and value.ndim:
+            value = value[here]
+        self.data[at, threads] = value
+        self.written[at, threads] = True

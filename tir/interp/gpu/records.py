@@ -1,0 +1,147 @@
+"""Records of who touched which granule of memory, and the faults they prove."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .lanes import EPOCHS, Lanes
+from .report import Site
+
+_NOTES = {"read": "reads", "write": "writes", "atomic": "updates atomically"}
+
+
+class Races:
+    """The last writer and two readers of every granule, as stamps (block, barrier interval, thread).
+
+    Two accesses of different threads race when one writes and no barrier lies between them: they are in one barrier
+    interval of one block, or in different blocks. Two readers suffice: any later writer conflicts with one of them or
+    is ordered after both.
+    """
+
+    def __init__(self, size: int, shared: bool):
+        self.shared = shared
+        self.writer = np.full(size, -1, np.int64)
+        self.writer_site = np.zeros(size, np.int16)
+        self.atomic: np.ndarray | None = None
+        self.readers = (np.full(size, -1, np.int64), np.full(size, -1, np.int64))
+        self.reader_site = (np.zeros(size, np.int16), np.zeros(size, np.int16))
+        self.warp_epoch: np.ndarray | None = None
+        self.any_reader = False
+
+    def _unordered(self, old: np.ndarray, stamp: np.ndarray, low: np.ndarray, block_low: np.ndarray) -> np.ndarray:
+        if self.shared:
+            return (old >= low) & (old != stamp)
+        return (old != stamp) & (old != -1) & ((old < block_low) | (old >= low))
+
+    def write(self, at: np.ndarray, who: Who, site: Site, atomic: bool = False) -> Any:
+        """Record a write; the first conflict as (position, other stamp, other site number, other kind, count)."""
+        found = None
+        old = self.writer[at]
+        bad = self._unordered(old, who.stamp, who.low, who.block_low)
+        if atomic or self.atomic is not None:
+            if self.atomic is None:
+                self.atomic = np.zeros(len(self.writer), bool)
+            bad &= ~(self.atomic[at] & atomic)
+            self.atomic[at] = atomic
+        bad = self._drop_ordered_by_warp(bad, old, at, who)
+        if bad.any():
+            k = int(np.argmax(bad))
+            found = (k, old[k], self.writer_site[at[k]], "atomic" if atomic else "write", int(bad.sum()))
+        if self.any_reader and found is None:
+            for readers, sites in zip(self.readers, self.reader_site):
+                old = readers[at]
+                bad = self._unordered(old, who.stamp, who.low, who.block_low)
+                bad = self._drop_ordered_by_warp(bad, old, at, who)
+                if bad.any():
+                    k = int(np.argmax(bad))
+                    found = (k, old[k], sites[at[k]], "read", int(bad.sum()))
+                    break
+        self.writer[at] = who.stamp
+        self.writer_site[at] = site.number
+        if self.warp_epoch is not None:
+            self.warp_epoch[at] = who.warp_epoch
+        if not atomic and found is None:
+            bad = self.writer[at] != who.stamp
+            if bad.any():
+                k = int(np.argmax(bad))
+                found = (k, self.writer[at[k]], site.number, "write", int(bad.sum()))
+        return found
+
+    def read(self, at: np.ndarray, who: Who, site: Site) -> Any:
+        """Record a read; the first conflict as :meth:`write` gives it."""
+        found = None
+        old = self.writer[at]
+        bad = self._unordered(old, who.stamp, who.low, who.block_low)
+        bad = self._drop_ordered_by_warp(bad, old, at, who)
+        if bad.any():
+            k = int(np.argmax(bad))
+            found = (k, old[k], self.writer_site[at[k]], "write", int(bad.sum()))
+        self.any_reader = True
+        first, second = self.readers
+        current = first[at]
+        keep = self._unordered(current, who.stamp, who.low, who.block_low)
+        if keep.any():
+            self._second(at[keep], who.stamp[keep], current[keep], site)
+            new = ~keep
+            at, stamp = at[new], who.stamp[new]
+        else:
+            stamp = who.stamp
+        first[at] = stamp
+        self.reader_site[0][at] = site.number
+        now = first[at]
+        other = now != stamp
+        if other.any():
+            self._second(at[other], stamp[other], now[other], site)
+        return found
+
+    def _second(self, at: np.ndarray, stamp: np.ndarray, first: np.ndarray, site: Site) -> None:
+        """Keep a second reader; in global memory one of another block is never given up for one of the same."""
+        second = self.readers[1]
+        if not self.shared:
+            span = EPOCHS * self.threads
+            old, block = second[at], first // span
+            take = (stamp // span != block) | (old == -1) | (old // span == block)
+            at, stamp = at[take], stamp[take]
+        second[at] = stamp
+        self.reader_site[1][at] = site.number
+
+    threads = 1  # of a block
+
+    def _drop_ordered_by_warp(self, bad: np.ndarray, old: np.ndarray, at: np.ndarray, who: Who) -> np.ndarray:
+        """Conflicts that a barrier of the warp orders are none."""
+        if self.warp_epoch is None or not bad.any():
+            return bad
+        same_warp = (old % self.threads) // 32 == (who.stamp % self.threads) // 32
+        same_block = old // (EPOCHS * self.threads) == who.stamp // (EPOCHS * self.threads)
+        return bad & ~(same_warp & same_block & (self.warp_epoch[at] < who.warp_epoch))
+
+
+class Who:
+    """Stamps of the threads that make one access, one for each granule touched."""
+
+    __slots__ = ("stamp", "low", "block_low", "warp_epoch")
+
+    def __init__(self, lanes: Lanes, act: Any, repeat: int):
+        parts = (lanes.stamp, lanes.low, lanes.block_low, lanes.warp_epoch)
+        if act is not None:
+            parts = tuple(p[act] for p in parts)
+        if repeat > 1:
+            parts = tuple(np.repeat(p, repeat) for p in parts)
+        self.stamp, self.low, self.block_low, self.warp_epoch = parts
+
+
+def report_race(lanes: Lanes, found: Any, site: Site, what: str, element: str) -> None:
+    """A finding with both accesses."""
+    _, stamp, number, kind, count, mine = found
+    launch = lanes.launch
+    other = launch.sites[int(number)]
+    a, b = launch.who(mine), launch.who(stamp)
+    order = "of different blocks" if a[0] != b[0] else "and no barrier lies between"
+    launch.findings.add(
+        "race",
+        f"{element}: a {what} and a {kind} by different threads, {order}",
+        (launch.access(site, mine, _NOTES[what]), launch.access(other, int(stamp), _NOTES[kind])),
+        count,
+    )

@@ -1,0 +1,219 @@
+"""What a simulated launch tells: findings (faults with their witnesses) and counts of every access."""
+
+from __future__ import annotations
+
+import html
+import linecache
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import RunError
+
+MAX_FINDINGS = 64  # different ones; the same fault at the same pair of lines is counted, not repeated
+
+
+@dataclass
+class Site:
+    """A place in the kernel: the line of its script, the user's own line behind it, and what happens there."""
+
+    number: int
+    line: int
+    text: str
+    span: Any = None
+    what: str = ""
+    buffer: str = ""
+
+    def user_line(self) -> str:
+        """``file:line: text`` of the user's source; empty where the statement carries none."""
+        if self.span is None:
+            return ""
+        text = linecache.getline(self.span.filename, self.span.line).strip()
+        return f"{self.span.filename}:{self.span.line}" + (f": {text}" if text else "")
+
+
+@dataclass(frozen=True)
+class Access:
+    """One side of a finding: what a thread did, and where."""
+
+    site: Site
+    block: tuple[int, int, int] | None
+    thread: tuple[int, int, int] | None
+    note: str = ""
+
+    @property
+    def line(self) -> int:
+        return self.site.line
+
+    def text(self) -> str:
+        who = []
+        if self.block is not None:
+            who.append(f"block {self.block}")
+        if self.thread is not None:
+            who.append(f"thread {self.thread}")
+        parts = [" ".join(who), self.note, f"line {self.site.line}: {self.site.text}"]
+        found = "  " + ", ".join(p for p in parts[:2] if p) + (", " if who or self.note else "") + parts[2]
+        user = self.site.user_line()
+        return found + (f"\n    from {user}" if user else "")
+
+
+@dataclass
+class Finding:
+    """One fault: its kind, a sentence, and one witness with the accesses that prove it; ``count`` witnesses in all.
+
+    ``kind`` is one of race, barrier, shuffle, warp, uninitialised, bounds, alignment, async, assertion, division.
+    """
+
+    kind: str
+    message: str
+    accesses: tuple[Access, ...]
+    count: int = 1
+
+    @property
+    def line(self) -> int:
+        """The line of the kernel's script at which the fault shows (that of the later access)."""
+        return self.accesses[0].line
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        return tuple(a.line for a in self.accesses)
+
+    def __str__(self) -> str:
+        more = f" ({self.count} times)" if self.count > 1 else ""
+        return "\n".join([f"{self.kind}: {self.message}{more}", *(a.text() for a in self.accesses)])
+
+
+@dataclass
+class Traffic:
+    """Counts of one access (one buffer at one line): requests of a warp, and what they cost.
+
+    For global memory ``sectors`` of 32 bytes are moved, ``useful`` bytes of them asked for; for shared memory
+    ``passes`` over the banks are made where ``ideal`` would do.
+    """
+
+    site: Site
+    scope: str
+    width: int
+    requests: int = 0
+    sectors: int = 0
+    useful: int = 0
+    passes: int = 0
+    ideal: int = 0
+
+    @property
+    def conflicts(self) -> int:
+        """Extra passes over shared memory's banks."""
+        return self.passes - self.ideal
+
+    @property
+    def efficiency(self) -> float:
+        """Useful share of what is moved (global) or of the passes made (shared), 0 to 1."""
+        if self.scope == "global":
+            return self.useful / (32 * self.sectors) if self.sectors else 1.0
+        return self.ideal / self.passes if self.passes else 1.0
+
+
+_HEAD = ("line", "access", "memory", "bytes", "requests", "sectors", "passes", "conflicts", "efficiency", "text")
+
+
+@dataclass
+class SimReport:
+    """The report of one launch. ``ok`` when there are no findings; ``accesses`` has the counts of every access;
+    ``barriers`` counts barriers executed by blocks; ``prints`` has the lines that threads printed."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    order: str
+    listing: str
+    shared_bytes: int = 0
+    barriers: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    accesses: list[Traffic] = field(default_factory=list)
+    prints: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not self.findings
+
+    def require(self) -> SimReport:
+        """The report itself. Raises ``SimulationError`` listing every finding where there are some."""
+        if self.findings:
+            raise SimulationError(self)
+        return self
+
+    def of_kind(self, kind: str) -> list[Finding]:
+        return [f for f in self.findings if f.kind == kind]
+
+    @property
+    def conflicts(self) -> int:
+        """Bank conflicts of all shared accesses."""
+        return sum(t.conflicts for t in self.accesses)
+
+    @property
+    def sectors(self) -> int:
+        """32-byte sectors of global memory moved by all accesses."""
+        return sum(t.sectors for t in self.accesses)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The table of accesses as text cells, in program order."""
+        made = []
+        for t in sorted(self.accesses, key=lambda t: (t.site.line, t.site.number)):
+            glob = t.scope == "global"
+            made.append((
+                str(t.site.line), f"{t.site.what} {t.site.buffer}", t.scope, str(t.width), str(t.requests),
+                str(t.sectors) if glob else "", "" if glob else str(t.passes), "" if glob else str(t.conflicts),
+                f"{100 * t.efficiency:.0f}%", t.site.text,
+            ))  # fmt: skip
+        return made
+
+    def summary(self) -> str:
+        x, y, z = self.grid
+        a, b, c = self.block
+        faults = f"{len(self.findings)} finding" + "s" * (len(self.findings) != 1) if self.findings else "no findings"
+        return (
+            f"{self.kernel}: grid ({x}, {y}, {z}), block ({a}, {b}, {c}), {self.shared_bytes} bytes of shared memory, "
+            f"{self.barriers} barriers, {faults}"
+        )
+
+    def __str__(self) -> str:
+        lines = [self.summary(), *(str(f) for f in self.findings)]
+        rows = [_HEAD[:-1], *(r[:-1] for r in self.rows())]
+        widths = [max(len(r[k]) for r in rows) for k in range(len(rows[0]))]
+        if len(rows) > 1:
+            lines.extend("  ".join(_pad(r[k], w, k) for k, w in enumerate(widths)).rstrip() for r in rows)
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        def cells(row: tuple[str, ...], tag: str) -> str:
+            return "<tr>" + "".join(f'<{tag} style="text-align:left">{html.escape(c)}</{tag}>' for c in row) + "</tr>"
+
+        faults = "".join(f'<pre style="color:#d1434b">{html.escape(str(f))}</pre>' for f in self.findings)
+        table = "".join(cells(r, "td") for r in self.rows())
+        return f"<p>{html.escape(self.summary())}</p>{faults}<table>{cells(_HEAD, 'th')}{table}</table>"
+
+
+def _pad(text: str, width: int, column: int) -> str:
+    return text.ljust(width) if column in (1, 2) else text.rjust(width)
+
+
+class SimulationError(RunError):
+    """A launch with findings; ``report`` is its SimReport."""
+
+    def __init__(self, report: SimReport):
+        self.report = report
+        super().__init__("\n".join([report.summary(), *(str(f) for f in report.findings)]))
+
+
+class Findings:
+    """Collects findings; the same fault between the same lines is counted once."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[Any, Finding] = {}
+
+    def add(self, kind: str, message: str, accesses: tuple[Access, ...], count: int = 1) -> None:
+        key = (kind, *(a.site.line for a in accesses), *(a.site.buffer for a in accesses))
+        found = self.by_key.get(key)
+        if found is not None:
+            found.count += count
+        elif len(self.by_key) < MAX_FINDINGS:
+            self.by_key[key] = Finding(kind, message, accesses, count)
