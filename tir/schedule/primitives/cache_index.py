@@ -10,7 +10,7 @@ from ...arith import Analyzer
 from ...arith.linear import key
 from ...buffer import Buffer, IterVar, Range, decl_buffer
 from ...errors import require
-from ...expr import TRUE, BufferLoad, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Let, StringImm, Var, const
+from ...expr import TRUE, BufferLoad, Call, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Let, StringImm, Var, const
 from ...op import effect_of
 from ...stmt import Block, BlockRealize, BufferStore, For, LetStmt, Stmt, seq
 from ...visit import rewrite, substitute, walk
@@ -153,7 +153,7 @@ def _worth(e: Expr, domains: Any, inner: set[Var]) -> bool:
             return False
         if isinstance(item, (FloorDiv, FloorMod)) and not (isinstance(item.b, IntImm) and item.b.value != 0):
             return False
-        if getattr(item, "op", None) is not None and effect_of(item) != "pure":
+        if isinstance(item, Call) and effect_of(item) != "pure":
             return False
         uses = uses or (isinstance(item, Var) and item in domains)
     return uses
