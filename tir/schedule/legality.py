@@ -125,9 +125,7 @@ def _retimed(func: PrimFunc, where: Stmt, units: list[Unit], retime: Any, nodes:
     sides = []
     try:
         for unit in units:
-            loops = tuple(v for v, _, _ in unit.loops)
-            inner = tuple((v, e) for v, e in zip(unit.coords, unit.values) if v not in set(loops))
-            by_loops = replace(unit, coords=loops, values=loops, inner=inner)
+            by_loops = _by_loops(unit)
             side = _Side(by_loops, names)
             side.touch(on_loops=True)
             side.moments = ([unit.time], [retime(unit)])
@@ -137,6 +135,19 @@ def _retimed(func: PrimFunc, where: Stmt, units: list[Unit], retime: Any, nodes:
     except NotAffine as error:
         return cannot_prove(error, nodes)
     return _compare(sides, _Context(func, where, names), nodes)
+
+
+def _by_loops(unit: Unit) -> Unit:
+    """``unit`` with its runs told apart by the loops around it."""
+    loops = tuple(v for v, _, _ in unit.loops)
+    inner = tuple((v, e) for v, e in zip(unit.coords, unit.values) if v not in set(loops))
+    return replace(unit, coords=loops, values=loops, inner=inner)
+
+
+def _same_loops(a: Unit, b: Unit) -> bool:
+    """Whether two units have the same loops, in the same order, and say the same of them."""
+    said = [(*(part for loop in u.loops for part in loop), *u.values, *u.guards) for u in (a, b)]
+    return len(a.loops) == len(b.loops) and len(said[0]) == len(said[1]) and all(x is y for x, y in zip(*said))
 
 
 def _loop_times(unit: Unit, time: tuple[Any, ...], names: Names, length: int) -> Any:
@@ -213,13 +224,19 @@ def check(
     sides = []
     try:
         for unit in was:
+            there = runs.pop(unit.key, [])
             side = _Side(unit, names, fresh=True)
             side.before = time_map(unit, names, length, side.dims)
-            there = runs.pop(unit.key, [])
-            side.after = _after_times(unit, there, side, names, length)
+            side.kept = len(there) == 1 and _same_loops(unit, there[0])
+            if side.kept and not side.before.is_single_valued():
+                # runs of one instance are told apart by the loops, which the step leaves alone
+                side = _Side(_by_loops(unit), names, fresh=True)
+                side.before = time_map(side.unit, names, length, side.dims)
+                there, side.kept, side.on_loops = [_by_loops(there[0])], True, True
+            side.after = _after_times(side.unit, there, side, names, length)
             side.moments = ([unit.time], [u.time for u in there])
             side.places = tuple(u.node for u in there)
-            side.touch()
+            side.touch(side.on_loops)
             sides.append(side)
         for (name, _), extra in runs.items():
             return Violation(f"block `{name}` is new: it runs what the program before did not", [], (extra[0].node,))
@@ -301,6 +318,8 @@ def _has_blocks(block: Block) -> bool:
 
 def _coverage(side: _Side, context: _Context, params: set[Any]) -> Violation | None:
     unit = side.unit
+    if side.kept:
+        return None
     if not side.before.is_single_valued():
         if side.before.is_equal(side.after):
             return None
@@ -360,6 +379,8 @@ class _Side:
         self.before: Any = None
         self.after: Any = None
         self.moments: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]] = ([], [])  # the times behind the two
+        self.kept = False  # the step leaves the loops around the unit, and so the order among its runs
+        self.on_loops = False  # the coordinates are the loops
         self.places: tuple[Any, ...] = ()
         self.reads: list[_Touch] = []
         self.writes: list[_Touch] = []
@@ -468,7 +489,7 @@ def _compare(sides: Sequence[_Side], context: _Context, nodes: tuple[Any, ...]) 
             for a, b in _clashes(s, t):
                 if s is t and s.unit.commutes and _is_target(s.unit, a.access, b.access):
                     continue
-                if s is t and _one_element_each(s, a, b):
+                if s is t and (s.kept or _one_element_each(s, a, b)):
                     continue
                 if ordered is None:
                     earlier, later = _until_parted(s, t, 0)
