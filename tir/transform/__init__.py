@@ -14,10 +14,12 @@ from .compact_buffer_allocation import compact_buffer_allocation
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .flatten_buffer import flatten_buffer
 from .loop_partition import loop_partition
+from .lower_cross_thread_reduction import lower_cross_thread_reduction
 from .lower_init_block import lower_init_block
 from .lower_intrin import lower_intrin
 from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
+from .lower_thread_allreduce import lower_thread_allreduce
 from .passes import PASSES, ModulePass, Pass, Sequential, find, func_pass, module_pass
 from .pipeline import cpu_pipeline, gpu_pipeline, inserted, lower
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
@@ -45,6 +47,8 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "lower_thread_allreduce",
+    "lower_cross_thread_reduction",
     "PASSES",
     "ModulePass",
     "Pass",

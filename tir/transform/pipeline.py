@@ -15,9 +15,11 @@ from .compact_buffer_allocation import compact_buffer_allocation
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .flatten_buffer import flatten_buffer
 from .loop_partition import loop_partition
+from .lower_cross_thread_reduction import lower_cross_thread_reduction
 from .lower_init_block import lower_init_block
 from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
+from .lower_thread_allreduce import lower_thread_allreduce
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
 from .plan_shared_memory import plan_shared_memory
 from .remove_no_op import remove_no_op
@@ -69,6 +71,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
     where = Target.of(target)
     return [
         plan_and_update_buffer_allocation_location,
+        lower_cross_thread_reduction,
         lower_init_block,
         convert_blocks_to_opaque,
         unify_thread_binding,
@@ -80,6 +83,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
         vectorize_loop,
         unroll_loop.configured(max_copies=0, explicit=False),
         simplify,
+        lower_thread_allreduce,
         plan_shared_memory.configured(target=where),
         thread_storage_sync,
         remove_likely,

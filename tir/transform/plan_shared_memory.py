@@ -125,7 +125,9 @@ def bytes_of(a: Allocate) -> int:
 
 
 def _alignment(size: int, views: list[Buffer]) -> int:
-    return max([16, *(v.data_alignment for v in views)]) if size < 128 else max([128, *(v.data_alignment for v in views)])
+    return (
+        max([16, *(v.data_alignment for v in views)]) if size < 128 else max([128, *(v.data_alignment for v in views)])
+    )
 
 
 def _placed(lives: _Lives, scope: str, spans: Mapping[Var, list[int]], kernel: int) -> dict[Var, PlannedBuffer]:
@@ -218,7 +220,9 @@ class _Rewriter:
             return item.replace(node=self.arenas[self.plan[item.node].scope][0])
         if isinstance(item, Call) and any(self.moved(a) for a in item.args):
             return self.call(item)
-        return seq(item.stmts) if isinstance(item, SeqStmt) and any(isinstance(s, SeqStmt) for s in item.stmts) else None
+        return (
+            seq(item.stmts) if isinstance(item, SeqStmt) and any(isinstance(s, SeqStmt) for s in item.stmts) else None
+        )
 
     def call(self, c: Call) -> Call:
         args = list(c.args)

@@ -122,5 +122,3 @@ def split_host_device(mod: IRModule, target: Any = "cuda") -> IRModule:
         functions[name] = func.with_body(body).with_attr({"calling_conv": "host", "target": where})
         functions.update(splitter.kernels)
     return mod.replace(functions=frozendict(functions))
-
-

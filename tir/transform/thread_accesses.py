@@ -11,16 +11,14 @@ from collections.abc import Callable, Sequence
 from math import gcd
 from typing import Any
 
-from ..arith import Analyzer
 from ..arith.linear import key
 from ..arith.sets import Formula, Names, NotAffine
-from ..buffer import Buffer, Range
+from ..buffer import Buffer
 from ..dtype import DType
 from ..expr import (
     LT,
     NE,
     TRUE,
-    And,
     Broadcast,
     BufferLoad,
     Call,
@@ -38,8 +36,7 @@ from ..expr import (
 )
 from ..op import effect_of
 from ..stmt import AssertStmt, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, While
-from ..visit import substitute, uses_var, walk
-from .threads import is_private
+from ..visit import substitute, walk
 
 Loop = tuple[Var, Expr, Expr]  # variable, minimum, extent
 
@@ -404,5 +401,3 @@ def depends_on_threads(e: Any, threads: Any) -> bool:
         if isinstance(n, Call) and effect_of(n) != "pure":
             return True
     return False
-
-

@@ -86,9 +86,7 @@ class _Placer:
         self.threads = {v for v, extent in axes.items() if not is_const(extent, 1)}
         self.conflicts = Conflicts([(v, e) for v, e in axes.items() if v in self.threads], blocks)
         # memory of threads and warps is nobody else's; global memory matters where the kernel writes it
-        self.collector = Collector(
-            lambda v: not is_private(scopes.get(v, v.scope)) and (v in scopes or v in written)
-        )
+        self.collector = Collector(lambda v: not is_private(scopes.get(v, v.scope)) and (v in scopes or v in written))
         self.copies: list[Access] = []
         self.constant = {n.buffer.data for n in accesses(kernel)} - written
 
@@ -131,7 +129,7 @@ class _Placer:
                 tail = inner.tail if inner.barrier else [*head, *inner.tail]
                 return Effect(s.replace(body=inner.stmt), [*head, *inner.head], tail, inner.barrier)
             inner = self.place(s.body, pending)
-            return inner if inner.stmt is s.body and False else inner._replace(stmt=_with_body(s, inner.stmt))
+            return inner._replace(stmt=_with_body(s, inner.stmt))
         made = self.alone(s)
         if made.head and self.conflicts.any(pending, made.head):
             made = self.before(made)

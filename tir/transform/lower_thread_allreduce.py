@@ -1,0 +1,239 @@
+"""All-reduce among threads: shuffles within a warp, shared memory between warps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..buffer import Buffer, decl_buffer
+from ..dtype import DType
+from ..errors import BuildError
+from ..expr import LT, TRUE, BufferLoad, CommReducer, Expr, Var, all_of, const, is_const
+from ..function import PrimFunc
+from ..op import call
+from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, seq
+from .passes import func_pass
+from .reducers import combine
+from .threads import is_launch, number
+
+WARP = 32
+_UINT32 = DType("uint32")
+_ORDER = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
+
+
+class _Group:
+    """The threads that reduce together: ``rank`` among them, ``size``; ``group`` of ``groups`` such sets."""
+
+    def __init__(self, name: str, launches: dict[str, tuple[Var, int]], threads: Sequence[Any]):
+        axes = [(tag, *launches[tag]) for tag in _ORDER if tag in launches and launches[tag][1] > 1]
+        wanted = {t for t in threads if isinstance(t, Var)}
+        unknown = wanted - {v for v, _ in launches.values()}
+        if unknown:
+            raise BuildError(
+                f"{name}: an all-reduce over `{next(iter(unknown)).name}`, which is not a thread index here"
+            )
+        mine = [(v, n) for _, v, n in axes if v in wanted]
+        others = [(v, n) for _, v, n in axes if v not in wanted]
+        self.rank, self.size = _linear(mine)
+        self.group, self.groups = _linear(others)
+        # neighbours in the block's order of threads, which is the order of lanes
+        first = [v in wanted for _, v, _ in axes]
+        self.contiguous = first == sorted(first, reverse=True)
+        self.threads = self.size * self.groups
+
+
+def _linear(axes: list[tuple[Var, int]]) -> tuple[Expr, int]:
+    """The row-major number of a point, the first axis fastest, and the number of points."""
+    total: Expr = const(0)
+    step = 1
+    for v, n in axes:
+        term = v if step == 1 else v * step
+        total = term if step == 1 else total + term
+        step *= n
+    return total, step
+
+
+def _power(n: int) -> int:
+    """The least power of two that is not below ``n``."""
+    return 1 << (n - 1).bit_length()
+
+
+class _AllReduce:
+    def __init__(self, group: _Group, comm: CommReducer, sources: Any, results: Any):
+        self.group, self.comm = group, comm
+        self.sources: list[Expr] = list(sources)
+        self.results: list[BufferLoad] = list(results)
+        self.staging: list[Buffer] = []
+
+    def lowered(self) -> Stmt:
+        g = self.group
+        if g.size == 1:
+            return self.assign(self.sources)
+        single = g.size <= WARP and (g.groups == 1 or WARP % g.size == 0)
+        whole_warps = g.size % WARP == 0 or g.groups == 1
+        if g.contiguous and single:
+            return self.masked(lambda mask: [self.assign(self.sources), *self.warp(mask, g.rank, g.size, g.size)])
+        if g.contiguous and g.size > WARP and whole_warps:
+            return self.staged(self.masked(self.warps))
+        return self.staged(self.tree())
+
+    # ------------------------------------------------------------ parts
+
+    def assign(self, values: Sequence[Expr]) -> Stmt:
+        """The results become ``values``, none of which reads another one's result."""
+        return seq([BufferStore(r.buffer, v, r.indices) for r, v in zip(self.results, values)])
+
+    def update(self, values: Sequence[Expr]) -> Stmt:
+        """The results become ``values``, all of which are read first."""
+        stores = [BufferStore(r.buffer, v, r.indices) for r, v in zip(self.results, values)]
+        return stores[0] if len(stores) == 1 else _at_once(stores)
+
+    def masked(self, body: Any) -> Stmt:
+        """``body(mask)`` under the lanes that take part: all, or in a block of odd size those that are there."""
+        if self.group.threads % WARP == 0:
+            return seq(body(const(2**32 - 1, "uint32")))
+        mask = Var("mask", _UINT32)
+        return LetStmt(mask, call("tvm_warp_activemask", dtype="uint32"), seq(body(mask)))
+
+    def warp(self, mask: Expr, lane: Expr, count: int, present: int) -> list[Stmt]:
+        """The values of ``count`` neighbouring lanes become one in all of them; ``lane`` of ``present`` exist."""
+        width = _power(min(count, WARP))
+        parts: list[Stmt] = []
+        offset = width // 2
+        while offset:
+            others = [self.shuffle("tvm_warp_shuffle_down", mask, r, offset, width) for r in self.results]
+            parts.append(self.taken(others, None if present % width == 0 else LT(lane + offset, const(present))))
+            offset //= 2
+        first = [self.shuffle("tvm_warp_shuffle", mask, r, 0, width) for r in self.results]
+        return [*parts, self.assign(first)]
+
+    @staticmethod
+    def shuffle(op: str, mask: Expr, value: Expr, by: int, width: int) -> Expr:
+        return call(op, mask, value, by, width, WARP, dtype=value.dtype)
+
+    def taken(self, others: list[Expr], condition: Expr | None) -> Stmt:
+        """The results combined with what came from other lanes (read by all of them), where ``condition``."""
+        names = [Var(f"other_{k}" if k else "other", o.dtype) for k, o in enumerate(others)]
+        body = self.update(combine(self.comm, self.results, names))
+        if condition is not None:
+            body = IfThenElse(condition, body)
+        for v, o in zip(reversed(names), reversed(others)):
+            body = LetStmt(v, o, body)
+        return body
+
+    def warps(self, mask: Expr) -> list[Stmt]:
+        """Each warp reduces by shuffles; then every warp reduces what all of them got."""
+        g = self.group
+        count = -(-g.size // WARP)
+        lane, warp = g.rank % WARP, g.rank // WARP
+        base = g.group * count
+        parts = [self.assign(self.sources)]
+        if g.size % WARP == 0:
+            parts += self.warp(mask, lane, WARP, WARP)[:-1]
+        else:
+            parts += self.warp(mask, g.rank, WARP, g.size)[:-1]
+        self.stage(count * g.groups)
+        put = [BufferStore(b, r, (base + warp,)) for b, r in zip(self.staging, self.results)]
+        parts.append(IfThenElse(EQ(lane, const(0)), seq(put)))
+        if g.size % WARP == 0:
+            got = [BufferLoad(b, (base + lane,)) for b in self.staging]
+            parts.append(self.assign(self.comm.identity))
+            if count == WARP:
+                parts[-1] = self.assign(got)
+            else:
+                parts.append(IfThenElse(LT(lane, const(count)), self.assign(got)))
+            return [*parts, *self.warp(mask, lane, count, _power(count))]
+        parts.append(self.assign([BufferLoad(b, (base,)) for b in self.staging]))
+        w = Var("w")
+        more = [BufferLoad(b, (base + w + 1,)) for b in self.staging]
+        parts.append(For(w, const(0), const(count - 1), "serial", self.update(combine(self.comm, self.results, more))))
+        return parts
+
+    def tree(self) -> Stmt:
+        """Pairs at halving distances in shared memory; neighbouring threads use neighbouring words."""
+        g = self.group
+        self.stage(g.size * g.groups)
+
+        def at(rank: Any) -> tuple[Expr, ...]:
+            return (g.group if is_const(rank, 0) else rank * g.groups + g.group if g.groups > 1 else rank,)
+
+        parts: list[Stmt] = [seq([BufferStore(b, s, at(g.rank)) for b, s in zip(self.staging, self.sources)])]
+        offset = _power(g.size) // 2
+        while offset:
+            mine = [BufferLoad(b, at(g.rank)) for b in self.staging]
+            theirs = [BufferLoad(b, at(g.rank + offset)) for b in self.staging]
+            values = combine(self.comm, mine, theirs)
+            stores = [BufferStore(b, v, at(g.rank)) for b, v in zip(self.staging, values)]
+            body = stores[0] if len(stores) == 1 else _at_once(stores)
+            guard = [LT(g.rank, const(min(offset, g.size - offset)))]
+            parts.append(IfThenElse(all_of(guard), body))
+            offset //= 2
+        parts.append(self.assign([BufferLoad(b, at(const(0))) for b in self.staging]))
+        return seq(parts)
+
+    def stage(self, count: int) -> None:
+        self.staging = [decl_buffer((count,), r.dtype, f"red_{r.buffer.name}", scope="shared") for r in self.results]
+
+    def staged(self, body: Stmt) -> Stmt:
+        for b in reversed(self.staging):
+            body = Allocate(b.data, b.dtype, b.shape, TRUE, DeclBuffer(b, body))
+        return body
+
+
+def _at_once(stores: list[BufferStore]) -> Stmt:
+    """Stores whose values are all computed before the first of them."""
+    names = [Var(f"v_{k}", s.value.dtype) for k, s in enumerate(stores)]
+    body = seq([s.replace(value=v) for s, v in zip(stores, names)])
+    for v, s in zip(reversed(names), reversed(stores)):
+        body = LetStmt(v, s.value, body)
+    return body
+
+
+class _Lowering:
+    def __init__(self, name: str):
+        self.name = name
+        self.launches: dict[str, tuple[Var, int]] = {}
+
+    def visit(self, s: Any) -> Any:
+        if is_launch(s, "threadIdx"):
+            extent = number(s.value)
+            tag = s.node.thread_tag
+            if extent is not None:
+                self.launches[tag] = (s.node.var, extent)
+            made = s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c)
+            self.launches.pop(tag, None)
+            return made
+        if isinstance(s, AttrStmt) and s.attr_key == "reduce_scope":
+            return self.reduce(s)
+        if isinstance(s, Stmt):
+            return s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c)
+        return s
+
+    def reduce(self, s: AttrStmt) -> Stmt:
+        body = s.body
+        if not (isinstance(body, Evaluate) and getattr(body.value, "op", "") == "tvm_thread_allreduce"):
+            raise BuildError(f"{self.name}: `reduce_scope` is around something that is not tvm_thread_allreduce")
+        args: Any = body.value.args  # type: ignore[attr-defined]
+        count = int(args[0])
+        sources, condition = list(args[1 : count + 1]), args[count + 1]
+        results, threads = args[count + 2 : 2 * count + 2], args[2 * count + 2 :]
+        if not is_const(condition, 1):
+            sources = [call("if_then_else", condition, x, i, dtype=x.dtype) for x, i in zip(sources, s.node.identity)]
+        for t in threads:
+            known = any(v is t for v, _ in self.launches.values())
+            if isinstance(t, Var) and not known:
+                raise BuildError(
+                    f"{self.name}: an all-reduce over `{t.name}`, which is no thread index of constant extent here"
+                )
+        return _AllReduce(_Group(self.name, self.launches, threads), s.node, sources, results).lowered()
+
+
+@func_pass
+def lower_thread_allreduce(func: PrimFunc) -> PrimFunc:
+    """``tvm_thread_allreduce`` becomes shuffles and shared memory; all threads that took part get the result.
+
+    Up to 32 neighbouring threads shuffle. Several warps shuffle, and exchange one value each through shared memory.
+    Threads that are no neighbours (``threadIdx.y``) reduce in a tree in shared memory. Barriers come later
+    (``thread_storage_sync``). Raises ``BuildError`` for threads of unknown number.
+    """
+    return func.with_body(_Lowering(func.name).visit(func.body))

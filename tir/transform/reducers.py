@@ -1,0 +1,186 @@
+"""What a reduction block combines by, as a function of two values, from the block's own statements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..arith.linear import key
+from ..buffer import Buffer
+from ..errors import BuildError
+from ..expr import (
+    Add,
+    And,
+    BinaryOp,
+    BufferLoad,
+    Call,
+    CommReducer,
+    Expr,
+    FloatImm,
+    Max,
+    Min,
+    Mul,
+    Or,
+    Select,
+    Sub,
+    Var,
+    const,
+)
+from ..script.printer import short_text
+from ..stmt import Block, BufferStore, IfThenElse, LetStmt, SeqStmt
+from ..visit import substitute, walk
+
+_BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
+
+
+def stores_of(body: Any) -> list[BufferStore]:
+    """The stores of a block's body, with lets put in their places. Empty where it holds anything else."""
+    lets: dict[Var, Expr] = {}
+    while isinstance(body, LetStmt):
+        lets[body.var] = substitute(body.value, lets)
+        body = body.body
+    parts = body.stmts if isinstance(body, SeqStmt) else (body,)
+    made: list[BufferStore] = []
+    for part in parts:
+        if any(isinstance(n, BufferLoad) and any(n.buffer is m.buffer for m in made) for n in walk(part)):
+            return []  # it would read a result that the store before it has changed
+        taken = None
+        if isinstance(part, IfThenElse) and part.else_case is None and isinstance(part.then_case, BufferStore):
+            taken, part = substitute(part.condition, lets), part.then_case
+        if not isinstance(part, BufferStore):
+            return []
+        value = substitute(part.value, lets)
+        if taken is not None:
+            value = Select(taken, value, BufferLoad(part.buffer, part.indices))
+        made.append(part.replace(value=value))
+    return made
+
+
+class BlockReducer:
+    """The reducer of a block: its targets, ``comm`` as the IR's reducer, and whether ``init`` is its identity."""
+
+    def __init__(self, block: Block):
+        self.block = block
+        self.stores = stores_of(block.body)
+        if not self.stores:
+            raise BuildError(f"block `{block.name}` is not made of stores alone, so threads cannot share its reduction")
+        self.targets = [s.buffer for s in self.stores]
+        self.init = self._init_values()
+        terms = [self._term(k, s) for k, s in enumerate(self.stores)]
+        kinds = [type(s.value) for s in self.stores]
+        lhs = tuple(Var(f"x{k}", s.buffer.dtype) for k, s in enumerate(self.stores))
+        rhs = tuple(Var(f"y{k}", s.buffer.dtype) for k, s in enumerate(self.stores))
+        named = {key(t): rhs[k] for k, t in enumerate(terms)}
+        left = {b: lhs[k] for k, b in enumerate(self.targets)}
+        results = []
+        own = {*lhs, *rhs}
+        for s in self.stores:
+            value = Add(s.value.a, s.value.b) if isinstance(s.value, Sub) else s.value
+            results.append(_abstracted(value, left, named))
+        for result, s in zip(results, self.stores):
+            if any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n not in own) for n in walk(result)):
+                raise self._unclear(s)
+        identity = tuple(
+            _identity(kinds[k], s) if self._plain(s) else self._start(k) for k, s in enumerate(self.stores)
+        )
+        self.comm = CommReducer(lhs, rhs, tuple(results), identity)
+
+    @staticmethod
+    def _plain(s: BufferStore) -> bool:
+        return not isinstance(s.value, Select) and not (isinstance(s.value, Call) and s.value.op == "if_then_else")
+
+    def _init_values(self) -> list[Expr] | None:
+        if self.block.init is None:
+            return None
+        starts = stores_of(self.block.init)
+        by_buffer = {s.buffer: s.value for s in starts}
+        if set(by_buffer) != set(self.targets):
+            raise BuildError(f"the init of block `{self.block.name}` does not start every result of its reduction")
+        return [by_buffer[b] for b in self.targets]
+
+    def _start(self, k: int) -> Expr:
+        if self.init is None:
+            raise BuildError(
+                f"block `{self.block.name}` selects a candidate, and without an init its threads have no value to "
+                "start from"
+            )
+        return self.init[k]
+
+    def _unclear(self, s: BufferStore) -> BuildError:
+        return BuildError(
+            f"block `{self.block.name}`: `{short_text(s)}` is not a combination of the old result and one new value, "
+            "so its reduction cannot be shared among threads; use rfactor, or bind another loop"
+        )
+
+    def _is_target(self, e: Any, s: BufferStore) -> bool:
+        return (
+            isinstance(e, BufferLoad)
+            and e.buffer is s.buffer
+            and [key(i) for i in e.indices] == [key(i) for i in s.indices]
+        )
+
+    def _term(self, k: int, s: BufferStore) -> Expr:
+        """The new value that the store combines with the old one."""
+        sides = _sides(s.value)
+        own = [n for n, side in enumerate(sides) if self._is_target(side, s)]
+        if len(own) != 1 or (isinstance(s.value, Sub) and own[0] == 1):
+            raise self._unclear(s)
+        return sides[1 - own[0]]
+
+    def starts_at_identity(self) -> bool:
+        """Whether what the threads start from is what the block's init starts from."""
+        if self.init is None:
+            return False
+        return all(key(a) == key(b) for a, b in zip(self.init, self.comm.identity))
+
+    def selects(self) -> bool:
+        """Whether combining a value with itself gives it back."""
+        return all(not self._plain(s) or isinstance(s.value, (Min, Max, And, Or)) for s in self.stores)
+
+    def combine(self, a: list[Any], b: list[Any]) -> list[Expr]:
+        return combine(self.comm, a, b)
+
+
+def combine(comm: CommReducer, a: Any, b: Any) -> list[Expr]:
+    """The results of reducing values ``a`` and ``b``."""
+    values = {**dict(zip(comm.lhs, a)), **dict(zip(comm.rhs, b))}
+    return [substitute(r, values) for r in comm.result]
+
+
+def _sides(value: Any) -> list[Any]:
+    if isinstance(value, Select):
+        return [value.true_value, value.false_value]
+    if isinstance(value, Call) and value.op == "if_then_else":
+        return list(value.args[1:])
+    if isinstance(value, Call) and value.op in _BITWISE:
+        return list(value.args)
+    if isinstance(value, BinaryOp):
+        return [value.a, value.b]
+    return []
+
+
+def _identity(kind: Any, s: BufferStore) -> Expr:
+    """What leaves anything unchanged."""
+    dtype = s.buffer.dtype
+    value: Any = s.value
+    if kind in (Add, Sub, Or) or (kind is Call and value.op in ("bitwise_or", "bitwise_xor")):
+        return const(0, dtype)
+    if kind in (Mul, And):
+        return const(1, dtype)
+    if kind is Call and value.op == "bitwise_and":
+        return const(-1 if dtype.code == "int" else dtype.max_value, dtype)
+    if kind in (Max, Min):
+        if dtype.is_float:
+            return FloatImm(float("-inf" if kind is Max else "inf"), dtype)
+        return const(dtype.min_value if kind is Max else dtype.max_value, dtype)
+    raise BuildError(f"`{short_text(s)}` combines by an operation whose identity is not known")
+
+
+def _abstracted(value: Any, left: dict[Buffer, Var], named: dict[Any, Var]) -> Any:
+    """``value`` with targets and new values replaced by the reducer's parameters."""
+    if isinstance(value, Expr) and key(value) in named:
+        return named[key(value)]
+    if isinstance(value, BufferLoad) and value.buffer in left:
+        return left[value.buffer]
+    if isinstance(value, (Buffer, Var)):
+        return value
+    return value.map_children(lambda c: _abstracted(c, left, named))
