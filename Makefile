@@ -24,7 +24,7 @@ lint: $(VENV)/.installed
 	$(BIN)/pyright tir codegen
 
 fuzz: $(VENV)/.installed
-	$(BIN)/python -m tir.testing.fuzz --examples $(EXAMPLES)
+	$(BIN)/python -m tir.testing.fuzz --all --steps 12 --examples $(EXAMPLES)
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks

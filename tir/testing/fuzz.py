@@ -15,9 +15,11 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 
+from .choice import SeededChoice
+from .families import FAMILIES, family_program
 from .oracle import assert_roundtrip, assert_same_result, random_inputs
 from .programs import random_program
-from .schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES, random_schedule
+from .schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, random_schedule
 
 
 @dataclass
@@ -29,6 +31,7 @@ class Report:
     refused: Counter[str] = field(default_factory=Counter)
     compiled: int = 0
     failures: list[int] = field(default_factory=list)
+    families: Counter[str] = field(default_factory=Counter)
 
     def __str__(self) -> str:
         lines = [
@@ -37,15 +40,24 @@ class Report:
         ]
         for name in sorted({*self.accepted, *self.refused}):
             lines.append(f"  {name:24} accepted {self.accepted[name]:6}  refused {self.refused[name]:6}")
+        lines += [f"  programs of {name:12} {count:6}" for name, count in sorted(self.families.items())]
         return "\n".join(lines)
 
 
-def run_example(seed: int, report: Report, steps: int, primitives: list[str] | None, llvm: bool) -> None:
-    """One program and one schedule of it. Raises whatever is wrong."""
+def run_example(
+    seed: int, report: Report, steps: int, primitives: list[str] | None, llvm: bool, families: bool = False
+) -> None:
+    """One program and one schedule of it. Raises whatever is wrong.
+
+    With ``families``, the kernels of :mod:`tir.testing.families` take turns with random chains.
+    """
     from ..equal import assert_structural_equal
 
-    func = random_program(seed)
+    names = [*FAMILIES, "chain"] if families else ["chain"]
+    family = names[seed % len(names)]
+    func = random_program(seed) if family == "chain" else family_program(family, SeededChoice(seed))
     report.programs += 1
+    report.families[family] += 1
     assert_roundtrip(func)
     sch, attempts = random_schedule(func, seed + 1, steps, primitives)
     for attempt in attempts:
@@ -75,14 +87,14 @@ def run_example(seed: int, report: Report, steps: int, primitives: list[str] | N
 
 def run(
     examples: int, seed: int = 0, *, steps: int = 6, primitives: list[str] | None = None, llvm_every: int = 10,
-    seconds: float | None = None, log: bool = True,
+    seconds: float | None = None, log: bool = True, families: bool = False,
 ) -> Report:  # fmt: skip
     """Run ``examples`` seeds from ``seed`` on (stopping early after ``seconds``); returns the counts."""
     report = Report()
     begin = time.monotonic()
     for number in range(seed, seed + examples):
         try:
-            run_example(number, report, steps, primitives, llvm_every > 0 and number % llvm_every == 0)
+            run_example(number, report, steps, primitives, llvm_every > 0 and number % llvm_every == 0, families)
         except Exception:
             report.failures.append(number)
             if log:
@@ -102,11 +114,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--llvm-every", type=int, default=10, help="compile every n-th example; 0: none")
     parser.add_argument("--seconds", type=float, default=None, help="stop after this time")
     parser.add_argument("--blocks", action="store_true", help="try the block family too")
+    parser.add_argument("--all", action="store_true", help="every primitive, and whole kernels as well as chains")
     options = parser.parse_args(argv)
     primitives = [*LOOP_PRIMITIVES, *BLOCK_PRIMITIVES] if options.blocks else None
+    primitives = list(ALL_PRIMITIVES) if options.all else primitives
     report = run(
         options.examples, options.seed, steps=options.steps, primitives=primitives, llvm_every=options.llvm_every,
-        seconds=options.seconds,
+        seconds=options.seconds, families=options.all,
     )  # fmt: skip
     print(report)
     return 1 if report.failures else 0

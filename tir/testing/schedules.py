@@ -191,6 +191,8 @@ def _index_map(s: _Scene, ndim: int) -> Callable[..., Any]:
 def _transform_layout(s: _Scene) -> Arguments:
     block = s.block()
     buffer, ndim = _ndim(s, block)
+    if buffer in {b.name for b in s.sch.func.buffer_map.values()}:
+        raise ScheduleError("a parameter: its callers would have to change with it")
     return (block, buffer, _index_map(s, ndim)), {"pad_value": s.choice.pick((None, None, 0))}
 
 
@@ -222,7 +224,7 @@ def _window(s: _Scene) -> Arguments:
 
 
 def _set_scope(s: _Scene) -> Arguments:
-    return (s.block(), 0, s.choice.pick(("local", "shared", "global"))), {}
+    return (s.block(), 0, s.choice.pick(("local", "global"))), {}
 
 
 def _pad_einsum(s: _Scene) -> Arguments:
