@@ -8,7 +8,7 @@ from typing import Any
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..errors import BuildError
-from ..expr import LT, TRUE, BufferLoad, CommReducer, Expr, Var, all_of, const, is_const
+from ..expr import EQ, LT, TRUE, BufferLoad, CommReducer, Expr, Var, all_of, const, is_const
 from ..function import PrimFunc
 from ..op import call
 from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, seq
