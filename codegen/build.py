@@ -17,7 +17,8 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
     """Compile a function or a module of functions.
 
     ``target``: ``"llvm"`` (this machine's CPU; also ``"llvm -mcpu=haswell"`` or ``{"kind": "llvm", "mcpu": …,
-    "num_cores": …, "fast_math": True}``), ``"interpreter"`` (the reference executor), or a ``tir.Target``.
+    "num_cores": …, "fast_math": True}``), ``"interpreter"`` (the reference executor), ``"cuda-sim"`` (GPU kernels on the
+    simulator, with every check), or a ``tir.Target``.
 
     Raises ``BuildError`` for a program or a target that cannot be compiled.
     """
@@ -32,6 +33,10 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
         return InterpreterModule(mod, chosen)
     if chosen.kind == "llvm":
         return _build_llvm(mod, chosen)
+    if chosen.kind == "cuda-sim":
+        from .simulator import build_simulator
+
+        return build_simulator(mod, chosen)
     if chosen.kind == "cuda":
         raise BuildError("the CUDA backend is not part of this version")
     raise BuildError(f"no backend builds for target {chosen.kind!r}; there are llvm and interpreter")

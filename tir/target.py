@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-KINDS = ("llvm", "interpreter", "cuda")
+KINDS = ("llvm", "interpreter", "cuda", "cuda-sim")
 _GPU_LIMITS = {"max_threads_per_block": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 32}
 
 
@@ -29,7 +29,7 @@ class Target:
         kind, parsed = _parse(spec)
         if kind not in KINDS:
             raise ValueError(f"unknown target kind {kind!r}; the kinds are {', '.join(KINDS)}")
-        defaults = dict(_GPU_LIMITS) if kind == "cuda" else {}
+        defaults = dict(_GPU_LIMITS) if kind in ("cuda", "cuda-sim") else {}
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "attrs", {**defaults, **parsed, **attrs})
 

@@ -37,7 +37,7 @@ class Launch:
         block, rest = divmod(int(number), EPOCHS * self.threads)
         return _index(block, self.grid), _index(rest % self.threads, self.block)
 
-    def access(self, site: Site, stamp: int, note: str = "") -> Access:
+    def access(self, site: Site, stamp: Any, note: str = "") -> Access:
         block, thread = self.who(stamp)
         return Access(site, block, thread, note)
 

@@ -111,7 +111,7 @@ class View:
                    here[k], "", int(row.sum()))  # fmt: skip
         return at[~row], here[~row]
 
-    def element(self, position: int) -> str:
+    def element(self, position: Any) -> str:
         """The element at a position of the memory, as text."""
         copy = self.memory.size // self.item
         number = int(position) - self.offset
@@ -268,7 +268,7 @@ class View:
             traffic.last = None
         shared = self.space == "shared"
         first = at * self.item
-        if shared:
+        if shared and self.base is not None:
             first = first - (self.base if act is None else self.base[act]) * self.item
         rows = self.lanes.rows(first, act, -1)
         if act is None and self.lanes.straight:

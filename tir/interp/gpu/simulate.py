@@ -150,9 +150,11 @@ def _shape(given: Any, kind: str, extents: dict[str, int]) -> tuple[int, int, in
     if given is None:
         if any(n == 0 for n in named):
             raise RunError(f"the extents of {kind} depend on more than the arguments: give them")
-        return tuple(n or 1 for n in named)  # type: ignore[return-value]
+        x, y, z = (n or 1 for n in named)
+        return x, y, z
     given = (given,) if isinstance(given, int) else tuple(int(g) for g in given)
-    full = (*given, 1, 1, 1)[:3]
+    x, y, z = (*given, 1, 1, 1)[:3]
+    full = (x, y, z)
     for axis, (got, n) in enumerate(zip(full, named)):
         if n and n != got:
             raise RunError(f"{kind}.{'xyz'[axis]} is launched with extent {got}; the kernel is made for {n}")
@@ -186,11 +188,12 @@ def _run_blocks(
     run: Any, launch: Launch, memories: dict[Var, Memory], scalars: dict[Var, Any], order: str, chance: random.Random
 ) -> None:
     total = launch.grid[0] * launch.grid[1] * launch.grid[2]
-    blocks = np.arange(total)
+    numbers = list(range(total))
     if order == "reverse":
-        blocks = blocks[::-1].copy()
+        numbers.reverse()
     elif order == "random":
-        chance.shuffle(blocks)
+        chance.shuffle(numbers)
+    blocks = np.array(numbers)
     batch = max(1, _BATCH // launch.threads)
     for first in range(0, total, batch):
         group = Group(blocks[first : first + batch])
