@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.access import block_access_region
+from ...analysis.dependence import _is_load_of as is_load_of
+from ...analysis.dependence import _terms as sum_terms
 from ...arith import Analyzer
 from ...buffer import Buffer, Range, decl_buffer
 from ...errors import ScheduleError, require
@@ -137,7 +140,7 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     taken: set[str] = set()
     swap: dict[tuple[Buffer, tuple[Any, ...]], Buffer] = {}
     for (buffer, pattern), axes in groups.items():
-        grown = [r if v not in padded else Range(r.min, sizes[v]) for v, r in axes]
+        grown = [r if v is None or v not in padded else Range(r.min, sizes[v]) for v, r in axes]
         shape = [b if v is None else r.extent for (v, _), r, b in zip(axes, grown, buffer.shape)]
         copy = decl_buffer(shape, buffer.dtype, f"{buffer.name}_pad", scope=buffer.scope)
         swap[buffer, pattern] = copy
@@ -197,7 +200,8 @@ def _own_nest(block: BlockRef) -> list[LoopRef]:
     nest = [p for p in block.loops() if p.var in {*values}]
     analyzer = Analyzer()
     for iterator, value in zip(block.block.iter_vars, values):
-        node = loops[value].node  # type: ignore[index]
+        assert isinstance(value, Var)
+        node = loops[value].node
         exact = is_const(node.min, 0) and is_const(iterator.dom.min, 0)
         require(
             exact and analyzer.can_prove_equal(node.extent, iterator.dom.extent),
@@ -239,7 +243,8 @@ def _stores(block: BlockRef) -> list[BufferStore]:
 
 def _pattern(indices: Sequence[Expr]) -> tuple[Any, ...]:
     """What tells two ways of indexing one buffer apart: the iterator or number of each axis."""
-    return tuple(i if isinstance(i, Var) else i.value if isinstance(i, IntImm) else None for i in indices)
+    # by identity: comparing expressions builds one
+    return tuple(("number", i.value) if isinstance(i, IntImm) else ("iterator", id(i)) for i in indices)
 
 
 def _groups(
@@ -299,7 +304,7 @@ def _pad_values(block: BlockRef, stores: Sequence[BufferStore], padded: set[Var]
     reduce = [i for i in block.block.iter_vars if i.iter_type == "reduce" and i.var in padded]
     if not reduce:
         return plain
-    reducer = reducer_of(block)
+    reducer = _reducer(block)
     identity = _number(reducer.identity)
     choices = [plain]
     if reducer.op in (Max, Min) or identity != 0:
@@ -321,6 +326,17 @@ def _pad_values(block: BlockRef, stores: Sequence[BufferStore], padded: set[Var]
         legal="padding 1 for that iterator; or padding every factor of the term along it",
     )  # fmt: skip
     raise AssertionError
+
+
+def _reducer(block: BlockRef) -> Reducer:
+    """The reducer of ``block``; a sum may add several terms at once."""
+    store = block.block.body
+    if isinstance(store, BufferStore) and isinstance(store.value, Add):
+        terms = sum_terms(Add, store.value)
+        rest = [t for t in terms if not is_load_of(t, store)]
+        if len(rest) == len(terms) - 1 > 0 and not any(a.buffer is store.buffer for t in rest for a in accesses(t)):
+            return Reducer(Add, const(0, store.buffer.dtype), functools.reduce(Add, rest), store)
+    return reducer_of(block)
 
 
 def _extreme(reducer: Reducer, buffer: Buffer) -> Expr:
@@ -350,7 +366,7 @@ def _number(e: Expr) -> Any:
     return e.value if isinstance(e, (IntImm, FloatImm)) else None
 
 
-def _folded(e: Expr, past: Var, fills: Mapping[Buffer, Any]) -> Any:
+def _folded(e: Any, past: Var, fills: Mapping[Buffer, Any]) -> Any:
     """The number that ``e`` is where ``past`` is beyond its domain, whatever else it reads; None when that varies."""
     if isinstance(e, (IntImm, FloatImm)):
         return e.value
