@@ -23,6 +23,8 @@ class Launch:
         self.grid = grid
         self.block = block
         self.threads = block[0] * block[1] * block[2]
+        # What a barrier interval numbers: each thread, then each warp acting as a whole.
+        self.slots = self.threads + -(-self.threads // 32)
         self.findings = findings
         self.sites = sites
         self.arrivals = 0  # threads that came to a barrier
@@ -33,9 +35,12 @@ class Launch:
         self.hook: Any = None
 
     def who(self, number: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        """Block and thread index of a thread's stamp number."""
-        block, rest = divmod(int(number), EPOCHS * self.threads)
-        return _index(block, self.grid), _index(rest % self.threads, self.block)
+        """Block and thread index of a stamp; a warp as a whole is named by its first thread."""
+        block, rest = divmod(int(number), EPOCHS * self.slots)
+        thread = rest % self.slots
+        if thread >= self.threads:
+            thread = (thread - self.threads) * 32
+        return _index(block, self.grid), _index(thread, self.block)
 
     def access(self, site: Site, stamp: Any, note: str = "") -> Access:
         block, thread = self.who(stamp)
@@ -83,9 +88,9 @@ class Lanes:
         self._restamp()
 
     def _restamp(self) -> None:
-        threads = self.launch.threads
-        self.block_low = self.block * (EPOCHS * threads)
-        self.low = self.block_low + self.epoch * threads
+        slots = self.launch.slots
+        self.block_low = self.block * (EPOCHS * slots)
+        self.low = self.block_low + self.epoch * slots
         self.stamp = self.low + self.thread
 
     def axis(self, tag: str) -> np.ndarray:

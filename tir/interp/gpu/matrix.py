@@ -107,7 +107,6 @@ def mma(lanes: Lanes, act: Any, site: Site, shape: str, layouts: str, types: tup
     if not lanes.whole_warps(act, site, "an mma"):
         return
     wide = np.int64 if ta.is_int else np.float64
-    left, right, total = np.zeros((3, 1)), np.zeros(1), np.zeros(1)
     left = np.zeros((lanes.warps, rows, depth), wide)
     right = np.zeros((lanes.warps, depth, 8), wide)
     total = np.zeros((lanes.warps, rows, 8), wide)
@@ -222,7 +221,6 @@ def _tile(lanes: Lanes, act: Any, site: Site, memory: Pointer, stride: Any, rows
     elements = base[:, None, None] + pitch[:, None, None] * np.arange(lead)[:, None] + np.arange(run)
     chunk = min(16 // view.item, run)
     pieces = elements.reshape(len(first), -1, chunk)
-    order = np.arange(lanes.count)
     row_of = np.zeros(lanes.warps, np.int64)
     row_of[lanes.warp[first]] = np.arange(len(first))
     here = lanes.all if act is None else act
@@ -235,8 +233,7 @@ def _tile(lanes: Lanes, act: Any, site: Site, memory: Pointer, stride: Any, rows
         index = np.zeros((lanes.count, chunk), np.int64)
         index[taking] = pieces[row_of[lanes.warp[taking]], number]
         at, live = view._positions(index, taking, site)
-        view.touch(at, live, site, write)
-    del order
+        view.touch(at, live, site, write, whole=True)
     placed = clipped + view.offset + width[:, None, None]
     return placed if by_row else placed.transpose(0, 2, 1)
 

@@ -44,7 +44,7 @@ class Memory:
 
     def track(self, launch: Any, shared: bool) -> None:
         self.races = Races(len(self.data) * self.data.itemsize // self.granule, shared)
-        self.races.threads = launch.threads
+        self.races.threads, self.races.slots = launch.threads, launch.slots
         if launch.warp_barriers:
             self.races.warp_epoch = np.zeros(len(self.races.writer), np.int64)
 
@@ -171,8 +171,10 @@ class View:
         flat = at.reshape(-1)
         return flat if k == 1 else (flat[:, None] * k + np.arange(k)).reshape(-1)
 
-    def touch(self, at: np.ndarray, act: Any, site: Site, write: bool, atomic: bool = False) -> None:
-        """Check and count an access of the active threads to elements ``at``."""
+    def touch(
+        self, at: np.ndarray, act: Any, site: Site, write: bool, atomic: bool = False, whole: bool = False
+    ) -> None:
+        """Check and count an access of the active threads (``whole``: of their warps) to elements ``at``."""
         if not at.size:
             return
         memory, lanes = self.memory, self.lanes
@@ -204,7 +206,7 @@ class View:
                 )  # fmt: skip
                 memory.written[granules] = True
         if memory.races is not None:
-            who = Who(lanes, act, each)
+            who = Who(lanes, act, each, whole)
             races = memory.races
             found = races.write(granules, who, site, atomic) if write else races.read(granules, who, site)
             if found is not None:

@@ -100,31 +100,38 @@ class Races:
         """Keep a second reader; in global memory one of another block is never given up for one of the same."""
         second = self.readers[1]
         if not self.shared:
-            span = EPOCHS * self.threads
+            span = EPOCHS * self.slots
             old, block = second[at], first // span
             take = (stamp // span != block) | (old == -1) | (old // span == block)
             at, stamp = at[take], stamp[take]
         second[at] = stamp
         self.reader_site[1][at] = site.number
 
-    threads = 1  # of a block
+    slots = threads = 1  # of a block: see Launch
 
     def _drop_ordered_by_warp(self, bad: np.ndarray, old: np.ndarray, at: np.ndarray, who: Who) -> np.ndarray:
         """Conflicts that a barrier of the warp orders are none."""
         if self.warp_epoch is None or not bad.any():
             return bad
-        same_warp = (old % self.threads) // 32 == (who.stamp % self.threads) // 32
-        same_block = old // (EPOCHS * self.threads) == who.stamp // (EPOCHS * self.threads)
+        span = EPOCHS * self.slots
+        same_warp = self._warp(old) == self._warp(who.stamp)
+        same_block = old // span == who.stamp // span
         return bad & ~(same_warp & same_block & (self.warp_epoch[at] < who.warp_epoch))
+
+    def _warp(self, stamp: np.ndarray) -> np.ndarray:
+        number = stamp % self.slots
+        return np.where(number < self.threads, number // 32, number - self.threads)
 
 
 class Who:
-    """Stamps of the threads that make one access, one for each granule touched."""
+    """Stamps of the threads that make one access, one for each granule touched; of their warps, where each acts as a
+    whole (which lane touches what is then not defined)."""
 
     __slots__ = ("stamp", "low", "block_low", "warp_epoch")
 
-    def __init__(self, lanes: Lanes, act: Any, repeat: int):
-        parts = (lanes.stamp, lanes.low, lanes.block_low, lanes.warp_epoch)
+    def __init__(self, lanes: Lanes, act: Any, repeat: int, whole: bool = False):
+        stamp = lanes.low + lanes.launch.threads + lanes.thread // 32 if whole else lanes.stamp
+        parts = (stamp, lanes.low, lanes.block_low, lanes.warp_epoch)
         if act is not None:
             parts = tuple(p[act] for p in parts)
         if repeat > 1:
