@@ -14,7 +14,7 @@ from ...arith import Analyzer
 from ...arith.regions import relax, union
 from ...buffer import Buffer, BufferRegion, Range
 from ...errors import ScheduleError, require
-from ...expr import Expr, IntImm, Var, all_of, const, floordiv
+from ...expr import Expr, IntImm, Var, all_of, const, floordiv, is_const
 from ...script.printer import short_text
 from ...stmt import SeqStmt, Stmt, seq
 from ...visit import substitute
@@ -393,7 +393,8 @@ def _rebuild(block: BlockRef, around: Sequence[LoopRef], domains: Mapping[Var, R
             var = Var(f"ax{len(loops)}", iterator.var.dtype)
             loops.append((var, extent))
             analyzer.bind(var, Range(const(0, var.dtype), extent))
-            value = analyzer.simplify(low + var)
+            # a kept loop of extent one stays in the iterator's value, so that fuse and get_loops find it there
+            value = low + var if is_const(extent, 1) else analyzer.simplify(low + var)
         values.append(value)
         for guard in (value >= dom.min, value < dom.min + dom.extent):
             if not analyzer.can_prove(guard):
