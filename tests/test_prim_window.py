@@ -72,7 +72,7 @@ EXAMPLES = {
     "rolling_buffer": ('A: T.Buffer((10, 8), "float32"), C: T.Buffer((8, 8), "float32")', []),
     "pad_einsum": (
         ", ".join(f'{n}: T.Buffer({s}, "float32")' for n, s in (("A", (6, 6)), ("B", (6, 8)), ("C", (6, 8)))),
-        [f"{name} = T.alloc_buffer((8, 8))" for name in ("C_pad", "A_pad", "B_pad")],
+        [f"{name} = T.alloc_buffer((8, 8))" for name in ("A_pad", "B_pad", "C_pad")],
     ),
 }
 

@@ -219,10 +219,6 @@ def _stage(s: _Scene) -> Arguments:
     return (s.block(), s.choice.number(0, 1), s.loop()), {}
 
 
-def _window(s: _Scene) -> Arguments:
-    return (s.loop(), s.block(), s.choice.number(0, 1), "local"), {}
-
-
 def _set_scope(s: _Scene) -> Arguments:
     return (s.block(), 0, s.choice.pick(("local", "global"))), {}
 
@@ -237,21 +233,21 @@ def _at(s: _Scene) -> Arguments:
     loops = list(s.sch.get_loops(block))
     if not loops:
         raise ScheduleError("the block has no loop to choose")
-    return (s.choice.pick(loops), block, s.choice.number(0, 1), s.choice.pick(("shared", "local"))), {}
+    return (s.choice.pick(loops), block, s.choice.number(0, 1), s.choice.pick(("global", "local"))), {}
 
 
 def _rolling_buffer(s: _Scene) -> Arguments:
-    return (s.block(), 0), {}
+    """A block that shares a loop with others, where there is one: only such can roll."""
+    names = [b.name for b in s.blocks]
+    shared = [
+        n for n in names
+        if any(len(s.sch.get_child_blocks(loop)) > 1 for loop in s.sch.get_loops(s.sch.get_block(n))[:1])
+    ]  # fmt: skip
+    return (s.sch.get_block(s.choice.pick(shared or names)), 0), {}
 
 
 def _cache_index(s: _Scene) -> Arguments:
     return (s.block(), "global", s.choice.number(0, 2)), {}
-
-
-def _pad_einsum(s: _Scene) -> Arguments:
-    block = s.block()
-    count = len(s.sch.get(block).iter_vars)
-    return (block, [s.choice.number(1, 4) for _ in range(count)]), {}
 
 
 LOOP_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
@@ -272,8 +268,8 @@ OTHER_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "split.tail": _split_cut, "compute_at.index": _moved, "reverse_compute_at.index": _moved, "compute_root": _one_block,
     "auto_inline": lambda s: ((), {}), "tile": _tile, "skew": _skew, "fission": _one_loop, "unswitch": _one_loop,
     "blockize": _blockize, "transform_layout": _transform_layout, "transform_block_layout": _transform_block_layout,
-    "reorder_block_iter_var": _reorder_iters, "reindex": _reindex, "stage": _stage, "read_at": _window,
-    "write_at": _window, "set_scope": _set_scope, "decompose_padding": _block_and_loop, "pad_einsum": _pad_einsum,
+    "reorder_block_iter_var": _reorder_iters, "reindex": _reindex, "stage": _stage,
+    "set_scope": _set_scope, "decompose_padding": _block_and_loop,
 }  # fmt: skip
 ALL_PRIMITIVES = {**LOOP_PRIMITIVES, **BLOCK_PRIMITIVES, **OTHER_PRIMITIVES}
 

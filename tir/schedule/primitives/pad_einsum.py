@@ -139,7 +139,7 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     after: list[Stmt] = []
     taken: set[str] = set()
     swap: dict[tuple[Buffer, tuple[Any, ...]], Buffer] = {}
-    for (buffer, pattern), axes in groups.items():
+    for (buffer, pattern), axes in sorted(groups.items(), key=lambda item: item[0][0] in written):
         grown = [r if v is None or v not in padded else Range(r.min, sizes[v]) for v, r in axes]
         shape = [b if v is None else r.extent for (v, _), r, b in zip(axes, grown, buffer.shape)]
         copy = decl_buffer(shape, buffer.dtype, f"{buffer.name}_pad", scope=buffer.scope)
