@@ -14,9 +14,10 @@ from ...equal import first_difference, structural_equal
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, IntImm, Var, const
 from ...function import PrimFunc
+from ...node import frozendict
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
 from ...visit import rewrite, substitute, uses_var, walk
-from ..blocks import nest, refresh
+from ..blocks import refresh
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
@@ -145,7 +146,11 @@ def _init_nest(block: Block, inner: list[LoopRef], values: list[Expr], predicate
     made = _with_regions(block.replace(iter_vars=tuple(i for i, _ in pairs), name=f"{block.name}_init", init=None))
     condition = Analyzer().simplify(substitute(predicate, removed))
     realize = BlockRealize(tuple(v for _, v in pairs), condition, made)
-    return refresh(nest([(r.var, r.node.extent) for r in kept], realize))
+    plain = [r.node.replace(kind="serial", annotations=frozendict()) for r in kept]
+    made_nest: Stmt = realize
+    for loop in reversed(plain):
+        made_nest = loop.replace(body=made_nest)
+    return refresh(made_nest)
 
 
 def _rebuild_loops(inner: list[LoopRef], body: Stmt) -> Stmt:

@@ -256,7 +256,7 @@ def _padding_block(name: str, new: Buffer, pad: IndexMap, places: Sequence[Var],
     else:
         block = Block(tuple(iters), (), (element,), name, BufferStore(new, value, point))
         block = block.replace(reads=block_access_region(block)[0])
-    where = substitute(padding, dict(zip(places, (v for v, _ in loops))))
+    (where,) = IndexMap(tuple(places), (padding,)).map_indices([v for v, _ in loops])
     return nest(loops, BlockRealize(tuple(v for v, _ in loops), where, block))
 
 
