@@ -112,7 +112,7 @@ def test_an_update_without_init_starts_from_what_is_there():
     sch = schedule(MATMUL)
     sch.decompose_reduction("C", "i")
     sch.pad_einsum("C_update", [4, 1, 4])
-    assert names(sch) == ["C_init", "C_pad_in", "A_pad", "B_pad", "C_update", "C_pad"]
+    assert names(sch) == ["C_init", "A_pad", "B_pad", "C_pad_in", "C_update", "C_pad"]
     same(sch)
 
 
