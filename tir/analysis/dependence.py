@@ -109,6 +109,7 @@ class _Walker:
         self.loops: list[Loop] = []
         self.guards: list[Expr] = []
         self.lets: dict[Var, Expr] = {}
+        self.bound: dict[Var, Expr] = {}  # iterators of the blocks around, in terms of loops
         self.coords: list[tuple[Var, Expr]] = []
         self.scope = ""
         self.local: set[Any] = set()
@@ -120,7 +121,7 @@ class _Walker:
             for position, child in enumerate(s.stmts):
                 self.visit(child, (*time, position))
         elif isinstance(s, For):
-            self.loops.append((s.loop_var, self.known(s.min), self.known(s.extent)))
+            self.loops.append((s.loop_var, self.in_loops(s.min), self.in_loops(s.extent)))
             self.visit(s.body, (*time, s.loop_var))
             self.loops.pop()
         elif isinstance(s, While):
@@ -135,7 +136,7 @@ class _Walker:
                 time = (*time, 1)
             for condition, case in ((s.condition, s.then_case), (Not(s.condition), s.else_case)):
                 if case is not None:
-                    self.guards.append(self.known(condition))
+                    self.guards.append(self.in_loops(condition))
                     self.visit(case, time)
                     self.guards.pop()
         elif isinstance(s, LetStmt):
@@ -165,6 +166,11 @@ class _Walker:
     def known(self, e: Expr) -> Expr:
         return substitute(e, self.lets) if self.lets else e
 
+    def in_loops(self, e: Expr) -> Expr:
+        """``e`` without lets and iterators of blocks."""
+        e = self.known(e)
+        return substitute(e, self.bound) if self.bound else e
+
     def statement(self, s: Any, time: tuple[Any, ...]) -> None:
         if isinstance(s, Evaluate) and isinstance(s.value, IntImm):
             return
@@ -188,9 +194,10 @@ class _Walker:
     def realize(self, s: BlockRealize, time: tuple[Any, ...]) -> None:
         block = s.block
         outer = len(self.coords), len(self.guards), self.scope
-        self.guards.append(self.known(s.predicate))
-        for iv, value in zip(block.iter_vars, s.iter_values):
-            self.coords.append((iv.var, self.known(value)))
+        self.guards.append(self.in_loops(s.predicate))
+        values = {iv.var: self.in_loops(value) for iv, value in zip(block.iter_vars, s.iter_values)}
+        self.coords.extend(values.items())
+        around, self.bound = self.bound, {**self.bound, **values}
         self.local.update(b.data for b in block.alloc_buffers)
         aliases = {m.buffer: m.source for m in block.match_buffers}
         if block.name != "root" or block.iter_vars:
@@ -200,13 +207,17 @@ class _Walker:
             self.leaf(block, time, aliases)
         else:
             if block.init is not None:
-                first = [iv.var.__eq__(iv.dom.min) for iv in block.iter_vars if iv.iter_type == "reduce" and iv.dom]
+                first = [
+                    self.in_loops(iv.var.__eq__(iv.dom.min))
+                    for iv in block.iter_vars
+                    if iv.iter_type == "reduce" and iv.dom
+                ]
                 self.guards.extend(first)
                 self.visit(block.init, (*time, 0))
                 del self.guards[len(self.guards) - len(first) :]
             self.visit(block.body, (*time, 1))
         del self.coords[outer[0] :], self.guards[outer[1] :]
-        self.scope = outer[2]
+        self.scope, self.bound = outer[2], around
 
     def leaf(self, block: Block, time: tuple[Any, ...], aliases: Any) -> None:
         coords = list(self.coords)
