@@ -343,3 +343,21 @@ def test_a_place_that_is_not_legal():
     sch = schedule(CARRIED.replace("A[vi + 1, vj] = A[vi, vj]", "A[0, vj] = A[0, vj]"))
     error = refused(lambda: sch.sample_compute_location("U"), "can be computed nowhere but where it is")
     assert error.nodes
+
+
+def test_a_copy_of_a_copy_is_not_shared_by_parallel_iterations():
+    """Each parallel iteration has its own window; copying that back outside the loop would make all of them share it."""
+    sch = schedule(
+        """
+@T.prim_func
+def main(A: T.Buffer((4,), "float32"), C: T.Buffer((4, 3), "float32")):
+    for i, j in T.grid(4, 3):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi] + T.float32(1)
+"""
+    )
+    sch.parallel("j")
+    sch.read_at("j", "C", "A", "local")
+    same(sch)
+    refused(lambda: sch.cache_write("A_local", 0, "global"), "two of its iterations touch the same element")

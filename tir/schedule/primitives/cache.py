@@ -12,7 +12,7 @@ from ...arith.regions import intersect, relax, union
 from ...buffer import Buffer, BufferRegion, Range, decl_buffer
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Var, const, is_const
-from ...stmt import Stmt, seq
+from ...stmt import SERIAL, Stmt, seq
 from ...visit import rewrite, substitute
 from ..blocks import (
     add_alloc,
@@ -31,6 +31,7 @@ from ..handles import BlockRV
 from ..legality import check_coverage
 from ..primitive import primitive
 from ..state import BlockRef, State
+from ._moments import require_independent
 from ._structure import is_standard
 
 
@@ -205,6 +206,9 @@ def _check_cache_write(
     if not (alone and _fills_box(block, buffer)):
         # What was in the buffer before must not matter: the copy starts empty, and is written back whole.
         _require_written(state, plan, cached, unsafe)
+    if not unsafe and any(p.node.kind != SERIAL for m in moved for p in m.loops()):
+        # What each parallel iteration had for itself may be shared once it is copied back outside their loop.
+        require_independent(state, _apply(state, plan)[0])
     return plan
 
 
