@@ -13,6 +13,8 @@ from .common_subexpr_elim import common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .flatten_buffer import flatten_buffer
+from .inject_ptx_async_copy import inject_ptx_async_copy
+from .inject_software_pipeline import inject_software_pipeline
 from .loop_partition import loop_partition
 from .lower_cross_thread_reduction import lower_cross_thread_reduction
 from .lower_init_block import lower_init_block
@@ -47,6 +49,8 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "inject_ptx_async_copy",
+    "inject_software_pipeline",
     "lower_thread_allreduce",
     "lower_cross_thread_reduction",
     "PASSES",

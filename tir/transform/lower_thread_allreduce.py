@@ -8,7 +8,7 @@ from typing import Any
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..errors import BuildError
-from ..expr import EQ, LT, TRUE, BufferLoad, CommReducer, Expr, Var, all_of, const, is_const
+from ..expr import EQ, LT, TRUE, BufferLoad, CommReducer, Expr, Var, all_of, const, is_const, min_
 from ..function import PrimFunc
 from ..op import call
 from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, seq
@@ -101,14 +101,18 @@ class _AllReduce:
         parts: list[Stmt] = []
         offset = width // 2
         while offset:
-            others = [self.shuffle("tvm_warp_shuffle_down", mask, r, offset, width) for r in self.results]
-            parts.append(self.taken(others, None if present % width == 0 else LT(lane + offset, const(present))))
+            if present % width == 0:
+                op, by, condition = "tvm_warp_shuffle_down", const(offset), None
+            else:  # the last lanes read one that is there, and leave it
+                op, condition = "tvm_warp_shuffle", LT(lane + offset, const(present))
+                by = min_(lane + offset, present - 1) % WARP
+            parts.append(self.taken([self.shuffle(op, mask, r, by, width) for r in self.results], condition))
             offset //= 2
         first = [self.shuffle("tvm_warp_shuffle", mask, r, 0, width) for r in self.results]
         return [*parts, self.assign(first)]
 
     @staticmethod
-    def shuffle(op: str, mask: Expr, value: Expr, by: int, width: int) -> Expr:
+    def shuffle(op: str, mask: Expr, value: Expr, by: Any, width: int) -> Expr:
         return call(op, mask, value, by, width, WARP, dtype=value.dtype)
 
     def taken(self, others: list[Expr], condition: Expr | None) -> Stmt:

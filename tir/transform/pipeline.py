@@ -14,6 +14,8 @@ from .common_subexpr_elim import common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .flatten_buffer import flatten_buffer
+from .inject_ptx_async_copy import inject_ptx_async_copy
+from .inject_software_pipeline import inject_software_pipeline
 from .loop_partition import loop_partition
 from .lower_cross_thread_reduction import lower_cross_thread_reduction
 from .lower_init_block import lower_init_block
@@ -52,7 +54,7 @@ def cpu_pipeline() -> list[Any]:
         flatten_buffer,
         simplify,
         loop_partition,
-        vectorize_loop,
+        vectorize_loop.configured(masks=True),
         unroll_loop,
         storage_rewrite,
         simplify,
@@ -76,11 +78,13 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
         convert_blocks_to_opaque,
         unify_thread_binding,
         compact_buffer_allocation,
+        inject_software_pipeline,
         lower_match_buffer,
         lower_opaque_block,
         flatten_buffer,
         simplify,
         vectorize_loop,
+        inject_ptx_async_copy,
         unroll_loop.configured(max_copies=0, explicit=False),
         simplify,
         lower_thread_allreduce,

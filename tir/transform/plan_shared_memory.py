@@ -21,8 +21,10 @@ from .threads import is_launch, is_shared, number
 _AT_LAUNCH = {75: 65536, 80: 166912, 86: 101376, 87: 166912, 89: 101376, 90: 232448, 100: 232448, 103: 232448,
               110: 232448, 120: 101376, 121: 101376}  # fmt: skip
 
+SMALLEST = 1024  # bytes: to share less is not worth the barrier it may cost
+
 # operators that take a pointer and, next to it, an offset in elements: (pointer, offset) positions
-_POINTERS = {"tvm_access_ptr": ((1, 2),), "ptx_cp_async": ((0, 1), (2, 3)), "ptx_ldmatrix": ((3, 4), (5, 6))}
+_POINTERS = {"ptx_cp_async": ((0, 1), (2, 3)), "ptx_ldmatrix": ((3, 4), (5, 6))}
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,9 @@ def _alignment(size: int, views: list[Buffer]) -> int:
     )
 
 
-def _placed(lives: _Lives, scope: str, spans: Mapping[Var, list[int]], kernel: int) -> dict[Var, PlannedBuffer]:
+def _placed(
+    lives: _Lives, scope: str, spans: Mapping[Var, list[int]], kernel: int, smallest: int = 0
+) -> dict[Var, PlannedBuffer]:
     """The largest buffers first, each at the lowest offset free during its life."""
     done: dict[Var, PlannedBuffer] = {}
     mine = [(v, bytes_of(a)) for v, a in lives.allocs.items() if v.scope == scope and v in spans]
@@ -139,7 +143,8 @@ def _placed(lives: _Lives, scope: str, spans: Mapping[Var, list[int]], kernel: i
         step = _alignment(size, lives.views.get(pointer, []))
         offset = 0
         for other in sorted(done.values(), key=lambda b: b.offset):
-            apart = other.last < first or last < other.first or other.offset >= offset + size
+            apart = other.last < first or last < other.first
+            apart = apart and min(size, other.bytes) >= smallest or other.offset >= offset + size
             if not apart and other.offset + other.bytes > offset:
                 offset = -(-(other.offset + other.bytes) // step) * step
         done[pointer] = PlannedBuffer(kernel, pointer.name, scope, size, first, last, offset)
@@ -163,7 +168,7 @@ def _plan(name: str, lives: _Lives, target: Target, kernel: int) -> dict[Var, Pl
     limits = limits_of(target)
     done: dict[Var, PlannedBuffer] = {}
     for scope, limit in limits.items():
-        plan = _placed(lives, scope, lives.wide, kernel)
+        plan = _placed(lives, scope, lives.wide, kernel, SMALLEST)
         if _size(plan) > limit:
             plan = _placed(lives, scope, lives.exact, kernel)
         if _size(plan) > limit:
@@ -189,7 +194,7 @@ class _Rewriter:
         self.arenas: dict[str, tuple[Var, int]] = {}
         for scope, name in (("shared.dyn", "dyn_shared"), ("shared", "static_shared")):
             mine = {v: b for v, b in plan.items() if b.scope == scope}
-            separate = sum(-(-b.bytes // 16) * 16 for b in mine.values())
+            separate = sum(b.bytes for b in mine.values())
             if mine and (scope == "shared.dyn" or _size(mine) < separate):
                 self.arenas[scope] = (Var(name, DType("handle"), DType("uint8"), scope), _size(mine))
         self.views: dict[Buffer, Buffer] = {}
@@ -226,17 +231,22 @@ class _Rewriter:
 
     def call(self, c: Call) -> Call:
         args = list(c.args)
+        if c.op == "tvm_access_ptr" and self.moved(args[1]):  # it names the type that its offset counts
+            place = self.plan[args[1]]
+            unit = (args[1].pointer_dtype or DType("uint8")).bytes
+            args[1], args[2] = self.arenas[place.scope][0], args[2] + place.offset // unit
         for at, offset in _POINTERS.get(c.op, ()):
-            pointer = args[at]
-            if self.moved(pointer):
-                place = self.plan[pointer]
-                unit = (pointer.pointer_dtype or c.dtype).bytes
-                args[at], args[offset] = self.arenas[place.scope][0], args[offset] + place.offset // unit
+            if self.moved(args[at]):
+                args[at], args[offset] = self.address(args[at], args[offset]), const(0, args[offset].dtype)
         for at, arg in enumerate(args):
             if self.moved(arg):
-                view = self.view(self.lives.views[arg][0])
-                args[at] = Call("address_of", (BufferLoad(view, (const(0),) * len(view.shape)),), DType("handle"))
+                args[at] = self.address(arg, const(0))
         return c.replace(args=tuple(args))
+
+    def address(self, pointer: Var, index: Expr) -> Call:
+        """The address of an element of the buffer that was at ``pointer``."""
+        load = BufferLoad(self.view(self.lives.views[pointer][0]), (index,))
+        return Call("address_of", (load,), DType("handle"))
 
     def run(self, kernel: Stmt) -> Stmt:
         body = rewrite(kernel, self.change)

@@ -56,9 +56,10 @@ class NotVector(Exception):
 class _Vectorizer:
     """Rewrites statements of one loop; lanes of the vectors are its iterations."""
 
-    def __init__(self, loop: For, lanes: int):
+    def __init__(self, loop: For, lanes: int, masks: bool = False):
         self.loop = loop
         self.lanes = lanes
+        self.masks = masks
         self.vectors: dict[Var, Expr] = {
             loop.loop_var: Ramp(loop.min, const(1, loop.min.dtype), lanes),
         }
@@ -110,7 +111,16 @@ class _Vectorizer:
 
     def condition(self, s: IfThenElse, strict: bool) -> Stmt:
         if uses_var(s.condition, self.vectors):
-            raise NotVector("the condition differs between lanes")
+            if not self.masks:
+                raise NotVector("the condition differs between lanes")
+            if not (_lanewise_stores(s.then_case) and (s.else_case is None or _lanewise_stores(s.else_case))):
+                raise NotVector("the condition differs between lanes, and guards more than stores")
+            # a part left scalar could not see its lane's flag: all of it, or none
+            return IfThenElse(
+                self.wide(self.expr(s.condition)),
+                self.stmt(s.then_case, strict=True),
+                None if s.else_case is None else self.stmt(s.else_case, strict=True),
+            )
         other = None if s.else_case is None else self.stmt(s.else_case, strict)
         return s.replace(then_case=self.stmt(s.then_case, strict), else_case=other)
 
@@ -206,9 +216,12 @@ class _Vectorizer:
             condition, then, other = e.args
             if not uses_var(condition, self.vectors):
                 return Call(e.op, (condition, self.wide(self.expr(then)), self.wide(self.expr(other))), dtype)
-            if not (_always_safe(then) and _always_safe(other)):
+            wide = tuple(self.wide(self.expr(a)) for a in e.args)
+            if _always_safe(then) and _always_safe(other):
+                return Select(*wide)
+            if not self.masks:
                 raise NotVector("a condition that guards a load differs between lanes")
-            return Select(*(self.wide(self.expr(a)) for a in e.args))
+            return Call(e.op, wide, dtype)
         if op is None or op.effect != "pure" or (op.numpy is None and e.op not in _LANEWISE):
             raise NotVector(f"{e.op} has no vector form")
         if not all(isinstance(a, Expr) and not isinstance(a, StringImm) for a in e.args):
@@ -222,6 +235,15 @@ _LANEWISE = ("reinterpret",)
 def _writes(s: Stmt) -> bool:
     """Whether ``s`` must run once per lane even where it does not depend on the lane."""
     return any(isinstance(n, BufferStore) or (isinstance(n, Call) and _effect(n)) for n in walk(s))
+
+
+def _lanewise_stores(s: Stmt) -> bool:
+    """Whether ``s`` is stores alone, which a mask can switch off lane by lane."""
+    if isinstance(s, SeqStmt):
+        return all(_lanewise_stores(x) for x in s.stmts)
+    if isinstance(s, IfThenElse):
+        return _lanewise_stores(s.then_case) and (s.else_case is None or _lanewise_stores(s.else_case))
+    return isinstance(s, BufferStore)
 
 
 def _effect(call: Call) -> bool:
@@ -250,7 +272,7 @@ def _nonzero(e: Expr) -> bool:
     return isinstance(e, (IntImm, FloatImm)) and e.value != 0
 
 
-def _vectorize(item: Any) -> Any:
+def _vectorize(item: Any, masks: bool = False) -> Any:
     if isinstance(item, SeqStmt) and any(isinstance(s, SeqStmt) for s in item.stmts):
         return seq(item.stmts)
     if not isinstance(item, For) or item.kind != "vectorized" or not isinstance(item.extent, IntImm):
@@ -266,16 +288,17 @@ def _vectorize(item: Any) -> Any:
         body = substitute(item.body, {item.loop_var: plus(item.min, outer * chunk + inner)})
         dtype: DType = item.min.dtype
         vector = For(inner, const(0, dtype), const(chunk, dtype), "vectorized", body, span=item.span)
-        made = _vectorize(vector)
+        made = _vectorize(vector, masks)
         return For(outer, const(0, dtype), const(lanes // chunk, dtype), "serial", made, span=item.span)
-    return _Vectorizer(item, lanes).stmt(item.body)
+    return _Vectorizer(item, lanes, masks).stmt(item.body)
 
 
 @func_pass
-def vectorize_loop(func: PrimFunc) -> PrimFunc:
+def vectorize_loop(func: PrimFunc, masks: bool = False) -> PrimFunc:
     """Each vectorized loop of constant extent becomes vector loads, stores and arithmetic.
 
     What has no vector form stays a scalar loop, with the reason in its annotation ``scalar_because``. A vectorized loop
-    whose extent is not constant stays as it is.
+    whose extent is not constant stays as it is. With ``masks`` a condition that differs between lanes becomes a vector
+    condition, under which loads and stores touch only the lanes where it holds.
     """
-    return func.with_body(rewrite(func.body, _vectorize))
+    return func.with_body(rewrite(func.body, lambda item: _vectorize(item, masks)))

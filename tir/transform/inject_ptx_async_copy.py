@@ -1,0 +1,80 @@
+"""Copies from global to shared memory in asynchronous stages go past the registers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..expr import Broadcast, BufferLoad, Call, Expr, Ramp, Select, const, is_const
+from ..function import PrimFunc
+from ..op import call
+from ..stmt import AttrStmt, BufferStore, Evaluate, Stmt
+from ..visit import rewrite
+from .passes import func_pass
+from .threads import is_shared
+
+SIZES = (4, 8, 16)  # bytes that one cp.async moves
+
+
+def _first(load: Any) -> Expr | None:
+    """The first element of a scalar or contiguous access, offset included; None for any other."""
+    if len(load.indices) != 1:
+        return None
+    index = load.indices[0]
+    if isinstance(index, Ramp):
+        if not is_const(index.stride, 1):
+            return None
+        index = index.base
+    if index.dtype.lanes != 1:
+        return None
+    offset = load.buffer.elem_offset
+    return index if offset is None else index + offset
+
+
+def _is_zero(e: Any) -> bool:
+    while isinstance(e, Broadcast):
+        e = e.value
+    return is_const(e, 0)
+
+
+def _copy(s: BufferStore) -> Stmt | None:
+    """The store as an asynchronous copy, where it is one: of 4, 8 or 16 bytes, zero where a condition fails."""
+    value: Any = s.value
+    condition: Expr | None = None
+    if isinstance(value, Select) and _is_zero(value.false_value):
+        condition, value = value.condition, value.true_value
+    elif isinstance(value, Call) and value.op == "if_then_else" and _is_zero(value.args[2]):
+        condition, value = value.args[0], value.args[1]
+    if isinstance(condition, Broadcast):
+        condition = condition.value
+    if condition is not None and condition.dtype.lanes != 1:
+        return None
+    if not isinstance(value, BufferLoad) or value.buffer.scope != "global" or not is_shared(s.buffer.scope):
+        return None
+    if value.buffer.dtype is not s.buffer.dtype or value.dtype.bytes not in SIZES:
+        return None
+    to, origin = _first(s), _first(value)
+    if to is None or origin is None:
+        return None
+    more = () if condition is None else (condition,)
+    size = const(value.dtype.bytes)
+    made = call("ptx_cp_async", s.buffer.data, to, value.buffer.data, origin, size, *more, dtype=s.buffer.dtype.element)
+    return Evaluate(made, span=s.span)
+
+
+@func_pass
+def inject_ptx_async_copy(func: PrimFunc) -> PrimFunc:
+    """Under ``async_scope`` a store of a global load of 4, 8 or 16 bytes to shared memory becomes ``ptx_cp_async``.
+
+    ``T.if_then_else(c, A[…], 0)`` becomes a copy with a condition: zeros arrive where it fails. Other statements of the
+    stage stay as they are; the scope goes away.
+    """
+
+    def inside(item: Any) -> Any:
+        return _copy(item) if isinstance(item, BufferStore) else None
+
+    def visit(item: Any) -> Any:
+        if isinstance(item, AttrStmt) and item.attr_key == "async_scope":
+            return rewrite(item.body, inside)
+        return None
+
+    return func.with_body(rewrite(func.body, visit))

@@ -1,0 +1,330 @@
+"""Iterations of a loop overlap: what one needs is fetched while earlier ones compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..arith import Analyzer
+from ..arith.linear import key, linear
+from ..buffer import Buffer, BufferRegion, Range
+from ..errors import BuildError
+from ..expr import TRUE, BufferLoad, Expr, IntImm, Var, all_of, const, is_const
+from ..function import PrimFunc
+from ..node import frozendict
+from ..op import call
+from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, Evaluate, For, IfThenElse, SeqStmt, Stmt, seq
+from ..visit import rewrite, substitute, walk
+from .passes import func_pass
+
+STAGE, ORDER, ASYNC = "software_pipeline_stage", "software_pipeline_order", "software_pipeline_async_stages"
+
+
+def _numbers(value: Any) -> list[int]:
+    return [int(v) for v in (value if isinstance(value, (list, tuple)) else [value])]
+
+
+class _Part:
+    """A statement of the loop's body, its stage, its place in a step, and what it touches."""
+
+    def __init__(self, number: int, stmt: Stmt, stage: int, order: int):
+        self.number, self.stmt, self.stage, self.order = number, stmt, stage, order
+        self.reads: dict[Buffer, list[Any]] = {}
+        self.writes: dict[Buffer, list[Any]] = {}
+        for n in walk(stmt):
+            if isinstance(n, BufferLoad):
+                self.reads.setdefault(n.buffer, []).append(n.indices)
+            elif isinstance(n, BufferStore):
+                self.writes.setdefault(n.buffer, []).append(n.indices)
+            elif isinstance(n, Block):
+                for regions, into in ((n.reads, self.reads), (n.writes, self.writes)):
+                    for r in regions:
+                        into.setdefault(r.buffer, [])
+        self.name = next((n.name for n in walk(stmt) if isinstance(n, Block)), f"statement {number}")
+
+
+class _Pipeline:
+    def __init__(self, name: str, loop: For, names: set[str], outside: set[Buffer]):
+        self.name, self.loop, self.names = name, loop, names
+        self.allocs: list[Buffer] = []
+        stages = _numbers(loop.annotations[STAGE])
+        orders = _numbers(loop.annotations.get(ORDER, list(range(len(stages)))))
+        self.asynchronous = set(_numbers(loop.annotations.get(ASYNC, [])))
+        body: Any = loop.body
+        while isinstance(body, BlockRealize) and not body.block.iter_vars and is_const(body.predicate, 1):
+            self.allocs += body.block.alloc_buffers
+            body = body.block.body
+        children = list(body.stmts) if isinstance(body, SeqStmt) else [body]
+        if len(stages) != len(children) or sorted(orders) != list(range(len(children))):
+            raise BuildError(
+                f"{name}: loop `{loop.loop_var.name}` holds {len(children)} statements, but its software pipeline has "
+                f"stages {stages} and orders {orders}; give each statement a stage, and a place 0 … in the order"
+            )
+        if min(stages) < 0:
+            raise BuildError(f"{name}: loop `{loop.loop_var.name}` has the pipeline stages {stages}; the first is 0")
+        self.parts = [_Part(n, s, stages[n], orders[n]) for n, s in enumerate(children)]
+        self.steps = sorted(self.parts, key=lambda p: p.order)
+        self.depth = max(stages)
+        self.outside = outside
+        self.versions = self._versions()
+        self._check_order()
+        self.new = {b: self._expanded(b, v) for b, v in self.versions.items()}
+
+    # ------------------------------------------------------------ what is legal
+
+    def _versions(self) -> dict[Buffer, int]:
+        """How many iterations of each buffer live at once; buffers of one version are left out."""
+        found: dict[Buffer, int] = {}
+        buffers = dict.fromkeys(b for p in self.parts for b in p.writes if b.scope != "global")
+        for b in buffers:
+            writers = [p for p in self.parts if b in p.writes]
+            readers = [p for p in self.parts if b in p.reads]
+            distance = max((r.stage - w.stage for w in writers for r in readers), default=0)
+            if distance <= 0 or any(r.number < w.number for r in readers for w in writers if r is not w):
+                continue
+            if b in self.outside:
+                raise BuildError(
+                    f"{self.name}: buffer `{b.name}` passes data between stages of the pipelined loop "
+                    f"`{self.loop.loop_var.name}`, and is used outside the loop as well"
+                )
+            reused = all(w.order > r.order for w in writers for r in readers)
+            count = distance if reused else distance + 1
+            if count > 1:
+                found[b] = count
+        return found
+
+    def _check_order(self) -> None:
+        """Statements that share memory still run in the order of the loop."""
+        for x in self.parts:
+            for y in self.parts:
+                for b in {**x.reads, **x.writes}:
+                    if b in self.versions or not (b in y.writes or (b in x.writes and b in y.reads)):
+                        continue
+                    same = x.number < y.number and (x.stage, x.order) > (y.stage, y.order)
+                    later = (x.stage, x.order) >= (y.stage + 1, y.order) and not self._apart(x, y, b)
+                    if (same or later) and x is not y:
+                        when = "the same iteration" if same else "the next iteration"
+                        raise BuildError(
+                            f"{self.name}: in the pipeline of loop `{self.loop.loop_var.name}` `{y.name}` (stage "
+                            f"{y.stage}, order {y.order}) of {when} would run before `{x.name}` (stage {x.stage}, order "
+                            f"{x.order}), with which it shares `{b.name}`"
+                        )
+
+    def _apart(self, x: _Part, y: _Part, b: Buffer) -> bool:
+        """Whether different iterations touch different elements: one axis moves alike with the loop everywhere."""
+        touched = [*x.reads.get(b, []), *x.writes.get(b, []), *y.reads.get(b, []), *y.writes.get(b, [])]
+        if not touched:
+            return False
+        for axis in range(len(touched[0])):
+            forms = [linear(indices[axis]) for indices in touched]
+            moves = [f.terms.get(id(self.loop.loop_var)) for f in forms]
+            if (
+                all(m is not None for m in moves)
+                and len({key(t[axis]) for t in touched}) == 1
+                and len(forms[0].terms) == 1
+            ):
+                return True
+        return False
+
+    # ------------------------------------------------------------ buffers
+
+    @staticmethod
+    def _expanded(b: Buffer, count: int) -> Buffer:
+        strides = b.strides
+        if strides:
+            size = strides[0] * b.shape[0]
+            strides = (size, *strides)
+        index = b.shape[0].dtype if b.shape else const(0).dtype
+        return b.replace(shape=(const(count, index), *b.shape), strides=strides)
+
+    def copy(self, part: _Part, iteration: Expr, guard: Expr = TRUE) -> Stmt:
+        """``part`` of one iteration (counted from 0), on that iteration's versions of the buffers."""
+        analyzer = Analyzer()
+        loop = self.loop
+        iteration = analyzer.simplify(iteration)
+
+        def slot(b: Buffer) -> Expr:
+            return analyzer.simplify(iteration % self.versions[b])
+
+        def change(item: Any) -> Any:
+            if isinstance(item, (BufferLoad, BufferStore)) and item.buffer in self.new:
+                return item.replace(buffer=self.new[item.buffer], indices=(slot(item.buffer), *item.indices))
+            if isinstance(item, BufferRegion) and item.buffer in self.new:
+                first = slot(item.buffer)
+                return BufferRegion(self.new[item.buffer], (Range(first, const(1, first.dtype)), *item.region))
+            return None
+
+        value = iteration if is_const(loop.min, 0) else loop.min + iteration
+        made: Stmt = substitute(rewrite(part.stmt, change), {loop.loop_var: value})
+        made = self._renamed(made)
+        if part.stage in self.asynchronous:
+            made = AttrStmt(const(0), "async_scope", const(1), made)
+        return made if is_const(guard, 1) else IfThenElse(guard, made)
+
+    def _renamed(self, s: Stmt) -> Stmt:
+        def change(item: Any) -> Any:
+            if isinstance(item, Block):
+                name, count = item.name, 0
+                while name in self.names:
+                    count += 1
+                    name = f"{item.name}_{count}"
+                self.names.add(name)
+                return item.replace(name=name)
+            return None
+
+        return rewrite(s, change)
+
+    # ------------------------------------------------------------ steps
+
+    def step(
+        self, active: Sequence[tuple[_Part, Expr, Expr]], waits: dict[int, int], late: dict[int, int]
+    ) -> list[Stmt]:
+        """One step of time: (part, its iteration, its guard); waits at the head, and right before some parts."""
+        made: list[Stmt] = []
+        if waits:
+            made.append(_wait(min(waits.values())))
+        for part, iteration, guard in active:
+            if part.number in late:
+                made.append(_wait(late[part.number]))
+            made.append(self.copy(part, iteration, guard))
+            if part.stage in self.asynchronous and self._last(part):
+                made.append(Evaluate(call("ptx_commit_group")))
+        return made
+
+    def _last(self, part: _Part) -> bool:
+        return all(p.order <= part.order for p in self.parts if p.stage == part.stage)
+
+    def waits(self, active: Any, commits: Any) -> tuple[dict[int, int], dict[int, int]]:
+        """For each active part: how many groups may still be on their way when it starts.
+
+        ``commits(stage, back)`` says whether that stage committed a group ``back`` steps ago.
+        """
+        early: dict[int, int] = {}
+        late: dict[int, int] = {}
+        for part, _, _ in active:
+            for producer in self.parts:
+                if producer.stage not in self.asynchronous or not any(b in part.reads for b in producer.writes):
+                    continue
+                distance = part.stage - producer.stage
+                if producer is part or distance < 0:
+                    continue
+                if distance == 0:
+                    late[part.number] = 0
+                    continue
+                place = self._place(producer.stage)
+                count = 0
+                for stage in self.asynchronous:
+                    for back in range(1, distance + 1):
+                        after = back < distance or self._place(stage) > place
+                        count += after and commits(stage, back)
+                early[part.number] = min(early.get(part.number, count), count)
+        return early, late
+
+    def _place(self, stage: int) -> int:
+        return max((p.order for p in self.parts if p.stage == stage), default=-1)
+
+    def lowered(self) -> Stmt:
+        loop, depth = self.loop, self.depth
+        total = loop.extent
+        known = total.value if isinstance(total, IntImm) else None
+        dtype = total.dtype
+        made: list[Stmt] = []
+        for t in range(depth):
+            active = []
+            for p in self.steps:
+                k = t - p.stage
+                if k < 0 or (known is not None and k >= known):
+                    continue
+                guard = TRUE if known is not None else const(k, dtype) < total
+                active.append((p, const(k, dtype), guard))
+            made += self.step(active, *self.waits(active, lambda stage, back, t=t: t - back - stage >= 0))
+        if known is None or known > depth:
+            var = Var(loop.loop_var.name, loop.loop_var.dtype)
+            active = [(p, var + (depth - p.stage), TRUE) for p in self.steps]
+            parts = self.step(active, *self.waits(active, lambda stage, back: depth - back - stage >= 0))
+            notes = {k: v for k, v in loop.annotations.items() if k not in (STAGE, ORDER, ASYNC)}
+            left = total - depth
+            made.append(
+                loop.replace(
+                    loop_var=var, min=const(0, dtype), extent=left, body=seq(parts), annotations=frozendict(notes)
+                )
+            )
+        for e in range(depth):
+            active = []
+            for p in self.steps:
+                if p.stage <= e or (known is not None and (known + e - p.stage < 0 or known + e < depth)):
+                    continue
+                guard = all_of([total + e >= depth]) if known is None else TRUE
+                active.append((p, total + (e - p.stage), guard))
+
+            def committed(stage: int, back: int, e: int = e) -> bool:
+                # e - back steps into the epilogue, or before it
+                return stage > e - back and (known is None or known + e - back - stage >= 0)
+
+            made += self.step(active, *self.waits(active, committed))
+        return seq(made)
+
+
+def _wait(groups: int) -> Stmt:
+    return Evaluate(call("ptx_wait_group", groups))
+
+
+class _Injector:
+    def __init__(self, func: PrimFunc):
+        self.func = func
+        self.names = {n.name for n in walk(func.body) if isinstance(n, Block)}
+        self.new: dict[Buffer, Buffer] = {}
+
+    def visit(self, s: Any) -> Any:
+        if isinstance(s, (Stmt, Block)):
+            s = s.map_children(lambda c: self.visit(c) if isinstance(c, (Stmt, Block)) else c)
+        if isinstance(s, For) and STAGE in s.annotations:
+            used: dict[Buffer, None] = {}
+            for n in walk(self.func.body, enter=lambda n: not (isinstance(n, For) and n.loop_var is s.loop_var)):
+                if isinstance(n, (BufferLoad, BufferStore)):
+                    used.setdefault(n.buffer)
+            own = {n.name for n in walk(s) if isinstance(n, Block)}
+            pipeline = _Pipeline(self.func.name, s, self.names - own, set(used))
+            made = pipeline.lowered()
+            self.names |= pipeline.names
+            inside = [pipeline.new.get(b, b) for b in pipeline.allocs]
+            self.new.update({b: n for b, n in pipeline.new.items() if b not in pipeline.allocs})
+            if inside:
+                name = self._fresh(f"{s.loop_var.name}_pipeline")
+                made = BlockRealize((), TRUE, Block((), (), (), name, made, None, tuple(inside)))
+            return made
+        return s
+
+    def _fresh(self, name: str) -> str:
+        made, count = name, 0
+        while made in self.names:
+            count += 1
+            made = f"{name}_{count}"
+        self.names.add(made)
+        return made
+
+
+@func_pass
+def inject_software_pipeline(func: PrimFunc) -> PrimFunc:
+    """A loop annotated with ``software_pipeline_stage`` runs the stages of different iterations together.
+
+    A statement of stage s runs s steps after the iteration began; ``software_pipeline_order`` is the order within a
+    step. Steps before all stages have begun, and after some have ended, stand before and after the loop. A buffer that
+    passes data from one stage to a later one gets a version for each iteration alive. Statements of
+    ``software_pipeline_async_stages`` are put under ``async_scope``, committed as a group in each step, and waited for
+    at the head of the step that reads what they wrote. Expects opaque blocks. Raises ``BuildError`` where the stages
+    would run statements that share memory in another order.
+    """
+    if not any(isinstance(n, For) and STAGE in n.annotations for n in walk(func.body)):
+        return func
+    injector = _Injector(func)
+    body = injector.visit(func.body)
+    if injector.new:  # versions of buffers that are allocated further out
+
+        def grown(item: Any) -> Any:
+            if isinstance(item, Block) and any(b in injector.new for b in item.alloc_buffers):
+                return item.replace(alloc_buffers=tuple(injector.new.get(b, b) for b in item.alloc_buffers))
+            return None
+
+        body = rewrite(body, grown)
+    return func.with_body(body)
