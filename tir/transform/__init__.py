@@ -13,8 +13,10 @@ from .common_subexpr_elim import common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .flatten_buffer import flatten_buffer
+from .inject_double_buffer import inject_double_buffer
 from .inject_ptx_async_copy import inject_ptx_async_copy
 from .inject_software_pipeline import inject_software_pipeline
+from .inject_virtual_thread import inject_virtual_thread
 from .loop_partition import loop_partition
 from .lower_cross_thread_reduction import lower_cross_thread_reduction
 from .lower_init_block import lower_init_block
@@ -34,6 +36,7 @@ from .thread_storage_sync import thread_storage_sync
 from .unify_thread_binding import unify_thread_binding
 from .unroll_loop import unroll_loop
 from .vectorize_loop import vectorize_loop
+from .verify_gpu_code import verify_gpu_code
 
 
 def __getattr__(name: str) -> Callable[..., Pass]:
@@ -49,6 +52,9 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "verify_gpu_code",
+    "inject_double_buffer",
+    "inject_virtual_thread",
     "inject_ptx_async_copy",
     "inject_software_pipeline",
     "lower_thread_allreduce",

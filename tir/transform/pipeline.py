@@ -14,8 +14,10 @@ from .common_subexpr_elim import common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .flatten_buffer import flatten_buffer
+from .inject_double_buffer import inject_double_buffer
 from .inject_ptx_async_copy import inject_ptx_async_copy
 from .inject_software_pipeline import inject_software_pipeline
+from .inject_virtual_thread import inject_virtual_thread
 from .loop_partition import loop_partition
 from .lower_cross_thread_reduction import lower_cross_thread_reduction
 from .lower_init_block import lower_init_block
@@ -32,6 +34,7 @@ from .thread_storage_sync import thread_storage_sync
 from .unify_thread_binding import unify_thread_binding
 from .unroll_loop import unroll_loop
 from .vectorize_loop import vectorize_loop
+from .verify_gpu_code import verify_gpu_code
 
 GPUS = ("cuda", "cuda-sim")
 Step = Callable[[IRModule], IRModule]
@@ -78,9 +81,11 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
         convert_blocks_to_opaque,
         unify_thread_binding,
         compact_buffer_allocation,
+        inject_double_buffer,
         inject_software_pipeline,
         lower_match_buffer,
         lower_opaque_block,
+        inject_virtual_thread,
         flatten_buffer,
         simplify,
         vectorize_loop,
@@ -89,6 +94,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
         simplify,
         lower_thread_allreduce,
         plan_shared_memory.configured(target=where),
+        verify_gpu_code.configured(target=where),
         thread_storage_sync,
         remove_likely,
         remove_no_op,

@@ -267,7 +267,7 @@ def _inside_launches(s: Any, top: list[Any]) -> Stmt:
     return s
 
 
-def _kernels(root: Any) -> list[Any]:
+def kernels_of(root: Any) -> list[Any]:
     found: list[Any] = []
     stack = [root]
     while stack:
@@ -287,7 +287,7 @@ def plan_shared_memory(func: PrimFunc, target: Any = "cuda") -> PrimFunc:
     ``BuildError`` naming the buffers where the target has less memory than they need.
     """
     new: dict[Any, Stmt] = {}
-    for count, kernel in enumerate(_kernels(func.body)):
+    for count, kernel in enumerate(kernels_of(func.body)):
         lives = _Lives(kernel)
         plan = _plan(func.name, lives, Target.of(target), count)
         if lives.allocs:
@@ -315,7 +315,7 @@ def shared_memory_plan(program: PrimFunc | IRModule, target: Any = "cuda") -> Sh
     rows: list[PlannedBuffer] = []
     count = 0
     for name, func in mod.items():
-        for kernel in _kernels(func.body):
+        for kernel in kernels_of(func.body):
             plan = _plan(name, _Lives(kernel), Target.of(target), count)
             rows += sorted((replace(b, kernel=count) for b in plan.values()), key=lambda b: (b.first, b.offset))
             count += 1

@@ -1,0 +1,89 @@
+"""``double_buffer_scope``: the next iteration's tile is fetched while this one is used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..buffer import Buffer
+from ..errors import BuildError
+from ..expr import is_const
+from ..function import PrimFunc
+from ..node import frozendict
+from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
+from ..visit import walk
+from .inject_software_pipeline import ORDER, STAGE
+from .passes import func_pass
+
+KEY = "double_buffer_scope"
+
+
+def _marked(root: Any) -> dict[str, Buffer]:
+    """The buffer that each annotated block asks to be doubled."""
+    found = {}
+    for n in walk(root):
+        if isinstance(n, Block) and KEY in n.annotations:
+            which = int(n.annotations[KEY])
+            if not 0 <= which < len(n.writes):
+                raise BuildError(f"block `{n.name}` asks to double its write number {which}; it has {len(n.writes)}")
+            found[n.name] = n.writes[which].buffer
+    return found
+
+
+def _parts(loop: For) -> list[Stmt]:
+    body: Any = loop.body
+    while isinstance(body, BlockRealize) and not body.block.iter_vars and is_const(body.predicate, 1):
+        body = body.block.body
+    return list(body.stmts) if isinstance(body, SeqStmt) else [body]
+
+
+def _writes(s: Stmt, buffers: set[Buffer]) -> bool:
+    return any(isinstance(n, BufferStore) and n.buffer in buffers for n in walk(s))
+
+
+class _Injector:
+    def __init__(self, name: str, marked: dict[str, Buffer]):
+        self.name = name
+        self.marked = set(marked.values())
+        self.done: set[Buffer] = set()
+
+    def visit(self, s: Any) -> Any:
+        if not isinstance(s, (Stmt, Block)):
+            return s
+        s = s.map_children(self.visit)
+        if isinstance(s, For) and s.kind == "serial" and STAGE not in s.annotations:
+            return self.loop(s)
+        if isinstance(s, Block) and KEY in s.annotations:
+            return s.replace(annotations=frozendict({k: v for k, v in s.annotations.items() if k != KEY}))
+        return s
+
+    def loop(self, s: For) -> For:
+        """The innermost serial loop that fills a marked buffer and uses it pipelines its filling by one step."""
+        parts = _parts(s)
+        todo = self.marked - self.done
+        fills = [_writes(p, todo) for p in parts]
+        if not any(fills) or all(fills):
+            return s
+        self.done |= {b for b in todo if any(_writes(p, {b}) for p in parts)}
+        notes = {STAGE: tuple(0 if f else 1 for f in fills), ORDER: tuple(range(len(parts)))}
+        return s.replace(annotations=frozendict({**s.annotations, **notes}))
+
+
+@func_pass
+def inject_double_buffer(func: PrimFunc) -> PrimFunc:
+    """A block annotated ``double_buffer_scope`` fills its buffer one iteration ahead, into the other of two copies.
+
+    The innermost serial loop around it that also uses the buffer gets the two-stage pipeline that says so. Raises
+    ``BuildError`` where no loop does.
+    """
+    marked = _marked(func.body)
+    if not marked:
+        return func
+    injector = _Injector(func.name, marked)
+    body = injector.visit(func.body)
+    for name, buffer in marked.items():
+        if buffer not in injector.done:
+            raise BuildError(
+                f"{func.name}: block `{name}` asks for a double buffer of `{buffer.name}`, but no serial loop around it "
+                "fills and uses it"
+            )
+    return func.with_body(body)

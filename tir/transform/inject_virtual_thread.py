@@ -1,0 +1,169 @@
+"""Virtual threads: their iterations interleaved statement by statement, each with private buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..buffer import Buffer
+from ..errors import BuildError
+from ..expr import BufferLoad, Call, Expr, IntImm, Var, const
+from ..function import PrimFunc
+from ..op import effect_of
+from ..stmt import (
+    UNROLLED,
+    Allocate,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    While,
+    seq,
+)
+from ..visit import rewrite, substitute, walk
+from .passes import func_pass
+
+
+def _is_virtual(item: Any) -> bool:
+    return (
+        isinstance(item, AttrStmt) and item.attr_key == "thread_extent" and item.node.thread_tag.startswith("vthread")
+    )
+
+
+class _Virtual:
+    """The body of one virtual thread axis."""
+
+    def __init__(self, name: str, var: Var, extent: IntImm, body: Stmt):
+        self.name, self.var, self.extent = name, var, extent
+        self.lets: set[Var] = set()
+        self.sizes = {n.buffer_var: n.extents for n in walk(body) if isinstance(n, Allocate)}
+        self.own = set(self.sizes)
+        self.private: set[Var] = set()
+        self._find_private(body)
+        self.new: dict[Buffer, Buffer] = {}
+
+    # ------------------------------------------------------------ what differs between virtual threads
+
+    def touched(self, e: Any) -> bool:
+        """Whether ``e`` may differ between virtual threads."""
+        return any(
+            n is self.var
+            or (isinstance(n, Var) and (n in self.lets or n in self.private))
+            or (isinstance(n, (BufferLoad, BufferStore)) and n.buffer.data in self.private)
+            for n in walk(e)
+        )
+
+    def _find_private(self, body: Stmt) -> None:
+        """Buffers allocated inside, and written with what differs at places that do not, need a copy for each."""
+        while True:
+            before = len(self.private), len(self.lets)
+            self._scan(body, False)
+            if (len(self.private), len(self.lets)) == before:
+                return
+
+    def _scan(self, s: Any, differs: bool) -> None:
+        if isinstance(s, BufferStore):
+            pointer = s.buffer.data
+            if pointer in self.own and pointer not in self.private:
+                placed = any(self.touched(i) for i in s.indices)
+                if not placed and (differs or self.touched(s.value)):
+                    self.private.add(pointer)
+        elif isinstance(s, (IfThenElse, While)):
+            differs = differs or self.touched(s.condition)
+        elif isinstance(s, LetStmt) and self.touched(s.value):
+            self.lets.add(s.var)
+        elif isinstance(s, For) and (self.touched(s.min) or self.touched(s.extent)):
+            differs = True
+        elif isinstance(s, Call):
+            # what a call does behind a pointer is not known: its buffers are private when anything else differs
+            if effect_of(s) not in ("pure", "read") and (differs or self.touched(s)):
+                self.private.update(a for a in walk(s) if isinstance(a, Var) and a in self.own)
+        if isinstance(s, (Buffer, Var)):
+            return
+        for child in s.children():
+            self._scan(child, differs)
+
+    # ------------------------------------------------------------ the rewriting
+
+    def expanded(self, b: Buffer) -> Buffer:
+        found = self.new.get(b)
+        if found is None:
+            strides = (b.strides[0] * b.shape[0], *b.strides) if b.strides else ()
+            found = self.new[b] = b.replace(shape=(self.extent, *b.shape), strides=strides)
+        return found
+
+    def over(self, s: Stmt) -> Stmt:
+        """``s`` for each virtual thread in turn."""
+        if not self.touched(s):
+            return s
+        var = Var(self.var.name, self.var.dtype)
+
+        def change(item: Any) -> Any:
+            if isinstance(item, (BufferLoad, BufferStore)) and item.buffer.data in self.private:
+                return item.replace(buffer=self.expanded(item.buffer), indices=(var, *item.indices))
+            if isinstance(item, Call) and any(isinstance(a, Var) and a in self.private for a in item.args):
+                return self._call(item, var)
+            return None
+
+        body = substitute(rewrite(s, change), {self.var: var})
+        return For(var, const(0, var.dtype), self.extent, UNROLLED, body)
+
+    def _call(self, c: Call, var: Var) -> Call:
+        """A pointer passed on points to the copy of this virtual thread."""
+        if c.op != "tvm_access_ptr":
+            pointer = next(a for a in c.args if isinstance(a, Var) and a in self.private)
+            raise BuildError(
+                f"{self.name}: `{c.op}` takes a pointer to `{pointer.name}`, of which each virtual thread has its own; "
+                "pass it by access_ptr, or bind another loop"
+            )
+        size: Expr = const(1)
+        for n in self.sizes[c.args[1]]:
+            size = size * n
+        args = list(c.args)
+        args[2] = args[2] + var * size
+        return c.replace(args=tuple(args))
+
+    def visit(self, s: Any) -> Stmt:
+        if isinstance(s, SeqStmt):
+            return seq([self.visit(c) for c in s.stmts])
+        if isinstance(s, Allocate):
+            extents = (self.extent, *s.extents) if s.buffer_var in self.private else s.extents
+            return s.replace(extents=extents, body=self.visit(s.body))
+        if isinstance(s, DeclBuffer):
+            buffer = self.expanded(s.buffer) if s.buffer.data in self.private else s.buffer
+            return s.replace(buffer=buffer, body=self.visit(s.body))
+        if isinstance(s, For) and not (self.touched(s.min) or self.touched(s.extent)):
+            return s.replace(body=self.visit(s.body))
+        if isinstance(s, IfThenElse) and not self.touched(s.condition):
+            other = None if s.else_case is None else self.visit(s.else_case)
+            return s.replace(then_case=self.visit(s.then_case), else_case=other)
+        if isinstance(s, LetStmt) and not self.touched(s.value):
+            return s.replace(body=self.visit(s.body))
+        if isinstance(s, AttrStmt) and not self.touched(s.value):
+            return s.replace(body=self.visit(s.body))
+        return self.over(s)
+
+
+def _inject(name: str, s: AttrStmt) -> Stmt:
+    if not isinstance(s.value, IntImm):
+        raise BuildError(f"{name}: the virtual thread `{s.node.var.name}` has the extent `{s.value!r}`, not a constant")
+    virtual = _Virtual(name, s.node.var, s.value, s.body)
+    return virtual.visit(s.body)
+
+
+@func_pass
+def inject_virtual_thread(func: PrimFunc) -> PrimFunc:
+    """Each ``vthread`` axis becomes unrolled loops around the statements that depend on it.
+
+    Loops and allocations stay outside these, so that the virtual threads run interleaved and share what does not differ
+    between them. A buffer that they would write with different values at one place gets a copy for each. Raises
+    ``BuildError`` for an extent that is not constant.
+    """
+
+    def visit(item: Any) -> Any:
+        return _inject(func.name, item) if _is_virtual(item) else None
+
+    return func.with_body(rewrite(func.body, visit))

@@ -1,0 +1,74 @@
+"""A kernel that the target cannot launch is refused here, with what to change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..arith import Analyzer
+from ..errors import BuildError
+from ..expr import Ramp
+from ..function import PrimFunc
+from ..stmt import AttrStmt, BufferStore
+from ..target import Target
+from ..visit import accesses
+from .passes import func_pass
+from .plan_shared_memory import kernels_of
+from .threads import is_launch, number
+
+_MOST = {"threadIdx.z": 64, "blockIdx.y": 65535, "blockIdx.z": 65535, "blockIdx.x": 2**31 - 1}
+VECTOR_BYTES = 16
+
+
+def _launches(kernel: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    s = kernel
+    while isinstance(s, AttrStmt) and is_launch(s):
+        found[s.node.thread_tag] = s.value
+        s = s.body
+    return found
+
+
+def _check_threads(name: str, extents: dict[str, Any], target: Target) -> None:
+    limit = target.limit("max_threads_per_block") or 1024
+    threads = {axis: n for axis, e in extents.items() if axis.startswith("threadIdx") and (n := number(e)) is not None}
+    total = 1
+    for n in threads.values():
+        total *= n
+    if total > limit:
+        text = " x ".join(f"{n} ({axis})" for axis, n in threads.items())
+        raise BuildError(f"{name}: {total} threads in a block, {text}, exceed the limit of {limit}; split by less")
+    for axis, most in _MOST.items():
+        n = number(extents.get(axis))
+        if n is not None and n > most:
+            raise BuildError(f"{name}: {axis} is launched with {n}, the limit is {most}; split it over another axis")
+    for axis, e in extents.items():
+        if axis.startswith("threadIdx") and number(e) is None and Analyzer().bound(e)[1] is None:
+            raise BuildError(f"{name}: {axis} has the extent `{e!r}`; a block needs a number of threads known here")
+
+
+def _check_vectors(name: str, kernel: Any) -> None:
+    for a in accesses(kernel):
+        index = a.indices[-1] if a.indices else None
+        if isinstance(index, Ramp) and a.buffer.dtype.bytes * index.lanes > VECTOR_BYTES and number(index.stride) == 1:
+            if a.buffer.scope == "local":
+                continue
+            what = "store" if isinstance(a, BufferStore) else "load"
+            raise BuildError(
+                f"{name}: a {what} of {index.lanes} x {a.buffer.dtype} at `{a.buffer.name}` is wider than the "
+                f"{VECTOR_BYTES} bytes that a thread moves at once; vectorize a loop of at most "
+                f"{VECTOR_BYTES // a.buffer.dtype.bytes}"
+            )
+
+
+@func_pass
+def verify_gpu_code(func: PrimFunc, target: Any = "cuda") -> PrimFunc:
+    """The function itself, when all its kernels are within the target's limits.
+
+    Raises ``BuildError`` for too many threads in a block or blocks in a grid, a number of threads that is not known, and
+    vector accesses wider than 16 bytes. Shared memory is checked where it is planned (:func:`plan_shared_memory`).
+    """
+    where = Target.of(target)
+    for kernel in kernels_of(func.body):
+        _check_threads(func.name, _launches(kernel), where)
+        _check_vectors(func.name, kernel)
+    return func
