@@ -140,15 +140,34 @@ class View:
     def store(self, index: Any, value: Any, act: Any, site: Site) -> None:
         """Elements at ``index`` become ``value`` ([L] or [L, v], or one for all threads)."""
         at, live = self._positions(index, act, site)
-        self.touch(at, live, site, True)
+        if self.space != "shared":
+            self.touch(at, live, site, True)
+            self.put(at, value, live)
+            return
+        before = self.flat[at]
         self.put(at, value, live)
+        # What each thread wanted to write: compared with what was there, and with what is there now.
+        wanted = np.empty(at.shape, self.storage)
+        wanted[...] = self.held(value, live)
+        same = self._same(before, wanted), self._same(self.flat[at], wanted)
+        self.touch(at, live, site, True, same=same)
 
-    def put(self, at: np.ndarray, value: Any, act: Any) -> None:
+    def _same(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Of each granule, whether both have the same bytes."""
+        kind = f"u{self.item}"
+        equal = a.view(kind) == b.view(kind)
+        return np.repeat(equal.reshape(-1), self.per_granule)
+
+    def held(self, value: Any, act: Any) -> Any:
+        """Values of the active threads as they are held in memory."""
         if self.small:
             value = encode(value, self.dtype)
         if act is not None and isinstance(value, np.ndarray) and value.ndim:
             value = value[act]
-        self.flat[at] = value
+        return value
+
+    def put(self, at: np.ndarray, value: Any, act: Any) -> None:
+        self.flat[at] = self.held(value, act)
 
     def add(self, index: Any, value: Any, act: Any, site: Site) -> np.ndarray:
         """Atomic addition; the elements as they were before."""
@@ -172,8 +191,9 @@ class View:
         return flat if k == 1 else (flat[:, None] * k + np.arange(k)).reshape(-1)
 
     def touch(
-        self, at: np.ndarray, act: Any, site: Site, write: bool, atomic: bool = False, whole: bool = False
-    ) -> None:
+        self, at: np.ndarray, act: Any, site: Site, write: bool, atomic: bool = False, whole: bool = False,
+        same: Any = None,
+    ) -> None:  # fmt: skip
         """Check and count an access of the active threads (``whole``: of their warps) to elements ``at``."""
         if not at.size:
             return
@@ -208,7 +228,9 @@ class View:
         if memory.races is not None:
             who = Who(lanes, act, each, whole)
             races = memory.races
-            found = races.write(granules, who, site, atomic) if write else races.read(granules, who, site)
+            found = races.write(granules, who, site, atomic, same) if write else races.read(granules, who, site)
+            if write and races.redundant:
+                lanes.launch.traffic[site.number].redundant += races.redundant // self.per_granule
             if found is not None:
                 k = found[0]
                 element = self.element(granules[k] // self.per_granule)
@@ -267,7 +289,6 @@ class View:
         traffic = launch.traffic.get(site.number)
         if traffic is None:
             traffic = launch.traffic[site.number] = Traffic(site, self.space, width)
-            traffic.last = None
         shared = self.space == "shared"
         first = at * self.item
         if shared and self.base is not None:

@@ -16,7 +16,8 @@ class Races:
     """The last writer and two readers of every granule, as stamps (block, barrier interval, thread).
 
     Two accesses of different threads race when one writes and no barrier lies between them: they are in one barrier
-    interval of one block, or in different blocks. Two readers suffice: any later writer conflicts with one of them or
+    interval of one block, or in different blocks. Threads of a block that write the same bytes by one statement do not
+    race (cooperative copies overlap). Two readers suffice: any later writer conflicts with one of them or
     is ordered after both.
     """
 
@@ -29,14 +30,20 @@ class Races:
         self.reader_site = (np.zeros(size, np.int16), np.zeros(size, np.int16))
         self.warp_epoch: np.ndarray | None = None
         self.any_reader = False
+        self.redundant = 0
 
     def _unordered(self, old: np.ndarray, stamp: np.ndarray, low: np.ndarray, block_low: np.ndarray) -> np.ndarray:
         if self.shared:
             return (old >= low) & (old != stamp)
         return (old != stamp) & (old != -1) & ((old < block_low) | (old >= low))
 
-    def write(self, at: np.ndarray, who: Who, site: Site, atomic: bool = False) -> Any:
-        """Record a write; the first conflict as (position, other stamp, other site number, other kind, count)."""
+    def write(self, at: np.ndarray, who: Who, site: Site, atomic: bool = False, same: Any = None) -> Any:
+        """Record a write; the first conflict as (position, other stamp, other site number, other kind, count).
+
+        ``same`` says of each granule whether it held these bytes before, and whether it does now: threads that write
+        the same bytes by the same statement do so harmlessly, if twice; ``redundant`` counts these.
+        """
+        self.redundant = 0
         found = None
         old = self.writer[at]
         bad = self._unordered(old, who.stamp, who.low, who.block_low)
@@ -46,6 +53,10 @@ class Races:
             bad &= ~(self.atomic[at] & atomic)
             self.atomic[at] = atomic
         bad = self._drop_ordered_by_warp(bad, old, at, who)
+        if same is not None and bad.any():
+            harmless = bad & same[0] & (self.writer_site[at] == site.number)
+            self.redundant += int(harmless.sum())
+            bad &= ~harmless
         if bad.any():
             k = int(np.argmax(bad))
             found = (k, old[k], self.writer_site[at[k]], "atomic" if atomic else "write", int(bad.sum()))
@@ -64,6 +75,10 @@ class Races:
             self.warp_epoch[at] = who.warp_epoch
         if not atomic and found is None:
             bad = self.writer[at] != who.stamp
+            if same is not None and bad.any():
+                harmless = bad & same[1]
+                self.redundant += int(harmless.sum())
+                bad &= ~harmless
             if bad.any():
                 k = int(np.argmax(bad))
                 found = (k, self.writer[at[k]], site.number, "write", int(bad.sum()))

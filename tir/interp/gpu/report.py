@@ -98,6 +98,8 @@ class Traffic:
     useful: int = 0
     passes: int = 0
     ideal: int = 0
+    redundant: int = 0
+    last: Any = field(default=None, repr=False)
 
     @property
     def conflicts(self) -> int:
@@ -112,7 +114,7 @@ class Traffic:
         return self.ideal / self.passes if self.passes else 1.0
 
 
-_HEAD = ("line", "access", "memory", "bytes", "requests", "sectors", "passes", "conflicts", "efficiency", "text")
+_HEAD = ("line", "access", "memory", "bytes", "requests", "sectors", "passes", "conflicts", "efficiency", "redundant", "text")
 
 
 @dataclass
@@ -162,7 +164,7 @@ class SimReport:
             made.append((
                 str(t.site.line), f"{t.site.what} {t.site.buffer}", t.scope, str(t.width), str(t.requests),
                 str(t.sectors) if glob else "", "" if glob else str(t.passes), "" if glob else str(t.conflicts),
-                f"{100 * t.efficiency:.0f}%", t.site.text,
+                f"{100 * t.efficiency:.0f}%", str(t.redundant or ""), t.site.text,
             ))  # fmt: skip
         return made
 
