@@ -12,6 +12,7 @@ from .check_cpu import refuse_thread_axes
 from .common_subexpr_elim import common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
+from .default_thread_binding import default_thread_binding
 from .flatten_buffer import flatten_buffer
 from .inject_double_buffer import inject_double_buffer
 from .inject_ptx_async_copy import inject_ptx_async_copy
@@ -52,6 +53,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "default_thread_binding",
     "verify_gpu_code",
     "inject_double_buffer",
     "inject_virtual_thread",

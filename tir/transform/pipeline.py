@@ -13,6 +13,7 @@ from .check_cpu import refuse_thread_axes
 from .common_subexpr_elim import common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
+from .default_thread_binding import default_thread_binding
 from .flatten_buffer import flatten_buffer
 from .inject_double_buffer import inject_double_buffer
 from .inject_ptx_async_copy import inject_ptx_async_copy
@@ -75,6 +76,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
     """
     where = Target.of(target)
     return [
+        default_thread_binding,
         plan_and_update_buffer_allocation_location,
         lower_cross_thread_reduction,
         lower_init_block,

@@ -1,0 +1,90 @@
+"""Nests that nobody bound to threads get a plain binding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import ScheduleError
+from ..expr import Var, const
+from ..function import PrimFunc
+from ..schedule import Schedule
+from ..stmt import THREAD_BINDING, Block, BlockRealize, For, SeqStmt, Stmt, seq
+from ..visit import uses_var, walk
+from .passes import func_pass
+
+THREADS = 256
+
+
+def _blocks(s: Any) -> list[BlockRealize]:
+    return [n for n in walk(s) if isinstance(n, BlockRealize) and n.block.iter_vars]
+
+
+def _parallel(loop: For) -> bool:
+    """Whether ``loop`` moves only spatial iterators of the blocks below, and all of them."""
+    for b in _blocks(loop):
+        kinds = {v.iter_type for v, e in zip(b.block.iter_vars, b.iter_values) if uses_var(e, loop.loop_var)}
+        if kinds != {"spatial"}:
+            return False
+    return True
+
+
+def _leading(s: Any) -> list[For]:
+    """The outermost loops of a perfect nest that can run as threads."""
+    found: list[For] = []
+    while isinstance(s, For) and s.kind == "serial" and not s.annotations and _parallel(s):
+        found.append(s)
+        s = s.body
+    return found
+
+
+def _bound(func: PrimFunc, nest: Stmt, threads: int) -> PrimFunc | None:
+    """``func`` with the leading loops of ``nest`` fused, split and bound; None where that is not legal."""
+    blocks = _blocks(nest)
+    names = [f.loop_var.name for f in _leading(nest)]
+    if not blocks or not names:
+        return None
+    sch = Schedule(func)
+    loops: list[Any] = list(sch.get_loops(blocks[0].block.name))[: len(names)]
+    try:
+        fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
+        outer, inner = sch.split(fused, [None, threads])
+        sch.bind(outer, "blockIdx.x")
+        sch.bind(inner, "threadIdx.x")
+    except ScheduleError:
+        return None
+    return sch.mod[next(iter(sch.mod.functions))]
+
+
+def _alone(nest: Stmt) -> Stmt:
+    """``nest`` as the work of one thread."""
+    for axis in ("threadIdx.x", "blockIdx.x"):
+        nest = For(Var(axis.split(".")[0], const(0).dtype), const(0), const(1), THREAD_BINDING, nest, axis)
+    return nest
+
+
+@func_pass
+def default_thread_binding(func: PrimFunc, threads: int = THREADS) -> PrimFunc:
+    """A top-level nest without thread loops has its parallel outer loops bound to blocks of ``threads`` threads.
+
+    The loops are fused and split; where no outer loop is parallel, one thread does the work. Nests that have thread
+    loops stay as they are.
+    """
+    if func.root is None:
+        return func
+    done = 0
+    while True:
+        root: Any = func.root
+        parts = list(root.body.stmts) if isinstance(root.body, SeqStmt) else [root.body]
+        if done >= len(parts):
+            return func
+        nest = parts[done]
+        done += 1
+        if not _blocks(nest) or any(isinstance(n, For) and n.thread for n in walk(nest)):
+            continue
+        made = _bound(func, nest, threads)
+        if made is None:
+            parts[done - 1] = _alone(nest)
+            block: Block = root.replace(body=seq(parts))
+            func = func.with_body(func.body.replace(block=block))
+        else:
+            func = made
