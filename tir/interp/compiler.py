@@ -215,6 +215,18 @@ class Compiler(MemoryAccess):
         self.nest -= 1
 
     def _if(self, s: S.IfThenElse) -> None:
+        if s.condition.dtype.lanes > 1:
+            condition = self.fresh("m")
+            self.emit(f"{condition} = {self.expr(s.condition)}")
+            for case, test in ((s.then_case, condition), (s.else_case, f"~{condition}")):
+                if case is not None:
+                    lanes = self.fresh("m")
+                    self.emit(f"{lanes} = {self.helper(np.flatnonzero)}({test})")
+                    self.emit(f"if {lanes}.size:")
+                    self.masks.append(lanes)
+                    self.body(case)
+                    self.masks.pop()
+            return
         self.emit(f"if {self.expr(s.condition)}:")
         self.body(s.then_case)
         if s.else_case is not None:
@@ -233,6 +245,7 @@ class Compiler(MemoryAccess):
             self.emit(f"{self.variable(s.var, bounds)} = {value}")
         else:
             value = self.expr(s.value)
+            self.mask_depth[s.var] = len(self.masks)
             self.emit(f"{self.variable(s.var)} = {value}")
         self.statement(s.body)
 

@@ -35,6 +35,8 @@ class Expressions:
         self.bounds: dict[E.Var, Bounds] = {}
         self.counter = 0
         self.check = True
+        self.masks: list[str] = []  # active lanes of the vector conditions in force, each within the one before
+        self.mask_depth: dict[E.Var, int] = {}  # how many of them were in force where a vector variable got its value
 
     # provided by the statement half
     def load(self, e: E.BufferLoad) -> str:
@@ -68,7 +70,27 @@ class Expressions:
 
     def expr(self, e: Any) -> str:
         """Source of ``e`` in its held form, integers within their range."""
+        if self.masks and e.dtype.lanes > 1:
+            return self.active_lanes(e)
         return self.value(e)[0] if e.dtype.is_int and e.dtype.lanes == 1 else self.other(e)
+
+    def active_lanes(self, e: Any) -> str:
+        """Source of a vector under a vector condition: only its active lanes. Arithmetic works lane by lane, so it is
+        enough that its leaves keep the active lanes alone."""
+        if not _is_leaf(e):
+            return self.other(e)
+        inner, self.masks = self.masks, []
+        text = self.other(e)
+        self.masks = inner
+        return text + "".join(f"[{m}]" for m in inner[self.mask_depth.get(e, 0) :])
+
+    def lanes_of(self, condition: Any, case: Any) -> tuple[str, str]:
+        """(name of the active lanes, source of ``case`` in them)."""
+        name = self.fresh("m")
+        self.masks.append(name)
+        text = self.expr(case)
+        self.masks.pop()
+        return name, text
 
     def value(self, e: Any) -> tuple[str, Bounds]:
         """Source of a scalar integer within its dtype's range, and bounds of it."""
@@ -236,6 +258,11 @@ class Expressions:
         return f"({a}, {b})[not {c}]" if both and self.check else f"({a} if {c} else {b})"
 
     def _if_then_else(self, e: E.Call) -> str:
+        if e.args[0].dtype.lanes > 1:
+            cases = [self.lanes_of(e.args[0], a) for a in e.args[1:]]
+            lazy = ", ".join(f"lambda {name}: {text}" for name, text in cases)
+            kind = self.const(value_dtype(e.dtype), "np")
+            return f"{self.helper(_lane_by_lane)}({self.expr(e.args[0])}, {lazy}, {kind})"
         return self.choice(e.args[0], self.expr(e.args[1]), self.expr(e.args[2]), False)
 
     def _cast(self, e: E.Cast) -> str:
@@ -277,6 +304,7 @@ class Expressions:
             value, self.bounds[e.var] = self.value(e.value)
         else:
             value = self.expr(e.value)
+            self.mask_depth[e.var] = len(self.masks)
         name = self.names[e.var] = self.fresh(f"{identifier(e.var.name)}_")
         return f"(({name} := {value}), {self.expr(e.body)})[1]"
 
@@ -394,6 +422,25 @@ class Expressions:
         from .executor import returned
 
         return f"{self.helper(returned)}({', '.join(self.expr(a) for a in e.args[:1])})"
+
+
+_WHOLE = ("vectorlow", "vectorhigh", "vectorcombine", "undef", "get_active_lane_mask", "reinterpret")
+
+
+def _is_leaf(e: Any) -> bool:
+    """Whether a vector is made here of something else than vectors of as many lanes."""
+    if isinstance(e, E.BufferLoad):
+        return not any(i.dtype.lanes > 1 for i in e.indices)
+    return isinstance(e, (E.Ramp, E.Broadcast, E.Var, E.Shuffle)) or (isinstance(e, E.Call) and e.op in _WHOLE)
+
+
+def _lane_by_lane(condition: np.ndarray, then: Any, other: Any, kind: np.dtype) -> np.ndarray:
+    """``then`` of the lanes where ``condition`` holds, ``other`` of the rest; each is evaluated for its lanes alone."""
+    result = np.empty(condition.shape, kind)
+    for case, lanes in ((then, np.flatnonzero(condition)), (other, np.flatnonzero(~condition))):
+        if lanes.size:
+            result[lanes] = case(lanes)
+    return result
 
 
 def _harmless(e: E.Select) -> bool:

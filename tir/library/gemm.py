@@ -1,0 +1,130 @@
+"""Matrix multiplication in single precision near the CPU's peak: panels of B, a register tile of C, by schedule alone.
+
+``gemm(m, n, k)`` says what is computed: panels of ``columns`` columns of B, padded with zeros to whole panels, the
+tiles of A times B, and their copy to C without the padding. ``schedule_gemm`` says how. ``pick_tile`` chooses the
+register tile for a size, ``build_gemm`` does all of it.
+
+Of every panel a tile reads one row of vectors per step of the reduction, so the panels that are in use at once, together
+half of the L2 cache, are packed just before they are used; A is read where it lies, an element at a time.
+"""
+
+# pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
+# The dialect calls in annotations: T.Buffer(shape, dtype).
+from __future__ import annotations
+
+from ..function import PrimFunc
+from ..schedule import Schedule
+from ..script import tir as T
+from .machine import cache_bytes, threads
+
+LANES = 16  # of float32 in 512 bits
+REGISTERS = 32
+
+
+def gemm(m: int, n: int, k: int, rows: int = 6, columns: int = 64) -> PrimFunc:
+    """C = A @ B for float32 A (m, k), B (k, n), C (m, n) of any sizes, in tiles of ``rows`` by ``columns``.
+
+    >>> gemm(64, 48, 32).params
+    (A, B, C)
+    """
+    strips, panels = -(-m // rows), -(-n // columns)
+
+    @T.prim_func
+    def gemm(A: T.Buffer((m, k), "float32"), B: T.Buffer((k, n), "float32"), C: T.Buffer((m, n), "float32")):
+        packed = T.alloc_buffer((panels, k, columns), "float32")
+        tiles = T.alloc_buffer((strips, panels, rows, columns), "float32")
+        for jo, p, ji in T.grid(panels, k, columns):
+            with T.block("pack"):
+                vjo, vp, vji = T.axis.remap("SSS", [jo, p, ji])
+                packed[vjo, vp, vji] = T.if_then_else(vjo * columns + vji < n, B[vp, vjo * columns + vji], T.float32(0))
+        for io, jo, p, ii, ji in T.grid(strips, panels, k, rows, columns):
+            with T.block("multiply"):
+                vio, vjo, vp, vii, vji = T.axis.remap("SSRSS", [io, jo, p, ii, ji])
+                T.where(io * rows + ii < m)
+                with T.init():
+                    tiles[vio, vjo, vii, vji] = T.float32(0)
+                tiles[vio, vjo, vii, vji] += A[vio * rows + vii, vp] * packed[vjo, vp, vji]
+        for io, jo, ii, ji in T.grid(strips, panels, rows, columns):
+            with T.block("store"):
+                vio, vjo, vii, vji = T.axis.remap("SSSS", [io, jo, ii, ji])
+                if vio * rows + vii < m and vjo * columns + vji < n:
+                    C[vio * rows + vii, vjo * columns + vji] = tiles[vio, vjo, vii, vji]
+
+    return gemm
+
+
+def schedule_gemm(sch: Schedule, together: int = 1, lanes: int = LANES, parallel: str = "") -> Schedule:
+    """Schedule :func:`gemm`: ``together`` panels of B are packed, then every strip of A meets each of them.
+
+    ``parallel``: "" for one thread, "columns" to share out the groups of panels, "rows" to share out the strips of A
+    (then all of B is packed first).
+    """
+    io, jo, p, ii, ji = sch.get_loops("multiply")
+    jc, jr = sch.split(jo, [None, together], names=["jc", "jr"])
+    steps = next(f for f in (4, 2, 3, 1) if sch.get(p).extent.value % f == 0)
+    po, pi = sch.split(p, [None, steps], names=["po", "pi"])
+    jv, lane = sch.split(ji, [None, lanes], names=["jv", "lane"])
+    sch.reorder(*([io, jc] if parallel == "rows" else [jc, io]), jr, po, pi, ii, jv, lane)
+    if parallel == "rows":
+        sch.parallel(sch.get_loops("pack")[0])
+        sch.parallel(io)
+    else:
+        sch.compute_at("pack", jc, preserve_unit_loops=True)
+        if parallel == "columns":
+            sch.parallel(jc)
+    sch.reverse_compute_at("store", jr)
+    sch.set_scope("multiply", 0, "local")
+    sch.vectorize(lane)
+    init = sch.decompose_reduction("multiply", po)
+    *_, row, column = sch.get_loops("store")
+    column, lane = sch.split(column, [None, lanes])
+    sch.vectorize(lane)
+    for loop in (pi, ii, jv, *sch.get_loops(init)[3:-1], row, column):
+        sch.unroll(loop)
+    *_, jr, p, ji = sch.get_loops("pack")
+    jv, lane = sch.split(ji, [None, lanes])
+    sch.reorder(p, jr, jv, lane)
+    sch.vectorize(lane)
+    sch.unroll(jv)
+    return sch
+
+
+def pick_tile(m: int, n: int) -> tuple[int, int]:
+    """Rows and columns of the register tile for a product of m by n: little padding, and few loads for each FMA.
+
+    >>> pick_tile(1024, 1024)
+    (6, 64)
+    >>> pick_tile(1000, 1000)
+    (8, 48)
+    """
+
+    def cost(tile: tuple[int, int]) -> float:
+        rows, wide = tile
+        padded = -(-m // rows) * rows * -(-n // (wide * LANES)) * wide * LANES
+        loads = (rows + wide) / (rows * wide)  # for each FMA; one is what the core sustains
+        stream = 6 / rows  # of B from L2
+        return padded * (1 + 0.1 * max(0, loads - 0.5) + 0.03 * max(0, stream - 1) + (0.03 if m % rows else 0))
+
+    tiles = [
+        (rows, wide)
+        for wide in (4, 3, 2, 1)
+        for rows in range(1, 15)
+        if rows * wide + wide + 1 < REGISTERS and (rows <= m or rows == 1)
+    ]
+    rows, wide = min(tiles, key=cost)
+    return rows, wide * LANES
+
+
+def scheduled_gemm(m: int, n: int, k: int, cores: int | None = None) -> Schedule:
+    """:func:`gemm` of any sizes, scheduled for ``cores`` cores (default: as many as parallel loops run on)."""
+    cores = threads() if cores is None else cores
+    rows, columns = pick_tile(m, n)
+    panels = -(-n // columns)
+    parallel = ""
+    fitting = max(1, cache_bytes(2) // 2 // (4 * k * columns))
+    if cores > 1 and 2 * m * n * k > 1e6:
+        parallel = "columns" if panels >= cores else "rows"
+        if parallel == "columns":
+            fitting = min(fitting, max(1, panels // cores))
+    together = max(f for f in range(1, min(fitting, panels) + 1) if panels % f == 0 or f * 2 > fitting)
+    return schedule_gemm(Schedule(gemm(m, n, k, rows, columns)), together, parallel=parallel)
