@@ -167,8 +167,31 @@ def test_in_place():
 
 
 def test_producer_and_consumer_in_one_loop():
-    refused(lambda: schedule(SEQ).cache_read("C", "B", "local"), "is written by block `B`", "would miss that")
-    refused(lambda: schedule(SEQ).cache_write("B", "B", "local"), "C at (vi=0) reads B_local[15]")
+    """The copy goes between them, in their loop."""
+    sch = schedule(SEQ)
+    sch.cache_read("C", "B", "local")
+    same(sch)
+    assert sch.get(sch.get_loops("B_local")[0]) is sch.get(sch.get_loops("C")[0])
+    sch = schedule(SEQ)
+    sch.cache_write("B", "B", "local")
+    same(sch)
+    assert sch.get(sch.get_loops("B_local")[0]) is sch.get(sch.get_loops("C")[0])
+
+
+def test_copies_between_levels_of_a_tile():
+    """A copy in shared memory, made under a loop, is read through a second copy that is made there too."""
+    sch = schedule(SUB)
+    sch.split("B.i", [4, 4])
+    sch.compute_at(sch.cache_read("B", "A", "shared", ["B"]), "i_0")
+    inner = sch.cache_read("B", "A_shared", "local")
+    same(sch)
+    assert [sch.get(x).loop_var.name for x in sch.get_loops(inner)] == ["i_0", "ax0"]
+
+
+def test_a_copy_answers_to_the_name_with_the_scope_as_it_is_written():
+    sch = schedule(SUB)
+    sch.cache_read("B", "A", "shared.dyn")
+    assert sch.get(sch.get_block("A_shared.dyn")).name_hint == "A_shared_dyn"
 
 
 def test_subsets_and_regions():

@@ -23,7 +23,7 @@ from ..stmt import (
     seq,
 )
 from ..visit import buffers_in, rewrite, substitute, uses_var, walk
-from .state import BlockRef, Place, State
+from .state import BlockRef, LoopRef, Place, State
 
 
 def refresh(stmt: Any, also: dict[Var, Any] | None = None) -> Any:
@@ -106,22 +106,44 @@ def scope_of(state: State, place: Place) -> BlockRef:
     return place.scope
 
 
-def statements(scope: BlockRef) -> list[Stmt]:
-    """The statements of the body of ``scope``, in order."""
-    body = scope.block.body
+def statements(host: BlockRef | LoopRef) -> list[Stmt]:
+    """The statements of the body of a block or a loop, in order."""
+    body = _owner(host).body
     return list(body.stmts) if isinstance(body, SeqStmt) else [body]
 
 
-def top_statement(place: Place, scope: BlockRef) -> Place:
-    """The ancestor of ``place`` (or itself) that is the body of ``scope`` or a member of its sequence."""
+def top_statement(place: Place, host: BlockRef | LoopRef) -> Place:
+    """The ancestor of ``place`` (or itself) that is the body of ``host`` or a member of its sequence."""
+    owner = _owner(host)
     current = place
     for above in place.ancestors():
-        if above.node is scope.block:
+        if above.node is owner:
             return current
-        if isinstance(above.node, SeqStmt) and above.parent is not None and above.parent.node is scope.block:
+        if isinstance(above.node, SeqStmt) and above.parent is not None and above.parent.node is owner:
             return current
         current = above
     return current
+
+
+def _owner(host: BlockRef | LoopRef) -> Block | For:
+    return host.block if isinstance(host, BlockRef) else host.node
+
+
+def common_host(refs: Sequence[BlockRef], scope: BlockRef) -> BlockRef | LoopRef:
+    """The innermost loop of ``scope`` whose sequence of statements holds all of ``refs``, else ``scope`` itself."""
+    host: BlockRef | LoopRef = scope
+    for level in zip(*(ref.loops() for ref in refs)):
+        if any(loop is not level[0] for loop in level):
+            break
+        if isinstance(level[0].node.body, SeqStmt):
+            host = level[0]
+    return host
+
+
+def loops_below(ref: BlockRef, host: BlockRef | LoopRef) -> list[LoopRef]:
+    """The loops of ``ref`` inside ``host``, outermost first."""
+    loops = ref.loops()
+    return loops if isinstance(host, BlockRef) else loops[loops.index(host) + 1 :]
 
 
 def copy_block(

@@ -249,6 +249,8 @@ class State:
             if fate is None or fate.alias is None:
                 break
             key = fate.alias
+        if isinstance(which, str) and "." in which:  # the copy in scope "shared.dyn" may be called X_shared.dyn
+            return self.find_block(which.replace(".", "_"))
         raise self._gone(f"block `{name}`", self.fates.get(key), self._near_blocks(str(name)))
 
     def _near_blocks(self, name: str) -> str:

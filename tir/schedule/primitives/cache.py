@@ -16,7 +16,9 @@ from ...stmt import SERIAL, Stmt, seq
 from ...visit import rewrite, substitute
 from ..blocks import (
     add_alloc,
+    common_host,
     copy_block,
+    loops_below,
     pick_buffer,
     readers,
     regions_of,
@@ -30,16 +32,17 @@ from ..blocks import (
 from ..handles import BlockRV
 from ..legality import check_coverage
 from ..primitive import primitive
-from ..state import BlockRef, State
+from ..state import BlockRef, LoopRef, State
 from ._moments import require_independent
 from ._structure import is_standard
 
 
 @dataclass(frozen=True)
 class CachePlan:
-    """The scope block after the step, and the name of the copying block."""
+    """The scope block, where in it the statements are that get a copy, their new sequence, and the copying block."""
 
     scope: BlockRef
+    host: BlockRef | LoopRef
     body: Stmt
     buffer: Buffer
     name: str
@@ -58,7 +61,7 @@ def _check_cache_read(
 
     ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All consumers in the same scope read
     the copy, or only ``consumer_blocks``. The copy is made as early as possible: at the start of the scope, or after
-    the block that writes the buffer.
+    the block that writes the buffer, in the innermost loop around both.
 
     Before → after, for ``sch.cache_read("B", 0, "local")``::
 
@@ -78,11 +81,12 @@ def _check_cache_read(
             legal=[r.name for r in readers(scope, buffer)],
         )  # fmt: skip
     makers = writers(scope, buffer)
-    tops = statements(scope)
+    host = common_host([*makers, *consumers], scope) if makers else scope
+    tops = statements(host)
     order = {id(stmt): n for n, stmt in enumerate(tops)}
 
     def at(ref: BlockRef) -> int:
-        return order[id(top_statement(ref, scope).node)]
+        return order[id(top_statement(ref, host).node)]
 
     first_read, last_read = min(map(at, consumers)), max(map(at, consumers))
     position = max((at(m) + 1 for m in makers if at(m) < first_read), default=0)
@@ -97,16 +101,17 @@ def _check_cache_read(
         not any(uses_pointer(c.node, buffer) for c in consumers),
         "cannot prove what reads buffer {0}: its pointer is used directly or through another view", buffer.name,
     )  # fmt: skip
-    region = _touched(consumers, buffer, "reads")
+    region = _touched(consumers, buffer, "reads", host)
     cached = _cached(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     copy = copy_block(name, buffer, cached, region)
     changed = {id(c.node): _read_copy(c, buffer, cached) for c in consumers}
     body = [_swap_in(stmt, consumers, changed) for stmt in tops]
     body.insert(position, copy)
-    plan = CachePlan(scope, seq(body), cached, name)
+    plan = CachePlan(scope, host, seq(body), cached, name)
     earlier = [m for m in makers if at(m) < position]
-    if buffer not in state.func.buffer_map.values() and not (len(earlier) == 1 and _fills(earlier[0], buffer, region)):
+    filled = len(earlier) == 1 and _fills(earlier[0], buffer, region, host)
+    if buffer not in state.func.buffer_map.values() and not filled:
         _require_written(state, plan, buffer, unsafe)
     return plan
 
@@ -133,22 +138,24 @@ def _read_copy(consumer: BlockRef, buffer: Buffer, cached: Buffer) -> Stmt:
     return consumer.node.replace(block=block.replace(reads=reads))
 
 
-def _fills(maker: BlockRef, buffer: Buffer, region: Sequence[Range]) -> bool:
-    """Whether ``maker`` surely writes all of ``region``."""
+def _fills(maker: BlockRef, buffer: Buffer, region: Sequence[Range], host: BlockRef | LoopRef) -> bool:
+    """Whether ``maker`` surely writes all of ``region`` each time that ``host`` runs."""
+    if maker.block.init is not None and host is not maker.scope:
+        return False  # its reduction may be under way, around the host
     analyzer = Analyzer()
-    made = _touched([maker], buffer, "writes")
+    made = _touched([maker], buffer, "writes", host)
     inside = all(
         analyzer.can_prove(m.min <= r.min) and analyzer.can_prove(r.min + r.extent <= m.min + m.extent)
         for m, r in zip(made, region)
     )
-    return inside and _fills_box(maker, buffer)
+    return inside and _fills_box(maker, buffer, host)
 
 
 def _require_written(state: State, plan: CachePlan, buffer: Buffer, unsafe: bool) -> None:
     """Raise ``ScheduleError``, naming the element, if ``buffer`` would be read where it has no value."""
     if unsafe:
         return
-    after = state.replace(plan.scope.block, add_alloc(plan.scope.block.replace(body=plan.body), plan.buffer))
+    after, _ = _apply(state, plan)
     found = check_coverage(after.func, buffer)
     if found is not None:
         raise ScheduleError(
@@ -168,8 +175,8 @@ def _check_cache_write(
     """Write a buffer through a copy in ``storage_scope``; returns the block that copies back.
 
     ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
-    accumulate into the same buffer) work on the copy, which is written back right after; ``consumer_blocks`` then read
-    the copy too.
+    accumulate into the same buffer) work on the copy, which is written back right after, in the innermost loop around
+    it and what reads the buffer; ``consumer_blocks`` then read the copy too.
 
     Before → after, for ``sch.cache_write("B", 0, "local")``::
 
@@ -183,27 +190,27 @@ def _check_cache_write(
     scope = scope_of(state, block)
     buffer = pick_buffer(block, "writes", write_buffer_index)
     makers = writers(scope, buffer)
-    tops = statements(scope)
+    users = [r for r in readers(scope, buffer) if r not in makers]
+    host = common_host([*makers, *users], scope) if users else scope
+    tops = statements(host)
     order = {id(stmt): n for n, stmt in enumerate(tops)}
-    position = max(order[id(top_statement(m, scope).node)] for m in makers)
-    early = [
-        r for r in readers(scope, buffer) if order[id(top_statement(r, scope).node)] <= position and r not in makers
-    ]
+    position = max(order[id(top_statement(m, host).node)] for m in makers)
+    early = [r for r in users if order[id(top_statement(r, host).node)] <= position]
     moved: list[BlockRef] = list(dict.fromkeys([*makers, *early, *(consumer_blocks or [])]))
     require(
         not any(uses_pointer(m.node, buffer) for m in moved),
         "cannot prove what uses buffer {0}: its pointer is used directly or through another view", buffer.name,
     )  # fmt: skip
-    region = _touched(makers, buffer, "writes")
+    region = _touched(makers, buffer, "writes", host)
     cached = _cached(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     copy = copy_block(name, cached, buffer, region)
     changed = {id(m.node): replace_buffer(m.node, buffer, cached) for m in moved}
     body = [_swap_in(stmt, moved, changed) for stmt in tops]
     body.insert(position + 1, copy)
-    plan = CachePlan(scope, seq(body), cached, name)
+    plan = CachePlan(scope, host, seq(body), cached, name)
     alone = moved == [makers[0]] and (block.block.init is not None or not regions_of(block.block.reads, buffer))
-    if not (alone and _fills_box(block, buffer)):
+    if not (alone and _fills_box(block, buffer, host)):
         # What was in the buffer before must not matter: the copy starts empty, and is written back whole.
         _require_written(state, plan, cached, unsafe)
     if not unsafe and any(p.node.kind != SERIAL for m in moved for p in m.loops()):
@@ -212,8 +219,8 @@ def _check_cache_write(
     return plan
 
 
-def _fills_box(ref: BlockRef, buffer: Buffer) -> bool:
-    domains: dict[Var, Range] = {p.var: Range(p.node.min, p.node.extent) for p in ref.loops()}
+def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
+    domains: dict[Var, Range] = {p.var: Range(p.node.min, p.node.extent) for p in loops_below(ref, host)}
     values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}
     for region in regions_of(ref.block.writes, buffer):
         indices = []
@@ -229,11 +236,11 @@ def _fills_box(ref: BlockRef, buffer: Buffer) -> bool:
     return False
 
 
-def _touched(blocks: Sequence[BlockRef], buffer: Buffer, side: str) -> tuple[Range, ...]:
-    """The box of ``buffer`` that ``blocks`` touch over all their iterations in their scope."""
+def _touched(blocks: Sequence[BlockRef], buffer: Buffer, side: str, host: BlockRef | LoopRef) -> tuple[Range, ...]:
+    """The box of ``buffer`` that ``blocks`` touch each time that ``host`` runs."""
     boxes = []
     for ref in blocks:
-        loops: dict[Var, Range] = {p.var: Range(p.node.min, p.node.extent) for p in ref.loops()}
+        loops: dict[Var, Range] = {p.var: Range(p.node.min, p.node.extent) for p in loops_below(ref, host)}
         values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}
         for region in regions_of(getattr(ref.block, side), buffer):
             box = tuple(substitute(r, values) for r in region.region)
@@ -254,8 +261,14 @@ def _swap_in(stmt: Stmt, refs: Sequence[BlockRef], changed: dict[int, Stmt]) -> 
 
 
 def _apply(state: State, plan: CachePlan) -> tuple[State, BlockRV]:
-    block = add_alloc(plan.scope.block.replace(body=plan.body), plan.buffer)
-    after = state.replace(plan.scope.block, block)
+    block = plan.scope.block
+    if plan.host is plan.scope:
+        body = plan.body
+    else:
+        path = {id(plan.host.node), *(id(p.node) for p in plan.host.ancestors())}
+        loop = plan.host.node.replace(body=plan.body)
+        body = rewrite(block.body, lambda n: loop if n is plan.host.node else None, enter=lambda n: id(n) in path)
+    after = state.replace(block, add_alloc(block.replace(body=body), plan.buffer))
     return after, after.block_rv(plan.name)
 
 
