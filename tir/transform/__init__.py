@@ -18,6 +18,7 @@ from .inject_double_buffer import inject_double_buffer
 from .inject_ptx_async_copy import inject_ptx_async_copy
 from .inject_software_pipeline import inject_software_pipeline
 from .inject_virtual_thread import inject_virtual_thread
+from .legalize_vector_width import legalize_vector_width
 from .loop_partition import loop_partition
 from .lower_cross_thread_reduction import lower_cross_thread_reduction
 from .lower_init_block import lower_init_block
@@ -53,6 +54,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "legalize_vector_width",
     "default_thread_binding",
     "verify_gpu_code",
     "inject_double_buffer",

@@ -11,6 +11,7 @@ from ..schedule import Schedule
 from ..stmt import THREAD_BINDING, Block, BlockRealize, For, SeqStmt, Stmt, seq
 from ..visit import uses_var, walk
 from .passes import func_pass
+from .threads import is_thread_loop
 
 THREADS = 256
 
@@ -62,12 +63,21 @@ def _alone(nest: Stmt) -> Stmt:
     return nest
 
 
+def _rest_alone(s: Any) -> Any:
+    """``s`` with the largest parts outside thread loops that hold none as the work of one thread."""
+    if is_thread_loop(s) or not _blocks(s):
+        return s
+    if not any(is_thread_loop(n) for n in walk(s)):
+        return _alone(s)
+    return s.map_children(lambda c: _rest_alone(c) if isinstance(c, Stmt) else c)
+
+
 @func_pass
 def default_thread_binding(func: PrimFunc, threads: int = THREADS) -> PrimFunc:
     """A top-level nest without thread loops has its parallel outer loops bound to blocks of ``threads`` threads.
 
-    The loops are fused and split; where no outer loop is parallel, one thread does the work. Nests that have thread
-    loops stay as they are.
+    The loops are fused and split; where no outer loop is parallel, one thread does the work. Of a nest that has thread
+    loops, only what stands outside these is bound, to one thread.
     """
     if func.root is None:
         return func
@@ -79,11 +89,12 @@ def default_thread_binding(func: PrimFunc, threads: int = THREADS) -> PrimFunc:
             return func
         nest = parts[done]
         done += 1
-        if not _blocks(nest) or any(isinstance(n, For) and n.thread for n in walk(nest)):
+        if not _blocks(nest):
             continue
-        made = _bound(func, nest, threads)
+        started = any(is_thread_loop(n) for n in walk(nest))
+        made = None if started else _bound(func, nest, threads)
         if made is None:
-            parts[done - 1] = _alone(nest)
+            parts[done - 1] = _rest_alone(nest)
             block: Block = root.replace(body=seq(parts))
             func = func.with_body(func.body.replace(block=block))
         else:

@@ -19,6 +19,7 @@ from .inject_double_buffer import inject_double_buffer
 from .inject_ptx_async_copy import inject_ptx_async_copy
 from .inject_software_pipeline import inject_software_pipeline
 from .inject_virtual_thread import inject_virtual_thread
+from .legalize_vector_width import legalize_vector_width
 from .loop_partition import loop_partition
 from .lower_cross_thread_reduction import lower_cross_thread_reduction
 from .lower_init_block import lower_init_block
@@ -90,6 +91,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
         inject_virtual_thread,
         flatten_buffer,
         simplify,
+        legalize_vector_width,
         vectorize_loop,
         inject_ptx_async_copy,
         unroll_loop.configured(max_copies=0, explicit=False),

@@ -94,12 +94,11 @@ class _Lives:
         return self._leaf(s, [])
 
     def _leaf(self, s: Any, inner: list[Any]) -> set[Var]:
-        used = {
-            p
-            for n in walk(s, enter=lambda n: not any(n is c for c in inner))
-            if (p := n.buffer.data if isinstance(n, (BufferLoad, BufferStore)) else n) in self.allocs
-            and not any(n is c for c in inner)
-        }
+        used: set[Var] = set()
+        for n in walk(s, enter=lambda n: not any(n is c for c in inner)):
+            pointer: Any = n.buffer.data if isinstance(n, (BufferLoad, BufferStore)) else n
+            if isinstance(pointer, Var) and pointer in self.allocs:
+                used.add(pointer)
         for pointer in used:
             for lives in (self.exact, self.wide):
                 self._live(lives, pointer, self.clock, self.clock)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..arith import Analyzer
 from ..buffer import Buffer
 from ..errors import BuildError
-from ..expr import Expr, IntImm, StringImm, Var
+from ..expr import Expr, IntImm, StringImm, Var, all_of
 from ..function import IRModule, PrimFunc
 from ..node import frozendict
 from ..op import call
-from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, Stmt
+from ..stmt import NOP, Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, IfThenElse, Stmt
 from ..target import Target
 from ..visit import free_vars, substitute, walk
 from .passes import module_pass
 from .plan_shared_memory import bytes_of
-from .threads import axis_order, is_launch
+from .threads import axis_order, is_launch, number
 
 DYNAMIC = "tir.use_dyn_shared_memory"
 
@@ -46,6 +47,8 @@ class _Splitter:
         return made
 
     def kernel(self, s: Stmt) -> Stmt:
+        if any(isinstance(n, AttrStmt) and is_launch(n) and number(n.value) == 0 for n in walk(s)):
+            return NOP
         name = self._fresh(f"{self.name}_kernel")
         extents: dict[str, Expr] = {}
         shared = 0
@@ -80,7 +83,10 @@ class _Splitter:
         body = substitute(body, params)
         self.kernels[name] = PrimFunc(tuple(params.values()), body, attrs=frozendict(attrs))
         sizes = [extents[axis] for axis in order] + ([IntImm(shared)] if shared else [])
-        return Evaluate(call("tvm_call_packed", StringImm(name), *params, *sizes, dtype="int32"))
+        launched = Evaluate(call("tvm_call_packed", StringImm(name), *params, *sizes, dtype="int32"))
+        # a grid has at least one block: what may be empty is launched only when it is not
+        doubtful = [e > 0 for e in extents.values() if not Analyzer().can_prove(e > 0)]
+        return IfThenElse(all_of(doubtful), launched) if doubtful else launched
 
     def _fresh(self, name: str) -> str:
         made, count = name, 0
