@@ -426,12 +426,21 @@ class Compiler(Values):
             index = f"{self.helper(intrinsics.lanes_of)}(c, {index}, {buffer.dtype.lanes})"
         return view, index, mask
 
+    def _element(self, buffer: Buffer) -> None:
+        if (buffer.data.scope or buffer.scope).startswith("wmma"):
+            raise RunError(
+                f"an element of the fragment `{buffer.name}` is accessed, in {buffer.scope} memory: which lane holds "
+                "it is not defined; tensorize the block, or give the buffer another scope"
+            )
+
     def load(self, e: E.BufferLoad) -> tuple[str, bool]:
+        self._element(e.buffer)
         site = self.site("read", e.buffer.name)
         view, index, mask = self.place(e.buffer, e.indices, site)
         return self.keep(f"{view}.load({index}, {mask}, {site})"), True
 
     def _store(self, s: S.BufferStore) -> None:
+        self._element(s.buffer)
         self.before()
         value = self.each(s.value)
         site = self.site("write", s.buffer.name)

@@ -114,7 +114,19 @@ class Traffic:
         return self.ideal / self.passes if self.passes else 1.0
 
 
-_HEAD = ("line", "access", "memory", "bytes", "requests", "sectors", "passes", "conflicts", "efficiency", "redundant", "text")
+_HEAD = (
+    "line",
+    "access",
+    "memory",
+    "bytes",
+    "requests",
+    "sectors",
+    "passes",
+    "conflicts",
+    "efficiency",
+    "redundant",
+    "text",
+)
 
 
 @dataclass

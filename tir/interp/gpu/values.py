@@ -158,7 +158,8 @@ class Values:
         if not va and e.dtype.lanes == 1:
             if self.quiet(e.b):
                 b, vb = self.value(e.b)
-                return (f"({a} {'and' if type(e) is E.And else 'or'} {b})"), vb
+                text = f"({a} {'and' if type(e) is E.And else 'or'} {b})"
+                return (f"c.spread{text}" if vb else text), vb
             name = self.fresh("t")
             self.emit(f"if {a if type(e) is E.And else f'not {a}'}:")
             self.indent += 1
