@@ -6,60 +6,105 @@ import ctypes
 import functools
 import time
 
+from tir.errors import BuildError
+
 from .llvm.compile import Loaded, Machine, machine, object_code
 from .llvm.text import FunctionText, ModuleText
 from .llvm.types import vector
 
-_CHAINS = 12  # independent sums: more than latency x issue width of any current core
+_CHAINS = 16  # independent sums: more than latency x issue width of any current core
+
+# data type: (element of a sum, its bits, products added to each sum, instruction where it is not the plain fma, features)
+_KINDS = {
+    "float32": ("float", 32, 1, "", ""),
+    "float64": ("double", 64, 1, "", ""),
+    "bfloat16": ("float", 32, 2, "llvm.x86.avx512bf16.dpbf16ps.512", "+avx512bf16"),
+    "int8": ("i32", 32, 4, "llvm.x86.avx512.vpdpbusd.512", "+avx512vnni"),
+}
+
+
+class FmaPeak:
+    """One core doing nothing but full-width multiply-adds on random data, for as long as asked.
+
+    ``dtype``: float32, float64, bfloat16 (vdpbf16ps, two products a lane), int8 (vpdpbusd, four). Raises
+    ``BuildError`` where this CPU has no such instruction.
+    """
+
+    def __init__(self, dtype: str = "float32"):
+        import numpy as np
+
+        on = machine()
+        element, bits, products, instruction, feature = _KINDS[dtype]
+        if feature and feature not in on.features.split(","):
+            raise BuildError(f"this CPU ({on.cpu}) has no {dtype} dot products ({feature[1:]})")
+        lanes = on.width // bits
+        self._loaded = Loaded(object_code(_fma_kernel(on, element, lanes, instruction), on), on)
+        self._run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(self._loaded.function("fma_peak"))
+        self._operations = 2.0 * lanes * products * _CHAINS
+        # zeros would use less power than real data and so run at a higher clock; |x| < 1 keeps the sums finite
+        data = np.random.default_rng(0).uniform(0.25, 0.99, 16)
+        kind = np.float64 if dtype == "float64" else np.float32
+        self._data = np.repeat(data.astype(kind), 2)
+        self._count = 20_000
+
+    def rate(self, seconds: float) -> float:
+        """GFLOP/s (or giga-operations) of this thread over about ``seconds``, by the time the thread was running."""
+        count = self._count
+        while True:
+            start = time.thread_time()
+            self._run(count, self._data.ctypes.data)
+            took = time.thread_time() - start
+            if took > 0.5 * seconds:
+                return self._operations * count / took * 1e-9
+            count = int(count * min(16.0, max(2.0, seconds / max(took, 1e-6))))
 
 
 @functools.cache
 def measure_fma_peak(dtype: str = "float32", seconds: float = 0.2) -> float:
     """GFLOP/s of one core doing nothing but full-width fused multiply-adds (two operations each).
 
-    ``dtype``: float32 or float64. The best of many short runs, so that a busy machine disturbs little.
+    ``dtype``: as of :class:`FmaPeak`. The best of many short runs, so that a busy machine disturbs little.
     """
-    element, bits = {"float32": ("float", 32), "float64": ("double", 64)}[dtype]
-    on = machine()
-    lanes = on.width // bits
-    loaded = Loaded(object_code(_fma_kernel(on, element, lanes), on), on)
-    run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(loaded.function("fma_peak"))
-    result = (ctypes.c_double * 64)()
-    count = 200_000
+    peak = FmaPeak(dtype)
     best, stop = 0.0, time.perf_counter() + seconds
     while True:
-        start = time.perf_counter()
-        run(count, ctypes.addressof(result))
-        now = time.perf_counter()
-        best = max(best, 2.0 * lanes * _CHAINS * count / (now - start))
-        if now > stop:
-            return best * 1e-9
+        best = max(best, peak.rate(0.001))
+        if time.perf_counter() > stop:
+            return best
 
 
-def _fma_kernel(on: Machine, element: str, lanes: int) -> str:
-    """A loop of independent chains acc[k] = acc[k] * x + y, all in registers."""
+def _fma_kernel(on: Machine, element: str, lanes: int, instruction: str) -> str:
+    """A loop of independent chains acc[k] = acc[k] * x + y (or acc[k] += x . y), all in registers."""
     text = ModuleText(on.cpu, on.features, on.triple, on.width)
-    out = FunctionText(text, "fma_peak", "void", ["i64 %count", "ptr %result"])
+    out = FunctionText(text, "fma_peak", "void", ["i64 %count", "ptr %data"])
     type_ = vector(element, lanes)
     # values that come from memory, so that nothing can be folded
-    first = out.value(f"load {element}, ptr %result, align 8")
-    x = out.splat(element, first, lanes)
+    x = out.value(f"load {type_}, ptr %data, align 8")
     before = out.block
     out.start("loop")
     counter, accumulators = out.fresh(), [out.fresh() for _ in range(_CHAINS)]
     places = [out.placeholder() for _ in range(_CHAINS + 1)]
-    following = [out.intrinsic("fma", element, lanes, [a, x, x]) for a in accumulators]
+    if instruction:
+        part = {"float": "i16", "i32": "i32"}[element]
+        operand = vector(part, lanes * (2 if part == "i16" else 1))
+        if operand != type_:
+            x = out.value(f"bitcast {type_} {x} to {operand}")
+        dot = text.declare(instruction, type_, [type_, operand, operand])
+        following = [out.value(f"call {type_} {dot}({type_} {a}, {operand} {x}, {operand} {x})") for a in accumulators]
+    else:
+        following = [out.intrinsic("fma", element, lanes, [a, x, x]) for a in accumulators]
     step = out.value(f"add nsw i64 {counter}, 1")
     out.fill(places[0], f"{counter} = phi i64 [ 0, %{before} ], [ {step}, %loop ]")
     for k, (place, a, new) in enumerate(zip(places[1:], accumulators, following)):
-        start = f"splat ({element} {float(k + 1)})"
+        start = f"splat ({element} {k + 1 if element == 'i32' else float(k + 1)})"
         out.fill(place, f"{a} = phi {type_} [ {start}, %{before} ], [ {new}, %loop ]")
     out.branch(out.value(f"icmp slt i64 {step}, %count"), "loop", "done")
     out.start("done")
-    total = following[0]
+    total, add = following[0], "add" if element == "i32" else "fadd"
     for new in following[1:]:
-        total = out.value(f"fadd {type_} {total}, {new}")
-    out.emit(f"store {type_} {total}, ptr %result, align 8")
+        total = out.value(f"{add} {type_} {total}, {new}")
+    place = out.value(f"getelementptr inbounds i8, ptr %data, i64 {on.width // 8}")
+    out.emit(f"store {type_} {total}, ptr {place}, align 8")
     out.ret("void")
     out.finish()
     return text.render()
