@@ -1,0 +1,174 @@
+"""Running the function that stays on the host after kernels were split off: loops, conditions, buffers, launches.
+
+The statements are turned into Python closures once; a call then walks them. What a launch does, and what memory is, is
+given by the caller, so that a CUDA device and a simulator run the same host function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tir.arith.pointwise import Unsupported, compile_expr
+from tir.errors import BuildError, RunError
+from tir.expr import Call, Expr, FloatImm, StringImm, Var
+from tir.function import PrimFunc
+from tir.op import string_arg
+from tir.stmt import (
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    While,
+    is_nop,
+)
+from tir.visit import free_vars
+
+DYNAMIC = "tir.use_dyn_shared_memory"
+Size3 = tuple[int, int, int]
+Launch = Callable[[str, Sequence[Any], Size3, Size3, int], None]
+Allocator = Callable[[Any, int], Any]  # (dtype, elements) -> what stands for the memory in a kernel's arguments
+Step = Callable[[dict[Var, Any], Launch, Allocator], None]
+
+
+class HostProgram:
+    """A host function ready to run.
+
+    ``run(values, launch, allocate)``: ``values`` maps every pointer and scalar variable of the function to what stands
+    for it; ``launch(kernel, args, grid, block, dynamic_shared_bytes)`` is called at each launch, with ``args`` in the
+    order of the kernel's parameters; ``allocate(dtype, elements)`` makes memory for a buffer between launches.
+
+    Raises ``BuildError`` when made from a statement that is no host code, ``RunError`` for an assertion that fails.
+    """
+
+    def __init__(self, host: PrimFunc, kernels: dict[str, PrimFunc]):
+        self.host = host
+        self._axes = {name: tuple(f.attrs["tir.kernel_launch_params"]) for name, f in kernels.items()}
+        self._counts = {name: len(f.params) for name, f in kernels.items()}
+        self._step = self._compile(host.body)
+
+    def run(self, values: dict[Var, Any], launch: Launch, allocate: Allocator) -> None:
+        self._step(dict(values), launch, allocate)
+
+    def _compile(self, s: Any) -> Step:
+        if isinstance(s, SeqStmt):
+            steps = [self._compile(part) for part in s.stmts]
+
+            def in_order(env: Any, launch: Launch, allocate: Allocator) -> None:
+                for step in steps:
+                    step(env, launch, allocate)
+
+            return in_order
+        if isinstance(s, (AttrStmt, DeclBuffer)):
+            return self._compile(s.body)
+        if isinstance(s, Evaluate):
+            if isinstance(s.value, Call) and s.value.op == "tvm_call_packed":
+                return self._launch(s.value)
+            if is_nop(s):
+                return lambda env, launch, allocate: None
+        if isinstance(s, For) and s.kind in ("serial", "unrolled"):
+            return self._loop(s)
+        if isinstance(s, While):
+            go_on, body = self._value(s.condition), self._compile(s.body)
+
+            def repeat(env: Any, launch: Launch, allocate: Allocator) -> None:
+                while go_on(env):
+                    body(env, launch, allocate)
+
+            return repeat
+        if isinstance(s, IfThenElse):
+            return self._branch(s)
+        if isinstance(s, LetStmt):
+            value, body, var = self._value(s.value), self._compile(s.body), s.var
+
+            def bind(env: Any, launch: Launch, allocate: Allocator) -> None:
+                body({**env, var: value(env)}, launch, allocate)
+
+            return bind
+        if isinstance(s, AssertStmt):
+            holds, message = self._value(s.condition), string_arg(s.message)
+
+            def check(env: Any, launch: Launch, allocate: Allocator) -> None:
+                if not holds(env):
+                    raise RunError(f"{self.host.name}: assertion failed: {message}")
+
+            return check
+        if isinstance(s, Allocate):
+            return self._allocate(s)
+        raise BuildError(f"{self.host.name}: this statement cannot run outside of a kernel:\n{s!r}")
+
+    def _loop(self, s: For) -> Step:
+        first, count, body, var = self._value(s.min), self._value(s.extent), self._compile(s.body), s.loop_var
+
+        def loop(env: Any, launch: Launch, allocate: Allocator) -> None:
+            begin = first(env)
+            for k in range(begin, begin + count(env)):
+                body({**env, var: k}, launch, allocate)
+
+        return loop
+
+    def _branch(self, s: IfThenElse) -> Step:
+        holds, then = self._value(s.condition), self._compile(s.then_case)
+        other = None if s.else_case is None else self._compile(s.else_case)
+
+        def branch(env: Any, launch: Launch, allocate: Allocator) -> None:
+            if holds(env):
+                then(env, launch, allocate)
+            elif other is not None:
+                other(env, launch, allocate)
+
+        return branch
+
+    def _allocate(self, s: Allocate) -> Step:
+        extents, body, var, dtype = [self._value(e) for e in s.extents], self._compile(s.body), s.buffer_var, s.dtype
+
+        def hold(env: Any, launch: Launch, allocate: Allocator) -> None:
+            count = 1
+            for extent in extents:
+                count *= extent(env)
+            body({**env, var: allocate(dtype, count)}, launch, allocate)
+
+        return hold
+
+    def _launch(self, e: Call) -> Step:
+        name = string_arg(e.args[0])
+        if name not in self._axes:
+            raise BuildError(f"{self.host.name}: it launches `{name}`, which is no kernel of the module")
+        axes, count = self._axes[name], self._counts[name]
+        values = [self._value(a) for a in e.args[1:]]
+        if len(values) != count + len(axes):
+            raise BuildError(
+                f"{self.host.name}: the launch of `{name}` gives {len(values)} values; it takes {count} arguments and "
+                f"{len(axes)} extents ({', '.join(axes)})"
+            )
+        places = [axes.index(a) + count if a in axes else -1 for a in _SIZES]
+        given = values[:count]
+
+        def run(env: Any, launch: Launch, allocate: Allocator) -> None:
+            x, y, z, tx, ty, tz = (1 if at < 0 else values[at](env) for at in places[:6])
+            if 0 in (x, y, z, tx, ty, tz):
+                return  # no thread at all
+            shared = 0 if places[6] < 0 else values[places[6]](env)
+            launch(name, [v(env) for v in given], (x, y, z), (tx, ty, tz), shared)
+
+        return run
+
+    def _value(self, e: Expr) -> Callable[[dict[Var, Any]], Any]:
+        if isinstance(e, Var):
+            return lambda env: env[e]
+        if isinstance(e, (FloatImm, StringImm)):
+            return lambda env: e.value
+        used = free_vars(e)
+        try:
+            function = compile_expr(e, used)
+        except Unsupported as error:
+            raise BuildError(f"{self.host.name}: `{e!r}` cannot be computed outside of a kernel") from error
+        return lambda env: function(*[env[v] for v in used])
+
+
+_SIZES = ("blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", DYNAMIC)
