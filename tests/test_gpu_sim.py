@@ -581,3 +581,14 @@ def f(C: T.Buffer((32,), "float32")):
     assert simulate(parse(text), [out], 1, 32, 256).shared_bytes == 256 and (out == 2).all()
     with pytest.raises(tir.RunError, match="launched with 128 bytes of dynamic shared memory, uses 256"):
         simulate(parse(text), [out], 1, 32, 128)
+
+
+def test_a_loop_that_does_not_end(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tir.interp.gpu.compiler._MAX_ROUNDS", 1000)
+    with pytest.raises(tir.RunError, match="waits for another block"):
+        run("""
+def f(flag: T.Buffer((1,), "int32")):
+    tx = T.launch_thread("threadIdx.x", 32)
+    while flag[0] == 0:
+        T.evaluate(0)
+""", np.zeros(1, "int32"))  # fmt: skip

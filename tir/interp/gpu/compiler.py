@@ -24,7 +24,7 @@ from .report import Site
 from .values import Values, identifier
 
 _MAX_NEST = 15  # CPython refuses more than 20 nested loops in one function
-_PARAMETER = ("global", "")
+_MAX_ROUNDS = 1_000_000  # of a while loop: a thread that waits for another block would never end
 
 
 class _Numbered(Printer):
@@ -304,11 +304,14 @@ class Compiler(Values):
 
     def _while(self, s: S.While) -> None:
         self.nest += 1
-        outer, mask = self.mask, self.fresh("m")
-        self.emit(f"{mask} = {outer}")
+        outer, mask, rounds = self.mask, self.fresh("m"), self.fresh("rounds")
+        self.emit(f"{mask}, {rounds} = {outer}, 0")
         self.emit("while True:")
         self.indent += 1
         self.mask = mask
+        self.emit(f"{rounds} += 1")
+        self.emit(f"if {rounds} > {_MAX_ROUNDS}:")
+        self.emit(f"    {self.helper(intrinsics.endless)}({self.site('while')}, {_MAX_ROUNDS})")
         text, varies = self.value(s.condition)
         if varies:
             self.emit(f"{mask} = {self.helper(narrow)}({mask}, {text})")

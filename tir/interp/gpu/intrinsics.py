@@ -24,6 +24,13 @@ def require(lanes: Lanes, act: Any, site: Site, condition: Any, message: str) ->
         lanes.fail("assertion", f"an assertion fails: {message}", site, bad[0], "", len(bad))
 
 
+def endless(site: Site, rounds: int) -> None:
+    raise RunError(
+        f"line {site.line}: {site.text}\n  the loop has gone {rounds} rounds; blocks run one after another here, so a thread "
+        "that waits for another block waits for ever"
+    )
+
+
 def linear(
     lanes: Lanes, act: Any, site: Site, view: Any, indices: tuple[Any, ...], strides: tuple[int, ...]
 ) -> tuple[Any, Any]:
