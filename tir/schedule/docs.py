@@ -52,6 +52,11 @@ def text() -> str:
     return "".join([parts[0], "\n", index, "\n", *parts[1:]])
 
 
+def ours() -> list[str]:
+    """The names of the primitives of this package, without those of packages plugged in."""
+    return sorted(p.name for p in PRIMITIVES.values() if _is_ours(p))
+
+
 def _is_ours(p: Primitive) -> bool:
     """Whether the primitive is part of this package, not of one plugged in."""
     return p.check.__module__.startswith("tir.schedule.")

@@ -82,6 +82,13 @@ def _require_only_loops(target: Any, block: BlockRef) -> None:
 
 def _divide(block: BlockRef, inner: list[LoopRef]) -> Division:
     domains = {r.var: Range(r.node.min, r.node.extent) for r in block.loops()}
+    for ref in inner:
+        tied = next((r for r in block.all_loops() if r not in inner and uses_var(ref.node.extent, r.var)), None)
+        require(
+            tied is None,
+            "loop {0} runs as often as {1} says, which is outside: the parts would differ in size",
+            ref.node, tied.name if tied else "", nodes=[ref.node],
+        )  # fmt: skip
     found = subspace_divide(block.node.iter_values, domains, [r.var for r in inner], block.node.predicate)
     require(
         found,

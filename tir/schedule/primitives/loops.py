@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -357,10 +358,24 @@ def _check_fuse(state: State, *loops: LoopRef, preserve_unit_iters: bool = True,
             witness=depends_witness(loop.node, above),
             nodes=[loop.node],
         )
+    _require_fits(chain)
     if name is None:
         joined = "_".join(loop.name for loop in chain) + "_fused"
         name = fresh(joined, visible_names(state, chain))
     return FusePlan(chain, name, preserve_unit_iters)
+
+
+def _require_fits(chain: list[LoopRef]) -> None:
+    """The product of the extents is a number that the new loop variable can hold."""
+    known = [constant(loop.node.extent) for loop in chain]
+    dtype = max((loop.node.loop_var.dtype for loop in chain), key=lambda d: d.bits)
+    total = math.prod(n for n in known if n is not None)
+    require(
+        0 in known or total <= dtype.max_value,
+        "the product of the extents, {0} = {1}, does not fit {2}",
+        " * ".join(str(n) for n in known if n is not None), total, dtype,
+        nodes=[chain[0].node], legal="the same loops with extents of int64",
+    )  # fmt: skip
 
 
 def _members(loops: Sequence[Any]) -> list[LoopRef]:

@@ -74,6 +74,7 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
         others[0] if others else "", loop.node, block, nodes=[o.node for o in others],
     )  # fmt: skip
     _require_distinct(block, unsafe)
+    _require_one_start(block, loop, unsafe)
     init_name = state.fresh_block_name(body.name + "_init")
     init = _init_nest(block, loop, init_name)
     update = body.replace(name=state.fresh_block_name(body.name + "_update"), init=None, reads=_update_reads(body))
@@ -104,6 +105,26 @@ def _require_distinct(block: BlockRef, unsafe: bool) -> None:
             unsafe or detect_iter_map(mins, spatial, check="bijective"),
             "two instances of block {0} differing in {1} write the same element of {2}, or may",
             block, ", ".join(v.name for v in missing), region.buffer.name, nodes=[block.node],
+        )  # fmt: skip
+
+
+def _require_one_start(block: BlockRef, loop: LoopRef, unsafe: bool) -> None:
+    """The reduction begins at the same iteration for every result, so that the init can leave the reduction loops out.
+
+    It does not after ``skew``, where the loop runs over k + i.
+    """
+    inner = block.loops()[block.loops().index(loop) :]
+    pairs = list(zip(block.block.iter_vars, block.node.iter_values))
+    spatial = [v for i, v in pairs if i.iter_type != "reduce"]
+    dropped = [ref for ref in inner if not any(uses_var(v, ref.var) for v in spatial)]
+    rest = [ref for ref in block.all_loops() if ref not in dropped]
+    for part in (*(v for i, v in pairs if i.iter_type == "reduce"), *conjuncts(block.node.predicate)):
+        gone = next((ref for ref in dropped if uses_var(part, ref.var)), None)
+        tied = next((ref for ref in rest if uses_var(part, ref.var) and not is_const(ref.node.extent, 1)), None)
+        require(
+            unsafe or gone is None or tied is None or not any(uses_var(v, tied.var) for v in spatial),
+            "the reduction of block {0} begins at another iteration of {1} for each {2}: `{3}` ties the two",
+            block, gone.node if gone else "", tied.name if tied else "", repr(part), nodes=[block.node],
         )  # fmt: skip
 
 
