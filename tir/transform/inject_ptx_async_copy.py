@@ -10,7 +10,7 @@ from ..op import call
 from ..stmt import AttrStmt, BufferStore, Evaluate, Stmt
 from ..visit import rewrite
 from .passes import func_pass
-from .threads import is_shared
+from .threads import flat, is_shared
 
 SIZES = (4, 8, 16)  # bytes that one cp.async moves
 
@@ -77,4 +77,4 @@ def inject_ptx_async_copy(func: PrimFunc) -> PrimFunc:
             return rewrite(item.body, inside)
         return None
 
-    return func.with_body(rewrite(func.body, visit))
+    return func.with_body(flat(rewrite(func.body, visit)))

@@ -16,6 +16,7 @@ from ..op import call
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, Evaluate, For, IfThenElse, SeqStmt, Stmt, seq
 from ..visit import rewrite, substitute, walk
 from .passes import func_pass
+from .threads import flat
 
 STAGE, ORDER, ASYNC = "software_pipeline_stage", "software_pipeline_order", "software_pipeline_async_stages"
 
@@ -327,4 +328,4 @@ def inject_software_pipeline(func: PrimFunc) -> PrimFunc:
             return None
 
         body = rewrite(body, grown)
-    return func.with_body(body)
+    return func.with_body(flat(body))

@@ -25,6 +25,7 @@ from ..stmt import (
 )
 from ..visit import rewrite, substitute, walk
 from .passes import func_pass
+from .threads import flat
 
 
 def _is_virtual(item: Any) -> bool:
@@ -166,4 +167,4 @@ def inject_virtual_thread(func: PrimFunc) -> PrimFunc:
     def visit(item: Any) -> Any:
         return _inject(func.name, item) if _is_virtual(item) else None
 
-    return func.with_body(rewrite(func.body, visit))
+    return func.with_body(flat(rewrite(func.body, visit)))

@@ -12,7 +12,7 @@ from ..node import frozendict
 from ..stmt import SERIAL, UNROLLED, VECTORIZED, BufferStore, For, Stmt
 from ..visit import accesses, substitute, uses_var
 from .passes import func_pass
-from .threads import is_private
+from .threads import flat, is_private
 from .vectorize_loop import REASON
 
 BYTES = 16
@@ -84,4 +84,4 @@ def legalize_vector_width(func: PrimFunc) -> PrimFunc:
     the loop stays scalar, with the reason in its annotation ``scalar_because``. Registers have no such rule. Expects
     flat buffers.
     """
-    return func.with_body(_Legalizer().visit(func.body))
+    return func.with_body(flat(_Legalizer().visit(func.body)))

@@ -15,7 +15,7 @@ from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, Evaluate, For, If
 from ..visit import rewrite, substitute, uses_var, walk
 from .passes import func_pass
 from .reducers import BlockReducer
-from .threads import is_private
+from .threads import flat, is_private
 
 
 def _crossing(realize: BlockRealize, loops: list[For]) -> list[For]:
@@ -201,4 +201,4 @@ def lower_cross_thread_reduction(func: PrimFunc) -> PrimFunc:
     or several values; a guard only leaves iterations out. Raises ``BuildError`` where the block's statements are no
     combination of an old and a new value.
     """
-    return func.with_body(_Lowering(func.name).visit(func.body, []))
+    return func.with_body(flat(_Lowering(func.name).visit(func.body, [])))

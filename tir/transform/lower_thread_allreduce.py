@@ -14,7 +14,7 @@ from ..op import call
 from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, seq
 from .passes import func_pass
 from .reducers import combine
-from .threads import is_launch, number
+from .threads import flat, is_launch, number
 
 WARP = 32
 _UINT32 = DType("uint32")
@@ -240,4 +240,4 @@ def lower_thread_allreduce(func: PrimFunc) -> PrimFunc:
     Threads that are no neighbours (``threadIdx.y``) reduce in a tree in shared memory. Barriers come later
     (``thread_storage_sync``). Raises ``BuildError`` for threads of unknown number.
     """
-    return func.with_body(_Lowering(func.name).visit(func.body))
+    return func.with_body(flat(_Lowering(func.name).visit(func.body)))

@@ -16,7 +16,7 @@ from ..target import Target
 from ..visit import free_vars, substitute, walk
 from .passes import module_pass
 from .plan_shared_memory import bytes_of
-from .threads import axis_order, is_launch, number
+from .threads import axis_order, flat, is_launch, number
 
 DYNAMIC = "tir.use_dyn_shared_memory"
 
@@ -124,7 +124,7 @@ def split_host_device(mod: IRModule, target: Any = "cuda") -> IRModule:
             functions[name] = func
             continue
         splitter = _Splitter(func, name, where, taken)
-        body = splitter.visit(func.body)
+        body = flat(splitter.visit(func.body))
         functions[name] = func.with_body(body).with_attr({"calling_conv": "host", "target": where})
         functions.update(splitter.kernels)
     return mod.replace(functions=frozendict(functions))

@@ -26,7 +26,7 @@ from ..stmt import (
 from ..visit import accesses, uses_var, walk
 from .passes import func_pass
 from .thread_accesses import Access, Collector, Conflicts, Loop, depends_on_threads
-from .threads import is_launch, is_private
+from .threads import flat, is_launch, is_private
 
 _WRAPPERS = (LetStmt, Allocate, DeclBuffer, AttrStmt)
 _TRIES = 6
@@ -310,4 +310,4 @@ def thread_storage_sync(func: PrimFunc) -> PrimFunc:
             return _Placer(func.name, s).run(s)
         return s.map_children(lambda c: visit(c) if isinstance(c, Stmt) else c)
 
-    return func.with_body(visit(func.body))
+    return func.with_body(flat(visit(func.body)))

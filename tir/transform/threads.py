@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..expr import BufferLoad, IntImm, Var
-from ..stmt import AttrStmt, For
-from ..visit import walk
+from ..stmt import NOP, AttrStmt, For, SeqStmt, seq
+from ..visit import rewrite, walk
 
 AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z")
 PRIVATE_SCOPES = ("local", "warp")  # memory that each thread, or warp, has for itself
@@ -41,6 +41,16 @@ def axis_order(tag: str) -> int:
 def is_uniform(e: Any, varying: Any) -> bool:
     """Whether ``e`` has one value in all threads of a block: it uses none of the variables that vary, nor memory."""
     return not any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n in varying) for n in walk(e))
+
+
+def flat(root: Any) -> Any:
+    """``root`` with sequences in sequences made one, as rewriting leaves them."""
+
+    def change(item: Any) -> Any:
+        nested = isinstance(item, SeqStmt) and any(isinstance(s, SeqStmt) or s is NOP for s in item.stmts)
+        return seq(item.stmts) if nested else None
+
+    return rewrite(root, change)
 
 
 def number(e: Any) -> int | None:

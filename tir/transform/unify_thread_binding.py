@@ -12,7 +12,7 @@ from ..function import PrimFunc
 from ..stmt import THREAD_BINDING, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt
 from ..visit import free_vars, substitute, walk
 from .passes import func_pass
-from .threads import axis_order, is_private, is_shared, is_thread_loop
+from .threads import axis_order, flat, is_private, is_shared, is_thread_loop
 
 
 class _Kernel:
@@ -144,4 +144,4 @@ def unify_thread_binding(func: PrimFunc) -> PrimFunc:
     thread. Memory of kernels that is allocated outside moves in. Raises ``BuildError`` where loops of one axis have
     different extents, or an extent depends on something inside the kernel.
     """
-    return func.with_body(_Unifier(func).visit(func.body, ())[0])
+    return func.with_body(flat(_Unifier(func).visit(func.body, ())[0]))

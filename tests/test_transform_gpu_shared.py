@@ -1,0 +1,446 @@
+# ruff: noqa: E501
+"""Places in shared memory, and barriers, before and after."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gpu_passes import assert_lowers
+
+CASES = [
+    pytest.param(
+        "plan_shared_memory",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), H: T.Buffer((1024,), "float16"), B: T.Buffer((1024,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 512)
+    S = T.allocate([512], "float32", "shared.dyn")
+    S1 = T.decl_buffer((512,), "float32", data=S, scope="shared.dyn")
+    G = T.allocate([1024], "float16", "shared.dyn")
+    G1 = T.decl_buffer((1024,), "float16", data=G, scope="shared.dyn")
+    R = T.allocate([512], "float32", "shared.dyn")
+    R1 = T.decl_buffer((512,), "float32", data=R, scope="shared.dyn")
+    S1[tx] = A[tx]
+    G1[tx] = H[tx] + T.cast(S1[511 - tx], "float16")
+    R1[tx] = T.cast(G1[511 - tx], "float32")
+    B[tx] = R1[511 - tx]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), H: T.Buffer((1024,), "float16"), B: T.Buffer((1024,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 512)
+    dyn_shared = T.allocate([4096], "uint8", "shared.dyn")
+    S1 = T.decl_buffer((512,), "float32", data=dyn_shared)
+    G1 = T.decl_buffer((1024,), "float16", data=dyn_shared, elem_offset=1024)
+    R1 = T.decl_buffer((512,), "float32", data=dyn_shared)
+    S1[tx] = A[tx]
+    G1[tx] = H[tx] + T.Cast("float16", S1[511 - tx])
+    R1[tx] = T.Cast("float32", G1[511 - tx])
+    B[tx] = R1[511 - tx]
+""",
+        id="plan_shared_memory-dynamic",
+    ),
+    pytest.param(
+        "plan_shared_memory",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), H: T.Buffer((1024,), "float16"), B: T.Buffer((1024,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 512)
+    S = T.allocate([512], "float32", "shared")
+    S1 = T.decl_buffer((512,), "float32", data=S, scope="shared")
+    G = T.allocate([1024], "float16", "shared")
+    G1 = T.decl_buffer((1024,), "float16", data=G, scope="shared")
+    R = T.allocate([512], "float32", "shared")
+    R1 = T.decl_buffer((512,), "float32", data=R, scope="shared")
+    S1[tx] = A[tx]
+    G1[tx] = H[tx] + T.cast(S1[511 - tx], "float16")
+    R1[tx] = T.cast(G1[511 - tx], "float32")
+    B[tx] = R1[511 - tx]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), H: T.Buffer((1024,), "float16"), B: T.Buffer((1024,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 512)
+    static_shared = T.allocate([4096], "uint8", "shared")
+    S1 = T.decl_buffer((512,), "float32", data=static_shared)
+    G1 = T.decl_buffer((1024,), "float16", data=static_shared, elem_offset=1024)
+    R1 = T.decl_buffer((512,), "float32", data=static_shared)
+    S1[tx] = A[tx]
+    G1[tx] = H[tx] + T.Cast("float16", S1[511 - tx])
+    R1[tx] = T.Cast("float32", G1[511 - tx])
+    B[tx] = R1[511 - tx]
+""",
+        id="plan_shared_memory-static",
+    ),
+    pytest.param(
+        "plan_shared_memory",
+        """
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    for k in range(4):
+        S = T.allocate([64], "float32", "shared")
+        S1 = T.decl_buffer((64,), "float32", data=S, scope="shared")
+        S1[tx] = A[tx]
+        B[tx] = S1[63 - tx]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    S = T.allocate([64], "float32", "shared")
+    for k in range(4):
+        S1 = T.decl_buffer((64,), "float32", data=S)
+        S1[tx] = A[tx]
+        B[tx] = S1[63 - tx]
+""",
+        id="plan_shared_memory-static_apart",
+    ),
+    pytest.param(
+        "plan_shared_memory",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 32)
+    S = T.allocate([128], "float32", "shared.dyn")
+    G = T.allocate([128], "float32", "shared.dyn")
+    S1 = T.decl_buffer((128,), "float32", data=S, scope="shared.dyn")
+    G1 = T.decl_buffer((128,), "float32", data=G, scope="shared.dyn")
+    T.ptx_cp_async(G, tx * 4, A.data, tx * 4, 16, dtype="float32")
+    T.evaluate(T.tvm_access_ptr(T.type_annotation("float32"), G, 32, 16, 2, dtype="handle"))
+    T.call_extern("void", "fill", S)
+    A[tx] = G1[tx] + S1[tx]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 32)
+    dyn_shared = T.allocate([1024], "uint8", "shared.dyn")
+    S1 = T.decl_buffer((128,), "float32", data=dyn_shared)
+    G1 = T.decl_buffer((128,), "float32", data=dyn_shared, elem_offset=128)
+    T.ptx_cp_async(T.address_of(G1[tx * 4]), 0, A.data, tx * 4, 16, dtype="float32")
+    T.tvm_access_ptr(T.type_annotation("float32"), dyn_shared, 160, 16, 2)
+    T.call_extern("void", "fill", T.address_of(S1[0]))
+    A[tx] = G1[tx] + S1[tx]
+""",
+        id="plan_shared_memory-pointers",
+    ),
+    pytest.param(
+        "thread_storage_sync",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s, scope="shared")
+    S[tx] = A[tx]
+    B[tx] = S[63 - tx]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s)
+    S[tx] = A[tx]
+    T.tvm_storage_sync("shared", dtype="void")
+    B[tx] = S[63 - tx]
+""",
+        id="thread_storage_sync-write_then_read",
+    ),
+    pytest.param(
+        "thread_storage_sync",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s, scope="shared")
+    S[tx] = A[tx]
+    B[tx] = S[tx]
+    S[tx + 64] = B[tx]
+    B[tx] = S[tx + 64] + S[tx]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s)
+    S[tx] = A[tx]
+    B[tx] = S[tx]
+    S[tx + 64] = B[tx]
+    B[tx] = S[tx + 64] + S[tx]
+""",
+        id="thread_storage_sync-own_element_needs_none",
+    ),
+    pytest.param(
+        "thread_storage_sync",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s, scope="shared")
+    for k in range(8):
+        S[tx] = A[k * 64 + tx]
+        B[k * 64 + tx] = S[63 - tx]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s)
+    for k in range(8):
+        T.tvm_storage_sync("shared", dtype="void")
+        S[tx] = A[k * 64 + tx]
+        T.tvm_storage_sync("shared", dtype="void")
+        B[k * 64 + tx] = S[63 - tx]
+""",
+        id="thread_storage_sync-loop_with_reuse",
+    ),
+    pytest.param(
+        "thread_storage_sync",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s, scope="shared")
+    for k in range(8):
+        S[k % 2 * 64 + tx] = A[k * 64 + tx]
+        B[k * 64 + tx] = S[k % 2 * 64 + 63 - tx]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s)
+    for k in range(8):
+        S[k % 2 * 64 + tx] = A[k * 64 + tx]
+        T.tvm_storage_sync("shared", dtype="void")
+        B[k * 64 + tx] = S[k % 2 * 64 + 63 - tx]
+""",
+        id="thread_storage_sync-loop_of_two_halves_needs_one",
+    ),
+    pytest.param(
+        "thread_storage_sync",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s, scope="shared")
+    S[tx] = A[tx]
+    for k in range(64):
+        B[tx] = B[tx] + S[k]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s)
+    S[tx] = A[tx]
+    T.tvm_storage_sync("shared", dtype="void")
+    for k in range(64):
+        B[tx] = B[tx] + S[k]
+""",
+        id="thread_storage_sync-before_the_loop_not_in_it",
+    ),
+    pytest.param(
+        "thread_storage_sync",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s, scope="shared")
+    S[tx] = A[tx]
+    if n < 4:
+        B[tx] = S[63 - tx]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s)
+    S[tx] = A[tx]
+    T.tvm_storage_sync("shared", dtype="void")
+    if n < 4:
+        B[tx] = S[63 - tx]
+""",
+        id="thread_storage_sync-uniform_condition",
+    ),
+    pytest.param(
+        "thread_storage_sync",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s, scope="shared")
+    if tx < n:
+        S[tx] = A[tx]
+        B[tx] = S[0]
+    else:
+        B[tx] = T.float32(0)
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s)
+    if tx < n:
+        S[tx] = A[tx]
+    T.tvm_storage_sync("shared", dtype="void")
+    if tx < n:
+        B[tx] = S[0]
+    if not tx < n:
+        B[tx] = T.float32(0)
+""",
+        id="thread_storage_sync-divergent_condition_is_parted",
+    ),
+    pytest.param(
+        "thread_storage_sync",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s, scope="shared")
+    if tx < 32:
+        for k in range(4):
+            S[tx] = A[k * 32 + tx]
+            B[k * 32 + tx] = S[31 - tx]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s)
+    for k in range(4):
+        T.tvm_storage_sync("shared", dtype="void")
+        if tx < 32:
+            S[tx] = A[k * 32 + tx]
+        T.tvm_storage_sync("shared", dtype="void")
+        if tx < 32:
+            B[k * 32 + tx] = S[31 - tx]
+""",
+        id="thread_storage_sync-divergent_condition_around_a_loop",
+    ),
+    pytest.param(
+        "thread_storage_sync",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s, scope="shared")
+    H = T.decl_buffer((256,), "float16", data=s, scope="shared")
+    S[tx] = A[tx]
+    B[tx] = T.cast(H[tx], "float32")
+    H[tx + 128] = T.float16(0)
+    H[tx + 192] = T.float16(0)
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s)
+    H = T.decl_buffer((256,), "float16", data=s)
+    S[tx] = A[tx]
+    T.tvm_storage_sync("shared", dtype="void")
+    B[tx] = T.Cast("float32", H[tx])
+    H[tx + 128] = T.float16(0)
+    H[tx + 192] = T.float16(0)
+""",
+        id="thread_storage_sync-views_of_one_memory",
+    ),
+    pytest.param(
+        "thread_storage_sync",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s, scope="shared")
+    T.ptx_cp_async(s, tx, A.data, tx, 4, dtype="float32")
+    T.ptx_commit_group()
+    B[tx] = B[tx] + T.float32(1)
+    T.ptx_wait_group(0)
+    B[tx] = S[63 - tx]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s)
+    T.ptx_cp_async(s, tx, A.data, tx, 4, dtype="float32")
+    T.ptx_commit_group()
+    B[tx] = B[tx] + 1.0
+    T.ptx_wait_group(0)
+    T.tvm_storage_sync("shared", dtype="void")
+    B[tx] = S[63 - tx]
+""",
+        id="thread_storage_sync-after_the_wait",
+    ),
+    pytest.param(
+        "thread_storage_sync",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s, scope="shared")
+    S[tx] = A[tx]
+    T.tvm_storage_sync("shared")
+    B[tx] = S[63 - tx]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s)
+    S[tx] = A[tx]
+    T.tvm_storage_sync("shared", dtype="void")
+    B[tx] = S[63 - tx]
+""",
+        id="thread_storage_sync-barrier_that_is_there",
+    ),
+]
+
+
+@pytest.mark.parametrize("name, before, after", CASES)
+def test_pass(name, before, after):
+    assert_lowers(name, before, after)
