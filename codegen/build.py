@@ -6,7 +6,7 @@ from typing import Any
 
 from tir.errors import BuildError
 from tir.function import IRModule, PrimFunc
-from tir.target import Target
+from tir.target import Target, added_kind
 
 from .module import InterpreterModule, LLVMModule, Module
 
@@ -39,6 +39,11 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
         return build_simulator(mod, chosen)
     if chosen.kind == "cuda":
         raise BuildError("the CUDA backend is not part of this version")
+    added = added_kind(chosen.kind)
+    if added is not None:
+        from tir.transform.pipeline import lower
+
+        return added.build(lower(mod, target=chosen), chosen)
     raise BuildError(f"no backend builds for target {chosen.kind!r}; there are llvm and interpreter")
 
 

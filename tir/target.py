@@ -4,11 +4,51 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import extension
+
 KINDS = ("llvm", "interpreter", "cuda", "cuda-sim")
 _GPU_LIMITS = {"max_threads_per_block": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 32}
+
+
+@dataclass(frozen=True)
+class TargetKind:
+    """A kind of target from outside: what lowers a program for it, and what builds the lowered program.
+
+    ``passes(target)`` gives the passes of its pipeline; ``build(lowered, target)`` gives the module to call.
+    """
+
+    name: str
+    passes: Callable[[Target], list[Any]]
+    build: Callable[[Any, Target], Any]
+    defaults: dict[str, Any] = field(default_factory=dict)
+
+
+_ADDED: dict[str, TargetKind] = {}
+
+
+def register_target(
+    kind: str,
+    passes: Callable[[Target], list[Any]],
+    build: Callable[[Any, Target], Any],
+    defaults: dict[str, Any] | None = None,
+) -> TargetKind:
+    """Add a kind of target; ``defaults`` are its attributes where a user gives none.
+
+    Raises ``ValueError`` when the kind is there already.
+    """
+    if kind in KINDS or kind in _ADDED:
+        raise ValueError(f"there already is a target kind {kind!r}")
+    _ADDED[kind] = TargetKind(kind, passes, build, dict(defaults or {}))
+    return _ADDED[kind]
+
+
+def added_kind(kind: str) -> TargetKind | None:
+    """The kind of target ``kind`` that a package outside has registered, if it is one."""
+    return _ADDED.get(kind)
 
 
 @dataclass(frozen=True)
@@ -27,9 +67,13 @@ class Target:
 
     def __init__(self, spec: Any = "llvm", **attrs: Any):
         kind, parsed = _parse(spec)
-        if kind not in KINDS:
-            raise ValueError(f"unknown target kind {kind!r}; the kinds are {', '.join(KINDS)}")
+        if kind not in KINDS and kind not in _ADDED:
+            extension.load(extension.TARGETS)
+        if kind not in KINDS and kind not in _ADDED:
+            raise ValueError(f"unknown target kind {kind!r}; the kinds are {', '.join((*KINDS, *_ADDED))}")
         defaults = dict(_GPU_LIMITS) if kind in ("cuda", "cuda-sim") else {}
+        if kind in _ADDED:
+            defaults = dict(_ADDED[kind].defaults)
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "attrs", {**defaults, **parsed, **attrs})
 

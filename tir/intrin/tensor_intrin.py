@@ -6,6 +6,7 @@ import difflib
 from dataclasses import dataclass
 from typing import ClassVar
 
+from .. import extension
 from ..function import PrimFunc
 
 
@@ -47,6 +48,8 @@ class TensorIntrin:
         """The intrinsic called ``name``. Raises ``KeyError`` with near names, or gives None if ``allow_missing``."""
         TensorIntrin._load()
         found = TensorIntrin._registry.get(name)
+        if found is None and extension.load(extension.INTRINSICS):
+            found = TensorIntrin._registry.get(name)
         if found is None and not allow_missing:
             near = difflib.get_close_matches(name, TensorIntrin._registry, 3)
             known = f"did you mean {', '.join(near)}?" if near else f"registered: {', '.join(TensorIntrin.list())}"
@@ -57,6 +60,7 @@ class TensorIntrin:
     def list() -> list[str]:
         """Names of all registered intrinsics, sorted."""
         TensorIntrin._load()
+        extension.load(extension.INTRINSICS)
         return sorted(TensorIntrin._registry)
 
     @staticmethod

@@ -29,11 +29,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import extension
 from ..errors import ScheduleError, TirError
 from .handles import BlockRV, Location, LoopRV
 from .state import BlockRef, LoopRef, Place, State
-
-ENTRY_POINT_GROUP = "tir.primitives"
 
 
 class BadArgument(TypeError):
@@ -146,7 +145,6 @@ def _resolve(state: State, value: Any, kind: str, near: Place | None) -> Any:
 
 PRIMITIVES: dict[str, Primitive] = {}
 QUERIES: dict[str, Primitive] = {}
-_loaded_entry_points = False
 
 
 def primitive(*, check: Callable[..., Any], name: str | None = None) -> Callable[[Any], Any]:
@@ -192,24 +190,8 @@ def lookup(name: str) -> Primitive | None:
 
 
 def load_entry_points() -> bool:
-    """Import the modules that installed packages name as primitives; true when this call did it.
-
-    Raises ``TirError`` naming the package whose module does not import.
-    """
-    global _loaded_entry_points
-    if _loaded_entry_points:
-        return False
-    _loaded_entry_points = True
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group=ENTRY_POINT_GROUP):
-        try:
-            entry.load()
-        except ImportError as error:
-            raise TirError(
-                f"the package that provides primitives {entry.name!r} ({entry.value}) fails: {error}"
-            ) from error
-    return True
+    """Import the modules that installed packages name as primitives; true when this call did it."""
+    return extension.load(extension.PRIMITIVES)
 
 
 def run(step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State, Any, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from .. import extension
 from .check_cpu import refuse_thread_axes
 from .common_subexpr_elim import common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation
@@ -44,8 +45,11 @@ from .verify_gpu_code import verify_gpu_code
 def __getattr__(name: str) -> Callable[..., Pass]:
     """``LowerInitBlock(**options)`` gives the pass ``lower_init_block`` with its options set."""
     snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-    if name[:1].isupper() and snake in PASSES:
-        return PASSES[snake].configured
+    if name[:1].isupper():
+        if snake not in PASSES:
+            extension.load(extension.PASSES)
+        if snake in PASSES:
+            return PASSES[snake].configured
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from .. import extension
 from ..function import IRModule, PrimFunc
 
 Program = TypeVar("Program", PrimFunc, IRModule)
@@ -75,6 +76,8 @@ def module_pass(fn: Callable[..., Any]) -> ModulePass:
 
 def find(name: str) -> Pass:
     """The registered pass ``name``. Raises ``KeyError`` naming near matches."""
+    if name not in PASSES:
+        extension.load(extension.PASSES)
     if name not in PASSES:
         near = difflib.get_close_matches(name, PASSES, 3) or sorted(PASSES)
         raise KeyError(f"no pass is named {name!r}; there is {', '.join(near)}")

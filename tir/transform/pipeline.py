@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import config
 from ..function import IRModule, PrimFunc
-from ..target import Target
+from ..target import Target, added_kind
 from .check_cpu import refuse_thread_axes
 from .common_subexpr_elim import common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation
@@ -150,9 +150,12 @@ def lower(
     written there. Raises ``BuildError`` for a program that cannot be lowered, ``ValueError`` for an unknown pass name.
     """
     mod = IRModule.of(func_or_mod)
-    kind = Target.of(target).kind
+    where = Target.of(target)
+    added = added_kind(where.kind)
+    if passes is None and added is not None:
+        passes = added.passes(where)
     if passes is None:
-        passes = gpu_pipeline(target) if kind in GPUS else cpu_pipeline()
+        passes = gpu_pipeline(target) if where.kind in GPUS else cpu_pipeline()
     steps = _until(inserted(passes, insert or {}), upto)
     knobs = config.current()
     stages = _Stages(knobs)

@@ -1,0 +1,36 @@
+"""Packages outside this one add primitives, passes, tensor intrinsics and targets: what loads them.
+
+A package names modules as entry points of a group; importing such a module registers what it has. A group is loaded
+when a name is asked for that this package does not know, so packages cost nothing until they are used.
+"""
+
+from __future__ import annotations
+
+from .errors import TirError
+
+PRIMITIVES = "tir.primitives"
+PASSES = "tir.passes"
+INTRINSICS = "tir.intrinsics"
+TARGETS = "tir.targets"
+GROUPS = (PRIMITIVES, PASSES, INTRINSICS, TARGETS)
+
+_loaded: set[str] = set()
+
+
+def load(group: str) -> bool:
+    """Import the modules that installed packages name in ``group``; true when this call did it.
+
+    Raises ``TirError`` naming the package whose module does not import.
+    """
+    if group in _loaded:
+        return False
+    _loaded.add(group)
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=group):
+        try:
+            entry.load()
+        except ImportError as error:
+            what = group.partition(".")[2]
+            raise TirError(f"the package that provides {what} {entry.name!r} ({entry.value}) fails: {error}") from error
+    return True
