@@ -6,10 +6,17 @@ import html
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from tir.dtype import DType
 from tir.errors import BuildError
+from tir.expr import Var
 from tir.function import IRModule, PrimFunc
+from tir.interp import memory
+from tir.interp.arguments import bind_arguments
 from tir.interp.gpu import Breakpoint, SimReport, SimulationError, simulate
 
+from .host import HostProgram
 from .module import Module
 
 
@@ -82,17 +89,31 @@ class SimulatorModule(Module):
         return "\n".join(f"{n:4} | {text}" for n, text in enumerate(found.script().splitlines(), 1))
 
     def _runner(self, host: PrimFunc) -> Callable[..., Any]:
-        def call(*args: Any) -> Any:
+        program = HostProgram(host, self.kernels)
+
+        def call(*args: Any) -> None:
             self.last_report = Launches()
-            return _run_host(host, args, self._launch, self.kernels)
+            scalars, arrays = bind_arguments(host, args)
+            values: dict[Var, Any] = {**scalars, **{b.data: array for b, array in arrays.items()}}
+            fresh: dict[int, np.ndarray] = {}
+
+            def allocate(dtype: DType, count: int) -> np.ndarray:
+                made = memory.allocate(count, dtype)
+                fresh[made.ctypes.data] = np.zeros(len(made), bool)
+                return made
+
+            def launch(name: str, given: Any, grid: Any, block: Any, dynamic: int) -> None:
+                self._launch(name, given, grid, block, dynamic, fresh)
+
+            program.run(values, launch, allocate)
 
         return call
 
-    def _launch(self, name: str, args: Any, grid: Any, block: Any, dyn_shared: int) -> None:
+    def _launch(self, name: str, args: Any, grid: Any, block: Any, dyn_shared: int, fresh: dict[int, Any]) -> None:
         stops = [stop for kernel, stop in self._stops if kernel in (None, name)]
         report = simulate(
             self.kernels[name], args, grid, block, dyn_shared, self.order, self.seed,
-            strict=False, trace=self.trace, breakpoints=stops,
+            strict=False, trace=self.trace, breakpoints=stops, fresh=fresh,
         )  # fmt: skip
         self.last_report.append(report)
         if self.strict and not report.ok:
@@ -104,27 +125,3 @@ def build_simulator(mod: IRModule, target: Any) -> SimulatorModule:
     from tir.transform.pipeline import lower
 
     return SimulatorModule(mod, target, lower(mod, target=target))
-
-
-def _run_host(host: PrimFunc, args: Any, launch: Any, kernels: dict[str, PrimFunc]) -> Any:
-    from tir.interp import executor
-
-    def runner(name: str, func: PrimFunc) -> Any:
-        axes = func.attrs["tir.kernel_launch_params"]
-
-        def run(*given: Any) -> None:
-            count = len(func.params)
-            sizes = dict(zip(axes, (int(x) for x in given[count:])))
-            grid = [sizes.get(f"blockIdx.{a}", 1) for a in "xyz"]
-            block = [sizes.get(f"threadIdx.{a}", 1) for a in "xyz"]
-            launch(name, given[:count], grid, block, sizes.get("tir.use_dyn_shared_memory", 0))
-
-        return run
-
-    saved = dict(executor._EXTERNS)
-    executor._EXTERNS.update({n: runner(n, f) for n, f in kernels.items()})
-    try:
-        return executor.run(host, *args)
-    finally:
-        executor._EXTERNS.clear()
-        executor._EXTERNS.update(saved)

@@ -592,3 +592,19 @@ def f(flag: T.Buffer((1,), "int32")):
     while flag[0] == 0:
         T.evaluate(0)
 """, np.zeros(1, "int32"))  # fmt: skip
+
+
+def test_memory_between_launches_starts_undefined():
+    a = np.zeros(64, "float32")
+    written = np.zeros(64, bool)
+    first = (
+        "def f(A: T.Buffer((64,), 'float32')):\n    tx = T.launch_thread('threadIdx.x', 32)\n    A[tx] = T.float32(1)"
+    )
+    second = first.replace("A[tx] = T.float32(1)", "A[tx] = A[tx + 1]").replace("32)\n", "31)\n", 1)
+    simulate(parse(first), [a], fresh={a.ctypes.data: written})
+    assert written[:32].all() and not written[32:].any()
+    with pytest.raises(SimulationError, match="race"):
+        simulate(parse(second), [a], fresh={a.ctypes.data: written})
+    third = first.replace("A[tx] = T.float32(1)", "A[tx] = A[tx + 32]")
+    with pytest.raises(SimulationError, match="global memory starts undefined"):
+        simulate(parse(third), [a], fresh={a.ctypes.data: written})

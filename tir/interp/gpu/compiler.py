@@ -23,6 +23,7 @@ from .lanes import EMPTY, narrow
 from .report import Site
 from .values import Values, identifier
 
+_TYPED = ("ptx_cp_async", "ptx_ldmatrix")  # offsets next to their pointers count elements of the call's type
 _MAX_NEST = 15  # CPython refuses more than 20 nested loops in one function
 _MAX_ROUNDS = 1_000_000  # of a while loop: a thread that waits for another block would never end
 
@@ -96,7 +97,7 @@ class Survey:
             self.warp_barriers = True
         for position, a in enumerate(e.args):
             if isinstance(a, E.Var) and a.dtype.is_handle:
-                dtype = e.args[0].dtype if e.op == "tvm_access_ptr" else a.pointer_dtype
+                dtype = e.dtype if e.op in _TYPED else e.args[0].dtype if e.op == "tvm_access_ptr" else a.pointer_dtype
                 if dtype is not None:
                     self._type(a, dtype.element)
                     self.pointed.setdefault(a, set()).add(dtype.element)
@@ -451,10 +452,10 @@ class Compiler(Values):
         self.emit(f"{view}.store({index}, {value}, {mask}, {site})")
         self.after()
 
-    def pointer(self, e: Any) -> str:
-        """A pointer as source of a pair: view, element."""
+    def pointer(self, e: Any, dtype: DType | None = None) -> str:
+        """A pointer (to ``dtype`` where that is told) as source of a pair: view, element."""
         if isinstance(e, E.Var):
-            name = self.pointers.get((e, None))
+            name = self.pointers.get((e, dtype)) or self.pointers.get((e, None))
             if name is None:
                 raise RunError(f"pointer `{e.name}` is used where nothing defines what it points to")
             return f"({name}, 0)"

@@ -112,9 +112,10 @@ def _mma(c: Any, e: Call) -> None:
 
 
 def _ldmatrix(c: Any, e: Call) -> None:
-    trans, number, _kind, dst, dst_at, src, src_at = e.args
+    trans, number, _bits, dst, dst_at, src, src_at = e.args
+    kind = e.dtype.element
     _call(c, matrix.ldmatrix, c.site("read", _name_of(src)), str(bool(_number(trans, "ldmatrix's transposition"))),
-          str(_number(number, "ldmatrix's number of matrices")), c.pointer(dst), c.text(dst_at), c.pointer(src),
+          str(_number(number, "ldmatrix's number of matrices")), c.pointer(dst, kind), c.text(dst_at), c.pointer(src, kind),
           c.text(src_at))  # fmt: skip
 
 
@@ -158,8 +159,9 @@ def _wmma_mma(c: Any, e: Call) -> None:
 def _cp_async(c: Any, e: Call) -> None:
     dst, dst_at, src, src_at, size, *predicate = e.args
     extra = [c.text(p) for p in predicate[:1]]
-    _call(c, copies.start, c.site("write", _name_of(dst)), c.site("read", _name_of(src)), c.pointer(dst),
-          c.text(dst_at), c.pointer(src), c.text(src_at), str(_number(size, "cp.async's size")), *extra)  # fmt: skip
+    kind = e.dtype.element
+    _call(c, copies.start, c.site("write", _name_of(dst)), c.site("read", _name_of(src)), c.pointer(dst, kind),
+          c.text(dst_at), c.pointer(src, kind), c.text(src_at), str(_number(size, "cp.async's size")), *extra)  # fmt: skip
 
 
 def _commit(c: Any, e: Call) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,13 +73,15 @@ def simulate(
     strict: bool = True,
     trace: Callable[[Stop], Any] | None = None,
     breakpoints: Iterable[Breakpoint] = (),
+    fresh: Mapping[int, np.ndarray] | None = None,
 ) -> SimReport:
     """Run a lowered kernel thread by thread on NumPy arrays (changed in place) and numbers.
 
     ``grid`` and ``block`` are the launch's extents (x, y, z), by default those the kernel names. ``order`` is the order
     of threads between barriers: ``forward`` (blocks in lockstep), ``reverse``, ``random`` (by ``seed``: warps take turns
     of random length), ``warp_interleaved`` (warps take turns statement by statement). ``trace`` is called before every
-    statement with a :class:`Stop`; ``breakpoints`` do so at lines of the kernel's script.
+    statement with a :class:`Stop`; ``breakpoints`` do so at lines of the kernel's script. ``fresh`` tells, by address,
+    which elements of an array that starts undefined have been written; it is kept up to date.
 
     Returns the report. Raises ``SimulationError`` (a ``RunError``) with all findings where there are some, unless
     ``strict`` is false; ``RunError`` for arguments that do not fit and for what has no meaning in a kernel.
@@ -108,7 +110,7 @@ def simulate(
     launch.warp_barriers = compiler.survey.warp_barriers
     if trace is not None or stops:
         launch.hook = hook(trace, stops, compiler.listing)
-    memories = _memories(kernel, compiler, scalars, arrays, launch)
+    memories = _memories(kernel, compiler, scalars, arrays, launch, fresh or {})
     with np.errstate(all="ignore"):
         _run_blocks(run, launch, memories, scalars, order, random.Random(seed))
     report = SimReport(kernel.name, shape_grid, shape_block, order, "\n".join(compiler.listing))
@@ -164,7 +166,12 @@ def _shape(given: Any, kind: str, extents: dict[str, int]) -> tuple[int, int, in
 
 
 def _memories(
-    kernel: PrimFunc, compiler: Compiler, scalars: dict[Var, Any], arrays: dict[Any, np.ndarray], launch: Launch
+    kernel: PrimFunc,
+    compiler: Compiler,
+    scalars: dict[Var, Any],
+    arrays: dict[Any, np.ndarray],
+    launch: Launch,
+    fresh: Mapping[int, np.ndarray],
 ) -> dict[Var, Memory]:
     made: dict[Var, Memory] = {}
     for p in kernel.params:
@@ -179,6 +186,8 @@ def _memories(
         data = array.reshape(-1)
         sizes = compiler.survey.sizes.get(var, {data.itemsize})
         memory = made[var] = Memory(var.name, "global", data, min(min(sizes), data.itemsize), data.nbytes)
+        if memory.granule == data.itemsize:
+            memory.written = fresh.get(data.ctypes.data)
         if var in compiler.survey.written:
             memory.track(launch, False)
     return made
