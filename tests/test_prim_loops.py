@@ -428,7 +428,7 @@ def test_bind():
 
 def test_bind_limits():
     sch = schedule(DOUBLE.format(n=4096), target="cuda")
-    refused(lambda: sch.bind("i", "threadIdx.x"), "4096 threads", "1024")
+    refused(lambda: sch.bind("i", "threadIdx.x"), "threadIdx product 4096 > 1024", "split loop i by at most 1024")
     text = """
 @T.prim_func
 def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 16), "float32")):
@@ -444,9 +444,13 @@ def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 16), "float32")):
 """
     sch = schedule(text)
     sch.bind("j", "threadIdx.x")
+    two_kernels = sch.copy()
+    two_kernels.bind("k", "threadIdx.x")  # the serial loop around is the host's
+    refused(lambda: two_kernels.bind("i", "blockIdx.x"), "threadIdx.x already has extent 8 (loop `j` of block A)")
+    sch.bind("i", "blockIdx.x")
     refused(
         lambda: sch.bind("k", "threadIdx.x"),
-        "threadIdx.x already has extent 8 (loop `j`) in this kernel; loop `k` has 16",
+        "threadIdx.x already has extent 8 (loop `j` of block A) in this kernel; loop `k` of block B has 16",
     )
 
 

@@ -57,7 +57,7 @@ def fused_and_packed(sch):
     sch.unannotate(outer, "pragma_auto_unroll_max_step")
 
 
-@program(MATMUL, gap="cooperative fetching: a shared copy inside thread loops, loaded by the same thread axes again")
+@program(MATMUL)
 def gpu_shared_tiles(sch):
     block = sch.get_block("C")
     i, j, k = sch.get_loops(block)

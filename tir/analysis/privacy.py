@@ -8,11 +8,11 @@ from typing import Any
 from ..arith import Analyzer
 from ..arith.linear import key
 from ..arith.regions import relax
-from ..buffer import Buffer, BufferRegion, Range
+from ..buffer import Buffer, BufferRegion, IterVar, Range
 from ..expr import TRUE, And, BufferLoad, Expr, Var, const, is_const, logical_and, logical_not
 from ..function import PrimFunc
 from ..stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt
-from ..visit import substitute, uses_var, walk
+from ..visit import free_vars, substitute, uses_var, walk
 
 Box = tuple[Range, ...]
 Filled = tuple[Box, frozenset[Any]]  # a box all of whose elements are written, where all of the conditions hold
@@ -67,7 +67,7 @@ def private_buffers(func: PrimFunc, loop: For) -> frozenset[Var]:
     """Pointers of the buffers allocated around ``loop`` that each iteration of it can have for itself.
 
     All their uses are in the loop, and an iteration reads nothing of them that it has not written. Threads of one
-    block share what is in shared memory.
+    block share what is in shared memory: there they must write the same (:func:`remade`).
     """
     chain = _chain(func.body, loop)
     candidates: dict[Buffer, list[For]] = {}
@@ -77,7 +77,8 @@ def private_buffers(func: PrimFunc, loop: For) -> frozenset[Var]:
             crossed.insert(0, item)
         elif isinstance(item, Block):
             for buffer in item.alloc_buffers:
-                if not (loop.thread.startswith("threadIdx") and buffer.scope.startswith("shared")):
+                common = loop.thread.startswith("threadIdx") and buffer.scope.startswith("shared")
+                if not common or remade(loop, buffer):
                     candidates[buffer] = list(crossed)
     if not candidates:
         return frozenset()
@@ -87,6 +88,45 @@ def private_buffers(func: PrimFunc, loop: For) -> frozenset[Var]:
         if used in by_pointer and not isinstance(item, Buffer):
             candidates.pop(by_pointer[used], None)
     return frozenset(b.data for b, loops in candidates.items() if is_private(b, loops))
+
+
+THREADS_OWN = ("local", "warp", "wmma.", "m16n8k8.", "mma.")
+
+
+def remade(loop: For, buffer: Buffer) -> bool:
+    """Whether iterations of ``loop`` that write one element of ``buffer`` write the same value: one block makes it,
+    each element by one instance, from what all threads see."""
+    makers = []
+    stack: list[Any] = [loop]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, BlockRealize) and not any(isinstance(n, BlockRealize) for n in walk(item.block.body)):
+            stores = [n for n in walk(item.block) if isinstance(n, BufferStore)]
+            if any(n.buffer.data is buffer.data for n in stores):
+                makers.append(item.block)
+            continue
+        if isinstance(item, BufferStore) and item.buffer.data is buffer.data:
+            return False
+        stack += [c for c in item.children() if isinstance(c, (Stmt, Block))]
+    return len(makers) == 1 and same_for_all(makers[0], loop)
+
+
+def same_for_all(block: Block, loop: For) -> bool:
+    """Whether what ``block`` stores follows from its iterators alone, each element by one instance: running it again in
+    another iteration of ``loop`` repeats the same values."""
+    stores = [n for n in walk(block) if isinstance(n, BufferStore)]
+    spatial = {v.var for v in block.iter_vars}
+    if block.init is not None or any(v.iter_type != "spatial" for v in block.iter_vars):
+        return False
+    if not all(spatial <= {i for i in s.indices if isinstance(i, Var)} for s in stores):
+        return False
+    made = {s.buffer.data for s in stores}
+    loads = [n.buffer for n in walk(block) if isinstance(n, BufferLoad)]
+    if any(b.data in made or b.scope.startswith(THREADS_OWN) for b in loads):
+        return False
+    inside = {n.loop_var for n in walk(loop) if isinstance(n, For)}
+    inside |= {n.var for n in walk(loop) if isinstance(n, IterVar)} - spatial
+    return inside.isdisjoint(free_vars(block))
 
 
 def _chain(root: Stmt, target: Stmt) -> list[Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..buffer import Buffer, BufferRegion, IterVar
+from ..equal import structural_equal
 from ..errors import WellFormedError
 from ..expr import BufferLoad, Call, Let, Reduce, Var
 from ..function import IRModule, PrimFunc
@@ -26,6 +27,7 @@ from ..stmt import (
     SeqStmt,
     While,
 )
+from ..visit import uses_var
 
 LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
 
@@ -85,7 +87,7 @@ class _Checker:
         self.known: set[Buffer] = set()
         self.gone: set[Any] = set()  # buffers and pointers whose scope has ended
         self.blocks: dict[str, Block] = {}
-        self.threads: list[str] = []
+        self.threads: list[For] = []
         self.loops: set[Var] = set()
         self.env: set[Var] = set()
         self.place: Any = None
@@ -224,6 +226,17 @@ class _Checker:
         if s.value.dtype is not want:
             self.say(s, f"a store of {s.value.dtype} into `{s.buffer.name}`, which holds {want}")
 
+    def _bound_again(self, s: For) -> None:
+        """A loop in another of its thread axis shares work that all threads of the axis have in common."""
+        for outer in self.threads:
+            if outer.thread != s.thread:
+                continue
+            if uses_var(s.body, outer.loop_var):
+                name = outer.loop_var.name
+                self.say(s, f"thread axis {s.thread} is bound inside itself, around a use of the outer loop `{name}`")
+            elif not structural_equal(outer.extent, s.extent):
+                self.say(s, f"thread axis {s.thread} is bound inside itself with another extent")
+
     def loop(self, s: For) -> None:
         self.expr(s.min, s)
         self.expr(s.extent, s)
@@ -235,10 +248,9 @@ class _Checker:
             if e.dtype is not s.loop_var.dtype:
                 self.say(s, f"loop `{s.loop_var.name}` is {s.loop_var.dtype}, but its {part} {e.dtype}")
         launched = bool(s.thread) and not s.thread.startswith("vthread")
-        if launched and s.thread in self.threads:
-            self.say(s, f"thread axis {s.thread} is bound inside itself")
         if launched:
-            self.threads.append(s.thread)
+            self._bound_again(s)
+            self.threads.append(s)
         fresh = self.define(s.loop_var, s, "loop variable")
         self.loops.add(s.loop_var)
         self.visit(s.body)

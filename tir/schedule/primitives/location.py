@@ -65,6 +65,10 @@ def _check_compute_at(
             C[i, j] = B[i, j] + 1.0                  for j in range(8):
                                                          C[i, j] = B[i, j] + 1.0
 
+    A block that writes ``shared`` memory makes what all threads around need, not one thread's part: loops bound to
+    ``threadIdx`` and ``vthread`` count as running whole (for ``warp``, ``threadIdx.x``). Bind its own loops to the same
+    axes again, and the threads load it together.
+
     Raises ``ScheduleError`` when no consumer is under ``loop``, or some consumer would read an element not yet written.
     """
     if isinstance(loop, Location):
@@ -227,7 +231,7 @@ def _plan_compute_at(
         "no consumer of block {0} is under loop {1}; its consumers are {2}",
         block, loop.node, ", ".join(users) or "outside this function", nodes=[loop.node],
     )  # fmt: skip
-    needed = {b: _accessed(loop, consumers, b, "reads") for b in written}
+    needed = {b: _accessed(loop, consumers, b, "reads", _shared_by(b)) for b in written}
     domains = _solve(block, block.block.writes, needed)
     first = min(_position(loop, c) for c in consumers)
     producers = _producer_positions(loop, below, block)
@@ -266,13 +270,23 @@ def _movable(state: State, block: BlockRef, loop: LoopRef) -> list[BlockRef]:
     return state.index.blocks_below(loop)
 
 
-def _accessed(loop: LoopRef, blocks: Sequence[BlockRef], buffer, side: str) -> tuple[Range, ...] | None:
-    """What ``blocks`` touch of ``buffer`` in one iteration of ``loop``; None where they do not."""
+def _shared_by(buffer: Buffer) -> tuple[str, ...]:
+    """The thread axes whose threads all see one copy of ``buffer``: what it holds is made for all of them together."""
+    if buffer.scope.startswith("shared"):
+        return ("threadIdx.", "vthread")
+    return ("threadIdx.x",) if buffer.scope == "warp" else ()
+
+
+def _accessed(
+    loop: LoopRef, blocks: Sequence[BlockRef], buffer: Buffer, side: str, shared_by: tuple[str, ...] = ()
+) -> tuple[Range, ...] | None:
+    """What ``blocks`` touch of ``buffer`` in one iteration of ``loop``; None where they do not. Loops around that are
+    bound to axes of ``shared_by`` run whole."""
     boxes = []
     for ref in blocks:
         inner: dict[Var, Range] = {}
         for above in ref.loops():
-            if loop in above.ancestors():
+            if loop in above.ancestors() or (shared_by and above.node.thread.startswith(shared_by)):
                 inner[above.var] = Range(above.node.min, above.node.extent)
         values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}
         for region in regions_of(getattr(ref.block, side), buffer):

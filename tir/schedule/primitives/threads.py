@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from ...analysis.dependence import selects
+from ...analysis.privacy import THREADS_OWN, same_for_all
 from ...errors import require
 from ...expr import Expr, IntImm, Var
 from ...node import EMPTY
@@ -25,11 +27,12 @@ from ...stmt import (
 )
 from ...visit import substitute, walk
 from ..primitive import primitive
-from ..state import LoopRef, Place, State
+from ..state import BlockRef, LoopRef, Place, State
 from ._structure import is_standard, separates
 from ._substitute import constant, vars_in
 from .loops import refuse
 
+MOST_THREADS = 1024  # in a block, on every GPU that we know of
 THREAD_AXIS = re.compile(r"(blockIdx|threadIdx)\.[xyz]$|vthread(\.[xyz])?$")
 
 
@@ -216,9 +219,12 @@ def _check_unroll(state: State, loop: LoopRef) -> KindPlan:
 def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool = False) -> KindPlan:
     """Run the iterations of a loop as threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or ``vthread``.
 
+    A loop inside one of the same axis shares the work below it among the threads: that work must be the same in every
+    iteration of the outer loop, in memory that all threads see (a tile copied to ``shared``), and the extents equal.
+
     Raises ``ScheduleError`` when iterations depend on each other (a reduction across ``threadIdx`` may), when the
-    axis has another extent in the same kernel, when it is bound twice on one path, or past the target's limits.
-    ``unsafe=True`` skips the check of dependences.
+    axis has another extent in the same kernel, when it is bound twice on one path for other work, or past the target's
+    limits. ``unsafe=True`` skips the check of dependences.
 
     Before, and after ``sch.bind("i", "threadIdx.x")``::
 
@@ -247,66 +253,147 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
 
 
 def _kernel(loop: LoopRef) -> Place:
-    """The outermost statement of the kernel ``loop`` is in: a child of the root block, or under a root sequence."""
+    """The outermost loop of the kernel that ``loop`` is in once it is bound: the outermost bound one, or itself."""
     place: Place = loop
     for above in loop.ancestors():
-        if isinstance(above, LoopRef):
+        if isinstance(above, LoopRef) and _launched(above):
             place = above
     return place
 
 
+def _launched(loop: LoopRef) -> bool:
+    return loop.node.thread.startswith(("blockIdx", "threadIdx"))
+
+
 def _require_axis_fits(state: State, loop: LoopRef, axis: str) -> None:
     f = loop.node
-    mine = constant(f.extent)
-    bound = [p for p in state.index.below(_kernel(loop)) if isinstance(p, LoopRef) and p.node.thread]
-    if not axis.startswith("vthread"):
-        above = set(loop.ancestors())
-        for other in bound:
-            if other.node.thread != axis:
-                continue
-            require(
-                other not in above and loop not in other.ancestors(),
-                "{0} is already bound to loop {1} on the same path",
-                axis,
-                other.node,
-                nodes=[other.node, f],
-            )
-            theirs = constant(other.node.extent)
-            require(
-                theirs == mine,
-                "{0} already has extent {1} (loop {2}) in this kernel; loop {3} has {4}",
-                axis,
-                other.node.extent,
-                other.node,
-                f,
-                f.extent,
-                nodes=[other.node, f],
-                legal="split to match, or bind another axis",
-            )
-    if axis.startswith("threadIdx") and mine is not None:
-        _require_threads(state, loop, axis, bound, mine)
-
-
-def _require_threads(state: State, loop: LoopRef, axis: str, bound: Sequence[LoopRef], mine: int) -> None:
-    limit = state.target.limit("max_threads_per_block") if state.target else None
-    limit = limit or 1024  # no GPU that we know of takes more
-    sizes: dict[str, int] = {axis: mine}
+    if axis.startswith("vthread"):
+        return
+    kernel = _kernel(loop)
+    bound = [p for p in state.index.below(kernel) if isinstance(p, LoopRef) and _launched(p)]
+    if isinstance(kernel, LoopRef) and _launched(kernel):
+        bound = [kernel, *[p for p in bound if p is not kernel]]
+    sizes: dict[str, LoopRef] = {axis: loop}
+    above = set(loop.ancestors())
     for other in bound:
-        size = constant(other.node.extent)
-        if other.node.thread.startswith("threadIdx") and size is not None:
-            sizes[other.node.thread] = size
-    total = 1
-    for size in sizes.values():
-        total *= size
-    text = " x ".join(f"{size} ({name})" for name, size in sorted(sizes.items()))
+        mine = sizes.setdefault(other.node.thread, other)
+        require(
+            _same_extent(mine.node, other.node),
+            "{0} already has extent {1} (loop {2} of {3}) in this kernel; loop {4} of {5} has {6}",
+            other.node.thread,
+            other.node.extent,
+            other.node,
+            _holder(state, other),
+            mine.node,
+            _holder(state, mine),
+            mine.node.extent,
+            nodes=[other.node, mine.node],
+            legal="split to match, or bind another axis",
+        )
+        if other.node.thread == axis:
+            if other in above:
+                _require_again(state, other, loop, axis)
+            elif loop in other.ancestors():
+                _require_again(state, loop, other, axis)
+    _require_sizes(state, loop, axis, {name: constant(ref.node.extent) for name, ref in sizes.items()})
+    require(
+        not vars_in(f.extent) & {p.var for p in above if isinstance(p, LoopRef) and p in {kernel, *bound}},
+        "the extent of loop {0}, {1}, changes inside the kernel; {2} has one extent for a whole launch",
+        f,
+        f.extent,
+        axis,
+        nodes=[f],
+    )
+
+
+def _same_extent(a: For, b: For) -> bool:
+    from ...arith import Analyzer
+
+    return a.extent is b.extent or Analyzer().can_prove_equal(a.extent, b.extent)
+
+
+def _holder(state: State, loop: LoopRef) -> str:
+    blocks = state.index.blocks_below(loop)
+    return f"block {blocks[0].name}" if blocks else "no block"
+
+
+def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> None:
+    """Refuse unless ``inner`` may be bound to the axis of ``outer`` around it: all threads of the axis are in the
+    iteration of ``outer`` at once, so its copies of the work below ``inner`` are one, which the threads share."""
+    already = "{0} is already bound to loop {1} on the same path, and "
+    for ref in (inner, *state.index.below(inner)):
+        node: Any = ref.node
+        parts = (node.min, node.extent) if isinstance(node, For) else (*node.iter_values, node.predicate) if isinstance(
+            node, BlockRealize) else ()  # fmt: skip
+        require(
+            not any(outer.var in vars_in(e) for e in parts),
+            already + "{2} below loop {3} uses {1}: what it does differs from thread to thread",
+            axis,
+            outer.node,
+            ref if isinstance(ref, BlockRef) else f"loop {ref.name}" if isinstance(ref, LoopRef) else "a statement",
+            inner.node,
+            nodes=[outer.node, inner.node],
+            legal="bind loops that share work between threads: copies to shared memory, made by compute_at after "
+            f"{outer.name} is bound",
+        )
+    for ref in state.index.blocks_below(inner):
+        buffers = [r.buffer for r in (*ref.block.reads, *ref.block.writes)]
+        mine = [b for b in buffers if b.scope.startswith(THREADS_OWN)]
+        require(
+            not mine,
+            already + "block {2} below loop {3} uses {4}, which is each thread's own ({5})",
+            axis,
+            outer.node,
+            ref,
+            inner.node,
+            mine[0].name if mine else "",
+            mine[0].scope if mine else "",
+            nodes=[outer.node, inner.node],
+            legal="nested loops of one axis may only use shared and global memory",
+        )
+        require(
+            same_for_all(ref.block, outer.node),
+            already + "block {2} below loop {3} would not write the same again in every iteration of {1}",
+            axis,
+            outer.node,
+            ref,
+            inner.node,
+            nodes=[outer.node, inner.node],
+        )
+
+
+def _require_sizes(state: State, loop: LoopRef, axis: str, sizes: dict[str, int | None]) -> None:
+    """Refuse more threads or blocks than a launch takes."""
+    mine = sizes[axis]
+    if mine is None:
+        return
+    if axis.startswith("blockIdx"):
+        most = 2**31 - 1 if axis.endswith("x") else 65535
+        require(
+            mine <= most,
+            "{0} is at most {1}, loop {2} has {3}",
+            axis,
+            most,
+            loop.node,
+            mine,
+            nodes=[loop.node],
+            legal="bind it to blockIdx.x, or split it" if not axis.endswith("x") else "split it",
+        )
+        return
+    limit = (state.target.limit("max_threads_per_block") if state.target else None) or MOST_THREADS
+    known = {name: n for name, n in sizes.items() if name.startswith("threadIdx") and n is not None}
+    total = prod(known.values())
+    text = " x ".join(f"{size} ({name})" for name, size in sorted(known.items()))
     require(
         total <= limit,
-        "{0} threads in a block, {1}, exceed the limit of {2}",
+        "threadIdx product {0} > {1}: {2}",
         total,
-        text,
         limit,
+        text,
         nodes=[loop.node],
-        legal=f"split loop {loop.name} by at most {max(limit // (total // mine), 1)} and bind the inner loop",
+        legal=f"split loop {loop.name} by at most {max(limit // (total // mine), 1)} and bind the inner loop"
+        if mine
+        else None,
     )
     if axis.endswith(".z"):
         require(mine <= 64, "threadIdx.z is at most 64, loop {0} has {1}", loop.node, mine, nodes=[loop.node])
