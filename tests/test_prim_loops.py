@@ -446,7 +446,12 @@ def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 16), "float32")):
     sch.bind("j", "threadIdx.x")
     two_kernels = sch.copy()
     two_kernels.bind("k", "threadIdx.x")  # the serial loop around is the host's
-    refused(lambda: two_kernels.bind("i", "blockIdx.x"), "threadIdx.x already has extent 8 (loop `j` of block A)")
+    refused(
+        lambda: two_kernels.bind("i", "blockIdx.x"),
+        "threadIdx.x already has extent",
+        "loop `j` of block A",
+        "in this kernel",
+    )
     sch.bind("i", "blockIdx.x")
     refused(
         lambda: sch.bind("k", "threadIdx.x"),

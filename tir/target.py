@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,14 @@ from . import extension
 
 KINDS = ("llvm", "interpreter", "cuda", "cuda-sim")
 _GPU_LIMITS = {"max_threads_per_block": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 32}
+
+# Of each architecture, by the number in sm_NN: bytes of shared memory that a block may ask for at launch, and threads
+# that a multiprocessor holds (the CUDA programming guide's table of compute capabilities).
+_ARCHITECTURES = {
+    70: (98304, 2048), 72: (98304, 2048), 75: (65536, 1024), 80: (166912, 2048), 86: (101376, 1536),
+    87: (166912, 1536), 88: (101376, 1536), 89: (101376, 1536), 90: (232448, 2048), 100: (232448, 2048),
+    101: (232448, 2048), 103: (232448, 2048), 110: (232448, 1536), 120: (101376, 1536), 121: (101376, 1536),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,12 @@ class Target:
     Made from a string (``"llvm -mcpu=skylake-avx512 -num-cores=4"``, ``"cuda -arch=sm_90a"``), a dict with ``kind``,
     or :meth:`host`. Raises ``ValueError`` for an unknown kind.
 
+    A GPU has ``max_threads_per_block``, ``max_shared_memory_per_block`` (bytes of ``shared``), ``thread_warp_size``; with
+    an ``arch`` also ``max_dynamic_shared_memory_per_block`` (bytes of ``shared.dyn``) and
+    ``max_threads_per_multiprocessor``.
+
+    >>> Target("cuda", arch="sm_90a").limit("max_dynamic_shared_memory_per_block")
+    232448
     >>> Target.of("llvm -num-cores=4").attrs["num_cores"]
     4
     """
@@ -91,7 +106,7 @@ class Target:
 
     def limit(self, name: str) -> int | None:
         """A numeric limit such as ``max_threads_per_block``; None where the target has none."""
-        value = self.attrs.get(name)
+        value = self.attrs.get(name, _of_architecture(self.attrs.get("arch")).get(name))
         return None if value is None else int(value)
 
     def __str__(self) -> str:
@@ -105,6 +120,13 @@ class Target:
 
     def __hash__(self) -> int:
         return hash(str(self))
+
+
+def _of_architecture(arch: Any) -> dict[str, int]:
+    digits = re.fullmatch(r"sm_(\d+)[af]?", arch) if isinstance(arch, str) else None
+    found = _ARCHITECTURES.get(int(digits[1])) if digits else None
+    names = ("max_dynamic_shared_memory_per_block", "max_threads_per_multiprocessor")
+    return dict(zip(names, found)) if found else {}
 
 
 def _available_cores() -> int:
