@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tir.deep import deep
 from tir.errors import BuildError
 from tir.function import IRModule, PrimFunc
 from tir.target import Target, added_kind
@@ -13,6 +14,7 @@ from .module import InterpreterModule, LLVMModule, Module
 _CPU_OPTIONS = ("mcpu", "mattr", "num_cores", "fast_math", "vector_width", "opt_level", "keys", "tag")
 
 
+@deep
 def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
     """Compile a function or a module of functions.
 
@@ -53,6 +55,7 @@ def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
     return compile_lowered(lower(mod, target=target), target, mod)
 
 
+@deep
 def compile_lowered(lowered: IRModule, target: Any = "llvm", source: IRModule | None = None) -> LLVMModule:
     """Compile a module that has been lowered already (``source``: the program it came from)."""
     from .llvm.compile import machine

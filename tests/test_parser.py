@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+import tir
 from tir import Buffer, IRModule, ParseError, PrimFunc, TirError, Var, WellFormedError
 from tir import expr as E
 from tir import stmt as S
@@ -484,11 +485,22 @@ def test_constructs_outside_a_prim_func():
 
 
 def test_long_sums_do_not_exhaust_the_stack():
-    long = "A[0] = " + " + ".join(["A[0]"] * 2000)
-    text = f'@T.prim_func(check_well_formed=False)\ndef f(A: T.Buffer((4,), "float32")):\n    {long}'
-    assert isinstance(parse(text).body.value, E.Add)
+    def text(terms: int) -> str:
+        long = "A[0] = " + " + ".join(["A[0]"] * terms)
+        return f'@T.prim_func\ndef f(A: T.Buffer((4,), "float32")):\n    {long}'
+
+    func = parse(text(1000))
+    assert tir.structural_equal(parse(func.script()), func)
     with pytest.raises(ParseError, match="nested too deeply"):
-        parse(text.replace("check_well_formed=False", ""))
+        parse(text(50_000))
+
+
+def test_many_lets_one_in_the_other():
+    lets = "\n".join(
+        f"    x{i}: T.let[T.float32] = {'A[0]' if i == 0 else f'x{i - 1} + A[{i % 4}]'}" for i in range(600)
+    )
+    func = parse(f'@T.prim_func\ndef f(A: T.Buffer((4,), "float32")):\n{lets}\n    A[0] = x599')
+    assert tir.structural_equal(parse(func.script()), func)
 
 
 def test_ill_formed_programs_are_refused_unless_asked():

@@ -228,7 +228,7 @@ def test_parameters_need_types():
 def test_deep_nesting_is_a_clear_error():
     with pytest.raises(ParseError, match="nested"):
         parse(HEAD + "    A[0, 0] = " + "(" * 5000 + "x" + ")" * 5000)
-    deep = "    T.evaluate(" + "~" * 900 + "n)"
+    deep = "    T.evaluate(" + "~" * 4900 + "n)"
     with pytest.raises(ParseError, match="nested too deeply") as caught:
         parse(HEAD + deep)
     assert max(map(len, str(caught.value).splitlines())) < 200

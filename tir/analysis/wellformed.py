@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..buffer import Buffer, BufferRegion, IterVar
+from ..deep import deep
 from ..equal import structural_equal
 from ..errors import WellFormedError
 from ..expr import BufferLoad, Call, Let, Reduce, Var
@@ -43,6 +44,7 @@ class Problem:
         return self.message
 
 
+@deep
 def check(func: PrimFunc) -> list[Problem]:
     """Every rule ``func`` breaks, in program order; empty for a well-formed function.
 
@@ -56,6 +58,7 @@ def check(func: PrimFunc) -> list[Problem]:
     return checker.problems
 
 
+@deep
 def verify(func_or_mod: PrimFunc | IRModule) -> None:
     """Raise ``WellFormedError`` naming every broken rule and its place; return None for a well-formed program."""
     mod = IRModule.of(func_or_mod)

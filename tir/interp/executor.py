@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..deep import deep
 from ..dtype import DType
 from ..errors import RunError
 from ..function import IRModule, PrimFunc
@@ -48,6 +49,7 @@ def returned(value: Any = None) -> None:
     raise _Return(value)
 
 
+@deep
 def run(
     func_or_mod: PrimFunc | IRModule, *args: Any, func: str | None = None, check: bool = True, regions: bool = False
 ) -> Any:

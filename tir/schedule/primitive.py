@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import extension
+from ..deep import deep
 from ..errors import ScheduleError, TirError
 from .handles import BlockRV, Location, LoopRV
 from .state import BlockRef, LoopRef, Place, State
@@ -194,6 +195,7 @@ def load_entry_points() -> bool:
     return extension.load(extension.PRIMITIVES)
 
 
+@deep
 def run(step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State, Any, Any]:
     """One primitive on one snapshot: the new snapshot, the result, and the plan. ``state`` is never changed.
 

@@ -9,7 +9,7 @@ from ..buffer import Buffer, Range
 from ..dtype import DType
 from ..expr import BufferLoad, Expr, Ramp, as_expr, const
 from .diagnostics import did_you_mean
-from .frames import StoreFrame
+from .frames import BufferSpec, StoreFrame
 
 _FIELDS = ("name", "shape", "dtype", "data", "strides", "elem_offset", "data_alignment", "offset_factor",
            "axis_separators", "buffer_type", "ndim")  # fmt: skip
@@ -118,5 +118,11 @@ def region(buffer: Buffer, *bounds: Any) -> Any:
     return BufferRegion(buffer, tuple(Range.of(*b) for b in bounds))
 
 
-_METHODS = {"vload": vload, "vstore": vstore, "access_ptr": access_ptr, "offset_of": offset_of, "region": region,
+def view(buffer: Buffer, *shape: Any) -> BufferSpec:
+    """The same memory by another shape, as ``T.decl_buffer(shape, data=buffer.data)``."""
+    options = {"data": buffer.data, "scope": buffer.scope}
+    return BufferSpec("decl_buffer", tuple(shape), buffer.dtype, options)
+
+
+_METHODS = {"view": view, "vload": vload, "vstore": vstore, "access_ptr": access_ptr, "offset_of": offset_of, "region": region,
             "full_region": Buffer.full_region}  # fmt: skip

@@ -120,9 +120,10 @@ class LetFrame(Frame):
 
 @dataclass(eq=False)
 class AttrFrame(Frame):
+    """Facts about a node, outermost first."""
+
     node: Any
-    key: str
-    value: Any
+    facts: dict[str, Any]
     described = "T.attr"
 
 

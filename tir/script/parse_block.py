@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, index_expr
@@ -225,6 +225,7 @@ class BlockParser:
 
     def declare(self, name: str, spec: f.BufferSpec, node: ast.AST) -> Buffer:
         """The buffer a spec makes under a name, entered where it lives."""
+        spec = self.with_symbols(spec)
         try:
             if spec.how == "match_buffer":
                 return self.match(name, spec, node)
@@ -236,6 +237,22 @@ class BlockParser:
         elif spec.how == "decl_buffer":
             self.emit(self.wrapper_of_decl(buffer, spec, node))
         return buffer
+
+    def with_symbols(self, spec: f.BufferSpec) -> f.BufferSpec:
+        """``spec`` with variables for the sizes, strides and offset that it gives by name, as in ``strides=("s0", 1)``."""
+        strides, offset = spec.options.get("strides"), spec.options.get("elem_offset")
+        if not any(isinstance(x, str) for x in (*spec.shape, *(strides or ()), offset)):
+            return spec
+        options = {**spec.options, "elem_offset": self.symbol(offset)}
+        if strides:
+            options["strides"] = tuple(self.symbol(x) for x in strides)
+        return replace(spec, shape=tuple(self.symbol(x) for x in spec.shape), options=options)
+
+    def symbol(self, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        found = next((s.names[value] for s in reversed(self.scopes) if value in s.names), None)
+        return found if isinstance(found, Var) else self.define(value, Var(value))
 
     def match(self, name: str, spec: f.BufferSpec, node: ast.AST) -> Buffer:
         source = spec.source
@@ -278,9 +295,14 @@ class BlockParser:
         """How a frame wraps its body, and the value it gives to a name."""
         span = self.source.span(node)
         if isinstance(frame, f.AttrFrame):
-            value = StringImm(frame.value) if isinstance(frame.value, str) else to_expr(frame.value)
-            subject = frame.node
-            return lambda body: AttrStmt(subject, frame.key, value, body, span=span), None
+            facts = [(k, StringImm(v) if isinstance(v, str) else to_expr(v)) for k, v in frame.facts.items()]
+
+            def attributes(body: Stmt) -> Stmt:
+                for key, value in reversed(facts):
+                    body = AttrStmt(frame.node, key, value, body, span=span)
+                return body
+
+            return attributes, None
         if isinstance(frame, f.LaunchFrame):
             return self.launch(frame, name, span, node)
         if isinstance(frame, f.AllocateFrame):

@@ -80,14 +80,29 @@ def alloc_buffer(
     offset_factor: int = 0,
     buffer_type: str = "",
     axis_separators: Any = None,
+    annotations: Any = None,
 ) -> Any:
-    """A buffer that lives in the enclosing block (at the top of a function: in its root block)."""
+    """A buffer that lives in the enclosing block (at the top of a function: in its root block).
+
+    Of ``annotations``, which newer scripts have, the alignment is kept: ``{"buffer_data_alignment": 64}``.
+    """
+    align = align or (annotations or {}).get("buffer_data_alignment", 0)
     spec = Buffer(shape, dtype, data, strides, elem_offset, scope, align, offset_factor, buffer_type, axis_separators)
     spec.how = "alloc_buffer"
     return spec
 
 
 sblock_alloc_buffer = alloc_buffer
+
+
+def alloc_shared(shape: Any, dtype: Any = "float32", **options: Any) -> Any:
+    """``T.alloc_buffer`` in shared memory."""
+    return alloc_buffer(shape, dtype, scope="shared", **options)
+
+
+def alloc_local(shape: Any, dtype: Any = "float32", **options: Any) -> Any:
+    """``T.alloc_buffer`` in each thread's own memory."""
+    return alloc_buffer(shape, dtype, scope="local", **options)
 
 
 def match_buffer(
@@ -336,11 +351,10 @@ bind = LetStmt
 def attr(node: Any, attr_key: str | None = None, value: Any = None) -> Any:
     """A fact about ``node`` over the body of ``with``, or over what follows; ``T.attr({key: value})`` is about nothing."""
     if attr_key is not None:
-        return _f.AttrFrame(_freeze(node), attr_key, value)
-    if not isinstance(node, dict) or len(node) != 1:
-        raise TypeError("T.attr takes a node, a key and a value, or a dict of one key and its value")
-    [(key, known)] = node.items()
-    return _f.AttrFrame(_e.const(0, "int32"), key, known)
+        return _f.AttrFrame(_freeze(node), {attr_key: value})
+    if not isinstance(node, dict) or not node:
+        raise TypeError("T.attr takes a node, a key and a value, or a dict of keys and values")
+    return _f.AttrFrame(_e.const(0, "int32"), node)
 
 
 def launch_thread(thread: Any, extent: Any) -> Any:
