@@ -255,7 +255,7 @@ def f(A: T.Buffer((128,), "float32"), B: T.Buffer((128,), "float32")):
             R[0] = R[0] + other
         with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 1, 4, 32, dtype="float32"), T.float32) as other:
             R[0] = R[0] + other
-        R[0] = T.tvm_warp_shuffle(T.uint32(4294967295), R[0], 0, 4, 32, dtype="float32")
+        R[0] = T.tvm_warp_shuffle(T.uint32(4294967295), R[0], 0, 32, 32, dtype="float32")
     B[tx] = R[0]
 """,
         id="lower_thread_allreduce-several_warps",

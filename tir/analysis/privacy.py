@@ -174,23 +174,19 @@ class _Access:
             return None  # a guard that changes within the box may leave elements out
         if any(isinstance(n, BufferLoad) for n in walk(self.condition)):
             return None  # what it loads may have changed by the time of the read
-        used: set[Var] = set()
-        for index, axis in zip(self.indices or (), box):
-            inner = {v: self.loops[v] for v in _vars(index) if v in self.loops}
-            if used & set(inner):
-                return None  # two axes move together: a diagonal
-            used |= set(inner)
-            if inner and not _fills(analyzer, index, inner, axis):
-                return None
+        moving = [(i, axis) for i, axis in zip(self.indices or (), box) if any(v in self.loops for v in _vars(i))]
+        inner = {v: self.loops[v] for i, _ in moving for v in _vars(i) if v in self.loops}
+        if moving and not _fills(analyzer, [i for i, _ in moving], inner, [axis for _, axis in moving]):
+            return None
         return box, _conjuncts(self.condition)
 
 
-def _fills(analyzer: Analyzer, index: Expr, loops: dict[Var, Range], axis: Range) -> bool:
-    """Whether ``index`` takes every value of ``axis`` as the loops run."""
+def _fills(analyzer: Analyzer, indices: Sequence[Expr], loops: dict[Var, Range], axes: Sequence[Range]) -> bool:
+    """Whether ``indices`` together take every point of the box ``axes`` as the loops run."""
     from ..arith.itermap import detect_iter_map
 
-    found: Any = detect_iter_map([index], loops)
-    return bool(found) and analyzer.can_prove_equal(found.extents[0], axis.extent)
+    found: Any = detect_iter_map(indices, loops, check="surjective")
+    return bool(found) and all(analyzer.can_prove_equal(n, axis.extent) for n, axis in zip(found.extents, axes))
 
 
 def _vars(e: Any) -> set[Var]:

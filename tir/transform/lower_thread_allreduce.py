@@ -95,8 +95,8 @@ class _AllReduce:
         mask = Var("mask", _UINT32)
         return LetStmt(mask, call("tvm_warp_activemask", dtype="uint32"), seq(body(mask)))
 
-    def warp(self, mask: Expr, lane: Expr, count: int, present: int) -> list[Stmt]:
-        """The values of ``count`` neighbouring lanes become one in all of them; ``lane`` of ``present`` exist."""
+    def warp(self, mask: Expr, lane: Expr, count: int, present: int, spread: int = 0) -> list[Stmt]:
+        """The values of ``count`` neighbouring lanes become one in all of ``spread``; ``lane`` of ``present`` exist."""
         width = _power(min(count, WARP))
         parts: list[Stmt] = []
         offset = width // 2
@@ -108,7 +108,7 @@ class _AllReduce:
                 by = min_(lane + offset, present - 1) % WARP
             parts.append(self.taken([self.shuffle(op, mask, r, by, width) for r in self.results], condition))
             offset //= 2
-        first = [self.shuffle("tvm_warp_shuffle", mask, r, 0, width) for r in self.results]
+        first = [self.shuffle("tvm_warp_shuffle", mask, r, 0, spread or width) for r in self.results]
         return [*parts, self.assign(first)]
 
     @staticmethod
@@ -146,7 +146,7 @@ class _AllReduce:
                 parts[-1] = self.assign(got)
             else:
                 parts.append(IfThenElse(LT(lane, const(count)), self.assign(got)))
-            return [*parts, *self.warp(mask, lane, count, _power(count))]
+            return [*parts, *self.warp(mask, lane, count, _power(count), WARP)]
         parts.append(self.assign([BufferLoad(b, (base,)) for b in self.staging]))
         w = Var("w")
         more = [BufferLoad(b, (base + w + 1,)) for b in self.staging]
