@@ -9,6 +9,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -25,14 +26,32 @@ def _modules() -> list[str]:
     return names
 
 
+@pytest.fixture
+def registries():
+    """What a page registers is gone after it."""
+    from tir import target
+    from tir.intrin import TensorIntrin
+    from tir.schedule.primitive import PRIMITIVES
+    from tir.transform import PASSES
+
+    tables = [PRIMITIVES, PASSES, TensorIntrin._registry, target._ADDED]
+    kept = [dict(table) for table in tables]
+    yield
+    for table, was in zip(tables, kept):
+        table.clear()
+        table.update(was)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_code_blocks_run(page, capsys):
+def test_code_blocks_run(page, capsys, registries, monkeypatch):
     """The Python blocks of a page run in order, in one namespace, as a reader would type them."""
     import linecache
 
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
     assert blocks, f"{page.name} has no Python block: drop it from PAGES or give it one"
-    namespace: dict = {"__name__": "page"}
+    module = types.ModuleType("page")  # dataclasses look their module up
+    monkeypatch.setitem(sys.modules, "page", module)
+    namespace = module.__dict__
     for number, block in enumerate(blocks):
         name = f"<{page.name} block {number}>"
         linecache.cache[name] = (len(block), None, block.splitlines(True), name)

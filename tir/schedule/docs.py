@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from itertools import groupby
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from . import schedule as _schedule  # noqa: F401  (registers every primitive)
 from .primitive import PRIMITIVES, QUERIES, Primitive
 from .stubs import signature_text
 
+GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "primitives"
 PAGE = Path(__file__).parents[2] / "docs" / "primitives.md"
 
 HEADER = """# Primitives
@@ -40,6 +42,15 @@ print(sch.can.vectorize(inner))
 ```
 """
 
+TABLE = """## What the tests show
+
+Counted from the golden cases in `tests/golden/primitives`: programs accepted, programs refused, refusals that name
+instances or elements as proof (the others are about the request itself: a loop that is not there, a factor of zero).
+Every accepted case prints and parses back, gives the same results in the reference executor, is undone to the
+program before, and is made again by its trace.
+
+"""
+
 
 def text() -> str:
     """The page as text."""
@@ -49,12 +60,42 @@ def text() -> str:
     for title, group in groupby(families, key=lambda pair: pair[0]):
         parts.append(f"\n## {title}\n\n" + "".join(_entry(p) for _, p in group))
     index = ", ".join(f"[`{name}`](#{name})" for name in sorted(p.name for _, p in families))
-    return "".join([parts[0], "\n", index, "\n", *parts[1:]])
+    return "".join([parts[0], "\n", index, "\n\n", table(), *parts[1:]])
 
 
 def ours() -> list[str]:
     """The names of the primitives of this package, without those of packages plugged in."""
     return sorted(p.name for p in PRIMITIVES.values() if _is_ours(p))
+
+
+def table() -> str:
+    """What the golden cases show of each primitive, counted from their files."""
+    rows = ["| primitive | accepts | refuses | with a witness | `unsafe` | undo | trace | before → after |"]
+    rows.append("|---|---|---|---|---|---|---|---|")
+    totals = [0, 0, 0]
+    for name in ours():
+        texts = [p.read_text(encoding="utf-8") for p in sorted((GOLDEN / name).glob("*.txt"))]
+        accepted = sum("\n== after\n" in text for text in texts)
+        refusals = [text.partition("\n== refused\n")[2] for text in texts if "\n== refused\n" in text]
+        proved = sum(has_witness(text) for text in refusals)
+        totals = [n + more for n, more in zip(totals, (accepted, len(refusals), proved))]
+        p = PRIMITIVES[name]
+        marks = [_yes("unsafe" in p.signature.parameters), _yes(accepted), _yes(accepted), _yes("::" in p.doc)]
+        cells = [f"[`{name}`](#{name})", accepted, len(refusals), proved, *marks]
+        rows.append("| " + " | ".join(map(str, cells)) + " |")
+    rows.append(f"| all | {totals[0]} | {totals[1]} | {totals[2]} | | | | |")
+    return TABLE + "\n".join(rows) + "\n"
+
+
+def _yes(holds: object) -> str:
+    return "yes" if holds else "–"
+
+
+def has_witness(message: str) -> bool:
+    """Whether a refusal's text has lines of proof between its rule and the listing of the program."""
+    return any(
+        re.match(r"  \S", line) and not re.match(r"\s*(\d+|\.\.\.) \|", line) for line in message.splitlines()[1:]
+    )
 
 
 def _is_ours(p: Primitive) -> bool:
