@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 import tir
+from tir.expr import Call
 from tir.interp.gpu import ORDERS, SimulationError, simulate
+from tir.script import tir as T
+from tir.stmt import NOP, Evaluate
+from tir.visit import rewrite, walk
 
 
 @dataclass(frozen=True)
@@ -375,3 +379,65 @@ def test_fault_is_reported_at_its_line(fault: Fault):
 
 def test_there_are_enough_faults():
     assert len(FAULTS) >= 25 and len({f.name for f in FAULTS}) == len(FAULTS)
+
+
+# ---------------------------------------------------------------- faults in what the passes make
+
+
+@T.prim_func
+def matmul(A: T.Buffer((32, 32), "float32"), B: T.Buffer((32, 32), "float32"), C: T.Buffer((32, 32), "float32")):
+    for i, j, k in T.grid(32, 32, 32):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] += A[vi, vk] * B[vk, vj]
+
+
+def tiled(scope: str, stage: int, asynchronous: bool) -> tir.PrimFunc:
+    """A tiled product with copies in shared memory, ``stage`` steps ahead of their use."""
+    sch = tir.Schedule(matmul)
+    i, j, k = sch.get_loops("C")
+    i0, i1, i2 = sch.split(i, [None, 8, 2])
+    j0, j1, j2 = sch.split(j, [None, 8, 2])
+    k0, k1 = sch.split(k, [None, 8])
+    sch.reorder(i0, j0, i1, j1, k0, k1, i2, j2)
+    for loop, axis in ((i0, "blockIdx.y"), (j0, "blockIdx.x"), (i1, "threadIdx.y"), (j1, "threadIdx.x")):
+        sch.bind(loop, axis)
+    sch.reverse_compute_at(sch.cache_write("C", 0, "local"), j1)
+    for read in (0, 1):
+        copy = sch.cache_read("C", read, scope)
+        sch.compute_at(copy, k0)
+        _, ty, tx = sch.split(sch.fuse(*sch.get_loops(copy)[-2:]), [None, 8, 8])
+        sch.bind(ty, "threadIdx.y")
+        sch.bind(tx, "threadIdx.x")
+    sch.decompose_reduction("C", k0)
+    if stage:
+        sch.annotate(k0, "software_pipeline_stage", [0, 0, stage])
+        sch.annotate(k0, "software_pipeline_order", [0, 1, 2])
+        if asynchronous:
+            sch.annotate(k0, "software_pipeline_async_stages", [0])
+    return tir.build(sch.mod, target="cuda-sim").kernels["main_kernel"]
+
+
+ORDERING = ("tvm_storage_sync", "ptx_wait_group", "ptx_commit_group")
+
+
+@pytest.mark.parametrize(("scope", "stage", "asynchronous"), [
+    ("shared", 0, False), ("shared", 1, False), ("shared", 1, True), ("shared.dyn", 2, True),
+])  # fmt: skip
+def test_every_barrier_and_wait_that_lowering_puts_is_needed(scope: str, stage: int, asynchronous: bool):
+    kernel = tiled(scope, stage, asynchronous)
+    r = np.random.default_rng(0)
+    a, b = (r.integers(-3, 4, (32, 32)).astype("float32") for _ in range(2))
+    c = np.zeros((32, 32), "float32")
+    assert simulate(kernel, [a, b, c]).ok
+    np.testing.assert_array_equal(c, a @ b)
+    found = [
+        n for n in walk(kernel.body) if isinstance(n, Evaluate) and isinstance(n.value, Call) and n.value.op in ORDERING
+    ]
+    assert len(found) >= 2
+    for one in found:
+        without = kernel.with_body(rewrite(kernel.body, lambda n, one=one: NOP if n is one else None))
+        report = simulate(without, [a, b, c], strict=False)
+        assert {f.kind for f in report.findings} & {"race", "async"}, f"without `{one!r}`:\n{kernel}"

@@ -6,6 +6,7 @@ statement, so that a scheduler can run warps in any order.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ... import expr as E
@@ -62,8 +63,10 @@ class Survey:
         self.shapes: dict[E.Var, tuple[int, int, int]] = {}
         self.offsets: set[E.Var] = set()
         self.warp_barriers = False
+        self.shared_bytes = 0  # of a block, where the extents are constants
         declared: set[Buffer] = set(func.buffer_map.values())
         used: dict[Buffer, None] = {}
+        allocated: dict[E.Var, DType] = {}
         for p in func.params:
             if p.dtype.is_handle and p.pointer_dtype is not None:
                 self._type(p, p.pointer_dtype)
@@ -79,9 +82,15 @@ class Survey:
             elif isinstance(item, S.DeclBuffer):
                 declared.add(item.buffer)
             elif isinstance(item, S.Allocate):
-                self._type(item.buffer_var, item.dtype)
+                allocated[item.buffer_var] = item.dtype
+                if item.buffer_var.scope.startswith("shared"):
+                    counts = [e.value for e in item.extents if isinstance(e, E.IntImm)]
+                    self.shared_bytes += math.prod(counts) * item.dtype.bytes
             elif isinstance(item, E.Call):
                 self._call(item)
+        for var, dtype in allocated.items():  # an arena of bytes counts by what views it
+            if var not in self.types:
+                self._type(var, dtype)
         for buffer in used:
             if buffer not in declared:
                 self.undeclared.setdefault(buffer.data, []).append(buffer)

@@ -21,7 +21,8 @@ from .memory import LocalView, Memory, View
 from .report import Access, Findings, SimReport
 
 ORDERS = ("forward", "reverse", "random", "warp_interleaved")
-_BATCH = 4096  # threads run at once, where the order does not ask for fewer
+_BATCH = 4096  # threads run at once
+_MEMORY = 1 << 20  # and bytes of shared memory that they may have together
 
 _COMPILED: weakref.WeakKeyDictionary[PrimFunc, dict[Any, Any]] = weakref.WeakKeyDictionary()
 
@@ -112,7 +113,7 @@ def simulate(
         launch.hook = hook(trace, stops, compiler.listing)
     memories = _memories(kernel, compiler, scalars, arrays, launch, fresh or {})
     with np.errstate(all="ignore"):
-        _run_blocks(run, launch, memories, scalars, order, random.Random(seed))
+        _run_blocks(run, launch, memories, scalars, order, random.Random(seed), compiler.survey.shared_bytes)
     report = SimReport(kernel.name, shape_grid, shape_block, order, "\n".join(compiler.listing))
     report.findings = list(launch.findings.by_key.values())
     report.accesses = list(launch.traffic.values())
@@ -194,7 +195,13 @@ def _memories(
 
 
 def _run_blocks(
-    run: Any, launch: Launch, memories: dict[Var, Memory], scalars: dict[Var, Any], order: str, chance: random.Random
+    run: Any,
+    launch: Launch,
+    memories: dict[Var, Memory],
+    scalars: dict[Var, Any],
+    order: str,
+    chance: random.Random,
+    shared: int,
 ) -> None:
     total = launch.grid[0] * launch.grid[1] * launch.grid[2]
     numbers = list(range(total))
@@ -203,7 +210,7 @@ def _run_blocks(
     elif order == "random":
         chance.shuffle(numbers)
     blocks = np.array(numbers)
-    batch = max(1, _BATCH // launch.threads)
+    batch = max(1, min(_BATCH // launch.threads, _MEMORY // max(1, shared)))
     for first in range(0, total, batch):
         group = Group(blocks[first : first + batch])
         count = len(group.blocks)

@@ -227,7 +227,7 @@ class Values:
 
     def _if_then_else(self, e: E.Call) -> Value:
         condition, a, b = e.args
-        if self.quiet(a) and self.quiet(b):
+        if condition.dtype.lanes > 1 or self.quiet(a) and self.quiet(b):
             return self.choice(condition, self.value(a), self.value(b), e.dtype)
         c, varies = self.value(condition)
         if not varies:
