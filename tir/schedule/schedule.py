@@ -16,6 +16,7 @@ from . import primitives as _families  # noqa: F401  (registers every primitive)
 from . import queries as _queries  # noqa: F401
 from . import trace as _trace
 from .handles import BlockRV, ExprRV, LoopRV
+from .limits import check_shared_memory
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load_entry_points, lookup, request_text, run
 from .state import LoopRef, State
 
@@ -367,7 +368,7 @@ class Schedule:
         return error
 
     def _verify_step(self, step: Primitive, given: dict[str, Any], before: State, after: State) -> None:
-        """Well-formedness of what changed; with ``verify="run"`` also the executor on both programs."""
+        """Well-formedness and limits of what changed; with ``verify="run"`` also the executor on both programs."""
         from ..analysis import wellformed
 
         for name in after.mod:
@@ -380,6 +381,10 @@ class Schedule:
                     "the schedule is unchanged. Please report it with the program"
                 )
                 raise explain(error, step, given, before)
+            try:
+                check_shared_memory(before.mod.functions.get(name), after.mod[name], after.target)
+            except ScheduleError as error:
+                raise self._plainer(explain(error, step, given, after)) from None
             if self._verify == "run" and name in before.mod:
                 from .verify import same_results
 

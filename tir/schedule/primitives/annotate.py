@@ -10,6 +10,7 @@ from ...node import freeze, frozendict
 from ...stmt import For
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
+from ._notes import check_note
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,11 @@ def _noted(place: LoopRef | BlockRef) -> Any:
 def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: str, ann_val: Any) -> AnnotatePlan:
     """Put the note ``ann_key`` = ``ann_val`` on a block or loop.
 
-    ``ann_val`` is a string, number, expression, or lists and dicts of them. Raises ``ScheduleError`` when the key is
-    there already: unannotate first.
+    ``ann_val`` is a string, number, expression, or lists and dicts of them. Notes that lowering obeys are checked:
+    ``software_pipeline_stage`` and ``software_pipeline_order`` (one number a statement of the loop's body; orders a
+    permutation; nothing before what it needs), ``software_pipeline_async_stages`` (of the stages),
+    ``double_buffer_scope`` (the number of a buffer that the block writes). Raises ``ScheduleError`` for those, and when
+    the key is there already: unannotate first.
 
     Before, and after ``sch.annotate("B", "note", 1)``::
 
@@ -52,7 +56,9 @@ def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: st
         nodes=[block_or_loop.node],
         legal="unannotate it first",
     )
-    return AnnotatePlan(node, frozendict({**node.annotations, ann_key: _plain(ann_val)}))
+    value = _plain(ann_val)
+    check_note(state, block_or_loop, ann_key, value)
+    return AnnotatePlan(node, frozendict({**node.annotations, ann_key: value}))
 
 
 def _plain(value: Any) -> Any:

@@ -393,29 +393,54 @@ def _require_sizes(state: State, loop: LoopRef, axis: str, sizes: dict[str, int 
         nodes=[loop.node],
         legal=f"split loop {loop.name} by at most {max(limit // (total // mine), 1)} and bind the inner loop"
         if mine
-        else None,
+        else "",
     )
     if axis.endswith(".z"):
         require(mine <= 64, "threadIdx.z is at most 64, loop {0} has {1}", loop.node, mine, nodes=[loop.node])
 
 
 def _crosses_threads(state: State, loop: LoopRef) -> bool:
-    """Whether the blocks below that ``loop`` reduces are reductions that threads can share (with init, one update)."""
+    """Whether the blocks below that ``loop`` reduces are reductions that threads can share: a known operation that
+    commutes, or one that selects. Refuses where other work stands among the loops of such a reduction."""
     blocks = state.index.blocks_below(loop)
-    if not blocks:
-        return False
-    reduces = False
+    crossed = []
     for ref in blocks:
         block = ref.block
         moved = [i for i, v in zip(block.iter_vars, ref.node.iter_values) if loop.var in vars_in(v)]
         if any(i.iter_type == "reduce" for i in moved):
             shared = is_standard(block) or selects(block.body)
-            if not shared or block.init is None or any(i.iter_type != "reduce" for i in moved):
+            if not shared or any(i.iter_type != "reduce" for i in moved):
                 return False
-            reduces = True
+            crossed.append(ref)
         elif not separates(ref.node, loop.node, [p.node for p in ref.loops() if loop in p.ancestors()]):
             return False
-    return reduces and _apart([b.block for b in blocks])
+    if not crossed or not _apart([b.block for b in blocks]):
+        return False
+    for ref in crossed:
+        _require_own_nest(loop, ref)
+    return True
+
+
+def _require_own_nest(loop: LoopRef, ref: BlockRef) -> None:
+    """Refuse a reduction across threads whose serial part has other statements in its loops: all threads' parts are
+    combined once, after the outermost of the loops that reduce."""
+    reduced = {v for i, e in zip(ref.block.iter_vars, ref.node.iter_values) if i.iter_type == "reduce"
+               for v in vars_in(e)}  # fmt: skip
+    loops = ref.loops()
+    first = next((n for n, p in enumerate(loops) if p.var in reduced and (not p.node.thread or p is loop)), len(loops))
+    for outer, inner in zip(loops[first:], [*(p.node for p in loops[first + 1 :]), ref.node]):
+        if outer is loop and not any(p.var in reduced and not p.node.thread for p in loops[first + 1 :]):
+            continue
+        require(
+            outer.node.body is inner,
+            "block {0} would reduce across the threads of loop {1}, but loop {2} around it holds other statements too, "
+            "which would run before all threads' parts are combined",
+            ref,
+            loop.node,
+            outer.node,
+            nodes=[outer.node],
+            legal=f"loop_fission {outer.name}, or rfactor {loop.name} and bind the loop of the factor",
+        )
 
 
 def _mark(state: State, plan: KindPlan) -> State:
