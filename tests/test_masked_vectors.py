@@ -84,3 +84,26 @@ def test_masked_code_has_no_scalar_loop():
     module = tir.build(guarded_load)
     assert any(isinstance(n, Ramp) for n in walk(lowered["main"].body))
     assert "masked.load" in module.source("llvm")
+
+
+def test_a_vector_that_runs_over_rows_keeps_their_layout():
+    """Compaction sees whole rows where a vector runs on from one row into the next."""
+
+    @T.prim_func
+    def rows(A: T.Buffer((2, 64), "int32"), C: T.Buffer((2, 64), "int32")):
+        for i in range(2):
+            with T.block("copy"):
+                vi = T.axis.spatial(2, i)
+                kept = T.alloc_buffer((8, 16, 4), "int32")
+                kept[5, 0, T.ramp(0, 1, 32)] = A[vi, T.ramp(0, 1, 32)]
+                kept[5, 8, T.ramp(0, 1, 32)] = A[vi, T.ramp(32, 1, 32)]
+                C[vi, T.ramp(0, 1, 64)] = kept[5, 0, T.ramp(0, 1, 64)]
+
+    small = tir.lower(rows, upto="compact_buffer_allocation")["main"]
+    shapes = {
+        b.name: tuple(s.value for s in b.shape) for n in walk(small.body) for b in getattr(n, "alloc_buffers", ())
+    }
+    assert shapes["kept"] == (1, 16, 4)
+    a, c = np.arange(128, dtype=np.int32).reshape(2, 64), np.zeros((2, 64), np.int32)
+    tir.build(rows)(a, c)
+    np.testing.assert_array_equal(a, c)

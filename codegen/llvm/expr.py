@@ -342,22 +342,51 @@ def _broadcast(g: Generator, e: Broadcast) -> str:
 
 @expr_rule(Shuffle)
 def _shuffle(g: Generator, e: Shuffle) -> str:
-    lanes = []
-    for part in e.vectors:
-        value = g.expr(part)
-        lanes += [(value, part.dtype, k) for k in range(part.dtype.lanes)]
-    type_, element = value_type(e.dtype), element_type(e.dtype)
-    picked = []
+    count = sum(part.dtype.lanes for part in e.vectors)
+    picks = []
     for index in e.indices:
-        if not isinstance(index, IntImm) or not 0 <= index.value < len(lanes):
-            raise BuildError(f"{g.func_name}: `{e!r}`: shuffle indices must be constants in [0, {len(lanes)})")
-        value, dtype, k = lanes[index.value]
-        picked.append(
-            value if dtype.lanes == 1 else g.out.value(f"extractelement {value_type(dtype)} {value}, i64 {k}")
-        )
-    if e.dtype.lanes == 1:
-        return picked[0]
-    result = "poison"
-    for k, piece in enumerate(picked):
-        result = g.out.value(f"insertelement {type_} {result}, {element} {piece}, i64 {k}")
-    return result
+        if not isinstance(index, IntImm) or not 0 <= index.value < count:
+            raise BuildError(f"{g.func_name}: `{e!r}`: shuffle indices must be constants in [0, {count})")
+        picks.append(index.value)
+    element, out = element_type(e.dtype), g.out
+    parts = [(g.expr(part), part.dtype.lanes) for part in e.vectors]
+    parts = [(text if n > 1 else _single(g, text, element), n) for text, n in parts]
+    while len(parts) > 1:  # neighbours joined until one vector holds all lanes
+        parts = [_joined(g, parts[k : k + 2], element) for k in range(0, len(parts), 2)]
+    text, lanes = parts[0]
+    if len(picks) == 1:
+        return out.value(f"extractelement {_many(lanes, element)} {text}, i64 {picks[0]}")
+    order = ", ".join(f"i32 {k}" for k in picks)
+    type_ = _many(lanes, element)
+    return out.value(f"shufflevector {type_} {text}, {type_} poison, <{len(picks)} x i32> <{order}>")
+
+
+def _many(lanes: int, element: str) -> str:
+    return f"<{lanes} x {element}>"
+
+
+def _single(g: Generator, text: str, element: str) -> str:
+    """A scalar as a vector of one lane."""
+    return g.out.value(f"insertelement {_many(1, element)} poison, {element} {text}, i64 0")
+
+
+def _joined(g: Generator, parts: list[tuple[str, int]], element: str) -> tuple[str, int]:
+    """The lanes of one or two vectors in one."""
+    if len(parts) == 1:
+        return parts[0]
+    (a, n), (b, m) = parts
+    if n != m:  # shufflevector wants equal types
+        size = max(n, m)
+        a, b = (_widened(g, text, lanes, size, element) for text, lanes in parts)
+    size = max(n, m)
+    lanes = [*range(n), *range(size, size + m)]
+    order, type_ = ", ".join(f"i32 {k}" for k in lanes), _many(size, element)
+    return g.out.value(f"shufflevector {type_} {a}, {type_} {b}, <{n + m} x i32> <{order}>"), n + m
+
+
+def _widened(g: Generator, text: str, lanes: int, size: int, element: str) -> str:
+    if lanes == size:
+        return text
+    order = ", ".join(f"i32 {k}" if k < lanes else "i32 poison" for k in range(size))
+    type_ = _many(lanes, element)
+    return g.out.value(f"shufflevector {type_} {text}, {type_} poison, <{size} x i32> <{order}>")

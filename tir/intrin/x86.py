@@ -97,3 +97,56 @@ TensorIntrin.register(
 TensorIntrin.register(
     BF16_256, _dot(8, 2, "bfloat16", "bfloat16", "float32"), _bf16(8, "llvm.x86.avx512bf16.dpbf16ps.256")
 )
+
+
+def _interleave(lanes: int, group: int, dtype: str):
+    """``group`` rows of ``lanes`` elements, written so that the elements of one column lie side by side."""
+    order = [row * lanes + column for column in range(lanes) for row in range(group)]
+    kind = f"{dtype}x{lanes}"
+
+    @T.prim_func
+    def desc(
+        In: T.Buffer((group, lanes), dtype, offset_factor=1),
+        Out: T.Buffer((lanes, group), dtype, offset_factor=1),
+    ):
+        with T.block("root"):
+            T.reads(In[0:group, 0:lanes])
+            T.writes(Out[0:lanes, 0:group])
+            for i in range(lanes):
+                for k in range(group):
+                    with T.block("move"):
+                        vi, vk = T.axis.remap("SS", [i, k])
+                        Out[vi, vk] = In[vk, vi]
+
+    @T.prim_func
+    def four(a: T.handle, Out: T.Buffer((lanes, group), dtype, offset_factor=1)):
+        step = T.int32()
+        In = T.match_buffer(a, (group, lanes), dtype, offset_factor=1, strides=[step, 1])
+        with T.block("root"):
+            T.reads(In[0:group, 0:lanes])
+            T.writes(Out[0:lanes, 0:group])
+            Out.vstore(
+                [0, 0],
+                T.Shuffle(
+                    [In.vload([0, 0], kind), In.vload([1, 0], kind), In.vload([2, 0], kind), In.vload([3, 0], kind)],
+                    order,
+                ),
+            )
+
+    @T.prim_func
+    def two(a: T.handle, Out: T.Buffer((lanes, group), dtype, offset_factor=1)):
+        step = T.int32()
+        In = T.match_buffer(a, (group, lanes), dtype, offset_factor=1, strides=[step, 1])
+        with T.block("root"):
+            T.reads(In[0:group, 0:lanes])
+            T.writes(Out[0:lanes, 0:group])
+            Out.vstore([0, 0], T.Shuffle([In.vload([0, 0], kind), In.vload([1, 0], kind)], order))
+
+    return desc, {2: two, 4: four}[group]
+
+
+INTERLEAVE_INT8 = "interleave_16x4_int8"
+INTERLEAVE_BF16 = "interleave_16x2_bf16"
+
+TensorIntrin.register(INTERLEAVE_INT8, *_interleave(16, 4, "int8"))
+TensorIntrin.register(INTERLEAVE_BF16, *_interleave(16, 2, "bfloat16"))

@@ -56,22 +56,23 @@ def gemm(m: int, n: int, k: int, rows: int = 6, columns: int = 64) -> PrimFunc:
 def schedule_gemm(sch: Schedule, together: int = 1, lanes: int = LANES, parallel: str = "") -> Schedule:
     """Schedule :func:`gemm`: ``together`` panels of B are packed, then every strip of A meets each of them.
 
-    ``parallel``: "" for one thread, "columns" to share out the groups of panels, "rows" to share out the strips of A
+    ``together`` 0: B is read where it lies (for few strips, which pay for no packing). ``parallel``: "" for one thread, "columns" to share out the groups of panels, "rows" to share out the strips of A
     (then all of B is packed first).
     """
     io, jo, p, ii, ji = sch.get_loops("multiply")
-    jc, jr = sch.split(jo, [None, together], names=["jc", "jr"])
+    jc, jr = sch.split(jo, [None, together or 1], names=["jc", "jr"])
     steps = next(f for f in (4, 2, 3, 1) if sch.get(p).extent.value % f == 0)
     po, pi = sch.split(p, [None, steps], names=["po", "pi"])
     jv, lane = sch.split(ji, [None, lanes], names=["jv", "lane"])
     sch.reorder(*([io, jc] if parallel == "rows" else [jc, io]), jr, po, pi, ii, jv, lane)
-    if parallel == "rows":
+    if not together:
+        sch.compute_inline("pack")
+    elif parallel == "rows":
         sch.parallel(sch.get_loops("pack")[0])
-        sch.parallel(io)
     else:
         sch.compute_at("pack", jc, preserve_unit_loops=True)
-        if parallel == "columns":
-            sch.parallel(jc)
+    if parallel:
+        sch.parallel(io if parallel == "rows" else jc)
     sch.reverse_compute_at("store", jr)
     sch.set_scope("multiply", 0, "local")
     sch.vectorize(lane)
@@ -81,11 +82,12 @@ def schedule_gemm(sch: Schedule, together: int = 1, lanes: int = LANES, parallel
     sch.vectorize(lane)
     for loop in (pi, ii, jv, *sch.get_loops(init)[3:-1], row, column):
         sch.unroll(loop)
-    *_, jr, p, ji = sch.get_loops("pack")
-    jv, lane = sch.split(ji, [None, lanes])
-    sch.reorder(p, jr, jv, lane)
-    sch.vectorize(lane)
-    sch.unroll(jv)
+    if together:
+        *_, jr, p, ji = sch.get_loops("pack")
+        jv, lane = sch.split(ji, [None, lanes])
+        sch.reorder(p, jr, jv, lane)
+        sch.vectorize(lane)
+        sch.unroll(jv)
     return sch
 
 
@@ -127,4 +129,6 @@ def scheduled_gemm(m: int, n: int, k: int, cores: int | None = None) -> Schedule
         if parallel == "columns":
             fitting = min(fitting, max(1, panels // cores))
     together = max(f for f in range(1, min(fitting, panels) + 1) if panels % f == 0 or f * 2 > fitting)
+    if m <= 3 * rows:
+        together = 0
     return schedule_gemm(Schedule(gemm(m, n, k, rows, columns)), together, parallel=parallel)

@@ -8,7 +8,20 @@ from typing import Any
 from ..arith import Analyzer
 from ..arith.regions import relax, union
 from ..buffer import Buffer, BufferRegion, Range
-from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, Var, as_bool, const, is_const, logical_and, logical_not
+from ..expr import (
+    TRUE,
+    BufferLoad,
+    Call,
+    Expr,
+    IntImm,
+    Ramp,
+    Var,
+    as_bool,
+    const,
+    is_const,
+    logical_and,
+    logical_not,
+)  # fmt: skip
 from ..function import PrimFunc
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt
 from ..visit import rewrite, walk
@@ -69,7 +82,11 @@ class _Uses:
                 self.visit(item.init)
         else:
             if isinstance(item, (BufferLoad, BufferStore)) and item.buffer in self.depth:
-                self.touch(item.buffer, [Range(i, const(1, i.dtype.element)) for i in item.indices])
+                region = _accessed(item.buffer, item.indices)
+                if region is None:
+                    self.whole.add(item.buffer)
+                else:
+                    self.touch(item.buffer, region)
             elif isinstance(item, BufferRegion) and item.buffer in self.depth:
                 self.touch(item.buffer, item.region)
             for child in item.children():
@@ -103,6 +120,24 @@ class _Uses:
 
     def known_at(self, buffer: Buffer) -> set[Var]:
         return self.inside.get(buffer, set())
+
+
+def _accessed(buffer: Buffer, indices: Any) -> list[Range] | None:
+    """The box that one access touches. A vector may run on from the end of a row into the next rows: whole rows of
+    them are a box too, anything else is none."""
+    region = [Range(i, const(1, i.dtype.element)) for i in indices]
+    last = indices[-1] if indices else None
+    if not isinstance(last, Ramp) or buffer.ndim < 2:
+        return region
+    row = buffer.shape[-1]
+    if not isinstance(row, IntImm) or not isinstance(last.stride, IntImm) or last.stride.value != 1:
+        return region
+    if last.lanes <= row.value:
+        return region
+    if last.lanes % row.value or not is_const(last.base, 0) or indices[-2].dtype.lanes > 1:
+        return None
+    rows = const(last.lanes // row.value, indices[-2].dtype)
+    return [*region[:-2], Range(indices[-2], rows), Range(last.base, row)]
 
 
 def _meet(scope: str, thread: str) -> bool:
