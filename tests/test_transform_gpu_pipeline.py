@@ -298,6 +298,46 @@ def f(A: T.Buffer((64,), "float32"), H: T.Buffer((64,), "float16"), n: T.int32):
 """,
         id="inject_ptx_async_copy",
     ),
+    pytest.param(
+        "lower_warp_memory",
+        """
+@T.prim_func
+def f(A: T.Buffer((512,), "float16"), C: T.Buffer((256,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 32)
+    a = T.allocate([512], "float16", "warp")
+    c = T.allocate([256], "float32", "warp")
+    s = T.allocate([512], "float16", "shared")
+    A_warp = T.decl_buffer((512,), "float16", data=a, scope="warp")
+    C_warp = T.decl_buffer((256,), "float32", data=c, scope="warp")
+    T.mma_fill(8, c, 0, dtype="float32")
+    for i in range(2):
+        T.ptx_ldmatrix(False, 4, ".b16", a, i * 256 + tx * 8, s, i * 256 + tx * 8, dtype="float16")
+    for j in range(8):
+        A_warp[256 + tx * 8 + j] = A[tx * 8 + j]
+    T.ptx_mma("m16n8k16", "row", "col", "fp16", "fp16", "fp32", a, tx * 8, a, 256 + tx * 8 + 4, c, tx * 8, False, dtype="float32")
+    for j in range(8):
+        C[tx * 8 + j] = C_warp[tx * 8 + j]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((512,), "float16"), C: T.Buffer((256,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 32)
+    a = T.allocate([16], "float16", "local")
+    c = T.allocate([8], "float32", "local")
+    s = T.allocate([512], "float16", "shared")
+    A_warp = T.decl_buffer((16,), "float16", data=a)
+    C_warp = T.decl_buffer((8,), "float32", data=c)
+    T.mma_fill(8, c, 0, dtype="float32")
+    for i in range(2):
+        T.ptx_ldmatrix(False, 4, ".b16", a, i * 8, s, i * 256 + tx * 8, dtype="float16")
+    for j in range(8):
+        A_warp[j + 8] = A[tx * 8 + j]
+    T.ptx_mma("m16n8k16", "row", "col", "fp16", "fp16", "fp32", a, 0, a, 12, c, 0, False, dtype="float32")
+    for j in range(8):
+        C[tx * 8 + j] = C_warp[j]
+""",
+        id="lower_warp_memory",
+    ),
 ]
 
 

@@ -438,6 +438,33 @@ def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int
 """,
         id="thread_storage_sync-barrier_that_is_there",
     ),
+    pytest.param(
+        "thread_storage_sync",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s, scope="shared")
+    for k in range(8):
+        S[k % 2 * 64 + T.bitwise_xor(tx, k)] = A[k * 64 + tx]
+        B[k * 64 + tx] = S[k % 2 * 64 + T.bitwise_xor(tx, 21)]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([128], "float32", "shared")
+    S = T.decl_buffer((128,), "float32", data=s)
+    for k in range(8):
+        S[k % 2 * 64 + (tx ^ k)] = A[k * 64 + tx]
+        T.tvm_storage_sync("shared", dtype="void")
+        B[k * 64 + tx] = S[k % 2 * 64 + (tx ^ 21)]
+""",
+        id="thread_storage_sync-swizzled_halves_need_one",
+    ),
 ]
 
 

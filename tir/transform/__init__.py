@@ -27,6 +27,7 @@ from .lower_intrin import lower_intrin
 from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
 from .lower_thread_allreduce import lower_thread_allreduce
+from .lower_warp_memory import lower_warp_memory
 from .passes import PASSES, ModulePass, Pass, Sequential, find, func_pass, module_pass
 from .pipeline import cpu_pipeline, gpu_pipeline, inserted, lower
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
@@ -58,6 +59,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "lower_warp_memory",
     "legalize_vector_width",
     "default_thread_binding",
     "verify_gpu_code",

@@ -26,6 +26,7 @@ from .lower_init_block import lower_init_block
 from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
 from .lower_thread_allreduce import lower_thread_allreduce
+from .lower_warp_memory import lower_warp_memory
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
 from .plan_shared_memory import plan_shared_memory
 from .remove_no_op import remove_no_op
@@ -93,6 +94,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
         simplify,
         legalize_vector_width,
         vectorize_loop,
+        lower_warp_memory,
         inject_ptx_async_copy,
         unroll_loop.configured(max_copies=0, explicit=False),
         simplify,

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from math import gcd
 from typing import Any
 
+from ..arith import Analyzer
 from ..arith.linear import key
 from ..arith.sets import Formula, Names, NotAffine
-from ..buffer import Buffer
+from ..buffer import Buffer, Range
 from ..dtype import DType
 from ..expr import (
     LT,
@@ -36,7 +37,7 @@ from ..expr import (
 )
 from ..op import effect_of
 from ..stmt import AssertStmt, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, While
-from ..visit import substitute, walk
+from ..visit import rewrite, substitute, walk
 
 Loop = tuple[Var, Expr, Expr]  # variable, minimum, extent
 
@@ -166,7 +167,30 @@ class Conflicts:
             except NotAffine:
                 continue
         assert a.first is not None
-        return substitute(a.first, fresh), threads, fresh
+        bounds = Analyzer({v: Range(const(0, v.dtype), e) for v, e in self.axes})
+        for v, low, extent in private:
+            bounds.bind(v, Range(low, extent))
+        for v, low, extent in (*self.known, *a.loops[:shared]):
+            bounds.bind(v, Range(low, extent))
+        return substitute(_bounded_bits(a.first, bounds, formula), fresh), threads, fresh
+
+
+def _bounded_bits(e: Expr, bounds: Analyzer, formula: Formula) -> Expr:
+    """``e`` with and, or, exclusive or of small numbers (swizzled places) replaced by any number of as many bits."""
+
+    def change(item: Any) -> Any:
+        if not (isinstance(item, Call) and item.op in ("bitwise_and", "bitwise_or", "bitwise_xor")):
+            return None
+        limits = [bounds.bound(x) for x in item.args]
+        if any(low is None or low < 0 or high is None for low, high in limits):
+            return None
+        bits = max(high.bit_length() for _, high in limits if high is not None)
+        value = Var("bits", item.dtype)
+        bounds.bind(value, Range(const(0, item.dtype), const(1 << bits, item.dtype)))
+        formula.within(value, const(0, item.dtype), const(1 << bits, item.dtype))
+        return value
+
+    return rewrite(e, change)
 
 
 class Collector:
