@@ -11,6 +11,7 @@ from ..function import PrimFunc
 from ..op import effect_of
 from ..stmt import (
     UNROLLED,
+    VECTORIZED,
     Allocate,
     AttrStmt,
     BufferStore,
@@ -136,7 +137,7 @@ class _Virtual:
         if isinstance(s, DeclBuffer):
             buffer = self.expanded(s.buffer) if s.buffer.data in self.private else s.buffer
             return s.replace(buffer=buffer, body=self.visit(s.body))
-        if isinstance(s, For) and not (self.touched(s.min) or self.touched(s.extent)):
+        if isinstance(s, For) and s.kind != VECTORIZED and not (self.touched(s.min) or self.touched(s.extent)):
             return s.replace(body=self.visit(s.body))
         if isinstance(s, IfThenElse) and not self.touched(s.condition):
             other = None if s.else_case is None else self.visit(s.else_case)
@@ -164,7 +165,9 @@ def inject_virtual_thread(func: PrimFunc) -> PrimFunc:
     ``BuildError`` for an extent that is not constant.
     """
 
-    def visit(item: Any) -> Any:
-        return _inject(func.name, item) if _is_virtual(item) else None
+    def visit(s: Any) -> Any:
+        if _is_virtual(s):  # the outermost first, so that its loops stand outside those of the others
+            return visit(_inject(func.name, s))
+        return s.map_children(lambda c: visit(c) if isinstance(c, Stmt) else c)
 
-    return func.with_body(flat(rewrite(func.body, visit)))
+    return func.with_body(flat(visit(func.body)))

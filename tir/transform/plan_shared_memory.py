@@ -17,10 +17,7 @@ from ..visit import rewrite, walk
 from .passes import func_pass
 from .threads import is_launch, is_shared, number
 
-# bytes of shared memory a block may ask for at launch, by the number in sm_NN
-_AT_LAUNCH = {75: 65536, 80: 166912, 86: 101376, 87: 166912, 89: 101376, 90: 232448, 100: 232448, 103: 232448,
-              110: 232448, 120: 101376, 121: 101376}  # fmt: skip
-
+LARGEST = 232448  # bytes of shared.dyn, where the target does not say its architecture
 SMALLEST = 1024  # bytes: to share less is not worth the barrier it may cost
 
 # operators that take a pointer and, next to it, an offset in elements: (pointer, offset) positions
@@ -157,9 +154,8 @@ def _size(plan: Mapping[Var, PlannedBuffer]) -> int:
 def limits_of(target: Target) -> dict[str, int]:
     """Bytes of shared memory a block may have, by scope."""
     static = target.limit("max_shared_memory_per_block") or 49152
-    arch = str(target.attrs.get("arch", "")).removeprefix("sm_").rstrip("af")
-    dynamic = target.limit("max_dynamic_shared_memory_per_block") or _AT_LAUNCH.get(int(arch) if arch.isdigit() else 0)
-    return {"shared": static, "shared.dyn": max(dynamic or 232448, static)}
+    dynamic = target.limit("max_dynamic_shared_memory_per_block") or LARGEST
+    return {"shared": static, "shared.dyn": max(dynamic, static)}
 
 
 def _plan(name: str, lives: _Lives, target: Target, kernel: int) -> dict[Var, PlannedBuffer]:
