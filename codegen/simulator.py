@@ -43,7 +43,7 @@ class Launches(list[SimReport]):
 class SimulatorModule(Module):
     """Functions whose kernels run on the simulator. Arguments are NumPy arrays, written in place.
 
-    ``order`` and ``seed`` choose the order of threads, ``strict`` whether a finding raises, ``trace`` is called before
+    ``order`` and ``seed`` (also options of the target: ``"cuda-sim -order=random -seed=3"``) choose the order of threads, ``strict`` whether a finding raises, ``trace`` is called before
     every statement; ``mod.breakpoint(line)`` stops at a line of a kernel. ``mod.last_report`` has what the last call's
     launches told.
     """
@@ -53,8 +53,8 @@ class SimulatorModule(Module):
     def __init__(self, source: IRModule, target: Any, lowered: IRModule):
         self.lowered = lowered
         self.kernels = {n: f for n, f in lowered.items() if f.attrs.get("calling_conv") == "device_kernel"}
-        self.order = "forward"
-        self.seed = 0
+        self.order = str(target.attrs.get("order", "forward"))
+        self.seed = int(target.attrs.get("seed", 0))
         self.strict = True
         self.trace: Callable[[Any], Any] | None = None
         self.last_report = Launches()

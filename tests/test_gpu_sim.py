@@ -465,6 +465,12 @@ def test_a_module_reports_its_launches():
     assert "main_kernel" in mod.source("lowered") and " 1 |" in mod.kernel_source()
 
 
+def test_the_target_can_say_the_order():
+    mod = tir.build(scale, target="cuda-sim -order=random -seed=3")
+    mod(np.ones(64, "float32"), np.zeros(64, "float32"))
+    assert mod.last_report[0].order == "random" and mod.seed == 3
+
+
 def test_breakpoints_and_traces():
     mod = tir.build(scale, target="cuda-sim")
     line = next(n for n, text in enumerate(mod.kernel_source().splitlines(), 1) if "* 2.0" in text)
