@@ -20,6 +20,30 @@ from tir.script import parse
 GOLDEN = Path(__file__).parent / "golden" / "primitives"
 CASES = sorted(GOLDEN.glob("*/*.txt"))
 
+# An intrinsic for the cases of tensorize, as ``dot_16x4``: what it computes is what the byte dot products of x86 do, and
+# what it does instead is plain code, which the executor runs anywhere.
+DOT = """
+@T.prim_func
+def dot(
+    A: T.Buffer((4,), "uint8", offset_factor=1),
+    B: T.Buffer((16, 4), "int8", offset_factor=1),
+    C: T.Buffer((16,), "int32", offset_factor=1),
+):
+    with T.block("root"):
+        T.reads(C[0:16], A[0:4], B[0:16, 0:4])
+        T.writes(C[0:16])
+        for i, k in T.grid(16, 4):
+            BODY
+"""
+DOT_DESC = """with T.block("update"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                C[vi] = C[vi] + T.Cast("int32", A[vk]) * T.Cast("int32", B[vi, vk])"""
+DOT_IMPL = 'C[15 - i] = C[15 - i] + T.Cast("int32", A[k]) * T.Cast("int32", B[15 - i, k])'
+
+
+def dot_16x4() -> tir.TensorIntrin:
+    return tir.TensorIntrin(parse(DOT.replace("BODY", DOT_DESC)), parse(DOT.replace("BODY", DOT_IMPL)), "dot_16x4")
+
 
 def read(path: Path) -> dict[str, str]:
     """The sections of a file by their first line."""
@@ -32,7 +56,7 @@ def perform(before: str, steps: str) -> tuple[tir.Schedule, tir.ScheduleError | 
     """The schedule after the steps, and the refusal of the last one, if it was refused."""
     sch = tir.Schedule(parse(before), seed=0)
     lines = steps.splitlines()
-    names = {"sch": sch, "tir": tir}
+    names = {"sch": sch, "tir": tir, "dot_16x4": dot_16x4}
     for number, line in enumerate(lines):
         try:
             exec(line, names)

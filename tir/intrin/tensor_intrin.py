@@ -34,6 +34,10 @@ class TensorIntrin:
                     f"buffer {a.name} of desc is {a.dtype} of rank {a.ndim}, {b.name} of impl {b.dtype} of rank {b.ndim}"
                 )
 
+    def as_python(self) -> str:
+        """How an error or a trace writes it."""
+        return f'TensorIntrin.get("{self.name}")' if self.name else "TensorIntrin(…)"
+
     @staticmethod
     def register(name: str, desc: PrimFunc, impl: PrimFunc, override: bool = False) -> TensorIntrin:
         """Add an intrinsic under ``name``. Raises ``ValueError`` when taken, unless ``override``."""

@@ -249,6 +249,7 @@ def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion
             continue
         relative = _relative(block, {b: (d, regions[b]) for d, b in pairs.items()})
         if relative is None:
+            best = best or _other_shapes(pairs, regions)
             continue
         difference = first_difference(_stripped(pattern.body), _stripped(relative))
         if difference is None:
@@ -263,6 +264,18 @@ def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion
                  "block:", *("  " + line for line in repr(block.body).splitlines())],
     )  # fmt: skip
     raise AssertionError
+
+
+def _other_shapes(pairs: dict[Buffer, Buffer], regions: dict[Buffer, BufferRegion]) -> str:
+    """Which buffers of the description have another shape than the block's regions of theirs."""
+    found = []
+    for wanted, buffer in pairs.items():
+        have = [r.extent for r in regions[buffer].region]
+        kept = len(have) - wanted.ndim
+        if kept < 0 or not all(structural_equal(a, b) for a, b in zip(have[kept:], wanted.shape)):
+            want = ", ".join(map(repr, wanted.shape))
+            found.append(f"{wanted.name} is ({want}), the region of {buffer.name} ({', '.join(map(repr, have))})")
+    return "; ".join(found)
 
 
 def _relative(block: Block, pairs: dict[Buffer, tuple[Buffer, BufferRegion]]) -> Stmt | None:

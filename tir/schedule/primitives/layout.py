@@ -14,7 +14,7 @@ from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer, BufferRegion, IterVar, Range
 from ...dtype import DType
 from ...errors import ScheduleError, require
-from ...expr import EQ, NE, BufferLoad, Expr, Ramp, Var, as_expr, cast, const, is_const, logical_or
+from ...expr import EQ, NE, BufferLoad, Expr, IntImm, Ramp, Var, as_expr, cast, const, is_const, logical_or
 from ...function import PrimFunc
 from ...node import frozendict
 from ...op import call
@@ -32,11 +32,27 @@ def index_map_of(value: Any, ndim: int, index_dtype: str, what: str = "index_map
     if not (isinstance(value, IndexMap) or callable(value)):
         raise BadArgument(f"{what} is a function of the indices, or a tir.IndexMap, not {value!r}")
     try:
-        return IndexMap.of(value, ndim, index_dtype)
+        return _retyped(IndexMap.of(value, ndim, index_dtype), index_dtype)
     except ValueError as error:
         raise ScheduleError("{0}", error) from None
     except Exception as error:
         raise BadArgument(f"{what} does not compute indices: {type(error).__name__}: {error}") from error
+
+
+def _retyped(index_map: IndexMap, dtype: str) -> IndexMap:
+    """The map over indices of ``dtype``: one made with int32 indices serves a buffer indexed by int64."""
+    old = {v: Var(v.name, dtype) for v in index_map.initial_indices if v.dtype != dtype}
+    if not old:
+        return index_map
+
+    def visit(e: Any) -> Any:
+        if isinstance(e, Var):
+            return old.get(e)
+        return const(e.value, dtype) if isinstance(e, IntImm) and e.dtype.is_int else None
+
+    variables = tuple(old.get(v, v) for v in index_map.initial_indices)
+    finals = tuple(rewrite(e, visit) for e in index_map.final_indices)
+    return index_map.replace(initial_indices=variables, final_indices=finals)
 
 
 def collision(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[str] | None:
