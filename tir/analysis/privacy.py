@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..arith import Analyzer
 from ..arith.linear import key
 from ..arith.regions import relax
-from ..buffer import Buffer, BufferRegion, IterVar, Range
-from ..expr import TRUE, And, BufferLoad, Expr, Var, const, is_const, logical_and, logical_not
+from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
+from ..expr import TRUE, And, BufferLoad, Expr, IntImm, Ramp, Var, const, is_const, logical_and, logical_not
 from ..function import PrimFunc
 from ..stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt
 from ..visit import free_vars, substitute, uses_var, walk
@@ -194,7 +194,7 @@ def _vars(e: Any) -> set[Var]:
 
 
 def _accesses(root: Any, buffer: Buffer, step_vars: Any) -> Iterator[_Access]:
-    """Accesses of ``buffer`` under ``root`` in program order; a use of its pointer, or a view of it, reads any element.
+    """Accesses of ``buffer`` under ``root`` in program order; a use of its pointer reads any element.
 
     ``step_vars`` are the variables of the loops asked about.
     """
@@ -224,8 +224,9 @@ def _accesses(root: Any, buffer: Buffer, step_vars: Any) -> Iterator[_Access]:
             inner_bound = {**bound, **values}
             guard = logical_and(condition, expr(item.predicate))
             block: Block = item.block
-            if any(m.source.buffer is buffer for m in block.match_buffers):
-                yield _Access(None, {}, guard, False, False)
+            for match in block.match_buffers:
+                if match.source.buffer is buffer:
+                    yield from _through(match, block, loops, guard, lambda e, b=inner_bound: substitute(e, b))
             stored = None
             # where a loop asked about steps the reduction, init runs in its first iteration only
             partial = any(v.iter_type == "reduce" and uses_var(values[v.var], step_vars) for v in block.iter_vars)
@@ -249,6 +250,43 @@ def _accesses(root: Any, buffer: Buffer, step_vars: Any) -> Iterator[_Access]:
                 yield from visit(child, loops, condition, bound, init)
 
     yield from visit(root, {}, TRUE, {}, None)
+
+
+def _through(
+    match: MatchBufferRegion, block: Block, loops: dict[Var, Range], guard: Expr, value: Callable[[Expr], Expr]
+) -> Iterator[_Access]:
+    """What ``block`` does to a buffer through a view: it reads the viewed box, unless it only stores; it writes all of
+    it where a store says so."""
+    indices: list[Expr] = []
+    inner = dict(loops)
+    for axis in match.source.region:
+        low, extent = value(axis.min), value(axis.extent)
+        if not is_const(extent, 1):
+            var = Var("v", low.dtype)
+            inner[var] = Range(const(0, low.dtype), extent)
+            low = low + var
+        indices.append(low)
+    view = match.buffer
+    nodes = list(walk(block.body))
+    only_stores = not any((isinstance(n, BufferLoad) and n.buffer is view) or n is view.data for n in nodes)
+    if not only_stores:
+        yield _Access(tuple(indices), inner, guard, False, False)
+    steps = block.body.stmts if isinstance(block.body, SeqStmt) else (block.body,)
+    if any(isinstance(s, BufferStore) and s.buffer is view and _whole(s) for s in steps):
+        yield _Access(tuple(indices), inner, guard, True, False)
+
+
+def _whole(store: BufferStore) -> bool:
+    """Whether one vector store writes every element of a buffer of constant size."""
+    *outer, last = store.indices
+    size = 1
+    for extent in store.buffer.shape:
+        if not isinstance(extent, IntImm):
+            return False
+        size *= extent.value
+    if not isinstance(last, Ramp) or last.lanes != size or not is_const(last.base, 0):
+        return False
+    return is_const(last.stride, 1) and all(is_const(i, 0) for i in outer)
 
 
 def _stored(init: Stmt, buffer: Buffer) -> set[Any]:
