@@ -88,7 +88,12 @@ def _bytes(buffer: Buffer, users: Sequence[BlockRef], common: Sequence[LoopRef])
         if not sizes:
             return None
         extents.append(min(sizes))
-    return _padded(extents, users, buffer) * buffer.dtype.bytes
+    doubled = any(
+        ref.block.writes[int(ref.block.annotations["double_buffer_scope"])].buffer is buffer
+        for ref in users
+        if "double_buffer_scope" in ref.block.annotations
+    )
+    return _padded(extents, users, buffer) * buffer.dtype.bytes * (2 if doubled else 1)
 
 
 def _padded(extents: Sequence[int], users: Sequence[BlockRef], buffer: Buffer) -> int:

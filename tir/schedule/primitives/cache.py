@@ -239,6 +239,8 @@ def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
 def _touched(blocks: Sequence[BlockRef], buffer: Buffer, side: str, host: BlockRef | LoopRef) -> tuple[Range, ...]:
     """The box of ``buffer`` that ``blocks`` touch each time that ``host`` runs."""
     boxes = []
+    around = [host, *host.all_loops()] if isinstance(host, LoopRef) else host.all_loops()
+    known = Analyzer({p.var: Range(p.node.min, p.node.extent) for p in around if isinstance(p, LoopRef)})
     for ref in blocks:
         loops: dict[Var, Range] = {p.var: Range(p.node.min, p.node.extent) for p in loops_below(ref, host)}
         values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}
@@ -246,7 +248,7 @@ def _touched(blocks: Sequence[BlockRef], buffer: Buffer, side: str, host: BlockR
             box = tuple(substitute(r, values) for r in region.region)
             boxes.append(relax(box, loops, predicate=ref.node.predicate) or buffer.full_region().region)
     # a guarded tail reaches past the end in name only: its predicate keeps it inside
-    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region])
+    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region], known)
 
 
 def _cached(buffer: Buffer, scope: str) -> Buffer:
