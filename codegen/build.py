@@ -19,8 +19,9 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
     """Compile a function or a module of functions.
 
     ``target``: ``"llvm"`` (this machine's CPU; also ``"llvm -mcpu=haswell"`` or ``{"kind": "llvm", "mcpu": …,
-    "num_cores": …, "fast_math": True}``), ``"interpreter"`` (the reference executor), ``"cuda-sim"`` (GPU kernels on the
-    simulator, with every check), or a ``tir.Target``.
+    "num_cores": …, "fast_math": True}``), ``"interpreter"`` (the reference executor), ``"cuda"`` (also ``"cuda
+    -arch=sm_90a"``; compiles without a GPU), ``"cuda-sim"`` (GPU kernels on the simulator, with every check), or a
+    ``tir.Target``.
 
     Raises ``BuildError`` for a program or a target that cannot be compiled.
     """

@@ -1,0 +1,144 @@
+"""The CUDA driver: the dozen calls that launching needs, each raising ``RunError`` in words.
+
+Everything above talks to a device through this class only, so that tests put another one in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import Any
+
+from tir.errors import RunError
+
+NO_DEVICE = (
+    'no CUDA device here: lowering, the CUDA source (`.source("cuda")`), the cubin and target "cuda-sim" still work; '
+    "running this kernel needs a GPU"
+)
+
+
+class Driver:
+    """One device, in its primary context (the one that torch and CuPy use)."""
+
+    def __init__(self, device_id: int = 0):
+        try:
+            from cuda.bindings import driver
+        except ImportError as error:
+            raise RunError(
+                f"running on CUDA needs the driver's bindings: pip install 'tensorir[cuda]' [{error}]"
+            ) from error
+        self.cu: Any = driver
+        self.device_id = device_id
+        try:
+            (error,) = driver.cuInit(0)
+        except RuntimeError as missing:  # no libcuda at all
+            raise RunError(f"{NO_DEVICE} [{missing}]") from missing
+        if int(error) != 0:
+            raise RunError(f"{NO_DEVICE} [{_error_name(driver, error)}]")
+        count = self._do("cuDeviceGetCount")
+        if device_id >= count:
+            raise RunError(NO_DEVICE if count == 0 else f"no CUDA device {device_id}: this machine has {count}")
+        self.device = self._do("cuDeviceGet", device_id)
+        self.context = self._do("cuDevicePrimaryCtxRetain", self.device)
+        self._do("cuCtxSetCurrent", self.context)
+
+    def _do(self, call: str, *args: Any) -> Any:
+        error, *values = getattr(self.cu, call)(*args)
+        if int(error) != 0:
+            raise RunError(f"{call} failed: {_error_name(self.cu, error)}")
+        return values[0] if len(values) == 1 else values
+
+    # ---------------------------------------------------------- the device
+
+    @functools.cached_property
+    def name(self) -> str:
+        raw = self._do("cuDeviceGetName", 256, self.device)
+        return raw.rstrip(b"\0").decode()
+
+    def attribute(self, name: str) -> int:
+        """A ``CU_DEVICE_ATTRIBUTE_…`` by the rest of its name."""
+        return self._do(
+            "cuDeviceGetAttribute", getattr(self.cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}"), self.device
+        )
+
+    @functools.cached_property
+    def arch(self) -> str:
+        major, minor = self.attribute("COMPUTE_CAPABILITY_MAJOR"), self.attribute("COMPUTE_CAPABILITY_MINOR")
+        return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
+
+    def activate(self) -> None:
+        """Make the context that of this host thread."""
+        self._do("cuCtxSetCurrent", self.context)
+
+    # ---------------------------------------------------------- code
+
+    def load(self, cubin: bytes) -> Any:
+        return self._do("cuModuleLoadData", cubin)
+
+    def function(self, module: Any, name: str, dynamic_shared: int) -> Any:
+        """A kernel, allowed ``dynamic_shared`` bytes of shared memory beyond 48 KiB."""
+        made = self._do("cuModuleGetFunction", module, name.encode())
+        if dynamic_shared > 48 * 1024:
+            attribute = self.cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._do("cuFuncSetAttribute", made, attribute, dynamic_shared)
+        return made
+
+    def launch(self, function: Any, grid: Any, block: Any, shared: int, stream: int, params: int) -> None:
+        """Launch; ``params`` is the address of an array of addresses of the arguments."""
+        self._do("cuLaunchKernel", function, *grid, *block, shared, stream, params, 0)
+
+    # ---------------------------------------------------------- memory
+
+    def allocate(self, size: int) -> int:
+        return int(self._do("cuMemAlloc", max(size, 1)))
+
+    def free(self, address: int) -> None:
+        with contextlib.suppress(RunError):  # at exit the context may be gone
+            self._do("cuMemFree", address)
+
+    def copy_in(self, address: int, host: int, size: int) -> None:
+        self._do("cuMemcpyHtoD", address, host, size)
+
+    def copy_out(self, host: int, address: int, size: int) -> None:
+        self._do("cuMemcpyDtoH", host, address, size)
+
+    # ---------------------------------------------------------- time
+
+    def synchronize(self, stream: int = 0) -> None:
+        self._do("cuStreamSynchronize", stream)
+
+    def event(self) -> Any:
+        return self._do("cuEventCreate", 0)
+
+    def record(self, event: Any, stream: int) -> None:
+        self._do("cuEventRecord", event, stream)
+
+    def seconds_between(self, first: Any, last: Any) -> float:
+        self._do("cuEventSynchronize", last)
+        return self._do("cuEventElapsedTime", first, last) * 1e-3
+
+    def destroy_event(self, event: Any) -> None:
+        self._do("cuEventDestroy", event)
+
+
+def _error_name(driver: Any, error: Any) -> str:
+    status, text = driver.cuGetErrorString(error)
+    name = getattr(error, "name", str(error))
+    if int(status) != 0 or not text:
+        return name
+    return f"{name}: {text.decode() if isinstance(text, bytes) else text}"
+
+
+@functools.cache
+def driver(device_id: int = 0) -> Driver:
+    """The device, opened once. Raises ``RunError`` where there is none."""
+    return Driver(device_id)
+
+
+def has_device() -> bool:
+    """Whether a CUDA device can be used here."""
+    try:
+        driver()
+    except RunError:
+        return False
+    return True

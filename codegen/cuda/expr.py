@@ -1,0 +1,249 @@
+"""Expressions other than loads and calls.
+
+Every rule gives text that can stand anywhere: anything but a name, a constant or a call is in parentheses. Vectors have
+the operators of their lanes (see the prelude), so that ``a + b`` reads the same for them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tir.dtype import DType
+from tir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Broadcast,
+    Call,
+    Cast,
+    Div,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Let,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Ramp,
+    Select,
+    Shuffle,
+    StringImm,
+    Sub,
+    Var,
+)
+
+from .generator import Generator, expr_rule
+from .types import c_type, float_constant, int_constant, is_small, scalar_type
+
+
+def declare_type(g: Generator, dtype: DType) -> str:
+    """The C type of ``dtype``, its definition noted as needed."""
+    if is_small(dtype):
+        g.need(str(dtype.element))
+    if dtype.lanes > 1:
+        g.need("vec")
+    return c_type(dtype)
+
+
+def each(g: Generator, dtype: DType, spelled: str, *args: str) -> str:
+    """``spelled`` (a function's name) of the arguments, lane by lane for vectors."""
+    if dtype.lanes == 1:
+        return f"{spelled}({', '.join(args)})"
+    g.need("each")
+    names = "abcd"[: len(args)]
+    parameters = ", ".join(f"auto {n}" for n in names)
+    return f"each([]({parameters}) {{ return {spelled}({', '.join(names)}); }}, {', '.join(args)})"
+
+
+@expr_rule(Var)
+def _var(g: Generator, e: Var) -> str:
+    if e in g.pointers:
+        return g.pointers[e].text(g)
+    found = g.names.get(e)
+    if found is None:
+        raise g.fail(f"variable `{e.name}` ({e.dtype}) is used where nothing defines it")
+    return found
+
+
+@expr_rule(IntImm)
+def _int(g: Generator, e: IntImm) -> str:
+    return int_constant(e.value, e.dtype)
+
+
+@expr_rule(FloatImm)
+def _float(g: Generator, e: FloatImm) -> str:
+    declare_type(g, e.dtype)
+    return float_constant(e.value, e.dtype)
+
+
+@expr_rule(StringImm)
+def _string(g: Generator, e: StringImm) -> str:
+    return quoted(e.value)
+
+
+def quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+_INFIX = {Add: "+", Sub: "-", Mul: "*", EQ: "==", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">=", And: "&&", Or: "||"}
+
+
+_RANK = {Mul: 5, Add: 4, Sub: 4, LT: 3, LE: 3, GT: 3, GE: 3, EQ: 2, NE: 2, And: 1, Or: 0}
+
+
+def _operand(text: str, e: Any, parent: type, left: bool) -> str:
+    """An operand without parentheses where C's precedence, left to right, needs none."""
+    mine, above = _RANK.get(type(e)), _RANK[parent]
+    if mine is None or parent is Or or e.dtype.bits in (8, 16):
+        return text
+    return bare(text) if mine > above or (left and mine == above and mine > 3) else text
+
+
+def bare(text: str) -> str:
+    """``text`` without the parentheses around all of it."""
+    if not text.startswith("(") or not text.endswith(")"):
+        return text
+    depth = 0
+    for k, ch in enumerate(text):
+        depth += (ch == "(") - (ch == ")")
+        if depth == 0 and k < len(text) - 1:
+            return text
+    return text[1:-1]
+
+
+@expr_rule(*_INFIX)
+def _infix(g: Generator, e: Any) -> str:
+    sign = _INFIX[type(e)]
+    a, b = _operand(g.expr(e.a), e.a, type(e), True), _operand(g.expr(e.b), e.b, type(e), False)
+    if e.a.dtype.lanes == 1 and e.dtype.bits in (8, 16) and e.dtype.is_int:  # C computes in int: cut to the type
+        return f"({scalar_type(e.dtype)})({a} {sign} {b})"
+    return f"({a} {sign} {b})"
+
+
+@expr_rule(Div, Mod)
+def _truncating(g: Generator, e: Any) -> str:
+    a, b = g.expr(e.a), g.expr(e.b)
+    if isinstance(e, Div):
+        return f"({a} / {b})"
+    if e.dtype.is_float:
+        return g.expr(Call("fmod", (e.a, e.b), e.dtype))
+    return f"({a} % {b})"
+
+
+@expr_rule(FloorDiv, FloorMod)
+def _flooring(g: Generator, e: Any) -> str:
+    """``//`` and ``%``: a shift or a mask for a power of two (right whatever the sign), C's operators where both sides
+    are known not to be negative, else a helper."""
+    is_div = isinstance(e, FloorDiv)
+    divisor = e.b.value if isinstance(e.b, Broadcast) else e.b
+    a = g.expr(e.a)
+    if isinstance(divisor, IntImm) and divisor.value > 0 and divisor.value & (divisor.value - 1) == 0:
+        operand = divisor.value.bit_length() - 1 if is_div else divisor.value - 1
+        return f"({a} {'>>' if is_div else '&'} {int_constant(operand, divisor.dtype)})"
+    b = g.expr(e.b)
+    if e.dtype.code == "uint" or (g.is_nonnegative(e.a) and g.is_nonnegative(e.b)):
+        return f"({a} {'/' if is_div else '%'} {b})"
+    return each(g, e.dtype, g.need("floordiv" if is_div else "floormod"), a, b)
+
+
+@expr_rule(Min, Max)
+def _extreme(g: Generator, e: Any) -> str:
+    """nan when either is nan, as in NumPy; C's fminf gives the other one."""
+    name = "min" if isinstance(e, Min) else "max"
+    if e.dtype.is_float:
+        declare_type(g, e.dtype)
+        spelled = g.need(f"{name}imum")
+        if g.fast_math and str(e.dtype.element) == "float32":
+            spelled = f"f{name}f"
+        return each(g, e.dtype, spelled, g.expr(e.a), g.expr(e.b))
+    if e.dtype.bits in (8, 16):
+        return each(g, e.dtype, g.need(f"{name}imum"), g.expr(e.a), g.expr(e.b))
+    return each(g, e.dtype, name, g.expr(e.a), g.expr(e.b))
+
+
+@expr_rule(Not)
+def _not(g: Generator, e: Not) -> str:
+    return f"(!{g.expr(e.a)})"
+
+
+@expr_rule(Select)
+def _select(g: Generator, e: Select) -> str:
+    return choice(g, e.condition, e.true_value, e.false_value)
+
+
+def choice(g: Generator, condition: Any, yes: Any, no: Any) -> str:
+    c, a, b = g.expr(condition), g.expr(yes), g.expr(no)
+    if condition.dtype.lanes > 1:
+        return f"{g.need('select')}({c}, {a}, {b})"
+    return f"({c} ? {a} : {b})"
+
+
+@expr_rule(Cast)
+def _cast(g: Generator, e: Cast) -> str:
+    return convert(g, g.expr(e.value), e.value.dtype, e.dtype)
+
+
+def convert(g: Generator, text: str, source: DType, target: DType) -> str:
+    """A value in another type: floats to integers toward zero, to narrower floats to the nearest, ties to even."""
+    if source is target:
+        return text
+    declare_type(g, target)
+    if target.is_handle:
+        return f"((void*){text})"
+    if target.lanes > 1:
+        return f"{g.need('convert')}<{scalar_type(target)}>({text})"
+    if target.is_bool:
+        return f"({text} != {'0' if not source.is_float else float_constant(0.0, source)})"
+    if is_small(source) and (not target.is_float or is_small(target)):
+        text = f"(float){text}"  # through float, which holds every small float exactly
+    return f"(({scalar_type(target)}){text})"
+
+
+@expr_rule(Let)
+def _let(g: Generator, e: Let) -> str:
+    value = g.expr(e.value)
+    g.analyzer.bind(e.var, e.value)
+    name = g.name(e.var, e.var.name)
+    return f"[&] {{ const {declare_type(g, e.var.dtype)} {name} = {value}; return {g.expr(e.body)}; }}()"
+
+
+@expr_rule(Ramp)
+def _ramp(g: Generator, e: Ramp) -> str:
+    if e.base.dtype.lanes > 1:
+        raise g.fail(f"`{e!r}`: a ramp of vectors has no CUDA spelling; lower it first")
+    declare_type(g, e.dtype)
+    return f"{g.need('ramp')}<{e.lanes}>({g.expr(e.base)}, {g.expr(e.stride)})"
+
+
+@expr_rule(Broadcast)
+def _broadcast(g: Generator, e: Broadcast) -> str:
+    if e.value.dtype.lanes > 1:
+        raise g.fail(f"`{e!r}`: a broadcast of vectors has no CUDA spelling; lower it first")
+    declare_type(g, e.dtype)
+    return f"{g.need('broadcast')}<{e.lanes}>({g.expr(e.value)})"
+
+
+@expr_rule(Shuffle)
+def _shuffle(g: Generator, e: Shuffle) -> str:
+    lanes: list[str] = []
+    for part in e.vectors:
+        text = g.expr(part)
+        lanes += [text] if part.dtype.lanes == 1 else [f"{text}[{k}]" for k in range(part.dtype.lanes)]
+    picked = []
+    for index in e.indices:
+        if not isinstance(index, IntImm) or not 0 <= index.value < len(lanes):
+            raise g.fail(f"`{e!r}`: shuffle indices must be constants in [0, {len(lanes)})")
+        picked.append(lanes[index.value])
+    if e.dtype.lanes == 1:
+        return picked[0]
+    return f"{declare_type(g, e.dtype)}{{{{{', '.join(picked)}}}}}"

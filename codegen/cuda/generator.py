@@ -1,0 +1,156 @@
+"""The state of writing one CUDA kernel, and dispatch by node type.
+
+``expr.py``, ``ops.py``, ``memory.py``, ``matrix.py`` and ``stmt.py`` fill the tables; nothing here knows what a node
+means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tir.arith.analyzer import Analyzer
+from tir.errors import BuildError
+from tir.expr import Expr, Var
+from tir.stmt import Stmt
+
+EXPR: dict[type, Callable[[Generator, Any], str]] = {}
+STMT: dict[type, Callable[[Generator, Any], None]] = {}
+OPS: dict[str, Callable[[Generator, Any], str]] = {}
+
+
+def expr_rule(*types: type) -> Callable[[Any], Any]:
+    """Register the decorated function ``(generator, node) -> C text`` for expression classes."""
+
+    def register(fn: Any) -> Any:
+        for type_ in types:
+            EXPR[type_] = fn
+        return fn
+
+    return register
+
+
+def stmt_rule(*types: type) -> Callable[[Any], Any]:
+    """Register the decorated function ``(generator, node)`` for statement classes."""
+
+    def register(fn: Any) -> Any:
+        for type_ in types:
+            STMT[type_] = fn
+        return fn
+
+    return register
+
+
+def op_rule(*names: str) -> Callable[[Any], Any]:
+    """Register the decorated function ``(generator, call) -> C text`` for operators."""
+
+    def register(fn: Any) -> Any:
+        for name in names:
+            OPS[name] = fn
+        return fn
+
+    return register
+
+
+_TAKEN = re.findall(
+    r"\w+",
+    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr continue
+    decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if
+    inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
+    register reinterpret_cast return short signed sizeof static static_assert struct switch template this throw true
+    try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq half bfloat16 vec
+    float8_e4m3 float8_e5m2 threadIdx blockIdx blockDim gridDim warpSize exp log sin cos tan pow sqrt floor ceil round
+    min max abs fabs erf assert printf main j0 j1 jn y0 y1 yn gamma each convert ramp broadcast select gather scatter
+    widened load_lanes store_lanes bits_to floordiv floormod minimum maximum shared_address barriers""",
+)
+
+
+class Generator:
+    """Writes the body of one kernel, line by line."""
+
+    def __init__(self, func_name: str, fast_math: bool = False, warps: int = 1):
+        self.func_name = func_name
+        self.fast_math = fast_math
+        self.warps = warps  # of a block: how many copies warp memory needs where it cannot be in registers
+        self.lines: list[str] = []
+        self.depth = 1
+        self.names: dict[Any, str] = {}
+        self.taken: set[str] = set(_TAKEN)
+        self.analyzer = Analyzer()
+        self.helpers: dict[str, None] = {}  # parts of the prelude that the text needs
+        self.pointers: dict[Var, Any] = {}  # what each pointer is: codegen.cuda.memory.Place
+        self.fragments: dict[Var, Any] = {}  # shapes of wmma fragments
+        self.statics: list[str] = []  # declarations before the kernel
+        self.lane_vars: set[Any] = set()  # the variables of threadIdx.x
+
+    # -------------------------------------------------------------- text
+
+    def emit(self, text: str = "") -> None:
+        self.lines.append("  " * self.depth + text if text else "")
+
+    def name(self, item: Any, hint: str) -> str:
+        """The C name of a variable or buffer: its own, made unique."""
+        found = self.names.get(item)
+        if found is None:
+            found = self.names[item] = self.fresh(hint)
+        return found
+
+    def fresh(self, hint: str) -> str:
+        base = re.sub(r"\W", "_", hint) or "v"
+        if base[0].isdigit() or base.startswith("__"):
+            base = "v" + base.lstrip("_")
+        made, count = base, 0
+        while made in self.taken:
+            count += 1
+            made = f"{base}_{count}"
+        self.taken.add(made)
+        return made
+
+    def need(self, helper: str) -> str:
+        """Note that a part of the prelude is used; returns its name."""
+        self.helpers.setdefault(helper)
+        return helper
+
+    # -------------------------------------------------------------- dispatch
+
+    def expr(self, e: Expr) -> str:
+        rule = EXPR.get(type(e))
+        if rule is None:
+            raise BuildError(f"{self.func_name}: `{e!r}` ({type(e).__name__}) cannot be compiled; lower it first")
+        return rule(self, e)
+
+    def stmt(self, s: Stmt) -> None:
+        rule = STMT.get(type(s))
+        if rule is None:
+            raise BuildError(f"{self.func_name}: {type(s).__name__} is not a lowered statement:\n{s!r}")
+        rule(self, s)
+
+    def block(self, head: str, body: Stmt) -> None:
+        """``head {`` body ``}``"""
+        self.emit(f"{head} {{".lstrip())
+        self.depth += 1
+        self.stmt(body)
+        self.depth -= 1
+        self.emit("}")
+
+    def fail(self, message: str) -> BuildError:
+        return BuildError(f"{self.func_name}: {message}")
+
+    # -------------------------------------------------------------- what is known
+
+    def is_nonnegative(self, e: Expr) -> bool:
+        if e.dtype.code == "uint":
+            return True
+        low = self.analyzer.bound(e)[0] if e.dtype.lanes == 1 else None
+        return low is not None and low >= 0
+
+    def multiple_of(self, e: Expr, limit: int) -> int:
+        """The greatest power of two up to ``limit`` that is known to divide ``e``."""
+        from tir.arith.modular import modular_of
+
+        coeff, base = modular_of(self.analyzer, e)
+        size = limit
+        while size > 1 and (coeff % size or base % size):
+            size //= 2
+        return size

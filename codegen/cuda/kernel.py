@@ -1,0 +1,135 @@
+"""A kernel PrimFunc as CUDA C."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir.buffer import Range
+from tir.dtype import DType
+from tir.errors import BuildError
+from tir.expr import IntImm, Var
+from tir.function import PrimFunc
+from tir.stmt import Allocate, AttrStmt
+from tir.visit import walk
+
+from . import expr, matrix, memory, ops, stmt  # noqa: F401  (they fill the tables)
+from .generator import Generator
+from .memory import Place
+from .prelude import prelude
+from .types import c_type
+
+AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z")
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """A kernel's text and what is known of its launch.
+
+    ``alignments``: of each parameter, the bytes to which vector accesses need its address aligned (1 for scalars).
+    ``threads``: of a block, where that is a constant. ``shared``, ``dynamic``: bytes of shared memory.
+    """
+
+    name: str
+    text: str
+    helpers: tuple[str, ...]
+    params: tuple[DType, ...]
+    alignments: tuple[int, ...]
+    threads: int | None
+    dynamic: int
+
+
+def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelText:
+    """The CUDA C of one kernel. Raises ``BuildError`` for what has no CUDA spelling."""
+    from codegen.llvm.function import written_data
+
+    extents = _extents(func)
+    threads = _product([extents.get(f"threadIdx.{a}", IntImm(1)) for a in "xyz"])
+    g = Generator(name, fast_math, warps=-(-(threads or 1024) // 32))
+    symbol = g.fresh(name)
+    written = written_data(func)
+    restrict = " __restrict__" if func.attrs.get("tir.noalias", False) else ""
+    params = []
+    for p in func.params:
+        hint = g.name(p, p.name)
+        if p.dtype.is_handle:
+            element = p.pointer_dtype or DType("void")
+            const = "const " * (p not in written)
+            params.append(f"{const}{expr.declare_type(g, element)}*{restrict} {hint}")
+            g.pointers[p] = Place(hint, element, "global", const=bool(const))
+        else:
+            params.append(f"const {expr.declare_type(g, p.dtype)} {hint}")
+    _thread_axes(g, func)
+    matrix.find_fragments(g, func.body)
+    for buffer in func.buffers():
+        place = Place(g.name(buffer.data, buffer.data.name), buffer.dtype, "global")
+        if buffer.data not in g.pointers:
+            g.pointers[buffer.data] = place
+    g.stmt(func.body)
+    bounds = f" __launch_bounds__({threads})" if threads else ""
+    head = f'extern "C" __global__ void{bounds} {symbol}('
+    one_line = head + ", ".join(params) + ") {"
+    if len(one_line) > 120:
+        one_line = head + "\n    " + ",\n    ".join(params) + ") {"
+    body = "\n".join(g.lines)
+    text = "\n\n".join([*g.statics, f"{one_line}\n{body}\n}}\n"])
+    alignments = tuple(g.pointers[p].aligned if p in g.pointers else 1 for p in func.params)
+    return KernelText(
+        symbol, text, tuple(g.helpers), tuple(p.dtype for p in func.params), alignments, threads, _dynamic(func)
+    )
+
+
+def _thread_axes(g: Generator, func: PrimFunc) -> None:
+    """Every thread axis as a constant at the top, under the name that the schedule gave it."""
+    seen: dict[Var, None] = {}
+    for node in walk(func.body):
+        tag = getattr(node.node, "thread_tag", "") if isinstance(node, AttrStmt) else ""
+        if not tag or node.attr_key != "thread_extent" or node.node.var in seen:  # type: ignore[union-attr]
+            continue
+        assert isinstance(node, AttrStmt)
+        if tag not in AXES:
+            raise BuildError(
+                f"{g.func_name}: thread axis {tag!r} is left after lowering; a launch has {', '.join(AXES)}"
+            )
+        var = node.node.var
+        seen[var] = None
+        name = g.name(var, var.name)
+        if tag == "threadIdx.x":
+            g.lane_vars.add(var)
+        extent = f"  // < {node.value.value}" if isinstance(node.value, IntImm) else ""
+        g.emit(f"const {c_type(var.dtype)} {name} = {tag};{extent}")
+        g.analyzer.bind(var, Range(IntImm(0, var.dtype), node.value))
+
+
+def _extents(func: PrimFunc) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for node in walk(func.body):
+        if isinstance(node, AttrStmt) and node.attr_key == "thread_extent":
+            found.setdefault(getattr(node.node, "thread_tag", ""), node.value)
+    return found
+
+
+def _product(extents: list[object]) -> int | None:
+    total = 1
+    for extent in extents:
+        if not isinstance(extent, IntImm):
+            return None
+        total *= extent.value
+    return total
+
+
+def _dynamic(func: PrimFunc) -> int:
+    total = 0
+    for node in walk(func.body):
+        if isinstance(node, Allocate) and node.buffer_var.scope == "shared.dyn":
+            size = node.dtype.bytes
+            for extent in node.extents:
+                size *= extent.value if isinstance(extent, IntImm) else 0
+            total += size
+    return total
+
+
+def source_of(kernels: list[KernelText]) -> str:
+    """One compilable text of all ``kernels``."""
+    helpers = dict.fromkeys(h for k in kernels for h in k.helpers)
+    head = prelude(helpers)
+    return "\n".join([*([head] if head else []), *(k.text for k in kernels)])

@@ -1,0 +1,234 @@
+"""Buffers: what a pointer is in the kernel, loads, stores, addresses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tir.buffer import Buffer
+from tir.dtype import DType
+from tir.expr import BufferLoad, Call, Expr, IntImm, Ramp, Var
+
+from .expr import bare, declare_type
+from .generator import Generator, expr_rule
+
+WARP = 32
+
+
+@dataclass
+class Place:
+    """What a pointer variable of the IR is in C.
+
+    ``element``: the type it points to. ``const``: nothing is written through it. ``lanes_of_warp``: the memory of a
+    warp held in registers, that many elements a lane (0: memory as usual). ``aligned``: the alignment in bytes that
+    accesses rely on.
+    """
+
+    name: str
+    element: DType
+    scope: str = ""
+    const: bool = False
+    lanes_of_warp: int = 0
+    aligned: int = 1
+
+    def text(self, g: Generator) -> str:
+        return self.name
+
+
+def place_of(g: Generator, data: Any) -> Place:
+    found = g.pointers.get(data)
+    if found is None:
+        raise g.fail(f"pointer `{getattr(data, 'name', data)}` is used where nothing allocates it")
+    return found
+
+
+def base_of(g: Generator, buffer: Buffer) -> str:
+    """Text of a pointer to the first element of ``buffer``."""
+    alias = g.names.get(buffer)
+    if alias is not None:
+        return alias
+    place = place_of(g, buffer.data)
+    text = place.name
+    if place.element is not buffer.dtype:
+        text = f"(({'const ' * place.const}{declare_type(g, buffer.dtype)}*){text})"
+    if buffer.elem_offset is not None and not _is_zero(buffer.elem_offset):
+        text = f"({text} + {g.expr(buffer.elem_offset)})"
+    return text
+
+
+def _is_zero(e: Any) -> bool:
+    return isinstance(e, IntImm) and e.value == 0
+
+
+def flat_index(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+    """The one index of an access; several axes are taken row-major, or by the strides."""
+    if len(indices) == 1 and not buffer.strides:
+        return indices[0]
+    if not indices:
+        return IntImm(0)
+    strides = list(buffer.strides)
+    if not strides:
+        strides = [IntImm(1)]
+        for extent in reversed(buffer.shape[1:]):
+            strides.insert(0, strides[0] * extent)
+    total: Any = IntImm(0)
+    for index, stride in zip(indices, strides):
+        total = total + index * stride
+    return total
+
+
+def own_index(place: Place, index: Expr) -> Expr:
+    """Where a lane holds element ``index`` of a warp's memory: registers are numbered by fragment, then by element."""
+    each = place.lanes_of_warp
+    return index // (WARP * each) * each + index % each
+
+
+def own_pointer(g: Generator, place: Place, offset: Expr) -> str:
+    from tir.arith import simplify
+
+    return f"{place.name} + {g.expr(simplify(own_index(place, offset)))}"
+
+
+def _resolve(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[str, Expr]:
+    index = flat_index(g, buffer, indices)
+    place = place_of(g, buffer.data)
+    if place.scope.startswith("wmma."):
+        raise g.fail(f"`{buffer.name}` is a tensor-core fragment ({place.scope}): only wmma operations touch it")
+    if place.lanes_of_warp:
+        if buffer.elem_offset is not None:
+            index = index + buffer.elem_offset
+        from tir.arith import simplify
+
+        if isinstance(index, Ramp):
+            return place.name, Ramp(simplify(own_index(place, index.base)), index.stride, index.lanes)
+        return place.name, simplify(own_index(place, index))
+    return base_of(g, buffer), index
+
+
+def _power_of_two(n: int) -> bool:
+    return n & (n - 1) == 0
+
+
+def _alignment(g: Generator, buffer: Buffer, index: Ramp, lanes: int) -> int:
+    """How many neighbours of a vector access may be taken at once: as far as the address is known to be aligned."""
+    most = max(1, 16 // buffer.dtype.bytes)
+    size = g.multiple_of(index.base, min(most, lanes & -lanes))
+    if buffer.elem_offset is not None:
+        size = min(size, g.multiple_of(buffer.elem_offset, size))
+    place = place_of(g, buffer.data)
+    place.aligned = max(place.aligned, size * buffer.dtype.bytes)
+    return size
+
+
+def _whole(size: int, lanes: int, element: DType) -> bool:
+    return _power_of_two(lanes) and size >= min(lanes, max(1, 16 // element.bytes))
+
+
+def _is_run(index: Expr, buffer: Buffer) -> bool:
+    return isinstance(index, Ramp) and _is_one(index.stride) and buffer.dtype.lanes == 1
+
+
+def _is_one(e: Any) -> bool:
+    return isinstance(e, IntImm) and e.value == 1
+
+
+@expr_rule(BufferLoad)
+def _load(g: Generator, e: BufferLoad) -> str:
+    base, index = _resolve(g, e.buffer, e.indices)
+    if index.dtype.lanes == 1:
+        declare_type(g, e.buffer.dtype)
+        return f"{base}[{bare(g.expr(index))}]"
+    declare_type(g, e.dtype)
+    if _is_run(index, e.buffer):
+        assert isinstance(index, Ramp)
+        size = _alignment(g, e.buffer, index, index.lanes)
+        address = f"{base} + {g.expr(index.base)}"
+        if _whole(size, index.lanes, e.buffer.dtype):
+            return f"*(const {declare_type(g, e.dtype)}*)({address})"
+        return f"{g.need('load_lanes')}<{index.lanes}, {size}>({address})"
+    if e.buffer.dtype.lanes > 1:
+        raise g.fail(f"`{e!r}`: vectors of vectors have no CUDA spelling; lower it first")
+    return f"{g.need('gather')}({base}, {g.expr(index)})"
+
+
+def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> str:
+    """The statement that stores ``value``."""
+    text = g.expr(value)
+    base, index = _resolve(g, buffer, indices)
+    declare_type(g, buffer.dtype)
+    if index.dtype.lanes == 1:
+        return f"{base}[{bare(g.expr(index))}] = {bare(text)};"
+    if _is_run(index, buffer):
+        assert isinstance(index, Ramp)
+        size = _alignment(g, buffer, index, index.lanes)
+        address = f"{base} + {g.expr(index.base)}"
+        if _whole(size, index.lanes, buffer.dtype):
+            return f"*({declare_type(g, value.dtype)}*)({address}) = {bare(text)};"
+        return f"{g.need('store_lanes')}<{size}>({address}, {bare(text)});"
+    if buffer.dtype.lanes > 1:
+        raise g.fail(f"a store of vectors of vectors to `{buffer.name}` has no CUDA spelling; lower it first")
+    return f"{g.need('scatter')}({base}, {g.expr(index)}, {bare(text)});"
+
+
+def pointer(g: Generator, e: Any, offset: Expr | None = None) -> str:
+    """The address that an operator's pointer argument and its offset (in elements) stand for."""
+    if isinstance(e, Call) and e.op == "address_of":
+        load = e.args[0]
+        if not isinstance(load, BufferLoad):
+            raise g.fail(f"`{e!r}`: address_of takes an element of a buffer")
+        index = flat_index(g, load.buffer, load.indices)
+        if isinstance(index, Ramp):
+            index = index.base
+        place = place_of(g, load.buffer.data)
+        if place.lanes_of_warp:
+            total = index if offset is None else index + offset
+            return own_pointer(g, place, total)
+        text = base_of(g, load.buffer)
+        return plus(text, _sum(g, index, offset))
+    if isinstance(e, Call) and e.op == "tvm_access_ptr":
+        kind, data, first = e.args[0], e.args[1], e.args[2]
+        place = place_of(g, data)
+        total = first if offset is None else first + offset
+        if place.lanes_of_warp:
+            return own_pointer(g, place, total)
+        text = place.name
+        if kind.dtype is not place.element and kind.dtype.code != "void":
+            text = f"({'const ' * place.const}{declare_type(g, kind.dtype)}*){text}"
+        return plus(text, g.expr(total))
+    if isinstance(e, Var) and e in g.pointers:
+        place = g.pointers[e]
+        if place.lanes_of_warp:
+            return own_pointer(g, place, IntImm(0) if offset is None else offset)
+        return plus(place.name, "0" if offset is None else g.expr(offset))
+    text = g.expr(e)
+    return text if offset is None or _is_zero(offset) else f"{text} + {g.expr(offset)}"
+
+
+def _sum(g: Generator, a: Expr, b: Expr | None) -> str:
+    from tir.arith import simplify
+
+    return g.expr(a if b is None or _is_zero(b) else simplify(a + b))
+
+
+def plus(text: str, offset: str) -> str:
+    return text if offset == "0" else f"{text} + {offset}"
+
+
+def element_of(g: Generator, e: Any) -> DType:
+    """What a pointer argument points to."""
+    if isinstance(e, Call) and e.op == "address_of":
+        return e.args[0].buffer.dtype
+    if isinstance(e, Call) and e.op == "tvm_access_ptr":
+        return e.args[0].dtype if e.args[0].dtype.code != "void" else place_of(g, e.args[1]).element
+    if isinstance(e, Var):
+        return place_of(g, e).element
+    raise g.fail(f"`{e!r}` is no pointer into a buffer")
+
+
+def data_of(e: Any) -> Var | None:
+    """The pointer variable behind a pointer argument."""
+    if isinstance(e, Call) and e.op == "address_of":
+        return e.args[0].buffer.data
+    if isinstance(e, Call) and e.op == "tvm_access_ptr":
+        return e.args[1]
+    return e if isinstance(e, Var) else None

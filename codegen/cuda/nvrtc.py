@@ -1,0 +1,223 @@
+"""CUDA C to machine code by NVRTC, on a machine with or without a GPU; the disk cache; what the compiler tells."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import re
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tir.errors import BuildError
+
+DEFAULT_ARCH = "sm_80"
+_ARCH = re.compile(r"(sm|compute)_(\d+)([af]?)$")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a kernel takes of a multiprocessor, as its compiler counted: registers of a thread, bytes of the rest."""
+
+    name: str
+    registers: int
+    shared: int
+    stack: int
+    spill_stores: int
+    spill_loads: int
+    constant: int
+    barriers: int
+
+
+@dataclass(frozen=True)
+class Binary:
+    """Machine code for one architecture, and what each kernel in it takes."""
+
+    arch: str
+    cubin: bytes
+    resources: tuple[Resources, ...]
+    seconds: float  # that compiling took; 0 from the cache
+
+
+@functools.cache
+def library() -> Any:
+    """The binding of NVRTC. Raises ``BuildError`` where it is not installed."""
+    try:
+        from cuda.bindings import nvrtc
+
+        nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError, OSError) as error:
+        raise BuildError(
+            "compiling for CUDA needs NVRTC, which is not installed here: pip install 'tensorir[cuda]' "
+            f'(the CUDA source, `.source("cuda")`, and target "cuda-sim" work without it) [{error}]'
+        ) from error
+    return nvrtc
+
+
+@functools.cache
+def version() -> tuple[int, int]:
+    _, major, minor = library().nvrtcVersion()
+    return major, minor
+
+
+@functools.cache
+def architectures() -> tuple[int, ...]:
+    """The numbers of the architectures that this NVRTC compiles for: 75, 80 …"""
+    error, found = library().nvrtcGetSupportedArchs()
+    _check(error)
+    return tuple(found)
+
+
+def check_arch(arch: str) -> str:
+    """``arch`` if NVRTC knows it. Raises ``BuildError`` naming those that there are."""
+    found = _ARCH.match(arch)
+    known = architectures()
+    if found is None or int(found[2]) not in known:
+        names = ", ".join(f"sm_{n}" for n in known)
+        raise BuildError(
+            f"no architecture {arch!r}: NVRTC {version()[0]}.{version()[1]} compiles for {names} (and sm_90a …)"
+        )
+    return arch
+
+
+def compile_cubin(source: str, arch: str, name: str = "kernel", options: tuple[str, ...] = ()) -> Binary:
+    """Machine code of ``source`` for ``arch``, from the disk cache where it is there.
+
+    Raises ``BuildError`` with the compiler's messages and the lines they are about.
+    """
+    import time
+
+    check_arch(arch)
+    key = hashlib.sha256(json.dumps([version(), arch, options, source]).encode()).hexdigest()
+    path = _cache_path(key)
+    found = _read(path)
+    if found is not None:
+        return found
+    start = time.perf_counter()
+    flags = [f"--gpu-architecture={arch}", "--std=c++17", "-default-device", "--ptxas-options=-v", *options]
+    program, log = _compile(source, name, flags)
+    nvrtc = library()
+    try:
+        code = _read_back(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+    made = Binary(arch, code, parse_resources(log), time.perf_counter() - start)
+    _write(path, made)
+    return made
+
+
+def compile_ptx(source: str, arch: str, name: str = "kernel", options: tuple[str, ...] = ()) -> str:
+    """The PTX of ``source``."""
+    check_arch(arch)
+    flags = [f"--gpu-architecture={arch.replace('sm_', 'compute_')}", "--std=c++17", "-default-device", *options]
+    program, _ = _compile(source, name, flags)
+    nvrtc = library()
+    try:
+        return _read_back(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0").decode()
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _check(error: Any) -> None:
+    if int(error) != 0:
+        _, text = library().nvrtcGetErrorString(error)
+        raise BuildError(f"NVRTC: {text.decode() if isinstance(text, bytes) else text}")
+
+
+def _read_back(program: Any, size_of: Any, get: Any) -> bytes:
+    error, size = size_of(program)
+    _check(error)
+    data = b" " * size
+    (error,) = get(program, data)
+    _check(error)
+    return data
+
+
+def _compile(source: str, name: str, flags: list[str]) -> tuple[Any, str]:
+    nvrtc = library()
+    error, program = nvrtc.nvrtcCreateProgram(source.encode(), f"{name}.cu".encode(), 0, [], [])
+    _check(error)
+    (error,) = nvrtc.nvrtcCompileProgram(program, len(flags), [f.encode() for f in flags])
+    log = _read_back(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).rstrip(b"\0 ").decode()
+    if int(error) != 0:
+        nvrtc.nvrtcDestroyProgram(program)
+        raise BuildError(_explain(source, log, flags, name))
+    return program, log
+
+
+def _explain(source: str, log: str, flags: list[str], name: str) -> str:
+    """The compiler's messages, with the lines of the generated text that they are about."""
+    lines = source.splitlines()
+    about = sorted({int(n) for n in re.findall(rf"{re.escape(name)}\.cu\((\d+)\)", log)})
+    shown = [f"{n:5} | {lines[n - 1]}" for n in about[:10] if 0 < n <= len(lines)]
+    arch = flags[0].partition("=")[2]
+    return "\n".join([f"NVRTC does not accept the code of {name} for {arch}:", log.strip(), *shown])
+
+
+_FUNCTION = re.compile(r"Compiling entry function '(\w+)'")
+_FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = re.compile(r"Used (\d+) registers")
+
+
+def parse_resources(log: str) -> tuple[Resources, ...]:
+    """What ``ptxas -v`` told of each kernel."""
+    found = []
+    parts = re.split(r"(?=[^\n]*Compiling entry function)", log)
+    for part in parts:
+        name, used = _FUNCTION.search(part), _USED.search(part)
+        if name is None or used is None:
+            continue
+        frame = _FRAME.search(part)
+        stack, stores, loads = map(int, frame.groups()) if frame else (0, 0, 0)
+        shared = sum(map(int, re.findall(r"(\d+) bytes smem", part)))
+        constant = sum(map(int, re.findall(r"(\d+) bytes cmem", part)))
+        barriers = re.search(r"used (\d+) barriers", part)
+        found.append(
+            Resources(
+                name[1], int(used[1]), shared, stack, stores, loads, constant, int(barriers[1]) if barriers else 0
+            )
+        )
+    return tuple(found)
+
+
+def _cache_path(key: str) -> Path | None:
+    if os.environ.get("TIR_CACHE", "1") == "0":
+        return None
+    base = os.environ.get("TIR_CACHE_DIR")
+    folder = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tensorir"
+    return folder / key[:2] / f"{key}.cubin"
+
+
+def _read(path: Path | None) -> Binary | None:
+    """What the cache has, when the file is whole: a line of JSON with the hash of the code, then the code."""
+    if path is None:
+        return None
+    try:
+        head, _, code = path.read_bytes().partition(b"\n")
+        about = json.loads(head)
+    except (OSError, ValueError):
+        return None
+    if hashlib.sha256(code).hexdigest() != about["sha256"]:
+        return None
+    return Binary(about["arch"], code, tuple(Resources(**r) for r in about["resources"]), 0.0)
+
+
+def _write(path: Path | None, made: Binary) -> None:
+    """Written beside and moved into place. A cache that cannot be written is no error."""
+    if path is None:
+        return
+    about = {
+        "arch": made.arch,
+        "sha256": hashlib.sha256(made.cubin).hexdigest(),
+        "resources": [asdict(r) for r in made.resources],
+    }
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(handle, "wb") as file:
+            file.write(json.dumps(about).encode() + b"\n" + made.cubin)
+        os.replace(name, path)

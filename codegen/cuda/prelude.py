@@ -1,0 +1,344 @@
+"""C++ that kernels lean on, put before a kernel as far as it uses it: vectors, small floats, floor division.
+
+No header is included. ``cuda_fp16.h`` and its kin come from another wheel, and reading them takes NVRTC longer than
+compiling a kernel; the conversions and operations needed are one PTX instruction each, written inline here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+INLINE = "__device__ __forceinline__"
+
+_VEC = """
+// N values of one type, aligned so that memory is accessed up to 16 bytes at a time.
+template <class T, int N>
+struct alignas(sizeof(T) * N >= 16 ? 16 : sizeof(T) * N >= 8 ? 8 : sizeof(T) * N >= 4 ? 4 : sizeof(T)) vec {
+  T lane[N];
+  DEVICE T& operator[](int i) { return lane[i]; }
+  DEVICE const T& operator[](int i) const { return lane[i]; }
+};
+#define TIR_VECTOR_OPERATOR(op)                                          \\
+  template <class T, int N>                                              \\
+  DEVICE auto operator op(vec<T, N> a, vec<T, N> b) {                    \\
+    vec<decltype((T)(a[0] op b[0])), N> r;                               \\
+    _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = (T)(a[i] op b[i]); \\
+    return r;                                                            \\
+  }
+#define TIR_VECTOR_TEST(op)                                              \\
+  template <class T, int N>                                              \\
+  DEVICE vec<bool, N> operator op(vec<T, N> a, vec<T, N> b) {            \\
+    vec<bool, N> r;                                                      \\
+    _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = a[i] op b[i];   \\
+    return r;                                                            \\
+  }
+TIR_VECTOR_OPERATOR(+) TIR_VECTOR_OPERATOR(-) TIR_VECTOR_OPERATOR(*) TIR_VECTOR_OPERATOR(/) TIR_VECTOR_OPERATOR(%)
+TIR_VECTOR_OPERATOR(&) TIR_VECTOR_OPERATOR(|) TIR_VECTOR_OPERATOR(^) TIR_VECTOR_OPERATOR(<<) TIR_VECTOR_OPERATOR(>>)
+TIR_VECTOR_TEST(==) TIR_VECTOR_TEST(!=) TIR_VECTOR_TEST(<) TIR_VECTOR_TEST(<=) TIR_VECTOR_TEST(>) TIR_VECTOR_TEST(>=)
+TIR_VECTOR_TEST(&&) TIR_VECTOR_TEST(||)
+template <class T, int N, class S>
+DEVICE vec<T, N> operator>>(vec<T, N> a, S b) { _Pragma("unroll") for (int i = 0; i < N; ++i) a[i] = a[i] >> b; return a; }
+template <class T, int N, class S>
+DEVICE vec<T, N> operator&(vec<T, N> a, S b) { _Pragma("unroll") for (int i = 0; i < N; ++i) a[i] = a[i] & b; return a; }
+template <class T, int N>
+DEVICE vec<bool, N> operator!(vec<T, N> a) { vec<bool, N> r; _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = !a[i]; return r; }
+template <class T, int N>
+DEVICE vec<T, N> operator~(vec<T, N> a) { _Pragma("unroll") for (int i = 0; i < N; ++i) a[i] = ~a[i]; return a; }
+"""
+
+# name -> (what it needs, text); `DEVICE` stands for the qualifiers
+_PARTS: dict[str, tuple[tuple[str, ...], str]] = {
+    "vec": ((), _VEC),
+    "each": (("vec",), """
+// f of the lanes of one vector or more
+template <class F, class T, int N>
+DEVICE auto each(F f, vec<T, N> a) {
+  vec<decltype(f(a[0])), N> r;
+  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = f(a[i]);
+  return r;
+}
+template <class F, class T, class U, int N>
+DEVICE auto each(F f, vec<T, N> a, vec<U, N> b) {
+  vec<decltype(f(a[0], b[0])), N> r;
+  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = f(a[i], b[i]);
+  return r;
+}
+template <class F, class T, class U, class V, int N>
+DEVICE auto each(F f, vec<T, N> a, vec<U, N> b, vec<V, N> c) {
+  vec<decltype(f(a[0], b[0], c[0])), N> r;
+  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = f(a[i], b[i], c[i]);
+  return r;
+}
+"""),
+    "convert": (("vec", "widened"), """
+template <class U, class T, int N>
+DEVICE vec<U, N> convert(vec<T, N> a) {
+  vec<U, N> r;
+  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = (U)widened(a[i]);
+  return r;
+}
+"""),
+    "widened": ((), """
+template <class T> DEVICE T widened(T x) { return x; }
+"""),
+    "ramp": (("vec",), """
+template <int N, class T>
+DEVICE vec<T, N> ramp(T base, T stride) {
+  vec<T, N> r;
+  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = base + i * stride;
+  return r;
+}
+"""),
+    "broadcast": (("vec",), """
+template <int N, class T>
+DEVICE vec<T, N> broadcast(T x) {
+  vec<T, N> r;
+  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = x;
+  return r;
+}
+"""),
+    "select": (("vec",), """
+template <class T, int N>
+DEVICE vec<T, N> select(vec<bool, N> c, vec<T, N> a, vec<T, N> b) {
+  _Pragma("unroll") for (int i = 0; i < N; ++i) a[i] = c[i] ? a[i] : b[i];
+  return a;
+}
+"""),
+    "gather": (("vec",), """
+template <class T, class I, int N>
+DEVICE vec<T, N> gather(const T* p, vec<I, N> at) {
+  vec<T, N> r;
+  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = p[at[i]];
+  return r;
+}
+"""),
+    "scatter": (("vec",), """
+template <class T, class I, int N>
+DEVICE void scatter(T* p, vec<I, N> at, vec<T, N> x) {
+  _Pragma("unroll") for (int i = 0; i < N; ++i) p[at[i]] = x[i];
+}
+"""),
+    "load_lanes": (("vec",), """
+// N neighbours whose address is aligned to K of them only
+template <int N, int K, class T>
+DEVICE vec<T, N> load_lanes(const T* p) {
+  vec<T, N> r;
+  _Pragma("unroll") for (int i = 0; i < N; i += K) {
+    const vec<T, K> part = *(const vec<T, K>*)(p + i);
+    _Pragma("unroll") for (int j = 0; j < K; ++j) r[i + j] = part[j];
+  }
+  return r;
+}
+"""),
+    "store_lanes": (("vec",), """
+template <int K, class T, int N>
+DEVICE void store_lanes(T* p, vec<T, N> x) {
+  _Pragma("unroll") for (int i = 0; i < N; i += K) {
+    vec<T, K> part;
+    _Pragma("unroll") for (int j = 0; j < K; ++j) part[j] = x[i + j];
+    *(vec<T, K>*)(p + i) = part;
+  }
+}
+"""),
+    "bits_to": ((), """
+// the same bits as another type
+template <class U, class T>
+DEVICE U bits_to(T x) {
+  static_assert(sizeof(U) == sizeof(T), "reinterpret keeps the size");
+  U r;
+  memcpy(&r, &x, sizeof(U));
+  return r;
+}
+"""),
+    "floordiv": ((), """
+template <class T> DEVICE T floordiv(T a, T b) { T q = a / b, r = a % b; return r != 0 && (r < 0) != (b < 0) ? q - 1 : q; }
+"""),
+    "floormod": ((), """
+template <class T> DEVICE T floormod(T a, T b) { T r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
+"""),
+    "minimum": ((), """
+// nan if either is nan
+template <class T> DEVICE T minimum(T a, T b) { return a != a ? a : a < b ? a : b != b ? b : a < b ? a : b; }
+template <> DEVICE float minimum(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float r;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+#else
+  return a != a || a < b ? a : b;
+#endif
+}
+"""),
+    "maximum": ((), """
+// nan if either is nan
+template <class T> DEVICE T maximum(T a, T b) { return a != a ? a : a > b ? a : b != b ? b : a > b ? a : b; }
+template <> DEVICE float maximum(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+#else
+  return a != a || a > b ? a : b;
+#endif
+}
+"""),
+    "float16": ((), """
+struct half {
+  unsigned short bits;
+  half() = default;
+  DEVICE explicit half(float x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x)); }
+  DEVICE explicit half(double x) { asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(x)); }
+  DEVICE explicit half(int x) : half((float)x) {}
+  DEVICE explicit half(unsigned x) : half((float)x) {}
+  DEVICE explicit half(long long x) : half((float)x) {}
+  DEVICE explicit half(unsigned long long x) : half((float)x) {}
+  DEVICE explicit half(bool x) : half((float)x) {}
+  DEVICE static half of_bits(unsigned short b) { half h; h.bits = b; return h; }
+  DEVICE operator float() const { float r; asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(bits)); return r; }
+};
+#define TIR_HALF_OPERATOR(op, name) \\
+  DEVICE half operator op(half a, half b) { half r; asm(name ".f16 %0, %1, %2;" : "=h"(r.bits) : "h"(a.bits), "h"(b.bits)); return r; }
+TIR_HALF_OPERATOR(+, "add.rn") TIR_HALF_OPERATOR(-, "sub.rn") TIR_HALF_OPERATOR(*, "mul.rn")
+DEVICE half operator/(half a, half b) { return half((float)a / (float)b); }
+"""),
+    "bfloat16": ((), """
+struct bfloat16 {
+  unsigned short bits;
+  bfloat16() = default;
+  DEVICE explicit bfloat16(float x) {
+#if __CUDA_ARCH__ >= 800
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+#else
+    unsigned u = __float_as_uint(x);
+    bits = x != x ? 0x7fff : (u + 0x7fff + ((u >> 16) & 1)) >> 16;
+#endif
+  }
+  template <class T> DEVICE explicit bfloat16(T x) : bfloat16((float)x) {}
+  DEVICE static bfloat16 of_bits(unsigned short b) { bfloat16 h; h.bits = b; return h; }
+  DEVICE operator float() const { return __uint_as_float((unsigned)bits << 16); }
+};
+#define TIR_BFLOAT_OPERATOR(op) \\
+  DEVICE bfloat16 operator op(bfloat16 a, bfloat16 b) { return bfloat16((float)a op (float)b); }
+TIR_BFLOAT_OPERATOR(+) TIR_BFLOAT_OPERATOR(-) TIR_BFLOAT_OPERATOR(*) TIR_BFLOAT_OPERATOR(/)
+"""),
+}  # fmt: skip
+
+
+def _float8(name: str, exponent: int, fraction: int, ptx: str) -> str:
+    """A float of 8 bits: by the instruction from sm_89 on, by integer arithmetic before."""
+    bias = (1 << (exponent - 1)) - 1
+    top = {"float8_e4m3": "0x7e", "float8_e5m2": "0x7b"}[name]
+    nan = {"float8_e4m3": "0x7f", "float8_e5m2": "0x7e"}[name]
+    wide = "(bits & 0x7f) == 0x7f" if name == "float8_e4m3" else "(bits & 0x7f) > 0x7c"
+    infinity = (
+        "" if name == "float8_e4m3" else "if ((bits & 0x7f) == 0x7c) return bits & 0x80 ? -INFINITY_F : INFINITY_F;"
+    )
+    return f"""
+struct {name} {{
+  unsigned char bits;
+  {name}() = default;
+  DEVICE explicit {name}(float x) {{
+#if __CUDA_ARCH__ >= 890
+    unsigned short pair;
+    asm("cvt.rn.satfinite.{ptx}x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
+    bits = pair & 0xff;
+#else
+    const unsigned u = __float_as_uint(x), sign = (u >> 24) & 0x80;
+    const float m = __uint_as_float(u & 0x7fffffff);
+    if (m != m) {{ bits = {nan}; return; }}
+    int e = (int)(__float_as_uint(m) >> 23) - 127;
+    if (e < {1 - bias}) e = {1 - bias};  // below it, numbers are evenly spaced
+    const float unit = __uint_as_float((unsigned)(e - {fraction} + 127) << 23);
+    const int steps = __float2int_rn(__fdiv_rn(m < 1e5f ? m : 1e5f, unit));
+    const int code = steps + ((e - {1 - bias}) << {fraction});
+    bits = sign | (code > {top} ? {top} : code);
+#endif
+  }}
+  template <class T> DEVICE explicit {name}(T x) : {name}((float)x) {{}}
+  DEVICE static {name} of_bits(unsigned char b) {{ {name} h; h.bits = b; return h; }}
+  DEVICE operator float() const {{
+    const unsigned sign = (unsigned)(bits & 0x80) << 24, e = (bits & 0x7f) >> {fraction}, f = bits & {(1 << fraction) - 1};
+    if ({wide}) return __uint_as_float(0x7fffffff);
+    {infinity.replace("INFINITY_F", "__uint_as_float(0x7f800000)")}
+    const float m = e == 0 ? (float)f * {2.0 ** (1 - bias - fraction)!r}f
+                           : __uint_as_float((e + {127 - bias}) << 23 | f << {23 - fraction});
+    return __uint_as_float(__float_as_uint(m) | sign);
+  }}
+}};
+#define TIR_{name.upper()}_OPERATOR(op) \\
+  DEVICE {name} operator op({name} a, {name} b) {{ return {name}((float)a op (float)b); }}
+TIR_{name.upper()}_OPERATOR(+) TIR_{name.upper()}_OPERATOR(-) TIR_{name.upper()}_OPERATOR(*) TIR_{name.upper()}_OPERATOR(/)
+"""
+
+
+_PARTS["float8_e4m3"] = ((), _float8("float8_e4m3", 4, 3, "e4m3"))
+_PARTS["float8_e5m2"] = ((), _float8("float8_e5m2", 5, 2, "e5m2"))
+_PARTS["shuffle"] = ((), """
+// the shuffles of a warp, for types that they do not know
+#define TIR_SHUFFLE(name)                                                              \\
+  template <class T, class I>                                                          \\
+  DEVICE T shuffle##name(unsigned mask, T x, I lane, int width) {                      \\
+    if constexpr (sizeof(T) < 4) {                                                     \\
+      unsigned short wide = 0;                                                         \\
+      memcpy(&wide, &x, sizeof(T));                                                    \\
+      wide = (unsigned short)__shfl##name##_sync(mask, (unsigned)wide, lane, width);   \\
+      memcpy(&x, &wide, sizeof(T));                                                    \\
+      return x;                                                                        \\
+    } else {                                                                           \\
+      return __shfl##name##_sync(mask, x, lane, width);                                \\
+    }                                                                                  \\
+  }
+TIR_SHUFFLE() TIR_SHUFFLE(_up) TIR_SHUFFLE(_down) TIR_SHUFFLE(_xor)
+""")  # fmt: skip
+_PARTS["atomic_add_half"] = (("float16",), """
+DEVICE half atomicAdd(half* p, half x) {
+  half r;
+  asm volatile("atom.add.noftz.f16 %0, [%1], %2;" : "=h"(r.bits) : "l"(p), "h"(x.bits) : "memory");
+  return r;
+}
+""")  # fmt: skip
+_PARTS["atomic_add_bfloat16"] = (("bfloat16",), """
+DEVICE bfloat16 atomicAdd(bfloat16* p, bfloat16 x) {
+#if __CUDA_ARCH__ >= 900
+  bfloat16 r;
+  asm volatile("atom.add.noftz.bf16 %0, [%1], %2;" : "=h"(r.bits) : "l"(p), "h"(x.bits) : "memory");
+  return r;
+#else  // compare and swap the word that holds it
+  unsigned* word = (unsigned*)((unsigned long long)p & ~3ull);
+  const unsigned shift = ((unsigned long long)p & 2) * 8;
+  unsigned seen = *word, before;
+  do {
+    before = seen;
+    const bfloat16 sum = bfloat16::of_bits(before >> shift) + x;
+    seen = atomicCAS(word, before, (before & ~(0xffffu << shift)) | (unsigned)sum.bits << shift);
+  } while (seen != before);
+  return bfloat16::of_bits(before >> shift);
+#endif
+}
+""")  # fmt: skip
+_PARTS["atomic_add_int64"] = ((), """
+DEVICE long long atomicAdd(long long* p, long long x) { return (long long)atomicAdd((unsigned long long*)p, (unsigned long long)x); }
+""")  # fmt: skip
+_PARTS["shared_address"] = ((), """
+DEVICE unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+""")  # fmt: skip
+
+
+def part_names() -> list[str]:
+    return list(_PARTS)
+
+
+def prelude(helpers: Iterable[str]) -> str:
+    """The text of ``helpers`` and what they need, each once, in an order that compiles."""
+    wanted: dict[str, None] = {}
+
+    def want(name: str) -> None:
+        for other in _PARTS[name][0]:
+            want(other)
+        wanted.setdefault(name)
+
+    # types come first: templates that mention lanes of small floats are instantiated after them
+    for name in sorted(helpers, key=list(_PARTS).index):
+        want(name)
+    text = "".join(_PARTS[name][1] for name in wanted)
+    return text.replace("DEVICE", INLINE).lstrip("\n")

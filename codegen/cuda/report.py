@@ -1,0 +1,158 @@
+"""What kernels take of a multiprocessor, as a table; limits checked before anything runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tir.errors import BuildError
+from tir.expr import IntImm
+from tir.stmt import Allocate
+from tir.visit import walk
+
+STATIC_LIMIT = 48 * 1024
+# compute capability -> bytes of shared memory: of a block at most, of a multiprocessor; threads of a multiprocessor
+_CHIPS = {
+    75: (64, 64, 1024), 80: (163, 164, 2048), 86: (99, 100, 1536), 87: (163, 164, 1536), 89: (99, 100, 1536),
+    90: (227, 228, 2048), 100: (227, 228, 2048), 103: (227, 228, 2048), 110: (227, 228, 1536), 120: (99, 100, 1536),
+    121: (99, 100, 1536),
+}  # fmt: skip
+REGISTERS = 65536
+BLOCKS = 32
+
+
+def chip(arch: str) -> tuple[int, int, int]:
+    """(bytes of shared memory a block may have, bytes an SM has, threads an SM holds) of an architecture."""
+    found = re.match(r"(?:sm|compute)_(\d+)", arch)
+    number = int(found[1]) if found else 80
+    block, sm, threads = _CHIPS.get(number, _CHIPS[120])
+    return block * 1024, sm * 1024, threads
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kernel. ``blocks`` is how many fit one multiprocessor, ``limited`` by what."""
+
+    kernel: str
+    registers: int
+    spills: int
+    stack: int
+    shared: int
+    dynamic: int
+    threads: int | None
+    blocks: int | None
+    occupancy: float | None
+    limited: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """Rows in program order; ``str(report)`` is a table."""
+
+    arch: str
+    seconds: float
+    rows: tuple[Row, ...]
+
+    @staticmethod
+    def of(module: Any) -> Report:
+        binary = module.binary
+        by_name = {r.name: r for r in binary.resources}
+        return Report(
+            binary.arch, binary.seconds, tuple(_row(t, by_name[t.name], binary.arch) for t in module.texts.values())
+        )
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __str__(self) -> str:
+        head = (
+            "kernel",
+            "registers",
+            "spilled",
+            "stack",
+            "shared",
+            "dynamic",
+            "threads",
+            "blocks/SM",
+            "occupancy",
+            "limited by",
+        )
+        lines = [head]
+        for r in self.rows:
+            known = r.blocks is not None and r.occupancy is not None
+            lines.append((
+                r.kernel, str(r.registers), f"{r.spills} B", f"{r.stack} B", f"{r.shared} B", f"{r.dynamic} B",
+                str(r.threads or "?"), str(r.blocks) if known else "?", f"{r.occupancy:.0%}" if known else "?", r.limited,
+            ))  # fmt: skip
+        widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
+        table = "\n".join("  ".join(t.ljust(w) for t, w in zip(line, widths)).rstrip() for line in lines)
+        took = f"compiled in {self.seconds:.2f} s" if self.seconds else "from the cache"
+        return f"{self.arch}, {took}\n{table}"
+
+
+def _row(text: Any, used: Any, arch: str) -> Row:
+    _, sm, most = chip(arch)
+    blocks, limited = None, ""
+    if text.threads:
+        warps = -(-text.threads // 32)
+        each = -(-used.registers * 32 // 256) * 256  # registers are given to warps by 256
+        shared = used.shared + text.dynamic + 1024  # of which the system takes one KiB a block
+        fits = {
+            "threads": most // (warps * 32),
+            "registers": REGISTERS // (each * warps) if each else BLOCKS,
+            "shared memory": sm // shared,
+            "blocks": BLOCKS,
+        }
+        limited = min(fits, key=lambda k: fits[k])
+        blocks = fits[limited]
+    occupancy = None if blocks is None else blocks * (-(-text.threads // 32)) * 32 / most
+    spills = used.spill_stores + used.spill_loads
+    return Row(
+        text.name,
+        used.registers,
+        spills,
+        used.stack,
+        used.shared,
+        text.dynamic,
+        text.threads,
+        blocks,
+        occupancy,
+        limited,
+    )
+
+
+def check_limits(module: Any) -> None:
+    """Raises ``BuildError`` for a block that is too large, or shared memory that the chip has not."""
+    most = module.target.limit("max_threads_per_block") or 1024
+    for name, text in module.texts.items():
+        if text.threads and text.threads > most:
+            raise BuildError(
+                f"{name}: a block of {text.threads} threads; at most {most}: split the loops bound to threadIdx"
+            )
+        allocated = _shared(module.kernels[name])
+        fixed = sum(size for _, scope, size in allocated if scope == "shared")
+        listed = ", ".join(f"{n} {size} bytes" for n, _, size in allocated)
+        if fixed > STATIC_LIMIT:
+            raise BuildError(
+                f"{name}: {fixed} bytes of shared memory ({listed}); a kernel has at most {STATIC_LIMIT} of static shared "
+                'memory: use smaller tiles, or the scope "shared.dyn", which may be larger'
+            )
+        limit = chip(module.arch)[0]
+        if fixed + text.dynamic > limit:
+            raise BuildError(
+                f"{name}: {fixed + text.dynamic} bytes of shared memory ({listed}); a block of {module.arch} has at most "
+                f"{limit}: use smaller tiles or fewer stages"
+            )
+
+
+def _shared(kernel: Any) -> list[tuple[str, str, int]]:
+    found = []
+    for node in walk(kernel.body):
+        if isinstance(node, Allocate) and node.buffer_var.scope.startswith("shared"):
+            size = node.dtype.bytes
+            for extent in node.extents:
+                size *= extent.value if isinstance(extent, IntImm) else 1
+            found.append((node.buffer_var.name, node.buffer_var.scope, size))
+    return found

@@ -1,0 +1,243 @@
+"""Statements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tir.buffer import Range
+from tir.dtype import DType
+from tir.expr import BufferLoad, Call, IntImm, StringImm
+from tir.op import string_arg
+from tir.stmt import (
+    Allocate,
+    AllocateConst,
+    AssertStmt,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    While,
+    is_nop,
+)
+from tir.visit import uses_var, walk
+
+from .expr import declare_type, quoted
+from .generator import Generator, stmt_rule
+from .matrix import allocate_fragment
+from .memory import Place, bare, base_of, place_of, store
+from .types import c_type, float_constant, int_constant
+from .warp import lanes_of_warp
+
+UNROLLED_COPIES = 4096  # at most so many copies of a body, to keep an array in registers
+
+
+@stmt_rule(SeqStmt)
+def _seq(g: Generator, s: SeqStmt) -> None:
+    for part in s.stmts:
+        g.stmt(part)
+
+
+@stmt_rule(BufferStore)
+def _store(g: Generator, s: BufferStore) -> None:
+    g.emit(store(g, s.buffer, s.indices, s.value))
+
+
+@stmt_rule(Evaluate)
+def _evaluate(g: Generator, s: Evaluate) -> None:
+    if is_nop(s):
+        return
+    text = g.expr(s.value)
+    if text:
+        g.emit(f"{bare(text)};")
+
+
+@stmt_rule(For)
+def _for(g: Generator, s: For) -> None:
+    if s.kind not in ("serial", "unrolled"):
+        raise g.fail(f"a {s.kind} loop `{s.loop_var.name}` is left after lowering: {s.thread or 'lower it first'}")
+    first, extent = g.expr(s.min), g.expr(s.extent)
+    g.analyzer.bind(s.loop_var, Range(s.min, s.extent))
+    name, type_ = g.fresh(s.loop_var.name), c_type(s.loop_var.dtype)
+    g.names[s.loop_var] = name
+    zero = isinstance(s.min, IntImm) and s.min.value == 0
+    if isinstance(s.min, IntImm) and isinstance(s.extent, IntImm):
+        end = int_constant(s.min.value + s.extent.value, s.extent.dtype)
+    else:
+        end = bare(extent) if zero else f"{first} + {extent}"
+    pragma = _pragma(s)
+    if pragma:
+        g.emit(pragma)
+    g.block(f"for ({type_} {name} = {bare(first)}; {name} < {end}; ++{name})", s.body)
+    g.taken.discard(name)
+
+
+def _pragma(s: For) -> str:
+    if s.kind == "unrolled" or s.annotations.get("pragma_unroll"):
+        return "#pragma unroll"
+    if isinstance(s.extent, IntImm) and _indexes_registers(s) and _copies(s) <= UNROLLED_COPIES:
+        return "#pragma unroll  // it indexes registers"
+    return ""
+
+
+def _copies(s: For) -> int:
+    """How often the body is written when the loop and those in it are unrolled."""
+    assert isinstance(s.extent, IntImm)
+    inner = [n.extent.value for n in walk(s.body) if isinstance(n, For) and isinstance(n.extent, IntImm)]
+    total = s.extent.value
+    for extent in inner:
+        total *= extent
+    return total
+
+
+def _indexes_registers(s: For) -> bool:
+    """Whether the loop's variable is in an index into memory that is to be in registers."""
+    for node in walk(s.body):
+        if isinstance(node, (BufferLoad, BufferStore)) and node.buffer.scope in ("local", "warp"):
+            if any(uses_var(i, {s.loop_var}) for i in node.indices):
+                return True
+        if isinstance(node, Call) and node.op.startswith(("ptx_mma", "ptx_ldmatrix", "mma_", "tvm_")):
+            if any(uses_var(a, {s.loop_var}) for a in node.args if not isinstance(a, StringImm)):
+                return True
+    return False
+
+
+@stmt_rule(While)
+def _while(g: Generator, s: While) -> None:
+    g.block(f"while ({bare(g.expr(s.condition))})", s.body)
+
+
+@stmt_rule(IfThenElse)
+def _if(g: Generator, s: IfThenElse) -> None:
+    if s.condition.dtype.lanes > 1:
+        raise g.fail(f"a condition of vectors, `{s.condition!r}`, cannot be compiled; lower it first")
+    condition = bare(g.expr(s.condition))
+    g.emit(f"if ({condition}) {{")
+    g.depth += 1
+    with g.analyzer.constraint(s.condition):
+        g.stmt(s.then_case)
+    g.depth -= 1
+    if s.else_case is not None:
+        g.emit("} else {")
+        g.depth += 1
+        g.stmt(s.else_case)
+        g.depth -= 1
+    g.emit("}")
+
+
+@stmt_rule(LetStmt)
+def _let(g: Generator, s: LetStmt) -> None:
+    value = bare(g.expr(s.value))
+    if s.var.dtype.is_handle:
+        element = s.var.pointer_dtype or DType("void")
+        name = g.name(s.var, s.var.name)
+        g.emit(f"{c_type(element)}* const {name} = ({c_type(element)}*)({value});")
+        g.pointers[s.var] = Place(name, element, s.var.scope)
+    else:
+        name = g.name(s.var, s.var.name)
+        g.emit(f"const {declare_type(g, s.var.dtype)} {name} = {value};")
+        g.analyzer.bind(s.var, s.value)
+    g.stmt(s.body)
+
+
+@stmt_rule(AssertStmt)
+def _assert(g: Generator, s: AssertStmt) -> None:
+    message = quoted(f"{g.func_name}: assertion failed: {string_arg(s.message)}\n".replace("%", "%%"))
+    g.emit(f"if (!{g.expr(s.condition)}) {{ printf({message}); __trap(); }}")
+
+
+@stmt_rule(AttrStmt)
+def _attr(g: Generator, s: AttrStmt) -> None:
+    if s.attr_key.startswith("pragma_") and s.attr_key not in ("pragma_unroll_explicit",):
+        detail = f" {s.value!r}" if not isinstance(s.value, IntImm) or s.value.value not in (0, 1) else ""
+        g.emit(f"// {s.attr_key.removeprefix('pragma_')}{detail}")
+    g.stmt(s.body)
+
+
+def _count(g: Generator, s: Any) -> int:
+    total = 1
+    for extent in s.extents:
+        if not isinstance(extent, IntImm):
+            raise g.fail(
+                f"`{s.buffer_var.name}` in {s.buffer_var.scope} memory has {extent!r} elements: its size must be a "
+                "constant in a kernel"
+            )
+        total *= extent.value
+    return total
+
+
+@stmt_rule(Allocate)
+def _allocate(g: Generator, s: Allocate) -> None:
+    var, scope, count = s.buffer_var, s.buffer_var.scope, _count(g, s)
+    if scope.startswith("wmma."):
+        allocate_fragment(g, var, s.dtype, count)
+        g.stmt(s.body)
+        return
+    type_, name = declare_type(g, s.dtype), g.name(var, var.name)
+    total = f"{count}] /* {count * s.dtype.bytes} bytes */" if scope.startswith("shared") else f"{count}]"
+    place = Place(name, s.dtype, scope)
+    if scope == "shared":
+        g.emit(f"__shared__ alignas(128) {type_} {name}[{total};")
+    elif scope == "shared.dyn":
+        g.emit(
+            f"extern __shared__ __align__(128) unsigned char {name}[];  // {count * s.dtype.bytes} bytes, given at launch"
+        )
+        place.element = DType("uint8")
+    elif scope == "local" or scope.startswith(("m16n8k8.", "mma.")):
+        align = "alignas(16) " if count * s.dtype.bytes >= 16 else ""
+        g.emit(f"{align}{type_} {name}[{total};")
+    elif scope == "warp":
+        place.lanes_of_warp = lanes_of_warp(g, s, count)
+        if place.lanes_of_warp:
+            own = count // 32
+            g.emit(f"alignas(16) {type_} {name}[{own}];  // of the warp's {count}, those of this lane")
+        else:
+            memory = g.fresh(f"{name}_of_warps")
+            g.emit(f"__shared__ alignas(128) {type_} {memory}[{g.warps}][{count}];")
+            g.emit(f"{type_}* const {name} = {memory}[{_warp_number(g)}];")
+    else:
+        raise g.fail(f"`{var.name}` is allocated in {scope} memory inside a kernel; a kernel has local, shared, warp")
+    g.pointers[var] = place
+    g.stmt(s.body)
+
+
+def _warp_number(g: Generator) -> str:
+    return "(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) / 32"
+
+
+@stmt_rule(AllocateConst)
+def _allocate_const(g: Generator, s: AllocateConst) -> None:
+    import numpy as np
+
+    data = np.asarray(s.data).ravel()
+    dtype = DType(s.dtype)
+    if dtype.is_float:
+        values = [float_constant(float(x), dtype) for x in data]
+    else:
+        values = [int_constant(int(x), dtype) for x in data]
+    name = g.name(s.buffer_var, s.buffer_var.name)
+    rows = [", ".join(values[k : k + 16]) for k in range(0, len(values), 16)]
+    joined = ",\n  ".join(rows)
+    g.statics.append(f"static __constant__ {declare_type(g, dtype)} {name}[{len(values)}] = {{\n  {joined}\n}};")
+    g.pointers[s.buffer_var] = Place(name, dtype, "global", const=True)
+    g.stmt(s.body)
+
+
+@stmt_rule(DeclBuffer)
+def _decl_buffer(g: Generator, s: DeclBuffer) -> None:
+    """A view with a type or an offset of its own becomes a pointer; any other is the memory itself."""
+    b = s.buffer
+    place = place_of(g, b.data)
+    offset = b.elem_offset is not None and not (isinstance(b.elem_offset, IntImm) and b.elem_offset.value == 0)
+    if place.lanes_of_warp or place.scope.startswith("wmma.") or (place.element is b.dtype and not offset):
+        g.stmt(s.body)
+        return
+    text = base_of(g, b)
+    const = "const " * place.const
+    name = g.fresh(b.name)
+    g.emit(f"{const}{declare_type(g, b.dtype)}* const {name} = {bare(text)};")
+    g.names[b] = name
+    g.stmt(s.body)

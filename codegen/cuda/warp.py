@@ -1,0 +1,59 @@
+"""Memory of a warp in registers: possible where every lane touches its own elements only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tir.arith.linear import linear
+from tir.buffer import Range
+from tir.expr import BufferLoad, Call, Expr, FloorMod, IntImm, Ramp, Var
+from tir.stmt import Allocate, BufferStore, For
+from tir.visit import walk
+
+from .generator import Generator
+from .memory import WARP, flat_index
+
+
+def lanes_of_warp(g: Generator, s: Allocate, count: int) -> int:
+    """Elements that each lane holds next to each other, if every access is to ``fragment * 32 * n + lane * n + k``,
+    0 <= k < n; 0 if one is not, or is not proved to be."""
+    for node in walk(s.body):
+        if isinstance(node, For):
+            g.analyzer.bind(node.loop_var, Range(node.min, node.extent))
+    each = 0
+    for index in _accesses(s.buffer_var, s.body, g):
+        found = _lane(g, index)
+        if found is None or (each and found[1] != each) or count % (WARP * found[1]):
+            return 0
+        lane, each = found
+        if not g.analyzer.can_prove((index - lane * each) % (WARP * each) < each):
+            return 0
+    return each
+
+
+def _accesses(data: Var, body: Any, g: Generator) -> Iterator[Expr]:
+    """The flat index of every access to ``data``; the offset that an operator is given with the pointer."""
+    for node in walk(body):
+        if isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data is data:
+            index = flat_index(g, node.buffer, node.indices)
+            first = index.base if isinstance(index, Ramp) else index
+            yield first if node.buffer.elem_offset is None else first + node.buffer.elem_offset
+        elif isinstance(node, Call):
+            for k, arg in enumerate(node.args):
+                if arg is data:
+                    after = node.args[k + 1] if k + 1 < len(node.args) else IntImm(0)
+                    yield after
+
+
+def _lane(g: Generator, index: Expr) -> tuple[Expr, int] | None:
+    """The lane's number as it stands in ``index``, and its factor there."""
+    found = [(f[0], c) for f, c in linear(index).items() if len(f) == 1 and _is_lane(g, f[0])]
+    return found[0] if len(found) == 1 and found[0][1] > 0 else None
+
+
+def _is_lane(g: Generator, e: Expr) -> bool:
+    """``threadIdx.x`` of at most a warp, or modulo a warp."""
+    if isinstance(e, FloorMod):
+        return isinstance(e.b, IntImm) and e.b.value == WARP and e.a in g.lane_vars
+    return e in g.lane_vars and g.analyzer.bound(e)[1] in range(WARP)
