@@ -486,10 +486,12 @@ def _compare(sides: Sequence[_Side], context: _Context, nodes: tuple[Any, ...]) 
     for s in sides:
         for t in sides:
             ordered: Any = None
+            if _order_kept(s, t):
+                continue
             for a, b in _clashes(s, t):
                 if s is t and s.unit.commutes and _is_target(s.unit, a.access, b.access):
                     continue
-                if s is t and (s.kept or _one_element_each(s, a, b)):
+                if s is t and _one_element_each(s, a, b):
                     continue
                 if ordered is None:
                     earlier, later = _until_parted(s, t, 0)
@@ -520,6 +522,32 @@ _RULES = {
     (False, True): "an element would be overwritten before it is read",
     (True, True): "two writes of one element would change their order",
 }
+
+
+def _order_kept(s: _Side, t: _Side) -> bool:
+    """Whether runs of ``s`` and ``t``, whose loops the step leaves alone, are ordered as before: by the same loops that
+    they share, then by which statement is first."""
+    if not (s.kept and t.kept):
+        return False
+    if s is t:
+        return True
+    before, after = (_shared_order(s.moments[p][0], t.moments[p][0]) for p in (0, 1))
+    if before is None or after is None or before[1] != after[1] or len(before[0]) != len(after[0]):
+        return False
+    return all(x is y for x, y in zip(before[0], after[0]))
+
+
+def _shared_order(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[list[Var], bool] | None:
+    """The loops two times share, and whether the first's statement comes first where they part; None where they do not."""
+    shared: list[Var] = []
+    for x, y in zip(a, b):
+        if isinstance(x, Var) or isinstance(y, Var):
+            if x is not y:
+                return None
+            shared.append(x)
+        elif x != y:
+            return shared, x < y
+    return None
 
 
 def _until_parted(s: _Side, t: _Side, program: int) -> tuple[Any, Any]:
