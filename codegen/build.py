@@ -41,13 +41,15 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
 
         return build_simulator(mod, chosen)
     if chosen.kind == "cuda":
-        raise BuildError("the CUDA backend is not part of this version")
+        from .cuda.module import build_cuda
+
+        return build_cuda(mod, chosen)
     added = added_kind(chosen.kind)
     if added is not None:
         from tir.transform.pipeline import lower
 
         return added.build(lower(mod, target=chosen), chosen)
-    raise BuildError(f"no backend builds for target {chosen.kind!r}; there are llvm and interpreter")
+    raise BuildError(f"no backend builds for target {chosen.kind!r}; there are llvm, interpreter, cuda and cuda-sim")
 
 
 def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
