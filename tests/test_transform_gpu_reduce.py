@@ -168,15 +168,15 @@ def f(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")):
     r = T.allocate([1], "float32", "local")
     R = T.decl_buffer((1,), "float32", data=r)
     R[0] = A[tx]
-    with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 16, 32, 32, dtype="float32"), T.float32) as other:
-        R[0] = R[0] + other
-    with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 8, 32, 32, dtype="float32"), T.float32) as other:
-        R[0] = R[0] + other
-    with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 4, 32, 32, dtype="float32"), T.float32) as other:
+    with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 1, 32, 32, dtype="float32"), T.float32) as other:
         R[0] = R[0] + other
     with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 2, 32, 32, dtype="float32"), T.float32) as other:
         R[0] = R[0] + other
-    with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 1, 32, 32, dtype="float32"), T.float32) as other:
+    with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 4, 32, 32, dtype="float32"), T.float32) as other:
+        R[0] = R[0] + other
+    with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 8, 32, 32, dtype="float32"), T.float32) as other:
+        R[0] = R[0] + other
+    with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 16, 32, 32, dtype="float32"), T.float32) as other:
         R[0] = R[0] + other
     R[0] = T.tvm_warp_shuffle(T.uint32(4294967295), R[0], 0, 32, 32, dtype="float32")
     B[tx] = R[0]
@@ -204,11 +204,11 @@ def f(A: T.Buffer((128,), "float32"), B: T.Buffer((128,), "float32")):
     r = T.allocate([1], "float32", "local")
     R = T.decl_buffer((1,), "float32", data=r)
     R[0] = A[ty * 8 + tx]
-    with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 4, 8, 32, dtype="float32"), T.float32) as other:
+    with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 1, 8, 32, dtype="float32"), T.float32) as other:
         R[0] = R[0] + other
     with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 2, 8, 32, dtype="float32"), T.float32) as other:
         R[0] = R[0] + other
-    with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 1, 8, 32, dtype="float32"), T.float32) as other:
+    with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 4, 8, 32, dtype="float32"), T.float32) as other:
         R[0] = R[0] + other
     R[0] = T.tvm_warp_shuffle(T.uint32(4294967295), R[0], 0, 8, 32, dtype="float32")
     B[ty * 8 + tx] = R[0]
@@ -236,24 +236,24 @@ def f(A: T.Buffer((128,), "float32"), B: T.Buffer((128,), "float32")):
     with T.allocate([4], "float32", "shared") as red_R:
         red_R_1 = T.decl_buffer((4,), "float32", data=red_R)
         R[0] = A[tx]
-        with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 16, 32, 32, dtype="float32"), T.float32) as other:
-            R[0] = R[0] + other
-        with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 8, 32, 32, dtype="float32"), T.float32) as other:
-            R[0] = R[0] + other
-        with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 4, 32, 32, dtype="float32"), T.float32) as other:
+        with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 1, 32, 32, dtype="float32"), T.float32) as other:
             R[0] = R[0] + other
         with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 2, 32, 32, dtype="float32"), T.float32) as other:
             R[0] = R[0] + other
-        with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 1, 32, 32, dtype="float32"), T.float32) as other:
+        with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 4, 32, 32, dtype="float32"), T.float32) as other:
+            R[0] = R[0] + other
+        with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 8, 32, 32, dtype="float32"), T.float32) as other:
+            R[0] = R[0] + other
+        with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 16, 32, 32, dtype="float32"), T.float32) as other:
             R[0] = R[0] + other
         if tx % 32 == 0:
             red_R_1[tx // 32] = R[0]
         R[0] = T.float32(0)
         if tx % 32 < 4:
             R[0] = red_R_1[tx % 32]
-        with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 2, 4, 32, dtype="float32"), T.float32) as other:
-            R[0] = R[0] + other
         with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 1, 4, 32, dtype="float32"), T.float32) as other:
+            R[0] = R[0] + other
+        with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(4294967295), R[0], 2, 4, 32, dtype="float32"), T.float32) as other:
             R[0] = R[0] + other
         R[0] = T.tvm_warp_shuffle(T.uint32(4294967295), R[0], 0, 32, 32, dtype="float32")
     B[tx] = R[0]
@@ -280,20 +280,20 @@ def f(A: T.Buffer((20,), "float32"), B: T.Buffer((20,), "float32")):
     R = T.decl_buffer((1,), "float32", data=r)
     with T.LetStmt(T.tvm_warp_activemask(dtype="uint32"), T.uint32) as mask:
         R[0] = A[tx]
-        with T.LetStmt(T.tvm_warp_shuffle(mask, R[0], T.min(tx + 16, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
-            if tx + 16 < 20:
-                R[0] = R[0] + other
-        with T.LetStmt(T.tvm_warp_shuffle(mask, R[0], T.min(tx + 8, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
-            if tx + 8 < 20:
-                R[0] = R[0] + other
-        with T.LetStmt(T.tvm_warp_shuffle(mask, R[0], T.min(tx + 4, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
-            if tx + 4 < 20:
+        with T.LetStmt(T.tvm_warp_shuffle(mask, R[0], T.min(tx + 1, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
+            if tx + 1 < 20:
                 R[0] = R[0] + other
         with T.LetStmt(T.tvm_warp_shuffle(mask, R[0], T.min(tx + 2, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
             if tx + 2 < 20:
                 R[0] = R[0] + other
-        with T.LetStmt(T.tvm_warp_shuffle(mask, R[0], T.min(tx + 1, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
-            if tx + 1 < 20:
+        with T.LetStmt(T.tvm_warp_shuffle(mask, R[0], T.min(tx + 4, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
+            if tx + 4 < 20:
+                R[0] = R[0] + other
+        with T.LetStmt(T.tvm_warp_shuffle(mask, R[0], T.min(tx + 8, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
+            if tx + 8 < 20:
+                R[0] = R[0] + other
+        with T.LetStmt(T.tvm_warp_shuffle(mask, R[0], T.min(tx + 16, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
+            if tx + 16 < 20:
                 R[0] = R[0] + other
         R[0] = T.tvm_warp_shuffle(mask, R[0], 0, 32, 32, dtype="float32")
     B[tx] = R[0]

@@ -8,16 +8,25 @@ from ..errors import ScheduleError
 from ..expr import Var, const
 from ..function import PrimFunc
 from ..schedule import Schedule
-from ..stmt import THREAD_BINDING, Block, BlockRealize, For, SeqStmt, Stmt, seq
+from ..stmt import THREAD_BINDING, Block, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
 from ..visit import uses_var, walk
 from .passes import func_pass
-from .threads import is_thread_loop
+from .threads import is_launch, is_thread_loop
 
 THREADS = 256
 
 
 def _blocks(s: Any) -> list[BlockRealize]:
     return [n for n in walk(s) if isinstance(n, BlockRealize) and n.block.iter_vars]
+
+
+def _works(s: Any) -> bool:
+    return any(isinstance(n, BufferStore) for n in walk(s))
+
+
+def _starts(n: Any) -> bool:
+    """Whether a kernel begins here."""
+    return is_thread_loop(n) or is_launch(n)
 
 
 def _parallel(loop: For) -> bool:
@@ -65,9 +74,9 @@ def _alone(nest: Stmt) -> Stmt:
 
 def _rest_alone(s: Any) -> Any:
     """``s`` with the largest parts outside thread loops that hold none as the work of one thread."""
-    if is_thread_loop(s) or not _blocks(s):
+    if _starts(s) or not _works(s):
         return s
-    if not any(is_thread_loop(n) for n in walk(s)):
+    if not any(_starts(n) for n in walk(s)):
         return _alone(s)
     return s.map_children(lambda c: _rest_alone(c) if isinstance(c, Stmt) else c)
 
@@ -80,7 +89,7 @@ def default_thread_binding(func: PrimFunc, threads: int = THREADS) -> PrimFunc:
     loops, only what stands outside these is bound, to one thread.
     """
     if func.root is None:
-        return func
+        return func.with_body(_rest_alone(func.body))
     done = 0
     while True:
         root: Any = func.root
@@ -89,9 +98,9 @@ def default_thread_binding(func: PrimFunc, threads: int = THREADS) -> PrimFunc:
             return func
         nest = parts[done]
         done += 1
-        if not _blocks(nest):
+        if not _works(nest):
             continue
-        started = any(is_thread_loop(n) for n in walk(nest))
+        started = any(_starts(n) for n in walk(nest))
         made = None if started else _bound(func, nest, threads)
         if made is None:
             parts[done - 1] = _rest_alone(nest)

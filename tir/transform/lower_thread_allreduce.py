@@ -8,10 +8,11 @@ from typing import Any
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..errors import BuildError
-from ..expr import EQ, LT, TRUE, BufferLoad, CommReducer, Expr, Var, all_of, const, is_const, min_
+from ..expr import EQ, LT, TRUE, BufferLoad, CommReducer, Expr, Select, Var, all_of, const, is_const, min_
 from ..function import PrimFunc
 from ..op import call
 from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, seq
+from ..visit import walk
 from .passes import func_pass
 from .reducers import combine
 from .threads import flat, is_launch, number
@@ -99,15 +100,15 @@ class _AllReduce:
         """The values of ``count`` neighbouring lanes become one in all of ``spread``; ``lane`` of ``present`` exist."""
         width = _power(min(count, WARP))
         parts: list[Stmt] = []
-        offset = width // 2
-        while offset:
+        offset = 1
+        while offset < width:  # neighbours first: values are combined in the order of lanes
             if present % width == 0:
                 op, by, condition = "tvm_warp_shuffle_down", const(offset), None
             else:  # the last lanes read one that is there, and leave it
                 op, condition = "tvm_warp_shuffle", LT(lane + offset, const(present))
                 by = min_(lane + offset, present - 1) % WARP
             parts.append(self.taken([self.shuffle(op, mask, r, by, width) for r in self.results], condition))
-            offset //= 2
+            offset *= 2
         first = [self.shuffle("tvm_warp_shuffle", mask, r, 0, spread or width) for r in self.results]
         return [*parts, self.assign(first)]
 
@@ -162,16 +163,19 @@ class _AllReduce:
             return (g.group if is_const(rank, 0) else rank * g.groups + g.group if g.groups > 1 else rank,)
 
         parts: list[Stmt] = [seq([BufferStore(b, s, at(g.rank)) for b, s in zip(self.staging, self.sources)])]
-        offset = _power(g.size) // 2
-        while offset:
+        ordered = any(isinstance(n, Select) for r in self.comm.result for n in walk(r))
+        halves = [1 << i for i in range((_power(g.size) - 1).bit_length())]
+        for offset in halves if ordered else reversed(halves):
             mine = [BufferLoad(b, at(g.rank)) for b in self.staging]
             theirs = [BufferLoad(b, at(g.rank + offset)) for b in self.staging]
             values = combine(self.comm, mine, theirs)
             stores = [BufferStore(b, v, at(g.rank)) for b, v in zip(self.staging, values)]
             body = stores[0] if len(stores) == 1 else _at_once(stores)
-            guard = [LT(g.rank, const(min(offset, g.size - offset)))]
+            if ordered:  # what is chosen among equals depends on the order: neighbours first
+                guard = [EQ(g.rank % (2 * offset), const(0)), LT(g.rank + offset, const(g.size))]
+            else:
+                guard = [LT(g.rank, const(min(offset, g.size - offset)))]
             parts.append(IfThenElse(all_of(guard), body))
-            offset //= 2
         parts.append(self.assign([BufferLoad(b, at(const(0))) for b in self.staging]))
         return seq(parts)
 
