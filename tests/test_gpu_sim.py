@@ -239,6 +239,26 @@ def f(A: T.Buffer((64,), "float32"), C: T.Buffer((64,), "float32")):
         run(text.replace("GROUP", "1"), a, c)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_threads_may_copy_the_same_bytes_twice(order: str):
+    text = """
+def f(A: T.Buffer((128,), "float32"), C: T.Buffer((64,), "float32")):
+    S_data = T.allocate([8], "float32", "shared")
+    tx = T.launch_thread("threadIdx.x", 64)
+    S = T.decl_buffer((8,), "float32", data=S_data, scope="shared")
+    T.ptx_cp_async(T.address_of(S[tx % 8]), 0, T.address_of(A[SOURCE]), 0, 4, dtype="float32")
+    T.ptx_commit_group()
+    T.ptx_wait_group(0)
+    T.tvm_storage_sync("shared")
+    C[tx] = S[tx % 8]
+"""
+    a, c = np.arange(1, 129, dtype="float32"), np.zeros(64, "float32")
+    assert run(text.replace("SOURCE", "tx % 8"), a, c, order=order).ok
+    assert c.tolist() == [float(t % 8 + 1) for t in range(64)]
+    with pytest.raises(SimulationError, match="race|async"):
+        run(text.replace("SOURCE", "tx"), a, c, order=order)
+
+
 @pytest.mark.parametrize(("op", "source"), [("shuffle_up", lambda i: max(i - 3, i // 8 * 8 if i % 8 >= 3 else i)),
                                             ("shuffle_down", lambda i: i + 3 if i % 8 < 5 else i),
                                             ("shuffle_xor", lambda i: i ^ 3), ("shuffle", lambda i: i // 8 * 8 + 3)])  # fmt: skip

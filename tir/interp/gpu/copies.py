@@ -39,7 +39,6 @@ def start(lanes: Lanes, act: Any, site: Site, source: Site, dst: tuple[Any, Any]
     each = np.arange(size // to.item)
     begin = lanes.spread(dst[1] + dst_at).astype(np.int64)
     at, live = to._positions(begin[:, None] + each, here, site)
-    to.touch(at, live, site, True)
     values = np.zeros((lanes.count, size), np.uint8)
     reading = live if predicate is None else live[lanes.spread(predicate)[live].astype(bool)]
     if len(reading):
@@ -53,9 +52,17 @@ def start(lanes: Lanes, act: Any, site: Site, source: Site, dst: tuple[Any, Any]
     if memory.pending is None:
         memory.pending = np.zeros(len(memory.data) * memory.data.itemsize // memory.granule, np.int32)
         memory.pending_by = np.zeros(len(memory.pending), np.int64)
+        memory.in_flight = np.zeros_like(memory.data)
+    assert memory.pending_by is not None and memory.in_flight is not None
+    bytes_ = values[live].view(to.storage)
+    flight = memory.in_flight.view(to.storage)
+    # Threads that copy the same bytes to the same place by one statement do no harm, as with plain stores.
+    again = to.same(flight[at], bytes_)
+    flight[at] = bytes_
+    to.touch(at, live, site, True, same=(again, to.same(flight[at], bytes_)))
     memory.pending[granules] = site.number + 1
-    memory.pending_by[granules] = np.repeat(lanes.stamp[live], len(granules) // len(live))  # type: ignore[index]
-    lanes.copies.append(Copy(to, live, at, values[live].view(to.storage), site))
+    memory.pending_by[granules] = np.repeat(lanes.stamp[live], len(granules) // len(live))
+    lanes.copies.append(Copy(to, live, at, bytes_, site))
 
 
 def commit(lanes: Lanes, act: Any) -> None:
@@ -106,7 +113,8 @@ def _land(lanes: Lanes, copy: Copy) -> None:
     memory.pending[granules] = 0
     if memory.races is not None:
         who = Who(lanes, copy.threads, len(granules) // len(copy.threads))
-        found = memory.races.write(granules, who, copy.site)
+        told = np.ones(len(granules), bool)  # copies by the same statement were compared when they began
+        found = memory.races.write(granules, who, copy.site, same=(told, told))
         if found is not None:
             element = view.element(granules[found[0]] // view.per_granule)
             report_race(lanes, (*found, who.stamp[found[0]]), copy.site, "write", element)

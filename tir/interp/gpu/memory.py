@@ -31,6 +31,7 @@ class Memory:
         # Asynchronous copies in flight to each granule: the number of its place plus one, and the thread's stamp.
         self.pending: np.ndarray | None = None
         self.pending_by: np.ndarray | None = None
+        self.in_flight: np.ndarray | None = None  # the bytes under way
 
     @staticmethod
     def fresh(name: str, scope: str, size: int, copies: int, granule: int, tracked: bool, launch: Any) -> Memory:
@@ -149,10 +150,10 @@ class View:
         # What each thread wanted to write: compared with what was there, and with what is there now.
         wanted = np.empty(at.shape, self.storage)
         wanted[...] = self.held(value, live)
-        same = self._same(before, wanted), self._same(self.flat[at], wanted)
+        same = self.same(before, wanted), self.same(self.flat[at], wanted)
         self.touch(at, live, site, True, same=same)
 
-    def _same(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def same(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Of each granule, whether both have the same bytes."""
         kind = f"u{self.item}"
         equal = a.view(kind) == b.view(kind)
@@ -210,6 +211,8 @@ class View:
         here = lanes.all if act is None else act
         if memory.pending is not None:
             waiting = memory.pending[granules]
+            if same is not None:
+                waiting = np.where(same[0] & (waiting == site.number + 1), 0, waiting)
             if waiting.any():
                 self._not_landed(granules, waiting, here, each, site, write)
         if memory.written is not None:
