@@ -172,7 +172,7 @@ def _ndim(s: _Scene, block: Any) -> tuple[Any, int]:
     return region.buffer.name, region.buffer.ndim
 
 
-def _index_map(s: _Scene, ndim: int) -> Callable[..., Any]:
+def _index_map(s: _Scene, ndim: int) -> IndexMap:
     kind = s.choice.number(0, 3)
     factor = s.choice.number(2, 4)
 

@@ -41,7 +41,7 @@ def index_map_of(value: Any, ndim: int, index_dtype: str, what: str = "index_map
 
 def _retyped(index_map: IndexMap, dtype: str) -> IndexMap:
     """The map over indices of ``dtype``: one made with int32 indices serves a buffer indexed by int64."""
-    old = {v: Var(v.name, dtype) for v in index_map.initial_indices if v.dtype != dtype}
+    old = {v: Var(v.name, DType(dtype)) for v in index_map.initial_indices if v.dtype != dtype}
     if not old:
         return index_map
 
