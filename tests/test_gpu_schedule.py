@@ -1,0 +1,453 @@
+"""Schedules for GPUs: threads that load together, reductions across threads, limits; judged by the executor and the
+simulator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from prim_checks import refused, same, schedule
+
+import tir
+from tir.schedule.limits import shared_buffers
+
+
+def matmul(n: int) -> str:
+    return f"""
+@T.prim_func
+def main(A: T.Buffer(({n}, {n}), "float32"), B: T.Buffer(({n}, {n}), "float32"), C: T.Buffer(({n}, {n}), "float32")):
+    for i, j, k in T.grid({n}, {n}, {n}):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+"""
+
+
+MATMUL = matmul(16)
+ROWS = """
+@T.prim_func
+def main(A: T.Buffer(({m}, {n}), "float32"), B: T.Buffer(({m},), "float32")):
+    for i, k in T.grid({m}, {n}):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = {start}
+            B[vi] = {update}
+"""
+COPIES = """
+@T.prim_func
+def main(A: T.Buffer(({n},), "float32"), B: T.Buffer(({n},), "float32")):
+    for i in range({n}):
+        with T.block("B"):
+            vi = T.axis.spatial({n}, i)
+            B[vi] = A[vi] * 2.0
+"""
+
+
+def on_simulator(sch: tir.Schedule, orders=("forward", "random"), rtol=1e-4) -> None:
+    """The lowered kernel gives the executor's results in every order of threads, and the simulator finds nothing."""
+    from prim_checks import results
+
+    func = sch.mod["main"]
+    want = results(sch.history[0].mod["main"], {})
+    module = tir.build(sch.mod, target="cuda-sim")
+    for order in orders:
+        rng = np.random.default_rng(0)
+        args = []
+        for p in func.params:
+            buffer = func.buffer_map[p]
+            shape = [int(s) for s in buffer.shape]
+            if buffer.dtype.is_float:
+                args.append(rng.standard_normal(shape).astype(buffer.dtype))
+            else:
+                args.append(rng.integers(0, 4, shape).astype(buffer.dtype))
+        module.order = order
+        module(*args)
+        assert module.report().ok, str(module.report())
+        for a, b in zip(want, args):
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-5)
+
+
+def tiled(sch: tir.Schedule):
+    """The loops of C in tiles of 16 x 16, in steps of 8."""
+    i, j, k = sch.get_loops("C")
+    by, ty, yi = sch.split(i, [None, 4, 4])
+    bx, tx, xi = sch.split(j, [None, 4, 4])
+    ko, ki = sch.split(k, [None, 8])
+    sch.reorder(by, bx, ty, tx, ko, ki, yi, xi)
+    return by, bx, ty, tx, ko
+
+
+def bind_tiles(sch, by, bx, ty, tx):
+    for loop, axis in ((by, "blockIdx.y"), (bx, "blockIdx.x"), (ty, "threadIdx.y"), (tx, "threadIdx.x")):
+        sch.bind(loop, axis)
+
+
+def load_together(sch, copy):
+    fused = sch.fuse(*sch.get_loops(copy)[-2:])
+    _, fy, fx = sch.split(fused, [None, 4, 4])
+    sch.bind(fy, "threadIdx.y")
+    sch.bind(fx, "threadIdx.x")
+
+
+# ---------------------------------------------------------------- loading together
+
+
+def test_a_shared_tile_is_for_all_threads_and_a_local_one_for_each():
+    sch = schedule(MATMUL)
+    by, bx, ty, tx, ko = tiled(sch)
+    bind_tiles(sch, by, bx, ty, tx)
+    shared, local = sch.cache_read("C", 0, "shared"), sch.cache_read("C", 1, "local")
+    sch.compute_at(shared, ko)
+    sch.compute_at(local, ko)
+    assert [int(sch.get(loop).extent) for loop in sch.get_loops(shared)[-2:]] == [16, 8]
+    assert [int(sch.get(loop).extent) for loop in sch.get_loops(local)[-2:]] == [8, 4]
+    load_together(sch, shared)
+    same(sch)
+    on_simulator(sch)
+
+
+def test_a_warp_tile_is_for_the_lanes():
+    sch = schedule(MATMUL)
+    by, bx, ty, tx, ko = tiled(sch)
+    bind_tiles(sch, by, bx, ty, tx)
+    copy = sch.cache_read("C", 1, "warp")
+    sch.compute_at(copy, ko)
+    assert [int(sch.get(loop).extent) for loop in sch.get_loops(copy)[-2:]] == [8, 16]
+
+
+def test_axes_bound_after_the_copy_is_placed():
+    """B's tile does not depend on threadIdx.y: binding that late gives the same program as binding it first."""
+    sch = schedule(MATMUL)
+    by, bx, ty, tx, ko = tiled(sch)
+    for loop, axis in ((by, "blockIdx.y"), (bx, "blockIdx.x"), (tx, "threadIdx.x")):
+        sch.bind(loop, axis)
+    copy = sch.cache_read("C", 1, "shared")
+    sch.compute_at(copy, ko)
+    load_together(sch, copy)
+    sch.bind(ty, "threadIdx.y")
+    same(sch)
+    on_simulator(sch)
+
+
+def test_a_tile_of_one_thread_is_not_loaded_by_all():
+    sch = schedule(MATMUL)
+    by, bx, ty, tx, ko = tiled(sch)
+    copy = sch.cache_read("C", 0, "shared")
+    sch.compute_at(copy, ko)  # before the threads are bound: the rows of one thread
+    bind_tiles(sch, by, bx, ty, tx)
+    rows = sch.get_loops(copy)[-2]
+    refused(
+        lambda: sch.bind(rows, "threadIdx.y"),
+        "threadIdx.y is already bound to loop `i_1` on the same path",
+        "A_shared",
+        "uses `i_1`",
+        "compute_at after i_1 is bound",
+    )
+    on_simulator(sch)  # each thread has rows of its own
+
+
+def test_a_local_tile_is_not_loaded_by_all():
+    sch = schedule(MATMUL)
+    by, bx, ty, tx, ko = tiled(sch)
+    bind_tiles(sch, by, bx, ty, tx)
+    copy = sch.cache_read("C", 1, "local")
+    sch.compute_at(copy, ko)
+    _, row = sch.split(sch.get_loops(copy)[-2], [None, 4])
+    refused(
+        lambda: sch.bind(row, "threadIdx.y"),
+        "is already bound to loop `i_1`", "uses B_local, which is each thread's own (local)", "shared and global memory",
+    )  # fmt: skip
+
+
+def test_tiles_that_do_not_divide():
+    """The last loads of a tile of 9 x 16 elements by 4 x 4 threads are guarded."""
+    sch = schedule(matmul(18))
+    i, j, k = sch.get_loops("C")
+    ty, yi = sch.split(i, [4, 5])
+    tx, xi = sch.split(j, [4, 5])
+    ko, ki = sch.split(k, [2, 9])
+    sch.reorder(ty, tx, ko, ki, yi, xi)
+    sch.bind(ty, "threadIdx.y")
+    sch.bind(tx, "threadIdx.x")
+    for n in range(2):
+        copy = sch.cache_read("C", n, "shared")
+        sch.compute_at(copy, ko)
+        load_together(sch, copy)
+    same(sch)
+    on_simulator(sch)
+
+
+def test_sums_in_registers():
+    """Each thread sums in registers of its own and stores its own part."""
+    sch = schedule(MATMUL)
+    by, bx, ty, tx, ko = tiled(sch)
+    bind_tiles(sch, by, bx, ty, tx)
+    local = sch.cache_write("C", 0, "local")
+    sch.reverse_compute_at(local, tx)
+    same(sch)
+    on_simulator(sch)
+    refused(
+        lambda: sch.bind(sch.get_loops(local)[-1], "threadIdx.x"),
+        "already bound to loop `j_1`",
+        "`C_local` below loop `ax1` uses `j_1`",
+    )
+
+
+# ---------------------------------------------------------------- limits
+
+
+def test_an_axis_has_one_extent_in_a_kernel():
+    two = """
+@T.prim_func
+def main(A: T.Buffer((1024, 4), "float32"), B: T.Buffer((1024, 4), "float32")):
+    for b in range(1):
+        for i0 in range(1024):
+            with T.block("X"):
+                vi = T.axis.spatial(1024, i0)
+                A[vi, 0] = T.float32(1)
+        for j in range(4):
+            with T.block("Y"):
+                vj = T.axis.spatial(4, j)
+                B[0, vj] = T.float32(1)
+"""
+    sch = schedule(two)
+    sch.bind("b", "blockIdx.x")
+    sch.bind("i0", "blockIdx.y")
+    refused(
+        lambda: sch.bind("j", "blockIdx.y"),
+        "blockIdx.y already has extent 1024 (loop `i0` of block X) in this kernel; loop `j` of block Y has 4",
+        "split to match, or bind another axis",
+    )
+
+
+def test_threads_of_a_block():
+    sch = schedule(COPIES.format(n=4096))
+    outer, inner = sch.split("i", [2, 2048])
+    refused(lambda: sch.bind(inner, "threadIdx.x"), "threadIdx product 2048 > 1024", "split loop i_1 by at most 1024")
+    sch.bind(outer, "threadIdx.y")
+    _, fewer = sch.split(inner, [None, 1024])
+    refused(lambda: sch.bind(fewer, "threadIdx.x"), "threadIdx product 2048 > 1024: 1024 (threadIdx.x) x 2")
+    little = schedule(COPIES.format(n=4096), target=tir.Target("cuda", max_threads_per_block=512))
+    _, inner = little.split("i", [None, 1024])
+    refused(lambda: little.bind(inner, "threadIdx.x"), "threadIdx product 1024 > 512")
+    grid = schedule(COPIES.format(n=70000))
+    refused(lambda: grid.bind("i", "blockIdx.y"), "blockIdx.y is at most 65535", "bind it to blockIdx.x")
+    grid.bind("i", "blockIdx.x")
+
+
+def test_shared_memory_of_a_block():
+    """64 KB at the step that exceeds 48 KB, each buffer with its bytes; `shared.dyn` where the GPU has it."""
+    text = matmul(1024)
+
+    def loaded(scope: str, **options) -> tir.Schedule:
+        sch = schedule(text, **options)
+        by, bx, ty, tx, ko = sch.split("i", [None, 32, 4])[0], *[None] * 4
+        i = sch.get_loops("C")
+        bx, tx, xi = sch.split(i[3], [None, 32, 4])
+        ko, ki = sch.split("k", [None, 64])
+        sch.reorder(by, bx, i[1], tx, ko, ki, i[2], xi)
+        for loop, axis in ((by, "blockIdx.y"), (bx, "blockIdx.x"), (i[1], "threadIdx.y"), (tx, "threadIdx.x")):
+            sch.bind(loop, axis)
+        copies = [sch.cache_read("C", n, scope) for n in range(2)]
+        sch.compute_at(copies[0], ko)
+        sch.compute_at(copies[1], ko)
+        return sch
+
+    refused(
+        lambda: loaded("shared", target="cuda -arch=sm_80"),
+        'compute_at("B_shared", "k_0")',
+        "65536 B > 49152 B",
+        "A_shared 32 KB, B_shared 32 KB",
+        "shrink the tile of k_0, or use `shared.dyn` (166912 B on sm_80)",
+    )
+    refused(lambda: loaded("shared"), "65536 B > 49152 B")
+    sch = loaded("shared.dyn", target="cuda -arch=sm_75")
+    assert [(b.buffer.name, b.bytes) for b in shared_buffers(sch.mod["main"])] == [
+        ("A_shared_dyn", 32768), ("B_shared_dyn", 32768),
+    ]  # fmt: skip
+    sch.annotate("A_shared_dyn", "note", 1)
+    refused(lambda: sch.annotate("A_shared_dyn", "double_buffer_scope", 0), "98304 B > 65536 B")
+
+
+def test_a_buffer_outside_kernels_is_not_counted():
+    sch = schedule(matmul(1024))
+    sch.cache_read("C", 0, "shared")  # 4 MB, until it is computed where it is used
+
+
+def test_padding_counts():
+    sch = schedule(MATMUL)
+    by, bx, ty, tx, ko = tiled(sch)
+    bind_tiles(sch, by, bx, ty, tx)
+    copy = sch.cache_read("C", 0, "shared")
+    sch.compute_at(copy, ko)
+    assert [b.bytes for b in shared_buffers(sch.mod["main"])] == [16 * 8 * 4]
+    sch.storage_align(copy, 0, axis=0, factor=32, offset=1)
+    assert [b.bytes for b in shared_buffers(sch.mod["main"])] == [16 * 33 * 4]
+
+
+@pytest.mark.parametrize(
+    ("arch", "size"), [("sm_75", 65536), ("sm_80", 166912), ("sm_86", 101376), ("sm_90a", 232448), ("sm_120", 101376)]
+)
+def test_targets_know_their_shared_memory(arch, size):
+    target = tir.Target("cuda", arch=arch)
+    assert target.limit("max_dynamic_shared_memory_per_block") == size
+    assert target.limit("max_shared_memory_per_block") == 49152
+    assert tir.Target.of(str(target)).limit("max_dynamic_shared_memory_per_block") == size
+
+
+# ---------------------------------------------------------------- reductions across threads
+
+
+SUM = {"start": "T.float32(0)", "update": "B[vi] + A[vi, vk]"}
+REDUCERS = [
+    SUM,
+    {"start": "T.float32(1)", "update": "B[vi] * A[vi, vk]"},
+    {"start": "T.min_value('float32')", "update": "T.max(B[vi], A[vi, vk])"},
+    {"start": "T.max_value('float32')", "update": "T.min(A[vi, vk], B[vi])"},
+    {"start": "T.float32(3)", "update": "B[vi] + A[vi, vk] * A[vi, vk]"},
+]
+
+
+@pytest.mark.parametrize("reducer", REDUCERS, ids=["sum", "product", "max", "min", "from three"])
+@pytest.mark.parametrize("threads", [8, 32, 96], ids=["part of a warp", "one warp", "three warps"])
+def test_a_bound_reduction(reducer, threads):
+    sch = schedule(ROWS.format(m=4, n=96, **reducer))
+    sch.bind("i", "blockIdx.x")
+    _, tx = sch.split("k", [None, threads])
+    sch.bind(tx, "threadIdx.x")
+    same(sch)
+    on_simulator(sch, orders=("forward", "random"))
+
+
+def test_a_bound_reduction_beside_other_threads_and_guarded():
+    """Two rows on threadIdx.y, a row that the threads do not divide, the outer part of k on threads and the inner not."""
+    for factors in ([None, 16], [16, None]):
+        sch = schedule(ROWS.format(m=6, n=50, **SUM))
+        bx, ty = sch.split("i", [None, 2])
+        loops = sch.split("k", factors)
+        sch.bind(bx, "blockIdx.x")
+        sch.bind(ty, "threadIdx.y")
+        sch.bind(loops[factors.index(16)], "threadIdx.x")
+        same(sch)
+        on_simulator(sch, orders=("forward", "reverse"))
+
+
+def test_a_reduction_on_two_axes():
+    sch = schedule(ROWS.format(m=3, n=64, **SUM))
+    sch.bind("i", "blockIdx.x")
+    ty, tx = sch.split("k", [4, 16])
+    sch.bind(ty, "threadIdx.y")
+    sch.bind(tx, "threadIdx.x")
+    same(sch)
+    on_simulator(sch, orders=("forward", "random"))
+
+
+def test_an_argmax_across_threads():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((4, 64), "float32"), P: T.Buffer((4,), "int32"), V: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 64):
+        with T.block("best"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                P[vi] = -1
+                V[vi] = T.min_value("float32")
+            p: T.int32 = T.Select(V[vi] >= A[vi, vk], P[vi], vk)
+            v: T.float32 = T.Select(V[vi] >= A[vi, vk], V[vi], A[vi, vk])
+            P[vi] = p
+            V[vi] = v
+""")
+    sch.bind("i", "blockIdx.x")
+    sch.bind("k", "threadIdx.x")
+    same(sch)
+    on_simulator(sch, orders=("forward", "reverse"))
+
+
+def test_factored_and_bound():
+    sch = schedule(ROWS.format(m=4, n=128, **SUM))
+    _, ki = sch.split("k", [None, 32])
+    part = sch.rfactor(ki, factor_axis=1)
+    sch.set_scope(part, 0, "local")
+    i, kf = sch.get_loops("B")
+    sch.bind(i, "blockIdx.x")
+    sch.bind(kf, "threadIdx.x")
+    sch.compute_at(part, kf)
+    same(sch)
+    on_simulator(sch)
+
+
+def test_what_threads_cannot_reduce():
+    order = {"start": "T.float32(0)", "update": "B[vi] * T.float32(0.5) + A[vi, vk]"}
+    sch = schedule(ROWS.format(m=4, n=32, **order))
+    refused(lambda: sch.bind("k", "threadIdx.x"), "bound to threads", "B[")
+    plain = schedule(ROWS.format(m=4, n=32, **SUM))
+    refused(lambda: plain.bind("k", "blockIdx.x"), "same element", "rfactor")
+    refused(lambda: plain.bind("k", "vthread"), "same element")
+    mixed = schedule(MATMUL)
+    i, j, k = mixed.get_loops("C")
+    ko, ki = mixed.split(k, [2, 8])
+    mixed.reorder(i, ko, j, ki)
+    mixed.bind(i, "blockIdx.x")
+    copy = mixed.cache_read("C", 0, "shared")
+    mixed.compute_at(copy, ko)
+    refused(lambda: mixed.bind(ki, "threadIdx.x"), "block `C` would reduce across the threads of loop `k_1`",
+            "loop `k_0` around it holds other statements too")  # fmt: skip
+
+
+# ---------------------------------------------------------------- notes that lowering obeys
+
+
+def pipelined() -> tir.Schedule:
+    sch = schedule(MATMUL)
+    by, bx, ty, tx, ko = tiled(sch)
+    bind_tiles(sch, by, bx, ty, tx)
+    for n in range(2):
+        copy = sch.cache_read("C", n, "shared")
+        sch.compute_at(copy, ko)
+        load_together(sch, copy)
+    return sch
+
+
+def test_a_software_pipeline():
+    sch = pipelined()
+    sch.annotate("k_0", "software_pipeline_stage", [0, 0, 1])
+    sch.annotate("k_0", "software_pipeline_order", [0, 1, 2])
+    sch.annotate("k_0", "software_pipeline_async_stages", [0])
+    on_simulator(sch, orders=("forward", "random"))
+
+
+def test_pipelines_that_cannot_be():
+    sch = pipelined()
+    note = sch.annotate
+    refused(lambda: note("k_0", "software_pipeline_stage", [0, 1]), "has 2 numbers, but the body of loop `k_0` has 3",
+            "A_shared, B_shared, C")  # fmt: skip
+    refused(lambda: note("k_0", "software_pipeline_stage", [0, 0, -1]), "none of them negative")
+    refused(lambda: note("k_0", "software_pipeline_stage", [1, 0, 0]), "`C` (stage 0", "before `A_shared` (stage 1")
+    refused(lambda: note("k_0", "software_pipeline_order", [0, 0, 1]), "0 to 2 once each")
+    refused(lambda: note("C", "software_pipeline_stage", [0]), "a note for a loop")
+    note("k_0", "software_pipeline_stage", [0, 0, 0])
+    refused(lambda: note("k_0", "software_pipeline_order", [0, 2, 1]), "before `B_shared` (stage 0, order 2)",
+            "writes the `B_shared` that it reads")  # fmt: skip
+    refused(lambda: note("k_0", "software_pipeline_async_stages", [2]), "there is no stage 2")
+    refused(lambda: note("A_shared", "double_buffer_scope", 1), "number of a buffer", "0 (A_shared)")
+    refused(lambda: note("k_0", "double_buffer_scope", 0), "a note for a block")
+
+
+def test_double_buffers_and_virtual_threads():
+    sch = schedule(MATMUL)
+    i, j, k = sch.get_loops("C")
+    vy, ty, yi = sch.split(i, [2, 4, 2])
+    vx, tx, xi = sch.split(j, [2, 4, 2])
+    ko, ki = sch.split(k, [None, 8])
+    sch.reorder(vy, vx, ty, tx, ko, ki, yi, xi)
+    for loop, axis in ((vy, "vthread.y"), (vx, "vthread.x"), (ty, "threadIdx.y"), (tx, "threadIdx.x")):
+        sch.bind(loop, axis)
+    for n in range(2):
+        copy = sch.cache_read("C", n, "shared")
+        sch.compute_at(copy, ko)
+        load_together(sch, copy)
+        sch.annotate(copy, "double_buffer_scope", 0)
+    same(sch)
+    on_simulator(sch)
