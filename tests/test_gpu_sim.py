@@ -634,3 +634,45 @@ def test_memory_between_launches_starts_undefined():
     third = first.replace("A[tx] = T.float32(1)", "A[tx] = A[tx + 32]")
     with pytest.raises(SimulationError, match="global memory starts undefined"):
         simulate(parse(third), [a], fresh={a.ctypes.data: written})
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_races_are_found_exactly_where_two_accesses_are_unordered(shared: bool):
+    """Random accesses of two blocks of three threads, against every pair of them."""
+    from types import SimpleNamespace
+
+    from tir.interp.gpu.lanes import EPOCHS
+    from tir.interp.gpu.records import Races
+    from tir.interp.gpu.report import Site
+
+    threads, slots, outcomes = 3, 4, set()
+    r = np.random.default_rng(0)
+    for _ in range(600):
+        races = Races(2, shared)
+        races.threads, races.slots = threads, slots
+        blocks = 1 if shared else 2
+        epoch = [0] * blocks
+        seen: list[tuple[int, int, int, int, bool]] = []
+        found = wanted = False
+        for step in range(r.integers(2, 9)):
+            block = int(r.integers(blocks))
+            if r.random() < 0.3:
+                epoch[block] += 1
+                continue
+            count = int(r.integers(1, threads + 1))
+            thread = r.permutation(threads)[:count]
+            at, write = r.integers(0, 2, count), bool(r.random() < 0.4)
+            low = (block * EPOCHS + epoch[block]) * slots
+            full = np.full(count, 1)
+            who: Any = SimpleNamespace(stamp=low + thread, low=low * full, block_low=block * EPOCHS * slots * full)
+            site = Site(step, 1, "")
+            found = bool(races.write(at, who, site) if write else races.read(at, who, site)) or found
+            now = [(block, epoch[block], int(t), int(a), write) for t, a in zip(thread, at)]
+            seen += now
+        for i, (b1, e1, t1, a1, w1) in enumerate(seen):
+            for b2, e2, t2, a2, w2 in seen[:i]:
+                unordered = b1 != b2 or (e1 == e2 and t1 != t2)
+                wanted = wanted or (a1 == a2 and (w1 or w2) and unordered)
+        assert found == wanted, seen
+        outcomes.add(found)
+    assert outcomes == {True, False}
