@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import tir
-from tir.library import gemm
+from tir.library import dot_gemm, gemm, gemv
 
 SIZES = [(64, 64, 64), (37, 45, 51), (100, 99, 3), (1, 1, 1), (5, 200, 16), (23, 130, 17), (40, 7, 64)]
 
@@ -47,3 +49,63 @@ def test_tiles_fit_the_registers():
         rows, columns = gemm.pick_tile(m, n)
         vectors = columns // gemm.LANES
         assert rows * vectors + vectors + 1 < gemm.REGISTERS and rows <= max(1, m)
+
+
+@pytest.mark.parametrize("count, m, n, k", [(3, 37, 45, 21), (2, 64, 64, 64), (5, 4, 3, 2)])
+@pytest.mark.parametrize("cores", [1, 2])
+def test_batched_gemm(count: int, m: int, n: int, k: int, cores: int):
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((count, m, k), dtype=np.float32), rng.standard_normal((count, k, n), dtype=np.float32)
+    c = np.full((count, m, n), np.nan, np.float32)
+    tir.build(gemm.scheduled_batched_gemm(count, m, n, k, cores).mod)(a, b, c)
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("m, k", [(64, 64), (37, 51), (12, 1000), (1, 1), (5, 3)])
+@pytest.mark.parametrize("cores", [1, 2])
+def test_gemv(m: int, k: int, cores: int):
+    rng = np.random.default_rng(0)
+    a, x = rng.standard_normal((m, k), dtype=np.float32), rng.standard_normal(k, dtype=np.float32)
+    y = np.full(m, np.nan, np.float32)
+    rows = next(r for r in (4, 3, 1) if m % r == 0)
+    sch = gemv.schedule_gemv(tir.Schedule(gemv.gemv(m, k)), rows, parallel=cores > 1)
+    tir.build(sch.mod)(a, x, y)
+    np.testing.assert_allclose(y, a.astype(np.float64) @ x.astype(np.float64), rtol=1e-4, atol=1e-4)
+    assert gemv.scheduled_gemv(m, k, cores).trace
+
+
+def bits_of_bfloat16(x: np.ndarray) -> np.ndarray:
+    return (x.view(np.uint32) >> 16).astype(np.uint16)
+
+
+def value_of_bfloat16(x: np.ndarray) -> np.ndarray:
+    return (x.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+DOT_SIZES = [(8, 32, 16), (37, 45, 51), (6, 64, 8), (5, 130, 3)]
+# without the instructions the unscheduled program is compiled: the meaning is the same
+FEATURES = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+
+
+@pytest.mark.parametrize("m, n, k", DOT_SIZES)
+def test_int8_gemm(m: int, n: int, k: int):
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 256, (m, k), dtype=np.uint8)
+    b = rng.integers(-128, 128, (k, n), dtype=np.int8)
+    c = np.full((m, n), -1, np.int32)
+    sch = dot_gemm.scheduled_dot_gemm(m, n, k, "int8", cores=1)
+    native = "avx512_vnni" in FEATURES
+    tir.build(sch.mod if native else dot_gemm.dot_gemm(m, n, k, "int8"))(a, b, c)
+    np.testing.assert_array_equal(c, a.astype(np.int64) @ b.astype(np.int64))
+
+
+@pytest.mark.parametrize("m, n, k", DOT_SIZES)
+def test_bfloat16_gemm(m: int, n: int, k: int):
+    rng = np.random.default_rng(0)
+    a = bits_of_bfloat16(rng.standard_normal((m, k), dtype=np.float32))
+    b = bits_of_bfloat16(rng.standard_normal((k, n), dtype=np.float32))
+    c = np.full((m, n), np.nan, np.float32)
+    sch = dot_gemm.scheduled_dot_gemm(m, n, k, "bfloat16", cores=2)
+    native = "avx512_bf16" in FEATURES
+    tir.build(sch.mod if native else dot_gemm.dot_gemm(m, n, k, "bfloat16"))(a, b, c)
+    np.testing.assert_allclose(c, value_of_bfloat16(a) @ value_of_bfloat16(b), rtol=1e-3, atol=1e-3)

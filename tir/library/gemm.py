@@ -56,10 +56,11 @@ def gemm(m: int, n: int, k: int, rows: int = 6, columns: int = 64) -> PrimFunc:
 def schedule_gemm(sch: Schedule, together: int = 1, lanes: int = LANES, parallel: str = "") -> Schedule:
     """Schedule :func:`gemm`: ``together`` panels of B are packed, then every strip of A meets each of them.
 
-    ``together`` 0: B is read where it lies (for few strips, which pay for no packing). ``parallel``: "" for one thread, "columns" to share out the groups of panels, "rows" to share out the strips of A
+    ``together`` 0: B is read where it lies (for few strips, which pay for no packing). ``parallel``: "batch" to share
+    out the products of :func:`batched_gemm`, "" for one thread, "columns" to share out the groups of panels, "rows" to share out the strips of A
     (then all of B is packed first).
     """
-    io, jo, p, ii, ji = sch.get_loops("multiply")
+    *batch, io, jo, p, ii, ji = sch.get_loops("multiply")
     jc, jr = sch.split(jo, [None, together or 1], names=["jc", "jr"])
     steps = next(f for f in (4, 2, 3, 1) if sch.get(p).extent.value % f == 0)
     po, pi = sch.split(p, [None, steps], names=["po", "pi"])
@@ -72,7 +73,7 @@ def schedule_gemm(sch: Schedule, together: int = 1, lanes: int = LANES, parallel
     else:
         sch.compute_at("pack", jc, preserve_unit_loops=True)
     if parallel:
-        sch.parallel(io if parallel == "rows" else jc)
+        sch.parallel({"rows": io, "columns": jc, "batch": next(iter(batch), None)}[parallel])
     sch.reverse_compute_at("store", jr)
     sch.set_scope("multiply", 0, "local")
     sch.vectorize(lane)
@@ -80,7 +81,7 @@ def schedule_gemm(sch: Schedule, together: int = 1, lanes: int = LANES, parallel
     *_, row, column = sch.get_loops("store")
     column, lane = sch.split(column, [None, lanes])
     sch.vectorize(lane)
-    for loop in (pi, ii, jv, *sch.get_loops(init)[3:-1], row, column):
+    for loop in (pi, ii, jv, *sch.get_loops(init)[-3:-1], row, column):
         sch.unroll(loop)
     if together:
         *_, jr, p, ji = sch.get_loops("pack")
@@ -104,8 +105,8 @@ def pick_tile(m: int, n: int) -> tuple[int, int]:
         rows, wide = tile
         padded = -(-m // rows) * rows * -(-n // (wide * LANES)) * wide * LANES
         loads = (rows + wide) / (rows * wide)  # for each FMA; one is what the core sustains
-        stream = 6 / rows  # of B from L2
-        return padded * (1 + 0.1 * max(0, loads - 0.5) + 0.03 * max(0, stream - 1) + (0.03 if m % rows else 0))
+        stream = max(0.0, 6 / rows - 1)  # of B from L2
+        return padded * (1 + 0.15 * max(0.0, loads - 0.4) + 0.03 * stream + 0.01 * (m % rows > 0))
 
     tiles = [
         (rows, wide)
@@ -117,18 +118,69 @@ def pick_tile(m: int, n: int) -> tuple[int, int]:
     return rows, wide * LANES
 
 
+def batched_gemm(count: int, m: int, n: int, k: int, rows: int = 6, columns: int = 64) -> PrimFunc:
+    """C[b] = A[b] @ B[b] for float32 A (count, m, k), B (count, k, n), C (count, m, n), as :func:`gemm` does each.
+
+    >>> batched_gemm(3, 64, 48, 32).params
+    (A, B, C)
+    """
+    strips, panels = -(-m // rows), -(-n // columns)
+
+    @T.prim_func
+    def gemm(
+        A: T.Buffer((count, m, k), "float32"),
+        B: T.Buffer((count, k, n), "float32"),
+        C: T.Buffer((count, m, n), "float32"),
+    ):
+        packed = T.alloc_buffer((count, panels, k, columns), "float32")
+        tiles = T.alloc_buffer((count, strips, panels, rows, columns), "float32")
+        for b, jo, p, ji in T.grid(count, panels, k, columns):
+            with T.block("pack"):
+                vb, vjo, vp, vji = T.axis.remap("SSSS", [b, jo, p, ji])
+                packed[vb, vjo, vp, vji] = T.if_then_else(
+                    vjo * columns + vji < n, B[vb, vp, vjo * columns + vji], T.float32(0)
+                )
+        for b, io, jo, p, ii, ji in T.grid(count, strips, panels, k, rows, columns):
+            with T.block("multiply"):
+                vb, vio, vjo, vp, vii, vji = T.axis.remap("SSSRSS", [b, io, jo, p, ii, ji])
+                T.where(io * rows + ii < m)
+                with T.init():
+                    tiles[vb, vio, vjo, vii, vji] = T.float32(0)
+                tiles[vb, vio, vjo, vii, vji] += A[vb, vio * rows + vii, vp] * packed[vb, vjo, vp, vji]
+        for b, io, jo, ii, ji in T.grid(count, strips, panels, rows, columns):
+            with T.block("store"):
+                vb, vio, vjo, vii, vji = T.axis.remap("SSSSS", [b, io, jo, ii, ji])
+                if vio * rows + vii < m and vjo * columns + vji < n:
+                    C[vb, vio * rows + vii, vjo * columns + vji] = tiles[vb, vio, vjo, vii, vji]
+
+    return gemm
+
+
+def scheduled_batched_gemm(count: int, m: int, n: int, k: int, cores: int | None = None) -> Schedule:
+    """:func:`batched_gemm` of any sizes, its products shared out to ``cores`` cores (default: all)."""
+    cores = threads() if cores is None else cores
+    rows, columns = pick_tile(m, n)
+    sch = Schedule(batched_gemm(count, m, n, k, rows, columns))
+    return schedule_gemm(sch, _together(m, n, k, rows, columns), parallel="batch" if cores > 1 else "")
+
+
+def _together(m: int, n: int, k: int, rows: int, columns: int, cores: int = 1) -> int:
+    """Panels of B to pack at a time: half of the L2 cache, a part for each core, and none where few strips use them."""
+    if m <= 3 * rows:
+        return 0
+    panels = -(-n // columns)
+    fitting = max(1, min(cache_bytes(2) // 2 // (4 * k * columns), panels // cores))
+    return max(f for f in range(1, min(fitting, panels) + 1) if panels % f == 0 or f * 2 > fitting)
+
+
 def scheduled_gemm(m: int, n: int, k: int, cores: int | None = None) -> Schedule:
     """:func:`gemm` of any sizes, scheduled for ``cores`` cores (default: as many as parallel loops run on)."""
     cores = threads() if cores is None else cores
     rows, columns = pick_tile(m, n)
-    panels = -(-n // columns)
     parallel = ""
-    fitting = max(1, cache_bytes(2) // 2 // (4 * k * columns))
     if cores > 1 and 2 * m * n * k > 1e6:
-        parallel = "columns" if panels >= cores else "rows"
-        if parallel == "columns":
-            fitting = min(fitting, max(1, panels // cores))
-    together = max(f for f in range(1, min(fitting, panels) + 1) if panels % f == 0 or f * 2 > fitting)
-    if m <= 3 * rows:
-        together = 0
+        parallel = "columns" if -(-n // columns) >= cores else "rows"
+    together = _together(m, n, k, rows, columns, cores if parallel == "columns" else 1)
+    if parallel == "rows":
+        together = together or 1
     return schedule_gemm(Schedule(gemm(m, n, k, rows, columns)), together, parallel=parallel)

@@ -1,0 +1,217 @@
+"""Work on the rows of a matrix: softmax, layer norm, sums of rows and of columns.
+
+A sum or maximum along a row is taken in many partial results at once (``rfactor``), so that it is vector code with no
+chain of additions to wait for; a row is read from memory once and is in the cache for the steps that follow.
+"""
+
+# pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
+# The dialect calls in annotations: T.Buffer(shape, dtype).
+from __future__ import annotations
+
+from ..function import PrimFunc
+from ..schedule import BlockRV, LoopRV, Schedule
+from ..script import tir as T
+
+LANES = 16  # of float32 in 512 bits
+PARTS = 64  # partial results of a row: four vectors
+
+
+def softmax(rows: int, columns: int) -> PrimFunc:
+    """B[i, :] = exp(A[i, :] - max) / sum for float32 A (rows, columns).
+
+    >>> softmax(4, 10).params
+    (A, B)
+    """
+
+    @T.prim_func
+    def softmax(A: T.Buffer((rows, columns), "float32"), B: T.Buffer((rows, columns), "float32")):
+        most = T.alloc_buffer((rows,), "float32")
+        power = T.alloc_buffer((rows, columns), "float32")
+        total = T.alloc_buffer((rows,), "float32")
+        scale = T.alloc_buffer((rows,), "float32")
+        for i, j in T.grid(rows, columns):
+            with T.block("most"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    most[vi] = T.min_value("float32")
+                most[vi] = T.max(most[vi], A[vi, vj])
+        for i, j in T.grid(rows, columns):
+            with T.block("power"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                power[vi, vj] = T.exp(A[vi, vj] - most[vi])
+        for i, j in T.grid(rows, columns):
+            with T.block("total"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    total[vi] = T.float32(0)
+                total[vi] += power[vi, vj]
+        for i in range(rows):
+            with T.block("scale"):
+                vi = T.axis.spatial(rows, i)
+                scale[vi] = T.float32(1) / total[vi]
+        for i, j in T.grid(rows, columns):
+            with T.block("out"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = power[vi, vj] * scale[vi]
+
+    return softmax
+
+
+def schedule_softmax(sch: Schedule, parallel: bool = False) -> Schedule:
+    """Schedule :func:`softmax`: everything a row at a time, in vectors; rows shared out where ``parallel``."""
+    return _row_at_a_time(sch, ["scale", "total", "power", "most"], ["total", "most"], ["power", "out"], parallel)
+
+
+def layer_norm(rows: int, columns: int, eps: float = 1e-5) -> PrimFunc:
+    """B[i, :] = (A[i, :] - mean) / sqrt(variance + eps) * G + H for float32 A (rows, columns), G and H (columns,).
+
+    >>> layer_norm(4, 10).params
+    (A, G, H, B)
+    """
+
+    @T.prim_func
+    def layer_norm(
+        A: T.Buffer((rows, columns), "float32"),
+        G: T.Buffer((columns,), "float32"),
+        H: T.Buffer((columns,), "float32"),
+        B: T.Buffer((rows, columns), "float32"),
+    ):
+        total = T.alloc_buffer((rows,), "float32")
+        squares = T.alloc_buffer((rows,), "float32")
+        scale = T.alloc_buffer((rows,), "float32")
+        for i, j in T.grid(rows, columns):
+            with T.block("total"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    total[vi] = T.float32(0)
+                total[vi] += A[vi, vj] * T.float32(1 / columns)
+        for i, j in T.grid(rows, columns):
+            with T.block("squares"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    squares[vi] = T.float32(0)
+                squares[vi] += (A[vi, vj] - total[vi]) * (A[vi, vj] - total[vi])
+        for i in range(rows):
+            with T.block("scale"):
+                vi = T.axis.spatial(rows, i)
+                scale[vi] = T.float32(1) / T.sqrt(squares[vi] * T.float32(1 / columns) + T.float32(eps))
+        for i, j in T.grid(rows, columns):
+            with T.block("out"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = (A[vi, vj] - total[vi]) * scale[vi] * G[vj] + H[vj]
+
+    return layer_norm
+
+
+def schedule_layer_norm(sch: Schedule, parallel: bool = False) -> Schedule:
+    """Schedule :func:`layer_norm`: everything a row at a time, in vectors; rows shared out where ``parallel``."""
+    return _row_at_a_time(sch, ["scale", "squares", "total"], ["squares", "total"], ["out"], parallel)
+
+
+def row_sum(rows: int, columns: int) -> PrimFunc:
+    """B[i] = sum over j of A[i, j] for float32 A (rows, columns).
+
+    >>> row_sum(4, 10).params
+    (A, B)
+    """
+
+    @T.prim_func
+    def row_sum(A: T.Buffer((rows, columns), "float32"), B: T.Buffer((rows,), "float32")):
+        for i, j in T.grid(rows, columns):
+            with T.block("total"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] += A[vi, vj]
+
+    return row_sum
+
+
+def schedule_row_sum(sch: Schedule, parallel: bool = False) -> Schedule:
+    """Schedule :func:`row_sum`: partial sums in vectors; rows shared out where ``parallel``."""
+    partial = reduce_in_parts(sch, "total")
+    row = sch.get_loops("total")[0]
+    sch.compute_at(partial, row, preserve_unit_loops=True)
+    _in_vectors(sch, partial)
+    if parallel:
+        sch.parallel(row)
+    return sch
+
+
+def column_sum(rows: int, columns: int) -> PrimFunc:
+    """B[j] = sum over i of A[i, j] for float32 A (rows, columns).
+
+    >>> column_sum(4, 10).params
+    (A, B)
+    """
+
+    @T.prim_func
+    def column_sum(A: T.Buffer((rows, columns), "float32"), B: T.Buffer((columns,), "float32")):
+        for j, i in T.grid(columns, rows):
+            with T.block("total"):
+                vj, vi = T.axis.remap("SR", [j, i])
+                with T.init():
+                    B[vj] = T.float32(0)
+                B[vj] += A[vi, vj]
+
+    return column_sum
+
+
+def schedule_column_sum(sch: Schedule, parallel: bool = False) -> Schedule:
+    """Schedule :func:`column_sum`: eight rows at once are added to the sums, which stay in the cache."""
+    column, row = sch.get_loops("total")
+    rows = sch.get(row).extent.value
+    steps = next(f for f in (8, 4, 5, 7, 3, 2, 1) if rows % f == 0)
+    width = min(4096, -(-sch.get(column).extent.value // LANES) * LANES)
+    outer, middle, lane = sch.split(column, [None, width // LANES, LANES])
+    row, step = sch.split(row, [None, steps])
+    sch.reorder(outer, row, middle, step, lane)
+    init = sch.decompose_reduction("total", row)
+    sch.vectorize(lane)
+    sch.unroll(step)
+    sch.vectorize(sch.get_loops(init)[-1])
+    if parallel:
+        sch.parallel(outer)
+    return sch
+
+
+def reduce_in_parts(sch: Schedule, block: str, parts: int = PARTS) -> BlockRV:
+    """Split a reduction along a row into one of ``parts`` partial results, and one of these. Returns the first."""
+    along = sch.get_loops(block)[-1]
+    extent = sch.get(along).extent.value
+    outer, part = sch.split(along, [None, min(parts, -(-extent // LANES) * LANES)])
+    partial = sch.rfactor(part, 0)
+    part, row, outer = sch.get_loops(partial)
+    sch.reorder(row, outer, part)
+    return partial
+
+
+def vectorize_by(sch: Schedule, loop: LoopRV | str, lanes: int = LANES, unroll: int = 4) -> None:
+    """Cut ``loop`` into vectors of ``lanes``, ``unroll`` of them at once."""
+    _, middle, lane = sch.split(loop, [None, unroll, lanes])
+    sch.vectorize(lane)
+    sch.unroll(middle)
+
+
+def _in_vectors(sch: Schedule, partial: BlockRV) -> None:
+    *_, outer, _ = sch.get_loops(partial)
+    init = sch.decompose_reduction(partial, outer)
+    for block in (partial, init):
+        vectorize_by(sch, sch.get_loops(block)[-1])
+
+
+def _row_at_a_time(
+    sch: Schedule, inside: list[str], reductions: list[str], elementwise: list[str], parallel: bool
+) -> Schedule:
+    row = sch.get_loops("out")[0]
+    partial = {block: reduce_in_parts(sch, block) for block in reductions}
+    for block in inside:
+        sch.compute_at(block, row, preserve_unit_loops=True)
+        if block in partial:
+            sch.compute_at(partial[block], row, preserve_unit_loops=True)
+            _in_vectors(sch, partial[block])
+    for block in elementwise:
+        vectorize_by(sch, sch.get_loops(block)[-1])
+    if parallel:
+        sch.parallel(row)
+    return sch
