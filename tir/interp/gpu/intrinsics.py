@@ -158,6 +158,8 @@ def _wmma_mma(c: Any, e: Call) -> None:
 
 def _cp_async(c: Any, e: Call) -> None:
     dst, dst_at, src, src_at, size, *predicate = e.args
+    if _number(size, "cp.async's size") not in (4, 8, 16):
+        raise RunError(f"cp.async copies 4, 8 or 16 bytes, not {size!r}: `{e!r}`")
     extra = [c.text(p) for p in predicate[:1]]
     kind = e.dtype.element
     _call(c, copies.start, c.site("write", _name_of(dst)), c.site("read", _name_of(src)), c.pointer(dst, kind),
