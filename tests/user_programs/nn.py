@@ -150,7 +150,7 @@ def argmax(
 """
 
 
-@program(ARGMAX, gap="rfactor of a reduction of several buffers")
+@program(ARGMAX)
 def argmax_rfactor(sch):
     block = sch.get_block("argmax")
     _, k = sch.get_loops(block)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..analysis.access import block_access_region
+from ..analysis.reducers import BlockReducer, NotAReducer
 from ..arith import Analyzer
 from ..buffer import Buffer, Range, decl_buffer
 from ..errors import BuildError
@@ -14,7 +15,6 @@ from ..op import call
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, Evaluate, For, IfThenElse, Stmt, seq
 from ..visit import rewrite, substitute, uses_var, walk
 from .passes import func_pass
-from .reducers import BlockReducer
 from .threads import flat, is_private
 
 
@@ -31,7 +31,10 @@ class _Reduction:
         block = realize.block
         self.name, self.realize, self.block, self.loops = name, realize, block, loops
         self.threads = threads
-        self.reducer = BlockReducer(block)
+        try:
+            self.reducer = BlockReducer(block)
+        except NotAReducer as error:
+            raise BuildError(f"{error}: threads cannot share its reduction; bind another loop") from None
         self.serial = [f for f in nest if not f.thread]
         self.bound = [f for f in nest if f.thread]
         values = {v.var: cast(v.var.dtype, e) for v, e in zip(block.iter_vars, realize.iter_values)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..analysis.reducers import combine
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..errors import BuildError
@@ -14,7 +15,6 @@ from ..op import call
 from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, seq
 from ..visit import walk
 from .passes import func_pass
-from .reducers import combine
 from .threads import flat, is_launch, number
 
 WARP = 32

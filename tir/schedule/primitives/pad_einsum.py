@@ -55,7 +55,7 @@ from ..blocks import add_alloc, copy_block, scope_of, uses_pointer
 from ..legality import check_coverage
 from ..primitive import BadArgument, primitive
 from ..state import BlockRef, LoopRef, State
-from .rfactor import Reducer, reducer_of
+from ._reducer import Reducer, reducer_of
 
 
 @dataclass(frozen=True)

@@ -6,96 +6,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.access import block_access_region
+from ...analysis.reducers import BlockReducer, NotAReducer, is_selection
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, Range, decl_buffer
-from ...dtype import DType
 from ...equal import structural_equal
-from ...errors import require
-from ...expr import Add, And, BufferLoad, Expr, FloatImm, Max, Min, Mul, Or, Sub, Var, all_of, const
+from ...errors import ScheduleError, require
+from ...expr import Add, And, BufferLoad, Expr, Max, Min, Mul, Or, Sub, Var, all_of
 from ...script.printer import short_text
-from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, Stmt, seq
+from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, LetStmt, Stmt, seq
 from ...visit import accesses, substitute, uses_var, walk
 from ..blocks import add_alloc, conjuncts, refresh, scope_of
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
 
-COMMUTATIVE = (Add, Mul, Min, Max, And, Or)
-
-
-@dataclass(frozen=True)
-class Reducer:
-    """``store.value`` is ``op(target, term)``, in either order unless ``op`` is Sub.
-
-    ``identity`` starts a partial result; ``combine`` adds partial results up.
-    """
-
-    op: Any
-    identity: Expr
-    term: Expr
-    store: BufferStore
-
-    def update(self, target: Expr) -> Expr:
-        return self.op(target, self.term)
-
-    def combine(self, a: Expr, b: Expr) -> Expr:
-        return Add(a, b) if self.op is Sub else self.op(a, b)
-
-
-def reducer_of(block: BlockRef) -> Reducer:
-    """The commutative reducer of a block of one update store, whatever it starts from.
-
-    Raises ``ScheduleError`` when the block is not of that form.
-    """
-    body, init = block.block.body, block.block.init
-    require(
-        isinstance(body, BufferStore) and (init is None or isinstance(init, BufferStore)),
-        "block {0} is not a reduction of one store", block, nodes=[block.node],
-    )  # fmt: skip
-    assert isinstance(body, BufferStore)
-    value = body.value
-    require(
-        type(value) in (*COMMUTATIVE, Sub),
-        "block {0} does not update by a commutative operation (+, -, *, min, max, and, or)", block, nodes=[block.node],
-    )  # fmt: skip
-    sides = [value.a, value.b]  # type: ignore[attr-defined]
-    own = [n for n, side in enumerate(sides) if _is_target(side, body)]
-    require(
-        len(own) == 1 and not (type(value) is Sub and own[0] == 1),
-        "the update of block {0} is not `x = x op term`", block, nodes=[block.node],
-    )  # fmt: skip
-    term = sides[1 - own[0]]
-    require(
-        not any(a.buffer is body.buffer for a in accesses(term)),
-        "the term that block {0} adds reads the result itself", block, nodes=[block.node],
-    )  # fmt: skip
-    return Reducer(type(value), _identity(type(value), body.buffer.dtype), term, body)
-
-
-def _identity(op: Any, dtype: DType) -> Expr:
-    """What ``op`` leaves anything unchanged with."""
-    if op in (Add, Sub, Or):
-        return const(0, dtype)
-    if op in (Mul, And):
-        return const(1, dtype)
-    if dtype.is_float:
-        return FloatImm(float("-inf" if op is Max else "inf"), dtype)
-    return const(dtype.min_value if op is Max else dtype.max_value, dtype)
-
-
-def _is_target(e: Expr, store: BufferStore) -> bool:
-    return (
-        isinstance(e, BufferLoad)
-        and e.buffer is store.buffer
-        and all(structural_equal(a, b, map_free_vars=False) for a, b in zip(e.indices, store.indices))
-    )
+COMMUTATIVE = (Add, Sub, Mul, Min, Max, And, Or)
 
 
 @dataclass(frozen=True)
 class RfactorPlan:
     block: BlockRef
     loop: LoopRef
-    reducer: Reducer
+    reducer: BlockReducer
     axis: int
     started: tuple[Expr, ...]
 
@@ -113,6 +45,10 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
                                                  for ki in range(8):
                                                      C[()] += C_rf[ki]
 
+    A block that reduces several values at once, as an arg-max does, gets a buffer of partial results for each. Partial
+    results start from the block's own init where its operation gives ``x`` for ``x op x``, else from the operation's
+    identity.
+
     Raises ``ScheduleError`` when the loop is not a reduction loop of one block, or the operation does not commute.
     """
     blocks = state.index.blocks_below(loop)
@@ -129,8 +65,8 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
                if any(i.iter_type == "reduce" and uses_var(v, r.var) for i, v in pairs)],
     )  # fmt: skip
     _require_rectangular(block, pairs)
-    reducer = reducer_of(block)
-    rank = len(reducer.store.indices) + 1
+    reducer = _reducer(block)
+    rank = len(reducer.stores[0].indices) + 1
     axis = factor_axis + rank if factor_axis < 0 else factor_axis
     require(0 <= axis < rank, "factor_axis {0} is not one of the {1} axes of the partial results", factor_axis, rank)
     allowed = {v for b in state.func.buffer_map.values() for v in b.shape if isinstance(v, Var)}
@@ -144,10 +80,30 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     top = block.loops()[0]
     sharing = [
         b for b in state.index.blocks_below(top)
-        if b is not block and any(a.buffer is reducer.store.buffer for a in accesses(b.node))
+        if b is not block and any(a.buffer in reducer.targets for a in accesses(b.node))
     ]  # fmt: skip
     require(not sharing, "block {0}, in the same loops, uses the result of {1}", sharing[0] if sharing else "", block)
     return RfactorPlan(block, loop, reducer, axis, tuple(started))
+
+
+def _reducer(block: BlockRef) -> BlockReducer:
+    """What the block combines by. Raises ``ScheduleError`` where that is not a reduction whose order is free."""
+    try:
+        reducer = BlockReducer(block.block)
+    except NotAReducer as error:
+        raise ScheduleError(str(error), nodes=[block.node]) from None
+    require(
+        all(isinstance(store.value, COMMUTATIVE) or is_selection(store.value) for store in reducer.stores),
+        "block {0} does not update by a commutative operation (+, -, *, min, max, and, or, a selection)",
+        block, nodes=[block.node],
+    )  # fmt: skip
+    first = reducer.stores[0]
+    require(
+        all(structural_equal(s.indices, first.indices) for s in reducer.stores),
+        "block {0} stores its results at different places: {1} and {2}",
+        block, short_text(first), short_text(reducer.stores[-1]), nodes=[block.node],
+    )  # fmt: skip
+    return reducer
 
 
 def _require_rectangular(block: BlockRef, pairs: list[Any]) -> None:
@@ -192,18 +148,51 @@ def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
     return kept
 
 
-def _partial_buffer(state: State, plan: RfactorPlan) -> Buffer:
-    old = plan.reducer.store.buffer
-    shape = list(old.shape)
-    shape.insert(plan.axis, plan.loop.node.extent)
-    return decl_buffer(shape, old.dtype, f"{old.name}_rf", scope=old.scope)
+def _partial_buffers(plan: RfactorPlan) -> list[Buffer]:
+    made = []
+    for old in plan.reducer.targets:
+        shape = list(old.shape)
+        shape.insert(plan.axis, plan.loop.node.extent)
+        made.append(decl_buffer(shape, old.dtype, f"{old.name}_rf", scope=old.scope))
+    return made
 
 
 def _insert(items: tuple[Expr, ...], axis: int, item: Expr) -> tuple[Expr, ...]:
     return (*items[:axis], item, *items[axis:])
 
 
-def _partial_block(state: State, plan: RfactorPlan, partial: Buffer, name: str) -> BlockRealize:
+def _update(targets: list[BufferLoad], values: list[Expr]) -> Stmt:
+    """The new values stored, after all of them are known where there are several."""
+    if len(targets) == 1:
+        return BufferStore(targets[0].buffer, values[0], targets[0].indices)
+    lets = [Var(f"v_{target.buffer.name}", value.dtype) for target, value in zip(targets, values)]
+    body = seq(BufferStore(target.buffer, let, target.indices) for target, let in zip(targets, lets))
+    for let, value in reversed(list(zip(lets, values))):
+        body = LetStmt(let, value, body)
+    return body
+
+
+def _starts(reducer: BlockReducer) -> list[Expr]:
+    """What partial results start from."""
+    if (
+        reducer.init is not None
+        and reducer.selects()
+        and not any(isinstance(n, Var) for v in reducer.init for n in walk(v))
+    ):
+        return reducer.init
+    return list(reducer.comm.identity)
+
+
+def _partial_values(reducer: BlockReducer, partials: list[BufferLoad]) -> list[Expr]:
+    """The partial results with the block's next term; a difference is kept as one, to be added up at the end."""
+    values = reducer.combine(list(partials), reducer.terms)
+    return [
+        Sub(load, term) if isinstance(store.value, Sub) else value
+        for store, load, term, value in zip(reducer.stores, partials, reducer.terms, values)
+    ]
+
+
+def _partial_block(plan: RfactorPlan, partials: list[Buffer], name: str) -> BlockRealize:
     """The block that makes the partial results: ``loop`` is spatial in it, the other reduction loops stay."""
     block, loop, reducer = plan.block, plan.loop, plan.reducer
     factor = Var(f"v{loop.name}", loop.var.dtype)
@@ -222,33 +211,29 @@ def _partial_block(state: State, plan: RfactorPlan, partial: Buffer, name: str) 
                 iters.append(IterVar(Range(ref.node.min, ref.node.extent), split[ref.var], "reduce"))
                 values.append(ref.var)
         inside[iterator.var] = substitute(value, split)
-    last_spatial = sum(1 for i in iters if i.iter_type != "reduce")
-    iters.insert(last_spatial, IterVar(Range(loop.node.min, loop.node.extent), factor))
-    values.insert(last_spatial, loop.var)
-    index = _insert(reducer.store.indices, plan.axis, factor - loop.node.min)
-    update = BufferStore(partial, substitute(reducer.update(BufferLoad(partial, index)), inside), index)
-    init = BufferStore(partial, reducer.identity, index)
+    iters.insert(0, IterVar(Range(loop.node.min, loop.node.extent), factor))
+    values.insert(0, loop.var)
+    index = _insert(reducer.stores[0].indices, plan.axis, factor - loop.node.min)
+    loads = [BufferLoad(partial, index) for partial in partials]
+    update = _update(loads, [substitute(v, inside) for v in _partial_values(reducer, loads)])
+    init = seq(BufferStore(partial, start, index) for partial, start in zip(partials, _starts(reducer)))
     made = Block(tuple(iters), (), (), name, update, init, annotations=block.block.annotations)
     reads, writes = block_access_region(made)
     return BlockRealize(tuple(values), block.node.predicate, refresh(made.replace(reads=reads, writes=writes)))
 
 
-def _final_nest(plan: RfactorPlan, partial: Buffer) -> Stmt:
-    """The loops and block that reduce the partial results into the old buffer."""
+def _final_nest(plan: RfactorPlan, partials: list[Buffer]) -> Stmt:
+    """The loops and block that reduce the partial results into the old buffers."""
     block, loop, reducer = plan.block, plan.loop, plan.reducer
     pairs = [(i, v) for i, v in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type != "reduce"]
     kept = [r for r in block.loops() if any(uses_var(v, r.var) for _, v in pairs)]
     factor = IterVar(Range(loop.node.min, loop.node.extent), Var(f"v{loop.name}", loop.var.dtype), "reduce")
-    store = reducer.store
-    index = _insert(store.indices, plan.axis, factor.var - loop.node.min)
-    update = BufferStore(
-        store.buffer,
-        reducer.combine(BufferLoad(store.buffer, store.indices), BufferLoad(partial, index)),
-        store.indices,
-    )
-    made = Block((*(i for i, _ in pairs), factor), (), (), block.name, update, block.block.init)
+    index = _insert(reducer.stores[0].indices, plan.axis, factor.var - loop.node.min)
+    results = [BufferLoad(store.buffer, store.indices) for store in reducer.stores]
+    update = _update(results, reducer.combine(list(results), [BufferLoad(partial, index) for partial in partials]))
+    made = Block((factor, *(i for i, _ in pairs)), (), (), block.name, update, block.block.init)
     reads, writes = block_access_region(made)
-    values = (*(v for _, v in pairs), loop.var)
+    values = (loop.var, *(v for _, v in pairs))
     realize = BlockRealize(values, all_of(plan.started), made.replace(reads=reads, writes=writes))
     body: Stmt = realize
     for ref in reversed((*kept, loop)):
@@ -258,15 +243,15 @@ def _final_nest(plan: RfactorPlan, partial: Buffer) -> Stmt:
 
 @primitive(check=_check_rfactor)
 def rfactor(state: State, plan: RfactorPlan) -> tuple[State, BlockRV]:
-    partial = _partial_buffer(state, plan)
+    partials = _partial_buffers(plan)
     name = state.fresh_block_name(f"{plan.block.name}_rf")
     scope = plan.block.scope
     assert scope is not None
     top = plan.block.loops()[0]
     # The two blocks trade names inside one rewrite: the old name means the block with the final results.
-    made = state.replace(plan.block.node, _partial_block(state, plan, partial, name))
+    made = state.replace(plan.block.node, _partial_block(plan, partials, name))
     place = made.index.loops[top.var]
-    made = made.replace(place.node, seq([place.node, _final_nest(plan, partial)]))
+    made = made.replace(place.node, seq([place.node, _final_nest(plan, partials)]))
     outer = made.find_block(scope.name)
-    after = made.replace(outer.block, add_alloc(outer.block, partial))
+    after = made.replace(outer.block, add_alloc(outer.block, *partials))
     return after, after.block_rv(name)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..arith.linear import key
 from ..buffer import Buffer
-from ..errors import BuildError
+from ..errors import TirError
 from ..expr import (
     Add,
     And,
@@ -55,17 +55,27 @@ def stores_of(body: Any) -> list[BufferStore]:
     return made
 
 
+class NotAReducer(TirError):
+    """A block that does not combine old results with new values."""
+
+
+def is_selection(value: Any) -> bool:
+    """Whether ``value`` is one of two candidates, as in an arg-max."""
+    return isinstance(value, Select) or (isinstance(value, Call) and value.op == "if_then_else")
+
+
 class BlockReducer:
-    """The reducer of a block: its targets, ``comm`` as the IR's reducer, and whether ``init`` is its identity."""
+    """The reducer of a block: its targets, the terms that it adds to them, ``comm`` as the IR's reducer, and whether
+    ``init`` is its identity."""
 
     def __init__(self, block: Block):
         self.block = block
         self.stores = stores_of(block.body)
         if not self.stores:
-            raise BuildError(f"block `{block.name}` is not made of stores alone, so threads cannot share its reduction")
+            raise NotAReducer(f"block `{block.name}` is not made of stores alone, or reads a result that it has changed")
         self.targets = [s.buffer for s in self.stores]
         self.init = self._init_values()
-        terms = [self._term(k, s) for k, s in enumerate(self.stores)]
+        self.terms = terms = [self._term(k, s) for k, s in enumerate(self.stores)]
         kinds = [type(s.value) for s in self.stores]
         lhs = tuple(Var(f"x{k}", s.buffer.dtype) for k, s in enumerate(self.stores))
         rhs = tuple(Var(f"y{k}", s.buffer.dtype) for k, s in enumerate(self.stores))
@@ -86,7 +96,7 @@ class BlockReducer:
 
     @staticmethod
     def _plain(s: BufferStore) -> bool:
-        return not isinstance(s.value, Select) and not (isinstance(s.value, Call) and s.value.op == "if_then_else")
+        return not is_selection(s.value)
 
     def _init_values(self) -> list[Expr] | None:
         if self.block.init is None:
@@ -94,21 +104,17 @@ class BlockReducer:
         starts = stores_of(self.block.init)
         by_buffer = {s.buffer: s.value for s in starts}
         if set(by_buffer) != set(self.targets):
-            raise BuildError(f"the init of block `{self.block.name}` does not start every result of its reduction")
+            raise NotAReducer(f"the init of block `{self.block.name}` does not start every result of its reduction")
         return [by_buffer[b] for b in self.targets]
 
     def _start(self, k: int) -> Expr:
         if self.init is None:
-            raise BuildError(
-                f"block `{self.block.name}` selects a candidate, and without an init its threads have no value to "
-                "start from"
-            )
+            raise NotAReducer(f"block `{self.block.name}` selects a candidate, and has no init to start from")
         return self.init[k]
 
-    def _unclear(self, s: BufferStore) -> BuildError:
-        return BuildError(
-            f"block `{self.block.name}`: `{short_text(s)}` is not a combination of the old result and one new value, "
-            "so its reduction cannot be shared among threads; use rfactor, or bind another loop"
+    def _unclear(self, s: BufferStore) -> NotAReducer:
+        return NotAReducer(
+            f"block `{self.block.name}`: `{short_text(s)}` is not a combination of the old result and one new value"
         )
 
     def _is_target(self, e: Any, s: BufferStore) -> bool:
@@ -172,7 +178,7 @@ def _identity(kind: Any, s: BufferStore) -> Expr:
         if dtype.is_float:
             return FloatImm(float("-inf" if kind is Max else "inf"), dtype)
         return const(dtype.min_value if kind is Max else dtype.max_value, dtype)
-    raise BuildError(f"`{short_text(s)}` combines by an operation whose identity is not known")
+    raise NotAReducer(f"`{short_text(s)}` combines by an operation whose identity is not known")
 
 
 def _abstracted(value: Any, left: dict[Buffer, Var], named: dict[Any, Var]) -> Any:
