@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,6 +24,7 @@ class TensorIntrin:
     impl: PrimFunc
     name: str = ""
     _registry: ClassVar[dict[str, TensorIntrin]] = {}
+    _makers: ClassVar[dict[str, Callable[[], tuple[PrimFunc, PrimFunc]]]] = {}
 
     def __post_init__(self) -> None:
         want, got = self.desc.buffers(), self.impl.buffers()
@@ -41,21 +43,32 @@ class TensorIntrin:
     @staticmethod
     def register(name: str, desc: PrimFunc, impl: PrimFunc, override: bool = False) -> TensorIntrin:
         """Add an intrinsic under ``name``. Raises ``ValueError`` when taken, unless ``override``."""
-        if name in TensorIntrin._registry and not override:
+        if (name in TensorIntrin._registry or name in TensorIntrin._makers) and not override:
             raise ValueError(f"tensor intrinsic {name!r} is already registered; pass override=True to replace it")
         made = TensorIntrin(desc, impl, name)
         TensorIntrin._registry[name] = made
         return made
 
     @staticmethod
+    def register_lazy(name: str, make: Callable[[], tuple[PrimFunc, PrimFunc]]) -> None:
+        """As ``register``, with ``make`` giving desc and impl when the name is first asked for."""
+        if name in TensorIntrin._registry or name in TensorIntrin._makers:
+            raise ValueError(f"tensor intrinsic {name!r} is already registered")
+        TensorIntrin._makers[name] = make
+
+    @staticmethod
     def get(name: str, allow_missing: bool = False) -> TensorIntrin | None:
         """The intrinsic called ``name``. Raises ``KeyError`` with near names, or gives None if ``allow_missing``."""
         TensorIntrin._load()
         found = TensorIntrin._registry.get(name)
+        if found is None and name in TensorIntrin._makers:
+            found = TensorIntrin._registry[name] = TensorIntrin(*TensorIntrin._makers[name](), name)
         if found is None and extension.load(extension.INTRINSICS):
             found = TensorIntrin._registry.get(name)
+        if found is None and name in TensorIntrin._makers:
+            found = TensorIntrin._registry[name] = TensorIntrin(*TensorIntrin._makers[name](), name)
         if found is None and not allow_missing:
-            near = difflib.get_close_matches(name, TensorIntrin._registry, 3)
+            near = difflib.get_close_matches(name, TensorIntrin.list(), 3)
             known = f"did you mean {', '.join(near)}?" if near else f"registered: {', '.join(TensorIntrin.list())}"
             raise KeyError(f"no tensor intrinsic {name!r}; {known}")
         return found
@@ -65,8 +78,8 @@ class TensorIntrin:
         """Names of all registered intrinsics, sorted."""
         TensorIntrin._load()
         extension.load(extension.INTRINSICS)
-        return sorted(TensorIntrin._registry)
+        return sorted({*TensorIntrin._registry, *TensorIntrin._makers})
 
     @staticmethod
     def _load() -> None:
-        from . import x86  # noqa: F401  the built-in families register when first asked for
+        from . import cuda, x86  # noqa: F401  the built-in families register when first asked for

@@ -1,0 +1,428 @@
+"""NVIDIA tensor cores: wmma, and mma.sync with ldmatrix, under the names that TVM's users know.
+
+A register holds ``e = 32 / bits`` elements. With ``g = lane // 4`` and ``t = lane % 4`` (PTX's figures, one line): operand
+A holds row g (+8), columns e t … of each run of 4 e; operand B the same with rows and columns of B's transpose; the
+accumulator row g (+8), columns 2 t, 2 t + 1 of each run of 8. A warp's tile is 16 x 16 x 8 e: two instructions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtype import DType
+from .tensor_intrin import TensorIntrin
+
+_DTYPES = {
+    "f16": "float16", "bf16": "bfloat16", "tf32": "float32", "f32": "float32", "s8": "int8", "i8": "int8",
+    "s32": "int32", "i32": "int32", "e4m3": "float8_e4m3", "e5m2": "float8_e5m2",
+}  # fmt: skip
+_PTX = {"f16": "fp16", "bf16": "bf16", "tf32": "tf32", "i8": "int8", "e4m3": "e4m3", "e5m2": "e5m2", "f32": "fp32",
+        "i32": "int32"}  # fmt: skip
+_SCOPES = {"shared": "shared", "shared_dyn": "shared.dyn", "global": "global"}
+
+
+def _parse(text: str) -> Any:
+    from ..script import parse
+
+    return parse(text)
+
+
+def _buffer(name: str, rows: int, columns: int, dtype: str, scope: str, strides: str = "", factor: int = 16) -> str:
+    extra = f", strides=[{strides}]" if strides else ""
+    return (
+        f'    {name} = T.match_buffer({name.lower()}, ({rows}, {columns}), "{dtype}", align=64, '
+        f'offset_factor={factor}, scope="{scope}"{extra})\n'
+    )
+
+
+_STRIDES = "    {0}1 = T.int32()\n    {0}0 = T.int32()\n"
+
+
+def _copy_desc(rows: int, columns: int, dtype: str, source: str, target: str, factor: int = 16) -> str:
+    return (
+        "@T.prim_func\ndef desc(a: T.handle, c: T.handle):\n"
+        + _STRIDES.format("s") + _STRIDES.format("d")
+        + _buffer("A", rows, columns, dtype, source, "s1, s0", factor)
+        + _buffer("C", rows, columns, dtype, target, "d1, d0", factor)
+        + f"""    with T.block("root"):
+        T.reads(A[0:{rows}, 0:{columns}])
+        T.writes(C[0:{rows}, 0:{columns}])
+        for i, j in T.grid({rows}, {columns}):
+            with T.block("copy"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj]
+"""
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- wmma
+
+
+def _number(name: str, stride: str, rows: int, columns: int) -> str:
+    """Which fragment a buffer's tile is: tiles are numbered row-major in the whole buffer."""
+    return (
+        f"{name}.elem_offset // {stride} // {rows} * ({stride} // {columns}) "
+        f"+ {name}.elem_offset % {stride} // {columns}"
+    )
+
+
+def _wmma_load(shape: tuple[int, int, int], kind: str, operand: str, trans: bool, scope: str) -> tuple[Any, Any]:
+    m, n, k = shape
+    rows, columns = (m, k) if operand == "a" else (k, n)
+    if trans:
+        rows, columns = columns, rows
+    dtype, target = _DTYPES[kind], f"wmma.matrix_{operand}"
+    layout = "col_major" if trans else "row_major"
+    impl = (
+        "@T.prim_func\ndef impl(a: T.handle, c: T.handle):\n"
+        + _STRIDES.format("s") + _STRIDES.format("d")
+        + _buffer("A", rows, columns, dtype, scope, "s1, s0") + _buffer("C", rows, columns, dtype, target, "d1, d0")
+        + f"""    with T.block("root"):
+        T.reads(A[0:{rows}, 0:{columns}])
+        T.writes(C[0:{rows}, 0:{columns}])
+        T.evaluate(T.tvm_load_matrix_sync(C.data, {m}, {n}, {k}, {_number("C", "d1", rows, columns)},
+            A.access_ptr("r"), s1, "{layout}", dtype="handle"))
+"""
+    )  # fmt: skip
+    return _parse(_copy_desc(rows, columns, dtype, scope, target)), _parse(impl)
+
+
+def _wmma_store(shape: tuple[int, int, int], kind: str, scope: str) -> tuple[Any, Any]:
+    m, n, k = shape
+    dtype = _DTYPES[kind]
+    impl = (
+        "@T.prim_func\ndef impl(a: T.handle, c: T.handle):\n"
+        + _STRIDES.format("s") + _STRIDES.format("d")
+        + _buffer("A", m, n, dtype, "wmma.accumulator", "s1, s0") + _buffer("C", m, n, dtype, scope, "d1, d0")
+        + f"""    with T.block("root"):
+        T.reads(A[0:{m}, 0:{n}])
+        T.writes(C[0:{m}, 0:{n}])
+        T.evaluate(T.tvm_store_matrix_sync(A.data, {m}, {n}, {k}, {_number("A", "s1", m, n)},
+            C.access_ptr("w"), d1, "row_major", dtype="handle"))
+"""
+    )  # fmt: skip
+    return _parse(_copy_desc(m, n, dtype, "wmma.accumulator", scope)), _parse(impl)
+
+
+def _zero(dtype: str) -> str:
+    return f"T.{dtype}(0)"
+
+
+def _fill_desc(rows: int, columns: int, dtype: str, scope: str, at: str = "vi, vj", shape: Any = None) -> str:
+    held = shape or (rows, columns)
+    return (
+        "@T.prim_func\ndef desc(c: T.handle):\n" + _STRIDES.format("d")
+        + _buffer("C", *held, dtype, scope, "d1, d0")
+        + f"""    with T.block("root"):
+        T.reads()
+        T.writes(C[0:{held[0]}, 0:{held[1]}])
+        for i, j in T.grid({rows}, {columns}):
+            with T.block("init"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[{at}] = {_zero(dtype)}
+"""
+    )  # fmt: skip
+
+
+def _wmma_fill(shape: tuple[int, int, int], kind: str) -> tuple[Any, Any]:
+    m, n, k = shape
+    dtype = _DTYPES[kind]
+    impl = (
+        "@T.prim_func\ndef impl(c: T.handle):\n" + _STRIDES.format("d")
+        + _buffer("C", m, n, dtype, "wmma.accumulator", "d1, d0")
+        + f"""    with T.block("root"):
+        T.reads()
+        T.writes(C[0:{m}, 0:{n}])
+        T.evaluate(T.tvm_fill_fragment(C.data, {m}, {n}, {k}, {_number("C", "d1", m, n)}, {_zero(dtype)}, dtype="handle"))
+"""
+    )  # fmt: skip
+    return _parse(_fill_desc(m, n, dtype, "wmma.accumulator")), _parse(impl)
+
+
+def _wmma_sync(shape: tuple[int, int, int], kind: str, out: str, trans_b: bool) -> tuple[Any, Any]:
+    m, n, k = shape
+    dtype, total = _DTYPES[kind], _DTYPES[out]
+    rows, columns = (n, k) if trans_b else (k, n)
+    heads = (
+        _STRIDES.format("a") + _STRIDES.format("b") + _STRIDES.format("c")
+        + _buffer("A", m, k, dtype, "wmma.matrix_a", "a1, a0") + _buffer("B", rows, columns, dtype, "wmma.matrix_b", "b1, b0")
+        + _buffer("C", m, n, total, "wmma.accumulator", "c1, c0")
+        + f"""    with T.block("root"):
+        T.reads(C[0:{m}, 0:{n}], A[0:{m}, 0:{k}], B[0:{rows}, 0:{columns}])
+        T.writes(C[0:{m}, 0:{n}])
+"""
+    )  # fmt: skip
+    wide = (lambda x: x) if dtype == total else (lambda x: f'T.cast({x}, "{total}")')
+    desc = f"""        for i, j, k in T.grid({m}, {n}, {k}):
+            with T.block("update"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                C[vi, vj] = C[vi, vj] + {wide("A[vi, vk]")} * {wide("B[vj, vk]" if trans_b else "B[vk, vj]")}
+"""
+    number = _number("C", "c1", m, n)
+    impl = f"""        T.evaluate(T.tvm_mma_sync(C.data, {number}, A.data, {_number("A", "a1", m, k)},
+            B.data, {_number("B", "b1", rows, columns)}, C.data, {number}, dtype="handle"))
+"""
+    head = "@T.prim_func\ndef {}(a: T.handle, b: T.handle, c: T.handle):\n" + heads
+    return _parse(head.format("desc") + desc), _parse(head.format("impl") + impl)
+
+
+_WMMA = {"f16": ((16, 16, 16), ("f32", "f16")), "bf16": ((16, 16, 16), ("f32",)), "s8": ((16, 16, 16), ("s32",)),
+         "tf32": ((16, 16, 8), ("f32",))}  # fmt: skip
+
+
+def _register_wmma() -> None:
+    lazy = TensorIntrin.register_lazy
+    for kind, (shape, outs) in _WMMA.items():
+        size = "x".join(map(str, shape))
+        for scope, place in list(_SCOPES.items())[:2]:
+            for operand in "ab":
+                for trans in (False, True):
+                    name = f"wmma_load_{size}_{kind}_{operand}{'_trans' * trans}_{scope}"
+                    lazy(name, lambda a=(shape, kind, operand, trans, place): _wmma_load(*a))
+        for out in outs:
+            for trans in (False, True):
+                name = f"wmma_sync_{size}_{kind}{kind}{out}{'_trans' * trans}"
+                lazy(name, lambda a=(shape, kind, out, trans): _wmma_sync(*a))
+    for shape, outs in (((16, 16, 16), ("f32", "f16", "s32")), ((16, 16, 8), ("f32",))):
+        size = "x".join(map(str, shape))
+        for out in outs:
+            lazy(f"wmma_fill_{size}_{out}", lambda a=(shape, out): _wmma_fill(*a))
+            for scope, place in _SCOPES.items():
+                lazy(f"wmma_store_{size}_{out}_{scope}", lambda a=(shape, out, place): _wmma_store(*a))
+
+
+def get_wmma_intrin_group(
+    load_scope: str, store_scope: str, in_dtype: str, out_dtype: str, trans_b: bool = False
+) -> dict[str, str]:
+    """Names for a wmma matmul: keys ``init``, ``load_a``, ``load_b``, ``compute``, ``store``.
+
+    ``load_scope``: "shared" or "shared.dyn"; ``store_scope`` also "global"; the dtypes are the dialect's. Raises
+    ``ValueError`` for a combination that tensor cores have not.
+
+    >>> get_wmma_intrin_group("shared", "shared", "float16", "float32")["compute"]
+    'wmma_sync_16x16x16_f16f16f32'
+    """
+    kind = {"float16": "f16", "bfloat16": "bf16", "int8": "s8", "float32": "tf32"}.get(in_dtype, "")
+    out = {"float32": "f32", "float16": "f16", "int32": "s32"}.get(out_dtype, "")
+    if kind not in _WMMA or out not in _WMMA[kind][1]:
+        raise ValueError(f"wmma has no product of {in_dtype} into {out_dtype}")
+    load, store, size = load_scope.replace(".", "_"), store_scope.replace(".", "_"), "x".join(map(str, _WMMA[kind][0]))
+    trans = "_trans" * trans_b
+    return {
+        "init": f"wmma_fill_{size}_{out}",
+        "load_a": f"wmma_load_{size}_{kind}_a_{load}",
+        "load_b": f"wmma_load_{size}_{kind}_b{trans}_{load}",
+        "compute": f"wmma_sync_{size}_{kind}{kind}{out}{trans}",
+        "store": f"wmma_store_{size}_{out}_{store}",
+    }
+
+
+# ---------------------------------------------------------------- mma.sync
+
+
+def _per_register(kind: str) -> int:
+    return 32 // DType(_DTYPES[kind]).bits
+
+
+def layout_a(i: Any, j: Any, e: int = 2) -> tuple[Any, Any]:
+    """(lane, element of the lane) that holds row ``i``, column ``j`` of operand A; with e = 2 of the accumulator too.
+
+    >>> layout_a(9, 3)
+    (5, 3)
+    """
+    return 4 * (i % 8) + j % (4 * e) // e, 2 * e * (j // (4 * e)) + e * (i // 8) + j % e
+
+
+def layout_b(k: Any, j: Any, e: int = 2) -> tuple[Any, Any]:
+    """(lane, element of the lane) that holds row ``k``, column ``j`` of operand B, 8 e x 16."""
+    return 4 * (j % 8) + k % (4 * e) // e, 2 * e * (j // 8) + e * (k // (4 * e)) + k % e
+
+
+def _text_a(i: str, j: str, e: int) -> str:
+    last = f" + {j} % {e}" if e > 1 else ""
+    return f"4 * ({i} % 8) + {j} % {4 * e} // {e}, {2 * e} * ({j} // {4 * e}) + {e} * ({i} // 8){last}"
+
+
+def _text_b(k: str, j: str, e: int) -> str:
+    last = f" + {k} % {e}" if e > 1 else ""
+    return f"4 * ({j} % 8) + {k} % {4 * e} // {e}, {2 * e} * ({j} // 8) + {e} * ({k} // {4 * e}){last}"
+
+
+def _ldmatrix(kind: str, operand: str, trans: bool, scope: str) -> tuple[Any, Any]:
+    """A tile of 16 rows and 8 e columns (``trans``: of the operand's transpose) from shared memory to a warp."""
+    e, dtype = _per_register(kind), _DTYPES[kind]
+    depth, held = 8 * e, 4 * e
+    along_k = (operand == "a") != trans  # whether rows of shared memory run along k
+    rows, columns = (16, depth) if along_k else (depth, 16)
+    if operand == "a":
+        at = _text_a("vi", "vj", e) if not trans else _text_a("vj", "vi", e)
+    else:
+        at = _text_b("vi", "vj", e) if not trans else _text_b("vj", "vi", e)
+    head = (
+        "@T.prim_func\ndef {}(warp: T.handle, shared: T.handle):\n" + _STRIDES.format("s")
+        + f'    S = T.match_buffer(shared, ({rows}, {columns}), "{dtype}", align=64, offset_factor={4 * e}, '
+        f'scope="{scope}", strides=[s1, s0])\n'
+        + f'    W = T.match_buffer(warp, (32, {held}), "{dtype}", align=64, offset_factor={held}, scope="warp")\n'
+        + f"""    with T.block("root"):
+        T.reads(S[0:{rows}, 0:{columns}])
+        T.writes(W[0:32, 0:{held}])
+"""
+    )  # fmt: skip
+    desc = f"""        for i, j in T.grid({rows}, {columns}):
+            with T.block("shared_warp"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.reads(S[vi, vj])
+                T.writes(W[{at}])
+                W[{at}] = S[vi, vj]
+"""
+    if along_k == (operand == "a"):  # the second matrix lies below the first
+        row, column = "tx % 16", f"{4 * e} * (tx // 16)"
+    else:
+        row, column = "tx // 16 * 8 + tx % 8", f"{4 * e} * (tx % 16 // 8)"
+    impl = f"""        for tx in T.thread_binding(0, 32, "threadIdx.x"):
+            T.evaluate(T.ptx_ldmatrix({not along_k}, 4, ".b16", W.data, W.elem_offset + {held} * tx,
+                S.access_ptr("r"), s1 * ({row}) + {column}, dtype="{dtype}"))
+"""
+    return _parse(head.format("desc") + desc), _parse(head.format("impl") + impl)
+
+
+def _mma(kind: str, out: str) -> tuple[Any, Any]:
+    e, dtype, total = _per_register(kind), _DTYPES[kind], _DTYPES[out]
+    depth, held = 8 * e, 4 * e
+    head = (
+        "@T.prim_func\ndef {}(a: T.handle, b: T.handle, c: T.handle):\n"
+        + _buffer("A", 32, held, dtype, "warp", factor=held) + _buffer("B", 32, held, dtype, "warp", factor=held)
+        + _buffer("C", 32, 8, total, "warp", factor=8)
+        + f"""    with T.block("root"):
+        T.reads(C[0:32, 0:8], A[0:32, 0:{held}], B[0:32, 0:{held}])
+        T.writes(C[0:32, 0:8])
+"""
+    )  # fmt: skip
+    wide = (lambda x: x) if dtype == total else (lambda x: f'T.cast({x}, "{total}")')
+    a, b, c = _text_a("vi", "vk", e), _text_b("vk", "vj", e), _text_a("vi", "vj", 2)
+    desc = f"""        for i, j, k in T.grid(16, 16, {depth}):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                T.reads(C[{c}], A[{a}], B[{b}])
+                T.writes(C[{c}])
+                C[{c}] = C[{c}] + {wide(f"A[{a}]")} * {wide(f"B[{b}]")}
+"""
+    types = f'"{_PTX[kind]}", "{_PTX[kind]}", "{_PTX[out]}"'
+    calls = "".join(
+        f"""            T.evaluate(T.ptx_mma("m16n8k{depth}", "row", "col", {types}, A.data, A.elem_offset + tx * {held},
+                B.data, B.elem_offset + tx * {held} + {half * 2 * e}, C.data, C.elem_offset + tx * 8 + {half * 4}, False,
+                dtype="{total}"))
+"""
+        for half in (0, 1)
+    )
+    impl = '        for tx in T.thread_binding(0, 32, "threadIdx.x"):\n' + calls
+    return _parse(head.format("desc") + desc), _parse(head.format("impl") + impl)
+
+
+def _mma_fill(kind: str) -> tuple[Any, Any]:
+    dtype = _DTYPES[kind]
+    desc = (
+        "@T.prim_func\ndef desc(c: T.handle):\n" + _buffer("C", 32, 8, dtype, "warp", factor=8)
+        + f"""    with T.block("root"):
+        T.reads()
+        T.writes(C[0:32, 0:8])
+        for i, j in T.grid(16, 16):
+            with T.block("C_warp"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.reads()
+                T.writes(C[{_text_a("vi", "vj", 2)}])
+                C[{_text_a("vi", "vj", 2)}] = {_zero(dtype)}
+"""
+    )  # fmt: skip
+    impl = (
+        "@T.prim_func\ndef impl(c: T.handle):\n" + _buffer("C", 32, 8, dtype, "warp", factor=8)
+        + f"""    with T.block("root"):
+        T.reads()
+        T.writes(C[0:32, 0:8])
+        for tx in T.thread_binding(0, 32, "threadIdx.x"):
+            T.evaluate(T.mma_fill(8, C.data, C.elem_offset + tx * 8, dtype="{dtype}"))
+"""
+    )  # fmt: skip
+    return _parse(desc), _parse(impl)
+
+
+def _mma_store(kind: str, scope: str) -> tuple[Any, Any]:
+    dtype = _DTYPES[kind]
+    head = (
+        "@T.prim_func\ndef {}(a: T.handle, c: T.handle):\n" + _STRIDES.format("d")
+        + _buffer("A", 32, 8, dtype, "warp", factor=8) + _buffer("C", 16, 16, dtype, scope, "d1, d0", factor=1)
+        + """    with T.block("root"):
+        T.reads(A[0:32, 0:8])
+        T.writes(C[0:16, 0:16])
+"""
+    )  # fmt: skip
+    desc = f"""        for i, j in T.grid(16, 16):
+            with T.block("C_warp"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.reads(A[{_text_a("vi", "vj", 2)}])
+                T.writes(C[vi, vj])
+                C[vi, vj] = A[{_text_a("vi", "vj", 2)}]
+"""
+    impl = f"""        for tx in T.thread_binding(0, 32, "threadIdx.x"):
+            T.evaluate(T.mma_store(16, 16, C.access_ptr("w"), A.data, A.elem_offset + tx * 8, d1, dtype="{dtype}"))
+"""
+    return _parse(head.format("desc") + desc), _parse(head.format("impl") + impl)
+
+
+_MMA = {"f16": ("f32", "f16"), "bf16": ("f32",), "tf32": ("f32",), "i8": ("i32",), "e4m3": ("f32",), "e5m2": ("f32",)}
+_BY_TRANSPOSE = ("f16", "bf16")  # ldmatrix transposes elements of 16 bits only
+
+
+def _register_mma() -> None:
+    lazy = TensorIntrin.register_lazy
+    for kind, outs in _MMA.items():
+        for out in outs:
+            for trans in ("", "_trans_b"):
+                lazy(f"mma_{kind}{kind}{out}{trans}", lambda a=(kind, out): _mma(*a))
+        for operand in "ab":
+            for trans in (False, True):
+                if kind not in _BY_TRANSPOSE and trans != (operand == "b"):
+                    continue
+                for scope, place in (("", "shared"), ("_dyn", "shared.dyn")):
+                    name = f"mma_ldmatrix_{kind}_{operand}{'_trans' * trans}{scope}"
+                    lazy(name, lambda a=(kind, operand, trans, place): _ldmatrix(*a))
+    for out in ("f32", "f16", "i32"):
+        lazy(f"mma_fill_16x16_{out}", lambda a=out: _mma_fill(a))
+        for scope, place in _SCOPES.items():
+            lazy(f"mma_store_16x16_{out}_{scope}_", lambda a=(out, place): _mma_store(*a))
+
+
+def get_mma_intrin_group(
+    load_scope: str, store_scope: str, in_dtype: str, out_dtype: str, trans_a: bool = False, trans_b: bool = False
+) -> dict[str, Any]:
+    """Names for a matmul by mma.sync: keys ``init``, ``load_a``, ``load_b``, ``compute``, ``store``; and ``layout_a``,
+    ``layout_b``, ``layout_c``: functions (row, column) -> (lane, element) of the operands as they lie in memory, and
+    ``micro_kernel``, the tile (m, n, k). Raises ``ValueError`` for what tensor cores have not.
+
+    >>> get_mma_intrin_group("shared", "global", "float16", "float32", trans_b=True)["load_b"]
+    'mma_ldmatrix_f16_b_trans'
+    """
+    kinds = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32", "int8": "i8", "float8_e4m3": "e4m3",
+             "float8_e5m2": "e5m2"}  # fmt: skip
+    kind = kinds.get(in_dtype, "")
+    out = {"float32": "f32", "float16": "f16", "int32": "i32"}.get(out_dtype, "")
+    if out not in _MMA.get(kind, ()):
+        raise ValueError(f"mma has no product of {in_dtype} into {out_dtype}")
+    if kind not in _BY_TRANSPOSE and (trans_a or not trans_b):
+        raise ValueError(f"mma of {in_dtype} takes A by rows and B transposed: trans_a=False, trans_b=True")
+    e, dyn = _per_register(kind), "_dyn" * load_scope.endswith(".dyn")
+    return {
+        "init": f"mma_fill_16x16_{out}",
+        "load_a": f"mma_ldmatrix_{kind}_a{'_trans' * trans_a}{dyn}",
+        "load_b": f"mma_ldmatrix_{kind}_b{'_trans' * trans_b}{dyn}",
+        "compute": f"mma_{kind}{kind}{out}{'_trans_b' * trans_b}",
+        "store": f"mma_store_16x16_{out}_{store_scope.replace('.', '_')}_",
+        "layout_a": (lambda i, j: layout_a(j, i, e)) if trans_a else (lambda i, j: layout_a(i, j, e)),
+        "layout_b": (lambda i, j: layout_b(j, i, e)) if trans_b else (lambda i, j: layout_b(i, j, e)),
+        "layout_c": lambda i, j: layout_a(i, j, 2),
+        "micro_kernel": (16, 16, 8 * e),
+    }
+
+
+_register_wmma()
+_register_mma()
