@@ -49,7 +49,8 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
     written = written_data(func)
     restrict = " __restrict__" if func.attrs.get("tir.noalias", False) else ""
     params = []
-    for p in func.params:
+    pointers = [func.buffer_map[p].data if p in func.buffer_map else p for p in func.params]
+    for p in pointers:
         hint = g.name(p, p.name)
         if p.dtype.is_handle:
             element = p.pointer_dtype or DType("void")
@@ -60,10 +61,6 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
             params.append(f"const {expr.declare_type(g, p.dtype)} {hint}")
     _thread_axes(g, func)
     matrix.find_fragments(g, func.body)
-    for buffer in func.buffers():
-        place = Place(g.name(buffer.data, buffer.data.name), buffer.dtype, "global")
-        if buffer.data not in g.pointers:
-            g.pointers[buffer.data] = place
     g.stmt(func.body)
     bounds = f" __launch_bounds__({threads})" if threads else ""
     head = f'extern "C" __global__ void{bounds} {symbol}('
@@ -72,9 +69,9 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
         one_line = head + "\n    " + ",\n    ".join(params) + ") {"
     body = "\n".join(g.lines)
     text = "\n\n".join([*g.statics, f"{one_line}\n{body}\n}}\n"])
-    alignments = tuple(g.pointers[p].aligned if p in g.pointers else 1 for p in func.params)
+    alignments = tuple(g.pointers[p].aligned if p in g.pointers else 1 for p in pointers)
     return KernelText(
-        symbol, text, tuple(g.helpers), tuple(p.dtype for p in func.params), alignments, threads, _dynamic(func)
+        symbol, text, tuple(g.helpers), tuple(p.dtype for p in pointers), alignments, threads, _dynamic(func)
     )
 
 
