@@ -451,3 +451,15 @@ def test_double_buffers_and_virtual_threads():
         sch.annotate(copy, "double_buffer_scope", 0)
     same(sch)
     on_simulator(sch)
+
+
+# ---------------------------------------------------------------- scopes
+
+
+@pytest.mark.parametrize("scope", ["share.dyn", "sharde", "wmma.matrix_c", "registers"])
+def test_scopes_that_do_not_exist(scope):
+    sch = schedule(MATMUL)
+    refused(lambda: sch.cache_read("C", 0, scope), f"there is no storage scope `{scope}`", "shared.dyn")
+    refused(lambda: sch.cache_write("C", 0, scope), "there is no storage scope", "wmma.accumulator")
+    copy = sch.cache_read("C", 0, "wmma.matrix_a")
+    refused(lambda: sch.set_scope(copy, 0, scope), "there is no storage scope")

@@ -52,8 +52,11 @@ class Asker:
     def annotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str, ann_val: Any) -> Answer:
         """Put the note ``ann_key`` = ``ann_val`` on a block or loop.
 
-        ``ann_val`` is a string, number, expression, or lists and dicts of them. Raises ``ScheduleError`` when the key is
-        there already: unannotate first.
+        ``ann_val`` is a string, number, expression, or lists and dicts of them. Notes that lowering obeys are checked:
+        ``software_pipeline_stage`` and ``software_pipeline_order`` (one number a statement of the loop's body; orders a
+        permutation; nothing before what it needs), ``software_pipeline_async_stages`` (of the stages),
+        ``double_buffer_scope`` (the number of a buffer that the block writes). Raises ``ScheduleError`` for those, and when
+        the key is there already: unannotate first.
 
         Before, and after ``sch.annotate("B", "note", 1)``::
 
@@ -91,9 +94,12 @@ class Asker:
     def bind(self, loop: LoopRV | str, thread_axis: str, *, unsafe: bool = False) -> Answer:
         """Run the iterations of a loop as threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or ``vthread``.
 
+        A loop inside one of the same axis shares the work below it among the threads: that work must be the same in every
+        iteration of the outer loop, in memory that all threads see (a tile copied to ``shared``), and the extents equal.
+
         Raises ``ScheduleError`` when iterations depend on each other (a reduction across ``threadIdx`` may), when the
-        axis has another extent in the same kernel, when it is bound twice on one path, or past the target's limits.
-        ``unsafe=True`` skips the check of dependences.
+        axis has another extent in the same kernel, when it is bound twice on one path for other work, or past the target's
+        limits. ``unsafe=True`` skips the check of dependences.
 
         Before, and after ``sch.bind("i", "threadIdx.x")``::
 
@@ -190,7 +196,7 @@ class Asker:
 
         ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All consumers in the same scope read
         the copy, or only ``consumer_blocks``. The copy is made as early as possible: at the start of the scope, or after
-        the block that writes the buffer.
+        the block that writes the buffer, in the innermost loop around both.
 
         Before → after, for ``sch.cache_read("B", 0, "local")``::
 
@@ -213,8 +219,8 @@ class Asker:
         """Write a buffer through a copy in ``storage_scope``; returns the block that copies back.
 
         ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
-        accumulate into the same buffer) work on the copy, which is written back right after; ``consumer_blocks`` then read
-        the copy too.
+        accumulate into the same buffer) work on the copy, which is written back right after, in the innermost loop around
+        it and what reads the buffer; ``consumer_blocks`` then read the copy too.
 
         Before → after, for ``sch.cache_write("B", 0, "local")``::
 
@@ -247,6 +253,10 @@ class Asker:
             for i, j in T.grid(8, 8):                        B[i, ax0] = A[i, ax0] * 2.0
                 C[i, j] = B[i, j] + 1.0                  for j in range(8):
                                                              C[i, j] = B[i, j] + 1.0
+
+        A block that writes ``shared`` memory makes what all threads around need, not one thread's part: loops bound to
+        ``threadIdx`` and ``vthread`` count as running whole (for ``warp``, ``threadIdx.x``). Bind its own loops to the same
+        axes again, and the threads load it together.
 
         Raises ``ScheduleError`` when no consumer is under ``loop``, or some consumer would read an element not yet written.
         """
@@ -656,6 +666,10 @@ class Asker:
                 C[()] += A[ko * 8 + ki]                  C_rf[ki] += A[ko * 8 + ki]
                                                      for ki in range(8):
                                                          C[()] += C_rf[ki]
+
+        A block that reduces several values at once, as an arg-max does, gets a buffer of partial results for each. Partial
+        results start from the block's own init where its operation gives ``x`` for ``x op x``, else from the operation's
+        identity.
 
         Raises ``ScheduleError`` when the loop is not a reduction loop of one block, or the operation does not commute.
         """
@@ -1150,8 +1164,11 @@ class Schedule:
     def annotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str, ann_val: Any) -> None:
         """Put the note ``ann_key`` = ``ann_val`` on a block or loop.
 
-        ``ann_val`` is a string, number, expression, or lists and dicts of them. Raises ``ScheduleError`` when the key is
-        there already: unannotate first.
+        ``ann_val`` is a string, number, expression, or lists and dicts of them. Notes that lowering obeys are checked:
+        ``software_pipeline_stage`` and ``software_pipeline_order`` (one number a statement of the loop's body; orders a
+        permutation; nothing before what it needs), ``software_pipeline_async_stages`` (of the stages),
+        ``double_buffer_scope`` (the number of a buffer that the block writes). Raises ``ScheduleError`` for those, and when
+        the key is there already: unannotate first.
 
         Before, and after ``sch.annotate("B", "note", 1)``::
 
@@ -1189,9 +1206,12 @@ class Schedule:
     def bind(self, loop: LoopRV | str, thread_axis: str, *, unsafe: bool = False) -> None:
         """Run the iterations of a loop as threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or ``vthread``.
 
+        A loop inside one of the same axis shares the work below it among the threads: that work must be the same in every
+        iteration of the outer loop, in memory that all threads see (a tile copied to ``shared``), and the extents equal.
+
         Raises ``ScheduleError`` when iterations depend on each other (a reduction across ``threadIdx`` may), when the
-        axis has another extent in the same kernel, when it is bound twice on one path, or past the target's limits.
-        ``unsafe=True`` skips the check of dependences.
+        axis has another extent in the same kernel, when it is bound twice on one path for other work, or past the target's
+        limits. ``unsafe=True`` skips the check of dependences.
 
         Before, and after ``sch.bind("i", "threadIdx.x")``::
 
@@ -1288,7 +1308,7 @@ class Schedule:
 
         ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All consumers in the same scope read
         the copy, or only ``consumer_blocks``. The copy is made as early as possible: at the start of the scope, or after
-        the block that writes the buffer.
+        the block that writes the buffer, in the innermost loop around both.
 
         Before → after, for ``sch.cache_read("B", 0, "local")``::
 
@@ -1311,8 +1331,8 @@ class Schedule:
         """Write a buffer through a copy in ``storage_scope``; returns the block that copies back.
 
         ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
-        accumulate into the same buffer) work on the copy, which is written back right after; ``consumer_blocks`` then read
-        the copy too.
+        accumulate into the same buffer) work on the copy, which is written back right after, in the innermost loop around
+        it and what reads the buffer; ``consumer_blocks`` then read the copy too.
 
         Before → after, for ``sch.cache_write("B", 0, "local")``::
 
@@ -1345,6 +1365,10 @@ class Schedule:
             for i, j in T.grid(8, 8):                        B[i, ax0] = A[i, ax0] * 2.0
                 C[i, j] = B[i, j] + 1.0                  for j in range(8):
                                                              C[i, j] = B[i, j] + 1.0
+
+        A block that writes ``shared`` memory makes what all threads around need, not one thread's part: loops bound to
+        ``threadIdx`` and ``vthread`` count as running whole (for ``warp``, ``threadIdx.x``). Bind its own loops to the same
+        axes again, and the threads load it together.
 
         Raises ``ScheduleError`` when no consumer is under ``loop``, or some consumer would read an element not yet written.
         """
@@ -1758,6 +1782,10 @@ class Schedule:
                 C[()] += A[ko * 8 + ki]                  C_rf[ki] += A[ko * 8 + ki]
                                                      for ki in range(8):
                                                          C[()] += C_rf[ki]
+
+        A block that reduces several values at once, as an arg-max does, gets a buffer of partial results for each. Partial
+        results start from the block's own init where its operation gives ``x`` for ``x op x``, else from the operation's
+        identity.
 
         Raises ``ScheduleError`` when the loop is not a reduction loop of one block, or the operation does not commute.
         """

@@ -35,6 +35,7 @@ from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
 from ._moments import require_independent
 from ._structure import is_standard
+from .memory import require_scope
 
 
 @dataclass(frozen=True)
@@ -252,6 +253,7 @@ def _touched(blocks: Sequence[BlockRef], buffer: Buffer, side: str, host: BlockR
 
 
 def _cached(buffer: Buffer, scope: str) -> Buffer:
+    require_scope(scope)
     name = f"{buffer.name}_{scope.replace('.', '_')}"
     return decl_buffer(buffer.shape, buffer.dtype, name, scope=scope, axis_separators=buffer.axis_separators)
 

@@ -36,6 +36,14 @@ def _allocated(state: State, block: BlockRef, which: Any, side: str) -> Buffer:
     return buffer
 
 
+def require_scope(scope: str) -> None:
+    """Refuse a storage scope that no hardware has. Part of one after a dot is the hardware's own (``global.vtcm``)."""
+    require(
+        isinstance(scope, str) and (scope in SCOPES or scope.partition(".")[0] in ("global", "local", "texture")),
+        "there is no storage scope `{0}`", scope, legal=SCOPES,
+    )  # fmt: skip
+
+
 def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str, storage_scope: str) -> BufferPlan:
     """Put a buffer that ``block`` writes (number or name) into ``storage_scope``.
 
@@ -45,10 +53,7 @@ def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str, sto
 
     Raises ``ScheduleError`` for a parameter buffer, or a scope that does not exist.
     """
-    require(
-        storage_scope in SCOPES or "." in storage_scope,
-        "there is no storage scope `{0}`", storage_scope, legal=SCOPES,
-    )  # fmt: skip
+    require_scope(storage_scope)
     buffer = _allocated(state, block, buffer_index, "writes")
     return BufferPlan(buffer, buffer.replace(scope=storage_scope, data=buffer.data.replace(scope=storage_scope)))
 
