@@ -402,7 +402,7 @@ def f(A: T.Buffer((64,), "float32"), B: T.Buffer((1,), "float32")):
                 B[0] = T.float32(0)
             B[0] = B[0] * T.float32(2) + A[v]
 """)
-    assert "block `B`" in said and "rfactor" in said
+    assert "block `B`" in said and "bind another loop" in said
 
 
 def test_too_many_threads_and_blocks():

@@ -256,7 +256,7 @@ def _through(
     match: MatchBufferRegion, block: Block, loops: dict[Var, Range], guard: Expr, value: Callable[[Expr], Expr]
 ) -> Iterator[_Access]:
     """What ``block`` does to a buffer through a view: it reads the viewed box, unless it only stores; it writes all of
-    it where a store says so."""
+    it where a store says so. Behind a pointer it does what its regions say."""
     indices: list[Expr] = []
     inner = dict(loops)
     for axis in match.source.region:
@@ -268,6 +268,12 @@ def _through(
         indices.append(low)
     view = match.buffer
     nodes = list(walk(block.body))
+    if not any(isinstance(n, (BufferLoad, BufferStore)) and n.buffer is view for n in nodes):
+        # an intrinsic has its pointer, and does what the block says
+        for regions, is_write in ((block.reads, False), (block.writes, True)):
+            if any(r.buffer is match.source.buffer for r in regions):
+                yield _Access(tuple(indices), inner, guard, is_write, False)
+        return
     only_stores = not any((isinstance(n, BufferLoad) and n.buffer is view) or n is view.data for n in nodes)
     if not only_stores:
         yield _Access(tuple(indices), inner, guard, False, False)

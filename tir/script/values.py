@@ -7,7 +7,7 @@ from typing import Any
 from ..buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer, index_expr, slice_extent
 from ..dtype import DType
 from ..equal import structural_equal
-from ..expr import Add, BufferLoad, Expr, IntImm, Ramp, _match, as_expr, const
+from ..expr import Add, BufferLoad, Expr, IntImm, Ramp, Var, _match, as_expr, const
 from ..node import Node
 from .frames import BufferSpec
 
@@ -141,4 +141,8 @@ def as_region(value: Any) -> BufferRegion:
 def make_buffer(spec: BufferSpec, name: str, shape: tuple[Any, ...] | None = None) -> Buffer:
     """The buffer that a spec describes, named."""
     options = {k: v for k, v in spec.options.items() if k != "shape_of_source" and v is not None}
+    matched = spec.how in ("match_buffer", "Buffer") and "data" not in options
+    if matched and options.get("offset_factor") and "elem_offset" not in options:
+        # what says what divides its offset has one, whatever it is
+        options["elem_offset"] = Var(f"{name}_offset")
     return decl_buffer(spec.shape if shape is None else shape, spec.dtype, name=name, **options)

@@ -341,8 +341,10 @@ def _with_impl(
     require(root is not None, "the implementation of the intrinsic is not one block")
     assert root is not None
     by_position = dict(zip(impl.buffers(), desc.buffers()))
-    fresh_buffers = {b: b.replace(data=b.data.replace()) for b in by_position}
-    body = refresh(substitute(root.body, {b.data: fresh_buffers[b].data for b in fresh_buffers}, fresh_buffers))
+    # every use of the intrinsic has pointers, strides and offsets of its own
+    opened = {v: v.replace() for b in by_position for v in (b.data, *b.strides, b.elem_offset) if isinstance(v, Var)}
+    fresh_buffers = {b: substitute(b, opened) for b in by_position}
+    body = refresh(substitute(root.body, opened, fresh_buffers))
     matches = []
     for buffer, wanted in by_position.items():
         if wanted in bound:
