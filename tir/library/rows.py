@@ -181,8 +181,6 @@ def reduce_in_parts(sch: Schedule, block: str, parts: int = PARTS) -> BlockRV:
     extent = sch.get(along).extent.value
     outer, part = sch.split(along, [None, min(parts, -(-extent // LANES) * LANES)])
     partial = sch.rfactor(part, 0)
-    part, row, outer = sch.get_loops(partial)
-    sch.reorder(row, outer, part)
     return partial
 
 
@@ -194,7 +192,8 @@ def vectorize_by(sch: Schedule, loop: LoopRV | str, lanes: int = LANES, unroll: 
 
 
 def _in_vectors(sch: Schedule, partial: BlockRV) -> None:
-    *_, outer, _ = sch.get_loops(partial)
+    *_, part, _, outer = sch.get_loops(partial)
+    sch.reorder(outer, part)
     init = sch.decompose_reduction(partial, outer)
     for block in (partial, init):
         vectorize_by(sch, sch.get_loops(block)[-1])

@@ -276,7 +276,8 @@ def _signed(e: Any) -> Expr:
 def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | None:
     """The condition of ``block`` said of other ``values`` of its iterators: it speaks of loops that go away.
 
-    Nothing when the loops run every iterator value anyway. None when some part of it is not about one iterator.
+    Nothing when the loops run every iterator value anyway. None when some part of it is about a loop that is not the
+    value of an iterator.
     """
     from ..arith import Analyzer
     from ..equal import structural_equal
@@ -300,8 +301,12 @@ def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | Non
                 ),
                 None,
             )
-        if matched is None:
-            return None
+        if matched is None:  # about several: said again where each of its loops is the value of an iterator
+            said = {v: values[n] for n, v in enumerate(block.node.iter_values) if isinstance(v, Var) and v in own}
+            if any(v in own and v not in said for v in walk(condition)):
+                return None
+            kept.append(substitute(condition, said))
+            continue
         assert isinstance(condition, (LT, LE, GT, GE))
         iterator = block.block.iter_vars[matched]
         analyzer = Analyzer()

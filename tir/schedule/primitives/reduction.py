@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...arith import Analyzer
 from ...buffer import Range
 from ...errors import require
-from ...expr import EQ, Expr, all_of, is_const
+from ...expr import EQ, LE, LT, Expr, all_of, is_const
 from ...stmt import Block, BlockRealize, Stmt
 from ...visit import accesses, substitute, uses_var
 from ..blocks import affine_in_one, conjuncts, insert_before, refresh
@@ -120,12 +121,25 @@ def _require_one_start(block: BlockRef, loop: LoopRef, unsafe: bool) -> None:
     rest = [ref for ref in block.all_loops() if ref not in dropped]
     for part in (*(v for i, v in pairs if i.iter_type == "reduce"), *conjuncts(block.node.predicate)):
         gone = next((ref for ref in dropped if uses_var(part, ref.var)), None)
+        if gone is not None and _holds_at_the_start(part, block, dropped):
+            continue
         tied = next((ref for ref in rest if uses_var(part, ref.var) and not is_const(ref.node.extent, 1)), None)
         require(
             unsafe or gone is None or tied is None or not any(uses_var(v, tied.var) for v in spatial),
             "the reduction of block {0} begins at another iteration of {1} for each {2}: `{3}` ties the two",
             block, gone.node if gone else "", tied.name if tied else "", repr(part), nodes=[block.node],
         )  # fmt: skip
+
+
+def _holds_at_the_start(condition: Expr, block: BlockRef, dropped: Sequence[LoopRef]) -> bool:
+    """Whether a bound from above that holds at some iteration of the loops ``dropped`` holds at their first one."""
+    if not isinstance(condition, (LT, LE)) or any(uses_var(condition.b, ref.var) for ref in dropped):
+        return False
+    analyzer = Analyzer()
+    for ref in block.all_loops():
+        analyzer.bind(ref.var, Range(ref.node.min, ref.node.extent))
+    first = substitute(condition.a, {ref.var: ref.node.min for ref in dropped})
+    return analyzer.can_prove(first <= condition.a)
 
 
 def _is_one(dom: Range | None) -> bool:

@@ -1,0 +1,40 @@
+"""Partial results of a reduction whose length is not a multiple of their number: moved, and their init split off."""
+
+from __future__ import annotations
+
+import pytest
+from prim_checks import refused, schedule
+
+from tir.testing import assert_same_result
+
+SUMS = """
+@T.prim_func
+def main(A: T.Buffer((3, {n}), "float32"), B: T.Buffer((3,), "float32")):
+    for i, k in T.grid(3, {n}):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+"""
+
+
+@pytest.mark.parametrize("n", [5, 8, 21])
+def test_init_of_partial_results(n: int):
+    sch = schedule(SUMS.format(n=n))
+    _, part = sch.split("k", [None, 8])
+    partial = sch.rfactor(part, 0)
+    row = sch.get_loops("B")[0]
+    sch.compute_at(partial, row, preserve_unit_loops=True)
+    *_, part, _, outer = sch.get_loops(partial)
+    sch.reorder(outer, part)
+    init = sch.decompose_reduction(partial, outer)
+    for block in (partial, init):
+        sch.vectorize(sch.get_loops(block)[-1])
+    assert_same_result(schedule(SUMS.format(n=n)).mod, sch.mod)
+
+
+def test_a_reduction_that_starts_late_for_some_results():
+    late = SUMS.format(n=21).replace("vi, vk =", "T.where(2 <= i + k)\n            vi, vk =")
+    sch = schedule(late)
+    refused(lambda: sch.decompose_reduction("B", "k"), "begins at another iteration")
