@@ -40,7 +40,9 @@ def check(func: tir.PrimFunc, sch: tir.Schedule, reference, orders=ORDERS) -> ti
 
 
 def test_the_examples_are_there():
-    assert {"vector_add", "transpose", "reductions", "softmax", "layer_norm", "sgemm"} <= set(EXAMPLES)
+    assert {"vector_add", "transpose", "reductions", "softmax", "layer_norm", "sgemm", "tensor_core_gemm"} <= set(
+        EXAMPLES
+    )
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
