@@ -70,17 +70,29 @@ def _power_of_two(m: Lanes, n: str) -> str:
 
 
 def exp(m: Lanes, x: str) -> str:
-    """x = n ln 2 + r, |r| <= ln 2 / 2; e**r by polynomial; 2**n in two factors so that subnormal results are right."""
+    """x = n ln 2 + r, |r| <= ln 2 / 2; e**r by polynomial; 2**n in two factors so that subnormal results are right.
+
+    AVX-512 multiplies by 2**n in one instruction that takes care of subnormal and infinite results.
+    """
+    scale = m.lanes == 16 and "+avx512f" in m.out.module.features
     over = m.less("ogt", x, m.const(89.0))
     y = m.pick(over, m.const(89.0), x)
     y = m.pick(m.less("olt", y, m.const(-104.0)), m.const(-104.0), y)
-    nf = m.call("rint", m.op("fmul", y, m.const(1.4426950408889634)))
+    if scale:  # adding 1.5 * 2**23 leaves no bits for a fraction: rounded to nearest
+        shift = m.const(12582912.0)
+        nf = m.op("fsub", m.fma(y, m.const(1.4426950408889634), shift), shift)
+    else:
+        nf = m.call("rint", m.op("fmul", y, m.const(1.4426950408889634)))
     r = m.fma(nf, m.const(-0.693359375), y)
     r = m.fma(nf, m.const(2.12194440e-4), r)
     p = m.poly(
         r, [1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1]
     )
     p = m.op("fadd", m.fma(p, m.op("fmul", r, r), r), m.const(1.0))
+    if scale:
+        name = "llvm.x86.avx512.mask.scalef.ps.512"
+        function = m.out.module.declare(name, m.f, [m.f, m.f, m.f, "i16", "i32"])
+        return m.out.value(f"call {m.f} {function}({m.f} {p}, {m.f} {nf}, {m.f} zeroinitializer, i16 -1, i32 4)")
     n = m.out.value(f"fptosi {m.f} {nf} to {m.i}")
     first = m.iop("ashr", n, m.int(1))
     second = m.iop("sub", n, first)
