@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import pathlib
+import sys
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import tir
 
 FOLDER = pathlib.Path(__file__).parent.parent / "docs" / "examples" / "gpu"
 EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py"))
+sys.path.append(str(FOLDER))  # as for a script in it: examples import each other
 ORDERS = ("forward", "reverse", "random", "warp_interleaved")
 
 
@@ -40,9 +42,16 @@ def check(func: tir.PrimFunc, sch: tir.Schedule, reference, orders=ORDERS) -> ti
 
 
 def test_the_examples_are_there():
-    assert {"vector_add", "transpose", "reductions", "softmax", "layer_norm", "sgemm", "tensor_core_gemm"} <= set(
-        EXAMPLES
-    )
+    assert {
+        "vector_add",
+        "transpose",
+        "reductions",
+        "softmax",
+        "layer_norm",
+        "sgemm",
+        "tensor_core_gemm",
+        "conv2d",
+    } <= set(EXAMPLES)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

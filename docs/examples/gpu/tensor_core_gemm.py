@@ -34,6 +34,12 @@ def scheduled(
     """The program and its schedule, for sizes that are multiples of ``tile`` (of 32 or more) and ``depth`` (of 16)."""
     func = gemm(m, n, k)
     sch = tir.Schedule(func, target=target)
+    schedule_tiles(sch, tile, depth, pipelined)
+    return func, sch
+
+
+def schedule_tiles(sch: tir.Schedule, tile: int, depth: int, pipelined: bool) -> None:
+    """Schedule block C, a matrix multiplication, on tensor cores; what makes its inputs may be inlined into the copies."""
     group = get_wmma_intrin_group("shared", "global", "float16", "float32", False)
     block = sch.get_block("C")
     i, j, p = sch.get_loops(block)
@@ -53,6 +59,8 @@ def scheduled(
 
     for number in range(2):
         shared = sch.cache_read(outer, number, "shared")
+        for producer in sch.get_producers(shared):
+            sch.compute_inline(producer)
         sch.compute_at(shared, po)
         fused = sch.fuse(*sch.get_loops(shared)[-2:])
         _, fy, fz, fx, lanes = sch.split(fused, [None, 2, 2, 32, 8])
@@ -82,7 +90,6 @@ def scheduled(
         sch.annotate(po, "software_pipeline_stage", [0, 0, 1])
         sch.annotate(po, "software_pipeline_order", [0, 1, 2])
         sch.annotate(po, "software_pipeline_async_stages", [0])
-    return func, sch
 
 
 def inner_of(sch: tir.Schedule, block: tir.schedule.BlockRV) -> tir.schedule.LoopRV:
