@@ -381,6 +381,49 @@ def f(A: T.Buffer((64,), "float32"), n: T.Buffer((64,), "int32")):
     assert "threads need a barrier between" in said and "not all threads of the block get there" in said
 
 
+def test_a_condition_on_what_a_thread_loaded_is_parted():
+    text = """
+@T.prim_func
+def f(A: T.Buffer((64,), "float32")):
+    for tx in T.thread_binding(64, thread="threadIdx.x"):
+        with T.block("tile"):
+            T.reads(A[0:64])
+            T.writes(A[0:64])
+            S = T.alloc_buffer((64,), "float32", scope="shared")
+            with T.LetStmt(A[tx]) as x:
+                S[tx] = x
+                if x > T.float32(0):
+                    A[tx] = S[63 - tx]
+                    S[tx] = x + T.float32(1)
+                    A[tx] = A[tx] + T.Select(S[63 - tx] > x, T.float32(1), T.float32(0))
+"""
+    a = np.where(np.arange(64) % 3 == 0, -1.0, np.arange(64)).astype("float32")
+    after = np.where(a > 0, a + 1, a)
+    want = np.where(a > 0, a[::-1] + (after[::-1] > a), a)
+    mod = run_everywhere(parse(text), [a])
+    np.testing.assert_array_equal(a, want)
+    assert barriers(mod.lowered) == 3
+
+
+def test_halves_in_turn_need_a_barrier_every_iteration():
+    text = """
+@T.prim_func
+def f(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
+    for tx in T.thread_binding(64, thread="threadIdx.x"):
+        with T.block("tile"):
+            T.reads(A[0:8, 0:64])
+            T.writes(B[0:8, 0:64])
+            S = T.alloc_buffer((3, 64), "float32", scope="shared")
+            S[2, tx] = T.float32(0)
+            for k in range(8):
+                S[k % 3, tx] = A[k, tx]
+                B[k, tx] = S[(k + 2) % 3, 63 - tx]
+"""
+    a, b = np.random.default_rng(0).integers(-9, 9, (2, 8, 64)).astype("float32")
+    run_everywhere(parse(text), [a, b])
+    np.testing.assert_array_equal(b, np.concatenate([np.zeros((1, 64)), a[:-1, ::-1]]))
+
+
 def test_pipeline_with_the_wrong_number_of_stages():
     said = refused(matmul([0, 1], [0, 1]))
     assert "holds 3 statements, but its software pipeline has stages [0, 1]" in said

@@ -422,6 +422,6 @@ def depends_on_threads(e: Any, threads: Any) -> bool:
     for n in walk(e):
         if isinstance(n, BufferLoad) or (isinstance(n, Var) and n in threads):
             return True
-        if isinstance(n, Call) and effect_of(n) != "pure":
+        if isinstance(n, Call) and (effect_of(n) != "pure" or n.op.startswith("tvm_warp_")):
             return True
     return False

@@ -88,6 +88,7 @@ class _Placer:
         # memory of threads and warps is nobody else's; global memory matters where the kernel writes it
         self.collector = Collector(lambda v: not is_private(scopes.get(v, v.scope)) and (v in scopes or v in written))
         self.copies: list[Access] = []
+        self.varying: set[Var] = set(self.threads)
         self.constant = {n.buffer.data for n in accesses(kernel)} - written
 
     def run(self, kernel: Stmt) -> Stmt:
@@ -106,11 +107,10 @@ class _Placer:
 
     def varies(self, e: Any) -> bool:
         """Whether ``e`` may differ between threads of a block."""
-        e = self.collector.known(e)
         loads = [n for n in walk(e) if isinstance(n, BufferLoad)]
         if loads and all(n.buffer.data in self.constant for n in loads):
-            return uses_var(e, self.threads) or not is_pure(e)
-        return depends_on_threads(e, self.threads)
+            return uses_var(e, self.varying) or not is_pure(e)
+        return depends_on_threads(e, self.varying)
 
     # ------------------------------------------------------------ placing
 
@@ -122,6 +122,8 @@ class _Placer:
             if isinstance(s, LetStmt):
                 head = self.collector.of(s.value)
                 self.collector.bind(s.var, s.value)
+                if self.varies(s.value):
+                    self.varying.add(s.var)
                 inner = self.place(s.body, [*pending, *head])
                 if self.conflicts.any(pending, head):
                     made = self.before(self.place(s.body, head))
@@ -199,20 +201,17 @@ class _Placer:
 
     def rounds(self, body: Stmt, var: Var) -> Effect:
         """The body of a loop, each iteration after what the ones before it left without a barrier."""
-        left: list[Access] = []
-        made = self.place(body, left)
+        made = self.place(body, [])
         split = made.barrier
         for _ in range(_TRIES):
             tail = [a for a in made.tail if not a.waited]
             waited = [a for a in made.tail if a.waited]
             again = [*(a.from_before(var, split) for a in tail), *waited]
             next_made = self.place(body, again)
-            if _same(next_made.tail, made.tail) and next_made.barrier == split:
+            if _same(next_made.tail, made.tail) and (next_made.barrier or not split):
                 return next_made
             made = next_made
             split = split and made.barrier
-            if not left and made.barrier and not split:
-                left = again
         made = self.before(self.place(body, []))
         return made._replace(stmt=seq([barrier(), made.stmt]))
 
