@@ -381,6 +381,28 @@ class Asker:
                     vj = T.axis.spatial(8, i_j_fused % 8)
                     B[vi, vj] = A[vi, vj] * 2.0
         """
+    def fuse_reduction_epilogue(
+        self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False
+    ) -> Answer:
+        """Have ``reduction_block`` do what ``epilogue_block`` does to its result; the epilogue's own block goes.
+
+        What is added to a sum is where the sum starts from, and likewise for a product, a maximum, a minimum: the buffer
+        between the two goes as well. Anything else (``relu``, a cast, a clip) is done in the last step of the reduction, so
+        that its meaning stays; the buffer of sums stays too.
+
+        Before → after, for ``sch.fuse_reduction_epilogue("S", "B")``::
+
+            for i, k in T.grid(8, 4):                for i, k in T.grid(8, 4):
+                with T.block("S"):                       with T.block("S"):
+                    with T.init():                           with T.init():
+                        S[i] = 0.0                               B[i] = C[i]
+                    S[i] = S[i] + A[i, k]                    B[i] = B[i] + A[i, k]
+            for i in range(8):
+                B[i] = S[i] + C[i]
+
+        Raises ``ScheduleError`` when the first block does not reduce, when its result has other readers, when the epilogue
+        does not read each result once, or when what it reads or writes is used or changed in between.
+        """
     def loop_partition(self, loop: LoopRV | str, factors: Sequence[Any], preserve_unit_iters: bool = True) -> Answer:
         """Cut a loop into consecutive loops of the lengths ``factors``; one may be None and takes what is left.
 
@@ -651,8 +673,8 @@ class Asker:
                 C[i] = B[i] + 1.0
 
         Of several producers the last is taken. One that makes more than is consumed gets the consumer's bounds as its
-        predicate. Raises ``ScheduleError`` when the producer is a reduction, has other consumers, or when the consumer
-        does not read each element once or runs where the producer does not.
+        predicate. Into a reduction it goes as ``fuse_reduction_epilogue`` does. Raises ``ScheduleError`` when the producer has
+        other consumers, or when the consumer does not read each element once or runs where the producer does not.
         """
     def rfactor(self, loop: LoopRV | str, factor_axis: int) -> Answer:
         """Make the reduction along ``loop`` a dimension of partial results, reduced by a second block.
@@ -1495,6 +1517,28 @@ class Schedule:
                     vj = T.axis.spatial(8, i_j_fused % 8)
                     B[vi, vj] = A[vi, vj] * 2.0
         """
+    def fuse_reduction_epilogue(
+        self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False
+    ) -> None:
+        """Have ``reduction_block`` do what ``epilogue_block`` does to its result; the epilogue's own block goes.
+
+        What is added to a sum is where the sum starts from, and likewise for a product, a maximum, a minimum: the buffer
+        between the two goes as well. Anything else (``relu``, a cast, a clip) is done in the last step of the reduction, so
+        that its meaning stays; the buffer of sums stays too.
+
+        Before → after, for ``sch.fuse_reduction_epilogue("S", "B")``::
+
+            for i, k in T.grid(8, 4):                for i, k in T.grid(8, 4):
+                with T.block("S"):                       with T.block("S"):
+                    with T.init():                           with T.init():
+                        S[i] = 0.0                               B[i] = C[i]
+                    S[i] = S[i] + A[i, k]                    B[i] = B[i] + A[i, k]
+            for i in range(8):
+                B[i] = S[i] + C[i]
+
+        Raises ``ScheduleError`` when the first block does not reduce, when its result has other readers, when the epilogue
+        does not read each result once, or when what it reads or writes is used or changed in between.
+        """
     def loop_partition(
         self, loop: LoopRV | str, factors: Sequence[Any], preserve_unit_iters: bool = True
     ) -> list[LoopRV]:
@@ -1767,8 +1811,8 @@ class Schedule:
                 C[i] = B[i] + 1.0
 
         Of several producers the last is taken. One that makes more than is consumed gets the consumer's bounds as its
-        predicate. Raises ``ScheduleError`` when the producer is a reduction, has other consumers, or when the consumer
-        does not read each element once or runs where the producer does not.
+        predicate. Into a reduction it goes as ``fuse_reduction_epilogue`` does. Raises ``ScheduleError`` when the producer has
+        other consumers, or when the consumer does not read each element once or runs where the producer does not.
         """
     def rfactor(self, loop: LoopRV | str, factor_axis: int) -> BlockRV:
         """Make the reduction along ``loop`` a dimension of partial results, reduced by a second block.

@@ -124,6 +124,10 @@ def _one_block(s: _Scene) -> Arguments:
     return (s.block(),), {}
 
 
+def _two_blocks(s: _Scene) -> Arguments:
+    return (s.block(), s.block()), {}
+
+
 def _block_and_loop(s: _Scene) -> Arguments:
     return (s.block(), s.loop()), {}
 
@@ -257,7 +261,7 @@ LOOP_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
 }  # fmt: skip
 BLOCK_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "compute_at": _block_and_loop, "reverse_compute_at": _block_and_loop, "compute_inline": _one_block,
-    "reverse_compute_inline": _one_block, "cache_read": _cache, "cache_write": _cache,
+    "reverse_compute_inline": _one_block, "fuse_reduction_epilogue": _two_blocks, "cache_read": _cache, "cache_write": _cache,
     "decompose_reduction": _block_and_loop, "rfactor": _rfactor,
     "read_at": _at, "write_at": _at, "rolling_buffer": _rolling_buffer, "cache_index": _cache_index,
     "pad_einsum": _pad_einsum, "sample_compute_location": _one_block,

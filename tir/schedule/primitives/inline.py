@@ -3,52 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...analysis.access import block_access_region
 from ...arith import Analyzer
-from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
 from ...buffer import Buffer
 from ...errors import ScheduleError, require
 from ...expr import (
-    EQ,
     BufferLoad,
     Expr,
-    IntImm,
-    Var,
     all_of,
-    const,
-    floordiv,
-    floormod,
-    is_const,
 )
-from ...script.printer import short_text
 from ...stmt import BlockRealize, BufferStore, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
 from ..blocks import (
-    about_iterators,
-    affine_in_one,
     readers,
     require_same_meaning,
     scope_of,
-    statements,
-    top_statement,
     uses_pointer,
     writers,
 )
 from ..primitive import primitive
 from ..state import BlockRef, State
-
-
-@dataclass(frozen=True)
-class InlinePlan:
-    """Realizes to replace (None removes), and the buffer that goes."""
-
-    scope: BlockRef
-    changes: tuple[tuple[BlockRealize, BlockRealize | None], ...]
-    buffer: Buffer
+from ._inlining import (
+    InlinePlan,
+    apply_inline,
+    domain_guards,
+    known,
+    order,
+    require_spatial,
+    same_indices,
+    solve_iters,
+    with_regions,
+)
+from .epilogue import plan_epilogue
 
 
 def _check_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
@@ -74,8 +62,8 @@ def _check_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False
         require(
             not uses_pointer(consumer.node, buffer), "block {0} uses the pointer of buffer {1}", consumer, buffer.name
         )
-        known = _known(consumer)
-        value = partial(_value_at, block, store, analyzer=known)
+        there = known(consumer)
+        value = partial(_value_at, block, store, analyzer=there)
         changes.append((consumer.node, _with_loads(consumer, buffer, value)))
     return InlinePlan(scope, tuple(changes), buffer)
 
@@ -91,17 +79,19 @@ def _check_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool
             C[i] = B[i] + 1.0
 
     Of several producers the last is taken. One that makes more than is consumed gets the consumer's bounds as its
-    predicate. Raises ``ScheduleError`` when the producer is a reduction, has other consumers, or when the consumer
-    does not read each element once or runs where the producer does not.
+    predicate. Into a reduction it goes as ``fuse_reduction_epilogue`` does. Raises ``ScheduleError`` when the producer has
+    other consumers, or when the consumer does not read each element once or runs where the producer does not.
     """
     scope = scope_of(state, block)
     made = [b for b in dict.fromkeys(r.buffer for r in block.block.reads) if writers(scope, b)]
     require(made, "no block in this scope produces what block {0} reads", block)
     # Of several producers the last: where it runs, the others have made what the block reads too.
-    buffer = max(made, key=lambda b: max(_order(scope, w) for w in writers(scope, b)))
+    buffer = max(made, key=lambda b: max(order(scope, w) for w in writers(scope, b)))
     makers = writers(scope, buffer)
     require(len(makers) == 1, "buffer {0} is written by {1} blocks", buffer.name, len(makers))
     producer = makers[0]
+    if producer.block.init is not None:
+        return plan_epilogue(state, producer, block, unsafe)
     store, _ = _single_store(state, scope, producer)
     users = readers(scope, buffer)
     require(
@@ -110,18 +100,18 @@ def _check_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool
         buffer.name,
         ", ".join(u.name for u in users if u is not block),
     )
-    _require_spatial(block)
+    require_spatial(block)
     body = block.block.body
     require(isinstance(body, BufferStore), "block {0} is more than one store", block, nodes=[block.node])
     loads = [a for a in accesses(body) if isinstance(a, BufferLoad) and a.buffer is buffer]
     require(len({id(x) for x in loads}) >= 1, "block {0} does not load {1}", block, buffer.name)
-    solved, conditions = _solve_iters(block, loads[0].indices, store.indices, _known(producer))
-    same = all(_same_indices(loads[0].indices, x.indices) for x in loads)
+    solved, conditions = solve_iters(block, loads[0].indices, store.indices, known(producer))
+    same = all(same_indices(loads[0].indices, x.indices) for x in loads)
     require(same, "block {0} reads buffer {1} at several places", block, buffer.name)
     value = rewrite(body.value, lambda n: store.value if isinstance(n, BufferLoad) and n.buffer is buffer else None)
     merged = body.replace(value=value)
     new_body = substitute(merged, solved)
-    guards = _domain_guards(producer, block, solved, conditions)
+    guards = domain_guards(producer, block, solved, conditions)
     predicate = all_of([producer.node.predicate, *guards])
     inner = {i.var: v for i, v in zip(producer.block.iter_vars, producer.node.iter_values)}
     values = tuple(substitute(solved[i.var], inner) for i in block.block.iter_vars)
@@ -129,25 +119,14 @@ def _check_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool
     moved = block.node.replace(iter_values=values, predicate=predicate)
     probe = state.replace(block.node, None).replace(producer.node, seq([producer.node, moved]))
     require_same_meaning(state, probe, unsafe)
-    new_block = _with_regions(producer.block.replace(body=new_body))
+    new_block = with_regions(producer.block.replace(body=new_body))
     realize = producer.node.replace(block=new_block, predicate=predicate)
     return InlinePlan(scope, ((block.node, None), (producer.node, realize)), buffer)
 
 
-def _require_spatial(block: BlockRef) -> None:
-    reduce = [i.var.name for i in block.block.iter_vars if i.iter_type == "reduce" and not _unit(i)]
-    require(not reduce, "block {0} is a reduction over {1}", block, ", ".join(reduce), nodes=[block.node],
-            legal="decompose_reduction or rfactor first, or keep it")  # fmt: skip
-    require(block.block.init is None, "block {0} has an init: it is a reduction", block, nodes=[block.node])
-
-
-def _unit(iterator: Any) -> bool:
-    return isinstance(iterator.dom.extent, IntImm) and iterator.dom.extent.value == 1
-
-
 def _single_store(state: State, scope: BlockRef, block: BlockRef) -> tuple[BufferStore, Buffer]:
     """The one store of a spatial block, to a buffer that lives in ``scope`` and has no other writer."""
-    _require_spatial(block)
+    require_spatial(block)
     body = block.block.body
     require(isinstance(body, BufferStore), "block {0} is more than one store", block, nodes=[block.node])
     assert isinstance(body, BufferStore)
@@ -169,8 +148,8 @@ def _require_unchanged(
 ) -> None:
     """What ``block`` reads is the same where its consumers run as where it runs."""
     read = {a.buffer for a in accesses(store.value)}
-    first, last = _order(scope, block), max(_order(scope, c) for c in consumers)
-    if not any(first <= _order(scope, w) <= last for b in read for w in writers(scope, b)):
+    first, last = order(scope, block), max(order(scope, c) for c in consumers)
+    if not any(first <= order(scope, w) <= last for b in read for w in writers(scope, b)):
         return
     # Decided on the program in which the block runs again before each consumer, at the elements that one loads.
     probe = state.replace(block.node, None)
@@ -185,8 +164,8 @@ def _loads(consumer: BlockRef, buffer: Buffer) -> list[BufferLoad]:
 
 
 def _run_for(block: BlockRef, store: BufferStore, load: BufferLoad, consumer: BlockRef) -> BlockRealize:
-    analyzer = _known(consumer)
-    solved, conditions = _solve_iters(block, store.indices, load.indices, analyzer)
+    analyzer = known(consumer)
+    solved, conditions = solve_iters(block, store.indices, load.indices, analyzer)
     for iterator in block.block.iter_vars:
         at = solved[iterator.var]
         conditions += [at >= iterator.dom.min, at < iterator.dom.min + iterator.dom.extent]
@@ -202,89 +181,10 @@ def _run_for(block: BlockRef, store: BufferStore, load: BufferLoad, consumer: Bl
     return block.node.replace(iter_values=values, predicate=all_of([consumer.node.predicate, *open_]))
 
 
-def _order(scope: BlockRef, block: BlockRef) -> int:
-    top = top_statement(block, scope).node
-    return next(n for n, s in enumerate(statements(scope)) if s is top)
-
-
 def _value_at(block: BlockRef, store: BufferStore, load: BufferLoad, analyzer: Analyzer) -> Expr:
     """What ``block`` stores at the element that ``load`` reads, which it has written."""
-    solved, _ = _solve_iters(block, store.indices, load.indices, analyzer)
+    solved, _ = solve_iters(block, store.indices, load.indices, analyzer)
     return substitute(store.value, solved)
-
-
-def _solve_iters(
-    block: BlockRef, indices: Sequence[Expr], given: Sequence[Expr], analyzer: Analyzer
-) -> tuple[dict[Var, Expr], list[Expr]]:
-    """The iterators of ``block`` for which ``indices`` equal ``given``, and what must hold for there to be any.
-
-    The conditions leave out that the iterators are in their domains. ``analyzer`` knows the variables of ``given``.
-    """
-    iters = {i.var: i for i in block.block.iter_vars}
-    solved: dict[Var, Expr] = {v: i.dom.min for v, i in iters.items() if _unit(i)}
-    conditions: list[Expr] = []
-    moving = [(e, g) for e, g in zip(indices, given) if uses_var(e, iters)]
-    conditions += [EQ(e, g) for e, g in zip(indices, given) if not uses_var(e, iters)]
-    axes = [affine_in_one(e, iters) for e, _ in moving]
-    names = [a[0] for a in axes if a is not None]
-    if len(names) == len(moving) and len(set(names)) == len(names):
-        for axis, (_, value) in zip(axes, moving):
-            assert axis is not None
-            var, scale, offset = axis
-            rest = value if is_const(offset, 0) else value - offset
-            step = const(scale, rest.dtype)
-            solved[var] = rest if scale == 1 else const(0, rest.dtype) - rest if scale == -1 else floordiv(rest, step)
-            if abs(scale) != 1:
-                conditions.append(EQ(floormod(rest, const(abs(scale), rest.dtype)), const(0, rest.dtype)))
-    else:
-        domains = {v: i.dom for v, i in iters.items() if i.dom is not None}
-        found = detect_iter_map(list(indices), domains, check="bijective")
-        require(
-            found,
-            "cannot prove that block {0} touches each element once: its indices are ({1})",
-            block, ", ".join(short_text(e) for e in indices), nodes=[block.node],
-        )  # fmt: skip
-        assert isinstance(found, IterMap)
-        solved.update(inverse_iter_map(found, list(given)))
-    missing = [v.name for v in iters if v not in solved]
-    require(not missing, "the indices of block {0} do not determine its iterator {1}", block, ", ".join(missing),
-            nodes=[block.node])  # fmt: skip
-    simple = {v: e if isinstance(e, Var) else analyzer.simplify(e) for v, e in solved.items()}
-    return simple, [c for c in conditions if not analyzer.can_prove(c)]
-
-
-def _known(block: BlockRef) -> Analyzer:
-    analyzer = Analyzer()
-    for iterator in block.block.iter_vars:
-        analyzer.bind(iterator.var, iterator.dom)
-    return analyzer
-
-
-def _same_indices(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
-    from ...equal import structural_equal
-
-    return all(structural_equal(x, y) for x, y in zip(a, b))
-
-
-def _domain_guards(
-    producer: BlockRef, consumer: BlockRef, solved: dict[Var, Expr], conditions: Sequence[Expr]
-) -> list[Expr]:
-    """That the consumer has an instance for the producer's, said of the producer's loops."""
-    analyzer = _known(producer)
-    own = about_iterators(consumer, [solved[i.var] for i in consumer.block.iter_vars])
-    require(
-        own is not None,
-        "cannot prove what becomes of the condition of block {0}, because it is not about one of its iterators",
-        consumer, nodes=[consumer.node],
-    )  # fmt: skip
-    values = {i.var: v for i, v in zip(producer.block.iter_vars, producer.node.iter_values)}
-    guards = [substitute(c, values) for c in (*conditions, *(own or ()))]
-    for iterator in consumer.block.iter_vars:
-        at = solved[iterator.var]
-        for guard in (at >= iterator.dom.min, at < iterator.dom.min + iterator.dom.extent):
-            if not analyzer.can_prove(guard):
-                guards.append(substitute(guard, values))
-    return guards
 
 
 def _with_loads(consumer: BlockRef, buffer: Buffer, value: Any) -> BlockRealize:
@@ -294,30 +194,17 @@ def _with_loads(consumer: BlockRef, buffer: Buffer, value: Any) -> BlockRealize:
     block = consumer.block
     body = rewrite(block.body, visit)
     init = None if block.init is None else rewrite(block.init, visit)
-    return consumer.node.replace(block=_with_regions(block.replace(body=body, init=init)))
-
-
-def _with_regions(block: Any) -> Any:
-    reads, writes = block_access_region(block)
-    return block.replace(reads=reads, writes=writes)
-
-
-def _apply(state: State, plan: InlinePlan) -> State:
-    for old, new in plan.changes:
-        state = state.replace(old, new)
-    scope = state.find_block(plan.scope.name)
-    kept = tuple(b for b in scope.block.alloc_buffers if b is not plan.buffer)
-    return state.replace(scope.block, scope.block.replace(alloc_buffers=kept))
+    return consumer.node.replace(block=with_regions(block.replace(body=body, init=init)))
 
 
 @primitive(check=_check_compute_inline)
 def compute_inline(state: State, plan: InlinePlan) -> State:
-    return _apply(state, plan)
+    return apply_inline(state, plan)
 
 
 @primitive(check=_check_reverse_compute_inline)
 def reverse_compute_inline(state: State, plan: InlinePlan) -> State:
-    return _apply(state, plan)
+    return apply_inline(state, plan)
 
 
 def _check_auto_inline(state: State) -> list[str]:
@@ -338,5 +225,5 @@ def auto_inline(state: State, plan: list[str]) -> State:
             step = _check_compute_inline(state, ref)
         except ScheduleError:
             continue
-        state = _apply(state, step)
+        state = apply_inline(state, step)
     return state

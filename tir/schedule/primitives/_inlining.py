@@ -1,0 +1,130 @@
+"""What the inlining primitives share: whose iterators are which, and the blocks put in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...analysis.access import block_access_region
+from ...arith import Analyzer
+from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
+from ...buffer import Buffer
+from ...equal import structural_equal
+from ...errors import require
+from ...expr import EQ, Expr, IntImm, Var, const, floordiv, floormod, is_const
+from ...script.printer import short_text
+from ...stmt import BlockRealize
+from ...visit import substitute, uses_var
+from ..blocks import about_iterators, affine_in_one, statements, top_statement
+from ..state import BlockRef, State
+
+
+@dataclass(frozen=True)
+class InlinePlan:
+    """Realizes to replace (None removes), and the buffer that goes, if one does."""
+
+    scope: BlockRef
+    changes: tuple[tuple[BlockRealize, BlockRealize | None], ...]
+    buffer: Buffer | None
+
+
+def require_spatial(block: BlockRef) -> None:
+    reduce = [i.var.name for i in block.block.iter_vars if i.iter_type == "reduce" and not is_unit(i)]
+    require(not reduce, "block {0} is a reduction over {1}", block, ", ".join(reduce), nodes=[block.node],
+            legal="decompose_reduction or rfactor first, or keep it")  # fmt: skip
+    require(block.block.init is None, "block {0} has an init: it is a reduction", block, nodes=[block.node])
+
+
+def is_unit(iterator: Any) -> bool:
+    return isinstance(iterator.dom.extent, IntImm) and iterator.dom.extent.value == 1
+
+
+def order(scope: BlockRef, block: BlockRef) -> int:
+    top = top_statement(block, scope).node
+    return next(n for n, s in enumerate(statements(scope)) if s is top)
+
+
+def solve_iters(
+    block: BlockRef, indices: Sequence[Expr], given: Sequence[Expr], analyzer: Analyzer
+) -> tuple[dict[Var, Expr], list[Expr]]:
+    """The iterators of ``block`` for which ``indices`` equal ``given``, and what must hold for there to be any.
+
+    The conditions leave out that the iterators are in their domains. ``analyzer`` knows the variables of ``given``.
+    """
+    iters = {i.var: i for i in block.block.iter_vars}
+    solved: dict[Var, Expr] = {v: i.dom.min for v, i in iters.items() if is_unit(i)}
+    conditions: list[Expr] = []
+    moving = [(e, g) for e, g in zip(indices, given) if uses_var(e, iters)]
+    conditions += [EQ(e, g) for e, g in zip(indices, given) if not uses_var(e, iters)]
+    axes = [affine_in_one(e, iters) for e, _ in moving]
+    names = [a[0] for a in axes if a is not None]
+    if len(names) == len(moving) and len(set(names)) == len(names):
+        for axis, (_, value) in zip(axes, moving):
+            assert axis is not None
+            var, scale, offset = axis
+            rest = value if is_const(offset, 0) else value - offset
+            step = const(scale, rest.dtype)
+            solved[var] = rest if scale == 1 else const(0, rest.dtype) - rest if scale == -1 else floordiv(rest, step)
+            if abs(scale) != 1:
+                conditions.append(EQ(floormod(rest, const(abs(scale), rest.dtype)), const(0, rest.dtype)))
+    else:
+        domains = {v: i.dom for v, i in iters.items() if i.dom is not None}
+        found = detect_iter_map(list(indices), domains, check="bijective")
+        require(
+            found,
+            "cannot prove that block {0} touches each element once: its indices are ({1})",
+            block, ", ".join(short_text(e) for e in indices), nodes=[block.node],
+        )  # fmt: skip
+        assert isinstance(found, IterMap)
+        solved.update(inverse_iter_map(found, list(given)))
+    missing = [v.name for v in iters if v not in solved]
+    require(not missing, "the indices of block {0} do not determine its iterator {1}", block, ", ".join(missing),
+            nodes=[block.node])  # fmt: skip
+    simple = {v: e if isinstance(e, Var) else analyzer.simplify(e) for v, e in solved.items()}
+    return simple, [c for c in conditions if not analyzer.can_prove(c)]
+
+
+def known(block: BlockRef) -> Analyzer:
+    analyzer = Analyzer()
+    for iterator in block.block.iter_vars:
+        analyzer.bind(iterator.var, iterator.dom)
+    return analyzer
+
+
+def same_indices(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
+    return all(structural_equal(x, y) for x, y in zip(a, b))
+
+
+def domain_guards(
+    producer: BlockRef, consumer: BlockRef, solved: dict[Var, Expr], conditions: Sequence[Expr]
+) -> list[Expr]:
+    """That the consumer has an instance for the producer's, said of the producer's loops."""
+    analyzer = known(producer)
+    own = about_iterators(consumer, [solved[i.var] for i in consumer.block.iter_vars])
+    require(
+        own is not None,
+        "cannot prove what becomes of the condition of block {0}, because it is not about one of its iterators",
+        consumer, nodes=[consumer.node],
+    )  # fmt: skip
+    values = {i.var: v for i, v in zip(producer.block.iter_vars, producer.node.iter_values)}
+    guards = [substitute(c, values) for c in (*conditions, *(own or ()))]
+    for iterator in consumer.block.iter_vars:
+        at = solved[iterator.var]
+        for guard in (at >= iterator.dom.min, at < iterator.dom.min + iterator.dom.extent):
+            if not analyzer.can_prove(guard):
+                guards.append(substitute(guard, values))
+    return guards
+
+
+def with_regions(block: Any) -> Any:
+    reads, writes = block_access_region(block)
+    return block.replace(reads=reads, writes=writes)
+
+
+def apply_inline(state: State, plan: InlinePlan) -> State:
+    for old, new in plan.changes:
+        state = state.replace(old, new)
+    scope = state.find_block(plan.scope.name)
+    kept = tuple(b for b in scope.block.alloc_buffers if b is not plan.buffer)
+    return state.replace(scope.block, scope.block.replace(alloc_buffers=kept))

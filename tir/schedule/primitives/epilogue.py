@@ -1,0 +1,235 @@
+"""What is done to a reduction's result, done by the block that reduces: fuse_reduction_epilogue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...arith.itermap import detect_iter_map
+from ...buffer import Buffer
+from ...equal import structural_equal
+from ...errors import ScheduleError, require
+from ...expr import EQ, Add, BufferLoad, Expr, Max, Min, Mul, Sub, Var, all_of, is_const
+from ...stmt import BufferStore, IfThenElse, seq
+from ...visit import accesses, rewrite, substitute
+from ..blocks import readers, require_same_meaning, scope_of, uses_pointer, writers
+from ..primitive import primitive
+from ..state import BlockRef, State
+from ._inlining import InlinePlan, apply_inline, domain_guards, known, order, require_spatial, solve_iters, with_regions
+from ._reducer import Reducer, reducer_of
+
+
+def _check_fuse_reduction_epilogue(
+    state: State, reduction_block: BlockRef, epilogue_block: BlockRef, *, unsafe: bool = False
+) -> InlinePlan:
+    """Have ``reduction_block`` do what ``epilogue_block`` does to its result; the epilogue's own block goes.
+
+    What is added to a sum is where the sum starts from, and likewise for a product, a maximum, a minimum: the buffer
+    between the two goes as well. Anything else (``relu``, a cast, a clip) is done in the last step of the reduction, so
+    that its meaning stays; the buffer of sums stays too.
+
+    Before → after, for ``sch.fuse_reduction_epilogue("S", "B")``::
+
+        for i, k in T.grid(8, 4):                for i, k in T.grid(8, 4):
+            with T.block("S"):                       with T.block("S"):
+                with T.init():                           with T.init():
+                    S[i] = 0.0                               B[i] = C[i]
+                S[i] = S[i] + A[i, k]                    B[i] = B[i] + A[i, k]
+        for i in range(8):
+            B[i] = S[i] + C[i]
+
+    Raises ``ScheduleError`` when the first block does not reduce, when its result has other readers, when the epilogue
+    does not read each result once, or when what it reads or writes is used or changed in between.
+    """
+    require(
+        reduction_block.block.init is not None,
+        "block {0} has no T.init(): it is not a whole reduction", reduction_block, nodes=[reduction_block.node],
+    )  # fmt: skip
+    return plan_epilogue(state, reduction_block, epilogue_block, unsafe)
+
+
+def plan_epilogue(state: State, reduction: BlockRef, epilogue: BlockRef, unsafe: bool) -> InlinePlan:
+    """The two blocks as one. Raises ``ScheduleError``."""
+    scope = scope_of(state, reduction)
+    require(epilogue.scope is scope, "blocks {0} and {1} are not in the same block", reduction, epilogue)
+    sums, load, store = _result(scope, reduction, epilogue)
+    solved, conditions = solve_iters(epilogue, load.indices, _stored_at(reduction, sums), known(reduction))
+    guards = domain_guards(reduction, epilogue, solved, conditions)
+    start = _start(reduction, sums, store, solved)
+    if start is not None and not unsafe and not _is_used_between(scope, reduction, epilogue, store):
+        return _from_the_start(scope, reduction, epilogue, sums, store, solved, guards, start)
+    result = BufferLoad(sums, tuple(_stored_at(reduction, sums)))
+    return _in_the_last_step(state, scope, reduction, epilogue, store, result, solved, guards, unsafe)
+
+
+def _result(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef) -> tuple[Buffer, BufferLoad, BufferStore]:
+    """The buffer between the two blocks, where the epilogue loads it, and what it stores."""
+    made = {r.buffer for r in reduction.block.writes}
+    used = [b for b in dict.fromkeys(r.buffer for r in epilogue.block.reads) if b in made]
+    require(used, "block {0} does not read what block {1} makes", epilogue, reduction, nodes=[epilogue.node])
+    buffer = used[0]
+    require_spatial(epilogue)
+    body = epilogue.block.body
+    require(isinstance(body, BufferStore), "block {0} is more than one store", epilogue, nodes=[epilogue.node])
+    assert isinstance(body, BufferStore)
+    others = [w for w in writers(scope, buffer) if w is not reduction]
+    users = [r for r in readers(scope, buffer) if r is not epilogue and r is not reduction]
+    require(not others, "buffer {0} is also written by {1}", buffer.name, others[0] if others else "")
+    require(
+        buffer in scope.block.alloc_buffers and not users,
+        "buffer {0} is also used by {1}, so the reduction has to leave it",
+        buffer.name, users[0].name if users else "the caller: it is an output of the function",
+    )  # fmt: skip
+    require(not uses_pointer(scope.node, buffer), "the pointer of buffer {0} is used", buffer.name)
+    loads = [a for a in accesses(body.value) if isinstance(a, BufferLoad) and a.buffer is buffer]
+    require(loads, "block {0} does not load {1} in what it stores", epilogue, buffer.name, nodes=[epilogue.node])
+    require(
+        all(structural_equal(x.indices, loads[0].indices) for x in loads),
+        "block {0} reads buffer {1} at several places", epilogue, buffer.name, nodes=[epilogue.node],
+    )  # fmt: skip
+    return buffer, loads[0], body
+
+
+def _stored_at(reduction: BlockRef, buffer: Buffer) -> Sequence[Expr]:
+    """Where the reduction keeps its result: one place, the same at each of its steps."""
+    stores = [a for a in accesses(reduction.block.body) if isinstance(a, BufferStore) and a.buffer is buffer]
+    require(
+        stores and all(structural_equal(s.indices, stores[0].indices) for s in stores),
+        "block {0} stores to {1} at several places", reduction, buffer.name, nodes=[reduction.node],
+    )  # fmt: skip
+    return stores[0].indices
+
+
+def _start(reduction: BlockRef, sums: Buffer, store: BufferStore, solved: dict[Var, Expr]) -> Expr | None:
+    """What the reduction can start from so that its result is the epilogue's; None where there is no such value."""
+    init = reduction.block.init
+    try:
+        reducer = reducer_of(reduction)
+    except ScheduleError:
+        return None
+    if not isinstance(init, BufferStore) or reducer.store.buffer is not sums or store.buffer.dtype != sums.dtype:
+        return None
+    own = {i.var for i in reduction.block.iter_vars if i.iter_type == "reduce"}
+    spatial = {i.var: i.dom for i in reduction.block.iter_vars if i.var not in own and i.dom is not None}
+    places = [substitute(i, solved) for i in store.indices]
+    if not detect_iter_map(places, spatial, check="bijective"):
+        return None  # results that meet at one element of the epilogue's buffer would be summed there
+    rest = _beside(store.value, sums, reducer)
+    if rest is None:
+        return None
+    kind, term = rest
+    term = substitute(term, solved)
+    return term if kind is Add and is_const(init.value, 0) else kind(init.value, term)
+
+
+def _beside(value: Any, sums: Buffer, reducer: Reducer) -> tuple[Any, Expr] | None:
+    """The operation and the other side, where ``value`` is the result combined once more as the reduction does."""
+
+    def is_result(e: Any) -> bool:
+        return isinstance(e, BufferLoad) and e.buffer is sums
+
+    def uses_result(e: Any) -> bool:
+        return any(a.buffer is sums for a in accesses(e))
+
+    summed = reducer.op in (Add, Sub)
+    if summed and isinstance(value, Sub) and is_result(value.a) and not uses_result(value.b):
+        return Sub, value.b
+    if isinstance(value, Add) and summed:
+        terms = _terms(value)
+        rest = [t for t in terms if not is_result(t)]
+        if len(rest) + 1 != len(terms) or any(uses_result(t) for t in rest):
+            return None
+        total = rest[0]
+        for term in rest[1:]:
+            total = Add(total, term)
+        return Add, total
+    if isinstance(value, (Mul, Max, Min)) and type(value) is reducer.op:
+        for one, other in ((value.a, value.b), (value.b, value.a)):
+            if is_result(one) and not uses_result(other):
+                return type(value), other
+    return None
+
+
+def _terms(e: Any) -> list[Expr]:
+    return [*_terms(e.a), *_terms(e.b)] if isinstance(e, Add) else [e]
+
+
+def _is_used_between(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef, store: BufferStore) -> bool:
+    """Whether another block, between the two, uses what the epilogue writes or changes what it reads."""
+    first, last = order(scope, reduction), order(scope, epilogue)
+    read = {a.buffer for a in accesses(store.value)}
+    for other in scope.children:
+        if other is reduction or other is epilogue or not first <= order(scope, other) <= last:
+            continue
+        writes = {r.buffer.data for r in other.block.writes}
+        touched = writes | {r.buffer.data for r in other.block.reads}
+        if store.buffer.data in touched or any(b.data in writes for b in read):
+            return True
+    mine = {a.buffer.data for a in accesses(reduction.block)}
+    return store.buffer.data in mine or any(b.data is store.buffer.data for b in read)
+
+
+def _from_the_start(
+    scope: BlockRef,
+    reduction: BlockRef,
+    epilogue: BlockRef,
+    sums: Buffer,
+    store: BufferStore,
+    solved: dict[Var, Expr],
+    guards: list[Expr],
+    start: Expr,
+) -> InlinePlan:
+    place = tuple(substitute(i, solved) for i in store.indices)
+
+    def moved(item: Any) -> Any:
+        if isinstance(item, BufferLoad) and item.buffer is sums:
+            return BufferLoad(store.buffer, place)
+        if isinstance(item, BufferStore) and item.buffer is sums:
+            return item.replace(buffer=store.buffer, indices=place)
+        return None
+
+    init = BufferStore(store.buffer, start, place)
+    block = reduction.block.replace(body=rewrite(reduction.block.body, moved), init=init)
+    realize = reduction.node.replace(block=with_regions(block), predicate=all_of([reduction.node.predicate, *guards]))
+    return InlinePlan(scope, ((epilogue.node, None), (reduction.node, realize)), sums)
+
+
+def _in_the_last_step(
+    state: State,
+    scope: BlockRef,
+    reduction: BlockRef,
+    epilogue: BlockRef,
+    store: BufferStore,
+    result: BufferLoad,
+    solved: dict[Var, Expr],
+    guards: list[Expr],
+    unsafe: bool,
+) -> InlinePlan:
+    pairs = list(zip(reduction.block.iter_vars, reduction.node.iter_values))
+    inner = {i.var: v for i, v in pairs}
+    last = [
+        EQ(i.var, i.dom.min + (i.dom.extent - 1))
+        for i, _ in pairs
+        if i.iter_type == "reduce" and i.dom is not None and not is_const(i.dom.extent, 1)
+    ]
+    at_last = [substitute(c, inner) for c in last]
+    values = tuple(substitute(solved[i.var], inner) for i in epilogue.block.iter_vars)
+    predicate = all_of([reduction.node.predicate, *guards, *at_last])
+    # The same program, were the epilogue run just after the last step: what the merged block does.
+    run = epilogue.node.replace(iter_values=values, predicate=predicate)
+    probe = state.replace(epilogue.node, None).replace(reduction.node, seq([reduction.node, run]))
+    require_same_meaning(state, probe, unsafe)
+    backwards = {v: i for i, v in inner.items() if isinstance(v, Var)}
+    here = [*last, *(substitute(g, backwards) for g in guards)]
+    merged = substitute(
+        rewrite(store, lambda n: result if isinstance(n, BufferLoad) and n.buffer is result.buffer else None), solved
+    )
+    tail = IfThenElse(all_of(here), merged) if here else merged
+    block = reduction.block.replace(body=seq([reduction.block.body, tail]))
+    realize = reduction.node.replace(block=with_regions(block))
+    return InlinePlan(scope, ((epilogue.node, None), (reduction.node, realize)), None)
+
+
+@primitive(check=_check_fuse_reduction_epilogue)
+def fuse_reduction_epilogue(state: State, plan: InlinePlan) -> State:
+    return apply_inline(state, plan)
