@@ -13,7 +13,7 @@ from ..schedule import BlockRV, LoopRV, Schedule
 from ..script import tir as T
 
 LANES = 16  # of float32 in 512 bits
-PARTS = 64  # partial results of a row: four vectors
+PARTS = (64, 16, 4)  # partial results of a row: four vectors, then one, then four numbers
 
 
 def softmax(rows: int, columns: int) -> PrimFunc:
@@ -131,8 +131,7 @@ def schedule_row_sum(sch: Schedule, parallel: bool = False) -> Schedule:
     """Schedule :func:`row_sum`: partial sums in vectors; rows shared out where ``parallel``."""
     partial = reduce_in_parts(sch, "total")
     row = sch.get_loops("total")[0]
-    sch.compute_at(partial, row, preserve_unit_loops=True)
-    _in_vectors(sch, partial)
+    _place_parts(sch, partial, row)
     if parallel:
         sch.parallel(row)
     return sch
@@ -175,13 +174,20 @@ def schedule_column_sum(sch: Schedule, parallel: bool = False) -> Schedule:
     return sch
 
 
-def reduce_in_parts(sch: Schedule, block: str, parts: int = PARTS) -> BlockRV:
-    """Split a reduction along a row into one of ``parts`` partial results, and one of these. Returns the first."""
-    along = sch.get_loops(block)[-1]
-    extent = sch.get(along).extent.value
-    outer, part = sch.split(along, [None, min(parts, -(-extent // LANES) * LANES)])
-    partial = sch.rfactor(part, 0)
-    return partial
+def reduce_in_parts(sch: Schedule, block: str, parts: tuple[int, ...] = PARTS) -> list[BlockRV]:
+    """Make a reduction along a row one of ``parts[0]`` partial results, these one of ``parts[1]``, and so on.
+
+    Returns the blocks that make partial results, last first.
+    """
+    made: list[BlockRV] = []
+    for count in parts:
+        along = next(x for x in sch.get_loops(block) if sch.get(x).loop_var.name.startswith(("j", "vj")))
+        extent = sch.get(along).extent.value
+        if made and extent <= count:
+            break
+        _, part = sch.split(along, [None, min(count, -(-extent // LANES) * LANES)])
+        made.insert(0, sch.rfactor(part, 1))
+    return made
 
 
 def vectorize_by(sch: Schedule, loop: LoopRV | str, lanes: int = LANES, unroll: int = 4) -> None:
@@ -191,12 +197,16 @@ def vectorize_by(sch: Schedule, loop: LoopRV | str, lanes: int = LANES, unroll: 
     sch.unroll(middle)
 
 
-def _in_vectors(sch: Schedule, partial: BlockRV) -> None:
-    *_, part, _, outer = sch.get_loops(partial)
-    sch.reorder(outer, part)
-    init = sch.decompose_reduction(partial, outer)
-    for block in (partial, init):
-        vectorize_by(sch, sch.get_loops(block)[-1])
+def _place_parts(sch: Schedule, partial: list[BlockRV], row: LoopRV | str) -> None:
+    """Make partial results in each iteration of ``row``, as vectors."""
+    for block in partial:
+        sch.compute_at(block, row, preserve_unit_loops=True)
+        *_, part, _, outer = sch.get_loops(block)
+        sch.reorder(outer, part)
+        init = sch.decompose_reduction(block, outer)
+        lanes = min(LANES, sch.get(part).extent.value)
+        for each in (block, init):
+            vectorize_by(sch, sch.get_loops(each)[-1], lanes)
 
 
 def _row_at_a_time(
@@ -206,9 +216,7 @@ def _row_at_a_time(
     partial = {block: reduce_in_parts(sch, block) for block in reductions}
     for block in inside:
         sch.compute_at(block, row, preserve_unit_loops=True)
-        if block in partial:
-            sch.compute_at(partial[block], row, preserve_unit_loops=True)
-            _in_vectors(sch, partial[block])
+        _place_parts(sch, partial.get(block, []), row)
     for block in elementwise:
         vectorize_by(sch, sch.get_loops(block)[-1])
     if parallel:
