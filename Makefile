@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 EXAMPLES ?= 20000
 
-.PHONY: demo test lint fuzz bench clean
+.PHONY: demo test test-gpu lint fuzz bench bench-gpu clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -18,6 +18,9 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -n $(JOBS)
 
+test-gpu: $(VENV)/.installed
+	$(BIN)/python -m pytest tests/test_cuda_device.py --need-gpu
+
 lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -28,6 +31,9 @@ fuzz: $(VENV)/.installed
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks
+
+bench-gpu: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.gpu
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -46,6 +46,7 @@ _LAZY = {
     "assert_structural_equal": ("tir.equal", "assert_structural_equal"),
     "lower": ("tir.transform.pipeline", "lower"),
     "build": ("codegen.build", "build"),
+    "doctor": ("codegen.doctor", "doctor"),
     "load": ("codegen.module", "load"),
     "Analyzer": ("tir.arith", "Analyzer"),
     "simplify": ("tir.arith", "simplify"),
@@ -54,6 +55,7 @@ _SUBMODULES = ("script", "schedule", "transform", "arith", "analysis", "interp",
 
 if TYPE_CHECKING:
     from codegen.build import build
+    from codegen.doctor import doctor
     from codegen.module import load
 
     from .arith import Analyzer, simplify

@@ -233,12 +233,17 @@ def _broadcast(g: Generator, e: Broadcast) -> str:
     return f"{g.need('broadcast')}<{e.lanes}>({g.expr(e.value)})"
 
 
+def lane(text: str, k: int) -> str:
+    """Lane ``k`` of a vector."""
+    return f"({text})[{k}]" if text.startswith("*") else f"{text}[{k}]"
+
+
 @expr_rule(Shuffle)
 def _shuffle(g: Generator, e: Shuffle) -> str:
     lanes: list[str] = []
     for part in e.vectors:
         text = g.expr(part)
-        lanes += [text] if part.dtype.lanes == 1 else [f"{text}[{k}]" for k in range(part.dtype.lanes)]
+        lanes += [text] if part.dtype.lanes == 1 else [lane(text, k) for k in range(part.dtype.lanes)]
     picked = []
     for index in e.indices:
         if not isinstance(index, IntImm) or not 0 <= index.value < len(lanes):

@@ -17,6 +17,7 @@ from .generator import Generator
 from .memory import Place
 from .prelude import prelude
 from .types import c_type
+from .writes import written_pointers
 
 AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z")
 
@@ -40,13 +41,11 @@ class KernelText:
 
 def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelText:
     """The CUDA C of one kernel. Raises ``BuildError`` for what has no CUDA spelling."""
-    from codegen.llvm.function import written_data
-
     extents = _extents(func)
     threads = _product([extents.get(f"threadIdx.{a}", IntImm(1)) for a in "xyz"])
     g = Generator(name, fast_math, warps=-(-(threads or 1024) // 32))
     symbol = g.fresh(name)
-    written = written_data(func)
+    written = written_pointers(func)
     restrict = " __restrict__" if func.attrs.get("tir.noalias", False) else ""
     params = []
     pointers = [func.buffer_map[p].data if p in func.buffer_map else p for p in func.params]

@@ -29,6 +29,7 @@ from .arrays import DeviceArray, as_shadow, shadow, where_is
 from .driver import Driver, driver, has_device
 from .kernel import KernelText, emit_kernel, source_of
 from .report import Report, check_limits
+from .writes import written_pointers
 
 _OPTIONS = ("arch", "device_id", "fast_math", "max_threads_per_block", "max_shared_memory_per_block",
             "thread_warp_size", "max_num_threads", "keys", "tag", "max_registers")  # fmt: skip
@@ -225,13 +226,11 @@ class CUDAFunction:
 
     def _written(self) -> set[Var]:
         """The pointers that some kernel writes through."""
-        from codegen.llvm.function import written_data
-
         found: set[Var] = set()
         for node in walk(self.func.body):
             if isinstance(node, Call) and node.op == "tvm_call_packed":
                 kernel = self.module.kernels[string_arg(node.args[0])]
-                inside = written_data(kernel)
+                inside = written_pointers(kernel)
                 found.update(a for a, p in zip(node.args[1:], kernel.params) if p in inside and isinstance(a, Var))
         return found
 

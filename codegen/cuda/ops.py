@@ -8,9 +8,9 @@ from tir.dtype import DType
 from tir.expr import Call, IntImm, StringImm
 from tir.op import string_arg
 
-from .expr import choice, convert, declare_type, each, quoted
+from .expr import bare, choice, convert, declare_type, each, lane, quoted
 from .generator import OPS, Generator, expr_rule, op_rule
-from .memory import bare, element_of, pointer
+from .memory import element_of, pointer
 from .types import c_type, float_constant, is_small, scalar_type
 
 F32 = DType("float32")
@@ -198,12 +198,12 @@ def _half_of(g: Generator, e: Call) -> str:
     n = e.args[0].dtype.lanes // 2
     first = 0 if e.op == "vectorlow" else n
     text = g.expr(e.args[0])
-    return f"{declare_type(g, e.dtype)}{{{{{', '.join(f'{text}[{first + k}]' for k in range(n))}}}}}"
+    return f"{declare_type(g, e.dtype)}{{{{{', '.join(lane(text, first + k) for k in range(n))}}}}}"
 
 
 @op_rule("vectorcombine")
 def _combine(g: Generator, e: Call) -> str:
-    lanes = [f"{g.expr(a)}[{k}]" for a in e.args for k in range(a.dtype.lanes)]
+    lanes = [lane(g.expr(a), k) for a in e.args for k in range(a.dtype.lanes)]
     return f"{declare_type(g, e.dtype)}{{{{{', '.join(lanes)}}}}}"
 
 

@@ -1,0 +1,40 @@
+"""Which memory a kernel writes: what is only read is const, and need not be copied back."""
+
+from __future__ import annotations
+
+from tir.expr import BufferLoad, Call, IntImm, Var
+from tir.function import PrimFunc
+from tir.stmt import BufferStore
+from tir.visit import walk
+
+# operators and the positions of the pointers that they only read
+_READ = {
+    "ptx_cp_async": (2,), "ptx_ldmatrix": (5,), "tvm_load_matrix_sync": (5,), "ptx_mma": (6, 8), "mma_store": (3,),
+    "tvm_mma_sync": (2, 4), "tvm_store_matrix_sync": (0,), "ptx_cp_async_bulk": (2,), "prefetch": (0,),
+}  # fmt: skip
+
+
+def written_pointers(func: PrimFunc) -> set[Var]:
+    """The pointer variables through which ``func`` may write."""
+    found: set[Var] = set()
+    reading: set[int] = set()  # ids of pointer expressions given to be read
+    for node in walk(func.body):
+        if isinstance(node, BufferStore):
+            found.add(node.buffer.data)
+        if not isinstance(node, Call) or id(node) in reading:
+            continue
+        only_read = _READ.get(node.op, ())
+        reading.update(id(node.args[k]) for k in only_read if isinstance(node.args[k], Call))
+        if node.op == "tvm_access_ptr":
+            mask = node.args[4] if len(node.args) > 4 else None
+            if not isinstance(mask, IntImm) or mask.value & 2:
+                found.add(node.args[1])
+            continue
+        for k, arg in enumerate(node.args):
+            if k in only_read:
+                continue
+            if isinstance(arg, Var) and arg.dtype.is_handle:
+                found.add(arg)
+            elif node.op == "address_of" and isinstance(arg, BufferLoad):
+                found.add(arg.buffer.data)
+    return found

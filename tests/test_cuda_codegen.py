@@ -1,0 +1,232 @@
+# ruff: noqa: E501
+"""Kernels as CUDA C, and NVRTC's verdict on them: no device is needed."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+import tir
+from codegen.cuda import nvrtc
+from codegen.cuda.generator import EXPR, OPS, STMT
+from codegen.cuda.kernel import emit_kernel, source_of
+from codegen.cuda.ops import NO_MEANING
+from codegen.cuda.prelude import part_names, prelude
+from tests.gpu_examples import NAMES, load
+from tests.test_gpu_faults import GOOD, parse
+from tir import BuildError, expr, op, stmt
+
+ARCHS = ("sm_80", "sm_90a")
+
+
+def compiled(text: str, *archs: str) -> str:
+    func = parse(text)
+    source = source_of([emit_kernel(func, func.name)])
+    for arch in archs or ("sm_80",):
+        made = nvrtc.compile_cubin(source, arch)
+        assert made.cubin[:4] == b"\x7fELF" and made.resources[0].registers > 0
+    return source
+
+
+def classes(module: Any, base: type) -> set[type]:
+    return {c for c in vars(module).values() if isinstance(c, type) and issubclass(c, base) and c is not base}
+
+
+def test_every_operator_has_a_spelling_or_a_reason():
+    ours = {name for name in op.OPS if not name.startswith("my_")}
+    builtin = {n for n in ours if n in OPS or n in NO_MEANING}
+    missing = sorted(n for n in ours - builtin if n in _declared())
+    assert not missing, missing
+    assert not set(OPS) & set(NO_MEANING)
+
+
+def _declared() -> set[str]:
+    """Operators of the table itself, not those that other tests register."""
+    text = op._GIVEN + " ".join(op.FLOAT_UNARY) + " " + " ".join(op.FLOAT_BINARY)
+    return {re.sub(r"[:/].*", "", w) for w in text.split() if not w.endswith(":")}
+
+
+def test_every_expression_has_a_rule():
+    abstract = {expr.BinaryOp, expr.Arithmetic, expr.Comparison}
+    gone = {expr.Reduce}  # by lowering
+    missing = [c.__name__ for c in classes(expr, expr.Expr) - abstract - gone if c not in EXPR]
+    assert not missing
+
+
+def test_every_lowered_statement_has_a_rule():
+    gone = {stmt.Block, stmt.BlockRealize, stmt.BufferRealize}
+    missing = [c.__name__ for c in classes(stmt, stmt.Stmt) - gone if c not in STMT]
+    assert not missing
+
+
+@pytest.mark.parametrize("text", list(GOOD), ids=lambda t: t.split("(")[0].split()[-1])
+def test_kernels_compile(text: str):
+    compiled(text, *ARCHS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_compile_within_half_a_second(name: str, monkeypatch):
+    monkeypatch.setenv("TIR_CACHE", "0")
+    func, sch = load(name).full()
+    for arch in ARCHS:
+        mod = tir.build(sch.mod, target=f"cuda -arch={arch}")
+        report = mod.report()
+        assert all(row.spills == 0 and row.stack == 0 for row in report), str(report)
+        assert nvrtc.compile_cubin(mod.code, arch).seconds < 2.0  # 0.5 on a machine that does nothing else
+
+
+def test_the_whole_prelude_compiles_for_old_and_new_chips():
+    source = prelude(part_names()) + '\nextern "C" __global__ void k(float* x) { x[0] = 1.0f; }\n'
+    for arch in ("sm_75", "sm_89", "sm_90a"):
+        nvrtc.compile_cubin(source, arch)
+
+
+FLOATS = ("float16", "bfloat16", "float32", "float64", "float8_e4m3", "float8_e5m2")
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_float_functions_compile(dtype: str):
+    lines = []
+    for name in [*op.FLOAT_UNARY, "fabs", "isnan", "isinf", "isfinite"]:
+        call = f"T.{name}(A[tx])"
+        lines.append(
+            f"    B[tx] = T.if_then_else({call}, A[tx], B[tx])" if name.startswith("is") else f"    B[tx] = {call}"
+        )
+    lines += [
+        f"    B[tx] = T.{name}(A[tx], B[tx])" for name in ("pow", "atan2", "fmod", "hypot", "copysign", "nextafter")
+    ]
+    lines += ["    B[tx] = T.fma(A[tx], B[tx], A[tx])", "    B[tx] = T.max(A[tx], B[tx]) + T.min(A[tx], B[tx])",
+              "    B[tx] = A[tx] * B[tx] - A[tx] / B[tx]", "    B[tx] = T.Select(A[tx] < B[tx], A[tx], B[tx])",
+              f"    B[tx] = T.{dtype}(1.5) + T.cast(T.cast(A[tx], 'int32'), '{dtype}')"]  # fmt: skip
+    body = "\n".join(lines)
+    compiled(f"""
+def f(A: T.Buffer((64,), "{dtype}"), B: T.Buffer((64,), "{dtype}")):
+    tx = T.launch_thread("threadIdx.x", 64)
+{body}
+""")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+def test_integer_operations_compile(dtype: str):
+    compiled(f"""
+def f(A: T.Buffer((64,), "{dtype}"), B: T.Buffer((64,), "{dtype}"), n: T.{dtype}):
+    tx = T.launch_thread("threadIdx.x", 64)
+    B[tx] = A[tx] // T.{dtype}(3) + A[tx] % T.{dtype}(3) + A[tx] // T.{dtype}(4) + A[tx] % T.{dtype}(4)
+    B[tx] = A[tx] // n + A[tx] % n + T.truncdiv(A[tx], n) + T.truncmod(A[tx], n)
+    B[tx] = T.min(A[tx], B[tx]) + T.max(A[tx], B[tx]) + T.popcount(A[tx]) + T.clz(A[tx])
+    B[tx] = (A[tx] & B[tx]) | (A[tx] ^ B[tx]) + (A[tx] << T.{dtype}(2)) + (A[tx] >> T.{dtype}(1)) + ~A[tx]
+""")
+
+
+def test_vectors_are_accessed_sixteen_bytes_at_a_time():
+    source = compiled("""
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    B[tx * 4:tx * 4 + 4] = T.max(T.exp(A[tx * 4:tx * 4 + 4]), T.Broadcast(T.float32(0), 4)) * T.Broadcast(T.float32(2), 4)
+""")
+    ptx = nvrtc.compile_ptx(source, "sm_80")
+    assert "ld.global.nc.v4.f32" in ptx or "ld.global.v4.f32" in ptx
+    assert "st.global.v4.f32" in ptx
+
+
+def test_a_vector_that_may_be_misaligned_is_taken_apart():
+    source = compiled("""
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    tx = T.launch_thread("threadIdx.x", 64)
+    B[tx * 4:tx * 4 + 4] = A[tx * n:tx * n + 4]
+    B[tx * 6:tx * 6 + 4] = A[tx * 4:tx * 4 + 4]
+""")
+    assert "load_lanes<4, 1>(A + tx * n)" in source.replace("(tx * n)", "tx * n")
+    assert "store_lanes<2>" in source
+
+
+def test_vector_shuffles_gathers_and_selects():
+    compiled("""
+def f(A: T.Buffer((1024,), "float16"), B: T.Buffer((1024,), "float16"), D: T.Buffer((1024,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    B[T.Ramp(tx, 64, 4)] = A[T.Ramp(tx * 4 + 3, -1, 4)]
+    B[tx * 4:tx * 4 + 4] = T.Select(A[tx * 4:tx * 4 + 4] < B[tx * 4:tx * 4 + 4], A[tx * 4:tx * 4 + 4], B[tx * 4:tx * 4 + 4])
+    D[tx * 4:tx * 4 + 4] = T.cast(A[tx * 4:tx * 4 + 4], "float32x4")
+    B[tx * 2:tx * 2 + 2] = T.Shuffle([A[tx * 4:tx * 4 + 4]], [3, 1])
+""")
+
+
+def test_statements_read_as_they_were_written():
+    source = compiled("""
+def search(A: T.Buffer((64,), "int32"), R: T.Buffer((64,), "int32"), key: T.int32):
+    bx = T.launch_thread("blockIdx.x", 1)
+    tx = T.launch_thread("threadIdx.x", 64)
+    state_data = T.allocate([2], "int32", "local")
+    state = T.decl_buffer((2,), "int32", data=state_data, scope="local")
+    state[0] = 0
+    state[1] = 64
+    while state[0] < state[1]:
+        mid: T.int32 = (state[0] + state[1]) // 2
+        if A[mid] < key:
+            state[0] = mid + 1
+        else:
+            state[1] = mid
+    assert state[0] <= 64, "past the end"
+    T.evaluate(T.print("found", state[0]))
+    R[tx] = state[0]
+""")
+    for wanted in ("const int tx = threadIdx.x;  // < 64", "int state_data[2];", "while (state_data[0] < state_data[1]) {",
+                   "const int mid = ", "} else {", "__trap();", 'printf("found %lld\\n"', "__launch_bounds__(64)"):  # fmt: skip
+        assert wanted in source, wanted
+
+
+def test_memory_that_is_only_read_is_const():
+    source = compiled(next(t for t in GOOD if "def copy" in t))
+    assert re.search(r"copy\(const half\* A, half\* B\)", source)
+
+
+def test_atomics_of_every_type():
+    for dtype in ("int32", "uint32", "int64", "uint64", "float32", "float64", "float16", "bfloat16"):
+        compiled(f"""
+def f(A: T.Buffer((64,), "{dtype}"), B: T.Buffer((1,), "{dtype}")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    T.evaluate(T.atomic_add(T.address_of(B[0]), A[tx], dtype="{dtype}"))
+""", "sm_75", "sm_90a")  # fmt: skip
+
+
+def test_what_a_kernel_cannot_say_is_refused_by_name():
+    with pytest.raises(BuildError, match="operator `call_packed` cannot be compiled: it runs on the host"):
+        compiled("""
+def f(A: T.Buffer((64,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    T.call_packed("f", A.data)
+""")
+
+
+def test_unknown_architecture():
+    with pytest.raises(BuildError, match=r"no architecture 'sm_12': NVRTC 13\.\d compiles for sm_75"):
+        nvrtc.compile_cubin("", "sm_12")
+
+
+def test_compiler_messages_come_with_the_line():
+    with pytest.raises(
+        BuildError, match=r'(?s)NVRTC does not accept the code of k for sm_80:.*"y" is undefined.*1 \| extern'
+    ):
+        nvrtc.compile_cubin('extern "C" __global__ void k(float* x) { x[0] = y; }', "sm_80", "k")
+
+
+def test_the_cache_gives_the_same_binary(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIR_CACHE_DIR", str(tmp_path))
+    source = 'extern "C" __global__ void k(float* x) { x[0] = 3.0f; }'
+    first = nvrtc.compile_cubin(source, "sm_80")
+    second = nvrtc.compile_cubin(source, "sm_80")
+    assert first.seconds > 0 and second.seconds == 0
+    assert first.cubin == second.cubin and first.resources == second.resources
+    path = next(tmp_path.rglob("*.cubin"))
+    path.write_bytes(path.read_bytes()[:-1])
+    assert nvrtc.compile_cubin(source, "sm_80").cubin == first.cubin
+
+
+def test_spills_are_seen():
+    body = "".join(f"float v{k} = x[{k} * 37 + threadIdx.x];" for k in range(120))
+    uses = "".join(f"y[threadIdx.x * 120 + {k}] = v{119 - k};" for k in range(120))
+    source = f'extern "C" __global__ void __launch_bounds__(1024) k(volatile float* x, volatile float* y) {{ {body} {uses} }}'
+    used = nvrtc.compile_cubin(source, "sm_80").resources[0]
+    assert used.registers == 64 and used.spill_stores > 0 and used.spill_loads > 0 and used.stack > 0

@@ -1,0 +1,117 @@
+"""Tensor-core intrinsics: what the names describe is what the instructions do (on the simulator), and NVRTC takes them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tir
+from tir.dtype import DType
+from tir.interp.numbers import encode
+from tir.intrin import TensorIntrin
+from tir.intrin.cuda import get_mma_intrin_group, get_wmma_intrin_group, layout_a, layout_b
+from tir.script import parse
+
+CASES = [
+    ("float16", "float32"),
+    ("bfloat16", "float32"),
+    ("int8", "int32"),
+    ("float32", "float32"),
+    ("float16", "float16"),
+]
+
+
+def matmul(kind: str, out: str, trans: bool) -> tir.PrimFunc:
+    return parse(f"""
+@T.prim_func
+def main(A: T.Buffer((32, 32), "{kind}"), B: T.Buffer((32, 32), "{kind}"), C: T.Buffer((32, 32), "{out}")):
+    for i, j, k in T.grid(32, 32, 32):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.{out}(0)
+            C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "{out}") * T.cast(B[{"vj, vk" if trans else "vk, vj"}], "{out}")
+""")
+
+
+def wmma_schedule(kind: str, out: str, trans: bool) -> tir.Schedule:
+    names = get_wmma_intrin_group("shared", "shared", kind, out, trans)
+    sch = tir.Schedule(matmul(kind, out, trans))
+    block = sch.get_block("C")
+    i, j, k = sch.get_loops(block)
+    io, ii = sch.split(i, [None, 16])
+    jo, ji = sch.split(j, [None, 16])
+    ko, ki = sch.split(k, [None, 8 if kind == "float32" else 16])
+    sch.reorder(io, jo, ko, ii, ji, ki)
+    sch.bind(io, "blockIdx.x")
+    sch.bind(jo, "blockIdx.y")
+    stored = sch.cache_write(block, 0, "shared")
+    summed = sch.cache_write(block, 0, "wmma.accumulator")
+    sch.reverse_compute_at(summed, jo)
+    sch.reverse_compute_at(stored, jo)
+    fragments, copies = [], [stored]
+    for n, operand in ((0, "a"), (1, "b")):
+        shared = sch.cache_read(block, n, "shared")
+        fragment = sch.cache_read(block, n, f"wmma.matrix_{operand}")
+        sch.compute_at(fragment, ko)
+        sch.compute_at(shared, ko)
+        fragments.append(fragment)
+        copies.append(shared)
+    for copy in copies:
+        _, lane = sch.split(sch.fuse(*sch.get_loops(copy)[-2:]), [None, 32])
+        sch.bind(lane, "threadIdx.x")
+    init = sch.decompose_reduction(block, ko)
+    sch.tensorize(sch.get_loops(init)[-2], names["init"])
+    for fragment, operand in zip(fragments, "ab"):
+        sch.tensorize(sch.get_loops(fragment)[-2], names[f"load_{operand}"])
+    sch.tensorize(sch.get_loops(summed)[-2], names["store"])
+    sch.tensorize(ii, names["compute"])
+    return sch
+
+
+def stored(x: np.ndarray, kind: str) -> np.ndarray:
+    return encode(x.astype(float), DType(kind)).astype("uint16") if kind == "bfloat16" else x.astype(kind)
+
+
+@pytest.mark.parametrize("trans", [False, True], ids=["rows", "transposed"])
+@pytest.mark.parametrize(("kind", "out"), CASES)
+def test_wmma(kind: str, out: str, trans: bool):
+    sch = wmma_schedule(kind, out, trans)
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-3, 4, (32, 32)), rng.integers(-3, 4, (32, 32))
+    c = np.zeros((32, 32), out)
+    tir.build(sch.mod, target="cuda-sim")(stored(a, kind), stored(b, kind), c)
+    np.testing.assert_array_equal(c, a @ (b.T if trans else b))
+    for arch in ("sm_80", "sm_90a"):
+        mod = tir.build(sch.mod, target=f"cuda -arch={arch}")
+        assert "wmma.mma.sync" in mod.source("cuda")
+        assert all(row.spills == 0 for row in mod.report())
+
+
+def test_every_intrinsic_can_be_made_and_agrees_on_its_buffers():
+    names = [n for n in TensorIntrin.list() if n.startswith(("wmma_", "mma_"))]
+    assert len(names) >= 100
+    for name in names:
+        made = TensorIntrin.get(name)
+        assert made is not None and made.name == name
+
+
+@pytest.mark.parametrize("e", [1, 2, 4])
+def test_layouts_place_each_element_once(e: int):
+    a = {layout_a(i, j, e) for i in range(16) for j in range(8 * e)}
+    b = {layout_b(k, j, e) for k in range(8 * e) for j in range(16)}
+    every = {(lane, k) for lane in range(32) for k in range(4 * e)}
+    assert a == every and b == every
+
+
+def test_groups_name_what_is_there():
+    for kind, out in [*CASES, ("float8_e4m3", "float32")]:
+        if not kind.startswith("float8"):
+            group = get_wmma_intrin_group("shared.dyn", "global", kind, out, True)
+            assert all(TensorIntrin.get(n) for n in group.values())
+        mma = get_mma_intrin_group("shared.dyn", "global", kind, out, trans_b=True)
+        assert all(TensorIntrin.get(mma[k]) for k in ("init", "load_a", "load_b", "compute", "store"))
+    with pytest.raises(ValueError, match="no product of float64"):
+        get_wmma_intrin_group("shared", "global", "float64", "float64")
+    with pytest.raises(ValueError, match="B transposed"):
+        get_mma_intrin_group("shared", "global", "int8", "int32")

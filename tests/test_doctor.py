@@ -1,0 +1,21 @@
+"""What `python -m tir.doctor` says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import tir
+
+
+def test_every_line_says_something():
+    found = tir.doctor()
+    assert found["LLVM"].ok and found["NVRTC"].ok and found["simulator"].ok
+    assert all(line.text for line in found.lines)
+    if not found["CUDA device"].ok:
+        assert "no CUDA device here" in found["CUDA device"].text
+
+
+def test_as_a_command():
+    done = subprocess.run([sys.executable, "-m", "tir.doctor"], capture_output=True, text=True, check=True)
+    assert "NVRTC" in done.stdout and "CPU" in done.stdout
