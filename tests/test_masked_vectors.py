@@ -107,3 +107,18 @@ def test_a_vector_that_runs_over_rows_keeps_their_layout():
     a, c = np.arange(128, dtype=np.int32).reshape(2, 64), np.zeros((2, 64), np.int32)
     tir.build(rows)(a, c)
     np.testing.assert_array_equal(a, c)
+
+
+def test_a_guard_of_two_conditions_is_decided_one_at_a_time():
+    """Loop partition drops the part of a guard that holds, so that full tiles have none left."""
+
+    @T.prim_func
+    def tiles(A: T.Buffer((9, 33), "int32"), C: T.Buffer((9, 33), "int32")):
+        for io, jo, ii in T.grid(5, 2, 2):
+            for ji in T.vectorized(32):
+                if io * 2 + ii < 9 and jo * 32 + ji < 33:
+                    C[io * 2 + ii, jo * 32 + ji] = A[io * 2 + ii, jo * 32 + ji]
+
+    cut = tir.lower(tiles, upto="loop_partition")["main"]
+    assert not any(isinstance(n, IfThenElse) for n in walk(cut.body)), cut.script()
+    assert_same_result(tiles, tir.IRModule.of(cut), engines=["interpreter"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 from ..arith import Analyzer
@@ -139,7 +140,7 @@ class _Cutter:
                 visit(item.body, below, speed or item.kind in _SPEED_KINDS)
                 return
             if isinstance(item, IfThenElse):
-                likely = any(isinstance(n, Call) and n.op == "likely" for n in walk(item.condition))
+                likely = _likely(item.condition)
                 # a guard around fast loops counts as well as one inside them
                 fast = speed or any(isinstance(n, For) and n.kind in _SPEED_KINDS for n in walk(item.then_case))
                 if (wanted or likely or fast) and item.else_case is None and not _is_start(item.condition):
@@ -150,6 +151,10 @@ class _Cutter:
 
         visit(s.body, {}, s.kind in _SPEED_KINDS)
         return found
+
+
+def _likely(condition: Expr) -> bool:
+    return any(isinstance(n, Call) and n.op == "likely" for n in walk(condition))
 
 
 def _is_start(condition: Expr) -> bool:
@@ -229,6 +234,13 @@ class _Decider:
         if isinstance(simple, IntImm):
             taken = s.then_case if simple.value else s.else_case
             return NOP if taken is None else self.visit(taken)
+        parts = _conjuncts(s.condition)
+        open_ = [c for c in parts if not is_const(self.analyzer.simplify(c), 1)]
+        if len(open_) < len(parts):  # some of the conditions hold here, the others are left
+            condition = reduce(And, open_)
+            if _likely(s.condition):
+                condition = Call("likely", (condition,), condition.dtype)
+            s = s.replace(condition=condition)
         then_case = self.visit(s.then_case)
         other = None if s.else_case is None else self.visit(s.else_case)
         return (
