@@ -80,7 +80,7 @@ class Generator:
         self.analyzer = Analyzer()
         self.helpers: dict[str, None] = {}  # parts of the prelude that the text needs
         self.pointers: dict[Var, Any] = {}  # what each pointer is: codegen.cuda.memory.Place
-        self.fragments: dict[Var, Any] = {}  # shapes of wmma fragments
+        self.fragments: dict[Any, Any] = {}  # shapes of wmma fragments
         self.statics: list[str] = []  # declarations before the kernel
         self.lane_vars: set[Any] = set()  # the variables of threadIdx.x
 

@@ -100,7 +100,8 @@ def allocate_fragment(g: Generator, var: Var, dtype: DType, count: int) -> None:
     if role != "c" and shape not in _SHAPES.get(ptx, ()):
         legal = ", ".join("m{}n{}k{}".format(*s) for s in _SHAPES.get(ptx, ())) or "none"
         raise g.fail(f"`{var.name}`: wmma has no shape m{shape[0]}n{shape[1]}k{shape[2]} of {dtype}; it has {legal}")
-    fragment = Fragment(role, *shape, dtype, ptx)
+    m, n, k = shape
+    fragment = Fragment(role, m, n, k, dtype, ptx)
     number = -(-count // fragment.elements)
     name = g.name(var, var.name)
     g.emit(f"{fragment.register[0]} {name}[{number}][{fragment.registers}];  // {var.scope} {fragment.shape} {dtype}")

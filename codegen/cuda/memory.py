@@ -66,7 +66,7 @@ def flat_index(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
         return indices[0]
     if not indices:
         return IntImm(0)
-    strides = list(buffer.strides)
+    strides: list[Expr] = list(buffer.strides)
     if not strides:
         strides = [IntImm(1)]
         for extent in reversed(buffer.shape[1:]):

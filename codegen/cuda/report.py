@@ -79,7 +79,7 @@ class Report:
             "occupancy",
             "limited by",
         )
-        lines = [head]
+        lines: list[tuple[str, ...]] = [head]
         for r in self.rows:
             known = r.blocks is not None and r.occupancy is not None
             lines.append((

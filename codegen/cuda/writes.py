@@ -8,7 +8,7 @@ from tir.stmt import BufferStore
 from tir.visit import walk
 
 # operators and the positions of the pointers that they only read
-_READ = {
+_READ: dict[str, tuple[int, ...]] = {
     "ptx_cp_async": (2,), "ptx_ldmatrix": (5,), "tvm_load_matrix_sync": (5,), "ptx_mma": (6, 8), "mma_store": (3,),
     "tvm_mma_sync": (2, 4), "tvm_store_matrix_sync": (0,), "ptx_cp_async_bulk": (2,), "prefetch": (0,),
 }  # fmt: skip
@@ -28,7 +28,7 @@ def written_pointers(func: PrimFunc) -> set[Var]:
         if node.op == "tvm_access_ptr":
             mask = node.args[4] if len(node.args) > 4 else None
             if not isinstance(mask, IntImm) or mask.value & 2:
-                found.add(node.args[1])
+                found.add(list(node.args)[1])
             continue
         for k, arg in enumerate(node.args):
             if k in only_read:

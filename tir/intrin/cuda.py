@@ -108,11 +108,13 @@ def _zero(dtype: str) -> str:
     return f"T.{dtype}(0)"
 
 
-def _fill_desc(rows: int, columns: int, dtype: str, scope: str, at: str = "vi, vj", shape: Any = None) -> str:
+def _fill_desc(
+    rows: int, columns: int, dtype: str, scope: str, at: str = "vi, vj", shape: tuple[int, int] | None = None
+) -> str:
     held = shape or (rows, columns)
     return (
         "@T.prim_func\ndef desc(c: T.handle):\n" + _STRIDES.format("d")
-        + _buffer("C", *held, dtype, scope, "d1, d0")
+        + _buffer("C", held[0], held[1], dtype, scope, "d1, d0")
         + f"""    with T.block("root"):
         T.reads()
         T.writes(C[0:{held[0]}, 0:{held[1]}])

@@ -8,6 +8,7 @@ same for all lanes) and a group of its own taken from the other.
 # The dialect calls in annotations: T.Buffer(shape, dtype).
 from __future__ import annotations
 
+from ..dtype import DType
 from ..script import tir as T
 from .tensor_intrin import TensorIntrin
 
@@ -150,3 +151,58 @@ INTERLEAVE_BF16 = "interleave_16x2_bf16"
 
 TensorIntrin.register(INTERLEAVE_INT8, *_interleave(16, 4, "int8"))
 TensorIntrin.register(INTERLEAVE_BF16, *_interleave(16, 2, "bfloat16"))
+
+
+def _transpose(lanes: int, dtype: str):
+    """A square tile turned in registers: in round d rows i and i + d swap the blocks of d lanes off the diagonal."""
+    from ..expr import BufferLoad, Ramp, Shuffle, Var, const
+    from ..stmt import BufferStore, Evaluate, LetStmt, seq
+    from ..visit import rewrite
+
+    @T.prim_func
+    def desc(
+        In: T.Buffer((lanes, lanes), dtype, offset_factor=1),
+        Out: T.Buffer((lanes, lanes), dtype, offset_factor=1),
+    ):
+        with T.block("root"):
+            T.reads(In[0:lanes, 0:lanes])
+            T.writes(Out[0:lanes, 0:lanes])
+            for i in range(lanes):
+                for j in range(lanes):
+                    with T.block("move"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        Out[vj, vi] = In[vi, vj]
+
+    @T.prim_func
+    def impl(a: T.handle, b: T.handle):
+        row, column = T.int32(), T.int32()
+        In = T.match_buffer(a, (lanes, lanes), dtype, offset_factor=1, strides=[row, 1])
+        Out = T.match_buffer(b, (lanes, lanes), dtype, offset_factor=1, strides=[column, 1])
+        with T.block("root"):
+            T.reads(In[0:lanes, 0:lanes])
+            T.writes(Out[0:lanes, 0:lanes])
+            T.evaluate(0)
+
+    source, target = (impl.buffer_map[p] for p in impl.params)
+    kind, across = DType(f"{dtype}x{lanes}"), Ramp(const(0), const(1), lanes)
+    lets = [(Var(f"row{i}", kind), BufferLoad(source, (const(i), across))) for i in range(lanes)]
+    rows = [var for var, _ in lets]
+    step = lanes // 2
+    while step:
+        for i in (i for i in range(lanes) if not i & step):
+            pair = (rows[i], rows[i + step])
+            for place, shift in ((i, 0), (i + step, step)):
+                picks = [k + lanes - step + shift if k & step else k + shift for k in range(lanes)]
+                var = Var(f"turned{place}", kind)
+                lets.append((var, Shuffle(pair, tuple(map(const, picks)))))
+                rows[place] = var
+        step //= 2
+    body = seq([BufferStore(target, rows[i], (const(i), across)) for i in range(lanes)])
+    for var, value in reversed(lets):
+        body = LetStmt(var, value, body)
+    return desc, impl.with_body(rewrite(impl.body, lambda item: body if isinstance(item, Evaluate) else None))
+
+
+TRANSPOSE_16 = "transpose_16x16"
+
+TensorIntrin.register(TRANSPOSE_16, *_transpose(16, "float32"))
