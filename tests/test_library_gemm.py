@@ -28,6 +28,13 @@ def test_gemm_of_any_size(m: int, n: int, k: int):
     run(gemm.scheduled_gemm(m, n, k, cores=1), m, n, k)
 
 
+@pytest.mark.parametrize("m, n, k", [(7, 100, 40), (37, 130, 33), (1, 64, 5), (16, 49, 64)])
+@pytest.mark.parametrize("cores", [1, 2])
+def test_thin_gemm(m: int, n: int, k: int, cores: int):
+    sch = gemm.schedule_thin_gemm(tir.Schedule(gemm.thin_gemm(m, n, k)), min(m, 5), 32, 8, cores)
+    run(sch, m, n, k)
+
+
 @pytest.mark.parametrize("parallel", ["columns", "rows"])
 @pytest.mark.parametrize("m, n, k", SIZES[1:4])
 def test_parallel_gemm(m: int, n: int, k: int, parallel: str):

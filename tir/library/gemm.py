@@ -173,10 +173,56 @@ def _together(m: int, n: int, k: int, rows: int, columns: int, cores: int = 1) -
     return max(f for f in range(1, min(fitting, panels) + 1) if panels % f == 0 or f * 2 > fitting)
 
 
+def thin_gemm(m: int, n: int, k: int) -> PrimFunc:
+    """C = A @ B as :func:`gemm`, said plainly: for few rows of A, which pay for no packing.
+
+    >>> thin_gemm(4, 48, 32).params
+    (A, B, C)
+    """
+
+    @T.prim_func
+    def gemm(A: T.Buffer((m, k), "float32"), B: T.Buffer((k, n), "float32"), C: T.Buffer((m, n), "float32")):
+        for i, j, p in T.grid(m, n, k):
+            with T.block("multiply"):
+                vi, vj, vp = T.axis.remap("SSR", [i, j, p])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] += A[vi, vp] * B[vp, vj]
+
+    return gemm
+
+
+def schedule_thin_gemm(
+    sch: Schedule, rows: int, columns: int, depth: int = 32, cores: int = 1, lanes: int = LANES
+) -> Schedule:
+    """Schedule :func:`thin_gemm`: ``depth`` rows of B are read at a time, each from end to end, so that memory streams;
+    C stays in cache and its tile is in registers for ``depth`` steps. The columns are shared out to ``cores`` cores."""
+    i, j, p = sch.get_loops("multiply")
+    io, ii = sch.split(i, [None, rows], names=["io", "ii"])
+    jo, jv, lane = sch.split(j, [None, columns // lanes, lanes], names=["jo", "jv", "lane"])
+    jc, jr = sch.split(jo, [min(cores, sch.get(jo).extent.value), None], names=["jc", "jr"])
+    po, pi = sch.split(p, [None, depth], names=["po", "pi"])
+    sch.reorder(jc, po, jr, io, pi, ii, jv, lane)
+    if cores > 1:
+        sch.parallel(jc)
+    init = sch.decompose_reduction("multiply", po)
+    sch.vectorize(lane)
+    sch.vectorize(sch.get_loops(init)[-1])
+    for loop in (ii, jv):
+        sch.unroll(loop)
+    return sch
+
+
+THIN = 48  # rows of A up to which B is read once in place
+
+
 def scheduled_gemm(m: int, n: int, k: int, cores: int | None = None) -> Schedule:
     """:func:`gemm` of any sizes, scheduled for ``cores`` cores (default: as many as parallel loops run on)."""
     cores = threads() if cores is None else cores
     rows, columns = pick_tile(m, n)
+    if m <= THIN and n > THIN:
+        shared = cores if 2 * m * n * k > 1e6 else 1
+        return schedule_thin_gemm(Schedule(thin_gemm(m, n, k)), rows, columns, min(32, k), shared)
     parallel = ""
     if cores > 1 and 2 * m * n * k > 1e6:
         parallel = "columns" if -(-n // columns) >= cores else "rows"

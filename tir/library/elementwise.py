@@ -1,0 +1,169 @@
+"""Work that moves data and does little with it: chains of elementwise operations, transposition, a two-stage blur.
+
+What counts is that memory is read and written once, in whole cache lines.
+"""
+
+# pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
+# The dialect calls in annotations: T.Buffer(shape, dtype).
+from __future__ import annotations
+
+from ..function import PrimFunc
+from ..schedule import Schedule
+from ..script import tir as T
+from .rows import LANES, vectorize_by
+
+SQUARE = 16  # of a transposed tile: a vector of float32 each way
+
+
+def gelu_chain(size: int) -> PrimFunc:
+    """B = gelu(A * S + H) for float32 A, S, H, B (size,), with gelu(x) = x / 2 * (1 + erf(x / sqrt 2)), in four steps.
+
+    >>> gelu_chain(10).params
+    (A, S, H, B)
+    """
+
+    @T.prim_func
+    def gelu_chain(
+        A: T.Buffer((size,), "float32"),
+        S: T.Buffer((size,), "float32"),
+        H: T.Buffer((size,), "float32"),
+        B: T.Buffer((size,), "float32"),
+    ):
+        scaled = T.alloc_buffer((size,), "float32")
+        shifted = T.alloc_buffer((size,), "float32")
+        error = T.alloc_buffer((size,), "float32")
+        for i in range(size):
+            with T.block("scaled"):
+                vi = T.axis.spatial(size, i)
+                scaled[vi] = A[vi] * S[vi]
+        for i in range(size):
+            with T.block("shifted"):
+                vi = T.axis.spatial(size, i)
+                shifted[vi] = scaled[vi] + H[vi]
+        for i in range(size):
+            with T.block("error"):
+                vi = T.axis.spatial(size, i)
+                error[vi] = T.erf(shifted[vi] * T.float32(0.7071067811865476))
+        for i in range(size):
+            with T.block("out"):
+                vi = T.axis.spatial(size, i)
+                B[vi] = shifted[vi] * T.float32(0.5) * (error[vi] + T.float32(1))
+
+    return gelu_chain
+
+
+def schedule_gelu_chain(sch: Schedule, parallel: bool = False) -> Schedule:
+    """Schedule :func:`gelu_chain`: one loop of vectors, in which every step happens."""
+    for block in ("scaled", "shifted", "error"):
+        sch.compute_inline(block)
+    return _one_loop(sch, parallel)
+
+
+def scale_add(size: int) -> PrimFunc:
+    """B = A * 3 + 1 for float32 A, B (size,).
+
+    >>> scale_add(10).params
+    (A, B)
+    """
+
+    @T.prim_func
+    def scale_add(A: T.Buffer((size,), "float32"), B: T.Buffer((size,), "float32")):
+        for i in range(size):
+            with T.block("out"):
+                vi = T.axis.spatial(size, i)
+                B[vi] = A[vi] * T.float32(3) + T.float32(1)
+
+    return scale_add
+
+
+def schedule_scale_add(sch: Schedule, parallel: bool = False) -> Schedule:
+    """Schedule :func:`scale_add`: vectors, four at a time."""
+    return _one_loop(sch, parallel)
+
+
+def _one_loop(sch: Schedule, parallel: bool) -> Schedule:
+    (loop,) = sch.get_loops("out")
+    if parallel:
+        outer, loop = sch.split(loop, [None, 1 << 14])
+        sch.parallel(outer)
+    vectorize_by(sch, loop)
+    return sch
+
+
+def transpose(rows: int, columns: int) -> PrimFunc:
+    """B[j, i] = A[i, j] for float32 A (rows, columns).
+
+    >>> transpose(4, 10).params
+    (A, B)
+    """
+
+    @T.prim_func
+    def transpose(A: T.Buffer((rows, columns), "float32"), B: T.Buffer((columns, rows), "float32")):
+        for i, j in T.grid(rows, columns):
+            with T.block("out"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vj, vi] = A[vi, vj]
+
+    return transpose
+
+
+def schedule_transpose(sch: Schedule, parallel: bool = False) -> Schedule:
+    """Schedule :func:`transpose`: square tiles, turned in registers; what is left of the sizes goes in small loops."""
+    from ..intrin import x86
+
+    i, j = sch.get_loops("out")
+    rows, columns = (sch.get(loop).extent.value // SQUARE * SQUARE for loop in (i, j))
+    if not (rows and columns):
+        return sch
+    if rows < sch.get(i).extent.value:
+        i, _ = sch.loop_partition(i, [rows, None])
+    if columns < sch.get(j).extent.value:
+        sch.loop_partition(sch.get_loops("out")[1], [columns, None])
+        sch.fission(i)
+    i, j = sch.get_loops("out")
+    io, im, ii = sch.split(i, [None, _few(rows // SQUARE), SQUARE])
+    jo, jm, ji = sch.split(j, [None, _few(columns // SQUARE), SQUARE])
+    sch.reorder(jo, io, jm, im, ii, ji)
+    sch.tensorize(ii, x86.TRANSPOSE_16)
+    if parallel:
+        sch.parallel(jo)
+    return sch
+
+
+def _few(tiles: int) -> int:
+    """How many tiles side by side make whole groups: a group's rows share pages and cache lines."""
+    return next(f for f in (4, 3, 2, 1) if tiles % f == 0)
+
+
+def blur(height: int, width: int) -> PrimFunc:
+    """The mean of 3 by 3 neighbours of float32 A (height + 2, width + 2), along x and then along y.
+
+    >>> blur(8, 10).params
+    (A, B)
+    """
+
+    @T.prim_func
+    def blur(A: T.Buffer((height + 2, width + 2), "float32"), B: T.Buffer((height, width), "float32")):
+        along = T.alloc_buffer((height + 2, width), "float32")
+        for y, x in T.grid(height + 2, width):
+            with T.block("along"):
+                vy, vx = T.axis.remap("SS", [y, x])
+                along[vy, vx] = (A[vy, vx] + A[vy, vx + 1] + A[vy, vx + 2]) * T.float32(1 / 3)
+        for y, x in T.grid(height, width):
+            with T.block("out"):
+                vy, vx = T.axis.remap("SS", [y, x])
+                B[vy, vx] = (along[vy, vx] + along[vy + 1, vx] + along[vy + 2, vx]) * T.float32(1 / 3)
+
+    return blur
+
+
+def schedule_blur(sch: Schedule, strip: int = 32, parallel: bool = False) -> Schedule:
+    """Schedule :func:`blur`: strips of ``strip`` rows; the first stage is made for a strip while it is in the cache."""
+    y, _ = sch.get_loops("out")
+    outer, _ = sch.split(y, [None, strip])
+    sch.compute_at("along", outer)
+    for block in ("along", "out"):
+        vectorize_by(sch, sch.get_loops(block)[-1], LANES)
+    if parallel:
+        sch.parallel(outer)
+    return sch
