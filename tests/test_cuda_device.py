@@ -8,7 +8,7 @@ import pytest
 import tir
 from codegen.cuda.driver import has_device
 from tests.gpu_examples import NAMES, load
-from tests.test_cuda_intrin import CASES, stored, wmma_schedule
+from tests.test_cuda_intrin import CASES, MMA, mma_schedule, stored, wmma_schedule
 from tir.dtype import DType
 from tir.interp.numbers import storage_dtype
 
@@ -50,6 +50,16 @@ def test_wmma_on_the_device(kind: str, out: str, trans: bool):
     a, b = rng.integers(-3, 4, (32, 32)), rng.integers(-3, 4, (32, 32))
     c = np.zeros((32, 32), out)
     mod = tir.build(wmma_schedule(kind, out, trans).mod, target="cuda")
+    mod.entry.on_copies(stored(a, kind), stored(b, kind), c)
+    np.testing.assert_array_equal(c, a @ (b.T if trans else b))
+
+
+@pytest.mark.parametrize(("kind", "out", "trans"), MMA)
+def test_mma_on_the_device(kind: str, out: str, trans: bool):
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-3, 4, (32, 32)), rng.integers(-3, 4, (32, 32))
+    c = np.zeros((32, 32), out)
+    mod = tir.build(mma_schedule(kind, out, trans).mod, target="cuda")
     mod.entry.on_copies(stored(a, kind), stored(b, kind), c)
     np.testing.assert_array_equal(c, a @ (b.T if trans else b))
 

@@ -69,6 +69,68 @@ def wmma_schedule(kind: str, out: str, trans: bool) -> tir.Schedule:
     return sch
 
 
+def mma_schedule(kind: str, out: str, trans: bool) -> tir.Schedule:
+    names = get_mma_intrin_group("shared", "global", kind, out, trans_b=trans)
+    depth = names["micro_kernel"][2]
+    sch = tir.Schedule(matmul(kind, out, trans))
+    block = sch.get_block("C")
+    i, j, k = sch.get_loops(block)
+    io, ii = sch.split(i, [None, 16])
+    jo, ji = sch.split(j, [None, 16])
+    ko, ki = sch.split(k, [None, depth])
+    sch.reorder(io, jo, ko, ii, ji, ki)
+    sch.bind(io, "blockIdx.x")
+    sch.bind(jo, "blockIdx.y")
+    summed = sch.cache_write(block, 0, "warp")
+    sch.reverse_compute_at(summed, jo)
+    held = []
+    for n in (0, 1):
+        shared = sch.cache_read(block, n, "shared")
+        registers = sch.cache_read(block, n, "warp")
+        sch.compute_at(registers, ko)
+        sch.compute_at(shared, ko)
+        _, lane = sch.split(sch.fuse(*sch.get_loops(shared)[-2:]), [None, 32])
+        sch.bind(lane, "threadIdx.x")
+        held.append(registers)
+
+    def tiled(layout, rows: int, columns: int):
+        return lambda i, j: (i // rows, j // columns, *layout(i % rows, j % columns))
+
+    sch.transform_layout(held[0], ("write", 0), tiled(names["layout_a"], 16, depth))
+    sch.transform_layout(held[1], ("write", 0), tiled(names["layout_b"], *((16, depth) if trans else (depth, 16))))
+    sch.transform_layout(summed, ("read", 0), tiled(names["layout_c"], 16, 16))
+    init = sch.decompose_reduction(block, ko)
+    for part, name in ((init, "init"), (held[0], "load_a"), (held[1], "load_b"), (summed, "store")):
+        sch.tensorize(sch.get_loops(part)[-2], names[name])
+    sch.tensorize(ii, names["compute"])
+    return sch
+
+
+MMA = [("float16", "float32", False), ("float16", "float32", True), ("float16", "float16", False),
+       ("bfloat16", "float32", False), ("int8", "int32", True), ("float32", "float32", True)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "out", "trans"), MMA)
+def test_mma(kind: str, out: str, trans: bool):
+    sch = mma_schedule(kind, out, trans)
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-3, 4, (32, 32)), rng.integers(-3, 4, (32, 32))
+    c = np.zeros((32, 32), out)
+    tir.build(sch.mod, target="cuda-sim")(stored(a, kind), stored(b, kind), c)
+    np.testing.assert_array_equal(c, a @ (b.T if trans else b))
+    for arch in ("sm_80", "sm_90a"):
+        mod = tir.build(sch.mod, target=f"cuda -arch={arch}")
+        assert "mma.sync.aligned.m16n8k" in mod.source("cuda") and "_of_warps" not in mod.source("cuda")
+        assert all(row.spills == 0 and row.stack == 0 for row in mod.report())
+
+
+def test_mma_of_float8_needs_sm_89():
+    sch = mma_schedule("float8_e4m3", "float32", True)
+    assert "e4m3.e4m3.f32" in tir.build(sch.mod, target="cuda -arch=sm_90a").source("cuda")
+    with pytest.raises(tir.BuildError, match="sm_89"):
+        tir.build(sch.mod, target="cuda -arch=sm_80")
+
+
 def stored(x: np.ndarray, kind: str) -> np.ndarray:
     return encode(x.astype(float), DType(kind)).astype("uint16") if kind == "bfloat16" else x.astype(kind)
 

@@ -231,6 +231,7 @@ def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion
     pattern = desc.root
     require(pattern is not None, "the description of {0} is not one block", name)
     assert pattern is not None
+    described = _simplified(pattern)
     want = [*pattern.reads, *pattern.writes]
     order = list(dict.fromkeys(r.buffer for r in want))
     have = list(dict.fromkeys(r.buffer for r in (*block.writes, *block.reads)))
@@ -251,7 +252,7 @@ def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion
         if relative is None:
             best = best or _other_shapes(pairs, regions)
             continue
-        difference = first_difference(_stripped(pattern.body), _stripped(relative))
+        difference = first_difference(_stripped(described), _stripped(relative))
         if difference is None:
             return {d: regions[b] for d, b in pairs.items()}
         best = best or difference
@@ -278,14 +279,32 @@ def _other_shapes(pairs: dict[Buffer, Buffer], regions: dict[Buffer, BufferRegio
     return "; ".join(found)
 
 
-def _relative(block: Block, pairs: dict[Buffer, tuple[Buffer, BufferRegion]]) -> Stmt | None:
-    """The body of ``block`` over the description's buffers, indices counted from where its regions begin."""
+def _bounded(block: Block) -> Analyzer:
+    """Knowledge of the iterators and loops under ``block``."""
     analyzer = Analyzer()
     for item in walk(block):
         if isinstance(item, IterVar) and item.dom is not None:
             analyzer.bind(item.var, item.dom)
         elif isinstance(item, For):
             analyzer.bind(item.loop_var, Range(item.min, item.extent))
+    return analyzer
+
+
+def _simplified(block: Block) -> Stmt:
+    """The body of ``block`` with its indices in the form that :func:`_relative` gives them."""
+    analyzer = _bounded(block)
+
+    def visit(item: Any) -> Any:
+        if isinstance(item, (BufferLoad, BufferStore)):
+            return item.replace(indices=tuple(analyzer.simplify(i) for i in item.indices))
+        return None
+
+    return rewrite(block.body, visit)
+
+
+def _relative(block: Block, pairs: dict[Buffer, tuple[Buffer, BufferRegion]]) -> Stmt | None:
+    """The body of ``block`` over the description's buffers, indices counted from where its regions begin."""
+    analyzer = _bounded(block)
     offsets = {}
     for buffer, (wanted, region) in pairs.items():
         kept = len(region.region) - wanted.ndim
