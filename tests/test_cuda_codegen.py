@@ -67,14 +67,14 @@ def test_kernels_compile(text: str):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_examples_compile_within_half_a_second(name: str, monkeypatch):
+def test_examples_compile_without_spills(name: str, monkeypatch):
     monkeypatch.setenv("TIR_CACHE", "0")
     func, sch = load(name).full()
     for arch in ARCHS:
         mod = tir.build(sch.mod, target=f"cuda -arch={arch}")
         report = mod.report()
         assert all(row.spills == 0 and row.stack == 0 for row in report), str(report)
-        assert nvrtc.compile_cubin(mod.code, arch).seconds < 2.0  # 0.5 on a machine that does nothing else
+        assert nvrtc.compile_cubin(mod.code, arch).seconds < 2.0  # the aim is 0.5; other processes share the cores
 
 
 def test_the_whole_prelude_compiles_for_old_and_new_chips():
