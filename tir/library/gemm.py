@@ -96,7 +96,7 @@ def pick_tile(m: int, n: int) -> tuple[int, int]:
     """Rows and columns of the register tile for a product of m by n: little padding, and few loads for each FMA.
 
     >>> pick_tile(1024, 1024)
-    (6, 64)
+    (8, 32)
     >>> pick_tile(1000, 1000)
     (8, 48)
     """
@@ -106,7 +106,9 @@ def pick_tile(m: int, n: int) -> tuple[int, int]:
         padded = -(-m // rows) * rows * -(-n // (wide * LANES)) * wide * LANES
         loads = (rows + wide) / (rows * wide)  # for each FMA; one is what the core sustains
         stream = max(0.0, 6 / rows - 1)  # of B from L2
-        return padded * (1 + 0.15 * max(0.0, loads - 0.4) + 0.03 * stream + 0.01 * (m % rows > 0))
+        return padded * (
+            1 + 0.1 * max(0.0, loads - 0.4) + 0.03 * stream + 0.03 * (m % rows > 0) + 0.01 * (n % (wide * LANES) > 0)
+        )
 
     tiles = [
         (rows, wide)
