@@ -50,11 +50,13 @@ def promote_accumulators(func: PrimFunc) -> PrimFunc:
     if len(set(data)) != len(data) or not func.attrs.get("tir.noalias", True):
         return func
 
+    places: dict[Any, _Place] = {}  # an access is met once for each loop around it
+
     def visit(item: Any) -> Any:
         if not isinstance(item, Stmt):
             return item
         new = item.map_children(visit)
-        return _promote(new, handed_out) if isinstance(new, For) and new.kind == "serial" else new
+        return _promote(new, handed_out, places) if isinstance(new, For) and new.kind == "serial" else new
 
     return func.with_body(visit(func.body))
 
@@ -120,7 +122,7 @@ class _Place:
         return self.buffer is other.buffer and (gap >= other.lanes or -gap >= self.lanes)
 
 
-def _promote(loop: For, handed_out: set[Var]) -> Stmt:
+def _promote(loop: For, handed_out: set[Var], known: dict[Any, _Place]) -> Stmt:
     places: dict[Var, dict[Any, _Place]] = {}
     stored: set[Var] = set()
     bound: set[Var] = {loop.loop_var}
@@ -138,17 +140,23 @@ def _promote(loop: For, handed_out: set[Var]) -> Stmt:
         elif isinstance(node, (LetStmt, Let)):
             bound.add(node.var)
         elif isinstance(node, (BufferLoad, BufferStore)):
-            place = _Place(node.buffer, node.indices)
+            place = known.get(node)
+            if place is None:
+                place = known[node] = _Place(node.buffer, node.indices)
             places.setdefault(node.buffer.data, {})[place.key] = place
             if isinstance(node, BufferStore):
                 stored.add(node.buffer.data)
-    always = {(place.buffer.data, place.key) for place in _always(loop.body)}
     chosen: dict[Any, _Place] = {}
+    always: set[Any] | None = None
     for data in stored:
         mine = list(places[data].values())
         if data in bound or data in handed_out or len(mine) + len(chosen) > MOST:
             continue
-        if all((data, p.key) in always and _steady(p, bound) for p in mine) and _all_disjoint(mine):
+        if not (all(_steady(p, bound) for p in mine) and _all_disjoint(mine)):
+            continue
+        if always is None:
+            always = {(place.buffer.data, place.key) for place in _always(loop.body)}
+        if all((data, p.key) in always for p in mine):
             chosen.update((p.key, p) for p in mine)
     return _rewritten(loop, chosen) if chosen else loop
 
