@@ -74,6 +74,7 @@ class Generator:
         self.env: dict[Var, str] = {}
         self.mask: str | None = None  # lanes that may touch memory, while a vector condition is in force
         self.mask_lanes = 1
+        self.streamed: dict[str, int] = {}  # buffers whose stores go around the cache, and the least bytes of one
         self.index_depth = 0  # > 0 inside an address: overflow there is an error of the program
         self.nonnegative: set[Var] = set()
         self.owned_pointers: set[Var] = set()  # parameters and allocations: pairwise disjoint

@@ -229,7 +229,12 @@ def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) 
     mask = g.mask if g.mask_lanes == lanes else None
     flags = vector("i1", lanes)
     if access.step == 1 and mask is None:
-        g.out.emit(f"store {type_} {text}, ptr {access.pointer()}, align {align}")
+        size = whole.lanes * memory_bytes(dtype.element)
+        least = g.streamed.get(buffer.data.name, size + 1)
+        if least <= size and size in (16, 32, 64):
+            _stream(g, type_, text, access.pointer(), (size, least), align)
+        else:
+            g.out.emit(f"store {type_} {text}, ptr {access.pointer()}, align {align}")
     elif access.step == -1 and mask is None:
         turned = _reversed(g, text, type_, lanes)
         g.out.emit(f"store {type_} {turned}, ptr {access.pointer(1 - lanes)}, align {align}")
@@ -247,3 +252,31 @@ def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) 
         on = mask or splat("i1", "true", lanes)
         pointers = f"{vector('ptr', lanes)} {access.pointers()}"
         g.out.emit(f"call void {name}({type_} {text}, {pointers}, i32 {align}, {flags} {on})")
+
+
+def _stream(g: Generator, type_: str, text: str, pointer: str, pieces: tuple[int, int], align: int) -> None:
+    """A store around the cache: whole where the address is aligned, in 16-byte pieces (which the processor joins to whole
+    lines) where they are allowed and it is aligned to that, as arrays commonly are, else a plain one."""
+    out, size = g.out, pieces[0]
+    address = out.value(f"ptrtoint ptr {pointer} to i64")
+    note = f"!nontemporal {out.module.meta('!{i32 1}')}"
+    end = out.label("stored")
+    for piece in sorted({*pieces}, reverse=True):
+        low = out.value(f"and i64 {address}, {piece - 1}")
+        aligned, other = out.label("aligned"), out.label("unaligned")
+        out.branch(out.value(f"icmp eq i64 {low}, 0"), aligned, other)
+        out.start(aligned)
+        if piece == size:
+            out.emit(f"store {type_} {text}, ptr {pointer}, align {size}, {note}")
+        else:
+            whole = out.value(f"bitcast {type_} {text} to <{size // 8} x i64>")
+            for at in range(0, size, 16):
+                order = f"<2 x i32> <i32 {at // 8}, i32 {at // 8 + 1}>"
+                half = out.value(f"shufflevector <{size // 8} x i64> {whole}, <{size // 8} x i64> poison, {order}")
+                place = out.value(f"getelementptr inbounds i8, ptr {pointer}, i64 {at}")
+                out.emit(f"store <2 x i64> {half}, ptr {place}, align 16, {note}")
+        out.jump(end)
+        out.start(other)
+    out.emit(f"store {type_} {text}, ptr {pointer}, align {align}")
+    out.jump(end)
+    out.start(end)

@@ -128,7 +128,10 @@ def _emit_task(g: Generator, s: For, name: str, captured: list[Var]) -> None:
     inner.nonnegative = set(g.nonnegative)
     inner.owned_pointers = set(g.owned_pointers)
     inner.loop_depth = 1
+    inner.streamed = g.streamed
     counted_loop(inner, s, "%begin", "%limit", [])
+    if inner.streamed:
+        out.emit("fence seq_cst")
     if not out.terminated:
         out.ret("i32 0")
     out.finish()

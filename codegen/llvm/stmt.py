@@ -70,7 +70,24 @@ def _attribute(g: Generator, s: AttrStmt) -> None:
             f"{g.func_name}: a loop is bound to thread axis {getattr(s.node, 'thread_tag', '')!r}, which no CPU has; "
             "build for a GPU target, or do not bind"
         )
+    if s.attr_key in _STREAMS and isinstance(s.value, StringImm):
+        _streamed(g, s, s.value.value)
+        return
     g.stmt(s.body)
+
+
+# the least bytes that a store around the cache may write: part of a line where its neighbours follow at once, else all
+_STREAMS = {"pragma_nontemporal": 16, "pragma_nontemporal_lines": 64}
+
+
+def _streamed(g: Generator, s: AttrStmt, names: str) -> None:
+    """Whole vectors stored to the named buffers go past the cache; what follows sees them."""
+    old = g.streamed
+    g.streamed = {**old, **{name.strip(): _STREAMS[s.attr_key] for name in names.split(",")}}
+    g.stmt(s.body)
+    g.streamed = old
+    if not g.out.terminated:
+        g.out.emit("fence seq_cst")
 
 
 @stmt_rule(AssertStmt)

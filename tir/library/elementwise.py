@@ -10,7 +10,8 @@ from __future__ import annotations
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..script import tir as T
-from .rows import LANES, vectorize_by
+from .machine import streams
+from .rows import LANES, stream, vectorize_by
 
 SQUARE = 16  # of a transposed tile: a vector of float32 each way
 
@@ -83,10 +84,12 @@ def schedule_scale_add(sch: Schedule, parallel: bool = False) -> Schedule:
 
 def _one_loop(sch: Schedule, parallel: bool) -> Schedule:
     (loop,) = sch.get_loops("out")
+    size = sch.get(loop).extent.value
     if parallel:
         outer, loop = sch.split(loop, [None, 1 << 14])
         sch.parallel(outer)
     vectorize_by(sch, loop)
+    stream(sch, sch.get_loops("out")[0], size)
     return sch
 
 
@@ -124,9 +127,11 @@ def schedule_transpose(sch: Schedule, parallel: bool = False) -> Schedule:
     io, im, ii = sch.split(i, [None, _few(rows // SQUARE), SQUARE])
     jo, jm, ji = sch.split(j, [None, _few(columns // SQUARE), SQUARE])
     sch.reorder(jo, io, jm, im, ii, ji)
-    sch.tensorize(ii, x86.TRANSPOSE_16)
+    if streams(rows * columns):
+        sch.annotate(jo, "pragma_nontemporal_lines", "B")
     if parallel:
         sch.parallel(jo)
+    sch.tensorize(ii, x86.TRANSPOSE_16)
     return sch
 
 
@@ -159,11 +164,13 @@ def blur(height: int, width: int) -> PrimFunc:
 
 def schedule_blur(sch: Schedule, strip: int = 32, parallel: bool = False) -> Schedule:
     """Schedule :func:`blur`: strips of ``strip`` rows; the first stage is made for a strip while it is in the cache."""
-    y, _ = sch.get_loops("out")
+    y, x = sch.get_loops("out")
+    size = sch.get(y).extent.value * sch.get(x).extent.value
     outer, _ = sch.split(y, [None, strip])
+    if parallel:
+        sch.parallel(outer)
     sch.compute_at("along", outer)
     for block in ("along", "out"):
         vectorize_by(sch, sch.get_loops(block)[-1], LANES)
-    if parallel:
-        sch.parallel(outer)
+    stream(sch, outer, size)
     return sch

@@ -31,3 +31,12 @@ def threads() -> int:
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def streams(elements: int, width: int = 4) -> bool:
+    """Whether an array of ``elements`` of ``width`` bytes is too large to stay in the cache until it is read again.
+
+    >>> streams(1000)
+    False
+    """
+    return elements * width >= 8 * cache_bytes(2)

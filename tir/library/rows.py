@@ -11,6 +11,7 @@ from __future__ import annotations
 from ..function import PrimFunc
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..script import tir as T
+from .machine import streams
 
 LANES = 16  # of float32 in 512 bits
 PARTS = (64, 16, 4)  # partial results of a row: four vectors, then one, then four numbers
@@ -197,6 +198,12 @@ def vectorize_by(sch: Schedule, loop: LoopRV | str, lanes: int = LANES, unroll: 
     sch.unroll(middle)
 
 
+def stream(sch: Schedule, loop: LoopRV | str, elements: int) -> None:
+    """Write B around the cache in ``loop`` where its float32 ``elements`` would not stay there anyway."""
+    if streams(elements):
+        sch.annotate(loop, "pragma_nontemporal", "B")
+
+
 def _place_parts(sch: Schedule, partial: list[BlockRV], row: LoopRV | str) -> None:
     """Make partial results in each iteration of ``row``, as vectors."""
     for block in partial:
@@ -212,13 +219,15 @@ def _place_parts(sch: Schedule, partial: list[BlockRV], row: LoopRV | str) -> No
 def _row_at_a_time(
     sch: Schedule, inside: list[str], reductions: list[str], elementwise: list[str], parallel: bool
 ) -> Schedule:
-    row = sch.get_loops("out")[0]
+    row, column = sch.get_loops("out")
+    elements = sch.get(row).extent.value * sch.get(column).extent.value
     partial = {block: reduce_in_parts(sch, block) for block in reductions}
     for block in inside:
         sch.compute_at(block, row, preserve_unit_loops=True)
         _place_parts(sch, partial.get(block, []), row)
     for block in elementwise:
         vectorize_by(sch, sch.get_loops(block)[-1])
+    stream(sch, row, elements)
     if parallel:
         sch.parallel(row)
     return sch
