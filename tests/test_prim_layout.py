@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from prim_checks import refused, same, schedule
 
 import tir
+from tir.schedule.trace import Trace
 from tir.script import parse
 
 TWO = """
@@ -593,3 +596,13 @@ def test_unsafe_hide_buffer_access() -> None:
     assert [r.buffer.name for r in sch.get(sch.get_block("C")).reads] == ["A"]
     tir.assert_structural_equal(sch.trace.replay(parse(MATMUL)).mod, sch.mod)
     refused(lambda: sch.unsafe_hide_buffer_access("C", "read", [3]), "no number 3")
+
+
+def test_index_maps_are_saved_in_a_trace():
+    sch = schedule(TWO)
+    sch.transform_layout("B", ("write", 0), lambda i, j: (j // 4, i, tir.IndexMap.AXIS_SEPARATOR, j % 4))
+    trace = Trace.from_json(sch.trace.as_json())
+    tir.assert_structural_equal(trace.replay(sch.history[0].mod).mod, sch.mod)
+    for text in ("().__class__", "T.int32.__class__", "open(i)[j]", "[x for x in i]"):
+        with pytest.raises(tir.TirError, match="is not an index map"):
+            Trace.from_json(json.dumps(sch.trace.as_json()).replace("j // 4", text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import keyword
 import re
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..arith.index_map import IndexMap
 from ..errors import TirError
 from ..expr import Expr, IntImm
 from .handles import BlockRV, ExprRV, LoopRV
@@ -248,6 +250,8 @@ def _to_json(value: Any, numbers: Mapping[Any, int], step: str) -> Any:
         return {str(k): _to_json(v, numbers, step) for k, v in value.items()}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, IndexMap):
+        return {"$index_map": value.as_python(), "dtype": str(value.initial_indices[0].dtype)}
     what = f"the expression `{value!r}`" if isinstance(value, Expr) else f"a {type(value).__name__}"
     raise TirError(f"{step}: {what} cannot be saved as JSON; use trace.as_python()")
 
@@ -259,6 +263,8 @@ def _from_json(value: Any, known: dict[int, Any]) -> Any:
         return value
     if "$op" in value:
         return ExprRV(value["value"], (value["$op"], _from_json(value["a"], known), _from_json(value["b"], known)))
+    if "$index_map" in value:
+        return _index_map(value["$index_map"], value.get("dtype", "int32"))
     for tag, make in (("$loop", _loop), ("$block", _block), ("$expr", _number)):
         if tag in value:
             number = value[tag]
@@ -268,6 +274,30 @@ def _from_json(value: Any, known: dict[int, Any]) -> Any:
                 known[number] = make(value)
             return known[number]
     return {k: _from_json(v, known) for k, v in value.items()}
+
+
+def _index_map(text: str, dtype: str) -> IndexMap:
+    """The map of a lambda's text. Raises ``TirError`` for text that is more than arithmetic on the lambda's arguments."""
+    import tir
+
+    from ..script import tir as T
+
+    try:
+        tree = ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError) as error:
+        raise TirError(f"`{text}` is not an index map: {error}") from None
+    for node in ast.walk(tree.body):
+        known = isinstance(node, ast.Attribute) and _OF_A_MAP.fullmatch(ast.unparse(node))
+        if not isinstance(tree.body, ast.Lambda) or not (known or isinstance(node, _IN_A_MAP)):
+            raise TirError(f"`{text}` is not an index map: a lambda of arithmetic is expected")
+    return IndexMap.from_func(eval(compile(tree, "<trace>", "eval"), {"T": T, "tir": tir, "__builtins__": {}}), index_dtype=dtype)
+
+
+_OF_A_MAP = re.compile(r"T\.[a-z]\w*|tir\.IndexMap(\.AXIS_SEPARATOR)?")
+_IN_A_MAP = (
+    ast.Lambda, ast.arguments, ast.arg, ast.Name, ast.Load, ast.Tuple, ast.List, ast.Constant, ast.BinOp, ast.UnaryOp,
+    ast.operator, ast.unaryop, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.Call,
+)  # fmt: skip
 
 
 def _loop(value: Any) -> LoopRV:

@@ -358,8 +358,8 @@ class ExprPrinter:
             known = op == "tvm_tuple" or (op == "tvm_access_ptr" and len(args) == 5)
             if x.dtype == "handle" and (known or (op == "address_of" and isinstance(args[0], e.BufferLoad))):
                 return f"T.{op}({joined})"
-            if op == "isnullptr" and x.dtype == "bool":
-                return f"T.isnullptr({joined})"
+            if op in ("isnullptr", "assume") and x.dtype == "bool":
+                return f"T.{op}({joined})"
             if op == "ret" and same and len(args) == 1:
                 return f"T.ret({joined})"
             if op == "call_global" and args and isinstance(args[0], e.StringImm):

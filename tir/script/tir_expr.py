@@ -498,8 +498,9 @@ def ret(value: Any) -> Expr:
     return _op.call("ret", e, dtype=e.dtype)
 
 
-def assume(condition: Any) -> _f.Evaluated:
-    return _f.Evaluated(_op.call("assume", _e.as_bool(to_expr(condition)), dtype="bool"))
+def assume(condition: Any) -> Expr:
+    """What the caller promises to hold, as a statement: ``T.assume(A[i] > 0)``."""
+    return _op.call("assume", _e.as_bool(to_expr(condition)), dtype="bool")
 
 
 def evaluate(value: Any) -> _f.Evaluated:
