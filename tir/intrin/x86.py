@@ -155,7 +155,7 @@ TensorIntrin.register(INTERLEAVE_BF16, *_interleave(16, 2, "bfloat16"))
 
 def _transpose(lanes: int, dtype: str):
     """A square tile turned in registers: in round d rows i and i + d swap the blocks of d lanes off the diagonal."""
-    from ..expr import BufferLoad, Ramp, Shuffle, Var, const
+    from ..expr import BufferLoad, Expr, Ramp, Shuffle, Var, const
     from ..stmt import BufferStore, Evaluate, LetStmt, seq
     from ..visit import rewrite
 
@@ -185,7 +185,9 @@ def _transpose(lanes: int, dtype: str):
 
     source, target = (impl.buffer_map[p] for p in impl.params)
     kind, across = DType(f"{dtype}x{lanes}"), Ramp(const(0), const(1), lanes)
-    lets = [(Var(f"row{i}", kind), BufferLoad(source, (const(i), across))) for i in range(lanes)]
+    lets: list[tuple[Var, Expr]] = [
+        (Var(f"row{i}", kind), BufferLoad(source, (const(i), across))) for i in range(lanes)
+    ]
     rows = [var for var, _ in lets]
     step = lanes // 2
     while step:

@@ -37,8 +37,8 @@ def padded(buffer: Buffer, row: Expr, column: Expr, rows: int, columns: int) -> 
 def dot_gemm(m: int, n: int, k: int, kind: str = "int8", rows: int = 6, columns: int = 64) -> PrimFunc:
     """C = A @ B for A (m, k) and B (k, n), summed in C's wider type: uint8 by int8 in int32, bfloat16 in float32.
 
-    >>> dot_gemm(8, 16, 4).params
-    (A, B, C)
+    >>> [b.name for b in dot_gemm(8, 16, 4).buffers()]
+    ['A', 'B', 'C']
     """
     left, right, wide, group, *_ = KINDS[kind]
     strips, panels, groups = -(-m // rows), -(-n // columns), -(-k // group)

@@ -24,8 +24,8 @@ REGISTERS = 32
 def gemm(m: int, n: int, k: int, rows: int = 6, columns: int = 64) -> PrimFunc:
     """C = A @ B for float32 A (m, k), B (k, n), C (m, n) of any sizes, in tiles of ``rows`` by ``columns``.
 
-    >>> gemm(64, 48, 32).params
-    (A, B, C)
+    >>> [b.name for b in gemm(64, 48, 32).buffers()]
+    ['A', 'B', 'C']
     """
     strips, panels = -(-m // rows), -(-n // columns)
 
@@ -123,8 +123,8 @@ def pick_tile(m: int, n: int) -> tuple[int, int]:
 def batched_gemm(count: int, m: int, n: int, k: int, rows: int = 6, columns: int = 64) -> PrimFunc:
     """C[b] = A[b] @ B[b] for float32 A (count, m, k), B (count, k, n), C (count, m, n), as :func:`gemm` does each.
 
-    >>> batched_gemm(3, 64, 48, 32).params
-    (A, B, C)
+    >>> [b.name for b in batched_gemm(3, 64, 48, 32).buffers()]
+    ['A', 'B', 'C']
     """
     strips, panels = -(-m // rows), -(-n // columns)
 
@@ -178,8 +178,8 @@ def _together(m: int, n: int, k: int, rows: int, columns: int, cores: int = 1) -
 def thin_gemm(m: int, n: int, k: int) -> PrimFunc:
     """C = A @ B as :func:`gemm`, said plainly: for few rows of A, which pay for no packing.
 
-    >>> thin_gemm(4, 48, 32).params
-    (A, B, C)
+    >>> [b.name for b in thin_gemm(4, 48, 32).buffers()]
+    ['A', 'B', 'C']
     """
 
     @T.prim_func

@@ -14,8 +14,8 @@ from .machine import threads
 def gemv(m: int, k: int, sums: int = 2 * LANES) -> PrimFunc:
     """y = A @ x for float32 A (m, k) and x (k,), each row in ``sums`` partial sums.
 
-    >>> gemv(64, 48).params
-    (A, x, y)
+    >>> [b.name for b in gemv(64, 48).buffers()]
+    ['A', 'x', 'y']
     """
     steps = -(-k // sums)
 

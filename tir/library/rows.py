@@ -20,8 +20,8 @@ PARTS = (64, 16, 4)  # partial results of a row: four vectors, then one, then fo
 def softmax(rows: int, columns: int) -> PrimFunc:
     """B[i, :] = exp(A[i, :] - max) / sum for float32 A (rows, columns).
 
-    >>> softmax(4, 10).params
-    (A, B)
+    >>> [b.name for b in softmax(4, 10).buffers()]
+    ['A', 'B']
     """
 
     @T.prim_func
@@ -66,8 +66,8 @@ def schedule_softmax(sch: Schedule, parallel: bool = False) -> Schedule:
 def layer_norm(rows: int, columns: int, eps: float = 1e-5) -> PrimFunc:
     """B[i, :] = (A[i, :] - mean) / sqrt(variance + eps) * G + H for float32 A (rows, columns), G and H (columns,).
 
-    >>> layer_norm(4, 10).params
-    (A, G, H, B)
+    >>> [b.name for b in layer_norm(4, 10).buffers()]
+    ['A', 'G', 'H', 'B']
     """
 
     @T.prim_func
@@ -112,8 +112,8 @@ def schedule_layer_norm(sch: Schedule, parallel: bool = False) -> Schedule:
 def row_sum(rows: int, columns: int) -> PrimFunc:
     """B[i] = sum over j of A[i, j] for float32 A (rows, columns).
 
-    >>> row_sum(4, 10).params
-    (A, B)
+    >>> [b.name for b in row_sum(4, 10).buffers()]
+    ['A', 'B']
     """
 
     @T.prim_func
@@ -141,8 +141,8 @@ def schedule_row_sum(sch: Schedule, parallel: bool = False) -> Schedule:
 def column_sum(rows: int, columns: int) -> PrimFunc:
     """B[j] = sum over i of A[i, j] for float32 A (rows, columns).
 
-    >>> column_sum(4, 10).params
-    (A, B)
+    >>> [b.name for b in column_sum(4, 10).buffers()]
+    ['A', 'B']
     """
 
     @T.prim_func

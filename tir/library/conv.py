@@ -1,0 +1,209 @@
+"""Convolutions near the peak: a register tile of neighbouring pixels by output channels, by schedule alone.
+
+``conv2d_nhwc`` says what is computed, in three steps: the input with zeros around it, tiles of the output, their copy
+to the output without what is past its edges. A 1 by 1 convolution is the same with nothing around the input.
+"""
+
+# pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
+# The dialect calls in annotations: T.Buffer(shape, dtype).
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..function import PrimFunc
+from ..schedule import Schedule
+from ..script import tir as T
+from .machine import threads
+
+LANES = 16  # of float32 in 512 bits
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution: ``n`` images of ``size`` by ``size`` pixels and ``inputs`` channels to ``outputs`` channels.
+
+    >>> Layer(1, 56, 64, 64, 3).out
+    56
+    """
+
+    n: int
+    size: int
+    inputs: int
+    outputs: int
+    kernel: int = 1
+    stride: int = 1
+
+    @property
+    def pad(self) -> int:
+        """Zeros on each side: as many as keep the size at stride one."""
+        return self.kernel // 2
+
+    @property
+    def out(self) -> int:
+        return (self.size + 2 * self.pad - self.kernel) // self.stride + 1
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.n * self.out**2 * self.outputs * self.inputs * self.kernel**2
+
+
+# the convolutions of ResNet-50 that are most of its work: 3 by 3 of each stage, 1 by 1 into and out of it
+RESNET50 = (
+    Layer(1, 56, 64, 64, 3),
+    Layer(1, 28, 128, 128, 3),
+    Layer(1, 14, 256, 256, 3),
+    Layer(1, 7, 512, 512, 3),
+    Layer(1, 56, 64, 256),
+    Layer(1, 56, 256, 64),
+    Layer(1, 28, 512, 128),
+    Layer(1, 14, 256, 1024),
+    Layer(1, 14, 1024, 256),
+    Layer(1, 7, 2048, 512),
+    Layer(1, 56, 128, 128, 3, 2),
+)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A register tile: ``high`` by ``wide`` pixels by ``channels`` output channels."""
+
+    high: int
+    wide: int
+    channels: int
+
+
+def pick_tile(layer: Layer) -> Tile:
+    """The register tile of the least cost: pixels computed past the edges, and loads for each multiply-add.
+
+    >>> pick_tile(Layer(1, 56, 64, 64, 3))
+    Tile(high=1, wide=14, channels=32)
+    """
+
+    def cost(tile: Tile) -> float:
+        vectors, pixels = tile.channels // LANES, tile.high * tile.wide
+        computed = -(-layer.out // tile.high) * tile.high * -(-layer.out // tile.wide) * tile.wide
+        computed *= -(-layer.outputs // tile.channels) * vectors
+        latency = max(1.0, 10 / (vectors * pixels))  # two a cycle, four cycles each, with something to spare
+        loads = (pixels + vectors) / (pixels * vectors)
+        return computed * latency * (1 + 0.2 * max(0.0, loads - 0.5))
+
+    tiles = [
+        Tile(high, wide, vectors * LANES)
+        for vectors in (4, 3, 2, 1)
+        for high in (1, 2)
+        for wide in range(1, 15)
+        if high * wide * vectors + vectors < 32 and high <= layer.out and wide <= layer.out
+    ]
+    return min(tiles, key=cost)
+
+
+def conv2d_nhwc(layer: Layer, tile: Tile) -> PrimFunc:
+    """C[n, y, x, o] = sum of A[n, y * s + p - pad, x * s + q - pad, c] * W[p, q, c, o], zeros outside of A; float32.
+
+    A (n, size, size, inputs), W (kernel, kernel, inputs, outputs), C (n, out, out, outputs).
+
+    >>> conv2d_nhwc(Layer(1, 8, 4, 16, 3), Tile(1, 8, 16)).params
+    (A, W, C)
+    """
+    n, size, inputs, outputs = layer.n, layer.size, layer.inputs, layer.outputs
+    k, s, pad, out = layer.kernel, layer.stride, layer.pad, layer.out
+    high, wide, channels = tile.high, tile.wide, tile.channels
+    rows, columns, panels = -(-out // high), -(-out // wide), -(-outputs // channels)
+    padded_rows, padded_columns = (rows * high - 1) * s + k, (columns * wide - 1) * s + k
+
+    @T.prim_func
+    def conv2d_nhwc(
+        A: T.Buffer((n, size, size, inputs), "float32"),
+        W: T.Buffer((k, k, inputs, outputs), "float32"),
+        C: T.Buffer((n, out, out, outputs), "float32"),
+    ):
+        padded = T.alloc_buffer((n, padded_rows, padded_columns, inputs), "float32")
+        weights = T.alloc_buffer((panels, k, k, inputs, channels), "float32")
+        tiles = T.alloc_buffer((n, panels, rows, columns, high, wide, channels), "float32")
+        for b, y, x, c in T.grid(n, padded_rows, padded_columns, inputs):
+            with T.block("pad"):
+                vb, vy, vx, vc = T.axis.remap("SSSS", [b, y, x, c])
+                padded[vb, vy, vx, vc] = T.if_then_else(
+                    vy >= pad and vy < size + pad and vx >= pad and vx < size + pad,
+                    A[vb, vy - pad, vx - pad, vc],
+                    T.float32(0),
+                )
+        for oo, p, q, c, oi in T.grid(panels, k, k, inputs, channels):
+            with T.block("pack"):
+                voo, vp, vq, vc, voi = T.axis.remap("SSSSS", [oo, p, q, c, oi])
+                weights[voo, vp, vq, vc, voi] = T.if_then_else(
+                    voo * channels + voi < outputs, W[vp, vq, vc, voo * channels + voi], T.float32(0)
+                )
+        for b, oo, yo, xo, p, q, c, yi, xi, oi in T.grid(n, panels, rows, columns, k, k, inputs, high, wide, channels):
+            with T.block("multiply"):
+                vb, voo, vyo, vxo, vp, vq, vc, vyi, vxi, voi = T.axis.remap(
+                    "SSSSRRRSSS", [b, oo, yo, xo, p, q, c, yi, xi, oi]
+                )
+                with T.init():
+                    tiles[vb, voo, vyo, vxo, vyi, vxi, voi] = T.float32(0)
+                tiles[vb, voo, vyo, vxo, vyi, vxi, voi] += (
+                    padded[vb, (vyo * high + vyi) * s + vp, (vxo * wide + vxi) * s + vq, vc]
+                    * weights[voo, vp, vq, vc, voi]
+                )
+        for b, oo, yo, xo, yi, xi, oi in T.grid(n, panels, rows, columns, high, wide, channels):
+            with T.block("store"):
+                vb, voo, vyo, vxo, vyi, vxi, voi = T.axis.remap("SSSSSSS", [b, oo, yo, xo, yi, xi, oi])
+                if vyo * high + vyi < out and vxo * wide + vxi < out and voo * channels + voi < outputs:
+                    C[vb, vyo * high + vyi, vxo * wide + vxi, voo * channels + voi] = tiles[
+                        vb, voo, vyo, vxo, vyi, vxi, voi
+                    ]
+
+    return conv2d_nhwc
+
+
+def schedule_conv2d_nhwc(sch: Schedule, pack: bool = False, parallel: bool = False) -> Schedule:
+    """Schedule :func:`conv2d_nhwc`: a panel of output channels meets all pixels, a register tile of them at a time.
+
+    ``pack``: the panels of W are copied together first, else W is read where it lies. ``parallel``: panels and rows
+    are shared out.
+    """
+    b, oo, yo, xo, p, q, c, yi, xi, oi = sch.get_loops("multiply")
+    steps = next(f for f in (4, 2, 3, 1) if sch.get(c).extent.value % f == 0)
+    co, ci = sch.split(c, [None, steps])
+    ov, lane = sch.split(oi, [None, LANES])
+    sch.reorder(b, oo, yo, xo, p, q, co, ci, yi, xi, ov, lane)
+    if _whole(sch, "pad"):
+        sch.compute_inline("pad")
+    else:
+        _vectorize_last(sch, "pad")
+    if not pack:
+        sch.compute_inline("pack")
+    else:
+        _vectorize_last(sch, "pack")
+    sch.reverse_compute_at("store", xo)
+    sch.set_scope("multiply", 0, "local")
+    sch.vectorize(lane)
+    init = sch.decompose_reduction("multiply", p)
+    *_, row, column, channel = sch.get_loops("store")
+    vector, store_lane = sch.split(channel, [None, LANES])
+    sch.vectorize(store_lane)
+    for loop in (ci, yi, xi, ov, *sch.get_loops(init)[4:-1], row, column, vector):
+        sch.unroll(loop)
+    if parallel:
+        sch.parallel(sch.fuse(b, oo, yo))
+    return sch
+
+
+def _whole(sch: Schedule, block: str) -> bool:
+    """Whether ``block`` copies without adding zeros."""
+    loads = sch.get(sch.get_block(block))
+    return loads.reads[0].buffer.shape[1].value == loads.writes[0].buffer.shape[1].value
+
+
+def _vectorize_last(sch: Schedule, block: str) -> None:
+    *_, last = sch.get_loops(block)
+    _, lane = sch.split(last, [None, LANES])
+    sch.vectorize(lane)
+
+
+def scheduled_conv2d_nhwc(layer: Layer, cores: int | None = None) -> Schedule:
+    """:func:`conv2d_nhwc` with its schedule for ``cores`` cores (default: as many as parallel loops run on)."""
+    cores = threads() if cores is None else cores
+    tile = pick_tile(layer)
+    pack = layer.outputs % tile.channels != 0
+    return schedule_conv2d_nhwc(Schedule(conv2d_nhwc(layer, tile)), pack, cores > 1)
