@@ -109,6 +109,10 @@ class Module:
         )
 
     def __call__(self, *args: Any) -> Any:
+        functions = self.functions
+        if len(functions) == 1:  # as `entry`, in a short way
+            for function in functions.values():
+                return function(*args)
         return self.entry(*args)
 
     source_kinds: tuple[str, ...] = ("tir",)

@@ -73,11 +73,8 @@ def quick_call(
     packed = struct.pack(f"<{len(words)}q", *words) + sizes
     table = ctypes.create_string_buffer(packed, len(packed))
     run = _compiled(count)
-    address = ctypes.c_void_p(ctypes.addressof(table))
-
-    def call(*args: Any, keep: Any = (keep, table)) -> int:
-        return run(address, *args)
-
+    call = functools.partial(run, ctypes.c_void_p(ctypes.addressof(table)))
+    call.keep = (keep, table)  # type: ignore[attr-defined]  (what the table points to lives as long as the call)
     return call
 
 
