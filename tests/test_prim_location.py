@@ -283,3 +283,30 @@ def test_compute_root():
     same(sch)
     assert sch.func is not start
     refused(lambda: schedule(TWO).compute_root("B"), "shares no loop")
+
+
+def test_a_condition_that_a_size_decides_moves_along():
+    """Found by a reduction in two parts: the condition of the moved block was lost."""
+    sch = schedule(
+        """
+@T.prim_func
+def main(a: T.handle, C: T.Buffer((4,), "float32"), m: T.int32):
+    A = T.match_buffer(a, (4, m), "float32")
+    B = T.alloc_buffer((4, 16), "float32")
+    for i, k in T.grid(4, 16):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            T.where(k < m)
+            B[vi, vk] = A[vi, vk]
+    for i, k in T.grid(4, 16):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.where(k < m)
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + B[vi, vk]
+"""
+    )
+    sch.reverse_compute_at("C", "B.i")
+    assert sch.script().count("T.where") == 2
+    same(sch, m=5)

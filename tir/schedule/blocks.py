@@ -203,7 +203,6 @@ def runs_whole_domain(ref: BlockRef) -> bool:
     """Whether the loops above surely run ``ref`` for every value of its iterators."""
     from ..arith import Analyzer
     from ..arith.itermap import detect_iter_map
-    from ..arith.regions import relax
 
     pairs = list(zip(ref.block.iter_vars, ref.node.iter_values))
     loops = {p.var: Range(p.node.min, p.node.extent) for p in ref.loops()}
@@ -211,8 +210,9 @@ def runs_whole_domain(ref: BlockRef) -> bool:
     plain = is_const(ref.node.predicate, 1) and all(isinstance(v, Var) and v in loops for _, v in pairs)
     if plain and len({v for _, v in pairs}) == len(pairs):
         box = tuple(loops[v] for _, v in pairs)  # type: ignore[index]
-    elif detect_iter_map([v for _, v in pairs], loops, ref.node.predicate, check="surjective"):
-        box = relax([Range(v, const(1, v.dtype)) for _, v in pairs], loops, predicate=ref.node.predicate)
+    elif found := detect_iter_map([v for _, v in pairs], loops, ref.node.predicate, check="surjective"):
+        # what the indices fill, which a condition may have cut; a box around them would be too much
+        box = tuple(Range(index.base, index.extent) for index in found.indices)
     else:
         box = None
     exact = box is not None and all(
