@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..script import tir as T
-from .machine import threads
+from .machine import cache_bytes, threads
 
 LANES = 16  # of float32 in 512 bits
 
@@ -81,17 +81,15 @@ def pick_tile(layer: Layer) -> Tile:
 
     def cost(tile: Tile) -> float:
         vectors, pixels = tile.channels // LANES, tile.high * tile.wide
-        computed = -(-layer.out // tile.high) * tile.high * -(-layer.out // tile.wide) * tile.wide
-        computed *= -(-layer.outputs // tile.channels) * vectors
-        latency = max(1.0, 10 / (vectors * pixels))  # two a cycle, four cycles each, with something to spare
-        loads = (pixels + vectors) / (pixels * vectors)
-        return computed * latency * (1 + 0.2 * max(0.0, loads - 0.5))
+        tiles = -(-layer.out // tile.high) * -(-layer.out // tile.wide) * -(-layer.outputs // tile.channels)
+        multiply = max(5.0, pixels * vectors / 2)  # cycles of a step: two a cycle, and a result takes four
+        return tiles * (max(multiply, (pixels + vectors) / 2) + vectors / 2)  # weights come from L2
 
     tiles = [
         Tile(high, wide, vectors * LANES)
         for vectors in (4, 3, 2, 1)
         for high in (1, 2)
-        for wide in range(1, 15)
+        for wide in range(1, 14 // layer.stride + 1)  # more pixels would not stay in L1
         if high * wide * vectors + vectors < 32 and high <= layer.out and wide <= layer.out
     ]
     return min(tiles, key=cost)
@@ -156,25 +154,29 @@ def conv2d_nhwc(layer: Layer, tile: Tile) -> PrimFunc:
     return conv2d_nhwc
 
 
-def schedule_conv2d_nhwc(sch: Schedule, pack: bool = False, parallel: bool = False) -> Schedule:
+def schedule_conv2d_nhwc(sch: Schedule, together: int = 1, parallel: bool = False) -> Schedule:
     """Schedule :func:`conv2d_nhwc`: a panel of output channels meets all pixels, a register tile of them at a time.
 
-    ``pack``: the panels of W are copied together first, else W is read where it lies. ``parallel``: panels and rows
-    are shared out.
+    ``together``: so many panels of W are copied together before they are used; 0: W is read where it lies.
+    ``parallel``: panels are shared out.
     """
     b, oo, yo, xo, p, q, c, yi, xi, oi = sch.get_loops("multiply")
     steps = next(f for f in (4, 2, 3, 1) if sch.get(c).extent.value % f == 0)
+    outer, oo = sch.split(oo, [None, together or 1])
     co, ci = sch.split(c, [None, steps])
     ov, lane = sch.split(oi, [None, LANES])
-    sch.reorder(b, oo, yo, xo, p, q, co, ci, yi, xi, ov, lane)
+    sch.reorder(outer, b, oo, yo, xo, p, q, co, ci, yi, xi, ov, lane)
+    if parallel:
+        sch.parallel(outer)
     if _whole(sch, "pad"):
         sch.compute_inline("pad")
     else:
         _vectorize_last(sch, "pad")
-    if not pack:
-        sch.compute_inline("pack")
-    else:
+    if together:
+        sch.compute_at("pack", outer, preserve_unit_loops=True)
         _vectorize_last(sch, "pack")
+    else:
+        sch.compute_inline("pack")
     sch.reverse_compute_at("store", xo)
     sch.set_scope("multiply", 0, "local")
     sch.vectorize(lane)
@@ -182,10 +184,8 @@ def schedule_conv2d_nhwc(sch: Schedule, pack: bool = False, parallel: bool = Fal
     *_, row, column, channel = sch.get_loops("store")
     vector, store_lane = sch.split(channel, [None, LANES])
     sch.vectorize(store_lane)
-    for loop in (ci, yi, xi, ov, *sch.get_loops(init)[4:-1], row, column, vector):
+    for loop in (ci, yi, xi, ov, *sch.get_loops(init)[5:-1], row, column, vector):
         sch.unroll(loop)
-    if parallel:
-        sch.parallel(sch.fuse(b, oo, yo))
     return sch
 
 
@@ -196,8 +196,13 @@ def _whole(sch: Schedule, block: str) -> bool:
 
 
 def _vectorize_last(sch: Schedule, block: str) -> None:
-    *_, last = sch.get_loops(block)
-    _, lane = sch.split(last, [None, LANES])
+    """The last loop of ``block`` in vectors; the panels of W so that whole rows of W are read."""
+    *outer, last = sch.get_loops(block)
+    vector, lane = sch.split(last, [None, LANES])
+    if block == "pack":
+        *_, panel, p, q, c = outer
+        sch.reorder(p, q, c, panel, vector)
+        sch.unroll(vector)
     sch.vectorize(lane)
 
 
@@ -205,5 +210,8 @@ def scheduled_conv2d_nhwc(layer: Layer, cores: int | None = None) -> Schedule:
     """:func:`conv2d_nhwc` with its schedule for ``cores`` cores (default: as many as parallel loops run on)."""
     cores = threads() if cores is None else cores
     tile = pick_tile(layer)
-    pack = layer.outputs % tile.channels != 0
-    return schedule_conv2d_nhwc(Schedule(conv2d_nhwc(layer, tile)), pack, cores > 1)
+    panels = -(-layer.outputs // tile.channels)
+    bytes_ = 4 * layer.kernel**2 * layer.inputs * tile.channels
+    fitting = max(1, min(panels // cores, int(0.6 * cache_bytes(2)) // bytes_))
+    together = max(f for f in range(1, fitting + 1) if panels % f == 0)
+    return schedule_conv2d_nhwc(Schedule(conv2d_nhwc(layer, tile)), together, cores > 1 and panels >= cores)

@@ -1,0 +1,161 @@
+"""Convolutions of images whose channels come first, and depthwise ones: vectors along a row of pixels.
+
+In ``conv2d_nchw`` rows of zero-padded pixels are copied so that a vector of them lies side by side whatever the stride;
+the register tile is output channels by pixels. ``depthwise_nhwc`` has channels last, and vectors of channels.
+"""
+
+# pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
+# The dialect calls in annotations: T.Buffer(shape, dtype).
+from __future__ import annotations
+
+from ..function import PrimFunc
+from ..schedule import Schedule
+from ..script import tir as T
+from .conv import LANES, Layer, Tile
+from .machine import threads
+
+
+def pick_tile_nchw(layer: Layer) -> Tile:
+    """Output rows, pixels of a row (whole vectors) and output channels of the register tile.
+
+    >>> pick_tile_nchw(Layer(1, 56, 64, 64, 3))
+    Tile(high=1, wide=64, channels=6)
+    """
+    vectors = min(4, -(-layer.out // LANES))
+    most = (31 - vectors) // vectors
+    channels = min(range(min(most, layer.outputs), 0, -1), key=lambda c: -(-layer.outputs // c) * (c + 1))
+    return Tile(1, vectors * LANES, channels)
+
+
+def conv2d_nchw(layer: Layer, tile: Tile) -> PrimFunc:
+    """C[n, o, y, x] = sum of A[n, c, y * s + p - pad, x * s + q - pad] * W[o, c, p, q], zeros outside of A; float32.
+
+    A (n, inputs, size, size), W (outputs, inputs, kernel, kernel), C (n, outputs, out, out).
+
+    >>> conv2d_nchw(Layer(1, 8, 4, 16, 3), Tile(1, 16, 6)).params
+    (A, W, C)
+    """
+    n, size, inputs, outputs = layer.n, layer.size, layer.inputs, layer.outputs
+    k, s, pad, out = layer.kernel, layer.stride, layer.pad, layer.out
+    wide, channels = tile.wide, tile.channels
+    columns, panels = -(-out // wide), -(-outputs // channels)
+
+    @T.prim_func
+    def conv2d_nchw(
+        A: T.Buffer((n, inputs, size, size), "float32"),
+        W: T.Buffer((outputs, inputs, k, k), "float32"),
+        C: T.Buffer((n, outputs, out, out), "float32"),
+    ):
+        pixels = T.alloc_buffer((n, out, columns, inputs, k, k, wide), "float32")
+        tiles = T.alloc_buffer((n, out, columns, panels, channels, wide), "float32")
+        for b, y, xo, c, p, q, xi in T.grid(n, out, columns, inputs, k, k, wide):
+            with T.block("gather"):
+                vb, vy, vxo, vc, vp, vq, vxi = T.axis.remap("SSSSSSS", [b, y, xo, c, p, q, xi])
+                pixels[vb, vy, vxo, vc, vp, vq, vxi] = T.if_then_else(
+                    vy * s + vp >= pad
+                    and vy * s + vp < size + pad
+                    and (vxo * wide + vxi) * s + vq >= pad
+                    and (vxo * wide + vxi) * s + vq < size + pad,
+                    A[vb, vc, vy * s + vp - pad, (vxo * wide + vxi) * s + vq - pad],
+                    T.float32(0),
+                )
+        for b, y, xo, oo, c, p, q, oi, xi in T.grid(n, out, columns, panels, inputs, k, k, channels, wide):
+            with T.block("multiply"):
+                vb, vy, vxo, voo, vc, vp, vq, voi, vxi = T.axis.remap("SSSSRRRSS", [b, y, xo, oo, c, p, q, oi, xi])
+                T.where(oo * channels + oi < outputs)
+                with T.init():
+                    tiles[vb, vy, vxo, voo, voi, vxi] = T.float32(0)
+                tiles[vb, vy, vxo, voo, voi, vxi] += (
+                    W[voo * channels + voi, vc, vp, vq] * pixels[vb, vy, vxo, vc, vp, vq, vxi]
+                )
+        for b, y, xo, oo, oi, xi in T.grid(n, out, columns, panels, channels, wide):
+            with T.block("store"):
+                vb, vy, vxo, voo, voi, vxi = T.axis.remap("SSSSSS", [b, y, xo, oo, oi, xi])
+                if voo * channels + voi < outputs and vxo * wide + vxi < out:
+                    C[vb, voo * channels + voi, vy, vxo * wide + vxi] = tiles[vb, vy, vxo, voo, voi, vxi]
+
+    return conv2d_nchw
+
+
+def schedule_conv2d_nchw(sch: Schedule, parallel: bool = False) -> Schedule:
+    """Schedule :func:`conv2d_nchw`: the pixels that a row of tiles needs are copied, all output channels use them."""
+    b, y, xo, oo, c, p, q, oi, xi = sch.get_loops("multiply")
+    xv, lane = sch.split(xi, [None, LANES])
+    sch.reorder(oo, c, p, q, oi, xv, lane)
+    if parallel:
+        sch.parallel(y)
+    sch.compute_at("gather", xo, preserve_unit_loops=True)
+    sch.reverse_compute_at("store", oo)
+    sch.set_scope("multiply", 0, "local")
+    sch.vectorize(lane)
+    init = sch.decompose_reduction("multiply", c)
+    vectors = []
+    for block in ("gather", "store"):
+        vector, each = sch.split(sch.get_loops(block)[-1], [None, LANES])
+        sch.vectorize(each)
+        vectors.append(vector)
+    for loop in (p, q, oi, xv, *sch.get_loops(init)[4:-1], sch.get_loops("store")[-3], *vectors):
+        sch.unroll(loop)
+    return sch
+
+
+def scheduled_conv2d_nchw(layer: Layer, cores: int | None = None) -> Schedule:
+    """:func:`conv2d_nchw` with its schedule for ``cores`` cores (default: as many as parallel loops run on)."""
+    cores = threads() if cores is None else cores
+    return schedule_conv2d_nchw(Schedule(conv2d_nchw(layer, pick_tile_nchw(layer))), cores > 1)
+
+
+def depthwise_nhwc(layer: Layer) -> PrimFunc:
+    """C[n, y, x, c] = sum of A[n, y * s + p - pad, x * s + q - pad, c] * W[p, q, c], zeros outside of A; float32.
+
+    A (n, size, size, inputs), W (kernel, kernel, inputs), C (n, out, out, inputs); ``layer.outputs`` is ``inputs``.
+
+    >>> depthwise_nhwc(Layer(1, 8, 4, 4, 3)).params
+    (A, W, C)
+    """
+    n, size, channels = layer.n, layer.size, layer.inputs
+    k, s, pad, out = layer.kernel, layer.stride, layer.pad, layer.out
+    high = (out - 1) * s + k
+
+    @T.prim_func
+    def depthwise_nhwc(
+        A: T.Buffer((n, size, size, channels), "float32"),
+        W: T.Buffer((k, k, channels), "float32"),
+        C: T.Buffer((n, out, out, channels), "float32"),
+    ):
+        padded = T.alloc_buffer((n, high, high, channels), "float32")
+        for b, y, x, c in T.grid(n, high, high, channels):
+            with T.block("pad"):
+                vb, vy, vx, vc = T.axis.remap("SSSS", [b, y, x, c])
+                padded[vb, vy, vx, vc] = T.if_then_else(
+                    vy >= pad and vy < size + pad and vx >= pad and vx < size + pad,
+                    A[vb, vy - pad, vx - pad, vc],
+                    T.float32(0),
+                )
+        for b, y, x, c, p, q in T.grid(n, out, out, channels, k, k):
+            with T.block("multiply"):
+                vb, vy, vx, vc, vp, vq = T.axis.remap("SSSSRR", [b, y, x, c, p, q])
+                with T.init():
+                    C[vb, vy, vx, vc] = T.float32(0)
+                C[vb, vy, vx, vc] += padded[vb, vy * s + vp, vx * s + vq, vc] * W[vp, vq, vc]
+
+    return depthwise_nhwc
+
+
+def schedule_depthwise_nhwc(sch: Schedule, parallel: bool = False) -> Schedule:
+    """Schedule :func:`depthwise_nhwc`: vectors of channels, whose weights stay in registers along a row of pixels."""
+    b, y, x, c, p, q = sch.get_loops("multiply")
+    pixels = next(f for f in (4, 7, 5, 3, 2, 1) if sch.get(x).extent.value % f == 0)
+    xo, xi = sch.split(x, [None, pixels])
+    co, lane = sch.split(c, [None, LANES])
+    sch.reorder(b, y, co, xo, p, q, xi, lane)
+    if parallel:
+        sch.parallel(y)
+    *_, last = sch.get_loops("pad")
+    _, each = sch.split(last, [None, LANES])
+    sch.vectorize(each)
+    sch.vectorize(lane)
+    init = sch.decompose_reduction("multiply", p)
+    for loop in (p, q, xi, sch.get_loops(init)[-2]):
+        sch.unroll(loop)
+    return sch
