@@ -143,14 +143,18 @@ def depthwise_nhwc(layer: Layer) -> PrimFunc:
 
 
 def schedule_depthwise_nhwc(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`depthwise_nhwc`: vectors of channels, whose weights stay in registers along a row of pixels."""
+    """Schedule :func:`depthwise_nhwc`: vectors of channels, eight pixels at a time; strips of rows are padded as needed."""
     b, y, x, c, p, q = sch.get_loops("multiply")
-    pixels = next(f for f in (4, 7, 5, 3, 2, 1) if sch.get(x).extent.value % f == 0)
+    pixels, rows = (next(f for f in (8, 7, 4, 5, 3, 2, 1) if sch.get(loop).extent.value % f == 0) for loop in (x, y))
+    strip, y = sch.split(y, [None, rows])
     xo, xi = sch.split(x, [None, pixels])
+    many = sch.get(c).extent.value > 256  # channels of a few pixels would not stay in L1
     co, lane = sch.split(c, [None, LANES])
-    sch.reorder(b, y, co, xo, p, q, xi, lane)
+    order = [co, y, xo] if many else [y, xo, co]
+    sch.reorder(b, strip, *order, p, q, xi, lane)
     if parallel:
-        sch.parallel(y)
+        sch.parallel(strip)
+    sch.compute_at("pad", strip)
     *_, last = sch.get_loops("pad")
     _, each = sch.split(last, [None, LANES])
     sch.vectorize(each)

@@ -132,7 +132,7 @@ def schedule_row_sum(sch: Schedule, parallel: bool = False) -> Schedule:
     """Schedule :func:`row_sum`: partial sums in vectors; rows shared out where ``parallel``."""
     partial = reduce_in_parts(sch, "total")
     row = sch.get_loops("total")[0]
-    _place_parts(sch, partial, row)
+    place_parts(sch, partial, row)
     if parallel:
         sch.parallel(row)
     return sch
@@ -204,7 +204,7 @@ def stream(sch: Schedule, loop: LoopRV | str, elements: int) -> None:
         sch.annotate(loop, "pragma_nontemporal", "B")
 
 
-def _place_parts(sch: Schedule, partial: list[BlockRV], row: LoopRV | str) -> None:
+def place_parts(sch: Schedule, partial: list[BlockRV], row: LoopRV | str) -> None:
     """Make partial results in each iteration of ``row``, as vectors."""
     for block in partial:
         sch.compute_at(block, row, preserve_unit_loops=True)
@@ -224,7 +224,7 @@ def _row_at_a_time(
     partial = {block: reduce_in_parts(sch, block) for block in reductions}
     for block in inside:
         sch.compute_at(block, row, preserve_unit_loops=True)
-        _place_parts(sch, partial.get(block, []), row)
+        place_parts(sch, partial.get(block, []), row)
     for block in elementwise:
         vectorize_by(sch, sch.get_loops(block)[-1])
     stream(sch, row, elements)
