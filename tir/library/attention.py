@@ -10,17 +10,17 @@ from __future__ import annotations
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..script import tir as T
-from .rows import LANES, reduce_in_parts, place_parts, vectorize_by
+from .rows import LANES, place_parts, reduce_in_parts, vectorize_by
 
 ROWS = (12, 14, 13, 11, 10, 8, 9, 7, 6, 5, 4, 3, 2, 1)  # of queries in a register tile, best first
 COLUMNS = 32  # of keys, or of elements of a value, in a register tile
 
 
 def attention(queries: int, keys: int, depth: int) -> PrimFunc:
-    """O = softmax(Q @ K.T / sqrt(depth)) @ V for float32 Q (queries, depth), K and V (keys, depth), O (queries, depth).
+    """B = softmax(Q @ K.T / sqrt(depth)) @ V for float32 Q (queries, depth), K and V (keys, depth), B (queries, depth).
 
     >>> attention(8, 10, 4).params
-    (Q, K, V, O)
+    (Q, K, V, B)
     """
     panels, scale = -(-keys // COLUMNS), depth**-0.5
 
@@ -29,7 +29,7 @@ def attention(queries: int, keys: int, depth: int) -> PrimFunc:
         Q: T.Buffer((queries, depth), "float32"),
         K: T.Buffer((keys, depth), "float32"),
         V: T.Buffer((keys, depth), "float32"),
-        O: T.Buffer((queries, depth), "float32"),
+        B: T.Buffer((queries, depth), "float32"),
     ):
         turned = T.alloc_buffer((panels, depth, COLUMNS), "float32")
         score = T.alloc_buffer((queries, panels * COLUMNS), "float32")
@@ -74,7 +74,7 @@ def attention(queries: int, keys: int, depth: int) -> PrimFunc:
         for i, d in T.grid(queries, depth):
             with T.block("out"):
                 vi, vd = T.axis.remap("SS", [i, d])
-                O[vi, vd] = mixed[vi, vd] / total[vi]
+                B[vi, vd] = mixed[vi, vd] / total[vi]
 
     return attention
 
