@@ -498,11 +498,25 @@ def test_merge_refuses_a_reversed_dependence():
     )
 
 
+def test_fuse_of_marked_loops():
+    sch = schedule(DOUBLE.format(n=8))
+    sch.annotate("i", "pragma", "x")
+    alone = sch.fuse("i")
+    assert sch.get(alone).annotations == {"pragma": "x"}
+    same(schedule(DOUBLE.format(n=8)), sch)
+    sch = schedule(TWO)
+    for loop in sch.get_loops(sch.get_child_blocks("root")[0]):
+        sch.parallel(loop)
+    assert sch.get(sch.fuse(*sch.get_loops(sch.get_child_blocks("root")[0]))).kind == "parallel"
+    same(schedule(TWO), sch)
+
+
 def test_annotate():
     sch = schedule(DOUBLE.format(n=8))
     sch.annotate("B", "note", {"a": [1, 2]})
     sch.annotate("i", "pragma", "x")
-    refused(lambda: sch.annotate("i", "pragma", "y"), "already has the annotation pragma")
+    sch.annotate("i", "pragma", "y")
+    assert sch.get(sch.get_loops("B")[0]).annotations == {"pragma": "y"}
     refused(lambda: sch.split("i", [2, None]), "annotations (pragma)")
     same(sch, sch)
     sch.unannotate("i", "pragma")

@@ -55,8 +55,8 @@ class Asker:
         ``ann_val`` is a string, number, expression, or lists and dicts of them. Notes that lowering obeys are checked:
         ``software_pipeline_stage`` and ``software_pipeline_order`` (one number a statement of the loop's body; orders a
         permutation; nothing before what it needs), ``software_pipeline_async_stages`` (of the stages),
-        ``double_buffer_scope`` (the number of a buffer that the block writes). Raises ``ScheduleError`` for those, and when
-        the key is there already: unannotate first.
+        ``double_buffer_scope`` (the number of a buffer that the block writes). A key that is there gets the new value. Raises
+        ``ScheduleError`` for a note that lowering could not obey.
 
         Before, and after ``sch.annotate("B", "note", 1)``::
 
@@ -365,8 +365,9 @@ class Asker:
     def fuse(self, *loops: LoopRV | str, preserve_unit_iters: bool = True, name: str | None = None) -> Answer:
         """Join perfectly nested loops, outermost first, into one loop over their product.
 
-        The loop is called ``i_j_fused``, or ``name``. Returns it. Raises ``ScheduleError`` when something stands between
-        the loops, when the range of one depends on another, or when one is bound, marked or annotated.
+        The loop is called ``i_j_fused``, or ``name``. Returns it. Parallel loops give a parallel one; a loop alone keeps its
+        marks. Raises ``ScheduleError`` when something stands between the loops, when the range of one depends on another, or
+        when one of several is bound, annotated, or marked unlike the others.
 
         Before, and after ``sch.fuse("i", "j")``::
 
@@ -1189,8 +1190,8 @@ class Schedule:
         ``ann_val`` is a string, number, expression, or lists and dicts of them. Notes that lowering obeys are checked:
         ``software_pipeline_stage`` and ``software_pipeline_order`` (one number a statement of the loop's body; orders a
         permutation; nothing before what it needs), ``software_pipeline_async_stages`` (of the stages),
-        ``double_buffer_scope`` (the number of a buffer that the block writes). Raises ``ScheduleError`` for those, and when
-        the key is there already: unannotate first.
+        ``double_buffer_scope`` (the number of a buffer that the block writes). A key that is there gets the new value. Raises
+        ``ScheduleError`` for a note that lowering could not obey.
 
         Before, and after ``sch.annotate("B", "note", 1)``::
 
@@ -1501,8 +1502,9 @@ class Schedule:
     def fuse(self, *loops: LoopRV | str, preserve_unit_iters: bool = True, name: str | None = None) -> LoopRV:
         """Join perfectly nested loops, outermost first, into one loop over their product.
 
-        The loop is called ``i_j_fused``, or ``name``. Returns it. Raises ``ScheduleError`` when something stands between
-        the loops, when the range of one depends on another, or when one is bound, marked or annotated.
+        The loop is called ``i_j_fused``, or ``name``. Returns it. Parallel loops give a parallel one; a loop alone keeps its
+        marks. Raises ``ScheduleError`` when something stands between the loops, when the range of one depends on another, or
+        when one of several is bound, annotated, or marked unlike the others.
 
         Before, and after ``sch.fuse("i", "j")``::
 

@@ -290,7 +290,9 @@ def _index_map(text: str, dtype: str) -> IndexMap:
         known = isinstance(node, ast.Attribute) and _OF_A_MAP.fullmatch(ast.unparse(node))
         if not isinstance(tree.body, ast.Lambda) or not (known or isinstance(node, _IN_A_MAP)):
             raise TirError(f"`{text}` is not an index map: a lambda of arithmetic is expected")
-    return IndexMap.from_func(eval(compile(tree, "<trace>", "eval"), {"T": T, "tir": tir, "__builtins__": {}}), index_dtype=dtype)
+    return IndexMap.from_func(
+        eval(compile(tree, "<trace>", "eval"), {"T": T, "tir": tir, "__builtins__": {}}), index_dtype=dtype
+    )
 
 
 _OF_A_MAP = re.compile(r"T\.[a-z]\w*|tir\.IndexMap(\.AXIS_SEPARATOR)?")

@@ -30,8 +30,8 @@ def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: st
     ``ann_val`` is a string, number, expression, or lists and dicts of them. Notes that lowering obeys are checked:
     ``software_pipeline_stage`` and ``software_pipeline_order`` (one number a statement of the loop's body; orders a
     permutation; nothing before what it needs), ``software_pipeline_async_stages`` (of the stages),
-    ``double_buffer_scope`` (the number of a buffer that the block writes). Raises ``ScheduleError`` for those, and when
-    the key is there already: unannotate first.
+    ``double_buffer_scope`` (the number of a buffer that the block writes). A key that is there gets the new value. Raises
+    ``ScheduleError`` for a note that lowering could not obey.
 
     Before, and after ``sch.annotate("B", "note", 1)``::
 
@@ -48,14 +48,6 @@ def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: st
     """
     node = _noted(block_or_loop)
     require(isinstance(ann_key, str), "an annotation key is a string, not {0}", type(ann_key).__name__)
-    require(
-        ann_key not in node.annotations,
-        "{0} already has the annotation {1}",
-        node,
-        ann_key,
-        nodes=[block_or_loop.node],
-        legal="unannotate it first",
-    )
     value = _plain(ann_val)
     check_note(state, block_or_loop, ann_key, value)
     return AnnotatePlan(node, frozendict({**node.annotations, ann_key: value}))

@@ -339,9 +339,8 @@ def _stripped(stmt: Stmt) -> Stmt:
         if isinstance(item, BlockRealize):
             keep = [n for n, i in enumerate(item.block.iter_vars) if not (i.dom and _is_one(i.dom.extent))]
             gone = {i.var: v for n, (i, v) in enumerate(zip(item.block.iter_vars, item.iter_values)) if n not in keep}
-            block = item.block.replace(
-                name="", iter_vars=tuple(item.block.iter_vars[n] for n in keep), annotations=item.block.annotations
-            )
+            iter_vars = tuple(item.block.iter_vars[n] for n in keep)
+            block = item.block.replace(name="", iter_vars=iter_vars, annotations=frozendict())
             block = substitute(block, gone) if gone else block
             block = block.replace(reads=(), writes=())
             return item.replace(iter_values=tuple(item.iter_values[n] for n in keep), block=block)

@@ -11,7 +11,7 @@ from ...arith import Analyzer, simplify
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod
 from ...node import EMPTY
-from ...stmt import SERIAL, Block, For, SeqStmt, Stmt
+from ...stmt import PARALLEL, SERIAL, Block, For, SeqStmt, Stmt
 from ..handles import LoopRV
 from ..primitive import BadArgument, primitive
 from ..state import BlockRef, LoopRef, State, fresh
@@ -325,8 +325,9 @@ def depends_witness(loop: For, outer: Sequence[For]) -> list[str]:
 def _check_fuse(state: State, *loops: LoopRef, preserve_unit_iters: bool = True, name: str | None = None) -> FusePlan:
     """Join perfectly nested loops, outermost first, into one loop over their product.
 
-    The loop is called ``i_j_fused``, or ``name``. Returns it. Raises ``ScheduleError`` when something stands between
-    the loops, when the range of one depends on another, or when one is bound, marked or annotated.
+    The loop is called ``i_j_fused``, or ``name``. Returns it. Parallel loops give a parallel one; a loop alone keeps its
+    marks. Raises ``ScheduleError`` when something stands between the loops, when the range of one depends on another, or
+    when one of several is bound, annotated, or marked unlike the others.
 
     Before, and after ``sch.fuse("i", "j")``::
 
@@ -343,8 +344,10 @@ def _check_fuse(state: State, *loops: LoopRef, preserve_unit_iters: bool = True,
     """
     chain = _members(loops)
     require(chain, "fuse needs at least one loop")
-    for loop in chain:
-        require_plain(loop, "fuse")
+    alike = all(loop.node.kind == PARALLEL and not loop.node.annotations for loop in chain)
+    if len(chain) > 1 and not alike:
+        for loop in chain:
+            require_plain(loop, "fuse")
     for outer, inner in zip(chain, chain[1:]):
         _require_nested(outer, inner, "fuse")
     for n, loop in enumerate(chain):
@@ -404,7 +407,7 @@ def fuse(state: State, plan: FusePlan) -> tuple[State, LoopRV]:
             if any(not is_one(e) for e in extents[:n]):
                 value = floormod(value, extents[n])
         values[node.loop_var] = cast(node.loop_var.dtype, cast(dtype, node.min) + value)
-    loop = For(var, const(0, dtype), total, SERIAL, nodes[-1].body)
+    loop = nodes[0].replace(loop_var=var, min=const(0, dtype), extent=total, body=nodes[-1].body)
     bounds = domains([*(p.node for p in plan.loops[0].all_loops()), loop])
     new = nest([loop], rebind(nodes[-1].body, values, bounds))
     return state.replace(nodes[0], new, moved={n.loop_var: [var] for n in nodes}), state.loop_rv(var)
