@@ -51,13 +51,14 @@ def declare_type(g: Generator, dtype: DType) -> str:
         g.need(str(dtype.element))
     if dtype.lanes > 1:
         g.need("vec")
+        return g.function(str(dtype), f"using {dtype} = {c_type(dtype)};")
     return c_type(dtype)
 
 
 def each(g: Generator, dtype: DType, spelled: str, *args: str) -> str:
     """``spelled`` (a function's name) of the arguments, lane by lane for vectors."""
     if dtype.lanes == 1:
-        return f"{spelled}({', '.join(args)})"
+        return f"{spelled}({', '.join(map(bare, args))})"
     g.need("each")
     names = "abcd"[: len(args)]
     parameters = ", ".join(f"auto {n}" for n in names)
@@ -124,14 +125,22 @@ def bare(text: str) -> str:
 @expr_rule(*_INFIX)
 def _infix(g: Generator, e: Any) -> str:
     sign = _INFIX[type(e)]
+    need_operators(g, e.a.dtype)
     a, b = _operand(g.expr(e.a), e.a, type(e), True), _operand(g.expr(e.b), e.b, type(e), False)
     if e.a.dtype.lanes == 1 and e.dtype.bits in (8, 16) and e.dtype.is_int:  # C computes in int: cut to the type
         return f"({scalar_type(e.dtype)})({a} {sign} {b})"
     return f"({a} {sign} {b})"
 
 
+def need_operators(g: Generator, dtype: DType) -> None:
+    """Note that an operator of C is applied to values of ``dtype``."""
+    if dtype.lanes > 1:
+        g.need("vec_operators")
+
+
 @expr_rule(Div, Mod)
 def _truncating(g: Generator, e: Any) -> str:
+    need_operators(g, e.dtype)
     a, b = g.expr(e.a), g.expr(e.b)
     if isinstance(e, Div):
         return f"({a} / {b})"
@@ -145,6 +154,7 @@ def _flooring(g: Generator, e: Any) -> str:
     """``//`` and ``%``: a shift or a mask for a power of two (right whatever the sign), C's operators where both sides
     are known not to be negative, else a helper."""
     is_div = isinstance(e, FloorDiv)
+    need_operators(g, e.dtype)
     divisor = e.b.value if isinstance(e.b, Broadcast) else e.b
     a = g.expr(e.a)
     if isinstance(divisor, IntImm) and divisor.value > 0 and divisor.value & (divisor.value - 1) == 0:
@@ -173,6 +183,7 @@ def _extreme(g: Generator, e: Any) -> str:
 
 @expr_rule(Not)
 def _not(g: Generator, e: Not) -> str:
+    need_operators(g, e.dtype)
     return f"(!{g.expr(e.a)})"
 
 

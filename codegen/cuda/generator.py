@@ -53,6 +53,8 @@ def op_rule(*names: str) -> Callable[[Any], Any]:
     return register
 
 
+WIDTH = 120
+
 _TAKEN = re.findall(
     r"\w+",
     """alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr continue
@@ -62,8 +64,35 @@ _TAKEN = re.findall(
     try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq half bfloat16 vec
     float8_e4m3 float8_e5m2 threadIdx blockIdx blockDim gridDim warpSize exp log sin cos tan pow sqrt floor ceil round
     min max abs fabs erf assert printf main j0 j1 jn y0 y1 yn gamma each convert ramp broadcast select gather scatter
-    widened load_lanes store_lanes bits_to floordiv floormod minimum maximum shared_address barriers""",
+    widened load_lanes store_lanes bits_to floordiv floormod minimum maximum shared_address barriers fill mma_store_16x16 copy_async_4 copy_async_8
+    copy_async_16 commit_copies wait_copies copy_bulk barrier_init barrier_arrive barrier_expect barrier_wait
+    barrier_arrive_after_copies""",
 )
+
+
+def broken(text: str) -> list[str]:
+    """A long statement over several lines: a call with an argument a line, an assignment after its sign."""
+    call = re.match(r"\w+(<[\w, ]+>)?\(", text)
+    if call is not None and text.endswith(");"):
+        return [call[0], *(f"    {a}," for a in (args := _arguments(text[call.end() : -2]))[:-1]), f"    {args[-1]});"]
+    left, sign, right = text.partition(" = ")
+    if not sign or text.startswith("for ("):
+        left, sign, right = text.partition(" += ")
+    if sign and not text.startswith(("for (", "if (", "while (")):
+        return [f"{left}{sign.rstrip()}", f"    {right}"]
+    return [text]
+
+
+def _arguments(text: str) -> list[str]:
+    """The parts of ``text`` between commas outside of parentheses."""
+    parts, depth = [""], 0
+    for ch in text:
+        depth += (ch in "([{") - (ch in ")]}")
+        if ch == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += ch
+    return [p.strip() for p in parts]
 
 
 class Generator:
@@ -82,12 +111,15 @@ class Generator:
         self.pointers: dict[Var, Any] = {}  # what each pointer is: codegen.cuda.memory.Place
         self.fragments: dict[Any, Any] = {}  # shapes of wmma fragments
         self.statics: list[str] = []  # declarations before the kernel
+        self.functions: dict[str, str] = {}  # inline functions made for this kernel, by name
         self.lane_vars: set[Any] = set()  # the variables of threadIdx.x
 
     # -------------------------------------------------------------- text
 
     def emit(self, text: str = "") -> None:
-        self.lines.append("  " * self.depth + text if text else "")
+        indent = "  " * self.depth
+        parts = [text] if len(indent) + len(text) <= WIDTH else broken(text)
+        self.lines += [indent + part if part else "" for part in parts]
 
     def name(self, item: Any, hint: str) -> str:
         """The C name of a variable or buffer: its own, made unique."""
@@ -111,6 +143,11 @@ class Generator:
         """Note that a part of the prelude is used; returns its name."""
         self.helpers.setdefault(helper)
         return helper
+
+    def function(self, name: str, text: str) -> str:
+        """Note a function or type that is written before the kernel, once; returns its name."""
+        self.functions.setdefault(name, text)
+        return name
 
     # -------------------------------------------------------------- dispatch
 

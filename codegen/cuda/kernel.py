@@ -26,13 +26,14 @@ AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", 
 class KernelText:
     """A kernel's text and what is known of its launch.
 
-    ``alignments``: of each parameter, the bytes to which vector accesses need its address aligned (1 for scalars).
+    ``functions``: inline functions and types made for it, by name. ``alignments``: of each parameter, the bytes to which vector accesses need its address aligned (1 for scalars).
     ``threads``: of a block, where that is a constant. ``shared``, ``dynamic``: bytes of shared memory.
     """
 
     name: str
     text: str
     helpers: tuple[str, ...]
+    functions: tuple[tuple[str, str], ...]
     params: tuple[DType, ...]
     alignments: tuple[int, ...]
     threads: int | None
@@ -70,7 +71,14 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
     text = "\n\n".join([*g.statics, f"{one_line}\n{body}\n}}\n"])
     alignments = tuple(g.pointers[p].aligned if p in g.pointers else 1 for p in pointers)
     return KernelText(
-        symbol, text, tuple(g.helpers), tuple(p.dtype for p in pointers), alignments, threads, _dynamic(func)
+        symbol,
+        text,
+        tuple(g.helpers),
+        tuple(g.functions.items()),
+        tuple(p.dtype for p in pointers),
+        alignments,
+        threads,
+        _dynamic(func),
     )
 
 
@@ -127,5 +135,6 @@ def _dynamic(func: PrimFunc) -> int:
 def source_of(kernels: list[KernelText]) -> str:
     """One compilable text of all ``kernels``."""
     helpers = dict.fromkeys(h for k in kernels for h in k.helpers)
-    head = prelude(helpers)
+    functions = dict(f for k in kernels for f in k.functions)
+    head = prelude(helpers, functions.values())
     return "\n".join([*([head] if head else []), *(k.text for k in kernels)])

@@ -7,6 +7,7 @@ that a person debugging a kernel wants to see.
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,11 @@ from tir.dtype import DType
 from tir.expr import Call, Expr, IntImm, Var
 from tir.op import string_arg
 
-from .expr import convert
+from .expr import convert, declare_type
 from .generator import Generator, op_rule
 from .memory import Place, bare, data_of, element_of, place_of, pointer
+from .prelude import INLINE
+from .types import c_type
 
 _PTX = {
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int8": "s8", "uint8": "u8",
@@ -29,10 +32,17 @@ _NAMES = {
 }  # fmt: skip
 
 
-def asm(text: str, outputs: list[str], inputs: list[str], volatile: bool = True, memory: bool = False) -> str:
-    """An asm statement; operands are ``"r"(x)`` texts, numbered in order."""
-    tail = ' : "memory"' if memory else ""
-    return f'asm{" volatile" * volatile}("{text};" : {", ".join(outputs)} : {", ".join(inputs)}{tail})'
+def inline(
+    g: Generator, name: str, parameters: str, text: str, outputs: list[str], inputs: list[str], memory: bool
+) -> str:
+    """An inline function of one PTX instruction; operands are ``"r"(x)`` texts, numbered in order. Returns its name."""
+    rows = [f'asm volatile("{text};"']
+    for operands in (outputs, inputs):
+        rows += textwrap.wrap(
+            ": " + ", ".join(operands), 100, initial_indent=" " * 13, subsequent_indent=" " * 15, break_long_words=False
+        )
+    body = "\n  ".join(rows) + (' : "memory");' if memory else ");")
+    return g.function(name, f"{INLINE} void {name}({parameters}) {{\n  {body}\n}}")
 
 
 def _set(first: int, count: int) -> str:
@@ -118,9 +128,13 @@ def _fragment(g: Generator, e: Any) -> tuple[Fragment, str]:
     return found, place.name
 
 
-def _registers(f: Fragment, name: str, index: str, output: bool = False) -> list[str]:
+def _registers(f: Fragment, name: str, output: bool = False) -> list[str]:
     sign = "=" if output else ""
-    return [f'"{sign}{f.register[1]}"({name}[{bare(index)}][{r}])' for r in range(f.registers)]
+    return [f'"{sign}{f.register[1]}"({name}[{r}])' for r in range(f.registers)]
+
+
+def _parameter(f: Fragment, name: str, output: bool = False) -> str:
+    return f"{'const ' * (not output)}{f.register[0]} (&{name})[{f.registers}]"
 
 
 def _space(g: Generator, e: Any) -> str:
@@ -128,11 +142,9 @@ def _space(g: Generator, e: Any) -> str:
     return "shared" if scope.startswith("shared") else "global"
 
 
-def _address(g: Generator, e: Any) -> tuple[str, str]:
-    """State space and asm operand of a matrix in memory."""
-    if _space(g, e) == "shared":
-        return ".shared", f'"r"({g.need("shared_address")}({pointer(g, e)}))'
-    return ".global", f'"l"({pointer(g, e)})'
+def _address(g: Generator, e: Any) -> str:
+    """The asm operand of a matrix in memory at ``p``."""
+    return f'"r"({g.need("shared_address")}(p))' if _space(g, e) == "shared" else '"l"(p)'
 
 
 def _layout(e: Any) -> str:
@@ -143,22 +155,28 @@ def _layout(e: Any) -> str:
 def _wmma_load(g: Generator, e: Call) -> str:
     target, _m, _n, _k, index, memory, stride, layout = e.args
     f, name = _fragment(g, target)
-    space, address = _address(g, memory)
-    n = f.registers
-    text = f"wmma.load.{f.role}.sync.aligned.{_layout(layout)}.{f.shape}{space}.{f.ptx} {_set(0, n)}, [%{n}], %{n + 1}"
-    return asm(text, _registers(f, name, g.expr(index), True), [address, f'"r"({bare(g.expr(stride))})'], memory=True)
+    space, n = _space(g, memory), f.registers
+    text = f"wmma.load.{f.role}.sync.aligned.{_layout(layout)}.{f.shape}.{space}.{f.ptx} {_set(0, n)}, [%{n}], %{n + 1}"
+    function = inline(
+        g, f"wmma_load_{f.role}_{_layout(layout)}_{f.shape}_{f.ptx}_{space}",
+        f"{_parameter(f, f.role, True)}, const void* p, unsigned stride", text, _registers(f, f.role, True),
+        [_address(g, memory), '"r"(stride)'], memory=True,
+    )  # fmt: skip
+    return f"{function}({name}[{bare(g.expr(index))}], {pointer(g, memory)}, {bare(g.expr(stride))})"
 
 
 @op_rule("tvm_store_matrix_sync")
 def _wmma_store(g: Generator, e: Call) -> str:
     source, _m, _n, _k, index, memory, stride, layout = e.args
     f, name = _fragment(g, source)
-    space, address = _address(g, memory)
-    n = f.registers
-    text = f"wmma.store.d.sync.aligned.{_layout(layout)}.{f.shape}{space}.{f.ptx} [%0], {_set(2, n)}, %1"
-    inputs = [address, f'"r"({bare(g.expr(stride))})', *_registers(f, name, g.expr(index))]
-    g.fragments.setdefault(name, f)
-    return asm(text, [], inputs, memory=True)
+    space, n = _space(g, memory), f.registers
+    text = f"wmma.store.d.sync.aligned.{_layout(layout)}.{f.shape}.{space}.{f.ptx} [%0], {_set(2, n)}, %1"
+    function = inline(
+        g, f"wmma_store_{_layout(layout)}_{f.shape}_{f.ptx}_{space}",
+        f"void* p, {_parameter(f, 'd')}, unsigned stride", text, [],
+        [_address(g, memory), '"r"(stride)', *_registers(f, "d")], memory=True,
+    )  # fmt: skip
+    return f"{function}({pointer(g, memory)}, {name}[{bare(g.expr(index))}], {bare(g.expr(stride))})"
 
 
 @op_rule("tvm_fill_fragment")
@@ -174,33 +192,27 @@ def _wmma_fill(g: Generator, e: Call) -> str:
             text = f"({text}).bits * 0x10001u"
         else:
             text = f"(unsigned)(unsigned char){text} * 0x1010101u"
-    word = g.fresh("r")
-    g.emit("#pragma unroll")
-    g.emit(f"for (int {word} = 0; {word} < {f.registers}; ++{word}) {name}[{at}][{word}] = {text};")
-    return ""
+    return f"{g.need('fill')}<{f.registers}>({name}[{at}], {bare(text)})"
 
 
 @op_rule("tvm_mma_sync")
 def _wmma_mma(g: Generator, e: Call) -> str:
     d, d_at, a, a_at, b, b_at, c, c_at = e.args
     (fd, nd), (fa, na), (fb, nb), (fc, nc) = (_fragment(g, x) for x in (d, a, b, c))
-    parts = [(fa, na, a_at), (fb, nb, b_at), (fc, nc, c_at)]
-    texts, first = [], fd.registers
-    inputs: list[str] = []
-    for f, name, at in parts:
-        texts.append(_set(first, f.registers))
-        first += f.registers
-        inputs += _registers(f, name, g.expr(at))
     layouts = g.fragments.get(("layout", na), "row"), g.fragments.get(("layout", nb), "row")
-    if fa.ptx == "f16":
-        types = f"{fd.ptx}.{fc.ptx}"
-    else:
-        types = f"{fd.ptx}.{fa.ptx}.{fb.ptx}.{fc.ptx}"
-    text = (
-        f"wmma.mma.sync.aligned.{layouts[0]}.{layouts[1]}.{fa.shape}.{types} "
-        f"{_set(0, fd.registers)}, {', '.join(texts)}"
-    )
-    return asm(text, _registers(fd, nd, g.expr(d_at), True), inputs)
+    types = f"{fd.ptx}.{fc.ptx}" if fa.ptx == "f16" else f"{fd.ptx}.{fa.ptx}.{fb.ptx}.{fc.ptx}"
+    first, sets = 0, []
+    for f in (fd, fa, fb, fc):
+        sets.append(_set(first, f.registers))
+        first += f.registers
+    text = f"wmma.mma.sync.aligned.{layouts[0]}.{layouts[1]}.{fa.shape}.{types} {', '.join(sets)}"
+    function = inline(
+        g, f"wmma_mma_{layouts[0]}_{layouts[1]}_{fa.shape}_{fd.ptx}_{fa.ptx}_{fb.ptx}_{fc.ptx}",
+        ", ".join([_parameter(fd, "d", True), _parameter(fa, "a"), _parameter(fb, "b"), _parameter(fc, "c")]), text,
+        _registers(fd, "d", True), [*_registers(fa, "a"), *_registers(fb, "b"), *_registers(fc, "c")], memory=False,
+    )  # fmt: skip
+    places = [f"{n}[{bare(g.expr(at))}]" for n, at in ((nd, d_at), (na, a_at), (nb, b_at), (nc, c_at))]
+    return f"{function}({', '.join(places)})"
 
 
 def find_fragments(g: Generator, body: Any) -> None:
@@ -229,12 +241,18 @@ def find_fragments(g: Generator, body: Any) -> None:
 _MMA_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
 
 
-def _words(g: Generator, e: Any, offset: Expr, count: int, output: bool, float_: bool) -> list[str]:
-    """``count`` 32-bit registers from an address on, as asm operands."""
-    type_, letter = ("float", "f") if float_ else ("unsigned", "r")
-    base = f"(({type_}*)({pointer(g, e, offset)}))"
-    sign = "+" if output else ""
-    return [f'"{sign}{letter}"({base}[{k}])' for k in range(count)]
+def _words(name: str, count: int, letter: str, sign: str = "") -> list[str]:
+    """``count`` 32-bit registers of an array, as asm operands."""
+    return [f'"{sign}{letter}"({name}[{k}])' for k in range(count)]
+
+
+def _words_at(g: Generator, e: Any, offset: Expr, type_: str) -> str:
+    """A pointer to registers, as one to 32-bit words."""
+    text = pointer(g, e, offset)
+    held = c_type(element_of(g, e))
+    if held == type_:
+        return text
+    return f"({type_}*)({text})" if " " in text and not text.startswith("&") else f"({type_}*){text}"
 
 
 @op_rule("ptx_mma")
@@ -251,39 +269,39 @@ def _mma(g: Generator, e: Call) -> str:
     count_a, count_b = max(1, m * k * bits // 1024), max(1, n * k * bits // 1024)
     count_c = m * n // (64 if pc == "f16" else 32)
     saturate = ".satfinite" if rest and isinstance(rest[0], IntImm) and rest[0].value and pc == "s32" else ""
-    operands = [
-        *_words(g, c, c_at, count_c, True, pc == "f32"),
-    ]
-    inputs = [*_words(g, a, a_at, count_a, False, False), *_words(g, b, b_at, count_b, False, False)]
+    kind, letter = ("float", "f") if pc == "f32" else ("unsigned", "r")
     text = (
         f"mma.sync.aligned.{string_arg(shape)}.{string_arg(la)}.{string_arg(lb)}{saturate}.{pc}.{pa}.{pb}.{pc} "
         f"{_set(0, count_c)}, {_set(count_c, count_a)}, {_set(count_c + count_a, count_b)}, {_set(0, count_c)}"
     )
-    return asm(text, operands, inputs)
+    function = inline(
+        g, f"mma_{string_arg(shape)}_{string_arg(la)}_{string_arg(lb)}_{pc}_{pa}_{pb}{saturate.replace('.', '_')}",
+        f"{kind}* c, const unsigned* a, const unsigned* b", text, _words("c", count_c, letter, "+"),
+        [*_words("a", count_a, "r"), *_words("b", count_b, "r")], memory=False,
+    )  # fmt: skip
+    places = [_words_at(g, c, c_at, kind), _words_at(g, a, a_at, "unsigned"), _words_at(g, b, b_at, "unsigned")]
+    return f"{function}({', '.join(places)})"
 
 
 @op_rule("ptx_ldmatrix")
 def _ldmatrix(g: Generator, e: Call) -> str:
     trans, number, kind, target, target_at, source, source_at = e.args
     count = int(number)
-    word = f"((unsigned*)({pointer(g, target, target_at)}))"
-    outputs = [f'"=r"({word}[{k}])' for k in range(count)]
-    address = f'"r"({g.need("shared_address")}({pointer(g, source, source_at)}))'
     flag = ".trans" if int(trans) else ""
     text = f"ldmatrix.sync.aligned.m8n8.x{count}{flag}.shared{string_arg(kind)} {_set(0, count)}, [%{count}]"
-    return asm(text, outputs, [address], memory=True)
+    function = inline(
+        g, f"ldmatrix_x{count}{flag.replace('.', '_')}", "unsigned* r, const void* p", text,
+        _words("r", count, "r", "="), [f'"r"({g.need("shared_address")}(p))'], memory=True,
+    )  # fmt: skip
+    return f"{function}({_words_at(g, target, target_at, 'unsigned')}, {pointer(g, source, source_at)})"
 
 
 @op_rule("mma_fill")
 def _mma_fill(g: Generator, e: Call) -> str:
     count, target, at = e.args
-    word = g.fresh("r")
-    base = pointer(g, target, at)
     element = element_of(g, target)
     zero = "0" if not element.is_float else convert(g, "0.0f", DType("float32"), element)
-    g.emit("#pragma unroll")
-    g.emit(f"for (int {word} = 0; {word} < {g.expr(count)}; ++{word}) ({base})[{word}] = {zero};")
-    return ""
+    return f"{g.need('fill')}<{g.expr(count)}>({pointer(g, target, at)}, {bare(zero)})"
 
 
 @op_rule("mma_store")
@@ -292,15 +310,9 @@ def _mma_store(g: Generator, e: Call) -> str:
     m, n, target, source, at, stride = e.args
     if (int(m), int(n)) != (16, 16):
         raise g.fail(f"mma_store: accumulators of 16 x 16 are stored, not {int(m)} x {int(n)}")
-    r, base, held = g.fresh("r"), pointer(g, target), pointer(g, source, at)
-    lane = "(threadIdx.x & 31)"
-    row = f"({r} % 4 / 2 * 8 + {lane} / 4)"
-    column = f"({r} / 4 * 8 + {lane} % 4 * 2 + {r} % 2)"
-    out, value = element_of(g, target), element_of(g, source)
-    text = convert(g, f"({held})[{r}]", value, out)
-    g.emit("#pragma unroll")
-    g.emit(f"for (int {r} = 0; {r} < 8; ++{r}) ({base})[{row} * {g.expr(stride)} + {column}] = {text};")
-    return ""
+    declare_type(g, element_of(g, target))
+    function = g.need("mma_store_16x16")
+    return f"{function}({pointer(g, target)}, {pointer(g, source, at)}, {bare(g.expr(stride))})"
 
 
 # ---------------------------------------------------------------- asynchronous copies
@@ -313,28 +325,20 @@ def _cp_async(g: Generator, e: Call) -> str:
     count = int(size)
     if count not in (4, 8, 16):
         raise g.fail(f"ptx_cp_async: copies 4, 8 or 16 bytes, not {count}")
-    inputs = [
-        f'"r"({g.need("shared_address")}({pointer(g, target, target_at)}))',
-        f'"l"({pointer(g, source, source_at)})',
-    ]
     place = place_of(g, data_of(source))
     place.aligned = max(place.aligned, count)
-    cache = "cg" if count == 16 else "ca"
-    extra = ""
-    if predicate:
-        inputs.append(f'"r"({g.expr(predicate[0])} ? {count} : 0)')
-        extra = ", %2"
-    return asm(f"cp.async.{cache}.shared.global [%0], [%1], {count}{extra}", [], inputs, memory=True)
+    args = [pointer(g, target, target_at), pointer(g, source, source_at), *(bare(g.expr(p)) for p in predicate)]
+    return f"{g.need(f'copy_async_{count}')}({', '.join(args)})"
 
 
 @op_rule("ptx_commit_group")
 def _commit(g: Generator, e: Call) -> str:
-    return 'asm volatile("cp.async.commit_group;" ::: "memory")'
+    return f"{g.need('commit_copies')}()"
 
 
 @op_rule("ptx_wait_group")
 def _wait(g: Generator, e: Call) -> str:
-    return f'asm volatile("cp.async.wait_group %0;" :: "n"({g.expr(e.args[0])}) : "memory")'
+    return f"{g.need('wait_copies')}<{g.expr(e.args[0])}>()"
 
 
 # ---------------------------------------------------------------- transaction barriers (sm_90)
@@ -349,56 +353,40 @@ def _create_barriers(g: Generator, e: Call) -> str:
 
 
 def _barrier(g: Generator, index: Expr) -> str:
-    return f'"r"({g.need("shared_address")}(&barriers[{bare(g.expr(index))}]))'
+    return f"&barriers[{bare(g.expr(index))}]"
 
 
 @op_rule("ptx_init_barrier_thread_count")
 def _init_barrier(g: Generator, e: Call) -> str:
-    return asm(
-        "mbarrier.init.shared.b64 [%0], %1", [], [_barrier(g, e.args[0]), f'"r"({g.expr(e.args[1])})'], memory=True
-    )
+    return f"{g.need('barrier_init')}({_barrier(g, e.args[0])}, {bare(g.expr(e.args[1]))})"
 
 
 @op_rule("ptx_arrive_barrier")
 def _arrive(g: Generator, e: Call) -> str:
-    return asm(
-        "{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }", [], [_barrier(g, e.args[0])], memory=True
-    ).replace('};"', '}"')
+    return f"{g.need('barrier_arrive')}({_barrier(g, e.args[0])})"
 
 
 @op_rule("ptx_arrive_barrier_expect_tx")
 def _arrive_tx(g: Generator, e: Call) -> str:
-    inputs = [_barrier(g, e.args[0]), f'"r"({g.expr(e.args[1])})']
-    return asm("{ .reg .b64 s; mbarrier.arrive.expect_tx.shared.b64 s, [%0], %1; }", [], inputs, memory=True).replace(
-        '};"', '}"'
-    )
+    return f"{g.need('barrier_expect')}({_barrier(g, e.args[0])}, {bare(g.expr(e.args[1]))})"
 
 
 @op_rule("ptx_cp_async_barrier")
 def _cp_async_barrier(g: Generator, e: Call) -> str:
-    return asm("cp.async.mbarrier.arrive.shared.b64 [%0]", [], [_barrier(g, e.args[0])], memory=True)
+    return f"{g.need('barrier_arrive_after_copies')}({_barrier(g, e.args[0])})"
 
 
 @op_rule("ptx_wait_barrier")
 def _wait_barrier(g: Generator, e: Call) -> str:
     """Until the phase 0 of the barrier is over."""
-    text = (
-        ("{ .reg .pred p; again: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @p bra over; bra again; over: }")
-        .replace("again", "again_%=")
-        .replace("over", "over_%=")
-    )
-    return asm(text, [], [_barrier(g, e.args[0])], memory=True).replace('};"', '}"')
+    return f"{g.need('barrier_wait')}({_barrier(g, e.args[0])}, 0)"
 
 
 @op_rule("ptx_cp_async_bulk")
 def _cp_async_bulk(g: Generator, e: Call) -> str:
     """(shared, offset, global, offset, bytes, barrier): a bulk copy that the barrier counts."""
     target, target_at, source, source_at, size, barrier = e.args
-    inputs = [
-        f'"r"({g.need("shared_address")}({pointer(g, target, target_at)}))',
-        f'"l"({pointer(g, source, source_at)})',
-        f'"r"({g.expr(size)})',
-        _barrier(g, barrier),
-    ]
-    return asm("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3]", [], inputs,
-               memory=True)  # fmt: skip
+    place = place_of(g, data_of(source))
+    place.aligned = max(place.aligned, 16)
+    args = [pointer(g, target, target_at), pointer(g, source, source_at), bare(g.expr(size)), _barrier(g, barrier)]
+    return f"{g.need('copy_bulk')}({', '.join(args)})"

@@ -7,12 +7,15 @@ from typing import Any
 
 from tir.buffer import Buffer
 from tir.dtype import DType
-from tir.expr import BufferLoad, Call, Expr, IntImm, Ramp, Var
+from tir.expr import Add, BufferLoad, Call, Expr, IntImm, Ramp, Var
+from tir.stmt import BufferStore, DeclBuffer, LetStmt
+from tir.visit import walk
 
 from .expr import bare, declare_type
 from .generator import Generator, expr_rule
 
 WARP = 32
+_ADDED_IN_PLACE = ("int32", "int64", "uint32", "uint64", "float32", "float64")
 
 
 @dataclass
@@ -21,7 +24,7 @@ class Place:
 
     ``element``: the type it points to. ``const``: nothing is written through it. ``lanes_of_warp``: the memory of a
     warp held in registers, that many elements a lane (0: memory as usual). ``aligned``: the alignment in bytes that
-    accesses rely on.
+    accesses rely on. ``scalar``: a variable, not an array of one.
     """
 
     name: str
@@ -30,6 +33,7 @@ class Place:
     const: bool = False
     lanes_of_warp: int = 0
     aligned: int = 1
+    scalar: bool = False
 
     def text(self, g: Generator) -> str:
         return self.name
@@ -86,7 +90,7 @@ def own_index(place: Place, index: Expr) -> Expr:
 def own_pointer(g: Generator, place: Place, offset: Expr) -> str:
     from tir.arith import simplify
 
-    return f"{place.name} + {g.expr(simplify(own_index(place, offset)))}"
+    return plus(place.name, g.expr(simplify(own_index(place, offset))))
 
 
 def _resolve(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[str, Expr]:
@@ -137,14 +141,14 @@ def _load(g: Generator, e: BufferLoad) -> str:
     base, index = _resolve(g, e.buffer, e.indices)
     if index.dtype.lanes == 1:
         declare_type(g, e.buffer.dtype)
-        return f"{base}[{bare(g.expr(index))}]"
+        return base if place_of(g, e.buffer.data).scalar else f"{base}[{bare(g.expr(index))}]"
     declare_type(g, e.dtype)
     if _is_run(index, e.buffer):
         assert isinstance(index, Ramp)
         size = _alignment(g, e.buffer, index, index.lanes)
-        address = f"{base} + {g.expr(index.base)}"
+        address = f"&{base}[{bare(g.expr(index.base))}]"
         if _whole(size, index.lanes, e.buffer.dtype):
-            return f"*(const {declare_type(g, e.dtype)}*)({address})"
+            return f"*(const {declare_type(g, e.dtype)}*){address}"
         return f"{g.need('load_lanes')}<{index.lanes}, {size}>({address})"
     if e.buffer.dtype.lanes > 1:
         raise g.fail(f"`{e!r}`: vectors of vectors have no CUDA spelling; lower it first")
@@ -153,17 +157,21 @@ def _load(g: Generator, e: BufferLoad) -> str:
 
 def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> str:
     """The statement that stores ``value``."""
-    text = g.expr(value)
     base, index = _resolve(g, buffer, indices)
     declare_type(g, buffer.dtype)
     if index.dtype.lanes == 1:
-        return f"{base}[{bare(g.expr(index))}] = {bare(text)};"
+        target = base if place_of(g, buffer.data).scalar else f"{base}[{bare(g.expr(index))}]"
+        if isinstance(value, Add) and isinstance(value.a, BufferLoad) and str(value.dtype) in _ADDED_IN_PLACE:
+            if g.expr(value.a) == target:
+                return f"{target} += {bare(g.expr(value.b))};"
+        return f"{target} = {bare(g.expr(value))};"
+    text = g.expr(value)
     if _is_run(index, buffer):
         assert isinstance(index, Ramp)
         size = _alignment(g, buffer, index, index.lanes)
-        address = f"{base} + {g.expr(index.base)}"
+        address = f"&{base}[{bare(g.expr(index.base))}]"
         if _whole(size, index.lanes, buffer.dtype):
-            return f"*({declare_type(g, value.dtype)}*)({address}) = {bare(text)};"
+            return f"*({declare_type(g, value.dtype)}*){address} = {bare(text)};"
         return f"{g.need('store_lanes')}<{size}>({address}, {bare(text)});"
     if buffer.dtype.lanes > 1:
         raise g.fail(f"a store of vectors of vectors to `{buffer.name}` has no CUDA spelling; lower it first")
@@ -193,7 +201,7 @@ def pointer(g: Generator, e: Any, offset: Expr | None = None) -> str:
             return own_pointer(g, place, total)
         text = place.name
         if kind.dtype is not place.element and kind.dtype.code != "void":
-            text = f"({'const ' * place.const}{declare_type(g, kind.dtype)}*){text}"
+            text = f"(({'const ' * place.const}{declare_type(g, kind.dtype)}*){text})"
         return plus(text, g.expr(total))
     if isinstance(e, Var) and e in g.pointers:
         place = g.pointers[e]
@@ -211,7 +219,26 @@ def _sum(g: Generator, a: Expr, b: Expr | None) -> str:
 
 
 def plus(text: str, offset: str) -> str:
-    return text if offset == "0" else f"{text} + {offset}"
+    return text if offset == "0" else f"&{text}[{bare(offset)}]"
+
+
+def is_scalar(var: Var, element: DType, body: Any) -> bool:
+    """Whether memory of one element is only read and written, by its own type: a variable of C does."""
+    for node in walk(body):
+        if isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data is var:
+            plain = node.buffer.dtype is element and node.buffer.elem_offset is None
+            if not plain or any(i.dtype.lanes > 1 for i in node.indices):
+                return False
+        elif isinstance(node, DeclBuffer) and node.buffer.data is var and node.buffer.dtype is not element:
+            return False
+        elif isinstance(node, Call):
+            if any(a is var for a in node.args):
+                return False
+            if node.op == "address_of" and isinstance(node.args[0], BufferLoad) and node.args[0].buffer.data is var:
+                return False
+        elif isinstance(node, LetStmt) and node.value is var:
+            return False
+    return True
 
 
 def element_of(g: Generator, e: Any) -> DType:

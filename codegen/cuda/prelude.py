@@ -18,6 +18,9 @@ struct alignas(sizeof(T) * N >= 16 ? 16 : sizeof(T) * N >= 8 ? 8 : sizeof(T) * N
   DEVICE T& operator[](int i) { return lane[i]; }
   DEVICE const T& operator[](int i) const { return lane[i]; }
 };
+"""
+
+_VEC_OPERATORS = """
 #define TIR_VECTOR_OPERATOR(op)                                          \\
   template <class T, int N>                                              \\
   DEVICE auto operator op(vec<T, N> a, vec<T, N> b) {                    \\
@@ -49,6 +52,7 @@ DEVICE vec<T, N> operator~(vec<T, N> a) { _Pragma("unroll") for (int i = 0; i < 
 # name -> (what it needs, text); `DEVICE` stands for the qualifiers
 _PARTS: dict[str, tuple[tuple[str, ...], str]] = {
     "vec": ((), _VEC),
+    "vec_operators": (("vec",), _VEC_OPERATORS),
     "each": (("vec",), """
 // f of the lanes of one vector or more
 template <class F, class T, int N>
@@ -322,14 +326,95 @@ DEVICE long long atomicAdd(long long* p, long long x) { return (long long)atomic
 _PARTS["shared_address"] = ((), """
 DEVICE unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 """)  # fmt: skip
+_PARTS["fill"] = ((), """
+template <int N, class T, class U>
+DEVICE void fill(T* registers, U x) { _Pragma("unroll") for (int i = 0; i < N; ++i) registers[i] = x; }
+""")  # fmt: skip
+_PARTS["mma_store_16x16"] = ((), """
+// Sums of mma.sync, two tiles of 16 x 8: a lane has rows lane / 4 and 8 on, columns 2 (lane % 4) and the next.
+template <class T, class S>
+DEVICE void mma_store_16x16(T* out, const S* sums, int stride) {
+  const int lane = threadIdx.x & 31;
+  _Pragma("unroll") for (int r = 0; r < 8; ++r) {
+    out[(r % 4 / 2 * 8 + lane / 4) * stride + r / 4 * 8 + lane % 4 * 2 + r % 2] = (T)sums[r];
+  }
+}
+""")  # fmt: skip
+
+
+def _copy_async(size: int) -> str:
+    cache = "cg" if size == 16 else "ca"
+    return f"""
+// {size} bytes to shared memory, while the thread goes on
+DEVICE void copy_async_{size}(void* to, const void* from) {{
+  asm volatile("cp.async.{cache}.shared.global [%0], [%1], {size};" :: "r"(shared_address(to)), "l"(from) : "memory");
+}}
+// the same, or zeros where not `really`
+DEVICE void copy_async_{size}(void* to, const void* from, bool really) {{
+  asm volatile("cp.async.{cache}.shared.global [%0], [%1], {size}, %2;"
+               :: "r"(shared_address(to)), "l"(from), "r"(really ? {size} : 0) : "memory");
+}}
+"""
+
+
+for _size in (4, 8, 16):
+    _PARTS[f"copy_async_{_size}"] = (("shared_address",), _copy_async(_size))
+_PARTS["commit_copies"] = ((), """
+DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+""")  # fmt: skip
+_PARTS["wait_copies"] = ((), """
+// until at most N groups of copies are under way
+template <int N> DEVICE void wait_copies() { asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory"); }
+""")  # fmt: skip
+# what a barrier in shared memory, which counts arrivals and bytes, has: sm_80, of which some from sm_90 on
+_PARTS["barrier_init"] = (("shared_address",), """
+DEVICE void barrier_init(unsigned long long* barrier, unsigned arrivals) {
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(shared_address(barrier)), "r"(arrivals) : "memory");
+}
+""")  # fmt: skip
+_PARTS["barrier_arrive"] = (("shared_address",), """
+DEVICE void barrier_arrive(unsigned long long* barrier) {
+  asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" :: "r"(shared_address(barrier)) : "memory");
+}
+""")  # fmt: skip
+_PARTS["barrier_expect"] = (("shared_address",), """
+DEVICE void barrier_expect(unsigned long long* barrier, unsigned bytes) {
+  asm volatile("{ .reg .b64 state; mbarrier.arrive.expect_tx.shared.b64 state, [%0], %1; }"
+               :: "r"(shared_address(barrier)), "r"(bytes) : "memory");
+}
+""")  # fmt: skip
+_PARTS["barrier_arrive_after_copies"] = (("shared_address",), """
+DEVICE void barrier_arrive_after_copies(unsigned long long* barrier) {
+  asm volatile("cp.async.mbarrier.arrive.shared.b64 [%0];" :: "r"(shared_address(barrier)) : "memory");
+}
+""")  # fmt: skip
+_PARTS["barrier_wait"] = (("shared_address",), """
+// until the phase of this parity is over
+DEVICE void barrier_wait(unsigned long long* barrier, unsigned parity) {
+#if __CUDA_ARCH__ >= 900
+#define TIR_WAIT "try_wait"  // sleeps in between
+#else
+#define TIR_WAIT "test_wait"
+#endif
+  asm volatile("{ .reg .pred over; again_%=: mbarrier." TIR_WAIT ".parity.shared.b64 over, [%0], %1; @!over bra again_%=; }"
+               :: "r"(shared_address(barrier)), "r"(parity) : "memory");
+}
+""")  # fmt: skip
+_PARTS["copy_bulk"] = (("shared_address",), """
+// a copy to shared memory by the copy engine, whose bytes the barrier counts; sizes and addresses are multiples of 16
+DEVICE void copy_bulk(void* to, const void* from, unsigned bytes, unsigned long long* barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+               :: "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(barrier)) : "memory");
+}
+""")  # fmt: skip
 
 
 def part_names() -> list[str]:
     return list(_PARTS)
 
 
-def prelude(helpers: Iterable[str]) -> str:
-    """The text of ``helpers`` and what they need, each once, in an order that compiles."""
+def prelude(helpers: Iterable[str], functions: Iterable[str] = ()) -> str:
+    """The text of ``helpers`` and what they need, each once, in an order that compiles; then that of ``functions``."""
     wanted: dict[str, None] = {}
 
     def want(name: str) -> None:
@@ -341,4 +426,6 @@ def prelude(helpers: Iterable[str]) -> str:
     for name in sorted(helpers, key=list(_PARTS).index):
         want(name)
     text = "".join(_PARTS[name][1] for name in wanted)
+    made = sorted(functions, key=lambda f: not f.startswith("using"))  # types before what takes them
+    text += "".join("\n" * (not f.startswith("using") or k == 0) + f + "\n" for k, f in enumerate(made))
     return text.replace("DEVICE", INLINE).lstrip("\n")

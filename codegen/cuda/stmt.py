@@ -28,7 +28,7 @@ from tir.visit import uses_var, walk
 from .expr import declare_type, quoted
 from .generator import Generator, stmt_rule
 from .matrix import allocate_fragment
-from .memory import Place, bare, base_of, place_of, store
+from .memory import Place, bare, base_of, is_scalar, place_of, store
 from .types import c_type, float_constant, int_constant
 from .warp import lanes_of_warp
 
@@ -79,7 +79,7 @@ def _pragma(s: For) -> str:
     if s.kind == "unrolled" or s.annotations.get("pragma_unroll"):
         return "#pragma unroll"
     if isinstance(s.extent, IntImm) and _indexes_registers(s) and _copies(s) <= UNROLLED_COPIES:
-        return "#pragma unroll  // it indexes registers"
+        return "#pragma unroll"  # the array stays in registers
     return ""
 
 
@@ -187,6 +187,12 @@ def _allocate(g: Generator, s: Allocate) -> None:
         )
         place.element = DType("uint8")
     elif scope == "local" or scope.startswith(("m16n8k8.", "mma.")):
+        if scope == "local" and count == 1 and is_scalar(var, s.dtype, s.body):
+            place.scalar = True
+            g.emit(f"{type_} {name};")
+            g.pointers[var] = place
+            g.stmt(s.body)
+            return
         align = "alignas(16) " if count * s.dtype.bytes >= 16 else ""
         g.emit(f"{align}{type_} {name}[{total};")
     elif scope == "warp":

@@ -45,7 +45,11 @@ def int_constant(value: int, dtype: DType) -> str:
             return f"{value}ull"
         return "(-9223372036854775807ll - 1)" if value == -(2**63) else f"{value}ll" if value >= 0 else f"({value}ll)"
     if dtype.code == "uint":
-        return f"{value}u" if dtype.bits == 32 else f"({scalar_type(dtype)}){value}"
+        return (
+            (f"{value:#x}u" if value >= 2**31 else f"{value}u")
+            if dtype.bits == 32
+            else f"({scalar_type(dtype)}){value}"
+        )
     if value == -(2**31):
         return "(-2147483647 - 1)"
     text = str(value) if value >= 0 else f"({value})"
