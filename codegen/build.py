@@ -11,7 +11,8 @@ from tir.target import Target, added_kind
 
 from .module import InterpreterModule, LLVMModule, Module
 
-_CPU_OPTIONS = ("mcpu", "mattr", "num_cores", "fast_math", "vector_width", "opt_level", "keys", "tag")
+_CACHES = ("l1_bytes", "l2_bytes", "l3_bytes")
+_CPU_OPTIONS = ("mcpu", "mattr", "num_cores", "fast_math", "vector_width", "opt_level", "keys", "tag", *_CACHES)
 
 
 @deep

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from . import extension
@@ -109,6 +111,15 @@ class Target:
         value = self.attrs.get(name, _of_architecture(self.attrs.get("arch")).get(name))
         return None if value is None else int(value)
 
+    def cache_bytes(self, level: int) -> int:
+        """Bytes of the data cache of ``level``: the attribute ``l1_bytes``, ``l2_bytes``, ``l3_bytes``, else this machine's.
+
+        >>> Target("llvm", l2_bytes=1 << 20).cache_bytes(2)
+        1048576
+        """
+        given = self.limit(f"l{level}_bytes")
+        return cache_bytes(level) if given is None else given
+
     def __str__(self) -> str:
         parts = (f"-{k.replace('_', '-')}={v}" for k, v in self.attrs.items() if _GPU_LIMITS.get(k) != v)
         return " ".join([self.kind, *parts])
@@ -172,3 +183,21 @@ def _value(text: str) -> Any:
         return int(text)
     except ValueError:
         return text
+
+
+@functools.cache
+def cache_bytes(level: int = 2) -> int:
+    """Bytes of the data cache of ``level`` that one core sees; 32 KB, 1 MB, 16 MB where the system does not say.
+
+    >>> cache_bytes(1) <= cache_bytes(2)
+    True
+    """
+    units = {"K": 1 << 10, "M": 1 << 20}
+    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            kind, at, size = ((index / name).read_text().strip() for name in ("type", "level", "size"))
+        except OSError:
+            continue
+        if kind != "Instruction" and at == str(level):
+            return int(size[:-1]) * units[size[-1]] if size[-1] in units else int(size)
+    return {1: 32 << 10, 2: 1 << 20}.get(level, 16 << 20)

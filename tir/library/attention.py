@@ -19,8 +19,8 @@ COLUMNS = 32  # of keys, or of elements of a value, in a register tile
 def attention(queries: int, keys: int, depth: int) -> PrimFunc:
     """B = softmax(Q @ K.T / sqrt(depth)) @ V for float32 Q (queries, depth), K and V (keys, depth), B (queries, depth).
 
-    >>> attention(8, 10, 4).params
-    (Q, K, V, B)
+    >>> [b.name for b in attention(8, 10, 4).buffers()]
+    ['Q', 'K', 'V', 'B']
     """
     panels, scale = -(-keys // COLUMNS), depth**-0.5
 

@@ -100,8 +100,8 @@ def conv2d_nhwc(layer: Layer, tile: Tile) -> PrimFunc:
 
     A (n, size, size, inputs), W (kernel, kernel, inputs, outputs), C (n, out, out, outputs).
 
-    >>> conv2d_nhwc(Layer(1, 8, 4, 16, 3), Tile(1, 8, 16)).params
-    (A, W, C)
+    >>> [b.name for b in conv2d_nhwc(Layer(1, 8, 4, 16, 3), Tile(1, 8, 16)).buffers()]
+    ['A', 'W', 'C']
     """
     n, size, inputs, outputs = layer.n, layer.size, layer.inputs, layer.outputs
     k, s, pad, out = layer.kernel, layer.stride, layer.pad, layer.out

@@ -32,8 +32,8 @@ def conv2d_nchw(layer: Layer, tile: Tile) -> PrimFunc:
 
     A (n, inputs, size, size), W (outputs, inputs, kernel, kernel), C (n, outputs, out, out).
 
-    >>> conv2d_nchw(Layer(1, 8, 4, 16, 3), Tile(1, 16, 6)).params
-    (A, W, C)
+    >>> [b.name for b in conv2d_nchw(Layer(1, 8, 4, 16, 3), Tile(1, 16, 6)).buffers()]
+    ['A', 'W', 'C']
     """
     n, size, inputs, outputs = layer.n, layer.size, layer.inputs, layer.outputs
     k, s, pad, out = layer.kernel, layer.stride, layer.pad, layer.out
@@ -110,8 +110,8 @@ def depthwise_nhwc(layer: Layer) -> PrimFunc:
 
     A (n, size, size, inputs), W (kernel, kernel, inputs), C (n, out, out, inputs); ``layer.outputs`` is ``inputs``.
 
-    >>> depthwise_nhwc(Layer(1, 8, 4, 4, 3)).params
-    (A, W, C)
+    >>> [b.name for b in depthwise_nhwc(Layer(1, 8, 4, 4, 3)).buffers()]
+    ['A', 'W', 'C']
     """
     n, size, channels = layer.n, layer.size, layer.inputs
     k, s, pad, out = layer.kernel, layer.stride, layer.pad, layer.out

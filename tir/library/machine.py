@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import os
-from pathlib import Path
 
+from ..target import cache_bytes
 
-@functools.cache
-def cache_bytes(level: int = 2) -> int:
-    """Bytes of the data cache of ``level`` that one core sees; 32 KB, 1 MB, 16 MB where the system does not say.
-
-    >>> cache_bytes(1) <= cache_bytes(2)
-    True
-    """
-    units = {"K": 1 << 10, "M": 1 << 20}
-    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        try:
-            kind, at, size = ((index / name).read_text().strip() for name in ("type", "level", "size"))
-        except OSError:
-            continue
-        if kind != "Instruction" and at == str(level):
-            return int(size[:-1]) * units[size[-1]] if size[-1] in units else int(size)
-    return {1: 32 << 10, 2: 1 << 20}.get(level, 16 << 20)
+__all__ = ["cache_bytes", "streams", "threads"]
 
 
 def threads() -> int:

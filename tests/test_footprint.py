@@ -1,0 +1,133 @@
+"""Footprints against counts by hand."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+import tir
+from tir.analysis.footprint import Footprint, Machine, footprint
+from tir.library.elementwise import blur, schedule_blur
+from tir.script import tir as T
+
+N = 64
+
+
+@T.prim_func
+def matmul(A: T.Buffer((N, N), "float32"), B: T.Buffer((N, N), "float32"), C: T.Buffer((N, N), "float32")):
+    for i, j, k in T.grid(N, N, N):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] += A[vi, vk] * B[vk, vj]
+
+
+def machine(registers: int = 2048, l1: int = 32 << 10, l2: int = 1 << 20, l3: int = 16 << 20) -> Machine:
+    rates = {"L1": 64e9, "L2": 32e9, "L3": 16e9, "memory": 8e9}
+    return Machine({"registers": registers, "L1": l1, "L2": l2, "L3": l3}, 100e9, rates)
+
+
+def test_matmul():
+    found = footprint(matmul, machine())
+    i, j, k = found["i"], found["j"], found["k"]
+    assert found.flops == i.flops == 2 * N**3 and j.flops == 2 * N**2 and k.flops == 2 * N
+    assert i.touched == {"A": 4 * N * N, "B": 4 * N * N, "C": 4 * N * N}
+    assert j.touched == {"A": 4 * N, "B": 4 * N * N, "C": 4 * N}
+    assert k.touched == {"A": 4 * N, "B": 4 * N, "C": 4}
+    assert (i.runs, j.runs, k.runs) == (1, N, N * N)
+    assert i.accessed == 4 * 4 * N**3  # A, B, and C twice
+    assert i.reuse == pytest.approx(4 * N**3 / (3 * N * N))
+    assert i.intensity == pytest.approx(2 * N**3 / (12 * N * N))
+    # 48 KB in all; with a row of A and of C, B is 16.5 KB; a column of B takes a line an element
+    assert (i.holds, j.holds, k.holds) == ("L2", "L1", "L1")
+
+
+def test_what_moves_between_the_levels():
+    found = footprint(matmul, machine())
+    line, elements = 64, 4 * N * N
+    # one iteration of i fits L1: each element comes in once
+    assert found.traffic["L2"] == found.traffic["L3"] == found.traffic["memory"] == 3 * elements
+    # no iteration of j fits 2 KB: every run of k brings a row of A, a column of B, an element of C
+    assert found.traffic["L1"] == N * N * (4 * N + N * line + line)
+    tight = footprint(matmul, machine(l1=8 << 10))
+    # an iteration of j fits 8 KB, B does not: for each row all of B, and a row of A and of C
+    assert tight.traffic["L2"] == N * (elements + 2 * 4 * N)
+
+
+def test_tiled_matmul():
+    sch = tir.Schedule(matmul)
+    i, j, k = sch.get_loops("C")
+    (io, ii), (jo, ji) = sch.split(i, [None, 16]), sch.split(j, [None, 16])
+    sch.reorder(io, jo, k, ii, ji)
+    found = footprint(sch, machine())
+    assert found["k"].touched == {"A": 4 * 16 * N, "B": 4 * N * 16, "C": 4 * 16 * 16}
+    assert found["i_1"].touched == {"A": 4 * 16, "B": 4 * 16, "C": 4 * 16 * 16}
+    assert found["k"].flops == 2 * 16 * 16 * N and found["k"].runs == 16
+    # one k touches 16 lines of A, one of B, 16 of C: they fit the registers of 4 KB, so a tile moves its 16 rows of A
+    # (256 bytes), 64 of B (a line each) and 16 of C once
+    wide = footprint(sch, machine(registers=4096))
+    assert wide.traffic["L1"] == 16 * (16 * 4 * N + N * 64 + 16 * 64)
+
+
+def test_stencil():
+    height, width, strip = 64, 128, 16
+    found = footprint(schedule_blur(tir.Schedule(blur(height, width)), strip), machine())
+    outer = found["y_0"]
+    assert outer.touched["A"] == 4 * (height + 2) * (width + 2)
+    assert outer.touched["B"] == 4 * height * width
+    stage = found["ax0"]  # makes strip + 2 rows from as many
+    assert stage.touched == {"A": 4 * (strip + 2) * (width + 2), "along": 4 * (strip + 2) * width}
+    assert stage.extent == strip + 2 and stage.runs == height // strip
+    assert stage.flops == 3 * (strip + 2) * width
+    assert found.flops == height // strip * (3 * (strip + 2) * width + 3 * strip * width)
+
+
+@T.prim_func
+def copy(A: T.Buffer((1 << 20,), "float32"), B: T.Buffer((1 << 20,), "float32")):
+    for i in range(1 << 20):
+        with T.block("B"):
+            vi = T.axis.spatial(1 << 20, i)
+            B[vi] = A[vi] * T.float32(2)
+
+
+def test_the_bottleneck():
+    found = footprint(copy, machine())
+    assert found.traffic == dict.fromkeys(("L1", "L2", "L3", "memory"), 8 << 20)
+    assert found.bottleneck == "memory"
+    assert found.seconds["memory"] == pytest.approx((8 << 20) / 8e9)
+    assert found.bound == pytest.approx((1 << 20) / found.seconds["memory"])
+    resting = Machine(machine().sizes, 1e6, machine().bandwidth)
+    assert footprint(copy, resting).bottleneck == "compute"
+
+
+def test_views_of_it():
+    found = footprint(matmul, machine())
+    text = repr(found)
+    assert "bottleneck" in text and "held by" in text and "j (64)" in text
+    assert "<table>" in found._repr_html_()
+    picture = ET.fromstring(found.svg())
+    words = [t.text for t in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert any("bottleneck" in (w or "") for w in words) and any("L1" in (w or "") for w in words)
+
+
+def test_sizes_must_be_known():
+    @T.prim_func
+    def symbolic(a: T.handle, n: T.int32):
+        A = T.match_buffer(a, (n,), "float32")
+        for i in range(n):
+            with T.block("A"):
+                vi = T.axis.spatial(n, i)
+                A[vi] = T.float32(0)
+
+    with pytest.raises(ValueError, match="loop i has the length n"):
+        footprint(symbolic)
+    with pytest.raises(KeyError, match="no loop 'z'; there are i, j, k"):
+        footprint(matmul)["z"]
+
+
+def test_sizes_of_the_target():
+    using = Machine.of({"kind": "llvm", "l1_bytes": 48 << 10, "vector_width": 256})
+    assert using.sizes["L1"] == 48 << 10 and using.sizes["registers"] == 1024
+    assert isinstance(footprint(matmul, target="llvm -l2-bytes=4096"), Footprint)
