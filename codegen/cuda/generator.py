@@ -74,7 +74,8 @@ def broken(text: str) -> list[str]:
     """A long statement over several lines: a call with an argument a line, an assignment after its sign."""
     call = re.match(r"\w+(<[\w, ]+>)?\(", text)
     if call is not None and text.endswith(");"):
-        return [call[0], *(f"    {a}," for a in (args := _arguments(text[call.end() : -2]))[:-1]), f"    {args[-1]});"]
+        *most, last = _arguments(text[call.end() : -2])
+        return [call[0], *(f"    {a}," for a in most), f"    {last});"]
     left, sign, right = text.partition(" = ")
     if not sign or text.startswith("for ("):
         left, sign, right = text.partition(" += ")
