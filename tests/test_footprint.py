@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 import tir
-from tir.analysis.footprint import Footprint, Machine, footprint
+from tir.analysis import Footprint, Machine, footprint
 from tir.library.elementwise import blur, schedule_blur
 from tir.script import tir as T
 

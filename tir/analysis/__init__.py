@@ -1,1 +1,5 @@
 """Questions about a program; nothing here changes one."""
+
+from .footprint import Footprint, Machine, footprint
+
+__all__ = ["Footprint", "Machine", "footprint"]

@@ -18,7 +18,7 @@ from ..function import IRModule, PrimFunc
 from ..op import effect_of
 from ..stmt import Block, BlockRealize, BufferStore, For, IfThenElse, Stmt
 from ..target import Target
-from ..visit import substitute, walk
+from ..visit import substitute
 
 LINE = 64  # bytes of a cache line
 LEVELS = ("registers", "L1", "L2", "L3")  # what holds data, nearest first; then memory

@@ -118,7 +118,7 @@ def as_svg(print_: Footprint) -> str:
             )
             text(x, y - 12, f"{level} {number(size, 'B')}", "middle", ' fill="#555" font-size="10"')
     for row in print_.rows:
-        text(left - 8, y + 11, f"{INDENT * row.depth}{row.name} ({row.extent})", "end")
+        text(12, y + 11, f"{INDENT * row.depth}{row.name} ({row.extent})")
         bar(y, place(row.bytes), COLOURS[row.holds])
         text(left + place(row.bytes) + 6, y + 11, number(row.bytes, "B"), extra=' fill="#333" font-size="11"')
         y += step
@@ -127,8 +127,8 @@ def as_svg(print_: Footprint) -> str:
     longest = max(print_.seconds.values()) or 1.0
     for level, amount, time in bounds(print_):
         mine = level == print_.bottleneck
-        text(left - 8, y + 11, "arithmetic" if level == "compute" else f"data from {level}", "end")
-        length = span * print_.seconds[level] / longest * 0.75
+        text(12, y + 11, "arithmetic" if level == "compute" else f"data from {level}")
+        length = span * print_.seconds[level] / longest * 0.55
         bar(y, length, COLOURS[level] if mine else "#bbb")
         words = f"{time}  ({amount})" + ("  bottleneck" if mine else "")
         text(left + length + 6, y + 11, words, extra=' font-weight="bold"' if mine else ' fill="#333"')
