@@ -6,11 +6,12 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..arith.linear import linear
+from ..buffer import Range
 from ..expr import BufferLoad, IntImm, Var, const, is_const
 from ..function import PrimFunc
 from ..node import frozendict
-from ..stmt import SERIAL, UNROLLED, VECTORIZED, BufferStore, For, Stmt
-from ..visit import accesses, substitute, uses_var
+from ..stmt import SERIAL, UNROLLED, VECTORIZED, AttrStmt, BufferStore, For, Stmt
+from ..visit import accesses, substitute, uses_var, walk
 from .passes import func_pass
 from .threads import flat, is_private
 from .vectorize_loop import REASON
@@ -24,7 +25,7 @@ def _obstacle(analyzer: Analyzer, a: BufferLoad | BufferStore, loop: For, lanes:
         return ""
     if len(a.indices) != 1:
         return ""
-    index: Any = a.indices[0]
+    index: Any = analyzer.simplify(a.indices[0])
     form = linear(index)
     step = form.terms.get(id(loop.loop_var))
     alone = step is not None and sum(any(uses_var(f, loop.loop_var) for f in fs) for fs, _ in form.items()) == 1
@@ -54,8 +55,13 @@ def _split(loop: For, lanes: int) -> Stmt:
 
 
 class _Legalizer:
-    def __init__(self) -> None:
+    def __init__(self, body: Stmt) -> None:
         self.analyzer = Analyzer()
+        for item in walk(body):
+            if isinstance(item, For):
+                self.analyzer.bind(item.loop_var, Range(item.min, item.extent))
+            elif isinstance(item, AttrStmt) and item.attr_key == "thread_extent":
+                self.analyzer.bind(item.node.var, Range(const(0, item.node.var.dtype), item.value))
 
     def visit(self, s: Any) -> Any:
         if not isinstance(s, Stmt):
@@ -84,4 +90,4 @@ def legalize_vector_width(func: PrimFunc) -> PrimFunc:
     the loop stays scalar, with the reason in its annotation ``scalar_because``. Registers have no such rule. Expects
     flat buffers.
     """
-    return func.with_body(flat(_Legalizer().visit(func.body)))
+    return func.with_body(flat(_Legalizer(func.body).visit(func.body)))

@@ -39,9 +39,12 @@ def bank_passes(addresses: np.ndarray, width: int) -> tuple[int, int]:
 
     >>> bank_passes(np.arange(32).reshape(1, 32) * 8, 4)
     (2, 1)
+    >>> bank_passes(np.arange(32).reshape(1, 32) * 12, 12)
+    (4, 4)
     """
     words = max(1, width // WORD)
-    rows = addresses.reshape(-1, BANKS // min(words, 4))
+    together = 1 << (min(words, 4) - 1).bit_length()  # 12 bytes are served as 16 are
+    rows = addresses.reshape(-1, BANKS // together)
     wanted = np.where(rows >= 0, rows // WORD, -1)
     if words > 1:
         wide = wanted[:, :, None] + np.arange(words)
