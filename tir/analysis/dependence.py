@@ -50,6 +50,7 @@ from ..stmt import (
     While,
 )
 from ..visit import substitute, uses_var, walk
+from .reducers import selects
 
 Loop = tuple[Var, Expr, Expr]
 
@@ -252,7 +253,7 @@ class _Walker:
         self.units.append(
             Unit(
                 block.name, block, time=(*time, 1), accesses=found.found,
-                commutes=commutes(block.body) or (is_reduction and selects(block.body)), **common,
+                commutes=commutes(block.body) or (is_reduction and selects(block)), **common,
             )
         )  # fmt: skip
 
@@ -413,24 +414,6 @@ def _is_load_of(e: Any, store: BufferStore) -> bool:
         and e.buffer is store.buffer
         and [key(i) for i in e.indices] == [key(i) for i in store.indices]
     )
-
-
-def selects(s: Any) -> bool:
-    """Whether every store keeps or takes a candidate (arg-max and the like: a tuple reduced by selection)."""
-    lets: dict[Var, Expr] = {}
-    while isinstance(s, LetStmt):
-        lets[s.var] = substitute(s.value, lets)
-        s = s.body
-    stores = s.stmts if isinstance(s, SeqStmt) else (s,)
-    for store in stores:
-        if not isinstance(store, BufferStore):
-            return False
-        value = substitute(store.value, lets)
-        chosen = isinstance(value, Select) or (isinstance(value, Call) and value.op == "if_then_else")
-        sides = list(value.children())[-2:] if chosen else []
-        if not any(_is_load_of(side, store) for side in sides) and not commutes(store):
-            return False
-    return True
 
 
 # ---------------------------------------------------------------- relations

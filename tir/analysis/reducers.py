@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..arith.linear import key
 from ..buffer import Buffer
@@ -28,6 +29,7 @@ from ..expr import (
 from ..script.printer import short_text
 from ..stmt import Block, BufferStore, IfThenElse, LetStmt, SeqStmt
 from ..visit import substitute, walk
+from .selection import choice_parts, order_fault
 
 _BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
 
@@ -59,9 +61,13 @@ class NotAReducer(TirError):
     """A block that does not combine old results with new values."""
 
 
+class OrderMatters(NotAReducer):
+    """A block that selects among values in a way that depends on their order."""
+
+
 def is_selection(value: Any) -> bool:
     """Whether ``value`` is one of two candidates, as in an arg-max."""
-    return isinstance(value, Select) or (isinstance(value, Call) and value.op == "if_then_else")
+    return choice_parts(value) is not None
 
 
 class BlockReducer:
@@ -72,7 +78,9 @@ class BlockReducer:
         self.block = block
         self.stores = stores_of(block.body)
         if not self.stores:
-            raise NotAReducer(f"block `{block.name}` is not made of stores alone, or reads a result that it has changed")
+            raise NotAReducer(
+                f"block `{block.name}` is not made of stores alone, or reads a result that it has changed"
+            )
         self.targets = [s.buffer for s in self.stores]
         self.init = self._init_values()
         self.terms = terms = [self._term(k, s) for k, s in enumerate(self.stores)]
@@ -80,12 +88,12 @@ class BlockReducer:
         lhs = tuple(Var(f"x{k}", s.buffer.dtype) for k, s in enumerate(self.stores))
         rhs = tuple(Var(f"y{k}", s.buffer.dtype) for k, s in enumerate(self.stores))
         named = {key(t): rhs[k] for k, t in enumerate(terms)}
-        left = {b: lhs[k] for k, b in enumerate(self.targets)}
+        named.update((key(BufferLoad(s.buffer, s.indices)), lhs[k]) for k, s in enumerate(self.stores))
         results = []
         own = {*lhs, *rhs}
         for s in self.stores:
             value = Add(s.value.a, s.value.b) if isinstance(s.value, Sub) else s.value
-            results.append(_abstracted(value, left, named))
+            results.append(_abstracted(value, named))
         for result, s in zip(results, self.stores):
             if any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n not in own) for n in walk(result)):
                 raise self._unclear(s)
@@ -93,6 +101,9 @@ class BlockReducer:
             _identity(kinds[k], s) if self._plain(s) else self._start(k) for k, s in enumerate(self.stores)
         )
         self.comm = CommReducer(lhs, rhs, tuple(results), identity)
+        fault = order_fault(self.comm)
+        if fault is not None:
+            raise OrderMatters(self._chosen(fault))
 
     @staticmethod
     def _plain(s: BufferStore) -> bool:
@@ -116,6 +127,13 @@ class BlockReducer:
         return NotAReducer(
             f"block `{self.block.name}`: `{short_text(s)}` is not a combination of the old result and one new value"
         )
+
+    def _chosen(self, fault: str) -> str:
+        """The fault with the condition that chooses each result; where they differ, that is most often the mistake."""
+        by = [(s.buffer.name, parts[0]) for s in self.stores if (parts := choice_parts(s.value))]
+        said = ", ".join(f"`{name}` by `{short_text(c)}`" for name, c in by)
+        differ = " (the conditions differ)" if len({key(c) for _, c in by}) > 1 else ""
+        return f"block `{self.block.name}` chooses {said}{differ}, which is no reduction: {fault}"
 
     def _is_target(self, e: Any, s: BufferStore) -> bool:
         return (
@@ -146,6 +164,24 @@ class BlockReducer:
         return combine(self.comm, a, b)
 
 
+_SELECTIONS: WeakKeyDictionary[Block, bool] = WeakKeyDictionary()
+
+
+def selects(block: Block) -> bool:
+    """Whether ``block`` reduces by selection (arg-max and the like) so that its updates may run in any order."""
+    known = _SELECTIONS.get(block)
+    if known is None:
+        try:
+            stores = BlockReducer(block).stores
+        except NotAReducer:
+            known = False
+        else:
+            same_place = len({tuple(map(key, s.indices)) for s in stores}) == 1
+            known = same_place and any(is_selection(s.value) for s in stores)
+        _SELECTIONS[block] = known
+    return known
+
+
 def combine(comm: CommReducer, a: Any, b: Any) -> list[Expr]:
     """The results of reducing values ``a`` and ``b``."""
     values = {**dict(zip(comm.lhs, a)), **dict(zip(comm.rhs, b))}
@@ -153,10 +189,8 @@ def combine(comm: CommReducer, a: Any, b: Any) -> list[Expr]:
 
 
 def _sides(value: Any) -> list[Any]:
-    if isinstance(value, Select):
-        return [value.true_value, value.false_value]
-    if isinstance(value, Call) and value.op == "if_then_else":
-        return list(value.args[1:])
+    if (parts := choice_parts(value)) is not None:
+        return list(parts[1:])
     if isinstance(value, Call) and value.op in _BITWISE:
         return list(value.args)
     if isinstance(value, BinaryOp):
@@ -181,12 +215,10 @@ def _identity(kind: Any, s: BufferStore) -> Expr:
     raise NotAReducer(f"`{short_text(s)}` combines by an operation whose identity is not known")
 
 
-def _abstracted(value: Any, left: dict[Buffer, Var], named: dict[Any, Var]) -> Any:
+def _abstracted(value: Any, named: dict[Any, Var]) -> Any:
     """``value`` with targets and new values replaced by the reducer's parameters."""
     if isinstance(value, Expr) and key(value) in named:
         return named[key(value)]
-    if isinstance(value, BufferLoad) and value.buffer in left:
-        return left[value.buffer]
     if isinstance(value, (Buffer, Var)):
         return value
-    return value.map_children(lambda c: _abstracted(c, left, named))
+    return value.map_children(lambda c: _abstracted(c, named))

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ...analysis.dependence import selects
 from ...analysis.privacy import THREADS_OWN, same_for_all
-from ...errors import require
+from ...analysis.reducers import BlockReducer, NotAReducer, OrderMatters, selects
+from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var
 from ...node import EMPTY
 from ...stmt import (
@@ -408,7 +408,8 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
         block = ref.block
         moved = [i for i, v in zip(block.iter_vars, ref.node.iter_values) if loop.var in vars_in(v)]
         if any(i.iter_type == "reduce" for i in moved):
-            shared = is_standard(block) or selects(block.body)
+            shared = is_standard(block) or selects(block)
+            _require_free_choice(ref)
             if not shared or any(i.iter_type != "reduce" for i in moved):
                 return False
             crossed.append(ref)
@@ -419,6 +420,16 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
     for ref in crossed:
         _require_own_nest(loop, ref)
     return True
+
+
+def _require_free_choice(ref: BlockRef) -> None:
+    """Refuse an arg-max whose conditions make the order of its values matter, and say which condition it is."""
+    try:
+        BlockReducer(ref.block)
+    except OrderMatters as error:
+        raise ScheduleError(str(error), nodes=[ref.node]) from None
+    except NotAReducer:
+        return
 
 
 def _require_own_nest(loop: LoopRef, ref: BlockRef) -> None:
