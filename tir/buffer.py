@@ -79,6 +79,8 @@ def decl_buffer(
 ) -> Buffer:
     """A new buffer; every part but the shape has the usual default (compact, global, own pointer).
 
+    Raises ``ValueError`` for a negative extent, ``TypeError`` for one that is no integer.
+
     >>> decl_buffer((128, 128), "float16", name="A").scope
     'global'
     """
@@ -90,9 +92,13 @@ def decl_buffer(
     scope = scope or "global"
     if data is None:
         data = Var(name, HANDLE, element, scope)
+    extents = tuple(index_expr(s) for s in shape)
+    for axis, extent in enumerate(extents):
+        if isinstance(extent, IntImm) and extent.value < 0:
+            raise ValueError(f"axis {axis} of buffer `{name}` has extent {extent.value}; an extent is at least 0")
     return Buffer(
         name,
-        tuple(index_expr(s) for s in shape),
+        extents,
         element,
         data,
         tuple(index_expr(s) for s in strides or ()),

@@ -31,6 +31,7 @@ STACK_BYTES = (
     16 * 1024
 )  # a constant-size buffer up to this size lives on the stack, where LLVM can keep it in registers
 KEPT_BYTES = 256 << 20  # one up to this size is kept for the next call: fresh pages cost more than a fast kernel
+MOST_BYTES = 1 << 56  # wider than any machine's addresses
 
 
 @stmt_rule(SeqStmt)
@@ -233,9 +234,11 @@ def _heap(g: Generator, s: Allocate, slot: str | None) -> str:
     for extent in s.extents:
         size = g.index(extent)
         if total.startswith("%") or size.startswith("%"):
-            total = out.value(f"mul nsw i64 {total}, {size}")
+            total = _product(g, total, size, s.buffer_var.name)
         else:
             total = str(int(total) * int(size))
+    if not total.startswith("%") and int(total) > MOST_BYTES:
+        raise BuildError(f"{g.func_name}: `{s.buffer_var.name}` takes {total} bytes, more than any machine can address")
     rounded = out.value(f"add i64 {total}, 127")
     rounded = out.value(f"and i64 {rounded}, -64")
     if slot is not None:
@@ -248,6 +251,16 @@ def _heap(g: Generator, s: Allocate, slot: str | None) -> str:
         f"{g.func_name}: out of memory allocating `{s.buffer_var.name}`",
     )
     return pointer
+
+
+def _product(g: Generator, a: str, b: str, buffer: str) -> str:
+    """A size in bytes, checked: one that wraps around would allocate too little."""
+    out = g.out
+    multiply = out.module.declare("llvm.smul.with.overflow.i64", "{i64, i1}", ["i64", "i64"])
+    both = out.value(f"call {{i64, i1}} {multiply}(i64 {a}, i64 {b})")
+    fits = out.value(f"xor i1 {out.value(f'extractvalue {{i64, i1}} {both}, 1')}, true")
+    g.check(fits, f"{g.func_name}: out of memory allocating `{buffer}`")
+    return out.value(f"extractvalue {{i64, i1}} {both}, 0")
 
 
 @stmt_rule(AllocateConst)

@@ -91,7 +91,10 @@ def allocate(count: int, dtype: DType) -> np.ndarray:
     """Fresh memory with a pattern that shows: nan in floats, -1 in integers."""
     count *= dtype.lanes
     kind = storage_dtype(dtype)
-    memory = np.empty(count, kind)
+    try:
+        memory = np.empty(count, kind)
+    except (MemoryError, ValueError):
+        raise RunError(f"out of memory allocating {count} elements of {dtype.element}") from None
     if kind == np.bool_:
         memory.fill(False)
     else:

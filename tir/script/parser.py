@@ -365,7 +365,7 @@ def parse(text: str, extra_vars: Mapping[str, Any] | None = None) -> PrimFunc | 
 
     ``T``, ``I`` and ``tir`` are known, ``extra_vars`` adds names; import lines of the dialect are accepted, of TVM's
     too. Constants, macros and plain helper functions may stand before the program. Raises ``ParseError`` with every
-    fault, and for a text without a program.
+    fault, and for a text without a program; ``TypeError`` for what is no text.
 
     >>> parse('''
     ... @T.prim_func
@@ -379,6 +379,8 @@ def parse(text: str, extra_vars: Mapping[str, Any] | None = None) -> PrimFunc | 
 
     from . import ir, tir
 
+    if not isinstance(text, str):
+        raise TypeError(f"parse takes the text of a program, not {type(text).__name__}")
     dedented = inspect.cleandoc("\n" + text) if text[:1] in " \t\n" else text
     source = Source("<text>", text.splitlines())
     if dedented is not text:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...dtype import DType
+from ...errors import RunError
 from ..numbers import decode_table, encode, is_small_float, storage_dtype
 from . import counts
 from .lanes import Lanes
@@ -37,7 +38,11 @@ class Memory:
     def fresh(name: str, scope: str, size: int, copies: int, granule: int, tracked: bool, launch: Any) -> Memory:
         """Memory that nothing has written: its bytes are 0xFF, a nan in floats."""
         size = -(-size // 16) * 16
-        made = Memory(name, scope, np.full(size * copies, 0xFF, np.uint8), granule, size)
+        try:
+            data = np.full(size * copies, 0xFF, np.uint8)
+        except (MemoryError, ValueError):
+            raise RunError(f"out of memory allocating `{name}`: {copies} times {size} bytes") from None
+        made = Memory(name, scope, data, granule, size)
         made.written = np.zeros(size * copies // granule, bool)
         if tracked:
             made.track(launch, True)
