@@ -230,3 +230,21 @@ def test_spills_are_seen():
     source = f'extern "C" __global__ void __launch_bounds__(1024) k(volatile float* x, volatile float* y) {{ {body} {uses} }}'
     used = nvrtc.compile_cubin(source, "sm_80").resources[0]
     assert used.registers == 64 and used.spill_stores > 0 and used.spill_loads > 0 and used.stack > 0
+
+
+def test_a_parallel_loop_inside_a_kernel_is_a_loop():
+    source = tir.build(
+        tir.script.parse(
+            """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
+    for i in T.thread_binding(4, thread="threadIdx.x"):
+        for j in T.parallel(8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + T.float32(1)
+"""
+        ),
+        target="cuda",
+    ).source("cuda")
+    assert re.search(r"for \(int j = 0; j < 8; \+\+j\)", source)

@@ -57,7 +57,7 @@ def _evaluate(g: Generator, s: Evaluate) -> None:
 
 @stmt_rule(For)
 def _for(g: Generator, s: For) -> None:
-    if s.kind not in ("serial", "unrolled"):
+    if s.kind not in ("serial", "unrolled", "parallel"):  # a thread may run what is parallel in any order
         raise g.fail(f"a {s.kind} loop `{s.loop_var.name}` is left after lowering: {s.thread or 'lower it first'}")
     first, extent = g.expr(s.min), g.expr(s.extent)
     g.analyzer.bind(s.loop_var, Range(s.min, s.extent))
