@@ -77,3 +77,11 @@ def lowered(A: T.handle("float32"), n: T.int32):
 @pytest.mark.parametrize("func", [softmax, conv, gpu, lowered], ids=lambda f: f.name)
 def test_round_trip(func):
     tir.assert_structural_equal(parse(func.script()), func)
+
+
+def test_expressions_are_built_outside_of_a_program_under_the_same_names():
+    x = tir.Var("x", "float32")
+    built = tir.if_then_else(tir.all(x > 0.0, x < 1.0), tir.exp(x), tir.max(x, tir.min_value("float32")))
+    assert repr(built) == "T.if_then_else(x > 0.0 and x < 1.0, T.exp(x), T.max(x, T.float32(-3.4028234663852886e+38)))"
+    with pytest.raises(AttributeError, match="has no attribute 'expp'"):
+        tir.expp(x)

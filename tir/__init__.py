@@ -39,6 +39,10 @@ __version__ = "0.1.0"
 # name -> (module, attribute): loaded on first use
 _LAZY = {
     "Schedule": ("tir.schedule", "Schedule"),
+    "Trace": ("tir.schedule", "Trace"),
+    "BlockRV": ("tir.schedule", "BlockRV"),
+    "LoopRV": ("tir.schedule", "LoopRV"),
+    "ExprRV": ("tir.schedule", "ExprRV"),
     "IndexMap": ("tir.arith.index_map", "IndexMap"),
     "TensorIntrin": ("tir.intrin", "TensorIntrin"),
     "structural_equal": ("tir.equal", "structural_equal"),
@@ -51,7 +55,37 @@ _LAZY = {
     "Analyzer": ("tir.arith", "Analyzer"),
     "simplify": ("tir.arith", "simplify"),
 }
-_SUBMODULES = ("script", "schedule", "transform", "arith", "analysis", "interp", "intrin", "testing", "op", "visit")
+_SUBMODULES = (
+    "script",
+    "schedule",
+    "transform",
+    "arith",
+    "analysis",
+    "interp",
+    "intrin",
+    "library",
+    "testing",
+    "op",
+    "visit",
+)
+
+# what builds expressions in the dialect builds them outside of it too, under the same name: tir.exp, tir.if_then_else
+_EXPRESSIONS = frozenset(
+    [
+        "max_value",
+        "min_value",
+        "infinity",
+        "if_then_else",
+        "all",
+        "any",
+        "min",
+        "max",
+        "abs",
+        "round",
+        "comm_reducer",
+        "call_intrin",
+    ]
+)
 
 if TYPE_CHECKING:
     from codegen.build import build
@@ -62,7 +96,7 @@ if TYPE_CHECKING:
     from .arith.index_map import IndexMap
     from .equal import assert_structural_equal, structural_equal, structural_hash
     from .intrin import TensorIntrin
-    from .schedule import Schedule
+    from .schedule import BlockRV, ExprRV, LoopRV, Schedule, Trace
     from .transform.pipeline import lower
 
 
@@ -72,6 +106,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(module), attribute)
     elif name in _SUBMODULES:
         value = importlib.import_module(f"tir.{name}")
+    elif not name.startswith("_") and (name in _EXPRESSIONS or name in importlib.import_module("tir.op").OPS):
+        value = getattr(importlib.import_module("tir.script.tir"), name)
     else:
         raise AttributeError(f"module 'tir' has no attribute {name!r}")
     globals()[name] = value
