@@ -1,0 +1,75 @@
+"""Other libraries, each in a process of its own that is asked for one timing at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from collections.abc import Sequence
+
+WORKER = pathlib.Path(__file__).with_name("peer_worker.py")
+# name in the table: (library, variables of the environment); the second NumPy has OpenBLAS use AVX-512
+KNOWN = {
+    "NumPy": ("numpy", {}),
+    "OpenBLAS SkylakeX": ("numpy", {"OPENBLAS_CORETYPE": "SkylakeX"}),
+    "torch": ("torch", {}),
+    "numba": ("numba", {}),
+    "Halide": ("halide", {}),
+}
+PRODUCTS = ("gemm", "gemv", "batched_gemm", "attention")  # what OpenBLAS has a part in
+
+
+def clock(threads: int) -> str:
+    """One thread is timed by the time it ran, which others on the machine disturb less; several by the clock."""
+    return "thread_time" if threads == 1 else "perf_counter"
+
+
+class Peer:
+    """One library at a number of threads; started when first asked."""
+
+    def __init__(self, name: str, python: str, threads: int):
+        library, variables = KNOWN[name]
+        count = str(threads)
+        counts = {f"{lib}_NUM_THREADS": count for lib in ("OMP", "OPENBLAS", "MKL", "NUMBA", "HL")}
+        self.name = name
+        command = [python, str(WORKER), library, clock(threads), count]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            command, env={**os.environ, **counts, **variables}, stdin=pipe, stdout=pipe, text=True
+        )
+        self._process_ready()
+
+    def _process_ready(self) -> None:
+        assert self._process.stdout
+        if self._process.stdout.readline().strip() != "ready":
+            raise RuntimeError(f"{self.name} could not be started: exit status {self._process.wait()}")
+
+    def seconds(self, kind: str, sizes: Sequence[int], number: int) -> float | None:
+        """Seconds of one call, by ``number`` of them; None where the library has no such thing."""
+        if self.name == "OpenBLAS SkylakeX" and kind not in PRODUCTS:
+            return None
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(json.dumps([kind, list(sizes), number]) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"{self.name} ended at {kind} {list(sizes)}: exit status {self._process.wait()}")
+        return json.loads(answer)
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+def available(python: str | None) -> dict[str, str]:
+    """The Python to run each known peer with: this one, or ``python`` for what only that one has."""
+    found: dict[str, str] = {}
+    for candidate in dict.fromkeys((sys.executable, python or sys.executable)):
+        probe = "import importlib.util as u, sys; print(*[n for n in sys.argv[1:] if u.find_spec(n)])"
+        libraries = sorted({library for library, _ in KNOWN.values()})
+        done = subprocess.run([candidate, "-c", probe, *libraries], capture_output=True, text=True, check=True)
+        for name, (library, _) in KNOWN.items():
+            if library in done.stdout.split():
+                found.setdefault(name, candidate)
+    return {name: found[name] for name in KNOWN if name in found}

@@ -1,0 +1,146 @@
+"""What is measured: each piece of work with its sizes, our schedule for it, its arrays and the result they should give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tir
+from tir.interp.numbers import storage_dtype
+from tir.library import attention, conv, conv_nchw, dot_gemm, elementwise, gemm, gemv, rows
+from tir.library.conv import RESNET50, Layer
+
+from .arrays import aligned, inputs
+
+Arrays = list[np.ndarray]
+
+
+@dataclass(frozen=True)
+class Work:
+    """``schedule(threads)`` is ours; ``kind`` and ``sizes`` say to peers what it is.
+
+    ``unit``: "flops" (``amount`` operations, against the peak of ``dtype``) or "bytes" (``amount`` read and written,
+    against copying).
+    """
+
+    kind: str
+    sizes: tuple[int, ...]
+    schedule: Callable[[int], tir.Schedule]
+    amount: float
+    unit: str = "flops"
+    dtype: str = "float32"
+    tolerance: float = 1e-3
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} {'x'.join(map(str, self.sizes))}"
+
+    def arrays(self) -> Arrays:
+        """Random inputs and, last, the output; 64-byte aligned, as peers have theirs."""
+        return inputs(self.kind, self.sizes)
+
+
+def works(quick: bool = False) -> Iterator[Work]:
+    """Everything, or (``quick``) one or two sizes of each kind."""
+    yield from _products(quick)
+    yield from _convolutions(quick)
+    yield from _bandwidth(quick)
+
+
+def _products(quick: bool) -> Iterator[Work]:
+    square = [(n, n, n) for n in ((1024,) if quick else (1024, 2048, 1000, 1023))]
+    odd = [(37, 4096, 511)] if quick else [(37, 4096, 511), (4096, 37, 511), (37, 511, 4096)]
+    small = [(n, n, n) for n in ((64,) if quick else (16, 32, 64, 128))]
+    skinny = [] if quick else [(2048, 16, 2048), (16, 2048, 2048), (2048, 2048, 16)]
+    for m, n, k in (*square, *odd, *small, *skinny):
+        yield Work("gemm", (m, n, k), lambda t, s=(m, n, k): gemm.scheduled_gemm(*s, t), 2.0 * m * n * k)
+    for n in (1024,) if quick else (1024, 2048):
+        for kind, dtype in (("int8_gemm", "int8"), ("bf16_gemm", "bfloat16")):
+            yield Work(
+                kind, (n, n, n), lambda t, n=n, d=dtype: dot_gemm.scheduled_dot_gemm(n, n, n, d, t), 2.0 * n**3,
+                dtype=dtype, tolerance=2e-2,
+            )  # fmt: skip
+    m, k = 4096, 4096
+    yield Work("gemv", (m, k), lambda t: gemv.scheduled_gemv(m, k, t), 4.0 * m * k, "bytes")
+    size = (32, 128, 128, 64)
+    yield Work("batched_gemm", size, lambda t: gemm.scheduled_batched_gemm(*size, t), 2.0 * 32 * 128 * 128 * 64)
+    tokens, depth = 1024, 64
+    yield Work(
+        "attention", (tokens, tokens, depth),
+        lambda t: attention.schedule_attention(tir.Schedule(attention.attention(tokens, tokens, depth)), t > 1),
+        4.0 * tokens * tokens * depth,
+    )  # fmt: skip
+
+
+def _sizes(layer: Layer) -> tuple[int, ...]:
+    return layer.n, layer.size, layer.inputs, layer.outputs, layer.kernel, layer.stride
+
+
+def _convolutions(quick: bool) -> Iterator[Work]:
+    layers = (RESNET50[1], RESNET50[8]) if quick else RESNET50
+    for layer in layers:
+        yield Work(
+            "conv2d_nhwc", _sizes(layer), lambda t, x=layer: conv.scheduled_conv2d_nhwc(x, t), float(layer.flops)
+        )
+    for layer in layers[:1] if quick else layers:
+        yield Work(
+            "conv2d_nchw", _sizes(layer), lambda t, x=layer: conv_nchw.scheduled_conv2d_nchw(x, t), float(layer.flops)
+        )
+    for layer in (Layer(1, 56, 128, 128, 3), Layer(1, 14, 512, 512, 3)):
+        yield Work(
+            "depthwise_nhwc", _sizes(layer),
+            lambda t, x=layer: conv_nchw.schedule_depthwise_nhwc(tir.Schedule(conv_nchw.depthwise_nhwc(x)), t > 1),
+            4.0 * layer.n * layer.inputs * (layer.size**2 + layer.out**2), "bytes",
+        )  # fmt: skip
+
+
+def _bandwidth(quick: bool) -> Iterator[Work]:
+    matrices = ((64, 1000), (4096, 4096)) if quick else ((64, 1000), (1023, 511), (8192, 4096))
+    for m, n in matrices:
+        both, read = 8.0 * m * n, 4.0 * m * n
+        for kind, func, schedule, moved in (
+            ("softmax", rows.softmax, rows.schedule_softmax, both),
+            ("layer_norm", rows.layer_norm, rows.schedule_layer_norm, both),
+            ("row_sum", rows.row_sum, rows.schedule_row_sum, read),
+            ("column_sum", rows.column_sum, rows.schedule_column_sum, read),
+            ("transpose", elementwise.transpose, elementwise.schedule_transpose, both),
+        ):
+            yield Work(
+                kind, (m, n), lambda t, f=func, s=schedule, m=m, n=n: s(tir.Schedule(f(m, n)), parallel=t > 1), moved,
+                "bytes",
+            )  # fmt: skip
+        yield Work(
+            "blur", (m, n),
+            lambda t, m=m, n=n: elementwise.schedule_blur(tir.Schedule(elementwise.blur(m, n)), parallel=t > 1), both,
+            "bytes",
+        )  # fmt: skip
+    for size in (50_000, 1 << 25):
+        for kind, func, schedule, arrays in (
+            ("scale_add", elementwise.scale_add, elementwise.schedule_scale_add, 2),
+            ("gelu_chain", elementwise.gelu_chain, elementwise.schedule_gelu_chain, 4),
+        ):
+            yield Work(
+                kind, (size,), lambda t, f=func, s=schedule, n=size: s(tir.Schedule(f(n)), parallel=t > 1),
+                4.0 * arrays * size, "bytes",
+            )  # fmt: skip
+
+
+def expected(work: Work, arrays: Arrays) -> np.ndarray | None:
+    """The result in float64, where NumPy gives it in a second or so."""
+    if work.kind in ("gemm", "batched_gemm") and work.amount < 2e10:
+        return arrays[0].astype(np.float64) @ arrays[1].astype(np.float64)
+    if work.kind in ("row_sum", "column_sum"):
+        return arrays[0].sum(0 if work.kind == "column_sum" else 1, dtype=np.float64)
+    if work.kind == "transpose":
+        return arrays[0].T
+    return None
+
+
+def storage(dtype: str) -> Any:
+    return storage_dtype(tir.DType(dtype))
+
+
+__all__ = ["Work", "aligned", "expected", "storage", "works"]
