@@ -196,7 +196,7 @@ def test_read_at_refusals():
     later.read_at("C.j", "C", "A", "shared")
     same(later)
     sch = schedule(CHAIN)
-    refused(lambda: sch.read_at("B.i", "C", "B", "shared"), "loop `i` is not above block", "legal: i, j")
+    refused(lambda: sch.read_at("B.i", "C", "B", "shared"), "loop `i` belongs to `B`, not to", "are i, j")
     refused(lambda: sch.read_at("C.i", "C", "A", "shared"), "does not read a buffer `A`")
     refused(lambda: sch.read_at("C.i", "C", 2, "shared"), "no number 2")
 
@@ -207,7 +207,7 @@ def test_write_at_refusals():
         "an element of `A_shared` would be read without having been written", "reads A_shared[0, 0]",
     )  # fmt: skip
     sch = schedule(CHAIN)
-    refused(lambda: sch.write_at("B.i", "C", "C", "shared"), "loop `i` is not above block")
+    refused(lambda: sch.write_at("B.i", "C", "C", "shared"), "loop `i` belongs to `B`, not to")
     refused(lambda: sch.write_at("C.i", "C", "B", "shared"), "does not write a buffer `B`")
     error = refused(
         lambda: schedule(

@@ -402,6 +402,21 @@ class State:
         return fresh(name, self.index.blocks.keys() | taken)
 
 
+def require_above(state: State, loop: LoopRef, block: BlockRef) -> None:
+    """Refuse a loop that is not around ``block``: it says whose it is."""
+    loops = block.loops()
+    require(
+        loop in loops, "loop {0} belongs to {1}, not to {2}", loop.node, owners(state, loop), block, nodes=[loop.node],
+        legal=f"the loops of {block.name} are {', '.join(ref.name for ref in loops)}" if loops else "it has no loops",
+    )  # fmt: skip
+
+
+def owners(state: State, loop: LoopRef) -> str:
+    """The blocks that ``loop`` is around, in words."""
+    names = [f"`{ref.name}`" for ref in state.index.blocks_below(loop)]
+    return " and ".join(names[:3]) + (" …" if len(names) > 3 else "") if names else "no block"
+
+
 def fresh(name: str, taken: Any) -> str:
     """``name``, or the first of ``name_1``, ``name_2`` … that is not in ``taken``."""
     if name not in taken:

@@ -362,6 +362,11 @@ def _kind_of(index: Expr, index_map: IndexMap, iters: Sequence[IterVar]) -> str:
     require(
         len(kinds) <= 1, "the index `{0}` mixes {1} iterators; an iterator is one kind", repr(index),
         " and ".join(sorted(kinds)),
+        legal="an index of " + " or of ".join(
+            f"{kind} iterators ({', '.join(names)})"
+            for kind in ("spatial", "reduce", "opaque")
+            if (names := [i.var.name for i in iters if i.iter_type == kind])
+        ) + "; rfactor makes a reduction loop spatial",
     )  # fmt: skip
     return kinds.pop() if kinds else "spatial"
 

@@ -14,7 +14,7 @@ from ...node import EMPTY
 from ...stmt import PARALLEL, SERIAL, Block, For, SeqStmt, Stmt
 from ..handles import LoopRV
 from ..primitive import BadArgument, primitive
-from ..state import BlockRef, LoopRef, State, fresh
+from ..state import BlockRef, LoopRef, State, fresh, owners
 from ._structure import single_standard
 from ._substitute import constant, domains, is_one, nest, product, rebind, vars_in
 
@@ -422,14 +422,18 @@ class ReorderPlan:
     order: list[For]
 
 
-def _chain(loops: list[LoopRef]) -> list[LoopRef]:
+def _chain(state: State, loops: list[LoopRef]) -> list[LoopRef]:
     """The loops of one nest from the outermost of ``loops`` down to the innermost; refuses where it is not a nest."""
     depth = {loop: sum(1 for _ in loop.ancestors()) for loop in loops}
     ordered = sorted(loops, key=lambda loop: depth[loop])
     top, bottom = ordered[0], ordered[-1]
     if top is not bottom and top not in bottom.ancestors():
         raise ScheduleError(
-            "loops {0} and {1} are not in one nest", top.node, bottom.node, nodes=[top.node, bottom.node]
+            f"loops {{0}} and {{1}} are not in one nest: {top.name} is above {owners(state, top)}, "
+            f"{bottom.name} above {owners(state, bottom)}",
+            top.node,
+            bottom.node,
+            nodes=[top.node, bottom.node],
         )
     chain: list[LoopRef] = [bottom]
     place: Any = bottom
@@ -492,7 +496,7 @@ def _check_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> Reord
     """
     wanted = _members(loops)
     require(wanted, "reorder needs at least one loop")
-    chain = _chain(wanted)
+    chain = _chain(state, wanted)
     named = {loop.node for loop in wanted}
     turn = iter(wanted)
     before = [loop.node for loop in chain]

@@ -15,7 +15,7 @@ from ...visit import accesses, rewrite, substitute, uses_var
 from ..blocks import affine_in_one, conjuncts, insert_before, refresh, unit_region
 from ..handles import BlockRV
 from ..primitive import primitive
-from ..state import BlockRef, LoopRef, State
+from ..state import BlockRef, LoopRef, State, require_above
 from .reduction import _require_distinct
 
 
@@ -82,10 +82,7 @@ def _check_decompose_padding(
         all(i.iter_type == "spatial" for i in body.iter_vars),
         "block {0} has an iterator that is not spatial", block, nodes=[block.node],
     )  # fmt: skip
-    require(
-        loop in block.loops(), "loop {0} is not above block {1}", loop.node, block,
-        legal=[ref.name for ref in block.loops()],
-    )  # fmt: skip
+    require_above(state, loop, block)
     users = [
         p for p in state.index.blocks_below(loop)
         if p is not block and any(a.buffer.data is store.buffer.data for a in accesses(p.node))

@@ -14,7 +14,7 @@ from ...visit import accesses, substitute, uses_var
 from ..blocks import affine_in_one, conjuncts, insert_before, refresh
 from ..handles import BlockRV
 from ..primitive import primitive
-from ..state import BlockRef, LoopRef, State
+from ..state import BlockRef, LoopRef, State, require_above
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,7 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     require(
         body.init is not None, "block {0} has no T.init(), so there is nothing to decompose", block, nodes=[block.node]
     )
-    require(
-        loop in block.loops(),
-        "loop {0} is not above block {1}",
-        loop.node, block, legal=[ref.name for ref in block.loops()],
-    )  # fmt: skip
+    require_above(state, loop, block)
     loops = block.loops()
     outside = loops[: loops.index(loop)]
     reduce_values = [v for i, v in zip(body.iter_vars, block.node.iter_values) if i.iter_type == "reduce"]

@@ -9,7 +9,7 @@ from ...errors import require
 from ..blocks import pick_buffer, readers, scope_of, writers
 from ..handles import BlockRV
 from ..primitive import primitive
-from ..state import BlockRef, LoopRef, State
+from ..state import BlockRef, LoopRef, State, require_above
 from .cache import _check_cache_read, _check_cache_write, cache_read, cache_write
 from .location import _check_compute_at, _check_reverse_compute_at
 
@@ -52,10 +52,7 @@ def _check_stage(
                     vi, vj = T.axis.remap("SS", [i, j])
                     B[vi, vj] = A_local[vi, vj] * 2.0
     """
-    require(
-        loop in block.loops(), "loop {0} is not above block {1}", loop.node, block, nodes=[block.node],
-        legal=[ref.name for ref in block.loops()],
-    )  # fmt: skip
+    require_above(state, loop, block)
     scope = scope_of(state, block)
     window, side = _pick(block, buffer)
     if side == "reads":

@@ -16,7 +16,7 @@ from ..blocks import add_alloc, nest, pick_buffer, regions_of, replace_buffer, s
 from ..handles import BlockRV
 from ..legality import check_coverage
 from ..primitive import primitive
-from ..state import BlockRef, LoopRef, State
+from ..state import BlockRef, LoopRef, State, require_above
 from ._moments import Moments, between, require_independent
 from .cache import _cached, _read_copy, _swap_in
 from .location import _accessed, _position
@@ -134,10 +134,7 @@ def _check_write_at(
 def _users(state: State, loop: LoopRef, block: BlockRef) -> tuple[BlockRef, list[BlockRef]]:
     """The scope, and the blocks under ``loop``; refuses a loop that is not above ``block``."""
     scope = scope_of(state, block)
-    require(
-        loop in block.loops(), "loop {0} is not above block {1}", loop.node, block, nodes=[block.node],
-        legal=[ref.name for ref in block.loops()],
-    )  # fmt: skip
+    require_above(state, loop, block)
     return scope, state.index.blocks_below(loop)
 
 
