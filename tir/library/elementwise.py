@@ -124,13 +124,15 @@ def schedule_transpose(sch: Schedule, parallel: bool = False) -> Schedule:
         sch.loop_partition(sch.get_loops("out")[1], [columns, None])
         sch.fission(i)
     i, j = sch.get_loops("out")
-    io, im, ii = sch.split(i, [None, _few(rows // SQUARE), SQUARE])
-    jo, jm, ji = sch.split(j, [None, _few(columns // SQUARE), SQUARE])
-    sch.reorder(jo, io, jm, im, ii, ji)
-    if streams(rows * columns):
-        sch.annotate(jo, "pragma_nontemporal_lines", "B")
+    large = streams(rows * columns)
+    io, im, ii = sch.split(i, [None, 1 if large else _few(rows // SQUARE), SQUARE])
+    jo, jm, ji = sch.split(j, [None, 1 if large else _few(columns // SQUARE), SQUARE])
+    outer, inner = (io, jo) if large else (jo, io)  # rows of A are streamed in, lines of B stored around the cache
+    sch.reorder(outer, inner, jm, im, ii, ji)
+    if large:
+        sch.annotate(outer, "pragma_nontemporal_lines", "B")
     if parallel:
-        sch.parallel(jo)
+        sch.parallel(outer)
     sch.tensorize(ii, x86.TRANSPOSE_16)
     return sch
 
