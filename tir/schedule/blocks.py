@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ..errors import ScheduleError, require
@@ -22,8 +22,12 @@ from ..stmt import (
     Stmt,
     seq,
 )
-from ..visit import buffers_in, rewrite, substitute, uses_var, walk
+from ..visit import rewrite, substitute, uses_var, walk
 from .state import BlockRef, LoopRef, Place, State
+
+if TYPE_CHECKING:
+    from ..function import PrimFunc
+    from .legality import Violation
 
 
 def refresh(stmt: Any, also: dict[Var, Any] | None = None) -> Any:
@@ -338,26 +342,40 @@ def pick_buffer(block: BlockRef, side: str, which: int | str) -> Buffer:
     return regions[which].buffer
 
 
-def _independent(loop: For) -> bool:
-    """Whether the iterations of ``loop`` must not touch each other's elements. Threads meet in shared memory, and a
-    buffer in a thread's own scope is another one for each: there the loop is left to the checks of the GPU."""
+def clash(func: PrimFunc, loop: For) -> Violation | None:
+    """Why iterations of ``loop``, if it runs them at once, are not independent. Threads meet in shared memory, and a
+    buffer in a thread's own scope is another one for each: of threads, only what they do to global memory is asked."""
+    from .legality import check_parallel
+
     if loop.kind == THREAD_BINDING:
-        return all(buffer.scope == "global" for buffer in buffers_in(loop))
-    return loop.kind in (PARALLEL, VECTORIZED)
+        summed = _reduced_across(loop) if loop.thread.startswith("threadIdx") else frozenset()
+        return check_parallel(func, loop, loop.kind, lambda b: b.scope == "global" and b.data not in summed)
+    return check_parallel(func, loop, loop.kind) if loop.kind in (PARALLEL, VECTORIZED) else None
+
+
+def _reduced_across(loop: For) -> frozenset[Var]:
+    """Memory of the results of reductions that the threads of ``loop`` share."""
+    found: set[Var] = set()
+    for item in walk(loop):
+        if isinstance(item, BlockRealize) and item.block.init is not None:
+            kinds = {i.iter_type for i, v in zip(item.block.iter_vars, item.iter_values) if uses_var(v, loop.loop_var)}
+            if kinds == {"reduce"}:
+                found.update(r.buffer.data for r in item.block.writes)
+    return frozenset(found)
 
 
 def require_same_meaning(before: State, after: State, unsafe: bool = False) -> None:
     """Raise ``ScheduleError``, with a witness, unless every dependence of ``before`` holds in ``after``
     and the iterations of its parallel and vectorized loops still are independent.
     """
-    from .legality import check, check_parallel
+    from .legality import check
 
     if unsafe or after.func is before.func:
         return
     found = check(before.func, after.func)
     where = before.func
     for ref in after.index.loops.values():
-        if found is None and ref.node not in before.index.places and _independent(ref.node):
-            found, where = check_parallel(after.func, ref.node, ref.node.kind), after.func
+        if found is None and ref.node not in before.index.places:
+            found, where = clash(after.func, ref.node), after.func
     if found is not None:
         raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=where)

@@ -16,6 +16,7 @@ from . import primitives as _families  # noqa: F401  (registers every primitive)
 from . import queries as _queries  # noqa: F401
 from . import trace as _trace
 from .handles import BlockRV, ExprRV, LoopRV
+from .kernels import check_kernels
 from .limits import check_shared_memory
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load_entry_points, lookup, request_text, run
 from .state import LoopRef, State
@@ -383,6 +384,8 @@ class Schedule:
                 raise explain(error, step, given, before)
             try:
                 check_shared_memory(before.mod.functions.get(name), after.mod[name], after.target)
+                if not given.get("unsafe"):
+                    check_kernels(before.mod.functions.get(name), after.mod[name])
             except ScheduleError as error:
                 raise self._plainer(explain(error, step, given, after)) from None
             if self._verify == "run" and name in before.mod:

@@ -38,6 +38,7 @@ from .unify_thread_binding import unify_thread_binding
 from .unroll_loop import unroll_loop
 from .vectorize_loop import vectorize_loop
 from .verify_gpu_code import verify_gpu_code
+from .verify_kernels import verify_kernels
 
 GPUS = ("cuda", "cuda-sim")
 Step = Callable[[IRModule], IRModule]
@@ -79,6 +80,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
     where = Target.of(target)
     return [
         default_thread_binding,
+        verify_kernels,
         plan_and_update_buffer_allocation_location,
         lower_cross_thread_reduction,
         lower_init_block,

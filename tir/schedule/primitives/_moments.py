@@ -14,9 +14,8 @@ from ...arith.sets import Names, NotAffine, sample
 from ...buffer import Buffer
 from ...errors import ScheduleError
 from ...function import PrimFunc
-from ...stmt import For
-from ..blocks import _independent
-from ..legality import _Context, cannot_prove, check_parallel
+from ..blocks import clash
+from ..legality import _Context, cannot_prove
 from ..state import State
 
 
@@ -124,9 +123,8 @@ def require_independent(before: State, after: State) -> None:
     """Raise ``ScheduleError``, with a witness, unless iterations of changed parallel and vectorized loops are
     independent."""
     for ref in after.index.loops.values():
-        node: For = ref.node
-        if node not in before.index.places and _independent(node):
-            found = check_parallel(after.func, node, node.kind)
+        if ref.node not in before.index.places:
+            found = clash(after.func, ref.node)
             if found is not None:
                 raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after.func)
 

@@ -1,0 +1,153 @@
+"""What threads of a kernel can see of each other's work: steps that would have one read what another has are refused,
+with the two."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from prim_checks import refused, schedule
+
+import tir
+
+CHAIN = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = T.if_then_else(vi > 0, B[vi - 1], T.float32(0)) + A[vi]
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi] * T.float32(2)
+"""
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_blocks_do_not_wait_for_each_other(private):
+    """Whatever else the loop of the blocks holds: B[2] needs B[1], which another block makes."""
+    sch = schedule(CHAIN)
+    i0, i1 = sch.split(sch.get_loops("C")[0], [None, 2])
+    sch.bind(i0, "blockIdx.x")
+    sch.bind(i1, "threadIdx.x")
+    if private:
+        sch.reverse_compute_at(sch.cache_write("C", 0, "local"), i1)
+    refused(lambda: sch.compute_at("B", i0), "touch the same element", "B[")
+
+
+PAIR = """
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), C: T.Buffer((64,), "float32")):
+    B = T.alloc_buffer((64,), "float32", scope="{scope}")
+    for i in range(2):
+        for j in range(32):
+            with T.block("B"):
+                vi = T.axis.spatial(64, i * 32 + j)
+                B[vi] = A[vi] * T.float32(2)
+        for j in range(32):
+            with T.block("C"):
+                vi = T.axis.spatial(64, i * 32 + j)
+                C[vi] = B[{index}] + T.float32(1)
+"""
+SAME, TURNED = "vi", "vi // 32 * 32 + 31 - vi % 32"
+
+
+def pair(scope: str, index: str) -> tir.Schedule:
+    sch = schedule(PAIR.format(scope=scope, index=index))
+    sch.bind("i", "blockIdx.x")
+    sch.bind(sch.get_loops("B")[1], "threadIdx.x")
+    return sch
+
+
+def runs(sch: tir.Schedule) -> None:
+    module = tir.build(sch.mod, target="cuda-sim")
+    rng = np.random.default_rng(0)
+    func = sch.mod["main"]
+    args = [rng.standard_normal([int(s) for s in func.buffer_map[p].shape]).astype("float32") for p in func.params]
+    want = [a.copy() for a in args]
+    tir.interp.run(sch.history[0].mod["main"], *want)
+    for order in ("forward", "reverse", "random"):
+        module.order = order
+        module(*args)
+        for a, b in zip(args, want):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("scope", "index"), [("shared", SAME), ("shared", TURNED), ("local", SAME)])
+def test_sibling_thread_loops_may_share(scope, index):
+    sch = pair(scope, index)
+    sch.bind(sch.get_loops("C")[1], "threadIdx.x")
+    runs(sch)
+
+
+def test_a_thread_reads_only_its_own_registers():
+    sch = pair("local", TURNED)
+    refused(
+        lambda: sch.bind(sch.get_loops("C")[1], "threadIdx.x"),
+        "`B` (local memory) would be read by another thread", "C at (i=0, j=31) reads B[0]", "B at (i=0, j=0) writes B[0]",
+        "the scope shared",
+    )  # fmt: skip
+    crossed = schedule(PAIR.format(scope="shared", index=TURNED))
+    crossed.bind("i", "blockIdx.x")
+    crossed.bind(crossed.get_loops("C")[1], "threadIdx.x")
+    crossed.bind(crossed.get_loops("B")[1], "threadIdx.x")
+    refused(lambda: crossed.set_scope("B", 0, "local"), "`B` (local memory) would be read by another thread")
+
+
+def test_a_loop_that_stays_unbound_reads_for_all_threads():
+    """Only the first thread's stores of C would count, and it has B[0] alone. A later step may still bind it."""
+    sch = pair("local", SAME)
+    with pytest.raises(tir.BuildError, match="main: `B`.*would be read by another thread(.|\n)*C at"):
+        tir.lower(sch.mod, target="cuda")
+
+
+def test_blocks_share_no_shared_memory():
+    sch = schedule(PAIR.format(scope="shared", index="63 - vi"))
+    refused(lambda: sch.bind("i", "blockIdx.x"), "C at")
+
+
+def test_two_loops_of_blocks_in_one_kernel():
+    """The loop of threads around makes them one kernel, in which nothing orders blocks."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32"), C: T.Buffer((4, 8), "float32")):
+    for t in range(4):
+        for i in range(8):
+            with T.block("B"):
+                vt, vi = T.axis.remap("SS", [t, i])
+                B[vt, vi] = A[vt, vi] * T.float32(2)
+        for i in range(8):
+            with T.block("C"):
+                vt, vi = T.axis.remap("SS", [t, i])
+                C[vt, vi] = B[vt, {index}] + T.float32(1)
+"""
+    for index in ("vi", "7 - vi"):
+        sch = schedule(text.format(index=index))
+        sch.bind("t", "threadIdx.x")
+        sch.bind(sch.get_loops("B")[1], "blockIdx.x")
+        last = sch.get_loops("C")[1]
+        if index == "vi":
+            sch.bind(last, "blockIdx.x")
+            runs(sch)
+        else:
+            refused(
+                lambda sch=sch, last=last: sch.bind(last, "blockIdx.x"),
+                "thread blocks of one kernel would depend on each other through `B`", "in another block", "two kernels",
+            )  # fmt: skip
+
+
+def test_kernels_share_global_memory_only():
+    sch = schedule(PAIR.format(scope="global", index=SAME))
+    sch.fission("i", 1)
+    sch.bind(sch.get_loops("B")[0], "blockIdx.x")
+    sch.bind(sch.get_loops("C")[0], "blockIdx.x")
+    refused(
+        lambda: sch.set_scope("B", 0, "shared"),
+        "`B` (shared memory) would be used by two kernels", "B writes it in the kernel of loop", "compute_at",
+    )  # fmt: skip
+
+
+def test_unsafe_is_not_asked():
+    sch = pair("local", TURNED)
+    sch.bind(sch.get_loops("C")[1], "threadIdx.x", unsafe=True)
+    sch.annotate("C", "note", 1)  # later steps are not refused for it
