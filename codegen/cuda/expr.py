@@ -99,15 +99,27 @@ def quoted(text: str) -> str:
 _INFIX = {Add: "+", Sub: "-", Mul: "*", EQ: "==", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">=", And: "&&", Or: "||"}
 
 
-_RANK = {Mul: 5, Add: 4, Sub: 4, LT: 3, LE: 3, GT: 3, GE: 3, EQ: 2, NE: 2, And: 1, Or: 0}
+_RANK = {Cast: 9, Mul: 5, Add: 4, Sub: 4, LT: 3, LE: 3, GT: 3, GE: 3, EQ: 2, NE: 2, And: 1, Or: 0}
 
 
 def _operand(text: str, e: Any, parent: type, left: bool) -> str:
     """An operand without parentheses where C's precedence, left to right, needs none."""
     mine, above = _RANK.get(type(e)), _RANK[parent]
-    if mine is None or parent is Or or e.dtype.bits in (8, 16):
+    if mine is None or parent is Or or (e.dtype.is_int and e.dtype.bits in (8, 16)):
         return text
     return bare(text) if mine > above or (left and mine == above and mine > 3) else text
+
+
+def plain(e: Any, other: Any) -> str:
+    """A constant without suffix or cast where C gives it the type of the other operand, or computes in int; else nothing."""
+    if (
+        isinstance(e, IntImm)
+        and (str(e.dtype) == "int64" or e.dtype.bits in (8, 16))
+        and 0 <= e.value < 2**31
+        and not isinstance(other, IntImm)
+    ):
+        return str(e.value)
+    return ""
 
 
 def bare(text: str) -> str:
@@ -126,7 +138,8 @@ def bare(text: str) -> str:
 def _infix(g: Generator, e: Any) -> str:
     sign = _INFIX[type(e)]
     need_operators(g, e.a.dtype)
-    a, b = _operand(g.expr(e.a), e.a, type(e), True), _operand(g.expr(e.b), e.b, type(e), False)
+    a = plain(e.a, e.b) or _operand(g.expr(e.a), e.a, type(e), True)
+    b = plain(e.b, e.a) or _operand(g.expr(e.b), e.b, type(e), False)
     if e.a.dtype.lanes == 1 and e.dtype.bits in (8, 16) and e.dtype.is_int:  # C computes in int: cut to the type
         return f"({scalar_type(e.dtype)})({a} {sign} {b})"
     return f"({a} {sign} {b})"
@@ -159,7 +172,7 @@ def _flooring(g: Generator, e: Any) -> str:
     a = g.expr(e.a)
     if isinstance(divisor, IntImm) and divisor.value > 0 and divisor.value & (divisor.value - 1) == 0:
         operand = divisor.value.bit_length() - 1 if is_div else divisor.value - 1
-        return f"({a} {'>>' if is_div else '&'} {int_constant(operand, divisor.dtype)})"
+        return f"({a} {'>>' if is_div else '&'} {operand if is_div else plain(IntImm(operand, divisor.dtype), e.a) or int_constant(operand, divisor.dtype)})"
     b = g.expr(e.b)
     if e.dtype.code == "uint" or (g.is_nonnegative(e.a) and g.is_nonnegative(e.b)):
         return f"({a} {'/' if is_div else '%'} {b})"
@@ -196,7 +209,7 @@ def choice(g: Generator, condition: Any, yes: Any, no: Any) -> str:
     c, a, b = g.expr(condition), g.expr(yes), g.expr(no)
     if condition.dtype.lanes > 1:
         return f"{g.need('select')}({c}, {a}, {b})"
-    return f"({c} ? {a} : {b})"
+    return f"({bare(c)} ? {a} : {b})"
 
 
 @expr_rule(Cast)

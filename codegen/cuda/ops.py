@@ -8,7 +8,7 @@ from tir.dtype import DType
 from tir.expr import Call, IntImm, StringImm
 from tir.op import string_arg
 
-from .expr import bare, choice, convert, declare_type, each, lane, need_operators, quoted
+from .expr import bare, choice, convert, declare_type, each, lane, need_operators, plain, quoted
 from .generator import OPS, Generator, expr_rule, op_rule
 from .memory import element_of, pointer
 from .types import c_type, float_constant, is_small, scalar_type
@@ -98,9 +98,10 @@ _BITS = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "shift_left"
 @op_rule(*_BITS)
 def _bits(g: Generator, e: Call) -> str:
     need_operators(g, e.dtype)
-    a, b = g.expr(e.args[0]), g.expr(e.args[1])
+    a, b = plain(*e.args) or g.expr(e.args[0]), plain(*e.args[::-1]) or g.expr(e.args[1])
     text = f"({a} {_BITS[e.op]} {b})"
-    return f"(({scalar_type(e.dtype)}){text})" if e.dtype.bits in (8, 16) and e.dtype.lanes == 1 else text
+    grows = e.op == "shift_left" and e.dtype.bits in (8, 16) and e.dtype.lanes == 1  # C computes in int
+    return f"({scalar_type(e.dtype)}){text}" if grows else text
 
 
 @op_rule("bitwise_not")

@@ -413,6 +413,12 @@ def part_names() -> list[str]:
     return list(_PARTS)
 
 
+def functions_text(functions: Iterable[str]) -> str:
+    """Types, a line each, and functions between empty lines."""
+    made = sorted(functions, key=lambda f: not f.startswith("using"))  # types before what takes them
+    return "".join("\n" * (not f.startswith("using") or k == 0) + f + "\n" for k, f in enumerate(made))
+
+
 def prelude(helpers: Iterable[str], functions: Iterable[str] = ()) -> str:
     """The text of ``helpers`` and what they need, each once, in an order that compiles; then that of ``functions``."""
     wanted: dict[str, None] = {}
@@ -426,6 +432,5 @@ def prelude(helpers: Iterable[str], functions: Iterable[str] = ()) -> str:
     for name in sorted(helpers, key=list(_PARTS).index):
         want(name)
     text = "".join(_PARTS[name][1] for name in wanted)
-    made = sorted(functions, key=lambda f: not f.startswith("using"))  # types before what takes them
-    text += "".join("\n" * (not f.startswith("using") or k == 0) + f + "\n" for k, f in enumerate(made))
+    text += functions_text(functions)
     return text.replace("DEVICE", INLINE).lstrip("\n")

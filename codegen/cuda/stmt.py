@@ -59,13 +59,13 @@ def _evaluate(g: Generator, s: Evaluate) -> None:
 def _for(g: Generator, s: For) -> None:
     if s.kind not in ("serial", "unrolled", "parallel"):  # a thread may run what is parallel in any order
         raise g.fail(f"a {s.kind} loop `{s.loop_var.name}` is left after lowering: {s.thread or 'lower it first'}")
-    first, extent = g.expr(s.min), g.expr(s.extent)
+    first, extent = (str(s.min.value) if isinstance(s.min, IntImm) else g.expr(s.min)), g.expr(s.extent)
     g.analyzer.bind(s.loop_var, Range(s.min, s.extent))
     name, type_ = g.fresh(s.loop_var.name), c_type(s.loop_var.dtype)
     g.names[s.loop_var] = name
     zero = isinstance(s.min, IntImm) and s.min.value == 0
     if isinstance(s.min, IntImm) and isinstance(s.extent, IntImm):
-        end = int_constant(s.min.value + s.extent.value, s.extent.dtype)
+        end = str(s.min.value + s.extent.value)
     else:
         end = bare(extent) if zero else f"{first} + {extent}"
     pragma = _pragma(s)
