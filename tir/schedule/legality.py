@@ -7,7 +7,7 @@ where an order cannot be written as exact sets, the answer is "cannot prove", wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,8 +37,12 @@ def cannot_prove(error: NotAffine, nodes: Sequence[Any] = ()) -> Violation:
 # ---------------------------------------------------------------- one loop
 
 
-def check_parallel(func: PrimFunc, loop: For, kind: str = "parallel") -> Violation | None:
+def check_parallel(
+    func: PrimFunc, loop: For, kind: str = "parallel", among: Callable[[Buffer], bool] = lambda buffer: True
+) -> Violation | None:
     """Whether iterations of ``loop`` are independent: no two of them touch one element, one of them writing it.
+
+    Only buffers that ``among`` holds for are looked at.
 
     Buffers allocated inside the loop are each iteration's own, and so are those that could be
     (:func:`tir.analysis.privacy.private_buffers`).
@@ -58,7 +62,7 @@ def check_parallel(func: PrimFunc, loop: For, kind: str = "parallel") -> Violati
             for a, b in _clashes(s, t, local=True):
                 if private is None:
                     private = private_buffers(func, loop)
-                if a.access.buffer.data in private:
+                if a.access.buffer.data in private or not among(a.access.buffer):
                     continue
                 pairs = _same_element(s, a, t, b)
                 isl = _isl()
