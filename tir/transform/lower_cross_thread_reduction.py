@@ -169,6 +169,13 @@ class _Lowering:
             if not threads or not serial or serial[0] is not s:
                 continue
             nest = path[len(loops) :]
+            for f in serial:
+                if any(uses_var(e, f.loop_var) for v, e in zip(realize.block.iter_vars, realize.iter_values)
+                       if v.iter_type != "reduce"):  # fmt: skip
+                    raise BuildError(
+                        f"{self.name}: block `{realize.block.name}` reduces across threads, but loop `{f.loop_var.name}` "
+                        "moves both which element it reduces to and what it reduces; make it a loop for each"
+                    )
             for outer, inner in zip(nest, [*nest[1:], realize]):
                 if outer.body is not inner:
                     raise BuildError(

@@ -438,6 +438,19 @@ def _require_own_nest(loop: LoopRef, ref: BlockRef) -> None:
     reduced = {v for i, e in zip(ref.block.iter_vars, ref.node.iter_values) if i.iter_type == "reduce"
                for v in vars_in(e)}  # fmt: skip
     loops = ref.loops()
+    spatial = {v for i, e in zip(ref.block.iter_vars, ref.node.iter_values) if i.iter_type != "reduce"
+               for v in vars_in(e)}  # fmt: skip
+    for p in loops:
+        require(
+            p.node.thread or p.var not in reduced & spatial,
+            "block {0} would reduce across the threads of loop {1}, but loop {2} moves both which element it reduces "
+            "to and what it reduces: threads combine their parts of one element after all of its loops",
+            ref,
+            loop.node,
+            p.node,
+            nodes=[p.node],
+            legal=f"fuse or split so that {p.name} is about one of the two",
+        )
     first = next((n for n, p in enumerate(loops) if p.var in reduced and (not p.node.thread or p is loop)), len(loops))
     for outer, inner in zip(loops[first:], [*(p.node for p in loops[first + 1 :]), ref.node]):
         if outer is loop and not any(p.var in reduced and not p.node.thread for p in loops[first + 1 :]):
