@@ -34,7 +34,10 @@ def ulps(got: np.ndarray, want: np.ndarray) -> float:
 ERF = np.vectorize(math.erf)
 FUNCTIONS = {
     "exp": (np.exp, -104, 88.7),
+    "exp2": (np.exp2, -150, 128),
     "log": (np.log, 1e-45, 3e38),
+    "log2": (np.log2, 1e-45, 3e38),
+    "log10": (np.log10, 1e-45, 3e38),
     "tanh": (np.tanh, -12, 12),
     "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), -80, 80),
     "erf": (ERF, -5, 5),
@@ -46,11 +49,11 @@ FUNCTIONS = {
 def test_float32_functions_are_accurate(name, lanes):
     want, low, high = FUNCTIONS[name]
     x = np.linspace(low, high, 1 << 15).astype(np.float32)
-    if name == "log":
+    if name.startswith("log"):
         x = np.exp(np.linspace(-103, 88, 1 << 15)).astype(np.float32)
         x = np.maximum(x, np.float32(1e-45))
     near_zero = (np.geomspace(1e-30, 1, 1 << 14) * np.tile([1, -1], 1 << 13)).astype(np.float32)
-    x = np.concatenate([x, np.abs(near_zero) if name == "log" else near_zero])
+    x = np.concatenate([x, np.abs(near_zero) if name.startswith("log") else near_zero])
     y = np.zeros_like(x)
     unary(lambda v: Call(name, (v,), v.dtype), len(x), "float32", "float32", lanes)(x, y)
     assert ulps(y, want(x.astype(np.float64))) <= 4

@@ -1,6 +1,6 @@
 """Elementary functions of float32 as straight-line code of any number of lanes, and libm for the rest.
 
-exp, log, tanh, sigmoid, erf (and what is built on them) of float32 are polynomials that LLVM keeps in vector
+exp, exp2, log, log2, log10, tanh, sigmoid, erf (and what is built on them) of float32 are polynomials that LLVM keeps in vector
 registers; errors are at most 4 units in the last place over the whole range (``tests/test_llvm_math.py`` measures
 them). Other functions, and float64, call the C library lane by lane.
 """
@@ -74,22 +74,43 @@ def exp(m: Lanes, x: str) -> str:
 
     AVX-512 multiplies by 2**n in one instruction that takes care of subnormal and infinite results.
     """
-    scale = m.lanes == 16 and "+avx512f" in m.out.module.features
     over = m.less("ogt", x, m.const(89.0))
     y = m.pick(over, m.const(89.0), x)
     y = m.pick(m.less("olt", y, m.const(-104.0)), m.const(-104.0), y)
-    if scale:  # adding 1.5 * 2**23 leaves no bits for a fraction: rounded to nearest
+    if _scales(m):  # adding 1.5 * 2**23 leaves no bits for a fraction: rounded to nearest
         shift = m.const(12582912.0)
         nf = m.op("fsub", m.fma(y, m.const(1.4426950408889634), shift), shift)
     else:
         nf = m.call("rint", m.op("fmul", y, m.const(1.4426950408889634)))
     r = m.fma(nf, m.const(-0.693359375), y)
     r = m.fma(nf, m.const(2.12194440e-4), r)
+    return _scaled(m, x, _small_exp(m, r), nf)
+
+
+def _small_exp(m: Lanes, r: str) -> str:
+    """e**r for |r| <= ln 2 / 2."""
     p = m.poly(
         r, [1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1]
     )
-    p = m.op("fadd", m.fma(p, m.op("fmul", r, r), r), m.const(1.0))
-    if scale:
+    return m.op("fadd", m.fma(p, m.op("fmul", r, r), r), m.const(1.0))
+
+
+def exp2(m: Lanes, x: str) -> str:
+    """x = n + r, |r| <= 1/2, both exact; 2**r as e**(r ln 2)."""
+    y = m.pick(m.less("ogt", x, m.const(129.0)), m.const(129.0), x)
+    y = m.pick(m.less("olt", y, m.const(-150.0)), m.const(-150.0), y)
+    nf = m.call("rint", y)
+    r = m.op("fmul", m.op("fsub", y, nf), m.const(0.6931471805599453))
+    return _scaled(m, x, _small_exp(m, r), nf)
+
+
+def _scales(m: Lanes) -> bool:
+    return m.lanes == 16 and "+avx512f" in m.out.module.features
+
+
+def _scaled(m: Lanes, x: str, p: str, nf: str) -> str:
+    """p * 2**nf for a whole number nf from -150 to 129; x where that is no number."""
+    if _scales(m):
         name = "llvm.x86.avx512.mask.scalef.ps.512"
         function = m.out.module.declare(name, m.f, [m.f, m.f, m.f, "i16", "i32"])
         return m.out.value(f"call {m.f} {function}({m.f} {p}, {m.f} {nf}, {m.f} zeroinitializer, i16 -1, i32 4)")
@@ -102,6 +123,32 @@ def exp(m: Lanes, x: str) -> str:
 
 def log(m: Lanes, x: str) -> str:
     """x = 2**e m with m near 1; log m by polynomial."""
+    e, t, p = _split_log(m, x)
+    r = m.fma(e, m.const(-2.12194440e-4), p)
+    r = m.fma(m.op("fmul", t, t), m.const(-0.5), r)
+    r = m.op("fadd", t, r)
+    return _log_edges(m, x, m.fma(e, m.const(0.693359375), r))
+
+
+def log2(m: Lanes, x: str) -> str:
+    """As log; the power of two is added last, so that powers of two are exact."""
+    e, t, p = _split_log(m, x)
+    r = m.fma(m.op("fmul", t, t), m.const(-0.5), p)
+    r = m.op("fadd", t, r)  # log m; its error and that of the rounded factor are small against it
+    return _log_edges(m, x, m.fma(r, m.const(1.4426950408889634), e))
+
+
+def log10(m: Lanes, x: str) -> str:
+    """As log, with log10 2 in two parts."""
+    e, t, p = _split_log(m, x)
+    r = m.fma(m.op("fmul", t, t), m.const(-0.5), p)
+    r = m.op("fmul", m.op("fadd", t, r), m.const(0.4342944819032518))
+    r = m.fma(e, m.const(4.605038981195214e-06), r)
+    return _log_edges(m, x, m.fma(e, m.const(0.301025390625), r))
+
+
+def _split_log(m: Lanes, x: str) -> tuple[str, str, str]:
+    """(e, t, p): x = 2**e (1 + t) with 1 + t in [sqrt(1/2), sqrt(2)), log(1 + t) = t - t**2 / 2 + p."""
     tiny = m.less("olt", x, m.const(1.17549435e-38))
     y = m.pick(tiny, m.op("fmul", x, m.const(8388608.0)), x)
     bits = m.bits(y)
@@ -117,14 +164,12 @@ def log(m: Lanes, x: str) -> str:
         [7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
          2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1],
     )  # fmt: skip
-    z = m.op("fmul", t, t)
-    r = m.op("fmul", m.op("fmul", p, t), z)
-    r = m.fma(ef, m.const(-2.12194440e-4), r)
-    r = m.fma(z, m.const(-0.5), r)
-    r = m.op("fadd", t, r)
-    r = m.fma(ef, m.const(0.693359375), r)
-    infinity = m.less("oeq", x, m.const(math.inf))
-    r = m.pick(infinity, x, r)
+    return ef, t, m.op("fmul", m.op("fmul", p, t), m.op("fmul", t, t))
+
+
+def _log_edges(m: Lanes, x: str, r: str) -> str:
+    """``r``, but the logarithm's values of 0, negative numbers, infinity and NaN."""
+    r = m.pick(m.less("oeq", x, m.const(math.inf)), x, r)
     r = m.pick(m.less("ult", x, m.const(0.0)), m.const(math.nan), r)
     r = m.pick(m.less("oeq", x, m.const(0.0)), m.const(-math.inf), r)
     return m.pick(m.less("uno", x, x), x, r)
@@ -166,7 +211,9 @@ def erf(m: Lanes, x: str) -> str:
     return m.pick(m.less("uno", x, x), x, result)
 
 
-INLINE: dict[str, Callable[[Lanes, str], str]] = {"exp": exp, "log": log, "tanh": tanh, "sigmoid": sigmoid, "erf": erf}
+INLINE: dict[str, Callable[[Lanes, str], str]] = {
+    "exp": exp, "exp2": exp2, "log": log, "log2": log2, "log10": log10, "tanh": tanh, "sigmoid": sigmoid, "erf": erf,
+}  # fmt: skip
 
 # operators that are LLVM intrinsics for float16/32/64
 INTRINSIC = {

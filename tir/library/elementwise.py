@@ -167,13 +167,14 @@ def blur(height: int, width: int) -> PrimFunc:
 def schedule_blur(sch: Schedule, strip: int = 32, parallel: bool = False) -> Schedule:
     """Schedule :func:`blur`: strips of ``strip`` rows; the first stage is made for a strip while it is in the cache.
 
-    Threads take strips of equal height, so for them ``strip`` is the most.
+    ``strip`` is the most; strips of equal height, which need memory for one of them only, are taken where there are any.
     """
     y, x = sch.get_loops("out")
     height = sch.get(y).extent.value
     size = height * sch.get(x).extent.value
-    if parallel:
-        strip = next(s for s in range(min(strip, height), 0, -1) if height % s == 0)
+    even = next(s for s in range(min(strip, height), 0, -1) if height % s == 0)
+    if parallel or even >= 8:
+        strip = even
     outer, _ = sch.split(y, [None, strip])
     if parallel:
         sch.parallel(outer)
