@@ -151,3 +151,21 @@ def test_unsafe_is_not_asked():
     sch = pair("local", TURNED)
     sch.bind(sch.get_loops("C")[1], "threadIdx.x", unsafe=True)
     sch.annotate("C", "note", 1)  # later steps are not refused for it
+
+
+@pytest.mark.parametrize("n", [1, 5, 12])
+def test_more_threads_than_elements(n):
+    """The copy from registers is left out by the threads that made nothing, as what made it is."""
+    sch = schedule(f"""
+@T.prim_func
+def main(A: T.Buffer(({n},), "float32"), C: T.Buffer(({n},), "float32")):
+    for i in range({n}):
+        with T.block("C"):
+            vi = T.axis.spatial({n}, i)
+            C[vi] = A[vi] * T.float32(2)
+""")
+    outer, inner = sch.split("i", [None, 8])
+    sch.bind(outer, "blockIdx.x")
+    sch.bind(inner, "threadIdx.x")
+    sch.reverse_compute_at(sch.cache_write("C", 0, "local"), inner)
+    runs(sch)

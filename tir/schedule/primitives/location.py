@@ -17,10 +17,11 @@ from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var, all_of, const, floordiv, is_const
 from ...script.printer import short_text
 from ...stmt import SeqStmt, Stmt, seq
-from ...visit import substitute
+from ...visit import substitute, uses_var
 from ..blocks import (
     about_iterators,
     affine_in_one,
+    conjuncts,
     insert_before,
     nest,
     regions_of,
@@ -255,7 +256,18 @@ def _plan_reverse_compute_at(
     last = max(_position(loop, p) for p in producers) + 1
     written = [r.buffer for r in block.block.writes]
     users = [_position(loop, b) for b in below if any(r.buffer in written for r in b.block.reads)]
-    return _move(state, block, loop, domains, preserve_unit_loops, index, last, min(users, default=_size(loop)), unsafe)
+    latest = min(users, default=_size(loop))
+    when = _runs_when(loop, producers[0]) if len(producers) == 1 else []
+    return _move(state, block, loop, domains, preserve_unit_loops, index, last, latest, unsafe, when)
+
+
+def _runs_when(loop: LoopRef, producer: BlockRef) -> list[Expr]:
+    """The parts of the condition of ``producer`` that are about ``loop`` and the loops around it: where they do not
+    hold, nothing is made."""
+    inner = {p.var for p in producer.loops() if loop in p.ancestors()}
+    outer = {loop.var, *(p.var for p in loop.loops())}
+    parts = conjuncts(producer.node.predicate)
+    return [c for c in parts if uses_var(c, outer) and not uses_var(c, inner)]
 
 
 def _movable(state: State, block: BlockRef, loop: LoopRef) -> list[BlockRef]:
@@ -364,7 +376,9 @@ def _move(
     earliest: int,
     latest: int,
     unsafe: bool,
+    when: Sequence[Expr] = (),
 ) -> MovePlan:
+    """``when``: conditions without which the moved block is not to run."""
     require(
         earliest <= latest or unsafe,
         "under loop {0} there is no place for block {1}: what it needs comes after what needs it",
@@ -376,7 +390,7 @@ def _move(
         "index {0} is not in the body of loop {1}, which has {2} statements",
         index, loop.node, _size(loop), legal=f"-1, -2, or {earliest} to {latest}",
     )  # fmt: skip
-    moved = _rebuild(block, [*loop.all_loops(), loop], domains, keep_units)
+    moved = _rebuild(block, [*loop.all_loops(), loop], domains, keep_units, when)
     members = list(_members(loop))
     members.insert(position, moved)
     new_loop = loop.node.replace(body=seq(members))
@@ -387,8 +401,11 @@ def _move(
     return MovePlan(after)
 
 
-def _rebuild(block: BlockRef, around: Sequence[LoopRef], domains: Mapping[Var, Range], keep_units: bool) -> Stmt:
-    """The block in new loops inside those ``around``: iterators run over ``domains``, guarded where past their own."""
+def _rebuild(
+    block: BlockRef, around: Sequence[LoopRef], domains: Mapping[Var, Range], keep_units: bool, when: Sequence[Expr] = ()
+) -> Stmt:
+    """The block in new loops inside those ``around``: iterators run over ``domains``, guarded where past their own, and
+    by ``when`` where that says more."""
     analyzer = Analyzer()
     for above in around:
         analyzer.bind(above.var, Range(above.node.min, above.node.extent))
@@ -413,6 +430,9 @@ def _rebuild(block: BlockRef, around: Sequence[LoopRef], domains: Mapping[Var, R
         for guard in (value >= dom.min, value < dom.min + dom.extent):
             if not analyzer.can_prove(guard):
                 guards.append(analyzer.simplify(guard))
+    for guard in guards:
+        analyzer.assume(guard)
+    guards += [c for c in when if not analyzer.can_prove(c)]
     kept = _own_predicate(block, values)
     return nest(loops, block.node.replace(iter_values=tuple(values), predicate=all_of([*kept, *guards])))
 
