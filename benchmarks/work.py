@@ -97,35 +97,25 @@ def _convolutions(quick: bool) -> Iterator[Work]:
         )  # fmt: skip
 
 
+def _rowwise(kind: str, func: Any, schedule: Any, sizes: tuple[int, ...], moved: float) -> Work:
+    """Work bound by memory; shared out to threads from a megabyte on, below which they cost more than they gain."""
+    large = moved >= 1 << 20
+    return Work(kind, sizes, lambda t: schedule(tir.Schedule(func(*sizes)), parallel=t > 1 and large), moved, "bytes")
+
+
 def _bandwidth(quick: bool) -> Iterator[Work]:
     matrices = ((64, 1000), (4096, 4096)) if quick else ((64, 1000), (1023, 511), (8192, 4096))
     for m, n in matrices:
         both, read = 8.0 * m * n, 4.0 * m * n
-        for kind, func, schedule, moved in (
-            ("softmax", rows.softmax, rows.schedule_softmax, both),
-            ("layer_norm", rows.layer_norm, rows.schedule_layer_norm, both),
-            ("row_sum", rows.row_sum, rows.schedule_row_sum, read),
-            ("column_sum", rows.column_sum, rows.schedule_column_sum, read),
-            ("transpose", elementwise.transpose, elementwise.schedule_transpose, both),
-        ):
-            yield Work(
-                kind, (m, n), lambda t, f=func, s=schedule, m=m, n=n: s(tir.Schedule(f(m, n)), parallel=t > 1), moved,
-                "bytes",
-            )  # fmt: skip
-        yield Work(
-            "blur", (m, n),
-            lambda t, m=m, n=n: elementwise.schedule_blur(tir.Schedule(elementwise.blur(m, n)), parallel=t > 1), both,
-            "bytes",
-        )  # fmt: skip
+        yield _rowwise("softmax", rows.softmax, rows.schedule_softmax, (m, n), both)
+        yield _rowwise("layer_norm", rows.layer_norm, rows.schedule_layer_norm, (m, n), both)
+        yield _rowwise("row_sum", rows.row_sum, rows.schedule_row_sum, (m, n), read)
+        yield _rowwise("column_sum", rows.column_sum, rows.schedule_column_sum, (m, n), read)
+        yield _rowwise("transpose", elementwise.transpose, elementwise.schedule_transpose, (m, n), both)
+        yield _rowwise("blur", elementwise.blur, elementwise.schedule_blur, (m, n), both)
     for size in (50_000, 1 << 25):
-        for kind, func, schedule, arrays in (
-            ("scale_add", elementwise.scale_add, elementwise.schedule_scale_add, 2),
-            ("gelu_chain", elementwise.gelu_chain, elementwise.schedule_gelu_chain, 4),
-        ):
-            yield Work(
-                kind, (size,), lambda t, f=func, s=schedule, n=size: s(tir.Schedule(f(n)), parallel=t > 1),
-                4.0 * arrays * size, "bytes",
-            )  # fmt: skip
+        yield _rowwise("scale_add", elementwise.scale_add, elementwise.schedule_scale_add, (size,), 8.0 * size)
+        yield _rowwise("gelu_chain", elementwise.gelu_chain, elementwise.schedule_gelu_chain, (size,), 16.0 * size)
 
 
 def expected(work: Work, arrays: Arrays) -> np.ndarray | None:
