@@ -44,12 +44,6 @@ class Steps:
     def bound(self, block: str) -> set[str]:
         return {self.sch.get(loop).thread for loop in self.loops(block)} - {""}
 
-    def factor(self, loop: Any) -> int:
-        """A number of threads for a loop, no more than it has iterations."""
-        extent = self.sch.get(loop).extent
-        most = extent.value if isinstance(extent, tir.IntImm) else 1
-        return self.choice.pick([n for n in THREADS if n <= most] or [1])
-
     def threads(self, block: str) -> None:
         """Bind loops around a block to blocks and threads, as far as that is legal."""
         loops = self.loops(block)
@@ -57,14 +51,14 @@ class Steps:
         if len(loops) > 1 and self.choice.pick((True, False)):
             outer = self.attempt("fuse", *loops[:2]) or outer
         if outer is not None:
-            parts = self.attempt("split", outer, [None, self.factor(outer)])
+            parts = self.attempt("split", outer, [None, self.choice.pick(THREADS)])
             if parts:
                 self.attempt("bind", parts[0], "blockIdx.x")
                 self.attempt("bind", parts[1], self.choice.pick(("threadIdx.x", "threadIdx.y")))
         loops = self.loops(block)
         if loops and self.choice.pick((True, False)):
             axes = {"threadIdx.x", "threadIdx.y"} - self.bound(block)
-            inner = self.attempt("split", loops[-1], [None, self.factor(loops[-1])])
+            inner = self.attempt("split", loops[-1], [None, self.choice.pick(THREADS)])
             if inner and axes:
                 self.attempt("bind", inner[1], sorted(axes)[0])
 
@@ -83,7 +77,8 @@ class Steps:
         if not bound:
             return
         if self.choice.pick((True, False)):
-            self.both(lambda: self.attempt("cache_write", block, 0, "local"), "reverse_compute_at", bound[-1])
+            at = self.choice.pick((bound[-1], bound[-1], *bound))
+            self.both(lambda: self.attempt("cache_write", block, 0, "local"), "reverse_compute_at", at)
         for read in range(self.choice.number(0, 2)):
             places = self.loops(block)
             inside = places[[self.sch.get(x).thread != "" for x in places].index(True) :]
@@ -91,7 +86,7 @@ class Steps:
             copy = self.both(lambda read=read: self.attempt("cache_read", block, read, "shared"), "compute_at", at)
             own = self.sch.get_loops(copy)[places.index(at) + 1 :] if copy else []
             if own:
-                inner = self.attempt("split", own[-1], [None, self.factor(own[-1])])
+                inner = self.attempt("split", own[-1], [None, self.choice.pick(THREADS)])
                 if inner:
                     self.attempt("bind", inner[1], "threadIdx.x")
 
