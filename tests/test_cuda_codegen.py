@@ -14,6 +14,7 @@ from codegen.cuda.generator import EXPR, OPS, STMT
 from codegen.cuda.kernel import emit_kernel, source_of
 from codegen.cuda.ops import NO_MEANING
 from codegen.cuda.prelude import part_names, prelude
+from codegen.cuda.report import check_limits
 from tests.gpu_examples import NAMES, load
 from tests.test_gpu_faults import GOOD, parse
 from tir import BuildError, expr, op, stmt
@@ -198,6 +199,67 @@ def f(A: T.Buffer((64,), "float32")):
     tx = T.launch_thread("threadIdx.x", 64)
     T.call_packed("f", A.data)
 """)
+
+
+BARRIERS = """
+def k(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 32)
+    memory = T.allocate([1024], "float32", "shared")
+    S = T.decl_buffer((1024,), "float32", data=memory, scope="shared")
+    T.create_barriers(2)
+    if tx == 0:
+        T.ptx_init_barrier_thread_count(0, 1)
+        T.ptx_init_barrier_thread_count(1, 32)
+    T.tvm_storage_sync("shared")
+    BODY
+    T.ptx_arrive_barrier(1)
+    T.ptx_wait_barrier(1)
+    for i in range(32):
+        B[i * 32 + tx] = S[i * 32 + tx]
+"""
+BULK = BARRIERS.replace(
+    "BODY",
+    """if tx == 0:
+        T.ptx_arrive_barrier_expect_tx(0, 4096)
+        T.ptx_cp_async_bulk(S.data, 0, A.data, 0, 4096, 0, dtype="float32")
+    T.ptx_wait_barrier(0)""",
+)
+COPIES = BARRIERS.replace(
+    "BODY",
+    """T.ptx_cp_async(S.data, tx * 4, A.data, tx * 4, 16, dtype="float32")
+    T.ptx_cp_async_barrier(0)""",
+)
+
+
+def test_barriers_that_count_arrivals_compile_from_sm_80_on():
+    source = compiled(COPIES, *ARCHS)
+    for wanted in (
+        "barrier_init(&barriers[1], 32);",
+        "barrier_arrive_after_copies(&barriers[0]);",
+        "barrier_wait(&barriers[1], 0);",
+    ):
+        assert wanted in source, wanted
+
+
+def test_bulk_copies_compile_from_sm_90_on_and_are_refused_before():
+    source = compiled(BULK, "sm_90", "sm_90a")
+    assert "copy_bulk(memory, A, 4096, &barriers[0]);" in source
+    ptx = nvrtc.compile_ptx(source, "sm_90a")
+    assert "mbarrier.try_wait.parity" in ptx and "cp.async.bulk.shared::cluster.global" in ptx
+    func = parse(BULK)
+    with pytest.raises(
+        BuildError, match=r"k: bulk copies and barriers that count bytes .* need sm_90 or later, not sm_80"
+    ):
+        check_limits(Built(emit_kernel(func, "k"), func, "sm_80"))
+    check_limits(Built(emit_kernel(func, "k"), func, "sm_90a"))
+
+
+class Built:
+    """What a module is to the check of limits."""
+
+    def __init__(self, text: Any, func: tir.PrimFunc, arch: str):
+        self.texts, self.kernels, self.arch = {"k": text}, {"k": func}, arch
+        self.target = tir.Target("cuda")
 
 
 def test_unknown_architecture():

@@ -11,7 +11,8 @@ import pytest
 import tir
 from codegen.cuda.arrays import DeviceArray, as_shadow
 from codegen.cuda.driver import has_device
-from codegen.cuda.module import CUDAModule, pack, stream_number
+from codegen.cuda.module import CUDAModule, stream_number
+from codegen.cuda.plan import pack
 from tir import BuildError, RunError
 from tir.dtype import DType
 from tir.script import parse
@@ -50,6 +51,7 @@ class RecordingDriver:
     """Stands for a device: memory is host memory, launches are kept, nothing runs."""
 
     arch = "sm_80"
+    device_id = 0
 
     def __init__(self):
         self.launches: list[dict[str, Any]] = []
@@ -59,6 +61,9 @@ class RecordingDriver:
 
     def activate(self):
         self.calls.append("activate")
+
+    def unload(self, module):
+        self.calls.append("unload")
 
     def load(self, cubin: bytes) -> str:
         assert cubin[:4] == b"\x7fELF"
@@ -332,3 +337,117 @@ def test_device_arrays_free_their_memory():
     assert (made.numpy() == np.arange(10)).all() and len(fake.memory) == 1
     del made
     assert not fake.memory
+
+
+# ---------------------------------------------------------------- calls after the first
+
+
+def test_memory_between_kernels_is_made_once_and_nothing_waits():
+    mod, fake = built(TWO)
+    a, c = mod.array(np.ones(128, "float32")), mod.array(np.zeros(128, "float32"))
+    mod(a, c)
+    held = len(fake.memory)
+    for _ in range(3):
+        mod(a, c)
+    assert len(fake.memory) == held and "synchronize" not in fake.calls
+
+
+def test_streams_have_their_own_memory_between_kernels():
+    mod, fake = built(TWO)
+    a, c = mod.array(np.ones(128, "float32")), mod.array(np.zeros(128, "float32"))
+    for stream in (0, 5, 0):
+        mod(a, c, stream=stream)
+    inner = [(set(x["values"]) - {a.address, c.address}).pop() for x in fake.launches]
+    assert inner[0] == inner[1] == inner[4] == inner[5] and inner[2] == inner[3] != inner[0]
+
+
+def test_the_next_call_has_its_own_arguments():
+    mod, fake = built(SCALE)
+    x, y = mod.array(np.ones((5, 64), "float32")), mod.array(np.ones((5, 64), "float32"))
+    small = mod.array(np.ones((3, 64), "float32"))
+    target, low = mod.array(np.zeros((5, 64), "float32")), mod.array(np.zeros((3, 64), "float32"))
+    mod(x, target, 2.0)
+    mod(y, target, 2.0)
+    mod(small, low, 2.0)
+    mod(y, target, 3.0)
+    first, second, third, fourth = fake.launches
+    assert x.address in first["values"] and y.address in second["values"] and x.address not in second["values"]
+    assert third["grid"] == (3, 1, 1) and small.address in third["values"]
+    assert 3.0 in fourth["values"] and y.address in fourth["values"]
+
+
+class Tensor:
+    """What calls ask of a tensor of torch."""
+
+    device, dtype = "cuda:0", "torch.float32"
+
+    def __init__(self, array: np.ndarray, offset: int = 0, number: int = 0):
+        self.held, self.offset, self.number = array, offset, number
+
+    @property
+    def shape(self):
+        return self.held.shape
+
+    def stride(self):
+        return tuple(s // 4 for s in self.held.strides)
+
+    def data_ptr(self):
+        return self.held.ctypes.data + self.offset
+
+    def __dlpack_device__(self):
+        return (2, self.number)
+
+    def __dlpack__(self, stream=None):
+        return self.held.__dlpack__()
+
+
+def aligned(shape: tuple[int, ...]) -> np.ndarray:
+    made = np.zeros(int(np.prod(shape)) + 64, "float32")
+    first = -made.ctypes.data % 64 // 4
+    return made[first : first + int(np.prod(shape))].reshape(shape)
+
+
+def test_tensors_of_torch_by_their_pointer():
+    mod, fake = built(SCALE)
+    a, b, c = (Tensor(aligned((4, 64))) for _ in range(3))
+    mod(a, b, 1.0)
+    mod(c, b, 1.0)
+    assert {c.data_ptr(), b.data_ptr()} <= set(fake.launches[1]["values"])
+    with pytest.raises(RunError, match="overlaps"):
+        mod(b, b, 1.0)
+    with pytest.raises(
+        RunError, match=r"argument 1 `A` of main is on cuda:1; main was built for cuda:0: move the tensor"
+    ):
+        built(SCALE)[0](Tensor(aligned((4, 64)), number=1), b, 1.0)
+
+
+def test_a_prepared_call_keeps_its_arrays():
+    mod, fake = built(SCALE)
+    call = mod.entry.prepared(
+        mod.array(np.ones((5, 64), "float32")), mod.array(np.ones((5, 64), "float32")), 1.0
+    )  # nobody else holds them
+    assert len(fake.memory) == 2
+    call()
+    assert len(fake.launches) == 1 and set(fake.memory) <= set(fake.launches[0]["values"])
+
+
+def test_what_is_no_argument_at_all():
+    mod, _ = built(SCALE)
+    with pytest.raises((RunError, TypeError), match="factor"):
+        mod(mod.array(np.ones((5, 64), "float32")), mod.array(np.ones((5, 64), "float32")), [1.0])
+
+
+def test_python_takes_little_of_a_launch(monkeypatch):
+    """At most 15 µs of Python for a launch; it takes about two."""
+    from time import perf_counter
+
+    mod, fake = built(SCALE)
+    monkeypatch.setattr(fake, "launch", lambda *args: None)
+    a, b = mod.array(np.ones((5, 64), "float32")), mod.array(np.zeros((5, 64), "float32"))
+    best = 1.0
+    for _ in range(20):
+        start = perf_counter()
+        for _ in range(50):
+            mod(a, b, 2.5)
+        best = min(best, (perf_counter() - start) / 50)
+    assert best < 15e-6

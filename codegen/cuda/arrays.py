@@ -21,8 +21,9 @@ class DeviceArray:
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, driver: Any):
-        self.shape, self.dtype, self._driver = tuple(shape), np.dtype(dtype), driver
+        self.shape, self.dtype, self.driver = tuple(shape), np.dtype(dtype), driver
         self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        self.kind = (self.shape, self.dtype.str)  # what tells whether two arrays take the same launches
         self.address = driver.allocate(self.nbytes)
         weakref.finalize(self, driver.free, self.address)
 
@@ -38,7 +39,7 @@ class DeviceArray:
     def numpy(self) -> np.ndarray:
         made = np.empty(self.shape, self.dtype)
         if made.nbytes:
-            self._driver.copy_out(made.ctypes.data, self.address, made.nbytes)
+            self.driver.copy_out(made.ctypes.data, self.address, made.nbytes)
         return made
 
     @property
@@ -90,6 +91,14 @@ def as_shadow(arg: Any) -> np.ndarray | None:
 def _device_type(arg: Any) -> int | None:
     ask = getattr(arg, "__dlpack_device__", None)
     return None if ask is None else int(ask()[0])
+
+
+def device_number(arg: Any) -> int | None:
+    """The number of the device that a tensor is on, where it tells."""
+    if isinstance(arg, DeviceArray):
+        return arg.driver.device_id
+    ask = getattr(arg, "__dlpack_device__", None)
+    return None if ask is None else int(ask()[1])
 
 
 def where_is(arg: Any) -> str:

@@ -20,13 +20,8 @@ NO_DEVICE = (
 class Driver:
     """One device, in its primary context (the one that torch and CuPy use)."""
 
-    def __init__(self, device_id: int = 0):
-        try:
-            from cuda.bindings import driver
-        except ImportError as error:
-            raise RunError(
-                f"running on CUDA needs the driver's bindings: pip install 'tensorir[cuda]' [{error}]"
-            ) from error
+    def __init__(self, device_id: int = 0, bindings: Any = None):
+        driver = bindings if bindings is not None else _bindings()
         self.cu: Any = driver
         self.device_id = device_id
         try:
@@ -40,13 +35,22 @@ class Driver:
             raise RunError(NO_DEVICE if count == 0 else f"no CUDA device {device_id}: this machine has {count}")
         self.device = self._do("cuDeviceGet", device_id)
         self.context = self._do("cuDevicePrimaryCtxRetain", self.device)
-        self._do("cuCtxSetCurrent", self.context)
+        self._launch, self._current = driver.cuLaunchKernel, driver.cuCtxGetCurrent
+        self._number = int(self.context)
 
     def _do(self, call: str, *args: Any) -> Any:
         error, *values = getattr(self.cu, call)(*args)
         if int(error) != 0:
             raise RunError(f"{call} failed: {_error_name(self.cu, error)}")
         return values[0] if len(values) == 1 else values
+
+    def _in_context(self, call: str, *args: Any) -> Any:
+        before = self.activate()
+        try:
+            return self._do(call, *args)
+        finally:
+            if before is not None:
+                self.restore(before)
 
     # ---------------------------------------------------------- the device
 
@@ -66,59 +70,76 @@ class Driver:
         major, minor = self.attribute("COMPUTE_CAPABILITY_MAJOR"), self.attribute("COMPUTE_CAPABILITY_MINOR")
         return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
 
-    def activate(self) -> None:
-        """Make the context that of this host thread."""
+    def activate(self) -> Any:
+        """Make the context that of this host thread; returns the one before, to be restored, if that was another."""
+        error, current = self._current()
+        if int(error) == 0 and int(current) == self._number:
+            return None
         self._do("cuCtxSetCurrent", self.context)
+        return current if int(current) else None
+
+    def restore(self, context: Any) -> None:
+        """Give a thread back the context that another library left there."""
+        self._do("cuCtxSetCurrent", context)
 
     # ---------------------------------------------------------- code
 
     def load(self, cubin: bytes) -> Any:
-        return self._do("cuModuleLoadData", cubin)
+        return self._in_context("cuModuleLoadData", cubin)
+
+    def unload(self, module: Any) -> None:
+        with contextlib.suppress(RunError):  # at exit the context may be gone
+            self._in_context("cuModuleUnload", module)
 
     def function(self, module: Any, name: str, dynamic_shared: int) -> Any:
-        """A kernel, allowed ``dynamic_shared`` bytes of shared memory beyond 48 KiB."""
+        """A kernel, allowed ``dynamic_shared`` bytes of shared memory; with its static memory that may pass 48 KiB."""
         made = self._do("cuModuleGetFunction", module, name.encode())
-        if dynamic_shared > 48 * 1024:
+        if dynamic_shared:
             attribute = self.cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            self._do("cuFuncSetAttribute", made, attribute, dynamic_shared)
+            self._in_context("cuFuncSetAttribute", made, attribute, dynamic_shared)
         return made
 
     def launch(self, function: Any, grid: Any, block: Any, shared: int, stream: int, params: int) -> None:
-        """Launch; ``params`` is the address of an array of addresses of the arguments."""
-        self._do("cuLaunchKernel", function, *grid, *block, shared, stream, params, 0)
+        """Launch in the current context; ``params`` is the address of an array of addresses of the arguments."""
+        (error,) = self._launch(function, *grid, *block, shared, stream, params, 0)
+        if int(error) != 0:
+            raise RunError(
+                f"the launch of a kernel with grid {grid}, block {block} and {shared} bytes of dynamic shared memory "
+                f"failed: {_error_name(self.cu, error)}"
+            )
 
     # ---------------------------------------------------------- memory
 
     def allocate(self, size: int) -> int:
-        return int(self._do("cuMemAlloc", max(size, 1)))
+        return int(self._in_context("cuMemAlloc", max(size, 1)))
 
     def free(self, address: int) -> None:
         with contextlib.suppress(RunError):  # at exit the context may be gone
-            self._do("cuMemFree", address)
+            self._in_context("cuMemFree", address)
 
     def copy_in(self, address: int, host: int, size: int) -> None:
-        self._do("cuMemcpyHtoD", address, host, size)
+        self._in_context("cuMemcpyHtoD", address, host, size)
 
     def copy_out(self, host: int, address: int, size: int) -> None:
-        self._do("cuMemcpyDtoH", host, address, size)
+        self._in_context("cuMemcpyDtoH", host, address, size)
 
     # ---------------------------------------------------------- time
 
     def synchronize(self, stream: int = 0) -> None:
-        self._do("cuStreamSynchronize", stream)
+        self._in_context("cuStreamSynchronize", stream)
 
     def event(self) -> Any:
-        return self._do("cuEventCreate", 0)
+        return self._in_context("cuEventCreate", 0)
 
     def record(self, event: Any, stream: int) -> None:
-        self._do("cuEventRecord", event, stream)
+        self._in_context("cuEventRecord", event, stream)
 
     def seconds_between(self, first: Any, last: Any) -> float:
-        self._do("cuEventSynchronize", last)
-        return self._do("cuEventElapsedTime", first, last) * 1e-3
+        self._in_context("cuEventSynchronize", last)
+        return self._in_context("cuEventElapsedTime", first, last) * 1e-3
 
     def destroy_event(self, event: Any) -> None:
-        self._do("cuEventDestroy", event)
+        self._in_context("cuEventDestroy", event)
 
 
 def _error_name(driver: Any, error: Any) -> str:
@@ -127,6 +148,16 @@ def _error_name(driver: Any, error: Any) -> str:
     if int(status) != 0 or not text:
         return name
     return f"{name}: {text.decode() if isinstance(text, bytes) else text}"
+
+
+def _bindings() -> Any:
+    try:
+        from cuda.bindings import driver
+    except ImportError as error:
+        raise RunError(
+            f"running on CUDA needs the driver's bindings: pip install 'tensorir[cuda]' [{error}]"
+        ) from error
+    return driver
 
 
 @functools.cache

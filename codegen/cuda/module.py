@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import ctypes
 import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from codegen.host import HostProgram
 from codegen.module import Module, Timing
-from tir.dtype import DType
+from tir.buffer import Buffer
 from tir.errors import BuildError, RunError
 from tir.expr import Call, Var
 from tir.function import IRModule, PrimFunc
 from tir.interp.arguments import bind_arguments
-from tir.interp.numbers import encode, is_small_float, storage_dtype
+from tir.interp.numbers import storage_dtype
 from tir.op import string_arg
 from tir.target import Target
 from tir.visit import walk
 
 from . import nvrtc
-from .arrays import DeviceArray, as_shadow, shadow, where_is
+from .arrays import DeviceArray, as_shadow, device_number, shadow, where_is
 from .driver import Driver, driver, has_device
 from .kernel import KernelText, emit_kernel, source_of
+from .plan import Address, Plan
 from .report import Report, check_limits
 from .writes import written_pointers
 
@@ -77,6 +78,9 @@ class CUDAModule(Module):
         self._binary: nvrtc.Binary | None = None
         self._loaded: dict[str, Any] | None = None
         self._lock = threading.Lock()
+        self.launching = threading.Lock()
+        self.plans: dict[Any, Plan] = {}  # by function and the shapes of its arguments
+        self._memory: dict[int, list[DeviceArray]] = {}
         hosts = {n: f for n, f in lowered.items() if n not in self.kernels}
         super().__init__(source, target, {n: CUDAFunction(self, n, f) for n, f in hosts.items()})
         check_limits(self)
@@ -131,7 +135,20 @@ class CUDAModule(Module):
     def use_driver(self, made: Any) -> CUDAModule:
         """Talk to ``made`` instead of the CUDA driver (tests; another way to reach a device)."""
         self._injected, self._loaded = made, None
+        self.plans.clear()
+        self._memory.clear()
         return self
+
+    def workspace(self, stream: int, size: int) -> int:
+        """The address of memory for what lies between kernels: of each stream, so that its order keeps calls apart.
+
+        It grows, and what it was is kept: a captured graph may still use it.
+        """
+        held = self._memory.setdefault(stream, [])
+        if not held or held[-1].nbytes < size:
+            grown = max(size, 2 * held[-1].nbytes if held else 0)
+            held.append(DeviceArray((grown,), np.uint8, self.device))
+        return held[-1].address
 
     def array(self, host: Any) -> DeviceArray:
         """A copy of a NumPy array on the device."""
@@ -145,8 +162,8 @@ class CUDAModule(Module):
         if self._loaded is None:
             with self._lock:
                 device = self.device
-                device.activate()
                 module = device.load(self.cubin())
+                weakref.finalize(self, device.unload, module).atexit = False
                 self._loaded = {
                     n: device.function(module, t.name, t.dynamic) for n, t in self.texts.items()
                 }  # fmt: skip
@@ -198,23 +215,6 @@ def stream_number(stream: Any) -> int:
     return int(stream)
 
 
-_C = {
-    "int8": ctypes.c_int8, "int16": ctypes.c_int16, "int32": ctypes.c_int32, "int64": ctypes.c_int64,
-    "uint8": ctypes.c_uint8, "uint16": ctypes.c_uint16, "uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64,
-    "float32": ctypes.c_float, "float64": ctypes.c_double, "bool": ctypes.c_bool, "handle": ctypes.c_uint64,
-}  # fmt: skip
-
-
-def pack(value: Any, dtype: DType) -> Any:
-    """A kernel's argument as the C value whose address the driver takes."""
-    if is_small_float(dtype):
-        bits = int(encode(float(value), dtype))
-        return ctypes.c_uint16(bits) if dtype.bits == 16 else ctypes.c_uint8(bits)
-    if str(dtype) == "float16":
-        return ctypes.c_uint16(int(np.float16(value).view(np.uint16)))
-    return _C[str(dtype)](value)
-
-
 class CUDAFunction:
     """A host function whose kernels run on the device; see :class:`CUDAModule`."""
 
@@ -222,7 +222,8 @@ class CUDAFunction:
         self.module, self.name, self.func = module, name, host
         self.program = HostProgram(host, module.kernels)
         self.written = self._written()
-        self._known: dict[Any, dict[Var, Any]] = {}
+        self._pairs = self._may_overlap()
+        self._alignments = self._needed_alignments()
 
     def _written(self) -> set[Var]:
         """The pointers that some kernel writes through."""
@@ -235,17 +236,25 @@ class CUDAFunction:
         return found
 
     def __call__(self, *args: Any, stream: Any = None) -> None:
-        self._run(self._bind(args), stream_number(stream))
+        plan, addresses = self._plan(args)
+        self._run(plan, addresses, stream_number(stream))
 
     def prepared(self, *args: Any, stream: Any = None) -> Callable[[], None]:
         """The call with its arguments checked once."""
-        values, number = self._bind(args), stream_number(stream)
-        return lambda: self._run(values, number)
+        plan, addresses = self._plan(args)
+        number = stream_number(stream)
+
+        def call(held: Any = args) -> None:
+            self._run(plan, addresses, number)
+
+        return call
 
     def on_copies(self, *args: Any) -> None:
         """Run on NumPy arrays: every array is copied to the device, and what is written copied back."""
         device = self.module.device
-        held = [DeviceArray.of(a, device) if isinstance(a, np.ndarray) and a.ndim else a for a in args]
+        is_array = [p in self.func.buffer_map for p in self.func.params]
+        held = [DeviceArray.of(a, device) if b and isinstance(a, np.ndarray) else a for a, b in zip(args, is_array)]
+        held += args[len(held) :]  # too many: said by the call
         self(*held)
         device.synchronize()
         for param, host, made in zip(self.func.params, args, held):
@@ -260,6 +269,12 @@ class CUDAFunction:
         if buffer is None:
             return arg
         seen = as_shadow(arg)
+        if seen is not None and device_number(arg) not in (None, self.module.device_id):
+            raise RunError(
+                f"argument {k + 1} `{buffer.name}` of {self.name} is on cuda:{device_number(arg)}; {self.name} was built for "
+                f"cuda:{self.module.device_id}: move the tensor, or build with the target's option "
+                f"device_id={device_number(arg)}"
+            )
         if seen is not None:
             want = storage_dtype(buffer.dtype)
             return seen.view(want) if seen.dtype != want and seen.dtype.itemsize == want.itemsize == 1 else seen
@@ -271,81 +286,114 @@ class CUDAFunction:
             )
         return arg
 
-    def _bind(self, args: Sequence[Any]) -> dict[Var, Any]:
-        """Values of all variables; pointers as addresses. What depends on shapes only is looked up."""
+    def _plan(self, args: Sequence[Any]) -> tuple[Plan, list[int]]:
+        """The launches for arguments of these shapes, and the addresses of the arrays."""
+        key: list[Any] = [self.name]
+        addresses: list[int] = []
+        for k, arg in enumerate(args):
+            if type(arg) is DeviceArray:
+                address = arg.address
+                key += (arg.kind, address & 63)
+            elif hasattr(arg, "data_ptr"):  # a tensor of torch
+                address = arg.data_ptr()
+                key += (arg.dtype, arg.device, arg.shape, arg.stride(), address & 63)
+            else:
+                seen = self._shadow(k, arg)
+                if isinstance(seen, np.ndarray) and seen.ndim == 0 and not self._is_buffer(k):
+                    seen = seen.item()
+                if isinstance(seen, np.ndarray):
+                    address = seen.ctypes.data
+                    key += (seen.shape, seen.strides, seen.dtype.str, seen.flags.writeable, address & 63)
+                elif type(seen).__hash__ is None:
+                    return self._make_plan(args), addresses  # which says what is wrong with it
+                else:
+                    address = 0
+                    key += (type(seen), seen)
+            addresses.append(address)
+        known = self.module.plans.get(tuple(key))
+        if known is None:
+            known = self._make_plan(args)
+            if len(self.module.plans) > 256:
+                self.module.plans.clear()
+            self.module.plans[tuple(key)] = known
+        for first, second in self._pairs:
+            low, high = addresses[first], addresses[second]
+            if low < high + known.sizes[second] and high < low + known.sizes[first]:
+                self._refuse_overlap(first, second)
+        return known, addresses
+
+    def _is_buffer(self, k: int) -> bool:
+        return k < len(self.func.params) and self.func.params[k] in self.func.buffer_map
+
+    def _make_plan(self, args: Sequence[Any]) -> Plan:
+        """The arguments checked against the signature, and the host function's launches for them."""
         arrays = [self._shadow(k, a) for k, a in enumerate(args)]
-        key = tuple(
-            (a.shape, a.strides, a.dtype.str, a.flags.writeable, a.ctypes.data % 64)
-            if isinstance(a, np.ndarray)
-            else (type(a), a)
-            for a in arrays
-        )
-        values = self._known.get(key)
-        if values is None:
-            found, _ = bind_arguments(self.func, arrays)
-            values = dict(found)
-            if len(self._known) > 256:
-                self._known.clear()
-            self._known[key] = values
+        values, _ = bind_arguments(self.func, arrays)
         values = dict(values)
-        spans = []
-        for param, array in zip(self.func.params, arrays):
+        for number, (param, array) in enumerate(zip(self.func.params, arrays)):
             buffer = self.func.buffer_map.get(param)
             if buffer is not None:
-                values[buffer.data] = values[param] = array.ctypes.data
-                spans.append((buffer, array.ctypes.data, array.ctypes.data + _extent(array)))
-        self._check_overlap(spans)
-        return values
+                self._check_alignment(buffer, array.ctypes.data)
+                values[buffer.data] = values[param] = Address.of(number)
+        plan = Plan(self.program, values, self.module)
+        plan.sizes = [_extent(a) if isinstance(a, np.ndarray) else 0 for a in arrays]
+        return plan
 
-    def _check_overlap(self, spans: list[Any]) -> None:
+    def _launches(self) -> Iterator[tuple[str, Call]]:
+        for node in walk(self.func.body):
+            if isinstance(node, Call) and node.op == "tvm_call_packed":
+                yield string_arg(node.args[0]), node
+
+    def _needed_alignments(self) -> dict[Var, tuple[int, str]]:
+        """Of each pointer, the bytes to which its address must be aligned, and the kernel whose accesses need it."""
+        found: dict[Var, tuple[int, str]] = {}
+        for name, call in self._launches():
+            for arg, need in zip(call.args[1:], self.module.texts[name].alignments):
+                if isinstance(arg, Var) and need > found.get(arg, (1, ""))[0]:
+                    found[arg] = (need, name)
+        return found
+
+    def _check_alignment(self, buffer: Buffer, address: int) -> None:
+        need, kernel = self._alignments.get(buffer.data, (1, ""))
+        if address % need:
+            raise RunError(
+                f"`{buffer.name}` of {kernel} starts at an address that is not a multiple of {need} bytes, as its vector "
+                "accesses need: copy the tensor, or do not vectorize that access"
+            )
+
+    def _may_overlap(self) -> list[tuple[int, int]]:
+        """Pairs of arguments, the first written, that must lie apart."""
         if not self.func.attrs.get("tir.noalias", True):
-            return
-        for buffer, first, last in spans:
-            if buffer.data not in self.written:
-                continue
-            for other, low, high in spans:
-                if other is not buffer and other.data is not buffer.data and first < high and low < last:
-                    raise RunError(
-                        f"`{buffer.name}` of {self.name} is written and overlaps `{other.name}` in memory: copy one, or "
-                        'give the function the attribute "tir.noalias": False'
-                    )
+            return []
+        buffers = [(k, self.func.buffer_map[p]) for k, p in enumerate(self.func.params) if p in self.func.buffer_map]
+        return [
+            (k, n)
+            for k, one in buffers
+            if one.data in self.written
+            for n, other in buffers
+            if other.data is not one.data and (other.data not in self.written or k < n)
+        ]
+
+    def _refuse_overlap(self, first: int, second: int) -> None:
+        one, other = (self.func.buffer_map[self.func.params[k]].name for k in (first, second))
+        raise RunError(
+            f"`{one}` of {self.name} is written and overlaps `{other}` in memory: copy one, or "
+            'give the function the attribute "tir.noalias": False'
+        )
 
     # ---------------------------------------------------------- launching
 
-    def _run(self, values: dict[Var, Any], stream: int) -> None:
+    def _run(self, plan: Plan, addresses: Sequence[int], stream: int) -> None:
         module = self.module
         device = module.device
-        held: list[Any] = []
-
-        def allocate(dtype: DType, count: int) -> int:
-            made = DeviceArray((count,), np.dtype(("V", max(1, dtype.bytes))), device)
-            held.append(made)
-            return made.address
-
-        def launch(name: str, args: Sequence[Any], grid: Any, block: Any, shared: int) -> None:
-            text = module.texts[name]
-            self._check_launch(name, grid, block, shared)
-            packed = [pack(value, dtype) for value, dtype in zip(args, text.params)]
-            for value, dtype, need, param in zip(args, text.params, text.alignments, module.kernels[name].params):
-                if dtype.is_handle and value % need:
-                    raise RunError(
-                        f"`{param.name}` of {name} starts at an address that is not a multiple of {need} bytes, as its "
-                        "vector accesses need: copy the tensor, or do not vectorize that access"
-                    )
-            params = (ctypes.c_void_p * max(1, len(packed)))(*(ctypes.addressof(p) for p in packed))
-            device.launch(module.kernel_handle(name), grid, block, shared, stream, ctypes.addressof(params))
-
-        self.program.run(values, launch, allocate)
-        if held:  # memory between launches is freed when its kernels are done
-            device.synchronize(stream)
-
-    def _check_launch(self, name: str, grid: Any, block: Any, shared: int) -> None:
-        threads = block[0] * block[1] * block[2]
-        most = self.module.target.limit("max_threads_per_block") or 1024
-        if threads > most or block[2] > 64:
-            raise RunError(f"{name}: a block of {block} has {threads} threads; at most {most}, and 64 along z")
-        if grid[0] > 2**31 - 1 or grid[1] > 65535 or grid[2] > 65535:
-            raise RunError(f"{name}: a grid of {grid} blocks; at most 2147483647 along x, 65535 along y and z")
+        with module.launching:  # the arguments of a plan, and memory between kernels, are of one call at a time
+            before = device.activate()
+            try:
+                base = module.workspace(stream, plan.temporary) if plan.temporary else 0
+                plan.run(addresses, stream, base, device.launch)
+            finally:
+                if before is not None:
+                    device.restore(before)
 
     def measure(self, args: Any, number: int, repeat: int, min_repeat_ms: float, stream: Any) -> Timing:
         """Seconds of one call by events, the mean over ``number`` calls, ``repeat`` times."""

@@ -19,6 +19,7 @@ _CHIPS = {
     90: (227, 228, 2048), 100: (227, 228, 2048), 103: (227, 228, 2048), 110: (227, 228, 1536), 120: (99, 100, 1536),
     121: (99, 100, 1536),
 }  # fmt: skip
+HOPPER = ("copy_bulk", "barrier_expect")  # parts of the prelude that the chips before it have not
 REGISTERS = 65536
 BLOCKS = 32
 
@@ -130,6 +131,12 @@ def check_limits(module: Any) -> None:
         if text.threads and text.threads > most:
             raise BuildError(
                 f"{name}: a block of {text.threads} threads; at most {most}: split the loops bound to threadIdx"
+            )
+        newer = [h for h in text.helpers if h in HOPPER]
+        if newer and int(re.sub(r"\D", "", module.arch)) < 90:
+            raise BuildError(
+                f"{name}: bulk copies and barriers that count bytes ({', '.join(newer)}) need sm_90 or later, not "
+                f"{module.arch}: build for arch=sm_90a, or copy by ptx_cp_async"
             )
         allocated = _shared(module.kernels[name])
         fixed = sum(size for _, scope, size in allocated if scope == "shared")

@@ -109,7 +109,8 @@ def _to_odd_float32(x: np.ndarray) -> np.ndarray:
     bits = single.view(np.uint32).copy() if single.ndim else np.array([single]).view(np.uint32)[0]
     back = single.astype(np.float64)
     inexact = (back != wide) & np.isfinite(single)
-    bits = np.where(inexact & (np.abs(back) > np.abs(wide)), bits - np.uint32(1), bits)
+    with np.errstate(over="ignore"):  # of zero, whose neighbour below is not taken
+        bits = np.where(inexact & (np.abs(back) > np.abs(wide)), bits - np.uint32(1), bits)
     bits = np.where(inexact, bits | np.uint32(1), bits).astype(np.uint32)
     return bits.view(np.float32)
 

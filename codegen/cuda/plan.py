@@ -1,0 +1,113 @@
+"""What one call of a function launches, written down once.
+
+Shapes, strides and scalars decide which kernels a call launches and with which sizes; only addresses change from call to
+call. So the host function runs once for each such combination, with numbered stand-ins for addresses; what it launches is
+kept with its arguments already packed, and a later call puts the addresses in and launches.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from codegen.host import HostProgram
+from tir.dtype import DType
+from tir.errors import RunError
+from tir.expr import Var
+from tir.interp.numbers import encode, is_small_float
+
+MOST_LAUNCHES = 4096  # of a plan; a host loop that launches more is refused
+ALIGNED = 256  # every buffer between kernels begins at a multiple of this
+
+_C = {
+    "int8": ctypes.c_int8, "int16": ctypes.c_int16, "int32": ctypes.c_int32, "int64": ctypes.c_int64,
+    "uint8": ctypes.c_uint8, "uint16": ctypes.c_uint16, "uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64,
+    "float32": ctypes.c_float, "float64": ctypes.c_double, "bool": ctypes.c_bool, "handle": ctypes.c_uint64,
+}  # fmt: skip
+
+
+def pack(value: Any, dtype: DType) -> Any:
+    """A kernel's argument as the C value whose address the driver takes."""
+    if is_small_float(dtype):
+        bits = int(encode(float(value), dtype))
+        return ctypes.c_uint16(bits) if dtype.bits == 16 else ctypes.c_uint8(bits)
+    if str(dtype) == "float16":
+        return ctypes.c_uint16(int(np.float16(value).view(np.uint16)))
+    return _C[str(dtype)](value)
+
+
+class Address(int):
+    """A stand-in for memory, as the host function passes it on: argument ``number``, or a buffer between kernels that
+    begins ``at`` bytes into their common memory (``number`` < 0)."""
+
+    number: int
+    at: int
+
+    @staticmethod
+    def of(number: int, at: int = 0) -> Address:
+        made = Address(1)  # not null, whatever the host function asks
+        made.number, made.at = number, at
+        return made
+
+
+class Plan:
+    """The launches of one call. ``run(addresses, …)`` makes them with these addresses of the arguments."""
+
+    def __init__(self, program: HostProgram, values: dict[Var, Any], module: Any):
+        self.temporary = 0  # bytes of all buffers between kernels
+        self._base = 0  # where they were at the last call
+        self._launches: list[tuple[Any, ...]] = []
+        self._slots: list[tuple[Any, int]] = []  # where an argument's address goes
+        self._inner: list[tuple[Any, int]] = []  # where that of a buffer between kernels goes
+        self._held: list[Any] = []
+        self._module = module
+        self.sizes: list[int] = []  # bytes of the arguments
+        program.run(values, self._record, self._allocate)
+
+    def _allocate(self, dtype: DType, count: int) -> Address:
+        made = Address.of(-1, self.temporary)
+        self.temporary += -(-max(1, count * dtype.bytes) // ALIGNED) * ALIGNED
+        return made
+
+    def _record(self, name: str, args: Sequence[Any], grid: Any, block: Any, shared: int) -> None:
+        text = self._module.texts[name]
+        check_launch(name, grid, block, self._module.target.limit("max_threads_per_block") or 1024)
+        if len(self._launches) == MOST_LAUNCHES:
+            raise RunError(f"one call launches more than {MOST_LAUNCHES} kernels; make the loop part of the kernel")
+        packed = [pack(value, dtype) for value, dtype in zip(args, text.params)]
+        for value, slot, dtype in zip(args, packed, text.params):
+            if not dtype.is_handle:
+                continue
+            if not isinstance(value, Address):
+                raise RunError(f"{name}: a pointer is computed outside of kernels; pass the buffer itself")
+            if value.number >= 0:
+                self._slots.append((slot, value.number))
+            else:
+                self._inner.append((slot, value.at))
+        params = (ctypes.c_void_p * max(1, len(packed)))(*(ctypes.addressof(p) for p in packed))
+        self._held.append((packed, params))
+        handle = self._module.kernel_handle(name)
+        self._launches.append((handle, grid, block, shared, ctypes.addressof(params)))
+
+    def run(self, addresses: Sequence[int], stream: int, base: int, launch: Callable[..., None]) -> None:
+        """Launch on ``stream``; ``base`` is where the buffers between kernels begin. One call at a time."""
+        for slot, number in self._slots:
+            slot.value = addresses[number]
+        if base != self._base:
+            self._base = base
+            for slot, at in self._inner:
+                slot.value = base + at
+        for handle, grid, block, shared, params in self._launches:
+            launch(handle, grid, block, shared, stream, params)
+
+
+def check_launch(name: str, grid: Any, block: Any, most: int) -> None:
+    """Raises ``RunError`` for sizes that no launch can have."""
+    threads = block[0] * block[1] * block[2]
+    if threads > most or block[2] > 64:
+        raise RunError(f"{name}: a block of {block} has {threads} threads; at most {most}, and 64 along z")
+    if grid[0] > 2**31 - 1 or grid[1] > 65535 or grid[2] > 65535:
+        raise RunError(f"{name}: a grid of {grid} blocks; at most 2147483647 along x, 65535 along y and z")
