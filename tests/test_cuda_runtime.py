@@ -451,3 +451,15 @@ def test_python_takes_little_of_a_launch(monkeypatch):
             mod(a, b, 2.5)
         best = min(best, (perf_counter() - start) / 50)
     assert best < 15e-6
+
+
+def test_figures_of_chips_come_from_the_target():
+    from codegen.cuda.report import chip
+
+    for arch in ("sm_75", "sm_80", "sm_86", "sm_90a", "sm_120"):
+        target = tir.Target("cuda", arch=arch)
+        block, whole, threads, blocks = chip(arch)
+        assert block == target.limit("max_dynamic_shared_memory_per_block") and whole - block in (0, 1024)
+        assert threads == target.limit("max_threads_per_multiprocessor")
+        assert blocks == target.limit("max_blocks_per_multiprocessor")
+    assert chip("sm_90a") == (227 * 1024, 228 * 1024, 2048, 32) and chip("sm_1") == chip("sm_80")

@@ -17,11 +17,12 @@ KINDS = ("llvm", "interpreter", "cuda", "cuda-sim")
 _GPU_LIMITS = {"max_threads_per_block": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 32}
 
 # Of each architecture, by the number in sm_NN: bytes of shared memory that a block may ask for at launch, and threads
-# that a multiprocessor holds (the CUDA programming guide's table of compute capabilities).
+# and blocks that a multiprocessor holds (the CUDA programming guide's table of compute capabilities).
 _ARCHITECTURES = {
-    70: (98304, 2048), 72: (98304, 2048), 75: (65536, 1024), 80: (166912, 2048), 86: (101376, 1536),
-    87: (166912, 1536), 88: (101376, 1536), 89: (101376, 1536), 90: (232448, 2048), 100: (232448, 2048),
-    101: (232448, 2048), 103: (232448, 2048), 110: (232448, 1536), 120: (101376, 1536), 121: (101376, 1536),
+    70: (98304, 2048, 32), 72: (98304, 2048, 32), 75: (65536, 1024, 16), 80: (166912, 2048, 32),
+    86: (101376, 1536, 16), 87: (166912, 1536, 16), 88: (101376, 1536, 24), 89: (101376, 1536, 24),
+    90: (232448, 2048, 32), 100: (232448, 2048, 32), 101: (232448, 2048, 32), 103: (232448, 2048, 32),
+    110: (232448, 1536, 24), 120: (101376, 1536, 24), 121: (101376, 1536, 24),
 }  # fmt: skip
 
 
@@ -70,8 +71,8 @@ class Target:
     or :meth:`host`. Raises ``ValueError`` for an unknown kind.
 
     A GPU has ``max_threads_per_block``, ``max_shared_memory_per_block`` (bytes of ``shared``), ``thread_warp_size``; with
-    an ``arch`` also ``max_dynamic_shared_memory_per_block`` (bytes of ``shared.dyn``) and
-    ``max_threads_per_multiprocessor``.
+    an ``arch`` also ``max_dynamic_shared_memory_per_block`` (bytes of ``shared.dyn``),
+    ``max_threads_per_multiprocessor`` and ``max_blocks_per_multiprocessor``.
 
     >>> Target("cuda", arch="sm_90a").limit("max_dynamic_shared_memory_per_block")
     232448
@@ -136,7 +137,9 @@ class Target:
 def _of_architecture(arch: Any) -> dict[str, int]:
     digits = re.fullmatch(r"sm_(\d+)[af]?", arch) if isinstance(arch, str) else None
     found = _ARCHITECTURES.get(int(digits[1])) if digits else None
-    names = ("max_dynamic_shared_memory_per_block", "max_threads_per_multiprocessor")
+    names = (
+        "max_dynamic_shared_memory_per_block", "max_threads_per_multiprocessor", "max_blocks_per_multiprocessor",
+    )  # fmt: skip
     return dict(zip(names, found)) if found else {}
 
 

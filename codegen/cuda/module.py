@@ -127,6 +127,13 @@ class CUDAModule(Module):
 
     # ---------------------------------------------------------- device
 
+    def __call__(self, *args: Any, stream: Any = None) -> None:
+        """The entry function, on ``stream``."""
+        functions = self.functions
+        function = next(iter(functions.values())) if len(functions) == 1 else self.entry
+        assert isinstance(function, CUDAFunction)
+        function(*args, stream=stream)
+
     @property
     def device(self) -> Driver:
         """The device that kernels run on. Raises ``RunError`` where there is none."""

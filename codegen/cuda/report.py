@@ -10,26 +10,32 @@ from typing import Any
 from tir.errors import BuildError
 from tir.expr import IntImm
 from tir.stmt import Allocate
+from tir.target import Target
 from tir.visit import walk
 
 STATIC_LIMIT = 48 * 1024
-# compute capability -> bytes of shared memory: of a block at most, of a multiprocessor; threads of a multiprocessor
-_CHIPS = {
-    75: (64, 64, 1024), 80: (163, 164, 2048), 86: (99, 100, 1536), 87: (163, 164, 1536), 89: (99, 100, 1536),
-    90: (227, 228, 2048), 100: (227, 228, 2048), 103: (227, 228, 2048), 110: (227, 228, 1536), 120: (99, 100, 1536),
-    121: (99, 100, 1536),
-}  # fmt: skip
 HOPPER = ("copy_bulk", "barrier_expect")  # parts of the prelude that the chips before it have not
 REGISTERS = 65536
-BLOCKS = 32
+RESERVED = 1024  # bytes of shared memory that the system takes of every block, from sm_80 on
 
 
-def chip(arch: str) -> tuple[int, int, int]:
-    """(bytes of shared memory a block may have, bytes an SM has, threads an SM holds) of an architecture."""
-    found = re.match(r"(?:sm|compute)_(\d+)", arch)
-    number = int(found[1]) if found else 80
-    block, sm, threads = _CHIPS.get(number, _CHIPS[120])
-    return block * 1024, sm * 1024, threads
+def chip(arch: str) -> tuple[int, int, int, int]:
+    """(bytes of shared memory a block may have, bytes an SM has, threads and blocks an SM holds) of an architecture;
+    those of sm_80 for one that `tir.Target` does not know."""
+    target = Target("cuda", arch=arch.replace("compute_", "sm_"))
+    if target.limit("max_threads_per_multiprocessor") is None:
+        return chip("sm_80")
+    names = ("max_dynamic_shared_memory_per_block", "max_threads_per_multiprocessor", "max_blocks_per_multiprocessor")
+    block, threads, blocks = (target.limit(n) or 0 for n in names)
+    return block, block + _reserved(arch), threads, blocks
+
+
+def _number(arch: str) -> int:
+    return int(re.sub(r"\D", "", arch) or 0)
+
+
+def _reserved(arch: str) -> int:
+    return RESERVED if _number(arch) >= 80 else 0
 
 
 @dataclass(frozen=True)
@@ -94,17 +100,17 @@ class Report:
 
 
 def _row(text: Any, used: Any, arch: str) -> Row:
-    _, sm, most = chip(arch)
+    _, sm, most, most_blocks = chip(arch)
     blocks, limited = None, ""
     if text.threads:
         warps = -(-text.threads // 32)
         each = -(-used.registers * 32 // 256) * 256  # registers are given to warps by 256
-        shared = used.shared + text.dynamic + 1024  # of which the system takes one KiB a block
+        shared = used.shared + text.dynamic + _reserved(arch)
         fits = {
             "threads": most // (warps * 32),
-            "registers": REGISTERS // (each * warps) if each else BLOCKS,
-            "shared memory": sm // shared,
-            "blocks": BLOCKS,
+            "registers": REGISTERS // (each * warps) if each else most_blocks,
+            "shared memory": sm // shared if shared else most_blocks,
+            "blocks": most_blocks,
         }
         limited = min(fits, key=lambda k: fits[k])
         blocks = fits[limited]
@@ -133,7 +139,7 @@ def check_limits(module: Any) -> None:
                 f"{name}: a block of {text.threads} threads; at most {most}: split the loops bound to threadIdx"
             )
         newer = [h for h in text.helpers if h in HOPPER]
-        if newer and int(re.sub(r"\D", "", module.arch)) < 90:
+        if newer and _number(module.arch) < 90:
             raise BuildError(
                 f"{name}: bulk copies and barriers that count bytes ({', '.join(newer)}) need sm_90 or later, not "
                 f"{module.arch}: build for arch=sm_90a, or copy by ptx_cp_async"
