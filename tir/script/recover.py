@@ -56,6 +56,7 @@ def _texts() -> Iterator[str]:
     while frame is not None:
         for names in (frame.f_locals, frame.f_globals) if frame.f_locals is not frame.f_globals else (frame.f_locals,):
             yield from [value for value in list(names.values()) if isinstance(value, str) and "\n" in value]
+        yield from [value for value in frame.f_code.co_consts if isinstance(value, str) and "\n" in value]
         frame = frame.f_back
 
 

@@ -260,11 +260,41 @@ def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion
         False,
         "block {0} does not compute what the intrinsic {1} describes",
         block.name, name, nodes=[block],
-        witness=[f"first difference (intrinsic, block): {best}" if best else "no way to match the buffers' types",
+        legal=_fitting(block, pattern),
+        witness=[f"first difference (intrinsic, block): {best}" if best else _other_types(order, have),
                  "intrinsic:", *("  " + line for line in repr(pattern.body).splitlines()),
                  "block:", *("  " + line for line in repr(block.body).splitlines())],
     )  # fmt: skip
     raise AssertionError
+
+
+def _other_types(described: list[Buffer], used: list[Buffer]) -> str:
+    wanted, have = (", ".join(f"{b.name} {b.dtype}" for b in buffers) for buffers in (described, used))
+    return f"the buffers' types differ: the intrinsic has {wanted}; the block {have}"
+
+
+def _fitting(block: Block, pattern: Block) -> str:
+    """The splits that would give the block the loops of the description, where it has as many; else both nests."""
+    want, have = _nest(pattern.body), _nest(block.body)
+    if [n for _, n in want] == [n for _, n in have]:
+        return ""
+    described = ", ".join(f"{name} of {n}" for name, n in want)
+    if len(want) != len(have):
+        found = ", ".join(f"{name} of {n}" for name, n in have) or "none"
+        return f"tensorize where the loops below are like the intrinsic's ({described}); here they are: {found}"
+    splits = [f"{name} by {w}" for (_, w), (name, n) in zip(want, have) if w != n]
+    if any(n % w for (_, w), (_, n) in zip(want, have)):
+        return f"loops like the intrinsic's ({described}): pad or split {', '.join(splits)}"
+    return f"split {', '.join(splits)}, reorder the inner loops below the rest, and tensorize the first of them"
+
+
+def _nest(body: Stmt) -> list[tuple[str, int]]:
+    """Names and constant extents of the loops of a perfect nest, as far as they are constant."""
+    loops = []
+    while isinstance(body, For) and isinstance(body.extent, IntImm):
+        loops.append((body.loop_var.name, body.extent.value))
+        body = body.body
+    return loops
 
 
 def _other_shapes(pairs: dict[Buffer, Buffer], regions: dict[Buffer, BufferRegion]) -> str:
