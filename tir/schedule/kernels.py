@@ -7,7 +7,7 @@ the same block, in the same kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..analysis.dependence import Unit, is_exact, units_of
@@ -22,6 +22,7 @@ from ..visit import walk
 from .blocks import regions_of
 from .state import BlockRef, Index, LoopRef, index_of
 
+MOST_OPERATIONS = 2_000_000  # of the sets' library for one buffer: about half a second
 _AXES = tuple(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx") for d in "xyz")
 
 
@@ -154,15 +155,14 @@ class _Kernels:
     def problem(self, own: list[Buffer], crossed: bool) -> _Problem | None:
         for buffer in own:
             users = [u for u in self.units if any(a.buffer.data is buffer.data for a in u.accesses)]
-            found = self._two_kernels(buffer, users) or self._flows(buffer, users)
+            found = self._two_kernels(buffer, users) or self._asked(self._flows, buffer, users)
             if found is not None:
                 return found
         if crossed:
             shared = {a.buffer.data: a.buffer for u in self.units for a in u.writes() if a.buffer.scope == "global"}
             for buffer in shared.values():
-                found = self._blocks(
-                    buffer, [u for u in self.units if any(a.buffer.data is buffer.data for a in u.accesses)]
-                )
+                users = [u for u in self.units if any(a.buffer.data is buffer.data for a in u.accesses)]
+                found = self._asked(self._blocks, buffer, users)
                 if found is not None:
                     return found
         return None
@@ -186,6 +186,13 @@ class _Kernels:
                     )  # fmt: skip
         return None
 
+    def _asked(self, question: Any, buffer: Buffer, users: list[Unit]) -> _Problem | None:
+        try:
+            sides, context = self._sides(buffer, users)
+        except NotAffine:
+            return None
+        return _decided(lambda s, c: question(buffer, users, s, c), sides, context)
+
     def _sides(self, buffer: Buffer, users: list[Unit]) -> tuple[list[Any], Any]:
         from . import legality
 
@@ -199,17 +206,15 @@ class _Kernels:
             side.touch(on_loops=True)
             side.before = legality._loop_times(by_loops, unit.time, names, length)
             sides.append(side)
-        return sides, legality._Context(self.func, self.func.body, names)
+        context = legality._Context(self.func, self.func.body, names)
+        context.restrict(sides[0].before)  # now, before time is counted: it reads text
+        return sides, context
 
-    def _flows(self, buffer: Buffer, users: list[Unit]) -> _Problem | None:
+    def _flows(self, buffer: Buffer, users: list[Unit], sides: Any, context: Any) -> _Problem | None:
         """Whether each thread (or block) reads only what it wrote itself."""
         from . import legality
 
         axes = own_axes(buffer.scope)
-        try:
-            sides, context = self._sides(buffer, users)
-        except NotAffine:
-            return None  # lowering tells what it cannot decide; the simulator finds the rest
         for t in sides:
             for s in sides:
                 if self.kernel(s.unit) is None or self.kernel(s.unit) is not self.kernel(t.unit):
@@ -273,7 +278,7 @@ class _Kernels:
                 return _related(s, t, []).intersect_domain(nobody.subtract(nobody))
         return _related(s, t, equal) if equal else None
 
-    def _blocks(self, buffer: Buffer, users: list[Unit]) -> _Problem | None:
+    def _blocks(self, buffer: Buffer, users: list[Unit], sides: Any, context: Any) -> _Problem | None:
         """Whether blocks of one kernel keep from the elements of global memory that others write."""
         from . import legality
 
@@ -287,10 +292,6 @@ class _Kernels:
             and any(self.threads(s).get(x) is not self.threads(t).get(x) for x in axes)
         ]
         if not pairs:
-            return None
-        try:
-            sides, context = self._sides(buffer, users)
-        except NotAffine:
             return None
         by_unit = {id(u): side for u, side in zip(users, sides)}
         for u, v in pairs:
@@ -317,6 +318,25 @@ class _Kernels:
                         "compute_at the one where the other uses it, or keep them in loops of their own: two kernels",
                     )
         return None
+
+
+def _decided(ask: Callable[[Any, Any], _Problem | None], sides: Any, context: Any) -> _Problem | None:
+    """The answer, if sets give one in bounded time. What they do not decide is not refused: no step is illegal because
+    data, or a minimum of several, decides an index, and the simulator reports what is wrong after all."""
+    import islpy
+
+    limits = islpy.DEFAULT_CONTEXT
+    limits.reset_operations()
+    limits.set_max_operations(MOST_OPERATIONS)
+    try:
+        return ask(sides, context)
+    except islpy.Error as error:
+        if "maximal number of operations" not in str(error):
+            raise
+        return None
+    finally:
+        limits.set_max_operations(0)
+        limits.reset_operations()
 
 
 def _vars(e: Any) -> set[Var]:
