@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tir.errors import BuildError
-from tir.expr import IntImm, StringImm
+from tir.expr import IntImm, Mul, StringImm
 from tir.stmt import (
     Allocate,
     AllocateConst,
@@ -231,7 +233,7 @@ def _heap(g: Generator, s: Allocate, slot: str | None) -> str:
     """Memory for ``s``, aligned to a cache line, from its ``slot`` or the C library; none left is an error."""
     out = g.out
     total = str(memory_bytes(s.dtype))
-    for extent in s.extents:
+    for extent in (factor for e in s.extents for factor in _factors(e)):
         size = g.index(extent)
         if total.startswith("%") or size.startswith("%"):
             total = _product(g, total, size, s.buffer_var.name)
@@ -251,6 +253,11 @@ def _heap(g: Generator, s: Allocate, slot: str | None) -> str:
         f"{g.func_name}: out of memory allocating `{s.buffer_var.name}`",
     )
     return pointer
+
+
+def _factors(extent: Any) -> list[Any]:
+    """What ``extent`` is a product of: flattening has multiplied the buffer's own extents."""
+    return [*_factors(extent.a), *_factors(extent.b)] if isinstance(extent, Mul) else [extent]
 
 
 def _product(g: Generator, a: str, b: str, buffer: str) -> str:
