@@ -67,7 +67,8 @@ def private_buffers(func: PrimFunc, loop: For) -> frozenset[Var]:
     """Pointers of the buffers allocated around ``loop`` that each iteration of it can have for itself.
 
     All their uses are in the loop, and an iteration reads nothing of them that it has not written. Threads of one
-    block share what is in shared memory: there they must write the same (:func:`remade`).
+    block share what is in shared memory: there they must write the same (:func:`remade`). A kernel has no global
+    memory of its own.
     """
     chain = _chain(func.body, loop)
     candidates: dict[Buffer, list[For]] = {}
@@ -77,6 +78,8 @@ def private_buffers(func: PrimFunc, loop: For) -> frozenset[Var]:
             crossed.insert(0, item)
         elif isinstance(item, Block):
             for buffer in item.alloc_buffers:
+                if buffer.scope == "global" and any(n.thread for n in crossed):
+                    continue
                 common = loop.thread.startswith("threadIdx") and buffer.scope.startswith("shared")
                 if not common or remade(loop, buffer):
                     candidates[buffer] = list(crossed)

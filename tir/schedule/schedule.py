@@ -16,6 +16,7 @@ from . import primitives as _families  # noqa: F401  (registers every primitive)
 from . import queries as _queries  # noqa: F401
 from . import trace as _trace
 from .handles import BlockRV, ExprRV, LoopRV
+from .independence import check_independence
 from .kernels import check_kernels
 from .limits import check_shared_memory
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load_entry_points, lookup, request_text, run
@@ -385,6 +386,7 @@ class Schedule:
             try:
                 check_shared_memory(before.mod.functions.get(name), after.mod[name], after.target)
                 if not given.get("unsafe"):
+                    check_independence(before.mod.functions.get(name), after.mod[name])
                     check_kernels(before.mod.functions.get(name), after.mod[name])
             except ScheduleError as error:
                 raise self._plainer(explain(error, step, given, after)) from None

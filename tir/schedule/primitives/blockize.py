@@ -15,9 +15,10 @@ from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, IntImm, Var, const
 from ...function import PrimFunc
 from ...node import frozendict
+from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
 from ...visit import rewrite, substitute, uses_var, walk
-from ..blocks import refresh
+from ..blocks import conjuncts, refresh
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
@@ -135,6 +136,7 @@ def _outer_block(
     inner_nest = _rebuild_loops(inner, inner_realize)
     outer_init = None
     if init is not None:
+        _require_init_at_start(block, inner, inner_block, inner_values, division.inner_predicate)
         outer_init = _init_nest(inner_block.replace(body=init), inner, inner_values, division.inner_predicate)
         if not any(i.iter_type == "reduce" for i in outer_iters):
             # Every outer instance starts its own reduction: the init stays inside.
@@ -143,6 +145,26 @@ def _outer_block(
             outer_init = None
     outer = Block(tuple(outer_iters), (), (), name, inner_nest, outer_init)
     return BlockRealize(tuple(outer_values), division.outer_predicate, _with_regions(outer))
+
+
+def _require_init_at_start(
+    ref: BlockRef, inner: list[LoopRef], block: Block, values: list[Expr], predicate: Expr
+) -> None:
+    """What the inner loops reduce starts where their reduction loops do: there init runs for every result."""
+    pairs = [(i, v) for i, v in zip(block.iter_vars, values) if i.iter_type != "reduce"]
+    start = {r.var: r.node.min for r in inner if not any(uses_var(v, r.var) for _, v in pairs)}
+    analyzer = Analyzer()
+    for loop in ref.all_loops():
+        analyzer.bind(loop.var, Range(loop.node.min, loop.node.extent))
+    for condition in conjuncts(predicate):
+        first = analyzer.simplify(substitute(condition, start))
+        with analyzer.scope():
+            analyzer.assume(condition)
+            require(
+                analyzer.can_prove(first),
+                "init of block {0} would not run for every result: `{1}` can be false where the reduction loops start",
+                ref, short_text(first), nodes=[ref.node],
+            )  # fmt: skip
 
 
 def _init_nest(block: Block, inner: list[LoopRef], values: list[Expr], predicate: Expr) -> Stmt:

@@ -1,0 +1,56 @@
+"""Whether loops whose iterations run at once still may, checked after every step.
+
+A step that places a block, a copy or a layout's padding changes what iterations of the loops around touch, whichever
+primitive it is. So the answer is the same whether a loop was made parallel before or after.
+"""
+
+from __future__ import annotations
+
+from ..errors import ScheduleError
+from ..function import PrimFunc
+from ..stmt import For
+from .blocks import clash
+from .legality import Violation
+from .primitives._structure import constant, separates
+from .state import Index, LoopRef, index_of
+
+_AT_ONCE = ("parallel", "vectorized", "thread_binding")
+
+
+def check_independence(before: PrimFunc | None, after: PrimFunc) -> None:
+    """Raise ``ScheduleError``, with a witness, where iterations of a loop of ``after`` that runs them at once meet in an
+    element, and the step from ``before`` brought that about."""
+    found = _problem(after, {} if before is None else index_of(before).places)
+    if found is None or (before is not None and _problem(before, {}) is not None):
+        return
+    raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after)
+
+
+def _problem(func: PrimFunc, known: object) -> Violation | None:
+    index = index_of(func)
+    for ref in index.loops.values():
+        node = ref.node
+        if node.kind not in _AT_ONCE or node in known or constant(node.extent) in (0, 1):  # type: ignore[operator]
+            continue
+        if not _plain(index, ref):
+            found = clash(func, node)
+            if found is not None:
+                return found
+    return None
+
+
+def _plain(index: Index, ref: LoopRef) -> bool:
+    """Whether iterations plainly keep to elements of their own: told apart by each block's iterators, no block touching
+    what another writes."""
+    blocks = index.blocks_below(ref)
+    inside = {b: [p.node for p in b.loops() if ref in p.ancestors()] for b in blocks}
+    if not blocks or any(isinstance(p.node, For) and p.scope is not ref.scope for p in index.below(ref)):
+        return False
+    if not all(separates(b.node, ref.node, inside[b]) for b in blocks):
+        return False
+    touched = [{r.buffer.data for r in (*b.block.reads, *b.block.writes)} for b in blocks]
+    return all(
+        n == m or touched[n].isdisjoint(r.buffer.data for r in b.block.writes)
+        for n in range(len(blocks))
+        for m, b in enumerate(blocks)
+    )
