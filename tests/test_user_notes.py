@@ -185,7 +185,7 @@ def _no_device() -> bool:
 
 
 def test_64_kb_of_shared_memory():
-    sch = schedule(FLOAT.replace("16", "128"))
+    sch = schedule(FLOAT.replace("16", "128"), target="cuda")
     sch.split("i", [1, 128], names=["io", "ii"])
     sch.split("k", [None, 64], names=["ko", "ki"])
     sch.reorder("io", "ko", "ii", "j", "ki")
@@ -476,7 +476,7 @@ def test_an_undefined_variable_names_function_and_line():
     made = parse(SCALE)
     target = next(b for b in made.buffer_map.values() if b.name == "B")
     free = made.replace(body=tir.BufferStore(target, tir.const(1.0, "float32"), (n,)))
-    failing(tir.BuildError, lambda: tir.build(free), "scale", "variable `n` (int32)", "nothing defines it")
+    failing(tir.BuildError, lambda: tir.build(free), "main", "variable `n` (int32)", "nothing defines it")
 
 
 def test_the_shared_memory_plan_has_lifetimes_and_bytes():

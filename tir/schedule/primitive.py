@@ -113,7 +113,7 @@ def _plain(signature: inspect.Signature) -> str:
 def _resolve(state: State, value: Any, kind: str, near: Place | None) -> Any:
     if isinstance(value, (list, tuple)):
         return [_resolve(state, item, kind, near) for item in value]
-    if isinstance(value, Place) or value is None:
+    if isinstance(value, Place) or (value is None and "none" in kind):
         return value
     wants_loop, wants_block = "loop" in kind, "block" in kind
     if isinstance(value, Location):
@@ -179,7 +179,8 @@ _KINDS = (("loop", "LoopRef"), ("block", "BlockRef"), ("location", "Location"))
 
 def _kind(annotation: Any) -> str:
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
-    return " ".join(w for w, mark in _KINDS if mark in text)
+    words = [w for w, mark in _KINDS if mark in text]
+    return " ".join([*words, "none"] if words and "None" in text else words)
 
 
 def lookup(name: str) -> Primitive | None:

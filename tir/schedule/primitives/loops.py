@@ -84,7 +84,10 @@ def _factor_exprs(factors: Sequence[Any], dtype: str) -> list[Expr | None]:
             continue
         if not (isinstance(f, Expr) or hasattr(f, "__index__")):
             raise BadArgument(f"a factor is an int, an expression or None, not {type(f).__name__}: {f!r}")
-        e = cast(dtype, f) if isinstance(f, Expr) else const(int(f), dtype)
+        try:
+            e = cast(dtype, f) if isinstance(f, Expr) else const(int(f), dtype)
+        except ValueError as error:
+            raise ScheduleError("a factor is an extent: {0}", str(error)) from None
         value = constant(e)
         require(value is None or value > 0, "a factor must be positive, not {0}", value)
         made.append(e)

@@ -1,0 +1,244 @@
+"""Input of every wrong kind: a clear error that names what is wrong, and everything still works after it."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+
+import numpy as np
+import pytest
+
+import tir
+from tir.script import parse
+
+ADD = """
+@T.prim_func
+def add(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = A[vi] + T.float32(1)
+"""
+ENGINES = ["llvm", "interpreter", "cuda-sim"]
+
+
+def engine(target: str) -> object:
+    sch = tir.Schedule(parse(ADD))
+    if target == "cuda-sim":
+        sch.bind("i", "threadIdx.x")
+    return tir.build(sch.mod, target=target)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def module(request):
+    return engine(request.param)
+
+
+def _read_only() -> np.ndarray:
+    array = np.zeros(8, "float32")
+    array.flags.writeable = False
+    return array
+
+
+def _misaligned() -> np.ndarray:
+    return np.frombuffer(bytearray(33), dtype="uint8")[1:].view("float32")
+
+
+@pytest.mark.parametrize(
+    "place, bad, says",
+    [
+        (0, np.zeros(8), "expected dtype float32, got float64"),
+        (0, np.zeros(8, ">f4"), "float32"),
+        (0, np.zeros(8, object), "float32"),
+        (0, np.zeros(9, "float32"), "(9,)"),
+        (0, np.zeros((2, 4), "float32"), "2"),
+        (0, np.zeros(16, "float32")[::2], "row-major"),
+        (0, [1.0] * 8, "list"),
+        (0, None, "None"),
+        (0, "text", "str"),
+        (0, 1.5, "float"),
+        (0, _misaligned(), "align"),
+        (1, _misaligned(), "align"),
+        (1, _read_only(), "read-only"),
+    ],
+    ids=["float64", "big-endian", "object", "shape", "rank", "strided", "list", "None", "str", "float",
+         "misaligned", "misaligned result", "read-only"],
+)  # fmt: skip
+def test_arguments(module, place: int, bad, says: str):
+    args = [np.zeros(8, "float32"), np.zeros(8, "float32")]
+    args[place] = bad
+    with pytest.raises(tir.RunError) as caught:
+        module(*args)
+    shown = str(caught.value)
+    assert f"argument {place + 1} `{'AC'[place]}`" in shown and says in shown, shown
+    assert not np.any(args[1 - place])  # nothing was written before the refusal
+    out = np.zeros(8, "float32")
+    module(np.ones(8, "float32"), out)
+    assert (out == 2).all()
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_number_of_arguments(module, count: int):
+    with pytest.raises(tir.RunError, match=f"takes 2 arguments .*, got {count}"):
+        module(*[np.zeros(8, "float32")] * count)
+
+
+@pytest.mark.parametrize("what", [5, None, b"bytes", ["x"]])
+def test_parse_of_what_is_no_text(what):
+    with pytest.raises(tir.ParseError if what == "" else TypeError, match="takes the text of a program"):
+        parse(what)
+
+
+@pytest.mark.parametrize("cut", range(20, len(ADD) - 1, 13))
+def test_a_program_cut_short(cut: int):
+    """Whatever is left of it is a program, or refused as text."""
+    try:
+        parse(ADD[:cut])
+    except tir.ParseError as error:
+        assert "/tir/" not in str(error)
+
+
+def test_negative_extents():
+    with pytest.raises(tir.ParseError, match="axis 0 of buffer `A` has extent -8; an extent is at least 0"):
+        parse(ADD.replace("(8,)", "(-8,)"))
+    with pytest.raises(ValueError, match="axis 1 of buffer `B` has extent -1"):
+        tir.decl_buffer((4, -1), name="B")
+
+
+@pytest.mark.parametrize("target", ENGINES)
+def test_zero_extents(target: str):
+    sch = tir.Schedule(parse(ADD.replace("8", "0")))
+    if target == "cuda-sim":
+        sch.bind("i", "threadIdx.x")
+    elif sch.can.split("i", [None, 4]):
+        sch.split("i", [None, 4])
+    empty = np.zeros(0, "float32")
+    tir.build(sch.mod, target=target)(empty, empty.copy())
+
+
+def test_extents_past_every_integer():
+    with pytest.raises(tir.ParseError, match="9223372036854775808 does not fit int64"):
+        parse(ADD.replace("(8,)", "(2**63,)"))
+
+
+HUGE = """
+@T.prim_func
+def huge(n: T.int64, P: T.Buffer((8,), "int64"), A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer(({shape}), "float32")
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[P[vi]{more}] = A[vi]
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[P[vi]{more}]
+"""
+
+
+@pytest.mark.parametrize("target", ["llvm", "interpreter"])
+@pytest.mark.parametrize("shape, n", [("2**46,", 0), ("2**62,", 0), ("n, n", 2**31), ("n, n", 2**33)])
+def test_more_memory_than_there_is(target: str, shape: str, n: int):
+    """Sizes whose bytes wrap around a 64-bit integer too: they would allocate nothing and write past it."""
+    func = parse(HUGE.format(shape=shape, more=", 0" if "n" in shape else ""))
+    a, c = np.ones(8, "float32"), np.zeros(8, "float32")
+    with pytest.raises((tir.RunError, tir.BuildError), match="out of memory allocating|more than any machine"):
+        tir.build(func, target=target)(n, np.arange(8), a, c)
+    if "n" in shape:
+        tir.build(func, target=target)(8, np.arange(8), a, c)
+        assert (c == 1).all()
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cuda-sim"])
+def test_ctrl_c_in_a_kernel(target: str):
+    """Nothing is lost: the schedule, the module and the arrays go on."""
+    text = ADD.replace("            C[vi] = A[vi]", "            for k in range(10**9):\n                C[vi] = A[vi]")
+    sch = tir.Schedule(parse(text))
+    if target == "cuda-sim":
+        sch.bind("i", "threadIdx.x")
+    slow = tir.build(sch.mod, target=target)
+    a, c = np.ones(8, "float32"), np.zeros(8, "float32")
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        slow(a, c)
+    timer.join()
+    assert len(sch.history) == (2 if target == "cuda-sim" else 1)
+    engine(target)(a, c)  # type: ignore[operator]
+    assert (c == 2).all()
+
+
+def test_functions_that_call_each_other_without_end():
+    text = """
+@I.ir_module
+class Module:
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32")):
+        A[0] = A[0] + T.float32(1)
+        Module.main(A.data)
+"""
+    try:
+        module = parse(text)
+    except tir.ParseError as error:
+        assert "/tir/" not in str(error)
+        return
+    with pytest.raises(tir.TirError):
+        tir.build(module, target="interpreter")(np.zeros(8, "float32"))
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x7fELF garbage", b"\x00" * 4096])
+def test_a_damaged_cache_is_made_again(tmp_path, monkeypatch, damage: bytes):
+    monkeypatch.setenv("TIR_CACHE_DIR", str(tmp_path))
+    out = np.zeros(8, "float32")
+    func = parse(ADD.replace("T.float32(1)", "T.float32(37)"))
+    tir.build(func)(np.zeros(8, "float32"), out)
+    files = [f for f in tmp_path.rglob("*") if f.is_file()]
+    assert files
+    for file in files:
+        file.write_bytes(damage)
+    out[:] = 0
+    with pytest.warns(RuntimeWarning, match="is damaged; compiling again"):
+        tir.build(func)(np.zeros(8, "float32"), out)
+    assert (out == 37).all()
+    assert all(file.read_bytes() != damage for file in files)
+
+
+BAD_STEPS = {
+    "no such block": lambda s: s.get_block("nope"),
+    "no such loop": lambda s: s.unroll("nope"),
+    "a factor of zero": lambda s: s.split("i", [None, 0]),
+    "a negative factor": lambda s: s.split("i", [None, -4]),
+    "two open factors": lambda s: s.split("i", [None, None]),
+    "no factors": lambda s: s.split("i", []),
+    "factors too small": lambda s: s.split("i", [2, 2]),
+    "a huge factor": lambda s: s.split("i", [None, 2**70]),
+    "no such axis": lambda s: s.bind("i", "threadIdx.w"),
+    "no such scope": lambda s: s.cache_read("C", 0, "nowhere.at.all"),
+    "no such buffer": lambda s: s.cache_read("C", 7, "local"),
+    "a loop twice": lambda s: s.reorder("i", "i"),
+    "one loop fused twice": lambda s: s.fuse("i", "i"),
+    "no such intrinsic": lambda s: s.tensorize("i", "nothing"),
+    "undo of nothing": lambda s: s.undo(),
+    "redo of nothing": lambda s: s.redo(),
+}
+
+
+@pytest.mark.parametrize("name", list(BAD_STEPS))
+def test_steps_that_make_no_sense(name: str):
+    sch = tir.Schedule(parse(ADD))
+    before = sch.mod
+    with pytest.raises((tir.ScheduleError, ValueError)) as caught:
+        BAD_STEPS[name](sch)
+    assert "fault inside" not in str(caught.value), str(caught.value)
+    assert sch.mod is before and len(sch.history) == 1
+
+
+@pytest.mark.parametrize("bad", [None, 1.5, [1], {"a": 1}, b"x", object()], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize("step", ["unroll", "parallel", "compute_inline", "split", "bind", "reorder", "fuse"])
+def test_arguments_of_steps_of_wrong_types(step: str, bad):
+    sch = tir.Schedule(parse(ADD))
+    more = {"split": ([None, 2],), "bind": ("threadIdx.x",)}.get(step, ())
+    with pytest.raises((TypeError, tir.ScheduleError)) as caught:
+        getattr(sch, step)(bad, *more)
+    assert "fault inside" not in str(caught.value), str(caught.value)
+    assert len(sch.history) == 1
