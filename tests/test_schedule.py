@@ -289,3 +289,10 @@ def test_diff_shows_as_lines():
     assert repr(sch.diff(color=False)) == sch.diff(color=False)
     shown = sch.diff(color=False)._repr_html_()
     assert "\n" in shown and "<span" in shown and "i_0" in shown
+
+
+def test_history_opens_in_a_notebook(sch):
+    sch.split("B.i", [None, 4])
+    shown = sch.history._repr_html_()
+    assert shown.count("<details>") == 2 and "0: start" in shown and "1: split(&quot;B.i&quot;" in shown
+    assert "color:#3f9142" in shown and "i_0, i_1" in shown.replace("</span>", "")

@@ -37,6 +37,24 @@ class Step:
         return f"{self.number}: {self.text}"
 
 
+class History(list[Step]):
+    """The steps of a schedule; in a notebook, each opens to what it changed."""
+
+    def _repr_html_(self) -> str:
+        import html
+
+        from ..script.highlight import program_diff, to_html
+
+        rows = []
+        for step in self:
+            if step.number:
+                inside = program_diff(self[step.number - 1].mod, step.mod, step.text)._repr_html_()
+            else:
+                inside = to_html(step.mod.script())
+            rows.append(f"<details><summary><code>{html.escape(repr(step))}</code></summary>{inside}</details>")
+        return "".join(rows)
+
+
 class Answer:
     """The answer of ``sch.can``: true when the step would be accepted, with the reason when not.
 
@@ -203,9 +221,9 @@ class Schedule:
         return _trace.Trace(_trace.entries(self.state.trace))
 
     @property
-    def history(self) -> list[Step]:
+    def history(self) -> History:
         """Every step up to here with the module after it; number 0 is the start."""
-        return [Step(n, self._texts[n] or "start", self._states[n].mod) for n in range(self._at + 1)]
+        return History(Step(n, self._texts[n] or "start", self._states[n].mod) for n in range(self._at + 1))
 
     @property
     def can(self) -> Asker:
@@ -304,12 +322,10 @@ class Schedule:
         number = step if step > 0 else self._at + 1 + step
         if not 1 <= number <= self._at:
             raise ScheduleError(f"diff({step}): steps 1 to {self._at} have been taken")
-        import difflib
+        from ..script.highlight import Diff, program_diff
 
-        from ..script.highlight import Diff
-
-        before, after = (self._states[n].mod.script().splitlines() for n in (number - 1, number))
-        lines = list(difflib.unified_diff(before, after, "before", self._texts[number], lineterm="", n=context))
+        before, after = self._states[number - 1].mod, self._states[number].mod
+        lines = program_diff(before, after, self._texts[number], context).splitlines()
         if sys.stdout.isatty() if color is None else color:
             paint = {"-": "\x1b[31m", "+": "\x1b[32m", "@": "\x1b[36m"}
             lines = [f"{paint[line[0]]}{line}\x1b[0m" if line[:1] in paint else line for line in lines]

@@ -9,6 +9,7 @@ import os
 import sys
 import tokenize
 from collections.abc import Iterator
+from typing import Any
 
 _ANSI = {
     "keyword": "\033[1;35m",
@@ -58,13 +59,13 @@ def to_html(text: str) -> str:
     """``text`` as a self-contained HTML element.
 
     >>> to_html("x = 1")
-    '<pre style="line-height:1.4;overflow-x:auto"><code>x = <span style="color:#b7791f">1</span></code></pre>'
+    '<pre style="line-height:1.4;overflow-x:auto;white-space:pre"><code>x = <span style="color:#b7791f">1</span></code></pre>'
     """
     body = "".join(
         f'<span style="{_CSS[kind]}">{html.escape(part)}</span>' if kind else html.escape(part)
         for kind, part in pieces(text)
     )
-    return f'<pre style="line-height:1.4;overflow-x:auto"><code>{body}</code></pre>'
+    return f'<pre style="line-height:1.4;overflow-x:auto;white-space:pre"><code>{body}</code></pre>'
 
 
 class Diff(str):
@@ -84,7 +85,15 @@ class Diff(str):
         for line in self.splitlines():
             style = css.get(line[:1])
             lines.append(f'<span style="{style}">{html.escape(line)}</span>' if style else html.escape(line))
-        return f'<pre style="line-height:1.4;overflow-x:auto"><code>{newline.join(lines)}</code></pre>'
+        return f'<pre style="line-height:1.4;overflow-x:auto;white-space:pre"><code>{newline.join(lines)}</code></pre>'
+
+
+def program_diff(before: Any, after: Any, step: str, context: int = 3) -> Diff:
+    """The unified diff of two programs' texts, headed by the ``step`` between them."""
+    import difflib
+
+    texts = (program.script().splitlines() for program in (before, after))
+    return Diff("\n".join(difflib.unified_diff(*texts, "before", step, lineterm="", n=context)))
 
 
 def pieces(text: str) -> Iterator[tuple[str, str]]:
