@@ -169,3 +169,10 @@ def main(A: T.Buffer(({n},), "float32"), C: T.Buffer(({n},), "float32")):
     sch.bind(inner, "threadIdx.x")
     sch.reverse_compute_at(sch.cache_write("C", 0, "local"), inner)
     runs(sch)
+
+
+def test_elements_of_fragments_are_left_to_intrinsics():
+    sch = schedule(PAIR.format(scope="wmma.accumulator", index=SAME))
+    sch.bind("i", "blockIdx.x")
+    with pytest.raises(tir.BuildError, match="block `B` accesses an element of `B` in wmma.accumulator.*tensorize"):
+        tir.lower(sch.mod, target="cuda")

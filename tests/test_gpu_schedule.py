@@ -262,7 +262,15 @@ def test_shared_memory_of_a_block():
         "A_shared 32 KB, B_shared 32 KB",
         "shrink the tile of k_0, or use `shared.dyn` (166912 B on sm_80)",
     )
-    refused(lambda: loaded("shared"), "65536 B > 49152 B")
+    refused(lambda: loaded("shared", target="cuda"), "65536 B > 49152 B")
+    whole = loaded("shared")  # for no GPU yet: the tile may still shrink
+    with pytest.raises(
+        tir.BuildError, match="shared memory of a block would be 65536 B > 49152 B .`shared`.: A_shared 32 KB"
+    ):
+        tir.lower(whole.mod, target="cuda")
+    sch = loaded("shared", target="llvm")
+    func = sch.mod["main"].with_attr("target", tir.Target("cuda"))
+    refused(lambda: tir.Schedule(func).annotate("A_shared", "double_buffer_scope", 0), "98304 B > 49152 B")
     sch = loaded("shared.dyn", target="cuda -arch=sm_75")
     assert [(b.buffer.name, b.bytes) for b in shared_buffers(sch.mod["main"])] == [
         ("A_shared_dyn", 32768), ("B_shared_dyn", 32768),

@@ -359,10 +359,10 @@ def f(A: T.Buffer((128, 128), "float32")):
                     A[i, tx] = S[tx, i]
 """
     said = refused(text.replace("SCOPE", "shared"))
-    assert "65536 B of shared memory exceed the 49152 B of a block: S 65536 B" in said and "shared.dyn" in said
+    assert "shared memory of a block would be 65536 B > 49152 B (`shared`): S 64 KB" in said and "shared.dyn" in said
     tir.lower(parse(text.replace("SCOPE", "shared.dyn")), target="cuda -arch=sm_80")
     said = refused(text.replace("SCOPE", "shared.dyn").replace("128)", "256)"), "cuda -arch=sm_86")
-    assert "of shared.dyn memory exceed the 101376 B" in said
+    assert "> 101376 B (`shared.dyn`)" in said
 
 
 def test_a_barrier_that_not_all_threads_reach():

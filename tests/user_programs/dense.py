@@ -276,6 +276,7 @@ def gemv_cross_thread(sch):
     sch.bind(i, "blockIdx.x")
     sch.bind(k1, "threadIdx.x")
     sch.set_scope(rf, 0, "shared")
+    sch.compute_at(rf, i)
 
 
 @program("""

@@ -149,7 +149,8 @@ class _Kernels:
 
     def threads(self, unit: Unit) -> dict[str, Var]:
         """The loop of each axis around ``unit``; not one whose threads share a reduction, which all get the result."""
-        reduced = {v for i, e in zip(unit.coords, unit.values) if i in self.reductions for v in _vars(e)}
+        said = (*zip(unit.coords, unit.values), *unit.inner)
+        reduced = {v for i, e in said if i in self.reductions for v in _vars(e)}
         return {self.loops[v].node.thread: v for v, _, _ in unit.loops if v in self.loops and v not in reduced}
 
     def problem(self, own: list[Buffer], crossed: bool) -> _Problem | None:
@@ -182,7 +183,7 @@ class _Kernels:
                         [f"{w.name} writes it in the kernel of loop {made.name}, {u.name} uses it in that of loop "
                          f"{used.name}"],
                         [made.node, used.node],
-                        f'set_scope("{w.name}", …, "global"), or make them one kernel (compute_at)',
+                        f'compute_at("{w.name}", …) in the other kernel, or set_scope("{w.name}", …, "global")',
                     )  # fmt: skip
         return None
 

@@ -17,7 +17,6 @@ from ..visit import substitute
 from .blocks import regions_of
 from .state import BlockRef, LoopRef, index_of
 
-STATIC = 49152  # bytes of `shared` in a block, on every GPU
 DYNAMIC = 232448  # bytes of `shared.dyn` that some GPU gives
 _AXES = ("blockIdx", "threadIdx")
 _SHARED_BY = ("threadIdx", "vthread")
@@ -114,14 +113,17 @@ def _padded(extents: Sequence[int], users: Sequence[BlockRef], buffer: Buffer) -
 
 def check_shared_memory(before: PrimFunc | None, after: PrimFunc, target: Target | None) -> None:
     """Raise ``ScheduleError`` where a kernel of ``after`` needs more shared memory than the GPU has for a block, and it
-    did not in ``before``."""
-    found = shared_buffers(after)
-    if not found:
+    did not in ``before``.
+
+    ``target`` None stands for the function's own; without a GPU among them, lowering for one decides.
+    """
+    own = after.attrs.get("target")
+    target = target or (Target.of(own) if own is not None else None)
+    static = target.limit("max_shared_memory_per_block") if target is not None else None
+    if target is None or static is None:
         return
-    limits = {"shared": STATIC, "shared.dyn": DYNAMIC}
-    if target is not None:
-        limits["shared"] = target.limit("max_shared_memory_per_block") or STATIC
-        limits["shared.dyn"] = target.limit("max_dynamic_shared_memory_per_block") or DYNAMIC
+    found = shared_buffers(after)
+    limits = {"shared": static, "shared.dyn": target.limit("max_dynamic_shared_memory_per_block") or DYNAMIC}
     known: list[SharedBuffer] | None = None
     for scope, limit in limits.items():
         live = _most_at_once([b for b in found if b.buffer.scope == scope])
@@ -155,13 +157,13 @@ def _too_much(
     total: int,
     limit: int,
     dynamic: int,
-    target: Target | None,
+    target: Target,
 ) -> ScheduleError:
-    each = ", ".join(f"{b.buffer.name} {_size(b.bytes)}" for b in sorted(live, key=lambda b: -b.bytes))
+    each = ", ".join(f"{b.buffer.name} {size_text(b.bytes)}" for b in sorted(live, key=lambda b: -b.bytes))
     tiles = dict.fromkeys(b.loop.name for b in live if b.loop.node.kind == SERIAL)
     ways = [f"shrink the tile of {', '.join(tiles)}" if tiles else "use smaller tiles"]
     if scope == "shared" and total <= dynamic:
-        where = str(target.attrs["arch"]) if target is not None and "arch" in target.attrs else "the newest GPUs"
+        where = str(target.attrs["arch"]) if "arch" in target.attrs else "the newest GPUs"
         ways.append(f"use `shared.dyn` ({dynamic} B on {where})")
     return ScheduleError(
         f"shared memory of a block would be {total} B > {limit} B (`{scope}`): {each}",
@@ -171,5 +173,6 @@ def _too_much(
     )
 
 
-def _size(count: int) -> str:
+def size_text(count: int) -> str:
+    """Bytes as a person would say them."""
     return f"{count // 1024} KB" if count % 1024 == 0 else f"{count} B"

@@ -11,13 +11,13 @@ from ..dtype import DType
 from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, Var, const
 from ..function import IRModule, PrimFunc
+from ..schedule.limits import DYNAMIC, size_text
 from ..stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, SeqStmt, Stmt, While, seq
 from ..target import Target
 from ..visit import rewrite, walk
 from .passes import func_pass
 from .threads import is_launch, is_shared, number
 
-LARGEST = 232448  # bytes of shared.dyn, where the target does not say its architecture
 SMALLEST = 1024  # bytes: to share less is not worth the barrier it may cost
 
 # operators that take a pointer and, next to it, an offset in elements: (pointer, offset) positions
@@ -153,8 +153,8 @@ def _size(plan: Mapping[Var, PlannedBuffer]) -> int:
 
 def limits_of(target: Target) -> dict[str, int]:
     """Bytes of shared memory a block may have, by scope."""
-    static = target.limit("max_shared_memory_per_block") or 49152
-    dynamic = target.limit("max_dynamic_shared_memory_per_block") or LARGEST
+    static = target.limit("max_shared_memory_per_block") or 49152  # a CPU's plan is that of any GPU
+    dynamic = target.limit("max_dynamic_shared_memory_per_block") or DYNAMIC
     return {"shared": static, "shared.dyn": max(dynamic, static)}
 
 
@@ -168,12 +168,12 @@ def _plan(name: str, lives: _Lives, target: Target, kernel: int) -> dict[Var, Pl
             plan = _placed(lives, scope, lives.exact, kernel)
         if _size(plan) > limit:
             rows = sorted(plan.values(), key=lambda b: -b.bytes)
-            what = ", ".join(f"{b.name} {b.bytes} B" for b in rows)
+            what = ", ".join(f"{b.name} {size_text(b.bytes)}" for b in rows)
             more = ""
             if scope == "shared" and _size(plan) <= limits["shared.dyn"]:
                 more = f", or use the scope shared.dyn, of which a block can have {limits['shared.dyn']} B"
             raise BuildError(
-                f"{name}: {_size(plan)} B of {scope} memory exceed the {limit} B of a block: {what}; "
+                f"{name}: shared memory of a block would be {_size(plan)} B > {limit} B (`{scope}`): {what}; "
                 f"make the tiles of the largest smaller{more}"
             )
         done.update(plan)
