@@ -116,6 +116,7 @@ class _Walker:
         self.local: set[Any] = set()
         self.bare: dict[str, int] = {}
         self.regions: list[tuple[Any, Any]] = []
+        self.aliases: dict[Any, Any] = {}  # views of the blocks around, and what they are views of
 
     def visit(self, s: Any, time: tuple[Any, ...]) -> None:
         if isinstance(s, SeqStmt):
@@ -175,7 +176,7 @@ class _Walker:
     def statement(self, s: Any, time: tuple[Any, ...]) -> None:
         if isinstance(s, Evaluate) and isinstance(s.value, IntImm):
             return
-        found = _Accesses(self.lets)
+        found = _Accesses(self.lets, self.aliases)
         found.visit(s)
         count = self.bare[self.scope] = self.bare.get(self.scope, -1) + 1
         own = [v for v, _, _ in self.loops] if not self.blocks else [
@@ -200,12 +201,13 @@ class _Walker:
         self.coords.extend(values.items())
         around, self.bound = self.bound, {**self.bound, **values}
         self.local.update(b.data for b in block.alloc_buffers)
-        aliases = {m.buffer: m.source for m in block.match_buffers}
+        aliases = self.aliases
+        self.aliases = {**aliases, **{m.buffer: m.source for m in block.match_buffers}}
         if block.name != "root" or block.iter_vars:
             self.scope = block.name
         leaf = not any(isinstance(n, BlockRealize) for n in walk(block.body))
         if leaf and self.blocks:
-            self.leaf(block, time, aliases)
+            self.leaf(block, time, self.aliases)
         else:
             if block.init is not None:
                 first = [
@@ -218,7 +220,7 @@ class _Walker:
                 del self.guards[len(self.guards) - len(first) :]
             self.visit(block.body, (*time, 1))
         del self.coords[outer[0] :], self.guards[outer[1] :]
-        self.scope, self.bound = outer[2], around
+        self.scope, self.bound, self.aliases = outer[2], around, aliases
 
     def leaf(self, block: Block, time: tuple[Any, ...], aliases: Any) -> None:
         coords = list(self.coords)

@@ -168,18 +168,23 @@ def schedule_blur(sch: Schedule, strip: int = 32, parallel: bool = False) -> Sch
     """Schedule :func:`blur`: strips of ``strip`` rows; the first stage is made for a strip while it is in the cache.
 
     ``strip`` is the most; strips of equal height, which need memory for one of them only, are taken where there are any.
+    Threads whose strips or rows would not be whole compute the first stage anew for each result.
     """
     y, x = sch.get_loops("out")
-    height = sch.get(y).extent.value
-    size = height * sch.get(x).extent.value
+    height, width = (sch.get(loop).extent.value for loop in (y, x))
     even = next(s for s in range(min(strip, height), 0, -1) if height % s == 0)
-    if parallel or even >= 8:
+    if even >= 8:
         strip = even
     outer, _ = sch.split(y, [None, strip])
+    blocks = ["along", "out"]
     if parallel:
         sch.parallel(outer)
-    sch.compute_at("along", outer)
-    for block in ("along", "out"):
+    if parallel and (height % strip or width % (4 * LANES)):
+        sch.compute_inline("along")
+        blocks = ["out"]
+    else:
+        sch.compute_at("along", outer)
+    for block in blocks:
         vectorize_by(sch, sch.get_loops(block)[-1], LANES)
-    stream(sch, outer, size)
+    stream(sch, outer, height * width)
     return sch
