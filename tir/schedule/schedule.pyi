@@ -15,7 +15,7 @@ from .state import State
 from . import trace as _trace
 from .trace import Trace
 
-ERROR_LEVELS = ('detail', 'fast', 'none')
+ERROR_LEVELS = ("detail", "fast", "none")
 
 @dataclasses.dataclass(frozen=True)
 class Step:
@@ -23,10 +23,12 @@ class Step:
     text: str
     mod: IRModule
 
-class History:
+class History(list[Step]): ...
 
 class Answer:
-    def __init__(self, error: Exception | None, legal: list[str] | None=None, refused: dict[str, str] | None=None): ...
+    def __init__(
+        self, error: Exception | None, legal: list[str] | None = None, refused: dict[str, str] | None = None
+    ): ...
     def __bool__(self) -> bool: ...
     @property
     def reason(self) -> str: ...
@@ -71,7 +73,9 @@ class Asker:
                     T.block_attr({"note": 1})
                     B[vi] = A[vi] * 2.0
         """
-    def annotate_buffer_access(self, block: BlockRV | str, buffer_index: int | str, buf_type: str, gen_new_ranges: Any) -> Answer:
+    def annotate_buffer_access(
+        self, block: BlockRV | str, buffer_index: int | str, buf_type: str, gen_new_ranges: Any
+    ) -> Answer:
         """State the region of a buffer that ``block`` touches, where it is known better than it can be inferred.
 
         ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). The word is taken for it: a
@@ -111,7 +115,9 @@ class Asker:
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
         """
-    def blockize(self, target: LoopRV | str | BlockRV, preserve_unit_iters: bool = True, *, unsafe: bool = False) -> Answer:
+    def blockize(
+        self, target: LoopRV | str | BlockRV, preserve_unit_iters: bool = True, *, unsafe: bool = False
+    ) -> Answer:
         """Make the loops from ``target`` inwards, and the block in them, one block of a larger unit of work.
 
         Returns the new block, named ``…_o``; the block inside keeps its name. ``preserve_unit_iters`` keeps iterators of
@@ -161,7 +167,9 @@ class Asker:
                     vi, vj = T.axis.remap("SS", [i, j])
                     B[vi, vj] = A[index_var_0[vi, vj], index_var_1[vj]]
         """
-    def cache_inplace(self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False) -> Answer:
+    def cache_inplace(
+        self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False
+    ) -> Answer:
         """Work on a copy of a buffer that ``block`` both reads and writes: copied in before, copied back after.
 
         Returns the two copying blocks.
@@ -177,7 +185,15 @@ class Asker:
 
         Raises ``ScheduleError`` when ``block`` does not do both, or another block in the same loops uses the buffer.
         """
-    def cache_read(self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> Answer:
+    def cache_read(
+        self,
+        block: BlockRV | str,
+        read_buffer_index: int | str,
+        storage_scope: str,
+        consumer_blocks: list[BlockRV | str] | None = None,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
 
         ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All consumers in the same scope read
@@ -193,7 +209,15 @@ class Asker:
 
         Raises ``ScheduleError`` when the buffer is not read by ``block``, or is written between the copy and a consumer.
         """
-    def cache_write(self, block: BlockRV | str, write_buffer_index: int | str, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> Answer:
+    def cache_write(
+        self,
+        block: BlockRV | str,
+        write_buffer_index: int | str,
+        storage_scope: str,
+        consumer_blocks: list[BlockRV | str] | None = None,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Write a buffer through a copy in ``storage_scope``; returns the block that copies back.
 
         ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
@@ -209,7 +233,15 @@ class Asker:
 
         Raises ``ScheduleError`` when the buffer is not written by ``block``, or is read before it is written.
         """
-    def compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> Answer:
+    def compute_at(
+        self,
+        block: BlockRV | str,
+        loop: LoopRV | str,
+        preserve_unit_loops: bool = False,
+        index: int = -1,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Compute a producer where it is consumed: move ``block`` under ``loop``, making just what is needed there.
 
         ``index`` says where in the body of ``loop``: -1 just before the first consumer, -2 as early as its own producers
@@ -303,8 +335,7 @@ class Asker:
         again in the middle of the sum), or when something else under ``loop`` uses the result.
         """
     def enter_postproc(self) -> Answer:
-        """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here.
-        """
+        """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here."""
     def fission(self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False) -> Answer:
         """Give parts of a loop's body a loop of their own: all iterations of the first part, then all of the next.
 
@@ -353,7 +384,9 @@ class Asker:
                     vj = T.axis.spatial(8, i_j_fused % 8)
                     B[vi, vj] = A[vi, vj] * 2.0
         """
-    def fuse_reduction_epilogue(self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False) -> Answer:
+    def fuse_reduction_epilogue(
+        self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False
+    ) -> Answer:
         """Have ``reduction_block`` do what ``epilogue_block`` does to its result; the epilogue's own block goes.
 
         What is added to a sum is where the sum starts from, and likewise for a product, a maximum, a minimum: the buffer
@@ -482,7 +515,15 @@ class Asker:
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
         """
-    def read_at(self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False) -> Answer:
+    def read_at(
+        self,
+        loop: LoopRV | str,
+        block: BlockRV | str,
+        read_buffer_index: int | str,
+        storage_scope: str,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
 
         ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All blocks under ``loop`` that read
@@ -526,7 +567,15 @@ class Asker:
         Raises ``ScheduleError`` when ``block`` uses the buffer at more than one place at a time, or when something between
         the copy and ``block`` writes it.
         """
-    def reindex_cache_read(self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> Answer:
+    def reindex_cache_read(
+        self,
+        block: BlockRV | str,
+        read_buffer_index: int | str,
+        storage_scope: str,
+        index_map: Any,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Read a buffer through a copy in ``storage_scope`` laid out by ``index_map(*iterators)``.
 
         Returns the block that copies.
@@ -540,7 +589,15 @@ class Asker:
 
         Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
         """
-    def reindex_cache_write(self, block: BlockRV | str, write_buffer_index: int | str, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> Answer:
+    def reindex_cache_write(
+        self,
+        block: BlockRV | str,
+        write_buffer_index: int | str,
+        storage_scope: str,
+        index_map: Any,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Write a buffer through a copy in ``storage_scope`` laid out by ``index_map(*iterators)``.
 
         Returns the block that copies back.
@@ -584,7 +641,15 @@ class Asker:
 
         Raises ``ScheduleError`` when ``new_order`` is not a permutation of the iterators.
         """
-    def reverse_compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> Answer:
+    def reverse_compute_at(
+        self,
+        block: BlockRV | str,
+        loop: LoopRV | str,
+        preserve_unit_loops: bool = False,
+        index: int = -1,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Consume where it is produced: move ``block`` under ``loop``, using just what is made there.
 
         ``index`` says where in the body of ``loop``: -1 as late as its own consumers allow, -2 just after the last
@@ -673,7 +738,9 @@ class Asker:
                         vj = T.axis.spatial(8, j)
                         C[vi, vj] = B[vi % 3, vj] + B[(vi + 2) % 3, vj]
         """
-    def sample_categorical(self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None) -> Answer:
+    def sample_categorical(
+        self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
+    ) -> Answer:
         """Draw one of ``candidates`` with probabilities ``probs``; the trace keeps which (an index) as ``decision``.
 
         Raises ``ScheduleError`` when the lists differ in length, a probability is negative or all are zero, or the decision
@@ -721,7 +788,14 @@ class Asker:
         >>> [loop.name for loop in sch.get_loops("B")]
         ['i', 'ax0']
         """
-    def sample_partitioned_tile(self, loop: LoopRV | str, n: int, partition_pos: int = 0, innerpart_factor: int = 1, decision: Sequence[int] | None = None) -> Answer:
+    def sample_partitioned_tile(
+        self,
+        loop: LoopRV | str,
+        n: int,
+        partition_pos: int = 0,
+        innerpart_factor: int = 1,
+        decision: Sequence[int] | None = None,
+    ) -> Answer:
         """Draw ``n`` factors whose product is the extent of ``loop``, those from ``partition_pos`` on a multiple of
         ``innerpart_factor`` together.
 
@@ -729,7 +803,9 @@ class Asker:
         ``ScheduleError`` for an extent that is not a constant multiple of ``innerpart_factor``, or a decision that breaks
         these rules.
         """
-    def sample_perfect_tile(self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None) -> Answer:
+    def sample_perfect_tile(
+        self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
+    ) -> Answer:
         """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
 
         Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. Raises
@@ -771,7 +847,18 @@ class Asker:
                     T.where(i_s - t >= 0 and i_s - t < 16)
                     A[vt + 1, vi] = A[vt, vi] * 2.0
         """
-    def split(self, loop: LoopRV | str, factors: Sequence[Any] | None = None, preserve_unit_iters: bool = True, disable_predication: bool = False, *, factor: Any = None, nparts: Any = None, names: Sequence[str] | None = None, tail: str = 'guard') -> Answer:
+    def split(
+        self,
+        loop: LoopRV | str,
+        factors: Sequence[Any] | None = None,
+        preserve_unit_iters: bool = True,
+        disable_predication: bool = False,
+        *,
+        factor: Any = None,
+        nparts: Any = None,
+        names: Sequence[str] | None = None,
+        tail: str = "guard",
+    ) -> Answer:
         """Take one loop apart into a nest of loops whose extents are ``factors``, outermost first.
 
         One factor may be None and is inferred; ``factor=32`` stands for ``[None, 32]``, ``nparts=4`` for ``[4, None]``.
@@ -796,7 +883,15 @@ class Asker:
                     T.where(i_0 * 32 + i_1 < 100)
                     B[vi] = A[vi] * 2.0
         """
-    def stage(self, block: BlockRV | str, buffer: int | str, loop: LoopRV | str, storage_scope: str = 'local', *, unsafe: bool = False) -> Answer:
+    def stage(
+        self,
+        block: BlockRV | str,
+        buffer: int | str,
+        loop: LoopRV | str,
+        storage_scope: str = "local",
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Work under ``loop`` on a copy of the window of ``buffer`` that an iteration of it needs.
 
         ``buffer`` is a buffer that ``block`` reads or writes, by name; or the number of a region that it reads. One that is
@@ -829,7 +924,9 @@ class Asker:
         With factor 32 and offset 1 the rows of a 32-wide shared tile start in different banks. Raises ``ScheduleError``
         for an axis the buffer does not have, or a factor that is not positive.
         """
-    def tensorize(self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True) -> Answer:
+    def tensorize(
+        self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True
+    ) -> Answer:
         """Replace a block, or the loops from one inwards, by the implementation of a tensor intrinsic.
 
         ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
@@ -837,7 +934,14 @@ class Asker:
 
         Raises ``ScheduleError`` when it is not, and for a name that is not registered.
         """
-    def tile(self, where: list[LoopRV | str] | BlockRV | str, factors: Sequence[Any], *, tail: str = 'guard', unsafe: bool = False) -> Answer:
+    def tile(
+        self,
+        where: list[LoopRV | str] | BlockRV | str,
+        factors: Sequence[Any],
+        *,
+        tail: str = "guard",
+        unsafe: bool = False,
+    ) -> Answer:
         """Split several loops and bring their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.
 
         ``where`` is a list of loops of one nest, or a block: then its innermost loops, as many as there are factors.
@@ -873,7 +977,15 @@ class Asker:
         around hold more than the block or do not run it once for each value of its iterators, or the new order of
         iterations would break a dependence.
         """
-    def transform_layout(self, block: BlockRV | str, buffer: Any, index_map: Any, pad_value: Any = None, *, assume_injective_transform: bool = False) -> Answer:
+    def transform_layout(
+        self,
+        block: BlockRV | str,
+        buffer: Any,
+        index_map: Any,
+        pad_value: Any = None,
+        *,
+        assume_injective_transform: bool = False,
+    ) -> Answer:
         """Move every element ``[i, j, …]`` of a buffer to ``index_map(i, j, …)``; every access in the function follows.
 
         ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. A parameter changes the
@@ -980,7 +1092,15 @@ class Asker:
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
         """
-    def write_at(self, loop: LoopRV | str, block: BlockRV | str, write_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False) -> Answer:
+    def write_at(
+        self,
+        loop: LoopRV | str,
+        block: BlockRV | str,
+        write_buffer_index: int | str,
+        storage_scope: str,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
 
         ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. All blocks under ``loop`` that
@@ -1010,7 +1130,17 @@ class Asker:
         """
 
 class Schedule:
-    def __init__(self, mod: PrimFunc | IRModule, *, seed: int | None=None, debug_mask: str | int | None=None, error_render_level: str='detail', enable_check: bool=True, target: Any=None, verify: str | None=None): ...
+    def __init__(
+        self,
+        mod: PrimFunc | IRModule,
+        *,
+        seed: int | None = None,
+        debug_mask: str | int | None = None,
+        error_render_level: str = "detail",
+        enable_check: bool = True,
+        target: Any = None,
+        verify: str | None = None,
+    ): ...
     @property
     def state(self) -> State: ...
     @property
@@ -1030,16 +1160,16 @@ class Schedule:
     def work_on(self, func_name: str) -> None: ...
     def get(self, handle: LoopRV | BlockRV | ExprRV | Any) -> For | Block | int: ...
     def remove_rv(self, handle: Any) -> None: ...
-    def get_sblock(self, name: str, func_name: str | None=None) -> BlockRV: ...
+    def get_sblock(self, name: str, func_name: str | None = None) -> BlockRV: ...
     def copy(self) -> Schedule: ...
-    def undo(self, steps: int=1) -> None: ...
-    def redo(self, steps: int=1) -> None: ...
+    def undo(self, steps: int = 1) -> None: ...
+    def redo(self, steps: int = 1) -> None: ...
     def reset(self) -> None: ...
     def seed(self, seed: int) -> None: ...
     def fork_seed(self) -> int: ...
     def show(self, **options: Any) -> None: ...
     def script(self, **options: Any) -> str: ...
-    def diff(self, step: int=-1, context: int=3, color: bool | None=None) -> str: ...
+    def diff(self, step: int = -1, context: int = 3, color: bool | None = None) -> str: ...
     def add_unit_loop(self, block_or_loop: BlockRV | str | LoopRV) -> LoopRV:
         """Put a loop of one iteration, called ``u``, around a loop or block. Returns it.
 
@@ -1078,7 +1208,9 @@ class Schedule:
                     T.block_attr({"note": 1})
                     B[vi] = A[vi] * 2.0
         """
-    def annotate_buffer_access(self, block: BlockRV | str, buffer_index: int | str, buf_type: str, gen_new_ranges: Any) -> None:
+    def annotate_buffer_access(
+        self, block: BlockRV | str, buffer_index: int | str, buf_type: str, gen_new_ranges: Any
+    ) -> None:
         """State the region of a buffer that ``block`` touches, where it is known better than it can be inferred.
 
         ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). The word is taken for it: a
@@ -1118,7 +1250,9 @@ class Schedule:
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
         """
-    def blockize(self, target: LoopRV | str | BlockRV, preserve_unit_iters: bool = True, *, unsafe: bool = False) -> BlockRV:
+    def blockize(
+        self, target: LoopRV | str | BlockRV, preserve_unit_iters: bool = True, *, unsafe: bool = False
+    ) -> BlockRV:
         """Make the loops from ``target`` inwards, and the block in them, one block of a larger unit of work.
 
         Returns the new block, named ``…_o``; the block inside keeps its name. ``preserve_unit_iters`` keeps iterators of
@@ -1168,7 +1302,9 @@ class Schedule:
                     vi, vj = T.axis.remap("SS", [i, j])
                     B[vi, vj] = A[index_var_0[vi, vj], index_var_1[vj]]
         """
-    def cache_inplace(self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False) -> list[BlockRV]:
+    def cache_inplace(
+        self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False
+    ) -> list[BlockRV]:
         """Work on a copy of a buffer that ``block`` both reads and writes: copied in before, copied back after.
 
         Returns the two copying blocks.
@@ -1184,7 +1320,15 @@ class Schedule:
 
         Raises ``ScheduleError`` when ``block`` does not do both, or another block in the same loops uses the buffer.
         """
-    def cache_read(self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> BlockRV:
+    def cache_read(
+        self,
+        block: BlockRV | str,
+        read_buffer_index: int | str,
+        storage_scope: str,
+        consumer_blocks: list[BlockRV | str] | None = None,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
         """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
 
         ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All consumers in the same scope read
@@ -1200,7 +1344,15 @@ class Schedule:
 
         Raises ``ScheduleError`` when the buffer is not read by ``block``, or is written between the copy and a consumer.
         """
-    def cache_write(self, block: BlockRV | str, write_buffer_index: int | str, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> BlockRV:
+    def cache_write(
+        self,
+        block: BlockRV | str,
+        write_buffer_index: int | str,
+        storage_scope: str,
+        consumer_blocks: list[BlockRV | str] | None = None,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
         """Write a buffer through a copy in ``storage_scope``; returns the block that copies back.
 
         ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
@@ -1216,7 +1368,15 @@ class Schedule:
 
         Raises ``ScheduleError`` when the buffer is not written by ``block``, or is read before it is written.
         """
-    def compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> None:
+    def compute_at(
+        self,
+        block: BlockRV | str,
+        loop: LoopRV | str,
+        preserve_unit_loops: bool = False,
+        index: int = -1,
+        *,
+        unsafe: bool = False,
+    ) -> None:
         """Compute a producer where it is consumed: move ``block`` under ``loop``, making just what is needed there.
 
         ``index`` says where in the body of ``loop``: -1 just before the first consumer, -2 as early as its own producers
@@ -1310,9 +1470,10 @@ class Schedule:
         again in the middle of the sum), or when something else under ``loop`` uses the result.
         """
     def enter_postproc(self) -> None:
-        """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here.
-        """
-    def fission(self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False) -> list[LoopRV]:
+        """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here."""
+    def fission(
+        self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False
+    ) -> list[LoopRV]:
         """Give parts of a loop's body a loop of their own: all iterations of the first part, then all of the next.
 
         ``at`` says before which statements of the body (counted from 0) to cut: a number or a list of them; left out, every
@@ -1360,7 +1521,9 @@ class Schedule:
                     vj = T.axis.spatial(8, i_j_fused % 8)
                     B[vi, vj] = A[vi, vj] * 2.0
         """
-    def fuse_reduction_epilogue(self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False) -> None:
+    def fuse_reduction_epilogue(
+        self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False
+    ) -> None:
         """Have ``reduction_block`` do what ``epilogue_block`` does to its result; the epilogue's own block goes.
 
         What is added to a sum is where the sum starts from, and likewise for a product, a maximum, a minimum: the buffer
@@ -1380,7 +1543,9 @@ class Schedule:
         Raises ``ScheduleError`` when the first block does not reduce, when its result has other readers, when the epilogue
         does not read each result once, or when what it reads or writes is used or changed in between.
         """
-    def loop_partition(self, loop: LoopRV | str, factors: Sequence[Any], preserve_unit_iters: bool = True) -> list[LoopRV]:
+    def loop_partition(
+        self, loop: LoopRV | str, factors: Sequence[Any], preserve_unit_iters: bool = True
+    ) -> list[LoopRV]:
         """Cut a loop into consecutive loops of the lengths ``factors``; one may be None and takes what is left.
 
         Without a None, what is left becomes one more loop. The first piece keeps the names of its blocks, the others get
@@ -1489,7 +1654,15 @@ class Schedule:
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
         """
-    def read_at(self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False) -> BlockRV:
+    def read_at(
+        self,
+        loop: LoopRV | str,
+        block: BlockRV | str,
+        read_buffer_index: int | str,
+        storage_scope: str,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
         """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
 
         ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All blocks under ``loop`` that read
@@ -1533,7 +1706,15 @@ class Schedule:
         Raises ``ScheduleError`` when ``block`` uses the buffer at more than one place at a time, or when something between
         the copy and ``block`` writes it.
         """
-    def reindex_cache_read(self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> BlockRV:
+    def reindex_cache_read(
+        self,
+        block: BlockRV | str,
+        read_buffer_index: int | str,
+        storage_scope: str,
+        index_map: Any,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
         """Read a buffer through a copy in ``storage_scope`` laid out by ``index_map(*iterators)``.
 
         Returns the block that copies.
@@ -1547,7 +1728,15 @@ class Schedule:
 
         Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
         """
-    def reindex_cache_write(self, block: BlockRV | str, write_buffer_index: int | str, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> BlockRV:
+    def reindex_cache_write(
+        self,
+        block: BlockRV | str,
+        write_buffer_index: int | str,
+        storage_scope: str,
+        index_map: Any,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
         """Write a buffer through a copy in ``storage_scope`` laid out by ``index_map(*iterators)``.
 
         Returns the block that copies back.
@@ -1591,7 +1780,15 @@ class Schedule:
 
         Raises ``ScheduleError`` when ``new_order`` is not a permutation of the iterators.
         """
-    def reverse_compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> None:
+    def reverse_compute_at(
+        self,
+        block: BlockRV | str,
+        loop: LoopRV | str,
+        preserve_unit_loops: bool = False,
+        index: int = -1,
+        *,
+        unsafe: bool = False,
+    ) -> None:
         """Consume where it is produced: move ``block`` under ``loop``, using just what is made there.
 
         ``index`` says where in the body of ``loop``: -1 as late as its own consumers allow, -2 just after the last
@@ -1728,7 +1925,14 @@ class Schedule:
         >>> [loop.name for loop in sch.get_loops("B")]
         ['i', 'ax0']
         """
-    def sample_partitioned_tile(self, loop: LoopRV | str, n: int, partition_pos: int = 0, innerpart_factor: int = 1, decision: Sequence[int] | None = None) -> Any:
+    def sample_partitioned_tile(
+        self,
+        loop: LoopRV | str,
+        n: int,
+        partition_pos: int = 0,
+        innerpart_factor: int = 1,
+        decision: Sequence[int] | None = None,
+    ) -> Any:
         """Draw ``n`` factors whose product is the extent of ``loop``, those from ``partition_pos`` on a multiple of
         ``innerpart_factor`` together.
 
@@ -1736,7 +1940,9 @@ class Schedule:
         ``ScheduleError`` for an extent that is not a constant multiple of ``innerpart_factor``, or a decision that breaks
         these rules.
         """
-    def sample_perfect_tile(self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None) -> Any:
+    def sample_perfect_tile(
+        self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
+    ) -> Any:
         """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
 
         Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. Raises
@@ -1778,7 +1984,18 @@ class Schedule:
                     T.where(i_s - t >= 0 and i_s - t < 16)
                     A[vt + 1, vi] = A[vt, vi] * 2.0
         """
-    def split(self, loop: LoopRV | str, factors: Sequence[Any] | None = None, preserve_unit_iters: bool = True, disable_predication: bool = False, *, factor: Any = None, nparts: Any = None, names: Sequence[str] | None = None, tail: str = 'guard') -> list[LoopRV]:
+    def split(
+        self,
+        loop: LoopRV | str,
+        factors: Sequence[Any] | None = None,
+        preserve_unit_iters: bool = True,
+        disable_predication: bool = False,
+        *,
+        factor: Any = None,
+        nparts: Any = None,
+        names: Sequence[str] | None = None,
+        tail: str = "guard",
+    ) -> list[LoopRV]:
         """Take one loop apart into a nest of loops whose extents are ``factors``, outermost first.
 
         One factor may be None and is inferred; ``factor=32`` stands for ``[None, 32]``, ``nparts=4`` for ``[4, None]``.
@@ -1803,7 +2020,15 @@ class Schedule:
                     T.where(i_0 * 32 + i_1 < 100)
                     B[vi] = A[vi] * 2.0
         """
-    def stage(self, block: BlockRV | str, buffer: int | str, loop: LoopRV | str, storage_scope: str = 'local', *, unsafe: bool = False) -> BlockRV:
+    def stage(
+        self,
+        block: BlockRV | str,
+        buffer: int | str,
+        loop: LoopRV | str,
+        storage_scope: str = "local",
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
         """Work under ``loop`` on a copy of the window of ``buffer`` that an iteration of it needs.
 
         ``buffer`` is a buffer that ``block`` reads or writes, by name; or the number of a region that it reads. One that is
@@ -1836,7 +2061,9 @@ class Schedule:
         With factor 32 and offset 1 the rows of a 32-wide shared tile start in different banks. Raises ``ScheduleError``
         for an axis the buffer does not have, or a factor that is not positive.
         """
-    def tensorize(self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True) -> None:
+    def tensorize(
+        self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True
+    ) -> None:
         """Replace a block, or the loops from one inwards, by the implementation of a tensor intrinsic.
 
         ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
@@ -1844,7 +2071,14 @@ class Schedule:
 
         Raises ``ScheduleError`` when it is not, and for a name that is not registered.
         """
-    def tile(self, where: list[LoopRV | str] | BlockRV | str, factors: Sequence[Any], *, tail: str = 'guard', unsafe: bool = False) -> list[LoopRV]:
+    def tile(
+        self,
+        where: list[LoopRV | str] | BlockRV | str,
+        factors: Sequence[Any],
+        *,
+        tail: str = "guard",
+        unsafe: bool = False,
+    ) -> list[LoopRV]:
         """Split several loops and bring their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.
 
         ``where`` is a list of loops of one nest, or a block: then its innermost loops, as many as there are factors.
@@ -1880,7 +2114,15 @@ class Schedule:
         around hold more than the block or do not run it once for each value of its iterators, or the new order of
         iterations would break a dependence.
         """
-    def transform_layout(self, block: BlockRV | str, buffer: Any, index_map: Any, pad_value: Any = None, *, assume_injective_transform: bool = False) -> None:
+    def transform_layout(
+        self,
+        block: BlockRV | str,
+        buffer: Any,
+        index_map: Any,
+        pad_value: Any = None,
+        *,
+        assume_injective_transform: bool = False,
+    ) -> None:
         """Move every element ``[i, j, …]`` of a buffer to ``index_map(i, j, …)``; every access in the function follows.
 
         ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. A parameter changes the
@@ -1987,7 +2229,15 @@ class Schedule:
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
         """
-    def write_at(self, loop: LoopRV | str, block: BlockRV | str, write_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False) -> BlockRV:
+    def write_at(
+        self,
+        loop: LoopRV | str,
+        block: BlockRV | str,
+        write_buffer_index: int | str,
+        storage_scope: str,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
         """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
 
         ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. All blocks under ``loop`` that
@@ -2021,17 +2271,12 @@ class Schedule:
         Raises ``ScheduleError`` naming the blocks there are.
         """
     def get_loops(self, block: BlockRV | str) -> list[LoopRV]:
-        """The loops above ``block``, outermost first, up to the block that encloses it.
-        """
+        """The loops above ``block``, outermost first, up to the block that encloses it."""
     def get_child_blocks(self, block_or_loop: BlockRV | str | LoopRV) -> list[BlockRV]:
-        """The blocks directly inside a block, or under a loop (not those inside them).
-        """
+        """The blocks directly inside a block, or under a loop (not those inside them)."""
     def get_producers(self, block: BlockRV | str) -> list[BlockRV]:
-        """The blocks of the same scope that write what ``block`` reads.
-        """
+        """The blocks of the same scope that write what ``block`` reads."""
     def get_consumers(self, block: BlockRV | str) -> list[BlockRV]:
-        """The blocks of the same scope that read what ``block`` writes.
-        """
+        """The blocks of the same scope that read what ``block`` writes."""
     def get_output_blocks(self, scope_block: BlockRV | str) -> list[BlockRV]:
-        """The blocks inside ``scope_block`` that write a buffer which outlives it: not one allocated there.
-        """
+        """The blocks inside ``scope_block`` that write a buffer which outlives it: not one allocated there."""

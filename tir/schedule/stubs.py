@@ -47,7 +47,9 @@ def text() -> str:
 
 def _class(item: ast.ClassDef) -> str:
     lines = [""] + [f"@{ast.unparse(d)}" for d in item.decorator_list]
-    lines.append(f"class {item.name}:")
+    bases = f"({', '.join(map(ast.unparse, item.bases))})" if item.bases else ""
+    lines.append(f"class {item.name}{bases}:")
+    head = len(lines)
     for member in item.body:
         if isinstance(member, ast.AnnAssign):
             lines.append(f"    {ast.unparse(member)}")
@@ -57,6 +59,8 @@ def _class(item: ast.ClassDef) -> str:
             lines += [f"    @{ast.unparse(d)}" for d in member.decorator_list]
             returns = f" -> {ast.unparse(member.returns)}" if member.returns else ""
             lines.append(f"    def {member.name}({ast.unparse(member.args)}){returns}: ...")
+    if len(lines) == head:
+        lines.append("    ...")
     if item.name == "Schedule":
         lines += [
             line for p in (*sorted(PRIMITIVES.values(), key=lambda p: p.name), *QUERIES.values()) for line in _method(p)

@@ -199,11 +199,19 @@ class SimReport:
 
     def _repr_html_(self) -> str:
         def cells(row: tuple[str, ...], tag: str) -> str:
-            return "<tr>" + "".join(f'<{tag} style="text-align:left">{html.escape(c)}</{tag}>' for c in row) + "</tr>"
+            made = []
+            for column, text in enumerate(row):
+                words = column in (1, 2, len(row) - 1)
+                style = f"text-align:{'left' if words else 'right'};white-space:nowrap"
+                shown = html.escape(text)
+                code = tag == "td" and column == len(row) - 1
+                made.append(f'<{tag} style="{style}">{f"<code>{shown}</code>" if code else shown}</{tag}>')
+            return f"<tr>{''.join(made)}</tr>"
 
         faults = "".join(f'<pre style="color:#d1434b">{html.escape(str(f))}</pre>' for f in self.findings)
         table = "".join(cells(r, "td") for r in self.rows())
-        return f"<p>{html.escape(self.summary())}</p>{faults}<table>{cells(_HEAD, 'th')}{table}</table>"
+        table = f'<div style="overflow-x:auto"><table>{cells(_HEAD, "th")}{table}</table></div>'
+        return f"<p>{html.escape(self.summary())}</p>{faults}{table}"
 
 
 def _pad(text: str, width: int, column: int) -> str:
