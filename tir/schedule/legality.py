@@ -16,9 +16,9 @@ from ..analysis.privacy import private_buffers
 from ..arith.sets import Formula, Names, NotAffine, sample
 from ..buffer import Buffer
 from ..errors import ScheduleError
-from ..expr import Var, const
+from ..expr import BufferLoad, Var, const
 from ..function import PrimFunc
-from ..stmt import Block, BlockRealize, For, SeqStmt, Stmt
+from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,13 +214,50 @@ def check(
     than once where that repeats the same values; an instance whose result nobody reads may be left out. ``whole``
     compares all of both, not just the smallest part that differs: for a step that moves work between iterations of a
     loop that it does not change.
+
+    A block that loops repeat (none of its iterators names them) and that reads nothing it writes makes the same values
+    each time: how often it does so is no part of the meaning.
     """
+    found = _check(before, after, mapping or {}, whole, False)
+    if found is None or not _repeats(before, after):
+        return found
+    return _check(before, after, mapping or {}, whole, True) and found
+
+
+def _repeats(*funcs: PrimFunc) -> bool:
+    """Whether a block is repeated by loops, to the same effect."""
+    return any(_bare_coords(u) != len(u.coords) and _is_pure(u) for f in funcs for u in units_of(f.body))
+
+
+def _bare_coords(unit: Unit) -> int:
+    """How many coordinates are iterators of blocks: those after them are loops that only repeat the unit."""
+    loops = {v for v, _, _ in unit.loops}
+    return sum(v not in loops for v in unit.coords)
+
+
+def _is_pure(unit: Unit) -> bool:
+    written = {a.buffer.data for a in unit.writes()}
+    opaque = not unit.writes() or not all(isinstance(a.node, (BufferLoad, BufferStore)) for a in unit.accesses)
+    return isinstance(unit.node, Block) and not opaque and not any(a.buffer.data in written for a in unit.reads())
+
+
+def _without_repeats(unit: Unit) -> Unit:
+    count = _bare_coords(unit)
+    return replace(unit, coords=unit.coords[:count], values=unit.values[:count])
+
+
+def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole: bool, once: bool) -> Violation | None:
+    """``once``: blocks that loops repeat to the same effect are taken to run for iterator values, however often."""
     old, new = (before.body, after.body) if whole else _changed(before.body, after.body)
     if old is new:
         return None
-    mapping = mapping or {}
     names = Names()
     was, now = units_of(old), units_of(new)
+    pure: set[tuple[str, str]] = set()
+    if once:
+        pure = {u.key for u in was if _is_pure(u)} & {_origin(u, mapping) for u in now if _is_pure(u)}
+        was = [_without_repeats(u) if u.key in pure else u for u in was]
+        now = [_without_repeats(u) if _origin(u, mapping) in pure else u for u in now]
     length = max((len(u.time) for u in (*was, *now)), default=0)
     runs: dict[tuple[str, str], list[Unit]] = {}
     for unit in now:
@@ -232,7 +269,8 @@ def check(
             side = _Side(unit, names, fresh=True)
             side.before = time_map(unit, names, length, side.dims)
             side.kept = len(there) == 1 and _same_loops(unit, there[0])
-            if side.kept and not side.before.is_single_valued():
+            side.pure = unit.key in pure and not side.before.is_single_valued()
+            if side.kept and not side.pure and not side.before.is_single_valued():
                 # runs of one instance are told apart by the loops, which the step leaves alone
                 side = _Side(_by_loops(unit), names, fresh=True)
                 side.before = time_map(side.unit, names, length, side.dims)
@@ -324,7 +362,7 @@ def _coverage(side: _Side, context: _Context, params: set[Any]) -> Violation | N
     unit = side.unit
     if side.kept:
         return None
-    if not side.before.is_single_valued():
+    if not side.pure and not side.before.is_single_valued():
         if side.before.is_equal(side.after):
             return None
         return Violation(
@@ -384,6 +422,7 @@ class _Side:
         self.after: Any = None
         self.moments: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]] = ([], [])  # the times behind the two
         self.kept = False  # the step leaves the loops around the unit, and so the order among its runs
+        self.pure = False  # a further run of an instance makes the same values again
         self.on_loops = False  # the coordinates are the loops
         self.places: tuple[Any, ...] = ()
         self.reads: list[_Touch] = []
@@ -490,7 +529,8 @@ def _compare(sides: Sequence[_Side], context: _Context, nodes: tuple[Any, ...]) 
     for s in sides:
         for t in sides:
             ordered: Any = None
-            if _order_kept(s, t):
+            # of a block that is repeated it has yet to be shown that its runs make the same values
+            if _order_kept(s, t) and not (s.pure or t.pure):
                 continue
             for a, b in _clashes(s, t):
                 if s is t and s.unit.commutes and _is_target(s.unit, a.access, b.access):
@@ -504,6 +544,11 @@ def _compare(sides: Sequence[_Side], context: _Context, nodes: tuple[Any, ...]) 
                         break
                 depend = _same_element(s, a, t, b).intersect(ordered)
                 depend = depend.intersect_domain(ran[id(s)]).intersect_range(ran[id(t)])
+                if s is t and s.pure:
+                    depend = depend.subtract(_isl().Map.identity(depend.get_space()))
+                elif t.pure and not a.access.write:
+                    # what a repeat overwrites with the value that the reader has always seen is no change
+                    depend = _unmet(depend.reverse(), t, s, 0).reverse()
                 if depend.is_empty():
                     continue
                 if a.access.write and not b.access.write:
@@ -581,12 +626,13 @@ def _parting(a: tuple[Any, ...], b: tuple[Any, ...]) -> int:
     return max(len(a), len(b))
 
 
-def _unmet(depend: Any, s: _Side, t: _Side) -> Any:
-    """Flow pairs whose consumer has a run with no run of the producer before it."""
-    producer, consumer = _until_parted(s, t, 1)
-    if s.after.is_single_valued() and t.after.is_single_valued():
+def _unmet(depend: Any, s: _Side, t: _Side, program: int = 1) -> Any:
+    """Flow pairs whose consumer has a run with no run of the producer before it, in a program (0 before, 1 after)."""
+    producer, consumer = _until_parted(s, t, program)
+    first, second = (s.after, t.after) if program else (s.before, t.before)
+    if first.is_single_valued() and second.is_single_valued():
         late = depend.intersect(producer.lex_ge_map(consumer))
-        never = depend.intersect_range(t.after.domain()).subtract_domain(s.after.domain())
+        never = depend.intersect_range(second.domain()).subtract_domain(first.domain())
         return late.union(never)
     isl = _isl()
     moments = depend.apply_range(consumer)

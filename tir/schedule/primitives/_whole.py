@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ...arith import Analyzer
-from ...expr import BufferLoad, Var, const, is_const
+from ...arith.itermap import IterMap, detect_iter_map
+from ...buffer import Range
+from ...expr import BufferLoad, const
 from ...function import PrimFunc
 from ...script.printer import short_text
-from ...stmt import BlockRealize, BufferStore, For, seq
+from ...stmt import BlockRealize, BufferStore, For, Stmt, seq
 from ...visit import rewrite, substitute, uses_var
 from ..blocks import refresh
 from ..state import BlockRef, index_of
@@ -20,15 +22,29 @@ def whole_reductions(func: PrimFunc) -> PrimFunc:
     Only the order and the accesses are those of the program: the updates no longer read the result. What is not of that
     form (no init, an incomplete reduction domain, reduction loops around other statements) stays as it is.
     """
-    swaps: dict[int, Any] = {}
-    for ref in index_of(func).blocks.values():
-        found = _whole(ref)
-        if found is not None:
-            swaps[id(found[0])] = found[1]
+    return _with(func, _wholes(func))
+
+
+def both_whole(before: PrimFunc, after: PrimFunc) -> tuple[PrimFunc, PrimFunc] | None:
+    """Two programs with the reductions taken as a whole that are of that form in both; None where there are none."""
+    first, second = _wholes(before), _wholes(after)
+    common = [name for name in first if name in second]
+    if not common:
+        return None
+    return _with(before, {n: first[n] for n in common}), _with(after, {n: second[n] for n in common})
+
+
+def _wholes(func: PrimFunc) -> dict[str, tuple[Stmt, BlockRealize]]:
+    found = ((name, _whole(ref)) for name, ref in index_of(func).blocks.items())
+    return {name: whole for name, whole in found if whole is not None}
+
+
+def _with(func: PrimFunc, wholes: dict[str, tuple[Stmt, BlockRealize]]) -> PrimFunc:
+    swaps = {id(loop): realize for loop, realize in wholes.values()}
     return func.with_body(rewrite(func.body, lambda n: swaps.get(id(n)))) if swaps else func
 
 
-def _whole(ref: BlockRef) -> tuple[For, BlockRealize] | None:
+def _whole(ref: BlockRef) -> tuple[Stmt, BlockRealize] | None:
     block = ref.block
     store = block.body
     pairs = list(zip(block.iter_vars, ref.node.iter_values))
@@ -39,27 +55,34 @@ def _whole(ref: BlockRef) -> tuple[For, BlockRealize] | None:
     chain: list[For] = []
     inner: Any = ref
     for above in reversed(ref.loops()):
-        if above.node.body is not inner.node or not any(v is above.var for _, v in reduce):
+        if above.node.body is not inner.node or not any(uses_var(v, above.var) for _, v in reduce):
             break
         chain.insert(0, above.node)
         inner = above
-    analyzer = Analyzer()
-    by_var = {f.loop_var: f for f in chain}
-    for iterator, value in reduce:
-        loop = by_var.pop(value, None) if isinstance(value, Var) else None
-        if loop is None or not is_const(loop.min, 0) or not is_const(iterator.dom.min, 0):
-            return None
-        if not analyzer.can_prove_equal(loop.extent, iterator.dom.extent):
-            return None
+    if not _complete(reduce, chain):
+        return None
     mine = [f.loop_var for f in chain]
-    if by_var or uses_var(ref.node.predicate, mine) or any(uses_var(v, mine) for _, v in kept):
+    if uses_var(ref.node.predicate, mine) or any(uses_var(v, mine) for _, v in kept):
         return None
     body: Any = substitute(_unread(store), {i.var: v for i, v in reduce})
     for loop in reversed(chain):
         body = For(loop.loop_var, loop.min, loop.extent, "serial", body)
     body = refresh(seq([block.init, body]))
     made = block.replace(iter_vars=tuple(i for i, _ in kept), body=body, init=None)
-    return chain[0], ref.node.replace(iter_values=tuple(v for _, v in kept), block=made)
+    return (chain[0] if chain else ref.node), ref.node.replace(iter_values=tuple(v for _, v in kept), block=made)
+
+
+def _complete(reduce: list[Any], chain: list[For]) -> bool:
+    """Whether ``chain`` runs the reduction from its start over all of its domain, each part once."""
+    domains = {f.loop_var: Range(f.min, f.extent) for f in chain}
+    first = {f.loop_var: f.min for f in chain}
+    found = detect_iter_map([v for _, v in reduce], domains, check="bijective") if chain else None
+    extents = found.extents if isinstance(found, IterMap) else [const(1, i.dom.extent.dtype) for i, _ in reduce]
+    analyzer = Analyzer()
+    return (not chain or isinstance(found, IterMap)) and all(
+        analyzer.can_prove_equal(substitute(v, first), i.dom.min) and analyzer.can_prove_equal(extent, i.dom.extent)
+        for (i, v), extent in zip(reduce, extents)
+    )
 
 
 def _unread(store: BufferStore) -> BufferStore:
