@@ -15,7 +15,8 @@ from xml.etree import ElementTree
 import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+INDEX = ROOT / "docs/README.md"
+PAGES = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").glob("*.md") if p != INDEX)]
 
 
 def _modules() -> list[str]:
@@ -128,3 +129,17 @@ def test_every_pass_of_the_pipeline_is_in_the_guide():
 
     page = (ROOT / "docs/lowering.md").read_text(encoding="utf-8")
     assert [p.name for p in cpu_pipeline() if f"| `{p.name}` |" not in page] == []
+
+
+@pytest.mark.parametrize("page", [INDEX, *PAGES], ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", prose):
+        if not link.startswith(("http:", "https:")):
+            assert (page.parent / link).exists(), link
+
+
+def test_the_index_has_every_page():
+    index = INDEX.read_text(encoding="utf-8")
+    missing = [p.name for p in PAGES if p.parent == INDEX.parent and f"({p.name})" not in index]
+    assert missing == []
