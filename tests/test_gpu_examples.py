@@ -88,5 +88,5 @@ def test_padding_takes_the_conflicts_away():
 def test_sgemm_meets_no_bank_twice():
     """At the full size's tile: loads by columns, vector reads, both without conflicts."""
     ex = example("sgemm")
-    module = check(*ex.scheduled(128, 128, 16), ex.reference, ["forward"])
+    module = check(*ex.scheduled(128, 128, 32), ex.reference, ["forward"])
     assert conflicts(module) == 0

@@ -2,7 +2,7 @@
 
 A thread block makes a tile of C of ``tile`` x ``tile``, in steps of ``depth`` over k. All its threads load the tiles of A
 (stored by columns, so that a thread reads its rows by one vector) and B into shared memory, each in two halves: while one
-is used the next is fetched. A thread sums ``2 * patch`` x ``2 * patch`` elements in registers, in four patches that lie
+is used, asynchronous copies fill the other. A thread sums ``2 * patch`` x ``2 * patch`` elements in registers, in four patches that lie
 half a tile apart (virtual threads), so that the threads of a warp read neighbouring addresses.
 """
 
@@ -30,7 +30,7 @@ def gemm(m: int, n: int, k: int) -> tir.PrimFunc:
 
 
 def scheduled(
-    m: int, n: int, k: int, tile: int = 128, depth: int = 8, patch: int = 4, target: str = "cuda"
+    m: int, n: int, k: int, tile: int = 128, depth: int = 16, patch: int = 4, target: str = "cuda"
 ) -> tuple[tir.PrimFunc, tir.Schedule]:
     """The program and its schedule, for sizes that are multiples of the tile."""
     func = gemm(m, n, k)
@@ -59,12 +59,15 @@ def scheduled(
             sch.transform_layout(shared, ("write", 0), lambda row, column: (column, row))
             # 8 columns of 4 rows are written at once: 4 banks apart, they meet nowhere
             sch.storage_align(shared, 0, axis=0, factor=32, offset=4)
+            row, column = sch.get_loops(shared)[-2:]
+            outer, inner = sch.split(column, [None, min(8, depth)])
+            sch.reorder(outer, row, inner)
         fused = sch.fuse(*sch.get_loops(shared)[-2:])
-        _, fy, fx, lanes = sch.split(fused, [None, side, side, 1 if matrix == "A" else 4])
+        more, fy, fx, lanes = sch.split(fused, [None, side, side, 1 if matrix == "A" else 4])
+        sch.unroll(more)
         sch.bind(fy, "threadIdx.y")
         sch.bind(fx, "threadIdx.x")
         sch.vectorize(lanes)
-        sch.annotate(shared, "double_buffer_scope", 0)
     for number in (1, 2):
         near = sch.cache_read(block, number - 1, "local")
         sch.compute_at(near, pi)
@@ -72,6 +75,9 @@ def scheduled(
     sch.decompose_reduction(block, po)
     for loop in (pi, yi, xi):
         sch.unroll(loop)
+    sch.annotate(po, "software_pipeline_stage", [0, 0, 1])
+    sch.annotate(po, "software_pipeline_order", [0, 1, 2])
+    sch.annotate(po, "software_pipeline_async_stages", [0])
     return func, sch
 
 

@@ -1,4 +1,7 @@
-"""Softmax of each row: one thread block a row; its threads find the maximum and the sum together."""
+"""Softmax of each row: one thread block a row; its threads find the maximum and the sum together.
+
+The row is read once, by vectors, into shared memory; maximum, sum and result are computed from there.
+"""
 
 from __future__ import annotations
 
@@ -39,15 +42,27 @@ def scheduled(m: int, n: int, threads: int = 256, target: str = "cuda") -> tuple
     """The program and its schedule: the two reductions move into the loop over rows, and cross threads."""
     func = softmax(m, n)
     sch = tir.Schedule(func, target=target)
-    i, j = sch.get_loops("B")
-    sch.bind(i, "blockIdx.x")
-    for name in ("total", "top"):
-        sch.compute_at(name, i)
-        _, tx = sch.split(sch.get_loops(name)[-1], [None, threads])
-        sch.bind(tx, "threadIdx.x")
-    _, tx = sch.split(j, [None, threads])
-    sch.bind(tx, "threadIdx.x")
+    schedule_rows(sch, ("top", "total"), threads, 4 if n % 4 == 0 else 1)
     return func, sch
+
+
+def schedule_rows(sch: tir.Schedule, reductions: tuple[str, ...], threads: int, lanes: int) -> None:
+    """Schedule block B, which makes rows of its output of whole rows of its first input, and the ``reductions`` of rows
+    that come before it: a row by the threads of one block, ``lanes`` elements of memory at a time."""
+    i, _ = sch.get_loops("B")
+    sch.bind(i, "blockIdx.x")
+    row = sch.cache_read(reductions[0], 0, "shared", consumer_blocks=[*reductions, "B"])
+    for block in (*reversed(reductions), row):
+        sch.compute_at(block, i)
+    for block in reductions:
+        steps, tx = sch.split(sch.get_loops(block)[-1], [None, threads])
+        sch.bind(tx, "threadIdx.x")
+        sch.unroll(steps)
+    for block in (row, sch.get_block("B")):
+        steps, tx, lane = sch.split(sch.get_loops(block)[-1], [None, threads, lanes])
+        sch.bind(tx, "threadIdx.x")
+        sch.unroll(steps)
+        sch.vectorize(lane)
 
 
 def small() -> tuple[tir.PrimFunc, tir.Schedule]:
