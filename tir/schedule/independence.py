@@ -1,14 +1,16 @@
 """Whether loops whose iterations run at once still may, checked after every step.
 
 A step that places a block, a copy or a layout's padding changes what iterations of the loops around touch, whichever
-primitive it is. So the answer is the same whether a loop was made parallel before or after.
+primitive it is. So the answer is the same whether a loop was made parallel before or after. The loop of
+the lanes inside an intrinsic is taken on trust: behind its pointers it does what the block did that it replaced.
 """
 
 from __future__ import annotations
 
 from ..errors import ScheduleError
 from ..function import PrimFunc
-from ..stmt import For
+from ..stmt import BufferStore, For
+from ..visit import walk
 from .blocks import clash
 from .legality import Violation
 from .primitives._structure import constant, separates
@@ -32,11 +34,17 @@ def _problem(func: PrimFunc, known: object) -> Violation | None:
         node = ref.node
         if node.kind not in _AT_ONCE or node in known or constant(node.extent) in (0, 1):  # type: ignore[operator]
             continue
-        if not _plain(index, ref):
+        if not _plain(index, ref) and not _of_an_intrinsic(index, ref):
             found = clash(func, node)
             if found is not None:
                 return found
     return None
+
+
+def _of_an_intrinsic(index: Index, ref: LoopRef) -> bool:
+    """Whether ``ref`` is the loop of the lanes in what tensorize put in: calls, which work for a warp together."""
+    calls = not index.blocks_below(ref) and not any(isinstance(n, BufferStore) for n in walk(ref.node))
+    return calls and ref.node.kind == "thread_binding"
 
 
 def _plain(index: Index, ref: LoopRef) -> bool:
