@@ -92,8 +92,8 @@ def program_diff(before: Any, after: Any, step: str, context: int = 3) -> Diff:
     """The unified diff of two programs' texts, headed by the ``step`` between them."""
     import difflib
 
-    texts = (program.script().splitlines() for program in (before, after))
-    return Diff("\n".join(difflib.unified_diff(*texts, "before", step, lineterm="", n=context)))
+    first, second = (program.script().splitlines() for program in (before, after))
+    return Diff("\n".join(difflib.unified_diff(first, second, "before", step, lineterm="", n=context)))
 
 
 def pieces(text: str) -> Iterator[tuple[str, str]]:

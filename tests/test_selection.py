@@ -1,0 +1,70 @@
+"""Arg-max and its kin: accepted where the order of values is free, refused where a sequence of values shows it is not."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+
+import pytest
+
+import tir
+from tir.script import parse
+
+OPS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne}
+STARTS = {"T.min_value('int32')": -(2**31), "T.max_value('int32')": 2**31 - 1, "0": 0}
+PROGRAM = """
+@T.prim_func
+def best(A: T.Buffer((4, 8), "int32"), P: T.Buffer((4,), "int32"), V: T.Buffer((4,), "int32")):
+    for i, k in T.grid(4, 8):
+        with T.block("best"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                P[vi] = -1
+                V[vi] = {start}
+            p: T.int32 = T.Select(V[vi] {first} A[vi, vk], P[vi], vk)
+            v: T.int32 = T.Select(V[vi] {second} A[vi, vk], V[vi], A[vi, vk])
+            P[vi] = p
+            V[vi] = v
+"""
+
+
+def order_is_free(first: str, second: str, start: int) -> bool:
+    """By trying every short sequence: in parts that each start from ``start``, and in every order where no two values are
+    equal (which of equal candidates wins is open)."""
+
+    def join(x, y):
+        return (x[0] if OPS[first](x[1], y[1]) else y[0], x[1] if OPS[second](x[1], y[1]) else y[1])
+
+    def fold(items):
+        found = (-1, start)
+        for item in items:
+            found = join(found, item)
+        return found
+
+    for values in itertools.product([-2, -1, 0, 1, 2], repeat=3):
+        items = list(enumerate(values))
+        whole = fold(items)
+        if any(fold([fold(items[:n]), fold(items[n:])]) != whole for n in (1, 2)):
+            return False
+        if len({*values}) == 3 and any(fold(order) != whole for order in itertools.permutations(items)):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("first", OPS)
+@pytest.mark.parametrize("second", OPS)
+def test_selection(first: str, second: str, start: str):
+    sch = tir.Schedule(parse(PROGRAM.format(first=first, second=second, start=start)))
+    sch.split("k", [None, 2])
+    answer = sch.can.rfactor("k_0", 0)
+    free = order_is_free(first, second, STARTS[start])
+    # A start that no value replaces makes any program a constant: that is not looked for.
+    swallowed = all((STARTS[start] if OPS[second](STARTS[start], v) else v) == STARTS[start] for v in range(-2, 3))
+    assert bool(answer) == free or (swallowed and not answer), answer.reason
+    if not answer:
+        assert "which is no reduction" in answer.reason
+        assert ("the conditions differ" in answer.reason) == (first != second)
+        assert not sch.can.reorder("k_1", "k_0")
+    else:
+        assert sch.can.reorder("k_1", "k_0")
