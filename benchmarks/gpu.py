@@ -1,6 +1,7 @@
 """GPU speed, as ratios taken in this run: to cuBLAS and torch where torch is installed, and to what the chip can do.
 
-`make bench-gpu`, on a machine with a CUDA device. Inputs are random; times are medians by events on the device.
+`make bench-gpu`, on a machine with a CUDA device. Inputs are random; times are medians by events on the device, of calls
+that follow each other. Prints a table, and writes benchmarks/out/gpu.json. Without a device it says so and ends.
 """
 
 from __future__ import annotations
@@ -9,112 +10,198 @@ import json
 import os
 import pathlib
 import statistics
+import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 import tir
 from codegen.cuda.driver import has_device
+from codegen.doctor import doctor
 from tests.gpu_examples import NAMES, load
-from tir.interp.numbers import storage_dtype
+from tir.dtype import DType
+from tir.interp.numbers import encode, is_small_float, storage_dtype
+from tir.script import parse
 
 OUT = pathlib.Path(__file__).parent / "out"
+MATMULS = {"sgemm": "float32", "tensor_core_gemm": "float16", "mma_gemm": "float16", "stream_k_gemm": "float16"}
+# operations of a multiprocessor and cycle, a fused multiply-add counted as two: float32 on its cores, float16 on its
+# tensor cores by mma.sync or wgmma, dense (NVIDIA's white papers of each generation)
+PER_CYCLE = {75: (128, 1024), 80: (128, 2048), 86: (256, 1024), 89: (256, 1024), 90: (256, 4096), 100: (256, 8192)}
+COPY = """
+@T.prim_func
+def copy(A: T.Buffer((N,), "float32"), B: T.Buffer((N,), "float32")):
+    for i in T.thread_binding(BLOCKS, thread="blockIdx.x"):
+        for j in T.thread_binding(256, thread="threadIdx.x"):
+            for v in T.vectorized(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(N, i * 1024 + j * 4 + v)
+                    B[vi] = A[vi]
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kernel's numbers; None where one does not apply or its peer is not here.
+
+    ``of_copy``: bytes that must move, in a second, of what a copy moves. ``of_torch``: torch's time (cuBLAS for products)
+    over ours. ``of_peak``: operations in a second, of the chip's for the type.
+    """
+
+    kernel: str
+    ms: float
+    tflops: float | None = None
+    of_copy: float | None = None
+    of_torch: float | None = None
+    of_peak: float | None = None
+    compile_s: float | None = None
+
+    @staticmethod
+    def of(
+        kernel: str, seconds: float, *, bytes_moved: int, copy: float, flops: float = 0.0, peak: float | None = None,
+        torch_seconds: float | None = None, compile_s: float | None = None,
+    ) -> Row:  # fmt: skip
+        """Ratios of a time in ``seconds``; ``copy`` and ``peak`` are bytes and operations in a second."""
+        rate = flops / seconds
+        return Row(
+            kernel,
+            seconds * 1e3,
+            rate * 1e-12 if flops else None,
+            None if flops else bytes_moved / seconds / copy,
+            None if torch_seconds is None else torch_seconds / seconds,
+            rate / peak if flops and peak else None,
+            compile_s,
+        )
+
+
+def table(rows: list[Row]) -> str:
+    """Rows as text, numbers under their names."""
+    heads = ("kernel", "ms", "TFLOP/s", "of copy", "of torch", "of peak", "compile s")
+    lines = [heads, *(tuple(_shown(v) for v in asdict(row).values()) for row in rows)]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(heads))]
+    return "\n".join("  ".join(t.ljust(w) for t, w in zip(line, widths)).rstrip() for line in lines)
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else f"{value:.3g}"
+
+
+def peak_rate(device: Any, dtype: str) -> float | None:
+    """Operations in a second of the chip: multiprocessors, clock, operations of a cycle; None for a chip not listed."""
+    number = int("".join(c for c in device.arch if c.isdigit()))
+    found = PER_CYCLE.get(number)
+    if found is None:
+        return None
+    cycles = device.attribute("MULTIPROCESSOR_COUNT") * device.attribute("CLOCK_RATE") * 1e3
+    return found[dtype != "float32"] * cycles
 
 
 def main() -> None:
     if not has_device():
-        raise SystemExit("bench-gpu needs a CUDA device, and there is none here: " + tir.doctor()["CUDA device"].text)
-    print(tir.doctor()["CUDA device"].text)
+        raise SystemExit("bench-gpu needs a CUDA device, and there is none here: " + doctor()["CUDA device"].text)
+    os.environ["TIR_CACHE"] = "0"  # compile times are those of compiling
     torch = _torch()
-    copy = copy_bandwidth()
-    rows: list[dict[str, Any]] = [{"kernel": "copy", "GB/s": copy}]
-    rows += [bench(name, copy, torch) for name in NAMES]
-    for row in rows:
-        print("  ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{v:<20}" for k, v in row.items()))
+    about = {"device": doctor()["CUDA device"].text, "torch": getattr(torch, "__version__", None)}
+    copy, overhead = copy_rate(), launch_overhead()
+    print(
+        about["device"], f"copy {copy * 1e-9:.0f} GB/s", f"a call takes {overhead * 1e6:.1f} µs of the host", sep="; "
+    )
+    rows: list[Row] = []
+    for name in NAMES:
+        rows.append(bench(name, copy, torch))
+        print(table(rows[-1:]).splitlines()[1], flush=True)
+    print("\n" + table(rows))
     OUT.mkdir(exist_ok=True)
-    (OUT / "gpu.json").write_text(json.dumps(rows, indent=1))
+    result = {**about, "copy GB/s": copy * 1e-9, "call µs": overhead * 1e6, "rows": [asdict(r) for r in rows]}
+    (OUT / "gpu.json").write_text(json.dumps(result, indent=1))
 
 
 def _torch() -> Any:
     try:
         import torch
     except ImportError:
-        print("torch is not installed: no ratio to cuBLAS")
+        print("torch is not installed: no ratio to it and to cuBLAS")
         return None
     torch.backends.cuda.matmul.allow_tf32 = False
     return torch if torch.cuda.is_available() else None
 
 
-def copy_bandwidth() -> float:
-    """GB/s, read plus written, of a kernel that only copies: the limit of everything that is bound by memory."""
-    from tir.script import parse
-
-    func = parse("""
-@T.prim_func
-def copy(A: T.Buffer((134217728,), "float32"), B: T.Buffer((134217728,), "float32")):
-    for i in T.thread_binding(131072, thread="blockIdx.x"):
-        for j in T.thread_binding(256, thread="threadIdx.x"):
-            for v in T.vectorized(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(134217728, i * 1024 + j * 4 + v)
-                    B[vi] = A[vi]
-""")
-    mod = tir.build(func, target="cuda")
-    source = mod.array(np.random.default_rng(0).random(1 << 27, np.float32))
-    target = mod.array(np.zeros(1 << 27, np.float32))
-    return 2 * source.nbytes / mod.time_evaluator(number=20, repeat=5)(source, target).median * 1e-9
+def copier(n: int) -> tuple[Any, Any, Any]:
+    """A kernel that only copies ``n`` floats, and its arrays."""
+    mod = tir.build(parse(COPY.replace("BLOCKS", str(n // 1024)).replace("N", str(n))), target="cuda")
+    return mod, mod.array(np.random.default_rng(0).random(n, np.float32)), mod.array(np.zeros(n, np.float32))
 
 
-def bench(name: str, copy: float, torch: Any) -> dict[str, Any]:
-    module = load(name)
-    func, sch = module.full()
-    os.environ["TIR_CACHE"] = "0"
+def copy_rate(n: int = 1 << 27) -> float:
+    """Bytes in a second, read plus written, of a copy: the limit of everything that is bound by memory."""
+    mod, source, target = copier(n)
+    return 2 * source.nbytes / mod.time_evaluator(number=20, repeat=5)(source, target).median
+
+
+def launch_overhead(calls: int = 1000) -> float:
+    """Seconds of the host for a call of a kernel that does next to nothing."""
+    mod, source, target = copier(1024)
+    results = []
+    for _ in range(5):
+        mod.synchronize()
+        start = time.perf_counter()
+        for _ in range(calls):
+            mod(source, target)
+        results.append((time.perf_counter() - start) / calls)
+    mod.synchronize()
+    return statistics.median(results)
+
+
+def bench(name: str, copy: float, torch: Any) -> Row:
+    func, sch = load(name).full()
     mod = tir.build(sch.mod, target="cuda")
-    rng = np.random.default_rng(0)
-    host = []
-    for b in func.buffers():
-        shape, dtype = tuple(int(s) for s in b.shape), storage_dtype(b.dtype)  # type: ignore[call-overload]
-        values = rng.standard_normal(shape, np.float32)
-        host.append((values * 8).astype(dtype) if dtype.kind in "iu" else values.astype(dtype))
+    host = [random_array(b) for b in func.buffers()]
     arrays = [mod.array(x) for x in host]
-    seconds = mod.time_evaluator(number=10, repeat=5)(*arrays).median
-    row: dict[str, Any] = {"kernel": name, "ms": seconds * 1e3, "compile s": mod.binary.seconds}
-    flops = _flops(name, host)
-    if flops:
-        row["TFLOP/s"] = flops / seconds * 1e-12
-    else:
-        row["of copy bandwidth"] = sum(x.nbytes for x in host) / seconds * 1e-9 / copy
+    seconds = mod.time_evaluator(number=10, repeat=7)(*arrays).median
     peer = _peer(name, host, torch)
-    if peer is not None:
-        row["of torch"] = torch_seconds(peer, torch) / seconds
-    return row
+    return Row.of(
+        name, seconds, bytes_moved=sum(x.nbytes for x in host), copy=copy, flops=flops(name, host),
+        peak=peak_rate(mod.device, MATMULS[name]) if name in MATMULS else None,
+        torch_seconds=None if peer is None else torch_seconds(peer, torch), compile_s=mod.binary.seconds,
+    )  # fmt: skip
 
 
-def _flops(name: str, host: list[np.ndarray]) -> float:
-    if name in ("sgemm", "tensor_core_gemm", "stream_k_gemm"):
-        return 2.0 * host[0].shape[0] * host[0].shape[1] * host[-1].shape[-1]
-    return 0.0
+def random_array(buffer: Any, seed: int = 0) -> np.ndarray:
+    """Values for a buffer, never zeros: chips run faster on zeros."""
+    rng = np.random.default_rng(seed)
+    dtype = DType(buffer.dtype)
+    values = rng.standard_normal(tuple(int(s) for s in buffer.shape), np.float32)
+    if is_small_float(dtype):
+        return encode(values, dtype)
+    stored = storage_dtype(dtype)
+    return (values * 8).astype(stored) if stored.kind in "iu" else values.astype(stored)
+
+
+def flops(name: str, host: list[np.ndarray]) -> float:
+    """Operations of a product of matrices; 0 for what memory bounds."""
+    return 2.0 * host[0].shape[0] * host[0].shape[1] * host[-1].shape[-1] if name in MATMULS else 0.0
 
 
 def _peer(name: str, host: list[np.ndarray], torch: Any) -> Callable[[], Any] | None:
-    """The same by torch (for a matmul that is cuBLAS)."""
+    """The same by torch (for a product that is cuBLAS)."""
     if torch is None:
         return None
     x = [torch.from_numpy(a).cuda() for a in host]
+    if name in MATMULS:
+        return lambda: x[0] @ x[1]
     return {
-        "sgemm": lambda: x[0] @ x[1],
-        "tensor_core_gemm": lambda: x[0] @ x[1],
-        "stream_k_gemm": lambda: x[0] @ x[1],
         "softmax": lambda: torch.softmax(x[0], 1),
         "layer_norm": lambda: torch.nn.functional.layer_norm(x[0], x[0].shape[1:], x[1], x[2]),
         "transpose": lambda: x[0].T.contiguous(),
+        "transpose_swizzled": lambda: x[0].T.contiguous(),
         "reductions": lambda: x[0].sum(1),
         "vector_add": lambda: x[0] + x[1],
     }.get(name)
 
 
-def torch_seconds(run: Callable[[], Any], torch: Any, number: int = 10, repeat: int = 5) -> float:
+def torch_seconds(run: Callable[[], Any], torch: Any, number: int = 10, repeat: int = 7) -> float:
     run()
     results = []
     for _ in range(repeat):
