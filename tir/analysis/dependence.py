@@ -116,6 +116,7 @@ class _Walker:
         self.local: set[Any] = set()
         self.bare: dict[str, int] = {}
         self.regions: list[tuple[Any, Any]] = []
+        self.block: Block | None = None
         self.aliases: dict[Any, Any] = {}  # views of the blocks around, and what they are views of
 
     def visit(self, s: Any, time: tuple[Any, ...]) -> None:
@@ -176,7 +177,7 @@ class _Walker:
     def statement(self, s: Any, time: tuple[Any, ...]) -> None:
         if isinstance(s, Evaluate) and isinstance(s.value, IntImm):
             return
-        found = _Accesses(self.lets, self.aliases)
+        found = _Accesses(self.lets, self.aliases, self.block)
         found.visit(s)
         count = self.bare[self.scope] = self.bare.get(self.scope, -1) + 1
         own = [v for v, _, _ in self.loops] if not self.blocks else [
@@ -201,7 +202,8 @@ class _Walker:
         self.coords.extend(values.items())
         around, self.bound = self.bound, {**self.bound, **values}
         self.local.update(b.data for b in block.alloc_buffers)
-        aliases = self.aliases
+        aliases, outer_block = self.aliases, self.block
+        self.block = block
         self.aliases = {**aliases, **{m.buffer: m.source for m in block.match_buffers}}
         if block.name != "root" or block.iter_vars:
             self.scope = block.name
@@ -220,7 +222,7 @@ class _Walker:
                 del self.guards[len(self.guards) - len(first) :]
             self.visit(block.body, (*time, 1))
         del self.coords[outer[0] :], self.guards[outer[1] :]
-        self.scope, self.bound, self.aliases = outer[2], around, aliases
+        self.scope, self.bound, self.aliases, self.block = outer[2], around, aliases, outer_block
 
     def leaf(self, block: Block, time: tuple[Any, ...], aliases: Any) -> None:
         coords = list(self.coords)
@@ -237,7 +239,7 @@ class _Walker:
         }
         reduce_vars = [iv for iv in block.iter_vars if iv.iter_type == "reduce" and iv.dom is not None]
         if block.init is not None:
-            found = _Accesses(self.lets, aliases)
+            found = _Accesses(self.lets, aliases, block)
             found.visit(block.init)
             values = dict(coords)
             first = [substitute(iv.var.__eq__(iv.dom.min), {iv.var: values[iv.var]}) for iv in reduce_vars]
@@ -245,7 +247,7 @@ class _Walker:
             unit = Unit(block.name, block, time=(*time, 0), accesses=found.found, part="init", **common)
             unit.guards = guards
             self.units.append(unit)
-        found = _Accesses(self.lets, aliases)
+        found = _Accesses(self.lets, aliases, block)
         found.visit(block.body)
         if found.opaque:
             for regions, write in ((block.reads, False), (block.writes, True)):
@@ -267,15 +269,23 @@ def _is_one(e: Expr) -> bool:
 class _Accesses:
     """Loads and stores of a statement, with the loops and guards they are under inside it."""
 
-    def __init__(self, lets: dict[Var, Expr], aliases: Any = None):
+    def __init__(self, lets: dict[Var, Expr], aliases: Any = None, block: Block | None = None):
         self.lets = dict(lets)
         self.aliases = aliases or {}
+        # what the block around says that it reads and writes: so much for views that only a pointer names
+        self.declared = None if block is None else tuple({self.source(r.buffer) for r in rs} for rs in (block.reads, block.writes))  # fmt: skip
         self.loops: list[Loop] = []
         self.guards: list[Expr] = []
         self.found: list[Access] = []
         self.opaque = False
         self.private: set[Any] = set()
         self.pointers: dict[Var, Buffer] = {}
+
+    def source(self, buffer: Buffer) -> Var:
+        """The memory that ``buffer`` is, or is a view of."""
+        while buffer in self.aliases:
+            buffer = self.aliases[buffer].buffer
+        return buffer.data
 
     def add(self, buffer: Buffer, indices: Any, write: bool, node: Any) -> None:
         while buffer in self.aliases:
@@ -327,8 +337,12 @@ class _Accesses:
         elif isinstance(s, Var):
             if s.dtype.is_handle:
                 self.opaque = True
-                self.add(_whole(s), None, False, s)
-                self.add(_whole(s), None, True, s)
+                view = next((v for v in self.aliases if v.data is s), None)
+                for write in (False, True):
+                    if view is None:
+                        self.add(_whole(s), None, write, s)
+                    elif self.declared is None or self.source(view) in self.declared[write]:
+                        self.add(view, None, write, s)
         elif isinstance(s, Node) and not isinstance(s, Buffer):
             for child in s.children():
                 self.visit(child)
