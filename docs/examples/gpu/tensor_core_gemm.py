@@ -1,7 +1,7 @@
 """Half-precision matrix multiplication on tensor cores, with a pipeline of asynchronous copies.
 
 A thread block of four warps makes a tile of C; each warp holds 2 x 2 or more fragments of 16 x 16 sums. While the tensor
-cores use one pair of tiles of A and B in shared memory, the next is copied there.
+cores use one pair of tiles of A and B in shared memory, the next two are copied there.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def scheduled(
 
 def schedule_tiles(sch: tir.Schedule, tile: int, depth: int, pipelined: bool) -> None:
     """Schedule block C, a matrix multiplication, on tensor cores; what makes its inputs may be inlined into the copies."""
-    group = get_wmma_intrin_group("shared", "global", "float16", "float32", False)
+    group = get_wmma_intrin_group("shared.dyn", "global", "float16", "float32", False)
     block = sch.get_block("C")
     i, j, p = sch.get_loops(block)
     i, ii = sch.split(i, [None, 16])
@@ -58,7 +58,7 @@ def schedule_tiles(sch: tir.Schedule, tile: int, depth: int, pipelined: bool) ->
         sch.bind(loop, axis)
 
     for number in range(2):
-        shared = sch.cache_read(outer, number, "shared")
+        shared = sch.cache_read(outer, number, "shared.dyn")
         for producer in sch.get_producers(shared):
             sch.compute_inline(producer)
         sch.compute_at(shared, po)
@@ -87,7 +87,7 @@ def schedule_tiles(sch: tir.Schedule, tile: int, depth: int, pipelined: bool) ->
         sch.tensorize(r1, group[name])
     sch.tensorize(inner_of(sch, outer), group["compute"])
     if pipelined:
-        sch.annotate(po, "software_pipeline_stage", [0, 0, 1])
+        sch.annotate(po, "software_pipeline_stage", [0, 0, 2])
         sch.annotate(po, "software_pipeline_order", [0, 1, 2])
         sch.annotate(po, "software_pipeline_async_stages", [0])
 
