@@ -22,6 +22,7 @@ from ..blocks import conjuncts, refresh
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
+from ._start import require_start
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,7 @@ def _outer_block(
     inner_nest = _rebuild_loops(inner, inner_realize)
     outer_init = None
     if init is not None:
+        require_start(block, "blockize before the loop is taken apart")
         _require_init_at_start(block, inner, inner_block, inner_values, division.inner_predicate)
         outer_init = _init_nest(inner_block.replace(body=init), inner, inner_values, division.inner_predicate)
         if not any(i.iter_type == "reduce" for i in outer_iters):

@@ -19,6 +19,7 @@ from ..blocks import add_alloc, conjuncts, refresh, scope_of
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
+from ._start import require_start
 
 COMMUTATIVE = (Add, Sub, Mul, Min, Max, And, Or)
 
@@ -66,7 +67,7 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     )  # fmt: skip
     _require_rectangular(block, pairs)
     reducer = _reducer(block)
-    _require_start(block, pairs)
+    require_start(block, "rfactor before the loop is taken apart")
     rank = len(reducer.stores[0].indices) + 1
     axis = factor_axis + rank if factor_axis < 0 else factor_axis
     require(0 <= axis < rank, "factor_axis {0} is not one of the {1} axes of the partial results", factor_axis, rank)
@@ -119,22 +120,6 @@ def _require_rectangular(block: BlockRef, pairs: list[Any]) -> None:
             "the reduction `{0}` of block {1} runs differently for different results: partial results need a rectangle",
             iterator.var.name, block, nodes=[block.node],
         )  # fmt: skip
-
-
-def _require_start(block: BlockRef, pairs: list[Any]) -> None:
-    """The block is where its reduction starts, not a later part of one (of a partitioned loop): the results' init would
-    undo the earlier part."""
-    if block.block.init is None:
-        return
-    first = {ref.var: ref.node.min for ref in block.loops()}
-    for iterator, value in pairs:
-        if iterator.iter_type == "reduce" and iterator.dom is not None:
-            require(
-                Analyzer().can_prove_equal(substitute(value, first), iterator.dom.min),
-                "block {0} goes on with a reduction that another part of the program starts: its {1} does not begin at `{2}`",
-                block, iterator.var.name, short_text(iterator.dom.min), nodes=[block.node],
-                legal="rfactor before the loop is taken apart",
-            )  # fmt: skip
 
 
 def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
