@@ -60,9 +60,11 @@ def check_parallel(
     for s in sides:
         for t in sides:
             for a, b in _clashes(s, t, local=True):
+                if not among(a.access.buffer):
+                    continue
                 if private is None:
                     private = private_buffers(func, loop)
-                if a.access.buffer.data in private or not among(a.access.buffer):
+                if a.access.buffer.data in private:
                     continue
                 pairs = _same_element(s, a, t, b)
                 isl = _isl()
