@@ -148,3 +148,37 @@ def test_an_operand_overwritten_in_between():
     text = text.replace("B[vi] + C[15 - vi]", "B[vi] + A[15 - vi]")
     text = text.replace('    C = T.alloc_buffer((16,), "float32")\n', "")
     refused(lambda: schedule(text).compute_inline("B"), "overwritten before it is read", "reads A[0]")
+
+
+TWICE = """
+@T.prim_func
+def main(A: T.Buffer((16,), "float32"), C: T.Buffer((4, 4), "float32")):
+    B = T.alloc_buffer((16,), "float32")
+    for i in range(16):
+        with T.block("B"):
+            v = T.axis.spatial(16, i)
+            B[v] = A[v] * 2.0
+    for i, j in T.grid(4, 4):
+        with T.block("C"):
+            v, w = T.axis.remap("SS", [i, j])
+            C[v, w] = B[v * 4 + w] * B[PLACE]
+"""
+
+
+def test_one_element_read_at_two_places_that_are_the_same():
+    sch = schedule(TWICE.replace("PLACE", "(v * 8 + w * 2) // 2"))
+    sch.reverse_compute_inline("C")
+    same(sch)
+
+
+def test_two_elements_are_not_one():
+    sch = schedule(TWICE.replace("PLACE", "v * 4 + (w + 1) % 4"))
+    refused(lambda: sch.reverse_compute_inline("C"), "several places")
+
+
+def test_iterators_that_run_together_are_one():
+    text = TWICE.replace("(4, 4)", "(16,)").replace("for i, j in T.grid(16,)", "for i in range(16)")
+    text = text.replace('"SS", [i, j]', '"SS", [i, i]').replace("C[v, w]", "C[v]").replace("v * 4 + w", "v")
+    sch = schedule(text.replace("PLACE", "w"))
+    sch.reverse_compute_inline("C")
+    same(sch)

@@ -248,12 +248,12 @@ def test_index():
 
 def test_neighbours_are_refused_with_a_witness_and_legal_places():
     error = refused(
-        lambda: schedule(BLUR).reverse_compute_at("C", "i"),
-        'reverse_compute_at("C", "i"): a consumer would read an element not yet written',
-        "C at (vi=0, vj=0) reads B[1, 0]",
-        "B at (vi=1, vj=0) writes B[1, 0], which would now run later",
+        lambda: schedule(BLUR).reverse_compute_at("C", "i", index=0),
+        'reverse_compute_at("C", "i", index=0): a consumer would read an element not yet written',
+        "C at (vi=0, vj=0) reads B[0, 0]",
+        "B at (vi=0, vj=0) writes B[0, 0], which would now run later",
     )
-    assert error.legal == 'legal locations for "C": root'
+    assert error.legal == 'legal locations for "C": root, j'
     error = refused(lambda: schedule(TWO).compute_at("B", "i"), "already is above")
     assert error.legal == 'legal locations for "B": root, x, y'
 
@@ -310,3 +310,59 @@ def main(a: T.handle, C: T.Buffer((4,), "float32"), m: T.int32):
     sch.reverse_compute_at("C", "B.i")
     assert sch.script().count("T.where") == 2
     same(sch, m=5)
+
+
+WINDOW = """
+@T.prim_func
+def main(A: T.Buffer((18,), "float32"), C: T.Buffer((16,), "float32")):
+    B = T.alloc_buffer((18,), "float32")
+    for i in range(18):
+        with T.block("B"):
+            v = T.axis.spatial(18, i)
+            B[v] = A[v] * 2.0
+    for i in range(16):
+        with T.block("C"):
+            v = T.axis.spatial(16, i)
+            C[v] = B[v] + B[v + 2]
+"""
+
+
+def test_a_consumer_follows_as_a_window_slides():
+    sch = schedule(WINDOW)
+    sch.reverse_compute_at("C", "B.i")
+    assert "v = T.axis.spatial(16, i - 2)" in sch.mod.script()
+    same(sch)
+
+
+def test_a_window_of_a_producer_that_runs_backwards():
+    sch = schedule(WINDOW.replace("v = T.axis.spatial(18, i)", "v = T.axis.spatial(18, 17 - i)"))
+    sch.reverse_compute_at("C", "B.i")
+    assert "v = T.axis.spatial(16, 17 - i)" in sch.mod.script()
+    same(sch)
+
+
+def test_a_window_over_rows():
+    sch = schedule(BLUR)
+    sch.reverse_compute_at("C", "i")
+    same(sch)
+
+
+def test_a_window_in_tiles():
+    sch = schedule(WINDOW)
+    outer, _ = sch.split("B.i", [None, 4])
+    sch.reverse_compute_at("C", outer)
+    same(sch)
+
+
+def test_a_window_whose_elements_are_made_in_no_order_is_refused():
+    sch = schedule(WINDOW.replace("v = T.axis.spatial(18, i)", "v = T.axis.spatial(18, (i % 2) * 9 + i // 2)"))
+    error = refused(lambda: sch.reverse_compute_at("C", "B.i"), "not yet written")
+    assert error.witness
+
+
+def test_a_tile_that_does_not_divide_the_rows():
+    for size in (4, 7, 16):
+        sch = schedule(TWO)
+        outer, _ = sch.split(sch.fuse("i", "j"), [None, size])
+        sch.reverse_compute_at("C", outer)
+        same(sch)

@@ -12,7 +12,7 @@ from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
 from ...buffer import Buffer
 from ...equal import structural_equal
 from ...errors import require
-from ...expr import EQ, Expr, IntImm, Var, const, floordiv, floormod, is_const
+from ...expr import EQ, BufferLoad, Expr, IntImm, Var, const, floordiv, floormod, is_const
 from ...script.printer import short_text
 from ...stmt import BlockRealize
 from ...visit import substitute, uses_var
@@ -78,6 +78,14 @@ def solve_iters(
         )  # fmt: skip
         assert isinstance(found, IterMap)
         solved.update(inverse_iter_map(found, list(given)))
+    # iterators that run together have one value: what determines one of them determines the other
+    runs = list(zip(block.block.iter_vars, block.node.iter_values))
+    for iterator, value in runs:
+        if iterator.var not in solved:
+            twins = (i.var for i, v in runs if i.var in solved and structural_equal(v, value))
+            twin = next(twins, None)
+            if twin is not None:
+                solved[iterator.var] = solved[twin]
     missing = [v.name for v in iters if v not in solved]
     require(not missing, "the indices of block {0} do not determine its iterator {1}", block, ", ".join(missing),
             nodes=[block.node])  # fmt: skip
@@ -92,8 +100,9 @@ def known(block: BlockRef) -> Analyzer:
     return analyzer
 
 
-def same_indices(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
-    return all(structural_equal(x, y) for x, y in zip(a, b))
+def reads_element(load: BufferLoad, solved: dict[Var, Expr], element: Sequence[Expr], analyzer: Analyzer) -> bool:
+    """Whether ``load``, in the instance that ``solved`` tells, is of ``element``."""
+    return all(analyzer.can_prove_equal(substitute(i, solved), e) for i, e in zip(load.indices, element))
 
 
 def domain_guards(

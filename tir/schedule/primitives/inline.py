@@ -31,8 +31,8 @@ from ._inlining import (
     domain_guards,
     known,
     order,
+    reads_element,
     require_spatial,
-    same_indices,
     solve_iters,
     with_regions,
 )
@@ -106,7 +106,7 @@ def _check_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool
     loads = [a for a in accesses(body) if isinstance(a, BufferLoad) and a.buffer is buffer]
     require(len({id(x) for x in loads}) >= 1, "block {0} does not load {1}", block, buffer.name)
     solved, conditions = solve_iters(block, loads[0].indices, store.indices, known(producer))
-    same = all(same_indices(loads[0].indices, x.indices) for x in loads)
+    same = all(reads_element(x, solved, store.indices, known(producer)) for x in loads[1:])
     require(same, "block {0} reads buffer {1} at several places", block, buffer.name)
     value = rewrite(body.value, lambda n: store.value if isinstance(n, BufferLoad) and n.buffer is buffer else None)
     merged = body.replace(value=value)

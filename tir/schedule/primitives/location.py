@@ -6,7 +6,7 @@ program before and after decide whether the move is accepted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,10 @@ from ...arith import Analyzer
 from ...arith.regions import relax, union
 from ...buffer import Buffer, BufferRegion, Range
 from ...errors import ScheduleError, require
-from ...expr import Expr, IntImm, Var, all_of, const, floordiv, is_const
+from ...expr import BufferLoad, Expr, IntImm, Var, all_of, const, floordiv, is_const
 from ...script.printer import short_text
-from ...stmt import SeqStmt, Stmt, seq
-from ...visit import substitute, uses_var
+from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, seq
+from ...visit import accesses, substitute, uses_var
 from ..blocks import (
     about_iterators,
     affine_in_one,
@@ -33,6 +33,7 @@ from ..legality import check
 from ..primitive import primitive
 from ..queries import consumers_of, producers_of
 from ..state import BlockRef, LoopRef, State
+from ._inlining import domain_guards, known, reads_element, solve_iters
 from .inline import _check_compute_inline, _check_reverse_compute_inline, compute_inline
 
 
@@ -251,14 +252,80 @@ def _plan_reverse_compute_at(
         "no producer of block {0} is under loop {1}; its producers are {2}",
         block, loop.node, ", ".join(makers) or "outside this function", nodes=[loop.node],
     )  # fmt: skip
-    made = {b: _accessed(loop, producers, b, "writes") for b in read}
-    domains = _solve(block, block.block.reads, {b: r for b, r in made.items() if r is not None})
+    made = {b: r for b in read if (r := _accessed(loop, producers, b, "writes")) is not None}
+    domains = _solve(block, block.block.reads, made)
     last = max(_position(loop, p) for p in producers) + 1
     written = [r.buffer for r in block.block.writes]
     users = [_position(loop, b) for b in below if any(r.buffer in written for r in b.block.reads)]
     latest = min(users, default=_size(loop))
     when = _runs_when(loop, producers[0]) if len(producers) == 1 else []
-    return _move(state, block, loop, domains, preserve_unit_loops, index, last, latest, unsafe, when)
+    place = (index, last, latest, unsafe)
+    try:
+        return _move(state, block, loop, domains, preserve_unit_loops, *place, when)
+    except ScheduleError as error:
+        other = _in_step(state, block, loop, producers, made, preserve_unit_loops, place, when)
+        if other is None:
+            raise error
+        return other
+
+
+def _in_step(
+    state: State,
+    block: BlockRef,
+    loop: LoopRef,
+    producers: Sequence[BlockRef],
+    made: Mapping[Buffer, tuple[Range, ...]],
+    keep_units: bool,
+    place: tuple[int, int, int, bool],
+    when: Sequence[Expr],
+) -> MovePlan | None:
+    """The move where the box that an iteration of ``loop`` makes is not what can be used there, as far as it is legal:
+    each instance when the last element that it reads is made (of a window that slides), or in the loops in which its
+    one producer runs (of a tile that does not divide the rows)."""
+    steps = {loop.var, *(p.var for p in loop.loops())}
+    moving = [r for box in made.values() for r in box if uses_var(r.min, steps)]
+    tries: list[Callable[[], Stmt | None]] = [
+        lambda end=end: _rebuild(  # type: ignore[misc]
+            block, [*loop.all_loops(), loop], _solve(block, block.block.reads, made, steps, end), keep_units, when
+        )
+        for end in (1, 0)
+        if moving
+    ]
+    if len(producers) == 1:
+        tries.append(lambda: _beside(block, loop, producers[0]))
+    for attempt in tries:
+        try:
+            moved = attempt()
+            if moved is not None:
+                return _put(state, block, loop, moved, *place)
+        except ScheduleError:
+            continue
+    return None
+
+
+def _beside(block: BlockRef, loop: LoopRef, producer: BlockRef) -> Stmt | None:
+    """``block`` in loops like those below ``loop`` around its producer: an instance for each element made."""
+    store = producer.block.body
+    loads = [a for a in accesses(block.block.body) if isinstance(a, BufferLoad)]
+    if not isinstance(store, BufferStore) or producer.block.init is not None or block.block.init is not None:
+        return None
+    used = [a for a in loads if a.buffer is store.buffer]
+    if not used:
+        return None
+    there = known(producer)
+    solved, conditions = solve_iters(block, used[0].indices, store.indices, there)
+    if not all(reads_element(a, solved, store.indices, there) for a in used[1:]):
+        return None
+    guards = domain_guards(producer, block, solved, conditions)
+    own = {i.var: v for i, v in zip(producer.block.iter_vars, producer.node.iter_values)}
+    inner = [p for p in producer.loops() if loop in p.ancestors()]
+    fresh = {p.var: Var(f"ax{n}", p.var.dtype) for n, p in enumerate(inner)}
+    if any(p.node.kind != SERIAL or uses_var(p.node.extent, fresh) or not is_const(p.node.min, 0) for p in inner):
+        return None
+    values = tuple(substitute(substitute(solved[i.var], own), fresh) for i in block.block.iter_vars)
+    condition = substitute(all_of([producer.node.predicate, *guards]), fresh)
+    realize = block.node.replace(iter_values=values, predicate=condition)
+    return nest([(fresh[p.var], p.node.extent) for p in inner], realize)
 
 
 def _runs_when(loop: LoopRef, producer: BlockRef) -> list[Expr]:
@@ -310,9 +377,16 @@ def _accessed(
 
 
 def _solve(
-    block: BlockRef, regions: Sequence[BufferRegion], wanted: Mapping[Buffer, tuple[Range, ...] | None]
+    block: BlockRef,
+    regions: Sequence[BufferRegion],
+    wanted: Mapping[Buffer, tuple[Range, ...] | None],
+    steps: Collection[Var] = (),
+    end: int = 0,
 ) -> dict[Var, Range]:
-    """Per iterator of ``block`` the values for which its access overlaps the wanted boxes; absent means its domain."""
+    """Per iterator of ``block`` the values for which its access overlaps the wanted boxes; absent means its domain.
+
+    Where a box moves with ``steps``, only the access's last element (``end`` 1) or first one (0) has to be in it.
+    """
     found: dict[Var, list[Range]] = {}
     iters = {i.var for i in block.block.iter_vars}
     for region in regions:
@@ -320,6 +394,9 @@ def _solve(
         if box is None:
             continue
         for axis, want in zip(region.region, box):
+            if steps and uses_var(want.min, steps):
+                one = const(1, axis.min.dtype)
+                axis = Range(axis.min + (axis.extent - 1) * end, one)
             solved = _solve_axis(axis, want, iters)
             if solved is not None:
                 found.setdefault(solved[0], []).append(solved[1])
@@ -379,6 +456,14 @@ def _move(
     when: Sequence[Expr] = (),
 ) -> MovePlan:
     """``when``: conditions without which the moved block is not to run."""
+    moved = _rebuild(block, [*loop.all_loops(), loop], domains, keep_units, when)
+    return _put(state, block, loop, moved, index, earliest, latest, unsafe)
+
+
+def _put(
+    state: State, block: BlockRef, loop: LoopRef, moved: Stmt, index: int, earliest: int, latest: int, unsafe: bool
+) -> MovePlan:
+    """``moved``, the block in its new loops, at its place under ``loop``. Raises ``ScheduleError``."""
     require(
         earliest <= latest or unsafe,
         "under loop {0} there is no place for block {1}: what it needs comes after what needs it",
@@ -390,7 +475,6 @@ def _move(
         "index {0} is not in the body of loop {1}, which has {2} statements",
         index, loop.node, _size(loop), legal=f"-1, -2, or {earliest} to {latest}",
     )  # fmt: skip
-    moved = _rebuild(block, [*loop.all_loops(), loop], domains, keep_units, when)
     members = list(_members(loop))
     members.insert(position, moved)
     new_loop = loop.node.replace(body=seq(members))
@@ -402,7 +486,11 @@ def _move(
 
 
 def _rebuild(
-    block: BlockRef, around: Sequence[LoopRef], domains: Mapping[Var, Range], keep_units: bool, when: Sequence[Expr] = ()
+    block: BlockRef,
+    around: Sequence[LoopRef],
+    domains: Mapping[Var, Range],
+    keep_units: bool,
+    when: Sequence[Expr] = (),
 ) -> Stmt:
     """The block in new loops inside those ``around``: iterators run over ``domains``, guarded where past their own, and
     by ``when`` where that says more."""
