@@ -13,6 +13,7 @@ from tir.expr import TRUE, BufferLoad, IntImm, Var, const
 from tir.function import PrimFunc
 from tir.node import frozendict
 from tir.schedule import legality
+from tir.schedule.primitives._structure import separates
 from tir.stmt import Block, BlockRealize, BufferStore, For, root_block, seq
 
 N = 3
@@ -218,3 +219,13 @@ def test_every_read_is_covered_by_an_earlier_write(shift, missing):
     func = function(seq([loop(LOOPS[0], loop(LOOPS[1], p)), loop(LOOPS[2], loop(LOOPS[3], c))]))
     violation = legality.check_coverage(func, B)
     assert (violation is None) if missing is None else violation.witness[0].startswith(missing)
+
+
+def test_loops_of_one_name_below_a_parallel_loop():
+    outer, *inner = Var("i"), Var("a"), Var("a")
+    v = IterVar(Range(IntImm(0), IntImm(8)), Var("v"), "spatial")
+    value = outer * 4 + inner[0] + inner[1]
+    body = BufferStore(D, const(1.0, "float32"), (v.var, IntImm(0)))
+    made = BlockRealize((value,), TRUE, Block((v,), (), (), "S", body))
+    nest = loop(outer, loop(inner[0], loop(inner[1], made, 2), 2), 2)
+    assert separates(made, nest, [nest.body, nest.body.body]) is False

@@ -163,7 +163,8 @@ def separates(block: BlockRealize, loop: For, inside: Sequence[For]) -> bool:
 
 def _decodable(terms: dict[Var, int], extents: dict[Var, int | None], wanted: Var) -> bool:
     """Whether ``wanted`` can be read off the sum: strides in mixed radix over the loops that move."""
-    moving = sorted((abs(c), v.name, v) for v, c in terms.items() if v in extents and c)
+    found = ((abs(c), v.name, v) for v, c in terms.items() if v in extents and c)
+    moving = sorted(found, key=lambda term: term[:2])  # two loops may have one name
     reach = 0  # the largest difference that smaller terms can make
     for stride, _, v in moving:
         if stride <= reach:
