@@ -50,6 +50,7 @@ def test_the_examples_are_there():
         "layer_norm",
         "sgemm",
         "tensor_core_gemm",
+        "mma_gemm",
         "conv2d",
     } <= set(EXAMPLES)
 
@@ -83,6 +84,16 @@ def test_padding_takes_the_conflicts_away():
     padded = check(*ex.scheduled(32, 32), ex.reference, ["forward"])
     plain = check(*ex.scheduled(32, 32, padded=False), ex.reference, ["forward"])
     assert conflicts(padded) == 0 < conflicts(plain)
+    swizzled = check(*ex.scheduled(64, 96, swizzled=True), ex.reference)
+    assert conflicts(swizzled) == 0 and swizzled.report()[0].shared_bytes == 32 * 32 * 4
+
+
+def test_ldmatrix_meets_no_bank_twice():
+    ex = example("mma_gemm")
+    func, sch = ex.small()
+    assert conflicts(check(func, sch, ex.reference, ["forward"])) == 0
+    source = tir.build(sch.mod, target="cuda -arch=sm_90a").source("cuda")
+    assert all(word in source for word in ("mma.sync", "ldmatrix", "cp.async.wait_group"))
 
 
 def test_sgemm_meets_no_bank_twice():

@@ -1,7 +1,8 @@
 """Transpose through shared memory: rows are read and columns written in whole lines, with no bank conflicts.
 
 A tile of 32 x 32 goes into shared memory by rows and comes out by columns. A thread block of 32 x 8 threads moves it in
-four steps. With rows 33 elements apart, the 32 elements of a column are in 32 banks.
+four steps. With rows 33 elements apart, the 32 elements of a column are in 32 banks; so they are with row i turned by i
+places (swizzled), which takes no memory more.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ def transpose(m: int, n: int) -> tir.PrimFunc:
     return main
 
 
-def scheduled(m: int, n: int, padded: bool = True, target: str = "cuda") -> tuple[tir.PrimFunc, tir.Schedule]:
-    """The program and its schedule; ``padded`` False leaves the rows 32 apart, for a look at the conflicts."""
+def scheduled(
+    m: int, n: int, padded: bool = True, swizzled: bool = False, target: str = "cuda"
+) -> tuple[tir.PrimFunc, tir.Schedule]:
+    """The program and its schedule, with rows of the tile 33 apart (``padded``), turned (``swizzled``), or, for a look at
+    the conflicts, neither."""
     func = transpose(m, n)
     sch = tir.Schedule(func, target=target)
     block = sch.get_block("B")
@@ -46,7 +50,9 @@ def scheduled(m: int, n: int, padded: bool = True, target: str = "cuda") -> tupl
     sch.bind(columns, "threadIdx.x")
     sch.unroll(row_step)
     sch.unroll(step)
-    if padded:
+    if swizzled:
+        sch.transform_layout(tile, ("write", 0), lambda i, j: (i, j // 32, (i + j) % 32))
+    elif padded:
         sch.storage_align(tile, 0, axis=0, factor=32, offset=1)
     return func, sch
 
