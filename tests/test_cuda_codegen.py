@@ -310,3 +310,14 @@ def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
         target="cuda",
     ).source("cuda")
     assert re.search(r"for \(int j = 0; j < 8; \+\+j\)", source)
+
+
+def test_users_programs_for_gpus_compile():
+    from tests.test_cuda_device import GPU_PROGRAMS
+    from tir.script import parse as program
+
+    assert len(GPU_PROGRAMS) >= 8
+    for case in GPU_PROGRAMS:
+        sch = tir.Schedule(program(case.text), seed=1)
+        case.steps(sch)
+        assert tir.build(sch.mod, target="cuda -arch=sm_90a").cubin()[:4] == b"\x7fELF"

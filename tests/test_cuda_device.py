@@ -90,8 +90,17 @@ def test_golden_case(case: str):
     golden.compare(case, values, wanted)
 
 
+UNFINISHED = ("tensor_core_tiles",)  # stops before its tensorize; lowering says so
+
+
 def binds_threads(case: UserProgram) -> bool:
-    return case.steps is not None and case.run and not case.gap and "bind(" in inspect.getsource(case.steps)
+    return (
+        case.name not in UNFINISHED
+        and case.steps is not None
+        and case.run
+        and not case.gap
+        and "bind(" in inspect.getsource(case.steps)
+    )
 
 
 GPU_PROGRAMS = [case for case in PROGRAMS if binds_threads(case)]
