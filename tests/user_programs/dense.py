@@ -137,7 +137,6 @@ def matmul(a: T.handle, b: T.handle, c: T.handle) -> None:
                 C[vi, vj] = 0.0
             C[vi, vj] += A[vi, vk] * B[vj, vk]
 """,
-    gap="independence of a fused loop over a product of symbolic sizes",
 )
 def dynamic_shape(sch):
     block = sch.get_block("matmul")

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..analysis.dependence import Access, Unit, element_map, is_exact, time_map, units_of
 from ..analysis.privacy import private_buffers
+from ..analysis.radix import Digits, pairs_of, with_digits
 from ..arith.sets import Formula, Names, NotAffine, sample
 from ..buffer import Buffer
 from ..errors import ScheduleError
@@ -47,26 +48,40 @@ def check_parallel(
     Buffers allocated inside the loop are each iteration's own, and so are those that could be
     (:func:`tir.analysis.privacy.private_buffers`).
     """
-    units = units_of(loop, blocks=False)
+    try:
+        return _independent(func, loop, loop, (), kind, among)
+    except NotAffine as error:
+        split = with_digits(loop)
+        try:
+            if split is not None and _independent(func, loop, split[0], split[1], kind, among) is None:
+                return None
+        except NotAffine:
+            pass  # the first reason is about the program as it is written
+        return cannot_prove(error, [loop])
+
+
+def _independent(
+    func: PrimFunc, loop: For, runs: For, digits: Sequence[Digits], kind: str, among: Callable[[Buffer], bool]
+) -> Violation | None:
+    """``check_parallel`` on ``runs``: the loop, or all that it runs and more, with ``digits`` of fused variables told
+    apart. Raises ``NotAffine``."""
     names = Names()
     context = _Context(func, loop, names)
-    try:
-        sides = [_Side(u, names) for u in units]
-        for side in sides:
-            side.touch(on_loops=True)
-    except NotAffine as error:
-        return cannot_prove(error, [loop])
+    sides = [_Side(u, names) for u in units_of(runs, blocks=False)]
+    for side in sides:
+        side.touch(on_loops=True)
     private: frozenset[Any] | None = None
     for s in sides:
         for t in sides:
             for a, b in _clashes(s, t, local=True):
-                if not among(a.access.buffer):
-                    continue
                 if private is None:
                     private = private_buffers(func, loop)
-                if a.access.buffer.data in private:
+                if a.access.buffer.data in private or not among(a.access.buffer):
                     continue
                 pairs = _same_element(s, a, t, b)
+                for number in digits:
+                    ordered = pairs_of(number, s.unit.coords, t.unit.coords, names)
+                    pairs = pairs if ordered is None else pairs.intersect(ordered)
                 isl = _isl()
                 space = pairs.get_space()
                 first = isl.Constraint.alloc_inequality(isl.LocalSpace.from_space(space))

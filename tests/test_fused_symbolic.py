@@ -1,0 +1,88 @@
+"""Fused loops over products of symbolic sizes: what may run at once, and what may not."""
+
+import pytest
+
+from tests.prim_checks import refused, same, schedule
+
+TEXT = """
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int32()
+    m = T.int32()
+    A = T.match_buffer(a, (n, m), "float32")
+    C = T.match_buffer(c, (n, m), "float32")
+    for i, j in T.grid(n, m):
+        with T.block("C"):
+            v, w = T.axis.remap("SS", [i, j])
+            C[v, w] = A[v, w] + 1.0
+"""
+
+THREE = """
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int32()
+    m = T.int32()
+    p = T.int32()
+    A = T.match_buffer(a, (n, m, p), "float32")
+    C = T.match_buffer(c, (n, m, p), "float32")
+    for i, j, k in T.grid(n, m, p):
+        with T.block("C"):
+            v, w, u = T.axis.remap("SSS", [i, j, k])
+            C[v, w, u] = A[v, w, u] + 1.0
+"""
+
+
+@pytest.mark.parametrize("text", [TEXT, THREE])
+@pytest.mark.parametrize("split", [False, True])
+def test_elements_of_their_own(text, split):
+    sch = schedule(text)
+    fused = sch.fuse(*sch.get_loops("C"))
+    if split:
+        fused, inner = sch.split(fused, [None, 4])
+        sch.vectorize(inner)
+    sch.parallel(fused)
+    same(sch, n=3, m=5, p=2)
+
+
+def test_tiles():
+    sch = schedule(TEXT)
+    i, j = sch.get_loops("C")
+    (i0, i1), (j0, j1) = sch.split(i, [None, 4]), sch.split(j, [None, 4])
+    sch.reorder(i0, j0, i1, j1)
+    sch.parallel(sch.fuse(i0, j0))
+    same(sch, n=6, m=9)
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        "C[v, 0] = A[v, w]",  # every w writes one element
+        "C[0, w] = A[v, w]",
+        "C[v, w] = C[v, T.max(w - 1, 0)] + A[v, w]",  # its neighbour's result
+        "C[v, w] = C[T.max(v - 1, 0), w] + A[v, w]",
+        "C[v, w // 2] = A[v, w]",
+    ],
+)
+def test_shared_elements_are_refused(store):
+    sch = schedule(TEXT.replace("C[v, w] = A[v, w] + 1.0", store))
+    fused = sch.fuse(*sch.get_loops("C"))
+    refused(lambda: sch.parallel(fused), "cannot")
+    outer, inner = sch.split(fused, [None, 4])
+    refused(lambda: sch.parallel(outer), "cannot")
+    refused(lambda: sch.vectorize(inner), "cannot")
+
+
+@pytest.mark.parametrize("indices", ["f % m, f // m", "f // m, f // m", "f // (m + 1), f % m", "f % m, f % m"])
+def test_digits_are_digits_of_one_number(indices):
+    text = """
+@T.prim_func
+def main(C: T.Buffer((16, 16), "float32"), n: T.int32, m: T.int32):
+    for f in range(n * m):
+        C[INDICES] = T.float32(f)
+"""
+    sch = schedule(text.replace("INDICES", indices))
+    if indices == "f % m, f // m":
+        sch.parallel("f")
+        same(sch, n=3, m=4)
+    else:
+        refused(lambda: sch.parallel("f"), "cannot prove")
