@@ -12,7 +12,7 @@ from ...arith.regions import intersect, relax, union
 from ...buffer import Buffer, BufferRegion, Range, decl_buffer
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Var, const, is_const
-from ...stmt import SERIAL, Stmt, seq
+from ...stmt import SERIAL, BlockRealize, BufferStore, Stmt, seq
 from ...visit import rewrite, substitute
 from ..blocks import (
     add_alloc,
@@ -33,7 +33,7 @@ from ..handles import BlockRV
 from ..legality import check_coverage
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
-from ._moments import require_independent
+from ._moments import Moments, require_independent
 from ._structure import is_standard
 from .memory import require_scope
 
@@ -177,7 +177,8 @@ def _check_cache_write(
 
     ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
     accumulate into the same buffer) work on the copy, which is written back right after, in the innermost loop around
-    it and what reads the buffer; ``consumer_blocks`` then read the copy too.
+    it and what reads the buffer; ``consumer_blocks`` then read the copy too. An update in place, ``B[i] = B[i] + …``,
+    goes on reading the buffer: it reads nothing that it has written.
 
     Before → after, for ``sch.cache_write("B", 0, "local")``::
 
@@ -206,7 +207,9 @@ def _check_cache_write(
     cached = _cached(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     copy = copy_block(name, cached, buffer, region)
-    changed = {id(m.node): replace_buffer(m.node, buffer, cached) for m in moved}
+    in_place = moved == [block] and _reads_only_old(state, block, buffer)
+    redirect = _write_copy if in_place else replace_buffer
+    changed: dict[int, Stmt] = {id(m.node): redirect(m.node, buffer, cached) for m in moved}
     body = [_swap_in(stmt, moved, changed) for stmt in tops]
     body.insert(position + 1, copy)
     plan = CachePlan(scope, host, seq(body), cached, name)
@@ -218,6 +221,34 @@ def _check_cache_write(
         # What each parallel iteration had for itself may be shared once it is copied back outside their loop.
         require_independent(state, _apply(state, plan)[0])
     return plan
+
+
+def _reads_only_old(state: State, block: BlockRef, buffer: Buffer) -> bool:
+    """Whether ``block`` reads the buffer that it writes, but nothing that it has written: only what was there before."""
+    if block.block.init is not None or not isinstance(block.block.body, BufferStore):
+        return False
+    if not regions_of(block.block.reads, buffer):
+        return False
+    try:
+        moments = Moments(state.func, [buffer])
+    except ScheduleError:
+        return False  # not quasi-affine: the copy is read as well, and that is checked
+    mine = [moments.of(buffer, write=w, where=lambda unit: unit.name == block.name) for w in (True, False)]
+    return all(
+        moments.real(w.elements.apply_range(r.elements.reverse()).intersect(moments.earlier())).is_empty()
+        for w in mine[0]
+        for r in mine[1]
+    )
+
+
+def _write_copy(node: BlockRealize, buffer: Buffer, cached: Buffer) -> BlockRealize:
+    """The block writing the copy, and reading the buffer itself."""
+
+    def visit(item: Any) -> Any:
+        return item.replace(buffer=cached) if isinstance(item, BufferStore) and item.buffer is buffer else None
+
+    writes = tuple(BufferRegion(cached, r.region) if r.buffer is buffer else r for r in node.block.writes)
+    return node.replace(block=node.block.replace(body=rewrite(node.block.body, visit), writes=writes))
 
 
 def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:

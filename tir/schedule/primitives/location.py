@@ -236,7 +236,8 @@ def _plan_compute_at(
     needed = {b: _accessed(loop, consumers, b, "reads", _shared_by(b)) for b in written}
     domains = _solve(block, block.block.writes, needed)
     first = min(_position(loop, c) for c in consumers)
-    producers = _producer_positions(loop, below, block)
+    # one that comes later makes it for the next iteration, if at all: the dependences decide
+    producers = [p for p in _producer_positions(loop, below, block) if p < first]
     return _move(state, block, loop, domains, preserve_unit_loops, index, max(producers, default=-1) + 1, first, unsafe)
 
 
@@ -257,7 +258,7 @@ def _plan_reverse_compute_at(
     last = max(_position(loop, p) for p in producers) + 1
     written = [r.buffer for r in block.block.writes]
     users = [_position(loop, b) for b in below if any(r.buffer in written for r in b.block.reads)]
-    latest = min(users, default=_size(loop))
+    latest = min((u for u in users if u >= last), default=_size(loop))
     when = _runs_when(loop, producers[0]) if len(producers) == 1 else []
     place = (index, last, latest, unsafe)
     try:
@@ -464,11 +465,6 @@ def _put(
     state: State, block: BlockRef, loop: LoopRef, moved: Stmt, index: int, earliest: int, latest: int, unsafe: bool
 ) -> MovePlan:
     """``moved``, the block in its new loops, at its place under ``loop``. Raises ``ScheduleError``."""
-    require(
-        earliest <= latest or unsafe,
-        "under loop {0} there is no place for block {1}: what it needs comes after what needs it",
-        loop.node, block, nodes=[loop.node],
-    )  # fmt: skip
     position = latest if index == -1 else earliest if index == -2 else index
     require(
         0 <= position <= _size(loop),
