@@ -30,30 +30,34 @@ def is_private(buffer: Buffer, loops: Sequence[For]) -> bool:
     return _writes_first(buffer, loops, (), analyzer)
 
 
-def _writes_first(buffer: Buffer, loops: Sequence[For], before: Sequence[Filled], analyzer: Analyzer) -> bool:
-    """Whether the body of the innermost loop reads only what it, or an earlier statement (``before``), has filled."""
+def _writes_first(buffer: Buffer, loops: Sequence[For], before: Sequence[_Access], analyzer: Analyzer) -> bool:
+    """Whether the body of the innermost loop reads only what its writes, or earlier ones (``before``), have filled."""
     body: Stmt = loops[-1].body
     steps = [loop.loop_var for loop in loops]
-    filled = list(before)
+    written = list(before)
     for part in body.stmts if isinstance(body, SeqStmt) else (body,):
         accesses = list(_accesses(part, buffer, steps))
         reads = (a for a in accesses if not a.is_write)
-        if not all(a.own or _within(analyzer, a, filled) for a in reads):
+        if not all(a.own or _within(analyzer, a, written) for a in reads):
             if not isinstance(part, For):
                 return False
             analyzer.bind(part.loop_var, Range(part.min, part.extent))
-            if not _writes_first(buffer, [*loops, part], filled, analyzer):
+            if not _writes_first(buffer, [*loops, part], written, analyzer):
                 return False
-        filled += [box for a in accesses if a.is_write and (box := a.filled(analyzer)) is not None]
+        written += [a for a in accesses if a.is_write]
     return True
 
 
-def _within(analyzer: Analyzer, access: _Access, filled: Sequence[Filled]) -> bool:
-    box = access.box(analyzer)
+def _within(analyzer: Analyzer, access: _Access, written: Sequence[_Access]) -> bool:
+    box = access.box(analyzer) if written else None
     if box is None:
         return False
     given = _conjuncts(access.condition)
-    return any(needs <= given and _inside(analyzer, box, other) for other, needs in filled)
+    for write in reversed(written):  # what was written last is most likely what is read
+        filled = write.filled(analyzer)
+        if filled is not None and filled[1] <= given and _inside(analyzer, box, filled[0]):
+            return True
+    return False
 
 
 def _conjuncts(condition: Expr) -> frozenset[Any]:
@@ -163,6 +167,7 @@ class _Access:
         self.condition = condition
         self.is_write = is_write
         self.own = own  # a read of the element that the same block's init has written
+        self._filled: Any = False  # not asked yet
 
     def box(self, analyzer: Analyzer) -> Box | None:
         if self.indices is None:
@@ -172,6 +177,11 @@ class _Access:
 
     def filled(self, analyzer: Analyzer) -> Filled | None:
         """The box written, where every element of it is, and under which conditions."""
+        if self._filled is False:
+            self._filled = self._find_filled(analyzer)
+        return self._filled
+
+    def _find_filled(self, analyzer: Analyzer) -> Filled | None:
         box = self.box(analyzer)
         if box is None or uses_var(self.condition, list(self.loops)):
             return None  # a guard that changes within the box may leave elements out

@@ -7,6 +7,9 @@ the lanes inside an intrinsic is taken on trust: behind its pointers it does wha
 
 from __future__ import annotations
 
+from collections.abc import Container
+from typing import Any
+
 from ..errors import ScheduleError
 from ..function import PrimFunc
 from ..stmt import BufferStore, For
@@ -19,20 +22,27 @@ from .state import Index, LoopRef, index_of
 _AT_ONCE = ("parallel", "vectorized", "thread_binding")
 
 
-def check_independence(before: PrimFunc | None, after: PrimFunc) -> None:
+def check_independence(before: PrimFunc | None, after: PrimFunc, only_marked: bool = False) -> None:
     """Raise ``ScheduleError``, with a witness, where iterations of a loop of ``after`` that runs them at once meet in an
-    element, and the step from ``before`` brought that about."""
-    found = _problem(after, {} if before is None else index_of(before).places)
+    element, and the step from ``before`` brought that about.
+
+    ``only_marked``: the step marked a loop and left what each iteration touches, so only that loop is asked.
+    """
+    known: Any = {} if before is None else index_of(before).places
+    if only_marked and before is not None:
+        kinds = {ref.var: ref.node.kind for ref in index_of(before).loops.values()}
+        known = {ref.node for ref in index_of(after).loops.values() if kinds.get(ref.var) == ref.node.kind}
+    found = _problem(after, known)
     if found is None or (before is not None and _problem(before, {}) is not None):
         return
     raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after)
 
 
-def _problem(func: PrimFunc, known: object) -> Violation | None:
+def _problem(func: PrimFunc, known: Container[For]) -> Violation | None:
     index = index_of(func)
     for ref in index.loops.values():
         node = ref.node
-        if node.kind not in _AT_ONCE or node in known or constant(node.extent) in (0, 1):  # type: ignore[operator]
+        if node.kind not in _AT_ONCE or node in known or constant(node.extent) in (0, 1):
             continue
         if not _plain(index, ref) and not _of_an_intrinsic(index, ref):
             found = clash(func, node)
