@@ -467,7 +467,7 @@ def test_sibling_scopes_reuse_names():
 
 
 def test_executed_text_that_is_nowhere_to_be_found_needs_registered_source():
-    text = ['@T.prim_func\ndef f(A: T.Buffer((4,), "float32")):\n    A[0] = 1.0\n']
+    text = ['@T.prim_func\ndef f(A: T.Buffer((four,), "float32")):\n    A[0] = 1.0\n'.replace("four", "4")]
     with pytest.raises(ParseError, match=r"tir\.script\.parse\(text\)"):
         exec(compile(text[0], "<nowhere>", "exec"), {"T": T})
     linecache.cache["<cell 1>"] = (len(text[0]), None, text[0].splitlines(True), "<cell 1>")

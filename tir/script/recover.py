@@ -20,9 +20,20 @@ _MOST_HISTORY = 2000
 def recover(code: CodeType) -> list[str] | None:
     """The lines of the text that ``code`` was compiled from, or None."""
     marker = f" {code.co_name}"
+    around = _defining(code)
     for text in _texts():
-        if marker in text and _makes(text, code):
+        if marker in text and _makes(text, code if around is None else around):
             return text.splitlines(keepends=True)
+    return None
+
+
+def _defining(code: CodeType) -> CodeType | None:
+    """The code that is running the definition of ``code``: it holds the parameters' annotations, which ``code`` does not."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if any(item is code for item in frame.f_code.co_consts):
+            return frame.f_code
+        frame = frame.f_back
     return None
 
 
@@ -33,7 +44,7 @@ def _makes(text: str, code: CodeType) -> bool:
             made = compile(text, code.co_filename, "exec", flags, dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError):
             return False
-        if any(inner == code for inner in _nested(made)):
+        if any(inner == code for inner in (made, *_nested(made))):
             return True
     return False
 
