@@ -67,6 +67,43 @@ def test_a_reduction_of_one_term_has_no_loop_of_its_own():
     same(sch)
 
 
+MOMENTS = """
+@T.prim_func
+def main(A: T.Buffer((6, 8), "float32"), C: T.Buffer((6, 5), "float32")):
+    S = T.alloc_buffer((6,), "float32")
+    Q = T.alloc_buffer((6,), "float32")
+    for i, k in T.grid(6, 8):
+        with T.block("sums"):
+            v, r = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[v] = 0.0
+                Q[v] = 0.0
+            S[v] = S[v] + A[v, r]
+            Q[v] = Q[v] + A[v, r] * A[v, r]
+    for i, j in T.grid(6, 5):
+        with T.block("C"):
+            v, w = T.axis.remap("SS", [i, j])
+            C[v, w] = Q[v] - S[v] * S[v]
+"""
+
+
+def test_several_sums_are_made_anew_together():
+    sch = schedule(MOMENTS)
+    sch.compute_at("sums", sch.get_loops("C")[1])
+    same(sch)
+
+
+def test_sums_that_only_partly_start_are_not():
+    sch = schedule(MOMENTS.replace("                Q[v] = 0.0\n", ""))
+    refused(lambda: sch.compute_at("sums", sch.get_loops("C")[1]), "run more than once")
+
+
+def test_elements_that_only_the_first_of_has_a_start_are_not():
+    text = ROW_SUM.replace("B = T.alloc_buffer((6,)", "B = T.alloc_buffer((6, 8)").replace("B[v]", "B[v, r]")
+    sch = schedule(text.replace("C[v, w] = B[v, r]", "C[v, w] = B[v, 0] + B[v, 7]"))
+    refused(lambda: sch.compute_at("B", sch.get_loops("C")[1]))
+
+
 REPEATED = """
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8, 8), "float32")):

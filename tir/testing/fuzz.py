@@ -3,7 +3,8 @@
 Each example is a random program and a random schedule of it. It must print and parse back, run under every check of the
 executor before and after scheduling with the same result, replay from its trace, undo to the same object, and (every
 ``--llvm-every`` examples) give the same result compiled. Prints what was done and ends with status 1 on any failure;
-a failing seed is printed with its program and steps, and ``--examples 1 --seed N`` runs it again.
+a failing seed is printed with its program and steps, and ``--examples 1 --seed N`` runs it again. With ``--force`` the
+steps that are refused with a witness are taken all the same, and it is counted how often that changes the result.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ import numpy as np
 
 from .choice import SeededChoice
 from .families import FAMILIES, family_program
+from .force import Confirmations, is_confirmed
 from .oracle import assert_roundtrip, assert_same_result, random_inputs
 from .programs import random_program
-from .schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, random_schedule
+from .schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt, random_schedule
 
 
 @dataclass
@@ -35,6 +37,7 @@ class Report:
     compiled: int = 0
     failures: list[int] = field(default_factory=list)
     families: Counter[str] = field(default_factory=Counter)
+    forced: Confirmations | None = None
 
     def __str__(self) -> str:
         lines = [
@@ -44,6 +47,8 @@ class Report:
         for name in sorted({*self.accepted, *self.refused}):
             lines.append(f"  {name:24} accepted {self.accepted[name]:6}  refused {self.refused[name]:6}")
         lines += [f"  programs of {name:12} {count:6}" for name, count in sorted(self.families.items())]
+        if self.forced is not None:
+            lines.append(str(self.forced))
         return "\n".join(lines)
 
 
@@ -62,7 +67,12 @@ def run_example(
     report.programs += 1
     report.families[family] += 1
     assert_roundtrip(func)
-    sch, attempts = random_schedule(func, seed + 1, steps, primitives)
+
+    def refused(sch: Any, attempt: Attempt) -> None:
+        if report.forced is not None and attempt.refusal is not None and attempt.refusal.witness:
+            report.forced.add(attempt.name, is_confirmed(sch, attempt), f"seed {seed} ({family}): {attempt}")
+
+    sch, attempts = random_schedule(func, seed + 1, steps, primitives, refused)
     for attempt in attempts:
         (report.accepted if attempt.accepted else report.refused)[attempt.name] += 1
         if attempt.refusal is not None and not str(attempt.refusal).strip():
@@ -99,10 +109,13 @@ def _distinct(array: Any, seed: int) -> Any:
 
 def run(
     examples: int, seed: int = 0, *, steps: int = 6, primitives: list[str] | None = None, llvm_every: int = 10,
-    seconds: float | None = None, log: bool = True, families: bool = False,
+    seconds: float | None = None, log: bool = True, families: bool = False, force: bool = False,
 ) -> Report:  # fmt: skip
-    """Run ``examples`` seeds from ``seed`` on (stopping early after ``seconds``); returns the counts."""
-    report = Report()
+    """Run ``examples`` seeds from ``seed`` on (stopping early after ``seconds``); returns the counts.
+
+    ``force``: count as well how many refusals with a witness are confirmed by a run.
+    """
+    report = Report(forced=Confirmations() if force else None)
     begin = time.monotonic()
     for number in range(seed, seed + examples):
         try:
@@ -127,12 +140,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=None, help="stop after this time")
     parser.add_argument("--blocks", action="store_true", help="try the block family too")
     parser.add_argument("--all", action="store_true", help="every primitive, and whole kernels as well as chains")
+    parser.add_argument("--force", action="store_true", help="force refused steps, and count how often it matters")
     options = parser.parse_args(argv)
     primitives = [*LOOP_PRIMITIVES, *BLOCK_PRIMITIVES] if options.blocks else None
     primitives = list(ALL_PRIMITIVES) if options.all else primitives
     report = run(
         options.examples, options.seed, steps=options.steps, primitives=primitives, llvm_every=options.llvm_every,
-        seconds=options.seconds, families=options.all,
+        seconds=options.seconds, families=options.all, force=options.force,
     )  # fmt: skip
     print(report)
     return 1 if report.failures else 0

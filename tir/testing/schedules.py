@@ -279,12 +279,17 @@ ALL_PRIMITIVES = {**LOOP_PRIMITIVES, **BLOCK_PRIMITIVES, **OTHER_PRIMITIVES}
 
 
 def random_schedule(
-    func: PrimFunc | IRModule, seed: int | Choice, steps: int = 6, primitives: Sequence[str] | None = None
+    func: PrimFunc | IRModule,
+    seed: int | Choice,
+    steps: int = 6,
+    primitives: Sequence[str] | None = None,
+    on_refusal: Callable[[Any, Attempt], None] = lambda sch, attempt: None,
 ) -> tuple[Any, list[Attempt]]:
     """A schedule of ``func`` after trying ``steps`` random primitives, and the attempts in order.
 
     ``primitives`` are names out of :data:`ALL_PRIMITIVES`; the default is the loop family. A refusal is a
-    ``ScheduleError``; any other exception is a fault of the primitive, and propagates.
+    ``ScheduleError``; any other exception is a fault of the primitive, and propagates. ``on_refusal`` is called with the
+    schedule as it is at each refusal.
     """
     from ..schedule import Schedule
 
@@ -310,6 +315,7 @@ def random_schedule(
             attempts.append(Attempt(name, args, kwargs, refusal))
             if sch.mod is not before:
                 raise AssertionError(f"{attempts[-1]} was refused and changed the program") from refusal
+            on_refusal(sch, attempts[-1])
         else:
             attempts.append(Attempt(name, args, kwargs))
     return sch, attempts

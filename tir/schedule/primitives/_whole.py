@@ -10,7 +10,7 @@ from ...buffer import Range
 from ...expr import BufferLoad, const
 from ...function import PrimFunc
 from ...script.printer import short_text
-from ...stmt import BlockRealize, BufferStore, For, Stmt, seq
+from ...stmt import BlockRealize, BufferStore, For, LetStmt, SeqStmt, Stmt, seq
 from ...visit import rewrite, substitute, uses_var
 from ..blocks import refresh
 from ..state import BlockRef, index_of
@@ -46,11 +46,15 @@ def _with(func: PrimFunc, wholes: dict[str, tuple[Stmt, BlockRealize]]) -> PrimF
 
 def _whole(ref: BlockRef) -> tuple[Stmt, BlockRealize] | None:
     block = ref.block
-    store = block.body
     pairs = list(zip(block.iter_vars, ref.node.iter_values))
     reduce = [(i, v) for i, v in pairs if i.iter_type == "reduce"]
     kept = [(i, v) for i, v in pairs if i.iter_type != "reduce"]
-    if block.init is None or not reduce or not isinstance(store, BufferStore):
+    if block.init is None or not reduce:
+        return None
+    stores, starts = _stores(block.body), _stores(block.init)
+    if not stores or not starts or not _places(stores) <= _places(starts):
+        return None
+    if any(uses_var(index, [i.var for i, _ in reduce]) for s in stores for index in s.indices):
         return None
     chain: list[For] = []
     inner: Any = ref
@@ -64,7 +68,7 @@ def _whole(ref: BlockRef) -> tuple[Stmt, BlockRealize] | None:
     mine = [f.loop_var for f in chain]
     if uses_var(ref.node.predicate, mine) or any(uses_var(v, mine) for _, v in kept):
         return None
-    body: Any = substitute(_unread(store), {i.var: v for i, v in reduce})
+    body: Any = substitute(_unread(block.body, _places(stores)), {i.var: v for i, v in reduce})
     for loop in reversed(chain):
         body = For(loop.loop_var, loop.min, loop.extent, "serial", body)
     body = refresh(seq([block.init, body]))
@@ -85,13 +89,30 @@ def _complete(reduce: list[Any], chain: list[For]) -> bool:
     )
 
 
-def _unread(store: BufferStore) -> BufferStore:
-    """``store`` without its reads of the very element that it writes."""
-    target = [short_text(i) for i in store.indices]
+def _stores(s: Stmt) -> list[BufferStore]:
+    """The stores of a body that does each of them once; none where it is of another form."""
+    if isinstance(s, BufferStore):
+        return [s]
+    if isinstance(s, LetStmt):
+        return _stores(s.body)
+    if isinstance(s, SeqStmt):
+        parts = [_stores(p) for p in s.stmts]
+        return [store for p in parts for store in p] if all(parts) else []
+    return []
+
+
+def _place(access: BufferStore | BufferLoad) -> tuple[Any, ...]:
+    return (access.buffer, *(short_text(i) for i in access.indices))
+
+
+def _places(stores: list[BufferStore]) -> set[tuple[Any, ...]]:
+    return {_place(s) for s in stores}
+
+
+def _unread(body: Stmt, places: set[tuple[Any, ...]]) -> Stmt:
+    """``body`` without its reads of the very elements that it writes."""
 
     def visit(item: Any) -> Any:
-        if isinstance(item, BufferLoad) and item.buffer is store.buffer:
-            return const(0, item.dtype) if [short_text(i) for i in item.indices] == target else None
-        return None
+        return const(0, item.dtype) if isinstance(item, BufferLoad) and _place(item) in places else None
 
-    return store.replace(value=rewrite(store.value, visit))
+    return rewrite(body, visit)

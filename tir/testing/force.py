@@ -1,0 +1,86 @@
+"""Whether refusals are right: a refused step is forced with ``unsafe=True``, and the forced program is run.
+
+A refusal with a witness is *confirmed* when the forced program gives another result than the one before, or the executor
+finds a fault in it (an element read that nothing wrote, a race, an access out of bounds). One that no input confirms may
+have been over-cautious.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import RunError, ScheduleError
+from .oracle import assert_same_result, random_inputs
+from .schedules import Attempt
+
+SEEDS = (0, 1, 2)
+
+
+@dataclass
+class Confirmations:
+    """Counts of forced refusals, by primitive, and the seeds of some that were not confirmed."""
+
+    confirmed: Counter[str] = field(default_factory=Counter)
+    unconfirmed: Counter[str] = field(default_factory=Counter)
+    unforced: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, name: str, outcome: bool | None, example: str) -> None:
+        """Count a refusal: ``outcome`` None where the step could not be forced."""
+        if outcome is None:
+            self.unforced[name] += 1
+        elif outcome:
+            self.confirmed[name] += 1
+        else:
+            self.unconfirmed[name] += 1
+            self.examples.setdefault(name, []).append(example)
+
+    def rate(self, name: str | None = None) -> float:
+        """The share of forced refusals that were confirmed; of no refusals 1."""
+        yes = self.confirmed.total() if name is None else self.confirmed[name]
+        no = self.unconfirmed.total() if name is None else self.unconfirmed[name]
+        return yes / (yes + no) if yes + no else 1.0
+
+    def __str__(self) -> str:
+        names = sorted({*self.confirmed, *self.unconfirmed, *self.unforced})
+        lines = [f"refusals with a witness, forced: {self.rate():.1%} confirmed"]
+        for name in names:
+            lines.append(
+                f"  {name:24} confirmed {self.confirmed[name]:5}  not {self.unconfirmed[name]:5}  "
+                f"cannot be forced {self.unforced[name]:5}"
+            )
+        for name, found in self.examples.items():
+            lines.append(f"  not confirmed: {name}, e.g. {'; '.join(found[:3])}")
+        return "\n".join(lines)
+
+
+def is_confirmed(sch: Any, attempt: Attempt, seeds: Sequence[int] = SEEDS) -> bool | None:
+    """Whether forcing a refused step changes the program's result on some input; None where it cannot be forced.
+
+    ``sch`` is the schedule that refused; it stays as it is. Sizes are drawn with the other inputs.
+    """
+    method = getattr(type(sch), attempt.name, None) or getattr(sch, attempt.name)
+    if "unsafe" not in inspect.signature(method).parameters:
+        return None
+    before = sch.mod
+    forced = sch.copy()
+    try:
+        getattr(forced, attempt.name)(*attempt.args, **attempt.kwargs, unsafe=True)
+    except ScheduleError:
+        return None  # refused for another reason, which no promise of the caller removes
+    name = "main" if "main" in before else next(iter(before))
+    for seed in seeds:
+        inputs = random_inputs(before[name], seed, low=-9, high=9)
+        try:
+            assert_same_result(before, before, inputs, ["interpreter"], func=name)
+        except RunError:
+            continue  # not an input for this program
+        try:
+            assert_same_result(before, forced.mod, inputs, ["interpreter"], func=name)
+        except (AssertionError, RunError):
+            return True
+    return False
