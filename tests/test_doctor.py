@@ -19,3 +19,9 @@ def test_every_line_says_something():
 def test_as_a_command():
     done = subprocess.run([sys.executable, "-m", "tir.doctor"], capture_output=True, text=True, check=True)
     assert "NVRTC" in done.stdout and "CPU" in done.stdout
+
+
+def test_importing_the_command_does_not_hide_the_function():
+    import tir.doctor
+
+    assert tir.doctor()["LLVM"].ok
