@@ -279,13 +279,15 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
     runs: dict[tuple[str, str], list[Unit]] = {}
     for unit in now:
         runs.setdefault(_origin(unit, mapping), []).append(unit)
+    places = [runs.pop(unit.key, []) for unit in was]
+    for (name, _), extra in runs.items():
+        return Violation(f"block `{name}` is new: it runs what the program before did not", [], (extra[0].node,))
     sides = []
     try:
-        for unit in was:
-            there = runs.pop(unit.key, [])
+        for unit, there in _in_question(was, places, pure):
             side = _Side(unit, names, fresh=True)
             side.before = time_map(unit, names, length, side.dims)
-            side.kept = len(there) == 1 and _same_loops(unit, there[0])
+            side.kept = _is_kept(unit, there)
             side.pure = unit.key in pure and not side.before.is_single_valued()
             if side.kept and not side.pure and not side.before.is_single_valued():
                 # runs of one instance are told apart by the loops, which the step leaves alone
@@ -293,12 +295,10 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
                 side.before = time_map(side.unit, names, length, side.dims)
                 there, side.kept, side.on_loops = [_by_loops(there[0])], True, True
             side.after = _after_times(side.unit, there, side, names, length)
-            side.moments = ([unit.time], [u.time for u in there])
+            side.moments = _moments(unit, there)
             side.places = tuple(u.node for u in there)
             side.touch(side.on_loops)
             sides.append(side)
-        for (name, _), extra in runs.items():
-            return Violation(f"block `{name}` is new: it runs what the program before did not", [], (extra[0].node,))
     except NotAffine as error:
         return cannot_prove(error)
     context = _Context(before, old, names)
@@ -308,6 +308,32 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
         if problem is not None:
             return problem
     return _compare(sides, context, ())
+
+
+def _is_kept(unit: Unit, there: Sequence[Unit]) -> bool:
+    return len(there) == 1 and _same_loops(unit, there[0])
+
+
+def _moments(unit: Unit, there: Sequence[Unit]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    return [unit.time], [u.time for u in there]
+
+
+def _in_question(
+    was: Sequence[Unit], places: Sequence[list[Unit]], pure: set[tuple[str, str]]
+) -> list[tuple[Unit, list[Unit]]]:
+    """The units, and where they run after the step, without those that the step plainly leaves as they were: in the
+    same loops, and ordered as before to all that meet them in some memory."""
+    kept = [_is_kept(u, there) and u.key not in pure for u, there in zip(was, places)]
+    moments = [_moments(u, there) for u, there in zip(was, places)]
+    touched = [({a.buffer.data for a in u.accesses}, {a.buffer.data for a in u.writes()}) for u in was]
+
+    def is_settled(m: int, n: int) -> bool:
+        if kept[m] and kept[n] and (m == n or _same_order(moments[m], moments[n])):
+            return True
+        return touched[m][0].isdisjoint(touched[n][1]) and touched[n][0].isdisjoint(touched[m][1])
+
+    chosen = [n for n in range(len(was)) if not kept[n] or not all(is_settled(m, n) for m in range(len(was)))]
+    return [(was[n], places[n]) for n in chosen]
 
 
 def _origin(unit: Unit, mapping: Mapping[str, Any]) -> tuple[str, str]:
@@ -595,9 +621,12 @@ def _order_kept(s: _Side, t: _Side) -> bool:
     they share, then by which statement is first."""
     if not (s.kept and t.kept):
         return False
-    if s is t:
-        return True
-    before, after = (_shared_order(s.moments[p][0], t.moments[p][0]) for p in (0, 1))
+    return s is t or _same_order(s.moments, t.moments)
+
+
+def _same_order(s: tuple[list[Any], list[Any]], t: tuple[list[Any], list[Any]]) -> bool:
+    """Whether one run each, told by its times before and after, is ordered to the other by the same loops as before."""
+    before, after = (_shared_order(s[p][0], t[p][0]) for p in (0, 1))
     if before is None or after is None or before[1] != after[1] or len(before[0]) != len(after[0]):
         return False
     return all(x is y for x, y in zip(before[0], after[0]))
