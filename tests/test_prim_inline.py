@@ -182,3 +182,24 @@ def test_iterators_that_run_together_are_one():
     sch = schedule(text.replace("PLACE", "w"))
     sch.reverse_compute_inline("C")
     same(sch)
+
+
+def test_a_border_that_only_the_consumer_writes_is_not_lost():
+    """What was left out inside the loops that changed is read outside of them."""
+    sch = schedule(
+        """
+@T.prim_func
+def main(X: T.Buffer((3, 3), "float32"), Y: T.Buffer((5, 5), "float32")):
+    P = T.alloc_buffer((5, 5), "float32")
+    for y, x in T.grid(5, 5):
+        with T.block("pad"):
+            vy, vx = T.axis.remap("SS", [y, x])
+            P[vy, vx] = T.if_then_else(1 <= vy and vy < 4 and 1 <= vx and vx < 4, X[vy - 1, vx - 1], T.float32(0))
+    for y, x in T.grid(5, 5):
+        with T.block("Y"):
+            vy, vx = T.axis.remap("SS", [y, x])
+            Y[vy, vx] = P[vy, vx]
+"""
+    )
+    sch.stage("pad", 0, sch.get_loops("pad")[1])
+    refused(lambda: sch.reverse_compute_inline("pad"), "pad at (vy=0, vx=0) would not run")

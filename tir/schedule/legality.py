@@ -302,9 +302,12 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
     except NotAffine as error:
         return cannot_prove(error)
     context = _Context(before, old, names)
-    params = {b.data for b in before.buffer_map.values()}
+
+    def outside() -> set[Any]:
+        return {b.data for b in before.buffer_map.values()} | _used_outside(before.body, old)
+
     for side in sides:
-        problem = _coverage(side, context, params)
+        problem = _coverage(side, context, outside)
         if problem is not None:
             return problem
     return _compare(sides, context, ())
@@ -395,13 +398,31 @@ def _changed(old: Any, new: Any) -> tuple[Any, Any]:
     return old, new
 
 
+def _used_outside(body: Any, part: Any) -> set[Any]:
+    """Pointers of the buffers that statements of ``body`` outside of ``part`` use."""
+    from ..visit import walk
+
+    if part is body:
+        return set()
+    around = {id(node) for node in _path(body, part)}
+    found = set()
+    for node in walk(body, enter=lambda n: n is not part):
+        if isinstance(node, Var):
+            found.add(node)
+        elif isinstance(node, (BufferLoad, BufferStore)):
+            found.add(node.buffer.data)
+        elif isinstance(node, BlockRealize) and id(node) not in around:
+            found.update(r.buffer.data for r in (*node.block.reads, *node.block.writes))
+    return found
+
+
 def _has_blocks(block: Block) -> bool:
     from ..visit import walk
 
     return any(isinstance(n, BlockRealize) for n in walk(block.body))
 
 
-def _coverage(side: _Side, context: _Context, params: set[Any]) -> Violation | None:
+def _coverage(side: _Side, context: _Context, outside: Callable[[], set[Any]]) -> Violation | None:
     unit = side.unit
     if side.kept:
         return None
@@ -420,7 +441,7 @@ def _coverage(side: _Side, context: _Context, params: set[Any]) -> Violation | N
             [f"{side.show(sample(extra) or [])} runs only afterwards"], (unit.node,),
         )  # fmt: skip
     missing = context.restrict(ran.subtract(runs))
-    if not missing.is_empty() and any(a.buffer.data in params for a in unit.writes()):
+    if not missing.is_empty() and not {a.buffer.data for a in unit.writes()}.isdisjoint(outside()):
         return Violation(
             f"block `{unit.name}` would no longer run for every iterator value",
             [f"{side.show(sample(missing) or [])} would not run"], (unit.node,),
