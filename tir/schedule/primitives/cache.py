@@ -263,7 +263,12 @@ def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
                 domains[inside] = Range(const(0, inside.dtype), bounds.extent)
                 index = index + inside
             indices.append(index)
-        if detect_iter_map(indices, domains, ref.node.predicate, check="surjective"):
+        found = detect_iter_map(indices, domains, ref.node.predicate, check="surjective")
+        if not found:
+            continue
+        # what the indices fill, which a condition may have cut, against the box that is copied
+        box, analyzer = _touched([ref], buffer, "writes", host), Analyzer()
+        if all(analyzer.can_prove_equal(i.extent, b.extent) for i, b in zip(found.indices, box)):
             return True
     return False
 
