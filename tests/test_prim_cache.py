@@ -295,3 +295,25 @@ def test_an_update_that_reads_its_own_results_is_not_cached_without_them():
         refused(lambda sch=sch: sch.cache_write("B", 0, "global"), "without having been written")
     sch = schedule(IN_PLACE.replace("for i in range(16)", "for t, i in T.grid(2, 16)"))
     refused(lambda: sch.cache_write("B", 0, "global"), "without having been written")
+
+
+def test_what_is_copied_back_is_what_was_made():
+    """The copy is where its maker runs: it had copied an element that only a later iteration makes."""
+    sch = schedule(
+        """
+@T.prim_func
+def main(P: T.Buffer((4,), "float32"), O: T.Buffer((4,), "float32")):
+    L = T.alloc_buffer((4,), "float32")
+    for i, j in T.grid(2, 4):
+        with T.block("use"):
+            vi = T.axis.spatial(4, i * 3 + j)
+            T.where(i * 3 + j < 4 and j < 3)
+            L[vi] = P[vi]
+        with T.block("out"):
+            vi = T.axis.spatial(4, i * 3 + j)
+            T.where(i * 3 + j < 4 and j < 3)
+            O[vi] = L[vi]
+"""
+    )
+    sch.cache_write("use", 0, "local")
+    same(sch)

@@ -11,12 +11,13 @@ from ...arith.itermap import detect_iter_map
 from ...arith.regions import intersect, relax, union
 from ...buffer import Buffer, BufferRegion, Range, decl_buffer
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Var, const, is_const
+from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
 from ...stmt import SERIAL, BlockRealize, BufferStore, Stmt, seq
-from ...visit import rewrite, substitute
+from ...visit import rewrite, substitute, uses_var
 from ..blocks import (
     add_alloc,
     common_host,
+    conjuncts,
     copy_block,
     loops_below,
     pick_buffer,
@@ -206,7 +207,7 @@ def _check_cache_write(
     region = _touched(makers, buffer, "writes", host)
     cached = _cached(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
-    copy = copy_block(name, cached, buffer, region)
+    copy = _only_where(copy_block(name, cached, buffer, region), _around(makers, host))
     in_place = moved == [block] and _reads_only_old(state, block, buffer)
     redirect = _write_copy if in_place else replace_buffer
     changed: dict[int, Stmt] = {id(m.node): redirect(m.node, buffer, cached) for m in moved}
@@ -249,6 +250,21 @@ def _write_copy(node: BlockRealize, buffer: Buffer, cached: Buffer) -> BlockReal
 
     writes = tuple(BufferRegion(cached, r.region) if r.buffer is buffer else r for r in node.block.writes)
     return node.replace(block=node.block.replace(body=rewrite(node.block.body, visit), writes=writes))
+
+
+def _around(makers: Sequence[BlockRef], host: BlockRef | LoopRef) -> list[Expr]:
+    """What the condition of the only maker says of the loops around: where it does not hold, nothing is made."""
+    if len(makers) != 1 or isinstance(host, BlockRef):
+        return []
+    inside = {p.var for p in loops_below(makers[0], host)}
+    return [c for c in conjuncts(makers[0].node.predicate) if not uses_var(c, inside)]
+
+
+def _only_where(copy: Stmt, conditions: Sequence[Expr]) -> Stmt:
+    if not conditions:
+        return copy
+    predicate = all_of(conditions)
+    return rewrite(copy, lambda n: n.replace(predicate=predicate) if isinstance(n, BlockRealize) else None)
 
 
 def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
