@@ -34,6 +34,7 @@ from ..primitive import primitive
 from ..queries import consumers_of, producers_of
 from ..state import BlockRef, LoopRef, State
 from ._inlining import domain_guards, known, reads_element, solve_iters
+from ._plain_move import plain_consumer, plain_producer
 from .inline import _check_compute_inline, _check_reverse_compute_inline, compute_inline
 
 
@@ -238,7 +239,9 @@ def _plan_compute_at(
     first = min(_position(loop, c) for c in consumers)
     # one that comes later makes it for the next iteration, if at all: the dependences decide
     producers = [p for p in _producer_positions(loop, below, block) if p < first]
-    return _move(state, block, loop, domains, preserve_unit_loops, index, max(producers, default=-1) + 1, first, unsafe)
+    plain = index in range(-2, first + 1) and plain_producer(block, loop, consumers)
+    place = (index, max(producers, default=-1) + 1, first, unsafe or plain)
+    return _move(state, block, loop, domains, preserve_unit_loops, *place)
 
 
 def _plan_reverse_compute_at(
@@ -260,10 +263,12 @@ def _plan_reverse_compute_at(
     users = [_position(loop, b) for b in below if any(r.buffer in written for r in b.block.reads)]
     latest = min((u for u in users if u >= last), default=_size(loop))
     when = _runs_when(loop, producers[0]) if len(producers) == 1 else []
-    place = (index, last, latest, unsafe)
+    plain = (index < 0 or last <= index) and len(producers) == 1 and plain_consumer(block, loop, producers[0], made)
+    place = (index, last, latest, unsafe or plain)
     try:
         return _move(state, block, loop, domains, preserve_unit_loops, *place, when)
     except ScheduleError as error:
+        place = (index, last, latest, unsafe)
         other = _in_step(state, block, loop, producers, made, preserve_unit_loops, place, when)
         if other is None:
             raise error

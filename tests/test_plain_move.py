@@ -1,0 +1,90 @@
+"""Moves that are plain from a program's form keep its results, and need no sets."""
+
+from tests.prim_checks import refused, same, schedule
+from tir.schedule.primitives import location
+from tir.testing.fuzz import run
+
+STEPS = ["split", "reorder", "fuse", "cache_read", "cache_write", "compute_at", "reverse_compute_at",
+         "compute_at.index", "reverse_compute_at.index", "loop_partition", "decompose_reduction"]  # fmt: skip
+
+
+def check(monkeypatch, examples: int, seed: int) -> int:
+    """How many of the moves of a short run were plain; the executor judges each of them."""
+    plain: list[str] = []
+
+    def counted(answer):
+        def ask(*args):
+            found = answer(*args)
+            plain.extend([args[0].name] if found else [])
+            return found
+
+        return ask
+
+    monkeypatch.setattr(location, "plain_producer", counted(location.plain_producer))
+    monkeypatch.setattr(location, "plain_consumer", counted(location.plain_consumer))
+    report = run(examples, seed=seed, steps=10, llvm_every=0, families=True, primitives=STEPS, log=False)
+    assert not report.failures, report.failures
+    return len(plain)
+
+
+def test_plain_moves_are_legal(monkeypatch):
+    assert check(monkeypatch, 40, 4000) > 5
+
+
+BIG = """
+@T.prim_func
+def main(A: T.Buffer((64, 64), "float32"), C: T.Buffer((64, 64), "float32")):
+    B = T.alloc_buffer((64, 64), "float32")
+    D = T.alloc_buffer((64, 64), "float32")
+    for i, j in T.grid(64, 64):
+        with T.block("B"):
+            v, w = T.axis.remap("SS", [i, j])
+            B[v, w] = A[v, w] * 2.0
+    for i, j, k in T.grid(64, 64, 4):
+        with T.block("D"):
+            v, w, r = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                D[v, w] = 0.0
+            D[v, w] += B[v, r] * A[r, w]
+    for i, j in T.grid(64, 64):
+        with T.block("C"):
+            v, w = T.axis.remap("SS", [i, j])
+            C[v, w] = T.max(D[v, w], 0.0)
+"""
+
+
+def test_tiles_of_a_matrix_product_need_no_sets(monkeypatch):
+    def unused(*_):
+        raise AssertionError("sets were asked")
+
+    sch = schedule(BIG)
+    i, j, k = sch.get_loops("D")
+    (i0, i1), (j0, j1), (k0, k1) = sch.split(i, [None, 8]), sch.split(j, [None, 8]), sch.split(k, [None, 2])
+    sch.reorder(i0, j0, k0, i1, j1, k1)
+    with monkeypatch.context() as patched:
+        patched.setattr(location, "require_same_meaning", lambda a, b, unsafe=False: None if unsafe else unused())
+        sch.compute_at("B", k0)
+        sch.reverse_compute_at("C", j0)
+    assert [str(x.name) for x in sch.get_loops("C")[:2]] == ["i_0", "j_0"]
+    same(sch)
+
+
+PART = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v] * 2.0
+    for i in range(5):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = B[v] + 1.0
+"""
+
+
+def test_a_consumer_of_a_part_is_not_plain():
+    """Five of eight elements of the output are written: a move to where eight are made would write more."""
+    sch = schedule(PART)
+    refused(lambda: sch.reverse_compute_at("C", sch.get_loops("B")[0]), "would run where it did not before", "(v=7)")
