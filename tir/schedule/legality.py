@@ -188,7 +188,8 @@ def check_coverage(func: PrimFunc, buffer: Buffer) -> Violation | None:
         for unit in units:
             side = _Side(unit, names, fresh=True)
             side.before = time_map(unit, names, length, side.dims)
-            if not side.before.is_single_valued():  # each run has to find what it reads: they are told apart by the loops
+            if not side.before.is_single_valued():
+                # each run has to find what it reads: they are told apart by the loops
                 side = _Side(_by_loops(unit), names, fresh=True)
                 side.on_loops = True
                 side.before = time_map(side.unit, names, length, side.dims)
