@@ -181,3 +181,35 @@ def test_an_element_that_two_instances_write_in_turn_is_read_after_the_last():
     )
     sch = schedule(text)
     refused(lambda: sch.reverse_compute_at("C", sch.get_loops("B")[1]))
+
+
+FISSION = """
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32"), idx: T.Buffer((1,), "int32"), C: T.Buffer((8,), "float32")):
+    P = T.alloc_buffer((1,), "int32")
+    for i in range(8):
+        with T.block("P"):
+            v = T.axis.spatial(1, 0)
+            P[v] = idx[v]
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = A[P[0] % 8, v]
+"""
+
+
+def test_a_loop_is_parted_around_a_block_that_it_repeats():
+    sch = schedule(FISSION)
+    assert [loop.name for loop in sch.fission("i")] == ["i_0", "i_1"]
+    same(sch)
+
+
+def test_but_not_where_each_repeat_makes_another_value():
+    sch = schedule(FISSION.replace("P[v] = idx[v]", "P[v] = P[v] + idx[v]"))
+    error = refused(lambda: sch.fission("i"), "overwritten before it is read")
+    assert error.witness
+
+
+def test_nor_where_iterations_would_share_what_each_had():
+    sch = schedule(FISSION)
+    sch.parallel("i")
+    refused(lambda: sch.fission("i"))

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import RunError, ScheduleError
+from ..expr import Var
+from ..function import PrimFunc
+from ..visit import walk
 from .oracle import assert_same_result, random_inputs
 from .schedules import Attempt
 
@@ -73,8 +76,10 @@ def is_confirmed(sch: Any, attempt: Attempt, seeds: Sequence[int] = SEEDS) -> bo
     except ScheduleError:
         return None  # refused for another reason, which no promise of the caller removes
     name = "main" if "main" in before else next(iter(before))
-    for seed in seeds:
-        inputs = random_inputs(before[name], seed, low=-9, high=9)
+    drawn = [random_inputs(before[name], seed, low=-9, high=9) for seed in seeds]
+    # a loop that does not run, of a size that is zero, is what some refusals are about
+    drawn += [random_inputs(before[name], 0, {size: 0}) for size in _sizes(before[name])]
+    for inputs in drawn:
         try:
             assert_same_result(before, before, inputs, ["interpreter"], func=name)
         except RunError:
@@ -84,3 +89,9 @@ def is_confirmed(sch: Any, attempt: Attempt, seeds: Sequence[int] = SEEDS) -> bo
         except (AssertionError, RunError):
             return True
     return False
+
+
+def _sizes(func: PrimFunc) -> list[str]:
+    """Names of the symbolic sizes of the buffers of ``func``."""
+    parts = [s for buffer in func.buffer_map.values() for s in buffer.shape]
+    return list(dict.fromkeys(v.name for s in parts for v in walk(s) if isinstance(v, Var)))

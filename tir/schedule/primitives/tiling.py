@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import require
+from ...errors import ScheduleError, require
 from ...expr import Expr, FloorDiv, FloorMod, IntImm, Var, all_of, const, logical_and
 from ...script.printer import short_text
 from ...stmt import SERIAL, THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
 from ...visit import accesses, buffers_in, rewrite, substitute, walk
-from ..blocks import conjuncts
+from ..blocks import conjuncts, require_same_meaning
 from ..handles import LoopRV
 from ..primitive import BadArgument, primitive
 from ..state import BlockRef, LoopRef, State, fresh
@@ -226,19 +226,29 @@ def _check_fission(
         unsafe or not (has_load(node.extent) or has_load(node.min)),
         "cannot prove that loop {0} runs as often the second time: its range is read from a buffer", node, nodes=[node],
     )  # fmt: skip
-    if not unsafe:
-        from ..legality import check_fission
-
-        violation = check_fission(state.func, node, cuts)
-        if violation is not None:
-            refuse(state, violation)
     edges = [0, *cuts, len(body.stmts)]
     parts = tuple(body.stmts[a:b] for a, b in zip(edges, edges[1:]))
     taken = visible_names(state, [loop])
     names: list[str] = []
     for n in range(len(parts)):
         names.append(fresh(f"{loop.name}_{n}", taken | set(names)))
-    return FissionPlan(loop, parts, tuple(names))
+    plan = FissionPlan(loop, parts, tuple(names))
+    if not unsafe:
+        from ..legality import check_fission
+
+        violation = check_fission(state.func, node, cuts)
+        if violation is not None and not _same_meaning(state, _distributed(state, plan)[0]):
+            refuse(state, violation)
+    return plan
+
+
+def _same_meaning(state: State, after: State) -> bool:
+    """Whether blocks that the loop repeats to the same effect are all that is in the way."""
+    try:
+        require_same_meaning(state, after)
+    except ScheduleError:
+        return False
+    return True
 
 
 def _cuts(at: int | Sequence[int] | None, size: int, node: For) -> list[int]:
@@ -263,13 +273,18 @@ def _loops_with_parts(state: State) -> str:
 
 @primitive(check=_check_fission)
 def fission(state: State, plan: FissionPlan) -> tuple[State, list[LoopRV]]:
+    after, variables = _distributed(state, plan)
+    return after, [state.loop_rv(v) for v in variables]
+
+
+def _distributed(state: State, plan: FissionPlan) -> tuple[State, list[Var]]:
     node = plan.loop.node
     variables = [Var(name, node.loop_var.dtype) for name in plan.names]
     made = [
         node.replace(loop_var=v, body=substitute(seq(part), {node.loop_var: v}))
         for v, part in zip(variables, plan.parts)
     ]
-    return state.replace(node, seq(made), moved={node.loop_var: variables}), [state.loop_rv(v) for v in variables]
+    return state.replace(node, seq(made), moved={node.loop_var: variables}), variables
 
 
 # ---------------------------------------------------------------- unswitch
