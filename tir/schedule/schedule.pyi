@@ -222,7 +222,8 @@ class Asker:
 
         ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
         accumulate into the same buffer) work on the copy, which is written back right after, in the innermost loop around
-        it and what reads the buffer; ``consumer_blocks`` then read the copy too.
+        it and what reads the buffer; ``consumer_blocks`` then read the copy too. An update in place, ``B[i] = B[i] + …``,
+        goes on reading the buffer: it reads nothing that it has written.
 
         Before → after, for ``sch.cache_write("B", 0, "local")``::
 
@@ -1357,7 +1358,8 @@ class Schedule:
 
         ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
         accumulate into the same buffer) work on the copy, which is written back right after, in the innermost loop around
-        it and what reads the buffer; ``consumer_blocks`` then read the copy too.
+        it and what reads the buffer; ``consumer_blocks`` then read the copy too. An update in place, ``B[i] = B[i] + …``,
+        goes on reading the buffer: it reads nothing that it has written.
 
         Before → after, for ``sch.cache_write("B", 0, "local")``::
 
@@ -2280,3 +2282,7 @@ class Schedule:
         """The blocks of the same scope that read what ``block`` writes."""
     def get_output_blocks(self, scope_block: BlockRV | str) -> list[BlockRV]:
         """The blocks inside ``scope_block`` that write a buffer which outlives it: not one allocated there."""
+
+_SAME_ACCESSES = frozenset(
+    {"split", "fuse", "unroll", "annotate", "unannotate", "add_unit_loop", "storage_align", "reorder_block_iter_var"}
+)
