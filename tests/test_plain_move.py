@@ -88,3 +88,29 @@ def test_a_consumer_of_a_part_is_not_plain():
     """Five of eight elements of the output are written: a move to where eight are made would write more."""
     sch = schedule(PART)
     refused(lambda: sch.reverse_compute_at("C", sch.get_loops("B")[0]), "would run where it did not before", "(v=7)")
+
+
+PREFIX = """
+@T.prim_func
+def main(A: T.Buffer((4, 5), "float32"), C: T.Buffer((4, 5), "float32")):
+    B = T.alloc_buffer((4,), "float32")
+    for i in range(4):
+        with T.block("Z"):
+            v = T.axis.spatial(4, i)
+            B[v] = 0.0
+    for i, k in T.grid(4, 5):
+        with T.block("U"):
+            v, w = T.axis.remap("SR", [i, k])
+            B[v] = B[v] + A[v, w]
+        with T.block("C"):
+            v, w = T.axis.remap("SS", [i, k])
+            C[v, w] = B[v]
+"""
+
+
+def test_a_start_that_a_consumer_adds_to_is_not_plain():
+    """Prefix sums: the start, made anew in each iteration of `k`, would undo what was added before."""
+    sch = schedule(PREFIX)
+    refused(lambda: sch.compute_at("Z", sch.get_loops("U")[1]), "two writes of one element would change their order")
+    sch.compute_at("Z", sch.get_loops("U")[0])
+    same(sch)

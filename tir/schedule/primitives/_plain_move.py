@@ -30,6 +30,8 @@ def plain_producer(block: BlockRef, loop: LoopRef, consumers: Sequence[BlockRef]
         return False
     if any(_touches(child, made) and child is not block and child not in consumers for child in scope.children):
         return False
+    if any(r.buffer.data is made.data for c in consumers for r in c.block.writes):
+        return False  # made again for a later iteration, it would undo what this one does to it
     here, there = order(scope, block), order(scope, consumers[0])
     return (
         here < there
