@@ -16,7 +16,6 @@ from ..analysis.privacy import private_buffers
 from ..analysis.radix import Digits, pairs_of, with_digits
 from ..arith.sets import Formula, Names, NotAffine, sample
 from ..buffer import Buffer
-from ..errors import ScheduleError
 from ..expr import BufferLoad, Var, const
 from ..function import PrimFunc
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
@@ -776,23 +775,3 @@ def _isl() -> Any:
     import islpy
 
     return islpy
-
-
-# ---------------------------------------------------------------- for primitives
-
-
-def require_same_meaning(
-    state: Any,
-    after: Any,
-    *names: str,
-    unsafe: bool = False,
-    place: Any = None,
-    mapping: Mapping[str, Any] | None = None,
-) -> None:
-    """Raise ``ScheduleError`` unless the working function of ``after`` keeps the meaning of that of ``state``."""
-    if unsafe:
-        return
-    violation = check(state.func, after.func, mapping)
-    if violation is not None:
-        nodes = [place] if place is not None else list(violation.nodes)
-        raise ScheduleError(violation.rule, witness=violation.witness, func=state.func, nodes=nodes)
