@@ -463,3 +463,25 @@ def test_figures_of_chips_come_from_the_target():
         assert threads == target.limit("max_threads_per_multiprocessor")
         assert blocks == target.limit("max_blocks_per_multiprocessor")
     assert chip("sm_90a") == (227 * 1024, 228 * 1024, 2048, 32) and chip("sm_1") == chip("sm_80")
+
+
+SUM = """
+@T.prim_func
+def total(A: T.Buffer((64,), "float32"), factor: T.Buffer((), "float32"), B: T.Buffer((), "float32")):
+    for i in T.thread_binding(64, thread="threadIdx.x"):
+        with T.block("B"):
+            vi = T.axis.reduce(64, i)
+            with T.init():
+                B[()] = T.float32(0)
+            B[()] += A[vi] * factor[()]
+"""
+
+
+def test_arrays_without_axes_are_arguments():
+    mod, driver = built(SUM)
+    arrays = [mod.array(np.ones(shape, np.float32)) for shape in ((64,), (), ())]
+    mod(*arrays)
+    assert driver.launches[0]["values"] == [x.address for x in arrays] and arrays[2].numpy().shape == ()
+    a, out = np.arange(64, dtype=np.float32), np.zeros((), np.float32)
+    tir.build(parse(SUM), target="cuda-sim")(a, np.array(2, np.float32), out)
+    assert out == 2 * a.sum()

@@ -126,10 +126,10 @@ def _size(e: Any) -> str:
 
 def _scalar(param: Var, arg: Any, where: str) -> Any:
     dtype = param.dtype
-    if isinstance(arg, np.ndarray) and arg.ndim == 0:
-        arg = arg[()]
     if dtype.is_handle:
         return arg.reshape(-1) if isinstance(arg, np.ndarray) and arg.flags.c_contiguous else arg
+    if isinstance(arg, np.ndarray) and arg.ndim == 0:
+        arg = arg[()]
     if isinstance(arg, (np.bool_, np.integer, np.floating)):
         arg = arg.item()
     got = f"expected {'an integer' if dtype.is_int else 'a number'} ({dtype}), got {_describe(arg)}"
