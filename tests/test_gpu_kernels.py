@@ -176,3 +176,58 @@ def test_elements_of_fragments_are_left_to_intrinsics():
     sch.bind("i", "blockIdx.x")
     with pytest.raises(tir.BuildError, match="block `B` accesses an element of `B` in wmma.accumulator.*tensorize"):
         tir.lower(sch.mod, target="cuda")
+
+
+SOFTMAX = """
+@T.prim_func
+def main(A: T.Buffer((3, 70), "float32"), C: T.Buffer((3, 70), "float32")):
+    L = T.alloc_buffer((3, 70), "float32", scope="local")
+    M = T.alloc_buffer((3,), "float32", scope="{scope}")
+    S = T.alloc_buffer((3,), "float32", scope="{scope}")
+    for i in range(3):
+        for k in range(70):
+            with T.block("L"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                L[vi, vk] = A[vi, vk]
+        for k in range(70):
+            with T.block("M"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    M[vi] = T.min_value("float32")
+                M[vi] = T.max(M[vi], L[vi, vk])
+        for k in range(70):
+            with T.block("S"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    S[vi] = T.float32(0)
+                S[vi] = S[vi] + T.exp(L[vi, vk] - M[vi])
+        for k in range(70):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                C[vi, vk] = T.exp(L[vi, vk] - M[vi]) / S[vi]
+"""
+
+
+@pytest.mark.parametrize("scope", ["local", "shared"])
+def test_threads_keep_their_part_of_a_row_across_reductions(scope):
+    """A reduction that threads share reads the registers of each; all threads get its result."""
+    sch = schedule(SOFTMAX.format(scope=scope))
+    sch.bind("i", "blockIdx.x")
+    for name in "LMSC":
+        _, tx = sch.split(sch.get_loops(name)[1], [None, 32])
+        sch.bind(tx, "threadIdx.x")
+    runs(sch)
+
+
+def test_a_reduction_by_other_threads_than_have_the_values():
+    sch = schedule(SOFTMAX.format(scope="shared"))
+    threads = {name: sch.split(sch.get_loops(name)[1], [None, 32])[1] for name in "LSC"}
+    sch.bind(threads["L"], "threadIdx.x")
+    refused(lambda: sch.bind(threads["S"], "threadIdx.x"), "used by two kernels", 'bind("i", "blockIdx.x") before')
+    sch.bind("i", "blockIdx.x")
+    sch.bind(threads["S"], "threadIdx.x")
+    sch.bind(threads["C"], "threadIdx.x")
+    outer, _ = sch.split(sch.get_loops("M")[1], [32, None])
+    refused(
+        lambda: sch.bind(outer, "threadIdx.x"), "`L` (local memory) would be read by another thread", "M at", "L at"
+    )

@@ -697,3 +697,19 @@ def test_races_are_found_exactly_where_two_accesses_are_unordered(shared: bool):
         assert found == wanted, seen
         outcomes.add(found)
     assert outcomes == {True, False}
+
+
+@T.prim_func
+def gathered(A: T.Buffer((66,), "float32"), B: T.Buffer((64,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 32)
+    B[T.Ramp(tx * 2, 1, 2)] = A[T.Ramp(tx * 2, 1, 2) // T.Broadcast(64, 2) + T.Ramp(tx * 2 + 1, 1, 2)]
+
+
+def test_lanes_that_are_gathered_are_no_vector():
+    """Their places are computed one by one, so they are moved one by one: no alignment is asked of them."""
+    a, b = np.arange(66, dtype="float32"), np.zeros(64, "float32")
+    report = simulate(gathered, [a, b])
+    assert report.ok, str(report)
+    assert (b == a[1:65]).all()
+    read = next(t for t in report.accesses if t.site.what == "read")
+    assert (read.width, read.requests) == (4, 2)

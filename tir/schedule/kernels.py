@@ -147,10 +147,12 @@ class _Kernels:
     def kernel(self, unit: Unit) -> LoopRef | None:
         return next((self.loops[v] for v, _, _ in unit.loops if v in self.loops), None)
 
-    def threads(self, unit: Unit) -> dict[str, Var]:
-        """The loop of each axis around ``unit``; not one whose threads share a reduction, which all get the result."""
+    def threads(self, unit: Unit, buffer: Buffer | None = None) -> dict[str, Var]:
+        """The loop of each axis around ``unit``; for a ``buffer`` that it writes not one whose threads share a
+        reduction, which all get the result."""
         said = (*zip(unit.coords, unit.values), *unit.inner)
-        reduced = {v for i, e in said if i in self.reductions for v in _vars(e)}
+        shares = buffer is None or any(a.buffer.data is buffer.data for a in unit.writes())
+        reduced = {v for i, e in said if shares and i in self.reductions for v in _vars(e)}
         return {self.loops[v].node.thread: v for v, _, _ in unit.loops if v in self.loops and v not in reduced}
 
     def problem(self, own: list[Buffer], crossed: bool) -> _Problem | None:
@@ -183,9 +185,16 @@ class _Kernels:
                         [f"{w.name} writes it in the kernel of loop {made.name}, {u.name} uses it in that of loop "
                          f"{used.name}"],
                         [made.node, used.node],
-                        f'compute_at("{w.name}", …) in the other kernel, or set_scope("{w.name}", …, "global")',
+                        self._one_kernel(made, used)
+                        + f'compute_at("{w.name}", …) in the other kernel, or set_scope("{w.name}", …, "global")',
                     )  # fmt: skip
         return None
+
+    @staticmethod
+    def _one_kernel(a: LoopRef, b: LoopRef) -> str:
+        """The advice to bind a loop around both first, where there is one."""
+        around = next((p for p in a.loops() if any(p is q for q in b.loops())), None)
+        return f'bind("{around.name}", "blockIdx.x") before, which makes them one; or ' if around else ""
 
     def _asked(self, question: Any, buffer: Buffer, users: list[Unit]) -> _Problem | None:
         try:
@@ -222,7 +231,7 @@ class _Kernels:
                     continue
                 for b in t.reads:
                     for a in s.writes:
-                        apart = self._apart(s, t, axes)
+                        apart = self._apart(s, t, axes, buffer)
                         if apart is None or (s is t and self._across(s.unit, axes)):
                             continue
                         depend = _ordered(legality._same_element(s, a, t, b), s, t)
@@ -266,9 +275,10 @@ class _Kernels:
                     return bad
         return bad
 
-    def _apart(self, s: Any, t: Any, axes: tuple[str, ...]) -> Any:
-        """The pairs of runs of ``s`` and ``t`` that one thread does. None where all are: nothing can be wrong."""
-        wrote, reads = self.threads(s.unit), self.threads(t.unit)
+    def _apart(self, s: Any, t: Any, axes: tuple[str, ...], buffer: Buffer) -> Any:
+        """The pairs of runs of ``s``, which writes ``buffer``, and ``t``, which reads it, that one thread does. None
+        where all are: nothing can be wrong."""
+        wrote, reads = self.threads(s.unit), self.threads(t.unit, buffer)
         equal: list[tuple[Var, Var]] = []
         for axis in axes:
             v, w = wrote.get(axis), reads.get(axis)

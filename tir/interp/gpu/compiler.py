@@ -158,12 +158,12 @@ class Compiler(Values):
 
     # ------------------------------------------------------------------ places
 
-    def site(self, what: str, buffer: str = "") -> str:
-        key = (self.line, what, buffer, self.span)
+    def site(self, what: str, buffer: str = "", run: bool = True) -> str:
+        key = (self.line, what, buffer, self.span, run)
         name = self.site_names.get(key)
         if name is None:
             text = self.listing[self.line - 1].strip() if self.line <= len(self.listing) else ""
-            made = Site(len(self.sites), self.line, text, self.span, what, buffer)
+            made = Site(len(self.sites), self.line, text, self.span, what, buffer, run)
             self.sites.append(made)
             name = self.site_names[key] = self.const(made, "site")
         return name
@@ -448,7 +448,7 @@ class Compiler(Values):
 
     def load(self, e: E.BufferLoad) -> tuple[str, bool]:
         self._element(e.buffer)
-        site = self.site("read", e.buffer.name)
+        site = self.site("read", e.buffer.name, _is_run(e.buffer, e.indices))
         view, index, mask = self.place(e.buffer, e.indices, site)
         return self.keep(f"{view}.load({index}, {mask}, {site})"), True
 
@@ -456,7 +456,7 @@ class Compiler(Values):
         self._element(s.buffer)
         self.before()
         value = self.each(s.value)
-        site = self.site("write", s.buffer.name)
+        site = self.site("write", s.buffer.name, _is_run(s.buffer, s.indices))
         view, index, mask = self.place(s.buffer, s.indices, site)
         self.emit(f"{view}.store({index}, {value}, {mask}, {site})")
         self.after()
@@ -519,3 +519,12 @@ _STATEMENTS: dict[type, Any] = {
     S.BufferStore: Compiler._store, S.Evaluate: Compiler._evaluate, S.Block: Compiler._unsupported,
     S.BlockRealize: Compiler._unsupported, S.BufferRealize: Compiler._unsupported,
 }  # fmt: skip
+
+
+def _is_run(buffer: Buffer, indices: tuple[E.Expr, ...]) -> bool:
+    """Whether an access is one of neighbours in memory by the form of its index, which is what becomes one wide access;
+    lanes whose places are computed one by one are moved one by one, even where they happen to be neighbours."""
+    last = indices[-1] if indices else None
+    if last is None or last.dtype.lanes == 1:
+        return True
+    return isinstance(last, E.Ramp) and isinstance(last.stride, E.IntImm) and last.stride.value == 1

@@ -205,7 +205,7 @@ class View:
             return
         memory, lanes = self.memory, self.lanes
         wide = at.shape[1] if at.ndim == 2 else 1
-        if wide > 1:
+        if wide > 1 and site.run:
             self._check_alignment(at, act, site)
         if self.space in ("global", "shared"):
             self._count(at, act, site)
@@ -282,8 +282,9 @@ class View:
     def _count(self, at: np.ndarray, act: Any, site: Site) -> None:
         if at.ndim == 2:
             size = at.shape[1] * self.item
-            if (at.shape[1] > 1 and not (at[0, 1:] - at[0, :-1] == 1).all()) or size > 16:
-                step = max(1, 16 // self.item) if (at[0, 1:] - at[0, :-1] == 1).all() else 1
+            near = site.run and bool((at[0, 1:] - at[0, :-1] == 1).all())
+            if (at.shape[1] > 1 and not near) or size > 16:
+                step = max(1, 16 // self.item) if near else 1
                 for k in range(0, at.shape[1], step):
                     self._request(at[:, k], act, site, step * self.item)
                 return

@@ -22,6 +22,7 @@ class Site:
     span: Any = None
     what: str = ""
     buffer: str = ""
+    run: bool = True  # a vector of it is one access; else its elements are moved one by one, wherever they lie
 
     def user_line(self) -> str:
         """``file:line: text`` of the user's source; empty where the statement carries none."""
