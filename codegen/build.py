@@ -54,25 +54,54 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
 
 
 def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
-    from tir.transform.pipeline import lower
+    """Compiled, or found in the cache of programs; stages are dumped and verified only by really lowering."""
+    from tir import config
+    from tir.transform.pipeline import cpu_pipeline, lower
 
-    return compile_lowered(lower(mod, target=target), target, mod)
+    from . import compiled
+    from .program_key import program_key
+
+    def emit() -> tuple[compiled.Emitted, Any]:
+        return _emit(lower(mod, target=target), target)
+
+    on = _machine(target)
+    knobs = config.current()
+    key = None if knobs.dump or knobs.verify else program_key(mod, target, on.key(), cpu_pipeline())
+    found = None if key is None else compiled.find(key, mod, on, lambda: emit()[0])
+    if found is None:
+        found = compiled.Compiled.of(*emit(), on)
+        if key is not None:
+            compiled.keep(key, mod, found)
+    return LLVMModule(mod, target, found)
 
 
 @deep
 def compile_lowered(lowered: IRModule, target: Any = "llvm", source: IRModule | None = None) -> LLVMModule:
     """Compile a module that has been lowered already (``source``: the program it came from)."""
-    from .llvm.compile import machine
-    from .llvm.function import emit_module
-    from .llvm.text import ModuleText
+    from .compiled import Compiled
 
     target = Target.of(target)
+    made = Compiled.of(*_emit(lowered, target), _machine(target))
+    return LLVMModule(lowered if source is None else source, target, made)
+
+
+def _machine(target: Target) -> Any:
+    from .llvm.compile import machine
+
     unknown = [name for name in target.attrs if name not in _CPU_OPTIONS and name not in ("max_num_threads",)]
     if unknown:
         raise BuildError(f"target llvm has no option {unknown[0]!r}; it has {', '.join(_CPU_OPTIONS)}")
-    features = target.attrs.get("mattr")
-    on = machine(str(target.attrs.get("mcpu", "")), features)
+    return machine(str(target.attrs.get("mcpu", "")), target.attrs.get("mattr"))
+
+
+def _emit(lowered: IRModule, target: Target) -> tuple[Any, Any]:
+    """(the program as LLVM assembly, what the code generator says about it)."""
+    from .compiled import Emitted
+    from .llvm.function import emit_module
+    from .llvm.text import ModuleText
+
+    on = _machine(target)
     width = int(target.attrs.get("vector_width", 0)) or on.width
     text = ModuleText(on.cpu, on.features, on.triple, width)
     program = emit_module(lowered, text, bool(target.attrs.get("fast_math", False)))
-    return LLVMModule(lowered if source is None else source, target, lowered, text.render(), on, program)
+    return Emitted(lowered, text.render()), program

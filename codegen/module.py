@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import json
 import shutil
 import statistics
@@ -164,16 +165,25 @@ class LLVMModule(Module):
 
     source_kinds = ("tir", "lowered", "llvm", "llvm-opt", "asm")
 
-    def __init__(self, source: IRModule, target: Any, lowered: IRModule, text: str, machine: Any, program: Any):
-        from .function import NativeFunction, Runtime, signature
-        from .llvm.compile import Loaded, object_code
+    def __init__(self, source: IRModule, target: Any, compiled: Any):
+        from .function import NativeFunction, Runtime
+        from .llvm.compile import Loaded
 
-        self.lowered = lowered
-        self._text, self._machine, self._program = text, machine, program
-        code = Loaded(object_code(text, machine), machine)
-        runtime = Runtime(code, program.messages, program.packed, program.parallel, target.attrs.get("num_cores"))
-        functions = {name: NativeFunction(name, signature(f), runtime) for name, f in lowered.items()}
+        self._compiled = compiled
+        code = Loaded(compiled.code, compiled.machine)
+        runtime = Runtime(code, compiled.messages, compiled.packed, compiled.parallel, target.attrs.get("num_cores"))
+        functions = {name: NativeFunction(name, about, runtime) for name, about in compiled.functions.items()}
         super().__init__(source, target, functions)
+
+    @functools.cached_property
+    def _emitted(self) -> Any:
+        """The program lowered and as LLVM assembly: made anew where the code came from the cache."""
+        return self._compiled.emit()
+
+    @property
+    def lowered(self) -> IRModule:
+        """The program after the last pass of lowering."""
+        return self._emitted.lowered
 
     def _source(self, kind: str) -> str:
         from .llvm.compile import assembly, optimise
@@ -183,10 +193,10 @@ class LLVMModule(Module):
         if kind == "lowered":
             return self.lowered.script()
         if kind == "llvm":
-            return self._text
+            return self._emitted.text
         if kind == "llvm-opt":
-            return str(optimise(self._text, self._machine)[0])
-        return assembly(self._text, self._machine)
+            return str(optimise(self._emitted.text, self._compiled.machine)[0])
+        return assembly(self._emitted.text, self._compiled.machine)
 
     @property
     def report(self) -> Any:
@@ -207,9 +217,9 @@ class LLVMModule(Module):
         path = Path(path)
         if path.suffix not in (".so", ".o", ".dylib"):
             raise BuildError(f"cannot save to {path.name!r}: the name must end in .so (shared library) or .o (object)")
-        data = json.dumps(metadata(self.functions, self._program)).encode() + b"\0"
+        data = json.dumps(metadata(self.functions, self._compiled)).encode() + b"\0"
         constant = f"@__tir_metadata = constant [{len(data)} x i8] {byte_string(data)}\n"
-        code = object_code(self._text + constant, self._machine)
+        code = object_code(self._emitted.text + constant, self._compiled.machine)
         if path.suffix == ".o":
             path.write_bytes(code)
             return

@@ -6,14 +6,12 @@ import contextlib
 import ctypes
 import functools
 import hashlib
-import os
-import tempfile
-import warnings
 import weakref
-from pathlib import Path
 from typing import Any
 
 from tir.errors import BuildError
+
+from .. import disk
 
 
 @functools.cache
@@ -113,60 +111,28 @@ def optimise(text: str, on: Machine) -> tuple[Any, Any]:
 
 
 def object_code(text: str, on: Machine) -> bytes:
-    """The object file of LLVM assembly ``text``, from the disk cache where it is there.
-
-    The cache is ``TIR_CACHE_DIR`` (default ``~/.cache/tensorir``); ``TIR_CACHE=0`` turns it off.
-    """
-    path = _cache_path(text, on)
+    """The object file of LLVM assembly ``text``, from the disk cache (:mod:`codegen.disk`) where it is there."""
+    path = disk.place(object_key(text, on), ".o")
     if path is not None:
-        found = _read_cached(path)
+        found = disk.read(path)
         if found is not None:
             return found
     module, target_machine = optimise(text, on)
     code = target_machine.emit_object(module)
     if path is not None:
-        _write_cached(path, code)
+        disk.write(path, code)
     return code
+
+
+def object_key(text: str, on: Machine) -> str:
+    """Hex digits that name the object of ``text`` for ``on``."""
+    return hashlib.sha256(f"{on.key()}\n{text}".encode()).hexdigest()
 
 
 def assembly(text: str, on: Machine) -> str:
     """The machine's assembly of LLVM assembly ``text``."""
     module, target_machine = optimise(text, on)
     return target_machine.emit_assembly(module)
-
-
-def _cache_path(text: str, on: Machine) -> Path | None:
-    if os.environ.get("TIR_CACHE", "1") == "0":
-        return None
-    base = os.environ.get("TIR_CACHE_DIR")
-    folder = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tensorir"
-    key = hashlib.sha256(f"{on.key()}\n{text}".encode()).hexdigest()
-    return folder / key[:2] / f"{key}.o"
-
-
-def _read_cached(path: Path) -> bytes | None:
-    """The object, when the file is whole (it ends in its own hash)."""
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    code, digest = data[:-32], data[-32:]
-    if hashlib.sha256(code).digest() != digest:
-        warnings.warn(f"the cached object {path} is damaged; compiling again", RuntimeWarning, stacklevel=2)
-        return None
-    return code
-
-
-def _write_cached(path: Path, code: bytes) -> None:
-    """Written beside and moved into place, so that readers see all of it or nothing. No cache is no error."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(handle, "wb") as file:
-            file.write(code + hashlib.sha256(code).digest())
-        os.replace(name, path)
-    except OSError:
-        return
 
 
 class Loaded:

@@ -1,0 +1,95 @@
+"""A compiled program: machine code, and what a call of it needs to know. It can be kept under a name and found again,
+with nothing lowered or emitted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tir.function import IRModule, PrimFunc
+
+from . import disk
+from .function import signature
+from .llvm.compile import Machine, object_code, object_key
+from .module import stub
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """A program on its way to machine code: lowered, then as LLVM assembly."""
+
+    lowered: IRModule
+    text: str
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """``functions``: each one's signature (a function without a body) and the positions of parameters it may write.
+
+    ``messages``, ``packed`` and ``parallel`` are as in :class:`codegen.llvm.generator.Program`. ``emit`` gives what was
+    compiled, computed when it is first asked for where the code was found.
+    """
+
+    code: bytes
+    functions: dict[str, tuple[PrimFunc, frozenset[int]]]
+    messages: list[str]
+    packed: list[dict[str, Any]]
+    parallel: bool
+    machine: Machine
+    emit: Callable[[], Emitted]
+
+    @staticmethod
+    def of(emitted: Emitted, program: Any, machine: Machine) -> Compiled:
+        """Compile ``emitted``; ``program`` is what the code generator said about it."""
+        functions = {name: signature(f) for name, f in emitted.lowered.items()}
+        code = object_code(emitted.text, machine)
+        return Compiled(code, functions, program.messages, program.packed, program.parallel, machine, lambda: emitted)
+
+
+def keep(key: str, source: IRModule, made: Compiled) -> None:
+    """Keep under ``key`` what is known of ``made``; its code lies in the cache of objects.
+
+    Only where the signatures are those of ``source``: they are not written down.
+    """
+    path = disk.place(key, ".program")
+    if path is None or list(source) != list(made.functions):
+        return
+    if not all(_same_signature(source[name], f) for name, (f, _) in made.functions.items()):
+        return
+    about = {
+        "object": object_key(made.emit().text, made.machine),
+        "written": {name: sorted(written) for name, (_, written) in made.functions.items()},
+        "messages": made.messages,
+        "packed": made.packed,
+        "parallel": made.parallel,
+    }
+    disk.write(path, json.dumps(about).encode())
+
+
+def find(key: str, source: IRModule, machine: Machine, emit: Callable[[], Emitted]) -> Compiled | None:
+    """What was kept under ``key`` for the program ``source``; None where anything of it is missing or damaged."""
+    path = disk.place(key, ".program")
+    data = None if path is None else disk.read(path)
+    if data is None:
+        return None
+    about = json.loads(data)
+    place = disk.place(about["object"], ".o")
+    code = None if place is None else disk.read(place, warn=False)  # who compiles it anew says so
+    if code is None:
+        return None
+    functions = {name: (stub(source[name]), frozenset(at)) for name, at in about["written"].items()}
+    return Compiled(code, functions, about["messages"], about["packed"], about["parallel"], machine, emit)
+
+
+def _same_signature(a: PrimFunc, b: PrimFunc) -> bool:
+    def parts(f: PrimFunc) -> list[Any]:
+        return [*f.params, *(f.buffer_map.get(p) for p in f.params)]
+
+    return (
+        len(a.params) == len(b.params)
+        and all(x is y for x, y in zip(parts(a), parts(b)))
+        and a.ret_type == b.ret_type
+        and a.attrs == b.attrs
+    )

@@ -1,0 +1,51 @@
+"""Files that are kept from one process to the next: written whole, each ending in the hash of its name and content.
+
+The folder is ``TIR_CACHE_DIR`` (default ``~/.cache/tensorir``); ``TIR_CACHE=0`` turns all of it off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import warnings
+from pathlib import Path
+
+
+def place(key: str, suffix: str) -> Path | None:
+    """Where the file of ``key`` (hex digits) lies; None while nothing is kept."""
+    if os.environ.get("TIR_CACHE", "1") == "0":
+        return None
+    base = os.environ.get("TIR_CACHE_DIR")
+    folder = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tensorir"
+    return folder / key[:2] / f"{key}{suffix}"
+
+
+def read(path: Path, warn: bool = True) -> bytes | None:
+    """What was written; None when there is nothing, or (with a warning, unless told not to) not all of it."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    content, digest = data[:-32], data[-32:]
+    if _digest(path, content) != digest:
+        if warn:
+            warnings.warn(f"the cached file {path} is damaged; compiling again", RuntimeWarning, stacklevel=2)
+        return None
+    return content
+
+
+def write(path: Path, content: bytes) -> None:
+    """Written beside and moved into place, so that readers see all of it or nothing. No cache is no error."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(handle, "wb") as file:
+            file.write(content + _digest(path, content))
+        os.replace(name, path)
+    except OSError:
+        return
+
+
+def _digest(path: Path, content: bytes) -> bytes:
+    return hashlib.sha256(path.name.encode() + b"\n" + content).digest()

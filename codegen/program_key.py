@@ -1,0 +1,127 @@
+"""The name under which a compiled program is kept: a hash of everything that decides what is compiled.
+
+That is the program with its names (errors and reports say them), the target, the passes, this machine's facts, and
+the code of the compiler itself. What a package from outside has a hand in is not named: its code is not known here.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import tir
+from tir.expr import Call
+from tir.function import IRModule
+from tir.node import Node
+from tir.op import OPS
+from tir.target import Target
+from tir.transform.passes import Pass
+
+OWN = ("tir.", "codegen.")
+_RULES = {"generator": ("EXPR", "STMT"), "ops": ("OPS",)}
+
+
+class _Unnamed(Exception):
+    """Something is met whose meaning cannot be written down."""
+
+
+def program_key(mod: IRModule, target: Target, machine: str, passes: Iterable[Any]) -> str | None:
+    """Hex digits that differ wherever what is compiled may differ; None for programs that are not to be kept.
+
+    ``machine`` names the CPU and LLVM's version. A pass, a rule of the code generator or a node that is defined outside
+    of this package makes it None.
+    """
+    code = _code()
+    if code is None or not _own_rules():
+        return None
+    out = _Writer()
+    try:
+        out.parts += [code, machine, *(str(target.cache_bytes(level)) for level in (1, 2, 3))]
+        out.write([target.kind, dict(target.attrs)])
+        for step in passes:
+            if not isinstance(step, Pass) or not step.fn.__module__.startswith(OWN):
+                return None
+            out.write([step.fn.__module__, step.name, step.options])
+        out.write(mod)
+    except _Unnamed:
+        return None
+    return hashlib.sha256(" ".join(out.parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class _Writer:
+    """A program as words. What is met again is written as its number, so shared parts cost nothing and names that are
+    used twice are told apart."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.numbers: dict[int, int] = {}
+
+    def write(self, x: Any) -> None:
+        parts = self.parts
+        if isinstance(x, Node):
+            number = self.numbers.get(id(x))
+            if number is not None:
+                parts.append(f"@{number}")
+                return
+            self.numbers[id(x)] = len(self.numbers)
+            kind = type(x)
+            if not kind.__module__.startswith(OWN):
+                raise _Unnamed
+            parts.append(f"({kind.__name__}")
+            for name in kind.fields:
+                self.write(getattr(x, name))
+            if isinstance(x, Call):
+                self.write(OPS[x.op].effect if x.op in OPS else None)
+            parts.append(")")
+        elif isinstance(x, str):
+            parts.append(f"{len(x)}:{x}")
+        elif x is None or isinstance(x, (bool, int, float)):
+            parts.append(f"{type(x).__name__} {x!r}")
+        elif isinstance(x, (tuple, list)):
+            parts.append("[")
+            for item in x:
+                self.write(item)
+            parts.append("]")
+        elif isinstance(x, dict):
+            parts.append("{")
+            for key, value in x.items():
+                self.write(key)
+                self.write(value)
+            parts.append("}")
+        elif isinstance(x, Target):
+            self.write(["target", x.kind, dict(x.attrs)])
+        elif hasattr(x, "tobytes") and x.dtype != object:  # a NumPy array or scalar
+            parts.append(f"{type(x).__name__} {x.dtype} {x.shape} {hashlib.sha256(x.tobytes()).hexdigest()}")
+        else:
+            raise _Unnamed
+
+
+def _own_rules() -> bool:
+    """Whether no package outside has put a rule of its own into the code generator."""
+    for module, tables in _RULES.items():
+        loaded = sys.modules.get(f"codegen.llvm.{module}")
+        for name in tables if loaded is not None else ():
+            if any(not rule.__module__.startswith(OWN) for rule in getattr(loaded, name).values()):
+                return False
+    return True
+
+
+@functools.cache
+def _code() -> str | None:
+    """The code of this package: names, sizes and times of its files. None where they cannot be seen."""
+    found = []
+    for package in (str(tir.__file__), __file__):
+        root = os.path.dirname(package)
+        for folder, _, files in os.walk(root):
+            for name in files:
+                if name.endswith(".py"):
+                    about = os.stat(os.path.join(folder, name))
+                    found.append(f"{folder[len(root) :]}/{name} {about.st_size} {about.st_mtime_ns}")
+    if not found or Path(__file__).suffix != ".py":
+        return None
+    return hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()
