@@ -59,8 +59,8 @@ def f(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")):
     # with T.block("root"):
     for i in range(8):
         with T.block("B_scope"):
-            T.reads()
-            T.writes()
+            T.reads(A[i, 0:8])
+            T.writes(C[i, 0:8])
             B = T.alloc_buffer((8, 8), "float32")
             for j in range(8):
                 with T.block("B"):

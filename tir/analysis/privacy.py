@@ -13,21 +13,23 @@ from ..expr import TRUE, And, BufferLoad, Expr, IntImm, Ramp, Var, const, is_con
 from ..function import PrimFunc
 from ..stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt
 from ..visit import free_vars, substitute, uses_var, walk
+from .written_first import writes_first
 
 Box = tuple[Range, ...]
 Filled = tuple[Box, frozenset[Any]]  # a box all of whose elements are written, where all of the conditions hold
 
 
-def is_private(buffer: Buffer, loops: Sequence[For]) -> bool:
+def is_private(buffer: Buffer, loops: Sequence[For], exact: bool = False) -> bool:
     """Whether each iteration of the innermost of nested ``loops`` writes an element of ``buffer`` before it reads it.
 
     Decided from the shape of the program: the loop's body, or a loop in it, is a sequence, and what a later part reads
-    lies in a box that an earlier part fills completely. False means "not shown".
+    lies in a box that an earlier part fills completely. With ``exact``, where that shows nothing, by exact sets, which
+    take longer. False means "not shown".
     """
     analyzer = Analyzer()
     for loop in loops:
         analyzer.bind(loop.loop_var, Range(loop.min, loop.extent))
-    return _writes_first(buffer, loops, (), analyzer)
+    return _writes_first(buffer, loops, (), analyzer) or (exact and writes_first(buffer, loops))
 
 
 def _writes_first(buffer: Buffer, loops: Sequence[For], before: Sequence[_Access], analyzer: Analyzer) -> bool:
@@ -94,7 +96,7 @@ def private_buffers(func: PrimFunc, loop: For) -> frozenset[Var]:
         used: Any = item.buffer.data if isinstance(item, (BufferLoad, BufferStore, BufferRegion)) else item
         if used in by_pointer and not isinstance(item, Buffer):
             candidates.pop(by_pointer[used], None)
-    return frozenset(b.data for b, loops in candidates.items() if is_private(b, loops))
+    return frozenset(b.data for b, loops in candidates.items() if is_private(b, loops, exact=True))
 
 
 THREADS_OWN = ("local", "warp", "wmma.", "m16n8k8.", "mma.")

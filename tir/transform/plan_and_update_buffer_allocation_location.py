@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.access import block_access_region
 from ..analysis.privacy import is_private
 from ..buffer import Buffer
 from ..expr import TRUE, BufferLoad, Var
@@ -69,7 +70,8 @@ def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
         crossed = [n for n in uses[len(start) : depth] if isinstance(n, For)]
         if buffer.scope == "global" and any(n.thread for n in crossed):
             continue  # a kernel has no global memory of its own
-        if not crossed or is_private(buffer, crossed):
+        # iterations that run at once were promised a buffer each, on whatever grounds
+        if not crossed or is_private(buffer, crossed, exact=crossed[-1].kind != "serial"):
             return uses[depth - 1]
     return start[-1]
 
@@ -115,6 +117,8 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
                 return item.replace(alloc_buffers=(*stay, *arrived), reads=reads, writes=writes)
         elif isinstance(item, For) and arrived:
             inner = Block((), (), (), fresh(f"{arrived[0].name}_scope"), item.body, None, arrived)
+            reads, writes = block_access_region(inner)
+            inner = inner.replace(reads=reads, writes=writes)
             return item.replace(body=BlockRealize((), TRUE, inner))
         return item
 

@@ -1,0 +1,66 @@
+"""Buffers that each iteration can have for itself, by exact sets."""
+
+import numpy as np
+import pytest
+
+import tir
+from tests.prim_checks import refused, same, schedule
+from tir.analysis.privacy import is_private
+from tir.stmt import For
+from tir.visit import walk
+
+PROGRAM = """
+@T.prim_func
+def main(A: T.Buffer((14,), "float32"), N: T.Buffer((4,), "int32"), C: T.Buffer((14,), "float32")):
+    P = T.alloc_buffer((16,), "float32")
+    for t in range(4):
+        for i in range(6):
+            WRITE
+        for i in range(4):
+            if t * 4 + i < 14:
+                C[t * 4 + i] = P[t * 4 + i] + P[t * 4 + i + 2]
+"""
+TAKEN = [
+    "if t * 4 + i < 16:\n                P[t * 4 + i] = T.float32(1)",
+    # every other element on its own
+    "if i < 3:\n                P[T.min(t * 4 + i * 2, 15)] = T.float32(1)\n                P[T.min(t * 4 + i * 2 + 1, 15)] = T.float32(2)",
+    # one half, then the other
+    "if i < 5:\n                if t * 4 + i < 15:\n                    P[t * 4 + i] = T.float32(1)\n            P[T.min(t * 4 + 5, 15)] = T.float32(2)",
+]
+NOT_SHOWN = [
+    "if t * 4 + i < 15:\n                P[t * 4 + i] = T.float32(1)",  # the last is missing
+    "if t * 4 + i < 16 and i < N[t]:\n                P[t * 4 + i] = T.float32(1)",  # data decides which are written
+    "if t * 4 + i < 16 and i > 0:\n                P[t * 4 + i] = T.float32(1)",  # the first is from the tile before
+]  # fmt: skip
+
+
+def private(write: str) -> tuple[bool, bool]:
+    func = schedule(PROGRAM.replace("WRITE", write)).mod["main"]
+    loop = next(n for n in walk(func) if isinstance(n, For) and n.loop_var.name == "t")
+    buffer = func.body.block.alloc_buffers[0]
+    return is_private(buffer, [loop]), is_private(buffer, [loop], exact=True)
+
+
+@pytest.mark.parametrize("write", TAKEN)
+def test_written_before_it_is_read(write):
+    assert private(write) == (False, True)
+
+
+@pytest.mark.parametrize("write", NOT_SHOWN)
+def test_not_shown(write):
+    assert private(write) == (False, False)
+
+
+def test_tiles_with_a_halo_run_at_once():
+    text = PROGRAM.replace("WRITE", TAKEN[0])
+    sch = schedule(text)
+    sch.parallel("t")
+    same(sch)
+    a, n, c = np.zeros(14, "float32"), np.zeros(4, "int32"), np.zeros(14, "float32")
+    tir.build(sch.mod)["main"](a, n, c)
+    np.testing.assert_array_equal(c, np.full(14, 2, "float32"))
+
+
+def test_a_tile_that_needs_the_one_before():
+    sch = schedule(PROGRAM.replace("WRITE", NOT_SHOWN[2]))
+    refused(lambda: sch.parallel("t"), "P[5]", "t=0", "t=1")
