@@ -7,6 +7,7 @@ import pytest
 
 import tir
 from tir.script import parse
+from tir.visit import free_vars
 
 
 def schedule(text: str, **options) -> tir.Schedule:
@@ -16,6 +17,7 @@ def schedule(text: str, **options) -> tir.Schedule:
 def results(func: tir.PrimFunc, scalars: dict[str, int]) -> list[np.ndarray]:
     """The buffers of ``func`` after a run on fixed random inputs, every access checked."""
     from tir.interp import run
+    from tir.interp.arguments import evaluate
 
     rng = np.random.default_rng(0)
     args: list = []
@@ -24,7 +26,8 @@ def results(func: tir.PrimFunc, scalars: dict[str, int]) -> list[np.ndarray]:
         if buffer is None:
             args.append(scalars[p.name])
             continue
-        shape = [scalars[s.name] if isinstance(s, tir.Var) else int(s) for s in buffer.shape]
+        sizes = {s: scalars[s.name] for dim in buffer.shape for s in free_vars(dim)}
+        shape = [int(evaluate(dim, sizes)) for dim in buffer.shape]
         if buffer.dtype.is_float:
             args.append(rng.standard_normal(shape).astype(buffer.dtype))
         else:

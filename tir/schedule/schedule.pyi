@@ -931,7 +931,8 @@ class Asker:
         """Replace a block, or the loops from one inwards, by the implementation of a tensor intrinsic.
 
         ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
-        first. The computation must be that of the intrinsic's description; the first difference is shown if it is not.
+        first, and the loops below it are put in the intrinsic's order where that is legal. The computation must be that of
+        the intrinsic's description; the first difference is shown if it is not.
 
         Raises ``ScheduleError`` when it is not, and for a name that is not registered.
         """
@@ -2069,7 +2070,8 @@ class Schedule:
         """Replace a block, or the loops from one inwards, by the implementation of a tensor intrinsic.
 
         ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
-        first. The computation must be that of the intrinsic's description; the first difference is shown if it is not.
+        first, and the loops below it are put in the intrinsic's order where that is legal. The computation must be that of
+        the intrinsic's description; the first difference is shown if it is not.
 
         Raises ``ScheduleError`` when it is not, and for a name that is not registered.
         """

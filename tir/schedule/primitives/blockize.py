@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
 from ._start import require_start
+from .loops import _check_reorder, reorder
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,8 @@ def _check_tensorize(
     """Replace a block, or the loops from one inwards, by the implementation of a tensor intrinsic.
 
     ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
-    first. The computation must be that of the intrinsic's description; the first difference is shown if it is not.
+    first, and the loops below it are put in the intrinsic's order where that is legal. The computation must be that of
+    the intrinsic's description; the first difference is shown if it is not.
 
     Raises ``ScheduleError`` when it is not, and for a name that is not registered.
     """
@@ -235,15 +238,43 @@ def _check_tensorize(
         except KeyError as error:
             raise ScheduleError("{0}", error.args[0]) from None
     require(isinstance(intrin, TensorIntrin), "expected the name of a tensor intrinsic, got {0}", type(intrin).__name__)
-    before = state
-    if isinstance(block_or_loop, LoopRef):
-        made = _check_blockize(state, block_or_loop, preserve_unit_iters)
-        before = state.replace(made.old, made.new)
-        block = before.find_block(made.name)
-    else:
-        block = block_or_loop
+    if isinstance(block_or_loop, BlockRef):
+        return _plan_tensorize(state, block_or_loop, intrin)
+    first: ScheduleError | None = None
+    for before, loop in _orders(state, block_or_loop, intrin):
+        try:
+            made = _check_blockize(before, loop, preserve_unit_iters)
+            before = before.replace(made.old, made.new)
+            return _plan_tensorize(before, before.find_block(made.name), intrin)
+        except ScheduleError as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def _plan_tensorize(before: State, block: BlockRef, intrin: Any) -> TensorizePlan:
     bound = _match(block.block, intrin.desc, intrin.name)
     return TensorizePlan(block.node, _with_impl(block.node, intrin.impl, intrin.desc, bound), before)
+
+
+def _orders(state: State, loop: LoopRef, intrin: Any) -> Iterator[tuple[State, LoopRef]]:
+    """The program as it is, then with the nest from ``loop`` in each other order, legal here, that has the loops of the
+    description: the outermost loop of the nest with each."""
+    yield state, loop
+    found = _nest(loop.node)
+    wanted = [] if intrin.desc.root is None else [n for _, n in _nest(intrin.desc.root.body)]
+    if sorted(n for _, n in found) != sorted(wanted):
+        return
+    nest = [p for p in state.index.below(loop) if isinstance(p, LoopRef)][: len(found)]
+    extents = {p: n for p, (_, n) in zip(nest, found)}
+    for order in itertools.permutations(nest):
+        if order == tuple(nest) or [extents[p] for p in order] != wanted:
+            continue
+        try:
+            after = reorder(state, _check_reorder(state, *order))
+        except ScheduleError:
+            continue
+        yield after, after.index.loops[order[0].var]
 
 
 def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion]:
@@ -300,7 +331,7 @@ def _other_types(described: list[Buffer], used: list[Buffer]) -> str:
 def _fitting(block: Block, pattern: Block) -> str:
     """The splits that would give the block the loops of the description, where it has as many; else both nests."""
     want, have = _nest(pattern.body), _nest(block.body)
-    if [n for _, n in want] == [n for _, n in have]:
+    if sorted(n for _, n in want) == sorted(n for _, n in have):
         return ""
     described = ", ".join(f"{name} of {n}" for name, n in want)
     if len(want) != len(have):
