@@ -50,7 +50,7 @@ from ..stmt import (
     While,
 )
 from ..visit import substitute, uses_var, walk
-from .reducers import selects
+from .reducers import combines
 
 Loop = tuple[Var, Expr, Expr]
 
@@ -257,7 +257,7 @@ class _Walker:
         self.units.append(
             Unit(
                 block.name, block, time=(*time, 1), accesses=found.found,
-                commutes=commutes(block.body) or (is_reduction and selects(block)), **common,
+                commutes=commutes(block.body) or (is_reduction and combines(block)), **common,
             )
         )  # fmt: skip
 

@@ -148,7 +148,11 @@ class BlockReducer:
         own = [n for n, side in enumerate(sides) if self._is_target(side, s)]
         if len(own) != 1 or (isinstance(s.value, Sub) and own[0] == 1):
             raise self._unclear(s)
-        return sides[1 - own[0]]
+        term = sides[1 - own[0]]
+        targets = {b.data for b in self.targets}
+        if any(isinstance(n, BufferLoad) and n.buffer.data in targets for n in walk(term)):
+            raise self._unclear(s)  # what it adds is itself a result, half made
+        return term
 
     def starts_at_identity(self) -> bool:
         """Whether what the threads start from is what the block's init starts from."""
@@ -164,12 +168,13 @@ class BlockReducer:
         return combine(self.comm, a, b)
 
 
-_SELECTIONS: WeakKeyDictionary[Block, bool] = WeakKeyDictionary()
+_COMBINED: WeakKeyDictionary[Block, bool] = WeakKeyDictionary()
 
 
-def selects(block: Block) -> bool:
-    """Whether ``block`` reduces by selection (arg-max and the like) so that its updates may run in any order."""
-    known = _SELECTIONS.get(block)
+def combines(block: Block) -> bool:
+    """Whether ``block`` selects (arg-max and the like) or makes several results side by side (a sum and a sum of
+    squares), so that its updates may run in any order."""
+    known = _COMBINED.get(block)
     if known is None:
         try:
             stores = BlockReducer(block).stores
@@ -177,8 +182,8 @@ def selects(block: Block) -> bool:
             known = False
         else:
             same_place = len({tuple(map(key, s.indices)) for s in stores}) == 1
-            known = same_place and any(is_selection(s.value) for s in stores)
-        _SELECTIONS[block] = known
+            known = same_place and (len(stores) > 1 or is_selection(stores[0].value))
+        _COMBINED[block] = known
     return known
 
 

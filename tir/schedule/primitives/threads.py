@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from ...analysis.privacy import THREADS_OWN, same_for_all
-from ...analysis.reducers import BlockReducer, NotAReducer, OrderMatters, selects
+from ...analysis.reducers import BlockReducer, NotAReducer, OrderMatters, combines
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var
 from ...node import EMPTY
@@ -401,14 +401,14 @@ def _require_sizes(state: State, loop: LoopRef, axis: str, sizes: dict[str, int 
 
 def _crosses_threads(state: State, loop: LoopRef) -> bool:
     """Whether the blocks below that ``loop`` reduces are reductions that threads can share: a known operation that
-    commutes, or one that selects. Refuses where other work stands among the loops of such a reduction."""
+    commutes, one that selects, or several at once. Refuses where other work stands among the loops of such a reduction."""
     blocks = state.index.blocks_below(loop)
     crossed = []
     for ref in blocks:
         block = ref.block
         moved = [i for i, v in zip(block.iter_vars, ref.node.iter_values) if loop.var in vars_in(v)]
         if any(i.iter_type == "reduce" for i in moved):
-            shared = is_standard(block) or selects(block)
+            shared = is_standard(block) or combines(block)
             _require_free_choice(ref)
             if not shared or any(i.iter_type != "reduce" for i in moved):
                 return False
@@ -463,7 +463,7 @@ def _require_own_nest(loop: LoopRef, ref: BlockRef) -> None:
             loop.node,
             outer.node,
             nodes=[outer.node],
-            legal=f"loop_fission {outer.name}, or rfactor {loop.name} and bind the loop of the factor",
+            legal=f"fission {outer.name}, or rfactor {loop.name} and bind the loop of the factor",
         )
 
 
