@@ -11,6 +11,8 @@ import tempfile
 import warnings
 from pathlib import Path
 
+FORMAT = 2  # of the files: an older version's are not looked at
+
 
 def place(key: str, suffix: str) -> Path | None:
     """Where the file of ``key`` (hex digits) lies; None while nothing is kept."""
@@ -18,7 +20,7 @@ def place(key: str, suffix: str) -> Path | None:
         return None
     base = os.environ.get("TIR_CACHE_DIR")
     folder = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tensorir"
-    return folder / key[:2] / f"{key}{suffix}"
+    return folder / f"v{FORMAT}" / key[:2] / f"{key}{suffix}"
 
 
 def read(path: Path, warn: bool = True) -> bytes | None:
