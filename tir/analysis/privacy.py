@@ -69,8 +69,9 @@ def _conjuncts(condition: Expr) -> frozenset[Any]:
     return frozenset() if is_const(condition, 1) else frozenset([key(condition)])
 
 
-def private_buffers(func: PrimFunc, loop: For) -> frozenset[Var]:
-    """Pointers of the buffers allocated around ``loop`` that each iteration of it can have for itself.
+def private_buffers(func: PrimFunc, loop: For, only: Var | None = None) -> frozenset[Var]:
+    """Pointers of the buffers allocated around ``loop`` that each iteration of it can have for itself; of the one with
+    the pointer ``only``, where that is given.
 
     All their uses are in the loop, and an iteration reads nothing of them that it has not written. Threads of one
     block share what is in shared memory: there they must write the same (:func:`remade`). A kernel has no global
@@ -84,6 +85,8 @@ def private_buffers(func: PrimFunc, loop: For) -> frozenset[Var]:
             crossed.insert(0, item)
         elif isinstance(item, Block):
             for buffer in item.alloc_buffers:
+                if only is not None and buffer.data is not only:
+                    continue
                 if buffer.scope == "global" and any(n.thread for n in crossed):
                     continue
                 common = loop.thread.startswith("threadIdx") and buffer.scope.startswith("shared")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ..errors import ScheduleError, require
@@ -345,6 +346,16 @@ def pick_buffer(block: BlockRef, side: str, which: int | str) -> Buffer:
 def clash(func: PrimFunc, loop: For) -> Violation | None:
     """Why iterations of ``loop``, if it runs them at once, are not independent. Threads meet in shared memory, and a
     buffer in a thread's own scope is another one for each: of threads, only what they do to global memory is asked."""
+    known = _CLASHES.setdefault(func, {})
+    if loop not in known:
+        known[loop] = _clash(func, loop)
+    return known[loop]
+
+
+_CLASHES: WeakKeyDictionary[PrimFunc, dict[For, Violation | None]] = WeakKeyDictionary()
+
+
+def _clash(func: PrimFunc, loop: For) -> Violation | None:
     from .legality import check_parallel
 
     if loop.kind == THREAD_BINDING:

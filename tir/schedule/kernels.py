@@ -214,6 +214,8 @@ class _Kernels:
             mine = [a for a in by_loops.accesses if a.buffer.data is buffer.data]
             side = legality._Side(legality.replace(by_loops, accesses=mine), names)
             side.touch(on_loops=True)
+            for touch in (*side.reads, *side.writes):
+                _ = touch.map  # now, before time is counted: it reads text
             side.before = legality._loop_times(by_loops, unit.time, names, length)
             sides.append(side)
         context = legality._Context(self.func, self.func.body, names)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from ..analysis.apart import Forms, iterations_apart
 from ..analysis.dependence import Access, Unit, element_map, is_exact, time_map, units_of
 from ..analysis.privacy import private_buffers
 from ..analysis.radix import Digits, pairs_of, with_digits
@@ -69,14 +71,20 @@ def _independent(
     sides = [_Side(u, names) for u in units_of(runs, blocks=False)]
     for side in sides:
         side.touch(on_loops=True)
-    private: frozenset[Any] | None = None
+    forms = {id(side): Forms(side.unit) for side in sides}
+    private: dict[Any, bool] = {}
     for s in sides:
         for t in sides:
             for a, b in _clashes(s, t, local=True):
-                if private is None:
-                    private = private_buffers(func, loop)
-                if a.access.buffer.data in private or not among(a.access.buffer):
+                buffer = a.access.buffer
+                if not among(buffer) or private.get(buffer.data):
                     continue
+                if not digits and iterations_apart(forms[id(s)], a.access, forms[id(t)], b.access, loop.loop_var):
+                    continue
+                if buffer.data not in private:
+                    private[buffer.data] = bool(private_buffers(func, loop, buffer.data))
+                    if private[buffer.data]:
+                        continue
                 pairs = _same_element(s, a, t, b)
                 for number in digits:
                     ordered = pairs_of(number, s.unit.coords, t.unit.coords, names)
@@ -152,9 +160,9 @@ def _retimed(func: PrimFunc, where: Stmt, units: list[Unit], retime: Any, nodes:
             side.before = _loop_times(by_loops, unit.time, names, length)
             side.after = _loop_times(by_loops, side.moments[1][0], names, length)
             sides.append(side)
+        return _compare(sides, _Context(func, where, names), nodes)
     except NotAffine as error:
         return cannot_prove(error, nodes)
-    return _compare(sides, _Context(func, where, names), nodes)
 
 
 def _by_loops(unit: Unit) -> Unit:
@@ -179,28 +187,33 @@ def _loop_times(unit: Unit, time: tuple[Any, ...], names: Names, length: int) ->
 
 def check_coverage(func: PrimFunc, buffer: Buffer) -> Violation | None:
     """Whether every read of ``buffer`` is of an element some earlier instance wrote."""
-    names = Names()
-    sides = []
     try:
-        units = [u for u in units_of(func.body) if any(a.buffer.data is buffer.data for a in u.accesses)]
-        length = max((len(u.time) for u in units), default=0)
-        for unit in units:
-            side = _Side(unit, names, fresh=True)
-            side.before = time_map(unit, names, length, side.dims)
-            if not side.before.is_single_valued():
-                # each run has to find what it reads: they are told apart by the loops
-                side = _Side(_by_loops(unit), names, fresh=True)
-                side.on_loops = True
-                side.before = time_map(side.unit, names, length, side.dims)
-            side.touch(side.on_loops)
-            if any(w.access.buffer is buffer and not is_exact(unit, w.access) for w in side.writes):
-                return Violation(
-                    f"cannot prove that `{buffer.name}` is written before it is read: data decides where "
-                    f"`{unit.name}` writes", [], (unit.node,),
-                )  # fmt: skip
-            sides.append(side)
+        return _covered(func, buffer)
     except NotAffine as error:
         return cannot_prove(error)
+
+
+def _covered(func: PrimFunc, buffer: Buffer) -> Violation | None:
+    """``check_coverage``. Raises ``NotAffine``."""
+    names = Names()
+    sides = []
+    units = [u for u in units_of(func.body) if any(a.buffer.data is buffer.data for a in u.accesses)]
+    length = max((len(u.time) for u in units), default=0)
+    for unit in units:
+        side = _Side(unit, names, fresh=True)
+        side.before = time_map(unit, names, length, side.dims)
+        if not side.before.is_single_valued():
+            # each run has to find what it reads: they are told apart by the loops
+            side = _Side(_by_loops(unit), names, fresh=True)
+            side.on_loops = True
+            side.before = time_map(side.unit, names, length, side.dims)
+        side.touch(side.on_loops)
+        if any(w.access.buffer is buffer and not is_exact(unit, w.access) for w in side.writes):
+            return Violation(
+                f"cannot prove that `{buffer.name}` is written before it is read: data decides where "
+                f"`{unit.name}` writes", [], (unit.node,),
+            )  # fmt: skip
+        sides.append(side)
     context = _Context(func, func.body, names)
     for t in sides:
         for b in t.reads:
@@ -287,6 +300,10 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
     for (name, _), extra in runs.items():
         return Violation(f"block `{name}` is new: it runs what the program before did not", [], (extra[0].node,))
     sides = []
+
+    def outside() -> set[Any]:
+        return {b.data for b in before.buffer_map.values()} | _used_outside(before.body, old)
+
     try:
         for unit, there in _in_question(was, places, pure):
             side = _Side(unit, names, fresh=True)
@@ -303,18 +320,14 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
             side.places = tuple(u.node for u in there)
             side.touch(side.on_loops)
             sides.append(side)
+        context = _Context(before, old, names)
+        for side in sides:
+            problem = _coverage(side, context, outside)
+            if problem is not None:
+                return problem
+        return _compare(sides, context, ())
     except NotAffine as error:
         return cannot_prove(error)
-    context = _Context(before, old, names)
-
-    def outside() -> set[Any]:
-        return {b.data for b in before.buffer_map.values()} | _used_outside(before.body, old)
-
-    for side in sides:
-        problem = _coverage(side, context, outside)
-        if problem is not None:
-            return problem
-    return _compare(sides, context, ())
 
 
 def _is_kept(unit: Unit, there: Sequence[Unit]) -> bool:
@@ -468,11 +481,21 @@ def _coverage(side: _Side, context: _Context, outside: Callable[[], set[Any]]) -
 
 
 class _Touch:
-    __slots__ = ("access", "map")
+    """An access and, made when asked for, the relation from instances to the elements that it touches."""
 
-    def __init__(self, access: Access, relation: Any):
+    __slots__ = ("access", "_make", "_made")
+
+    def __init__(self, access: Access, make: Callable[[], Any]):
         self.access = access
-        self.map = relation
+        self._make = make
+        self._made: Any = None
+
+    @property
+    def map(self) -> Any:
+        """Raises ``NotAffine``."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
 
 
 class _Side:
@@ -504,8 +527,8 @@ class _Side:
             if key in seen:
                 continue
             seen.add(key)
-            made = element_map(self.unit, access, self.names, dims, on_loops)
-            (self.writes if access.write else self.reads).append(_Touch(access, made))
+            make = partial(element_map, self.unit, access, self.names, dims, on_loops)
+            (self.writes if access.write else self.reads).append(_Touch(access, make))
 
     def show(self, point: Sequence[int], loops: bool = False) -> str:
         unit = self.unit
