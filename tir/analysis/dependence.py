@@ -435,9 +435,15 @@ def _is_load_of(e: Any, store: BufferStore) -> bool:
 # ---------------------------------------------------------------- relations
 
 
-def add_loops(formula: Formula, loops: Sequence[Loop]) -> None:
+def add_loops(formula: Formula, loops: Sequence[Loop], rough: bool = False) -> None:
+    """``rough``: a loop whose bounds data decides may take any value."""
     for var, low, extent in loops:
-        formula.within(var, low, extent)
+        try:
+            formula.within(var, low, extent)
+        except NotAffine:
+            if not rough:
+                raise
+            formula.var(var)
 
 
 def time_map(unit: Unit, names: Names, length: int, coord_names: Sequence[str]) -> Any:
@@ -457,18 +463,25 @@ def time_map(unit: Unit, names: Names, length: int, coord_names: Sequence[str]) 
     return formula.map(coord_names, moments, [names.of(v) for v in mine])
 
 
-def element_map(unit: Unit, access: Access, names: Names, coord_names: Sequence[str], on_loops: bool = False) -> Any:
+def element_map(
+    unit: Unit, access: Access, names: Names, coord_names: Sequence[str], on_loops: bool = False, rough: bool = False
+) -> Any:
     """The relation from instances to the elements ``access`` touches (everything where an index is not affine).
 
-    ``on_loops``: coordinates are the unit's own loops, whose bounds and guards are added.
+    ``on_loops``: coordinates are the unit's own loops, whose bounds and guards are added; ``rough``: those that are
+    affine (more instances than there are, and more elements).
     """
     formula = Formula(names)
     hidden: list[str] = []
     if on_loops:
-        add_loops(formula, unit.loops)
+        add_loops(formula, unit.loops, rough)
         for var, value in unit.inner:
-            formula.equal(formula.var(var), value)
-            hidden.append(names.of(var))
+            hidden.append(formula.var(var))
+            try:
+                formula.equal(names.of(var), value)
+            except NotAffine:
+                if not rough:
+                    raise
         for guard in unit.guards:
             _try_require(formula, guard)
     for var, low, extent in access.loops:

@@ -52,25 +52,34 @@ def check_parallel(
     try:
         return _independent(func, loop, loop, (), kind, among)
     except NotAffine as error:
+        # the first reason is about the program as it is written
         split = with_digits(loop)
-        try:
-            if split is not None and _independent(func, loop, split[0], split[1], kind, among) is None:
-                return None
-        except NotAffine:
-            pass  # the first reason is about the program as it is written
+        for runs, digits, rough in (*([] if split is None else [(*split, False)]), (loop, (), True)):
+            try:
+                if _independent(func, loop, runs, digits, kind, among, rough) is None:
+                    return None
+            except NotAffine:
+                continue
         return cannot_prove(error, [loop])
 
 
 def _independent(
-    func: PrimFunc, loop: For, runs: For, digits: Sequence[Digits], kind: str, among: Callable[[Buffer], bool]
+    func: PrimFunc,
+    loop: For,
+    runs: For,
+    digits: Sequence[Digits],
+    kind: str,
+    among: Callable[[Buffer], bool],
+    rough: bool = False,
 ) -> Violation | None:
     """``check_parallel`` on ``runs``: the loop, or all that it runs and more, with ``digits`` of fused variables told
-    apart. Raises ``NotAffine``."""
+    apart. ``rough``: with more iterations of inner loops than there are, where data decides how many; then only the
+    answer that they are independent counts. Raises ``NotAffine``."""
     names = Names()
     context = _Context(func, loop, names)
     sides = [_Side(u, names) for u in units_of(runs, blocks=False)]
     for side in sides:
-        side.touch(on_loops=True)
+        side.touch(on_loops=True, rough=rough)
     forms = {id(side): Forms(side.unit) for side in sides}
     private: dict[Any, bool] = {}
     for s in sides:
@@ -519,7 +528,7 @@ class _Side:
         self.reads: list[_Touch] = []
         self.writes: list[_Touch] = []
 
-    def touch(self, on_loops: bool = False) -> None:
+    def touch(self, on_loops: bool = False, rough: bool = False) -> None:
         dims = [self.names.of(v) for v in self.unit.coords]
         seen = set()
         for access in self.unit.accesses:
@@ -527,7 +536,7 @@ class _Side:
             if key in seen:
                 continue
             seen.add(key)
-            make = partial(element_map, self.unit, access, self.names, dims, on_loops)
+            make = partial(element_map, self.unit, access, self.names, dims, on_loops, rough)
             (self.writes if access.write else self.reads).append(_Touch(access, make))
 
     def show(self, point: Sequence[int], loops: bool = False) -> str:
