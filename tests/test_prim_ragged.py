@@ -7,7 +7,6 @@ import numpy as np
 import tir
 from tir.script import parse
 
-
 CSR = """
 @T.prim_func
 def main(P: T.Buffer((7,), "int32"), J: T.Buffer((20,), "int32"), V: T.Buffer((20,), "float32"), x: T.Buffer((6,), "float32"), y: T.Buffer((6,), "float32")):
