@@ -212,6 +212,9 @@ def runs_whole_domain(ref: BlockRef) -> bool:
     pairs = list(zip(ref.block.iter_vars, ref.node.iter_values))
     loops = {p.var: Range(p.node.min, p.node.extent) for p in ref.loops()}
     analyzer = Analyzer()
+    for p in ref.loops():  # one that only repeats the block may not run at all
+        if not any(uses_var(v, p.var) for _, v in pairs) and not analyzer.can_prove(p.node.extent > 0):
+            return _covers(ref)
     plain = is_const(ref.node.predicate, 1) and all(isinstance(v, Var) and v in loops for _, v in pairs)
     if plain and len({v for _, v in pairs}) == len(pairs):
         box = tuple(loops[v] for _, v in pairs)  # type: ignore[index]

@@ -12,8 +12,8 @@ from ...arith.regions import intersect, relax, union
 from ...buffer import Buffer, BufferRegion, Range, decl_buffer
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
-from ...stmt import SERIAL, BlockRealize, BufferStore, Stmt, seq
-from ...visit import rewrite, substitute, uses_var
+from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt, seq
+from ...visit import rewrite, substitute, uses_var, walk
 from ..blocks import (
     add_alloc,
     common_host,
@@ -35,7 +35,7 @@ from ..legality import check_coverage
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
 from ._moments import Moments, require_independent
-from ._structure import is_standard
+from ._structure import is_standard, same_index
 from .memory import require_scope
 
 
@@ -267,7 +267,37 @@ def _only_where(copy: Stmt, conditions: Sequence[Expr]) -> Stmt:
     return rewrite(copy, lambda n: n.replace(predicate=predicate) if isinstance(n, BlockRealize) else None)
 
 
+def _stores_regions(block: Block, buffer: Buffer) -> bool:
+    """Whether each run of ``block`` surely writes all that its regions say of ``buffer``: a region may be too much, for a
+    store under a condition, or one whose place depends on data. An intrinsic is taken at its word."""
+    if any(isinstance(n, BlockRealize) for n in walk(block.body)):
+        return False
+    stores = [s for s in walk(block.body) if isinstance(s, BufferStore) and s.buffer is buffer]
+    if not stores:
+        return True
+    places = _certain_places(block.body, buffer)
+    return all(
+        all(is_const(axis.extent, 1) for axis in r.region)
+        and any(same_index(place, [axis.min for axis in r.region]) for place in places)
+        for r in regions_of(block.writes, buffer)
+    )
+
+
+def _certain_places(s: Stmt, buffer: Buffer) -> list[tuple[Expr, ...]]:
+    """Indices at which ``s`` stores to ``buffer``, whatever its conditions are."""
+    if isinstance(s, SeqStmt):
+        return [place for part in s.stmts for place in _certain_places(part, buffer)]
+    if isinstance(s, IfThenElse) and s.else_case is not None:
+        yes, no = (_certain_places(case, buffer) for case in (s.then_case, s.else_case))
+        return [a for a in yes if any(same_index(a, b) for b in no)]
+    if isinstance(s, LetStmt):
+        return _certain_places(s.body, buffer)
+    return [s.indices] if isinstance(s, BufferStore) and s.buffer is buffer else []
+
+
 def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
+    if not _stores_regions(ref.block, buffer):
+        return False
     domains: dict[Var, Range] = {p.var: Range(p.node.min, p.node.extent) for p in loops_below(ref, host)}
     values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}
     for region in regions_of(ref.block.writes, buffer):

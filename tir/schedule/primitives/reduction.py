@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...arith import Analyzer
 from ...buffer import Range
 from ...errors import require
-from ...expr import EQ, LE, LT, Expr, all_of, is_const
+from ...expr import Expr, all_of, is_const
 from ...stmt import Block, BlockRealize, Stmt
-from ...visit import accesses, substitute, uses_var
-from ..blocks import affine_in_one, conjuncts, insert_before, refresh
+from ...visit import accesses, uses_var
+from ..blocks import affine_in_one, insert_before, refresh
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State, require_above
+from ._init_runs import InitRuns
 
 
 @dataclass(frozen=True)
@@ -71,9 +70,8 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
         others[0] if others else "", loop.node, block, nodes=[o.node for o in others],
     )  # fmt: skip
     _require_distinct(block, unsafe)
-    _require_one_start(block, loop, unsafe)
     init_name = state.fresh_block_name(body.name + "_init")
-    init = _init_nest(block, loop, init_name)
+    init = _init_nest(InitRuns(block, loops[loops.index(loop) :]), init_name, unsafe)
     update = body.replace(name=state.fresh_block_name(body.name + "_update"), init=None, reads=_update_reads(body))
     return DecomposePlan(block, loop, init, init_name, update)
 
@@ -105,71 +103,20 @@ def _require_distinct(block: BlockRef, unsafe: bool) -> None:
         )  # fmt: skip
 
 
-def _require_one_start(block: BlockRef, loop: LoopRef, unsafe: bool) -> None:
-    """The reduction begins at the same iteration for every result, so that the init can leave the reduction loops out.
-
-    It does not after ``skew``, where the loop runs over k + i.
-    """
-    inner = block.loops()[block.loops().index(loop) :]
-    pairs = list(zip(block.block.iter_vars, block.node.iter_values))
-    spatial = [v for i, v in pairs if i.iter_type != "reduce"]
-    dropped = [ref for ref in inner if not any(uses_var(v, ref.var) for v in spatial)]
-    rest = [ref for ref in block.all_loops() if ref not in dropped]
-    for part in (*(v for i, v in pairs if i.iter_type == "reduce"), *conjuncts(block.node.predicate)):
-        gone = next((ref for ref in dropped if uses_var(part, ref.var)), None)
-        if gone is not None and _holds_at_the_start(part, block, dropped):
-            continue
-        tied = next((ref for ref in rest if uses_var(part, ref.var) and not is_const(ref.node.extent, 1)), None)
-        require(
-            unsafe or gone is None or tied is None or not any(uses_var(v, tied.var) for v in spatial),
-            "the reduction of block {0} begins at another iteration of {1} for each {2}: `{3}` ties the two",
-            block, gone.node if gone else "", tied.name if tied else "", repr(part), nodes=[block.node],
-        )  # fmt: skip
-
-
-def _holds_at_the_start(condition: Expr, block: BlockRef, dropped: Sequence[LoopRef]) -> bool:
-    """Whether a bound from above that holds at some iteration of the loops ``dropped`` holds at their first one."""
-    if not isinstance(condition, (LT, LE)) or any(uses_var(condition.b, ref.var) for ref in dropped):
-        return False
-    analyzer = Analyzer()
-    for ref in block.all_loops():
-        analyzer.bind(ref.var, Range(ref.node.min, ref.node.extent))
-    first = substitute(condition.a, {ref.var: ref.node.min for ref in dropped})
-    return analyzer.can_prove(first <= condition.a)
-
-
 def _is_one(dom: Range | None) -> bool:
     return dom is not None and getattr(dom.extent, "value", None) == 1
 
 
-def _init_nest(block: BlockRef, loop: LoopRef, name: str) -> Stmt:
-    """The init in copies of the loops at and under ``loop`` that its spatial iterators need."""
-    inner = block.loops()[block.loops().index(loop) :]
-    pairs = list(zip(block.block.iter_vars, block.node.iter_values))
-    spatial = [(i, v) for i, v in pairs if i.iter_type != "reduce"]
-    reduce = [(i, v) for i, v in pairs if i.iter_type == "reduce"]
-    kept = [ref for ref in inner if any(uses_var(v, ref.var) for _, v in spatial)]
-    start = {ref.var: ref.node.min for ref in inner if ref not in kept}
-    analyzer = Analyzer()
-    for ref in block.all_loops():
-        analyzer.bind(ref.var, Range(ref.node.min, ref.node.extent))
-    at_start = [EQ(substitute(v, start), i.dom.min) for i, v in reduce]
-    guards = [substitute(c, start) for c in conjuncts(block.node.predicate)] + at_start
-    guards = [g for g in (analyzer.simplify(g) for g in guards) if not analyzer.can_prove(g)]
-    assert block.block.init is not None
-    body = Block(
-        tuple(i for i, _ in spatial),
-        (),
-        block.block.writes,
-        name,
-        block.block.init,
-        annotations=block.block.annotations,
-    )
-    realize = BlockRealize(tuple(v for _, v in spatial), all_of(guards), body)
-    stmt: Stmt = realize
-    for ref in reversed(kept):
+def _init_nest(runs: InitRuns, name: str, unsafe: bool) -> Stmt:
+    """The init in copies of the loops that its spatial iterators need."""
+    block = runs.block.block
+    assert block.init is not None
+    iters, values = tuple(i for i, _ in runs.spatial), tuple(v for _, v in runs.spatial)
+    body = Block(iters, (), block.writes, name, block.init, annotations=block.annotations)
+    stmt: Stmt = BlockRealize(values, all_of(runs.guards(unsafe)), body)
+    for ref in reversed(runs.kept):
         stmt = ref.node.replace(body=stmt)
-    names = {ref.var: ref.var.replace(name=f"{ref.var.name}_init") for ref in kept}
+    names = {ref.var: ref.var.replace(name=f"{ref.var.name}_init") for ref in runs.kept}
     return refresh(stmt, names)
 
 

@@ -33,6 +33,7 @@ from ..blocks import (
     uses_pointer,
 )
 from ..handles import BlockRV
+from ..legality import check_coverage
 from ..primitive import BadArgument, primitive
 from ..state import BlockRef, State
 from ._structure import same_index
@@ -307,7 +308,14 @@ def _stage_read(
     block_name = state.fresh_block_name(name)
     copying = _copying(block, staged, block_name, to_copy=True)
     body = _around(scope, block, _on_copy(block, staged), [copying], [])
-    return StagePlan(scope, body, staged.copy, (block_name,), staged.recorded)
+    plan = StagePlan(scope, body, staged.copy, (block_name,), staged.recorded)
+    everywhere = runs_whole_domain(block) and not _has_condition(block.block)
+    if not (unsafe or everywhere or buffer in state.func.buffer_map.values()):
+        # the copy reads what the block, where its condition does not hold, leaves alone
+        problem = check_coverage(_placed(state, plan).func, buffer)
+        if problem is not None:
+            raise ScheduleError(problem.rule, witness=problem.witness, nodes=[block.node], func=state.func)
+    return plan
 
 
 def _stage_write(
