@@ -407,15 +407,128 @@ def test_what_threads_cannot_reduce():
     plain = schedule(ROWS.format(m=4, n=32, **SUM))
     refused(lambda: plain.bind("k", "blockIdx.x"), "same element", "rfactor")
     refused(lambda: plain.bind("k", "vthread"), "same element")
-    mixed = schedule(MATMUL)
-    i, j, k = mixed.get_loops("C")
-    ko, ki = mixed.split(k, [2, 8])
-    mixed.reorder(i, ko, j, ki)
-    mixed.bind(i, "blockIdx.x")
-    copy = mixed.cache_read("C", 0, "shared")
-    mixed.compute_at(copy, ko)
-    refused(lambda: mixed.bind(ki, "threadIdx.x"), "block `C` would reduce across the threads of loop `k_1`",
-            "loop `k_0` around it holds other statements too")  # fmt: skip
+
+
+# ---------------------------------------------------------------- reductions across threads beside other work
+
+
+GEMV = """
+@T.prim_func
+def main(A: T.Buffer((4, 64), "float32"), X: T.Buffer((64,), "float32"), Y: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 64):
+        with T.block("Y"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                Y[vi] = T.float32(0)
+            Y[vi] = Y[vi] + A[vi, vk] * X[vk]
+"""
+
+
+def gemv(order: str, inner: int = 16) -> tir.Schedule:
+    """Two rows on threadIdx.y (``r``, or serial where that is not in ``order``), a tile of X in shared memory for each
+    step of k."""
+    sch = schedule(GEMV)
+    i, k = sch.get_loops("Y")
+    loops = dict(zip("br", sch.split(i, [None, 2])))
+    loops.update(zip("ot", sch.split(k, [None, inner])))
+    sch.reorder(*(loops[c] for c in order.lower()))
+    sch.bind(loops["b"], "blockIdx.x")
+    if "r" in order:
+        sch.bind(loops["r"], "threadIdx.y")
+    sch.bind(loops["t"], "threadIdx.x")
+    copy = sch.cache_read("Y", 1, "shared")
+    sch.compute_at(copy, loops["o"])
+    sch.bind(sch.get_loops(copy)[-1], "threadIdx.x")
+    return sch
+
+
+@pytest.mark.parametrize("order", ["brot", "bort", "boRt", "brto"])
+@pytest.mark.parametrize("note", [False, True], ids=["", "pipelined"])
+def test_threads_reduce_beside_a_tile_they_load(order, note):
+    """Threads inside and outside the serial loop of the reduction; R: two sums for each thread."""
+    sch = gemv(order)
+    if note:
+        serial = next(ref for ref in sch.get_loops("Y") if ref.name == "k_0")
+        sch.annotate(serial, "software_pipeline_stage", [0, 1])
+        sch.annotate(serial, "software_pipeline_order", [0, 1])
+    same(sch)
+    on_simulator(sch, orders=("reverse", "warp_interleaved"))
+
+
+def test_threads_reduce_several_warps_beside_a_tile_and_with_the_init_apart():
+    sch = gemv("brot", inner=64)
+    on_simulator(sch, orders=("reverse", "random"))
+    sch = gemv("brot", inner=48)
+    sch.decompose_reduction("Y", "k_0")
+    same(sch)
+    on_simulator(sch, orders=("reverse", "random"))
+
+
+MOMENTS = """
+@T.prim_func
+def main(A: T.Buffer((2, 96), "float32"), B: T.Buffer((2, 96), "float32")):
+    S = T.alloc_buffer((2,), "float32", scope="{scope}")
+    Q = T.alloc_buffer((2,), "float32", scope="{scope}")
+    for i in range(2):
+        for k in range(96):
+            with T.block("S"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    S[vi] = T.float32(0)
+                S[vi] = S[vi] + A[vi, vk]
+            with T.block("Q"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    Q[vi] = T.float32(0)
+                Q[vi] = Q[vi] + A[vi, vk] * A[vi, vk]
+        for k in range(96):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                B[vi, vk] = (A[vi, vk] - S[vi] / 96.0) * T.rsqrt(Q[vi] / 96.0 - S[vi] / 96.0 * (S[vi] / 96.0) + 1e-5)
+"""
+
+
+@pytest.mark.parametrize("scope", ["local", "shared"])
+@pytest.mark.parametrize("threads", [8, 64])
+def test_two_reductions_in_one_loop(scope, threads):
+    """A layer norm that reads its row once: both sums in one loop, and all threads use both."""
+    sch = schedule(MOMENTS.format(scope=scope))
+    sch.bind("i", "blockIdx.x")
+    for name in "SB":
+        sch.bind(sch.split(sch.get_loops(name)[1], [None, threads])[1], "threadIdx.x")
+    same(sch)
+    on_simulator(sch, orders=("reverse", "random"), rtol=1e-3)
+
+
+def test_a_result_that_is_used_before_it_is_complete():
+    running = schedule("""
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), B: T.Buffer((1,), "float32"), C: T.Buffer((64,), "float32")):
+    for k in range(64):
+        with T.block("B"):
+            vk = T.axis.reduce(64, k)
+            with T.init():
+                B[0] = T.float32(0)
+            B[0] = B[0] + A[vk]
+        with T.block("C"):
+            vk = T.axis.spatial(64, k)
+            C[vk] = B[0]
+""")
+    outer, inner = running.split("k", [2, 32])
+    refused(lambda: running.bind(inner, "threadIdx.x"), "block `B` would reduce across the threads of loop `k_1`",
+            "`C` uses B inside loop `k_0`, before all threads' parts are combined")  # fmt: skip
+    running.bind(inner, "threadIdx.x", unsafe=True)
+    with pytest.raises(tir.BuildError, match=r"uses `B` before all threads' parts are combined"):
+        tir.lower(running.mod, target="cuda")
+
+
+def test_threads_of_no_kernel_reduce_beside_a_tile():
+    sch = schedule(GEMV)
+    _, inner = sch.split("k", [None, 16])
+    sch.bind(inner, "threadIdx.x")
+    sch.compute_at(sch.cache_read("Y", 1, "global"), "k_0")
+    with pytest.raises(tir.BuildError, match=r"all thread loops are inside it; bind a loop around it to blockIdx\.x"):
+        tir.lower(sch.mod, target="cuda")
 
 
 # ---------------------------------------------------------------- notes that lowering obeys

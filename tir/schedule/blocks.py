@@ -368,10 +368,12 @@ def _clash(func: PrimFunc, loop: For) -> Violation | None:
 
 
 def _reduced_across(loop: For) -> frozenset[Var]:
-    """Memory of the results of reductions that the threads of ``loop`` share."""
+    """Memory of the results of reductions that the threads of ``loop`` share, with their init or apart from it."""
+    from .primitives._structure import is_standard
+
     found: set[Var] = set()
     for item in walk(loop):
-        if isinstance(item, BlockRealize) and item.block.init is not None:
+        if isinstance(item, BlockRealize) and (item.block.init is not None or is_standard(item.block)):
             kinds = {i.iter_type for i, v in zip(item.block.iter_vars, item.iter_values) if uses_var(v, loop.loop_var)}
             if kinds == {"reduce"}:
                 found.update(r.buffer.data for r in item.block.writes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..analysis.access import block_access_region
@@ -11,16 +12,18 @@ from ..buffer import Buffer, Range, decl_buffer
 from ..errors import BuildError
 from ..expr import EQ, TRUE, BufferLoad, Expr, IntImm, Var, all_of, cast, const, is_const
 from ..function import PrimFunc
+from ..node import Node
 from ..op import call
-from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, Evaluate, For, IfThenElse, Stmt, seq
+from ..script.printer import short_text
+from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, Evaluate, For, IfThenElse, SeqStmt, Stmt, seq
 from ..visit import rewrite, substitute, uses_var, walk
 from .passes import func_pass
-from .threads import flat, is_private
+from .threads import flat, is_private, is_thread_loop
 
 
 def _crossing(realize: BlockRealize, loops: list[For]) -> list[For]:
     """Thread loops around a block over which it reduces."""
-    reduced = [e for v, e in zip(realize.block.iter_vars, realize.iter_values) if v.iter_type == "reduce"]
+    reduced = _reduced(realize)
     return [f for f in loops if f.thread.startswith("threadIdx") and any(uses_var(e, f.loop_var) for e in reduced)]
 
 
@@ -38,10 +41,9 @@ class _Reduction:
         self.serial = [f for f in nest if not f.thread]
         self.bound = [f for f in nest if f.thread]
         values = {v.var: cast(v.var.dtype, e) for v, e in zip(block.iter_vars, realize.iter_values)}
-        reduced = [e for v, e in zip(block.iter_vars, realize.iter_values) if v.iter_type == "reduce"]
         self.values = values
         around = {f.loop_var for f in loops}
-        self.reducing = {n for e in reduced for n in walk(e) if isinstance(n, Var) and n in around}
+        self.reducing = {n for e in _reduced(realize) for n in walk(e) if isinstance(n, Var) and n in around}
         for v, e in zip(block.iter_vars, realize.iter_values):
             mixed = [f for f in loops if v.iter_type != "reduce" and uses_var(e, f.loop_var)]
             for f in mixed:
@@ -71,24 +73,29 @@ class _Reduction:
         return body
 
     def lowered(self) -> Stmt:
-        start = [BufferStore(p, i, self.index) for p, i in zip(self.partial, self.reducer.comm.identity)]
-        body = seq(
-            [
-                self._over(self.spread, seq(start)),
-                self._update(),
-                self._over(self.spread, self._all_reduce()),
-                self._over(self.spread, self._write()),
-            ]
-        )
-        block = Block((), (), (), f"{self.block.name}_cross_thread", body, None, (*self.partial, *self.result))
-        reads, writes = block_access_region(block)
-        made: Stmt = BlockRealize((), TRUE, block.replace(reads=tuple(reads), writes=tuple(writes)))
+        """The whole of a reduction that is alone in its loops."""
+        update = self.update()
+        for f in reversed(self.serial):
+            update = f.replace(body=update)
+        made = _scope([self], seq([self.start(), update, self.finish()]))
         for f in reversed(self.bound):
             made = f.replace(body=made)
         return made
 
-    def _update(self) -> Stmt:
-        """Each thread reduces its own iterations."""
+    def start(self, loops: Sequence[For] = ()) -> Stmt:
+        """Each thread's part before its first iteration, in the threads of ``loops``."""
+        stores = [BufferStore(p, i, self.index) for p, i in zip(self.partial, self.reducer.comm.identity)]
+        return self._over([*loops, *self.spread], seq(stores))
+
+    def finish(self, loops: Sequence[For] = ()) -> Stmt:
+        """The parts of all threads combined, and the result stored."""
+        if loops:  # one loop of threads around both
+            body = seq([self._over(self.spread, self._all_reduce()), self._over(self.spread, self._write())])
+            return self._over(list(loops), body)
+        return seq([self._over(self.spread, self._all_reduce()), self._over(self.spread, self._write())])
+
+    def update(self) -> Stmt:
+        """One iteration: the thread's own part takes up a value."""
         part = dict(zip(self.reducer.targets, self.partial))
 
         def redirect(item: Any) -> Any:
@@ -100,8 +107,6 @@ class _Reduction:
         body = substitute(rewrite(self.block.body, redirect), self.values)
         if not is_const(self.realize.predicate, 1):
             body = IfThenElse(self.realize.predicate, body)
-        for f in reversed(self.serial):
-            body = f.replace(body=body)
         return body
 
     def _all_reduce(self) -> Stmt:
@@ -135,9 +140,31 @@ class _Reduction:
 _UINT32 = const(0, "uint32").dtype
 
 
+def _scope(reductions: list[_Reduction], body: Stmt) -> Stmt:
+    """``body`` in a block that has the parts and the results of ``reductions``."""
+    own = tuple(b for r in reductions for b in (*r.partial, *r.result))
+    block = _described(Block((), (), (), f"{reductions[0].block.name}_cross_thread", body, None, own))
+    return BlockRealize((), TRUE, block)
+
+
+def _described(block: Block) -> Block:
+    reads, writes = block_access_region(block)
+    return block.replace(reads=tuple(reads), writes=tuple(writes))
+
+
+def _reduced(realize: BlockRealize) -> list[Expr]:
+    return [e for v, e in zip(realize.block.iter_vars, realize.iter_values) if v.iter_type == "reduce"]
+
+
+def _serial(realize: BlockRealize, loops: list[For]) -> list[For]:
+    """The loops in which each thread reduces alone."""
+    return [f for f in loops if not f.thread and any(uses_var(e, f.loop_var) for e in _reduced(realize))]
+
+
 class _Lowering:
     def __init__(self, name: str):
         self.name = name
+        self.updates: dict[BlockRealize, Stmt] = {}  # of reductions whose loops hold other statements too
 
     def visit(self, s: Any, loops: list[For]) -> Any:
         if isinstance(s, For):
@@ -147,68 +174,119 @@ class _Lowering:
             body = self.visit(s.body, [*loops, s])
             return s if body is s.body else s.replace(body=body)
         if isinstance(s, BlockRealize):
+            if s in self.updates:
+                return self.updates[s]
             threads = _crossing(s, loops)
-            if threads and not self._serial(s, loops):
+            if threads and not _serial(s, loops):
+                self.refuse_readers(s, threads[0])
                 return _Reduction(self.name, s, loops, [], threads).lowered()
-            inner = self.visit(s.block.body, loops if not s.block.iter_vars else [])
-            return s if inner is s.block.body else s.replace(block=s.block.replace(body=inner))
+            block = s.block
+            inner = self.visit(block.body, loops if not block.iter_vars else [])
+            if inner is block.body:
+                return s
+            made = block.replace(body=inner)
+            return s.replace(block=made if block.iter_vars or not (block.reads or block.writes) else _described(made))
         if isinstance(s, Stmt):
             return s.map_children(lambda c: self.visit(c, loops) if isinstance(c, Stmt) else c)
         return s
 
-    @staticmethod
-    def _serial(realize: BlockRealize, loops: list[For]) -> list[For]:
-        reduced = [e for v, e in zip(realize.block.iter_vars, realize.iter_values) if v.iter_type == "reduce"]
-        return [f for f in loops if not f.thread and any(uses_var(e, f.loop_var) for e in reduced)]
-
     def nest(self, s: For, loops: list[For]) -> Stmt | None:
-        """The reduction across threads whose outermost serial reduction loop is ``s``, lowered."""
-        for realize, path in _blocks(s, [*loops]):
+        """``s`` with the reductions across threads whose outermost serial reduction loop it is lowered; None without
+        any."""
+        found: list[tuple[_Reduction, list[For], bool]] = []
+        for realize, path, above in _blocks(s, [*loops], []):
             threads = _crossing(realize, path)
-            serial = self._serial(realize, path)
+            serial = _serial(realize, path)
             if not threads or not serial or serial[0] is not s:
                 continue
+            self.refuse_mixed(realize, serial)
+            self.refuse_readers(realize, next(f for f in path if f is s or f in threads))
             nest = path[len(loops) :]
-            for f in serial:
-                if any(uses_var(e, f.loop_var) for v, e in zip(realize.block.iter_vars, realize.iter_values)
-                       if v.iter_type != "reduce"):  # fmt: skip
-                    raise BuildError(
-                        f"{self.name}: block `{realize.block.name}` reduces across threads, but loop `{f.loop_var.name}` "
-                        "moves both which element it reduces to and what it reduces; make it a loop for each"
-                    )
-            for outer, inner in zip(nest, [*nest[1:], realize]):
-                if outer.body is not inner:
-                    raise BuildError(
-                        f"{self.name}: block `{realize.block.name}` reduces across threads, but loop "
-                        f"`{outer.loop_var.name}` around its reduction holds other statements too; fission that loop, "
-                        "or bind the reduction loop further in"
-                    )
-            return _Reduction(self.name, realize, path, nest, threads).lowered()
-        return None
+            alone = all(outer.body is inner for outer, inner in zip(nest, [*nest[1:], realize]))
+            if not alone:
+                self.refuse_place(realize, nest, loops, above)
+            found.append((_Reduction(self.name, realize, path, nest, threads), nest, alone))
+        if not found:
+            return None
+        if found[0][2]:
+            return found[0][0].lowered()
+        for r, _, _ in found:
+            self.updates[r.realize] = r.update()
+        reductions = [r for r, _, _ in found]
+        inner = s.replace(body=self.visit(s.body, [*loops, s]))
+        starts = [r.start(r.bound) for r in reductions]
+        return _scope(reductions, seq([*starts, inner, *(r.finish(r.bound) for r in reductions)]))
+
+    # ------------------------------------------------------------ what cannot be shared
+
+    def refuse_mixed(self, realize: BlockRealize, serial: list[For]) -> None:
+        elements = [e for v, e in zip(realize.block.iter_vars, realize.iter_values) if v.iter_type != "reduce"]
+        for f in serial:
+            if any(uses_var(e, f.loop_var) for e in elements):
+                raise BuildError(
+                    f"{self.name}: block `{realize.block.name}` reduces across threads, but loop `{f.loop_var.name}` "
+                    "moves both which element it reduces to and what it reduces; make it a loop for each"
+                )
+
+    def refuse_place(self, realize: BlockRealize, nest: list[For], loops: list[For], above: list[Any]) -> None:
+        """Refuse a reduction that has company in its loops, and is conditional or has all of the kernel's threads
+        inside them."""
+        asked = f"{self.name}: block `{realize.block.name}` reduces across threads, but "
+        for s in above:
+            if not isinstance(s, (For, SeqStmt)) and not (isinstance(s, BlockRealize) and is_const(s.predicate, 1)):
+                raise BuildError(
+                    f"{asked}`{short_text(s)}` inside its loop `{nest[0].loop_var.name}` decides whether it does; make "
+                    "that the block's predicate, or fission the loop"
+                )
+        if any(f.thread for f in nest) and not any(is_thread_loop(f) for f in loops):
+            raise BuildError(
+                f"{asked}loop `{nest[0].loop_var.name}`, which holds other statements too, is not in a kernel: all "
+                "thread loops are inside it; bind a loop around it to blockIdx.x (of one block, if it has to be), or "
+                "fission it"
+            )
+
+    def refuse_readers(self, realize: BlockRealize, outermost: For) -> None:
+        """Refuse another use of the result before all threads' parts are combined, which is after ``outermost``."""
+        results = {r.buffer.data for r in realize.block.writes}
+        stack: list[Any] = [outermost.body]
+        while stack:
+            item = stack.pop()
+            if item is realize:
+                continue
+            if isinstance(item, (BufferLoad, BufferStore)) and item.buffer.data in results:
+                raise BuildError(
+                    f"{self.name}: block `{realize.block.name}` reduces across threads in loop "
+                    f"`{outermost.loop_var.name}`, but `{short_text(item)}` in that loop uses "
+                    f"`{item.buffer.name}` before all threads' parts are combined, which is after the loop; fission "
+                    "the loop, or move that statement out of it"
+                )
+            if isinstance(item, Node):
+                stack.extend(item.children())
 
 
-def _blocks(s: Any, loops: list[For]) -> Any:
-    """Blocks with iterators under ``s``, and the loops around each."""
-    if isinstance(s, For):
-        yield from _blocks(s.body, [*loops, s])
+def _blocks(s: Any, loops: list[For], above: list[Any]) -> Any:
+    """Blocks with iterators under ``s``, the loops around each, and all statements around it from ``s`` on."""
+    if isinstance(s, BlockRealize) and s.block.iter_vars:
+        yield s, loops, above
     elif isinstance(s, BlockRealize):
-        if s.block.iter_vars:
-            yield s, loops
-        else:
-            yield from _blocks(s.block.body, loops)
+        yield from _blocks(s.block.body, loops, [*above, s])
+    elif isinstance(s, For):
+        yield from _blocks(s.body, [*loops, s], [*above, s])
     elif isinstance(s, Stmt):
         for child in s.children():
             if isinstance(child, Stmt):
-                yield from _blocks(child, loops)
+                yield from _blocks(child, loops, [*above, s])
 
 
 @func_pass
 def lower_cross_thread_reduction(func: PrimFunc) -> PrimFunc:
     """A block that reduces over a loop bound to ``threadIdx`` becomes partial results and an all-reduce.
 
-    Each thread reduces its own iterations into a local buffer, ``tvm_thread_allreduce`` combines them, and the result
-    is stored: by all threads where its memory is local, else by the first of those that took part. Any reducer of one
-    or several values; a guard only leaves iterations out. Raises ``BuildError`` where the block's statements are no
-    combination of an old and a new value.
+    Each thread reduces its own iterations into a local buffer, ``tvm_thread_allreduce`` combines them after the
+    outermost serial loop that reduces, and the result is stored: by all threads where its memory is local, else by the
+    first of those that took part. Other statements in these loops, such as loads of a shared tile, and other
+    reductions, stay where they are. Any reducer of one or several values; a guard only leaves iterations out. Raises
+    ``BuildError`` where the block's statements are no combination of an old and a new value, where something else uses
+    the result before it is complete, and where a condition decides whether the block runs.
     """
     return func.with_body(flat(_Lowering(func.name).visit(func.body, [])))

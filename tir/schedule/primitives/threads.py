@@ -98,7 +98,7 @@ def _require_no_reduction(state: State, loop: LoopRef, realize: BlockRealize, ki
     if not moved or any(i.iter_type != "reduce" for i in moved):
         return
     lines = _same_element(loop.node, realize)
-    verb = {VECTORIZED: "vectorized", PARALLEL: "parallel"}.get(kind, kind)
+    verb = {VECTORIZED: "vectorized", PARALLEL: "parallel", THREAD_BINDING: "bound to threads"}.get(kind, kind)
     require(
         False,
         "loop {0} cannot be {1}: its iterations update the same element, and each needs the one before",
@@ -415,10 +415,18 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
             crossed.append(ref)
         elif not separates(ref.node, loop.node, [p.node for p in ref.loops() if loop in p.ancestors()]):
             return False
-    if not crossed or not _apart([b.block for b in blocks]):
+    if not crossed:
         return False
     for ref in crossed:
-        _require_own_nest(loop, ref)
+        _require_result_after(state, loop, ref)
+    if _apart([b.block for b in blocks]):
+        return True
+    from .. import legality
+
+    results = {r.buffer.data for ref in crossed for r in ref.block.writes}
+    violation = legality.check_parallel(state.func, loop.node, THREAD_BINDING, lambda b: b.data not in results)
+    if violation is not None:
+        refuse(state, violation)
     return True
 
 
@@ -432,9 +440,9 @@ def _require_free_choice(ref: BlockRef) -> None:
         return
 
 
-def _require_own_nest(loop: LoopRef, ref: BlockRef) -> None:
-    """Refuse a reduction across threads whose serial part has other statements in its loops: all threads' parts are
-    combined once, after the outermost of the loops that reduce."""
+def _require_result_after(state: State, loop: LoopRef, ref: BlockRef) -> None:
+    """Refuse a reduction across threads whose result something uses inside its loops: all threads' parts are combined
+    once, after the outermost of the loops that reduce."""
     reduced = {v for i, e in zip(ref.block.iter_vars, ref.node.iter_values) if i.iter_type == "reduce"
                for v in vars_in(e)}  # fmt: skip
     loops = ref.loops()
@@ -451,19 +459,21 @@ def _require_own_nest(loop: LoopRef, ref: BlockRef) -> None:
             nodes=[p.node],
             legal=f"fuse or split so that {p.name} is about one of the two",
         )
-    first = next((n for n, p in enumerate(loops) if p.var in reduced and (not p.node.thread or p is loop)), len(loops))
-    for outer, inner in zip(loops[first:], [*(p.node for p in loops[first + 1 :]), ref.node]):
-        if outer is loop and not any(p.var in reduced and not p.node.thread for p in loops[first + 1 :]):
-            continue
+    first = next(p for p in loops if p.var in reduced and (not p.node.thread or p is loop))
+    results = {r.buffer.data: r.buffer for r in ref.block.writes}
+    for other in state.index.blocks_below(first):
+        uses = [r.buffer for r in (*other.block.reads, *other.block.writes) if r.buffer.data in results]
         require(
-            outer.node.body is inner,
-            "block {0} would reduce across the threads of loop {1}, but loop {2} around it holds other statements too, "
-            "which would run before all threads' parts are combined",
+            other is ref or not uses,
+            "block {0} would reduce across the threads of loop {1}, but {2} uses {3} inside loop {4}, before all "
+            "threads' parts are combined",
             ref,
             loop.node,
-            outer.node,
-            nodes=[outer.node],
-            legal=f"fission {outer.name}, or rfactor {loop.name} and bind the loop of the factor",
+            other,
+            uses[0].name if uses else "",
+            first.node,
+            nodes=[other.node, ref.node],
+            legal=f"fission {first.name}, or rfactor {loop.name} and bind the loop of the factor",
         )
 
 
