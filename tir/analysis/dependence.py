@@ -527,6 +527,11 @@ def _try_require(formula: Formula, condition: Expr) -> None:
 
 def is_exact(unit: Unit, access: Access) -> bool:
     """Whether sets tell exactly which elements ``access`` touches: no data decides an index, a bound or a guard."""
+    return access.indices is not None and why_inexact(unit, access) is None
+
+
+def why_inexact(unit: Unit, access: Access) -> NotAffine | None:
+    """The expression because of which sets do not tell exactly which elements ``access`` touches."""
     formula = Formula(Names())
     try:
         add_loops(formula, (*unit.loops, *access.loops))
@@ -535,6 +540,6 @@ def is_exact(unit: Unit, access: Access) -> bool:
         for index in access.indices or ():
             for part in index if isinstance(index, tuple) else (index.base,) if isinstance(index, Ramp) else (index,):
                 formula.affine(part)
-    except NotAffine:
-        return False
-    return access.indices is not None
+    except NotAffine as error:
+        return error
+    return None

@@ -21,6 +21,7 @@ from ..stmt import Block, For
 from ..visit import walk
 from .blocks import regions_of
 from .state import BlockRef, Index, LoopRef, index_of
+from .witness import witness
 
 MOST_OPERATIONS = 2_000_000  # of the sets' library for one buffer: about half a second
 _AXES = tuple(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx") for d in "xyz")
@@ -249,7 +250,7 @@ class _Kernels:
                                 buffer.name,
                                 f"`{buffer.name}` ({buffer.scope} memory) would be read by another {whose} than the one "
                                 "that wrote it; each has its own",
-                                legality._witness(bad, s, a, t, b, f", in another {whose}", ""),
+                                witness(bad, s, a, t, b, f", in another {whose}", ""),
                                 [s.unit.node, t.unit.node],
                                 self._advice(buffer, t.unit),
                             )
@@ -326,7 +327,7 @@ class _Kernels:
                         buffer.name,
                         f"thread blocks of one kernel would depend on each other through `{buffer.name}`, and nothing "
                         "orders them",
-                        legality._witness(bad, s, a, t, b, ", in another block", ""),
+                        witness(bad, s, a, t, b, ", in another block", ""),
                         [u.node, v.node],
                         "compute_at the one where the other uses it, or keep them in loops of their own: two kernels",
                     )

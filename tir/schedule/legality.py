@@ -21,6 +21,7 @@ from ..buffer import Buffer
 from ..expr import BufferLoad, Var, const
 from ..function import PrimFunc
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
+from .witness import doubt, show_element, witness
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +106,14 @@ def _independent(
                 first = first.set_coefficient_val(isl.dim_type.out, 0, 1).set_constant_val(-1)
                 found = context.restrict(pairs.add_constraint(first))
                 if not found.is_empty():
-                    witness = _witness(found, s, a, t, b, "", " as well", show_loops=True)
                     what = {"vectorized": "vectorized", "unrolled": "unrolled", "thread_binding": "bound to threads"}
-                    return Violation(
-                        f"loop `{loop.loop_var.name}` cannot be {what.get(kind, 'parallel')}: "
-                        "two of its iterations touch the same element, and one writes it",
-                        witness,
-                        (loop,),
-                    )
+                    name, reason = loop.loop_var.name, doubt([(s.unit, a.access), (t.unit, b.access)])
+                    if reason is None:
+                        rule = f"loop `{name}` cannot be {what.get(kind, 'parallel')}: two of its iterations touch "
+                        rule += "the same element, and one writes it"
+                    else:
+                        rule = f"cannot prove that iterations of loop `{name}` are independent, because {reason}"
+                    return Violation(rule, witness(found, s, a, t, b, "", " as well"), (loop,))
     return None
 
 
@@ -238,7 +239,7 @@ def _covered(func: PrimFunc, buffer: Buffer) -> Violation | None:
             if not bare.is_empty():
                 point = sample(bare.wrap()) or []
                 n = len(t.unit.coords)
-                read = f"{t.show(point[:n])} reads {_element(b.access, point[n:])}, which nothing wrote before"
+                read = f"{t.show(point[:n])} reads {show_element(b.access, point[n:])}, which nothing wrote before"
                 return Violation(f"an element of `{buffer.name}` would be read without having been written",
                                  [read], (t.unit.node,))  # fmt: skip
     return None
@@ -481,7 +482,7 @@ def _coverage(side: _Side, context: _Context, outside: Callable[[], set[Any]]) -
                         point = sample(twice.domain()) or []
                         return Violation(
                             f"block `{unit.name}` would run more than once, and it reads what it writes",
-                            [f"{side.show(point)} reads and writes {_element(a.access, [])}"], (unit.node,),
+                            [f"{side.show(point)} reads and writes {show_element(a.access, [])}"], (unit.node,),
                         )  # fmt: skip
     return None
 
@@ -659,10 +660,16 @@ def _compare(sides: Sequence[_Side], context: _Context, nodes: tuple[Any, ...]) 
                 broken = context.restrict(broken)
                 if not broken.is_empty():
                     rule = _RULES[a.access.write, b.access.write]
+                    reason = doubt([(s.unit, a.access), (t.unit, b.access)])
+                    if reason is not None:
+                        rule = (
+                            f"cannot prove that the step keeps the program's meaning, because {reason}: "
+                            + rule.replace("would", "may", 1)
+                        )
                     late = " first" if b.access.write and not a.access.write else ""
-                    witness = _witness(broken, s, a, t, b, ", which would now run later", late)
+                    proof = witness(broken, s, a, t, b, ", which would now run later", late)
                     places = nodes or (*s.places[:1], *(t.places[:1] if t is not s else ()))
-                    return Violation(rule, witness, places)
+                    return Violation(rule, proof, places)
     return None
 
 
@@ -763,44 +770,6 @@ def _one_element_each(s: _Side, a: _Touch, b: _Touch) -> bool:
         if isinstance(x, Var) and x is y and id(x) in coords
     ]
     return len({id(v) for v in same}) == len(coords)
-
-
-# ---------------------------------------------------------------- witnesses
-
-
-def _witness(
-    pairs: Any, s: _Side, a: _Touch, t: _Side, b: _Touch, late: str, early: str, show_loops: bool = False
-) -> list[str]:
-    isl = _isl()
-    point = sample(pairs.wrap())
-    if point is None:
-        return []
-    n = pairs.dim(isl.dim_type.in_)
-    x, y = point[:n], point[n:]
-    element = _shared_element(a, b, x, y)
-    verb = {True: "writes", False: "reads"}
-    return [
-        f"{t.show(y)} {verb[b.access.write]} {_element(b.access, element)}{early}",
-        f"{s.show(x)} {verb[a.access.write]} {_element(a.access, element)}{late}",
-    ]
-
-
-def _shared_element(a: _Touch, b: _Touch, x: Sequence[int], y: Sequence[int]) -> list[int]:
-    if a.access.buffer is not b.access.buffer:
-        return []
-    isl = _isl()
-    images = []
-    for touch, point in ((a, x), (b, y)):
-        relation = touch.map
-        for i, value in enumerate(point):
-            relation = relation.fix_val(isl.dim_type.in_, i, value)
-        images.append(relation.range())
-    return sample(images[0].intersect(images[1])) or []
-
-
-def _element(access: Access, element: Sequence[int]) -> str:
-    inside = ", ".join(str(v) for v in element) if element else "…"
-    return f"{access.buffer.name}[{inside}]"
 
 
 def _isl() -> Any:

@@ -75,6 +75,9 @@ def _require_independent(state: State, loop: LoopRef, kind: str) -> None:
     from .. import legality
 
     violation = legality.check_parallel(state.func, f, kind)
+    if violation is not None and violation.rule.startswith("cannot prove"):
+        legal = "unsafe=True, if you know that they are"
+        raise ScheduleError(violation.rule, witness=violation.witness, func=state.func, nodes=[f], legal=legal)
     if violation is not None:
         refuse(state, violation)
 
