@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -60,10 +60,11 @@ class Span:
 
 
 class Node:
-    """Base of every IR node; ``fields`` names its constructor fields in order."""
+    """Base of every IR node; ``fields`` names its constructor fields in order (without ``span``)."""
 
     __slots__ = ("__weakref__",)
     fields: tuple[str, ...] = ()
+    copied: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         from .script.printer import short_text
@@ -74,44 +75,41 @@ class Node:
         """The same text in IPython and in hypothesis' reports."""
         printer.text(repr(self))
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> list[Any]:
         """Direct child nodes, in field order; members of tuples and of mappings included."""
-        for name in self.fields:
-            value = getattr(self, name)
-            if isinstance(value, Node):
-                yield value
-            elif isinstance(value, (tuple, dict)):
-                yield from _nodes_in(value)
+        raise NotImplementedError  # made by `node` for each class
 
     def map_children(self: T, fn: Callable[[Any], Any]) -> T:
         """The node with ``fn`` applied to each direct child; ``self`` itself when none changed."""
-        changes = {}
-        for name in self.fields:  # type: ignore[attr-defined]
-            old = getattr(self, name)
-            new = _map_value(old, fn)
-            if new is not old:
-                changes[name] = new
-        return self.replace(**changes) if changes else self  # type: ignore[attr-defined]
+        raise NotImplementedError  # made by `node` for each class
 
     def replace(self: T, **changes: Any) -> T:
-        """A copy with the named fields changed."""
-        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+        """A copy with the named fields changed. Raises ``TypeError`` for a field that does not exist."""
+        for name in self.copied:  # type: ignore[attr-defined]
+            if name not in changes:
+                changes[name] = getattr(self, name)
+        return type(self)(**changes)
 
 
-def _nodes_in(value: Any) -> Iterator[Node]:
+def _collect(value: Any, found: list[Any]) -> None:
+    if not isinstance(value, (tuple, dict)):
+        return
     for item in value.values() if isinstance(value, dict) else value:
         if isinstance(item, Node):
-            yield item
-        elif isinstance(item, (tuple, dict)):
-            yield from _nodes_in(item)
+            found.append(item)
+        else:
+            _collect(item, found)
 
 
 def _map_value(value: Any, fn: Callable[[Any], Any]) -> Any:
     if isinstance(value, Node):
         return fn(value)
     if isinstance(value, tuple):
-        new = [_map_value(item, fn) for item in value]
-        return tuple(new) if any(a is not b for a, b in zip(new, value)) else value
+        new = [fn(item) if isinstance(item, Node) else _map_value(item, fn) for item in value]
+        for a, b in zip(new, value):
+            if a is not b:
+                return tuple(new)
+        return value
     if isinstance(value, dict) and value:
         mapped = {key: _map_value(item, fn) for key, item in value.items()}
         return frozendict(mapped) if any(mapped[key] is not value[key] for key in value) else value
@@ -122,8 +120,24 @@ def _map_value(value: Any, fn: Callable[[Any], Any]) -> Any:
 def node(cls: type[T]) -> type[T]:
     """Make a class an IR node: a frozen, slotted dataclass with identity equality."""
     made = dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
-    made.fields = tuple(f.name for f in dataclasses.fields(made) if f.init and f.name != "span")  # type: ignore
+    fields = [f for f in dataclasses.fields(made) if f.init]  # type: ignore
+    made.copied = tuple(f.name for f in fields)  # type: ignore
+    made.fields = tuple(f.name for f in fields if f.name != "span")  # type: ignore
+    links = {f.name: _type_name(f.type) for f in fields if f.name != "span" and _type_name(f.type) not in _PLAIN}
+    for method in (_children_source(links), _map_children_source(links, fields)):
+        namespace: dict[str, Any] = {"Node": Node, "collect": _collect, "map_value": _map_value, "cls": made}
+        exec(method, namespace)
+        name = method[4 : method.index("(")]
+        if name not in vars(cls):
+            setattr(made, name, namespace[name])
     return made  # type: ignore
+
+
+_PLAIN = ("str", "int", "float", "bool", "DType", "DType | None", "tuple[int, ...]")  # types of fields without nodes
+
+
+def _type_name(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
 
 
 def freeze(value: Any) -> Any:
@@ -138,3 +152,28 @@ def freeze(value: Any) -> Any:
 def set_field(node: Any, name: str, value: Any) -> None:
     """Set a field of a node under construction (``__post_init__`` only)."""
     object.__setattr__(node, name, value)
+
+
+# What visits programs runs these two for every node, so each class has its own, without loops over names of fields.
+def _children_source(links: dict[str, str]) -> str:
+    lines = ["def children(self):", "    found = []"]
+    for name, type_ in links.items():
+        if type_.startswith("tuple"):
+            lines += [f"    if self.{name}: collect(self.{name}, found)"]
+        else:
+            lines += [f"    x = self.{name}", "    if isinstance(x, Node): found.append(x)"]
+            lines += ["    elif isinstance(x, (tuple, dict)): collect(x, found)"] * (type_ == "Any")
+    return "\n".join([*lines, "    return found"])
+
+
+def _map_children_source(links: dict[str, str], fields: Any) -> str:
+    lines = ["def map_children(self, fn):"]
+    for k, (name, type_) in enumerate(links.items()):
+        lines.append(f"    a{k} = self.{name}")
+        other = f"map_value(a{k}, fn) if a{k} else a{k}" if type_.startswith("tuple") else f"a{k}"
+        other = f"map_value(a{k}, fn)" if type_ == "Any" else other
+        lines.append(f"    b{k} = fn(a{k}) if isinstance(a{k}, Node) else {other}")
+    same = " and ".join(f"a{k} is b{k}" for k in range(len(links))) or "True"
+    new = {name: f"b{k}" for k, name in enumerate(links)}
+    values = ", ".join(f"{f.name}={new.get(f.name, 'self.' + f.name)}" for f in fields)
+    return "\n".join([*lines, f"    return self if {same} else cls({values})"])

@@ -27,7 +27,9 @@ def walk(root: Any, enter: Callable[[Node], bool] | None = None) -> Iterator[Nod
         yield item
         if isinstance(item, (Buffer, Var)) or (enter is not None and not enter(item)):
             continue
-        stack.extend(reversed(list(item.children())))
+        children = item.children()
+        children.reverse()
+        stack += children
 
 
 def rewrite(root: N, fn: Callable[[Any], Any], enter: Callable[[Any], bool] | None = None) -> N:

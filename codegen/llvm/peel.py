@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tir.buffer import Buffer
 from tir.expr import EQ, LE, LT, Add, And, Call, Expr, IntImm, Mul, Select, Var
 from tir.function import PrimFunc
 from tir.stmt import For, IfThenElse, Stmt, is_nop, seq
-from tir.visit import rewrite, substitute, uses_var
+from tir.visit import rewrite, substitute, uses_var, walk
 
 LARGEST = 4000  # nodes of a body that is worth doubling
 
@@ -38,14 +39,28 @@ def _collect(stmt: Any, loops: list[For], found: dict[For, list[Expr]]) -> int:
         if size > LARGEST:
             found.pop(stmt, None)
         return size + 1
-    condition = _condition(stmt)
-    if condition is not None:
-        for loop in reversed(loops):
-            if uses_var(condition, loop.loop_var):
-                if loop.kind in ("serial", "unrolled") and _only_first(condition, loop, loops):
-                    found.setdefault(loop, []).append(condition)
-                break
-    return 1 + sum(_collect(child, loops, found) for child in stmt.children() if not isinstance(stmt, Var))
+    _note(stmt, loops, found)
+    size = 1
+    for child in stmt.children():
+        if isinstance(child, Stmt):
+            size += _collect(child, loops, found)
+        elif not isinstance(child, (Var, Buffer)):
+            for node in walk(child):
+                size += 1
+                if isinstance(node, (Select, Call)):
+                    _note(node, loops, found)
+    return size
+
+
+def _note(node: Any, loops: list[For], found: dict[For, list[Expr]]) -> None:
+    condition = _condition(node)
+    if condition is None:
+        return
+    for loop in reversed(loops):
+        if uses_var(condition, loop.loop_var):
+            if loop.kind in ("serial", "unrolled") and _only_first(condition, loop, loops):
+                found.setdefault(loop, []).append(condition)
+            return
 
 
 def _condition(node: Any) -> Expr | None:

@@ -7,6 +7,7 @@ that stay the same in all iterations and are pairwise disjoint, each one in ever
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from tir.buffer import Buffer, decl_buffer
@@ -50,13 +51,13 @@ def promote_accumulators(func: PrimFunc) -> PrimFunc:
     if len(set(data)) != len(data) or not func.attrs.get("tir.noalias", True):
         return func
 
-    places: dict[Any, _Place] = {}  # an access is met once for each loop around it
+    known = _Known()
 
     def visit(item: Any) -> Any:
         if not isinstance(item, Stmt):
             return item
         new = item.map_children(visit)
-        return _promote(new, handed_out, places) if isinstance(new, For) and new.kind == "serial" else new
+        return _promote(new, handed_out, known) if isinstance(new, For) and new.kind == "serial" else new
 
     return func.with_body(visit(func.body))
 
@@ -93,6 +94,11 @@ def _key(e: Any) -> Any:
     return tuple(_key(x) for x in e) if isinstance(e, tuple) else e
 
 
+def _reads(key: Any) -> bool:
+    """Whether the expression behind ``key`` loads, calls or binds."""
+    return key in (BufferLoad, Call, Let) or (isinstance(key, tuple) and any(map(_reads, key)))
+
+
 class _Place:
     """One element, or vector of neighbouring elements, of a buffer."""
 
@@ -100,14 +106,19 @@ class _Place:
         self.buffer, self.indices = buffer, indices
         self.lanes = 1
         self.ok = bool(indices)
+        self.reads = False  # whether an index may load or call
         forms = []
         for axis, index in enumerate(indices):
             if isinstance(index, Ramp):
                 self.ok &= axis == len(indices) - 1 and isinstance(index.stride, IntImm) and index.stride.value == 1
                 self.ok &= index.base.dtype.lanes == 1
+                self.reads |= not isinstance(index.stride, IntImm)
                 self.lanes, index = index.lanes, index.base
-            self.ok &= index.dtype.lanes == 1 and not any(isinstance(n, (BufferLoad, Call)) for n in walk(index))
-            forms.append(linear(index))
+            form = linear(index)
+            forms.append(form)
+            self.reads |= any(isinstance(a, tuple) and _reads(a) for a, _ in form[1])
+            self.ok &= index.dtype.lanes == 1
+        self.ok &= not self.reads
         self.constants = tuple(c for c, _ in forms)
         self.atoms = tuple(a for _, a in forms)
         self.key = (buffer, self.lanes, self.constants, self.atoms)
@@ -122,43 +133,97 @@ class _Place:
         return self.buffer is other.buffer and (gap >= other.lanes or -gap >= self.lanes)
 
 
-def _promote(loop: For, handed_out: set[Var], known: dict[Any, _Place]) -> Stmt:
-    places: dict[Var, dict[Any, _Place]] = {}
-    stored: set[Var] = set()
-    bound: set[Var] = {loop.loop_var}
-    for node in walk(loop.body):
-        if isinstance(node, (AssertStmt, While)) or (isinstance(node, AttrStmt) and "volatile" in node.attr_key):
-            return loop
-        if isinstance(node, (Allocate, AllocateConst)):
-            bound.add(node.buffer_var)
-        elif isinstance(node, Call) and effect_of(node) not in ("pure", "read"):
-            return loop
-        elif isinstance(node, For):
-            bound.add(node.loop_var)
-            if node.kind == "parallel":
-                return loop
-        elif isinstance(node, (LetStmt, Let)):
-            bound.add(node.var)
-        elif isinstance(node, (BufferLoad, BufferStore)):
-            place = known.get(node)
-            if place is None:
-                place = known[node] = _Place(node.buffer, node.indices)
-            places.setdefault(node.buffer.data, {})[place.key] = place
+@dataclass
+class _Facts:
+    """What a statement does: ``barred`` when a loop around it is to be left alone; the variables it binds, the places it
+    touches by their memory, the memory it stores to."""
+
+    barred: bool = False
+    bound: set[Var] = field(default_factory=set)
+    places: dict[Var, dict[Any, _Place]] = field(default_factory=dict)
+    stored: set[Var] = field(default_factory=set)
+
+    def add(self, other: _Facts) -> None:
+        self.barred |= other.barred
+        self.bound |= other.bound
+        self.stored |= other.stored
+        for data, places in other.places.items():
+            mine = self.places.get(data)
+            if mine is None:
+                self.places[data] = dict(places)
+            else:
+                mine.update(places)
+
+
+class _Known:
+    """Facts of statements and places of accesses, each found once though several loops are around it."""
+
+    def __init__(self) -> None:
+        self.places: dict[Any, _Place] = {}
+        self.facts: dict[Stmt, _Facts] = {}
+
+    def place(self, access: BufferLoad | BufferStore) -> _Place:
+        key = (access.buffer, access.indices)
+        found = self.places.get(key)
+        if found is None:
+            found = self.places[key] = _Place(access.buffer, access.indices)
+        return found
+
+    def of(self, s: Stmt) -> _Facts:
+        found = self.facts.get(s)
+        if found is None:
+            found = self.facts[s] = _Facts()
+            self._see(s, found)
+            for child in s.children():
+                if isinstance(child, Stmt):
+                    found.add(self.of(child))
+                elif not isinstance(child, (Var, Buffer)):
+                    for node in walk(child, self._enters):
+                        self._see(node, found)
+        return found
+
+    def _enters(self, node: Any) -> bool:
+        """Whether there is more to see below: not in the indices of most loads."""
+        return not isinstance(node, BufferLoad) or self.place(node).reads
+
+    def _see(self, node: Any, facts: _Facts) -> None:
+        """Add what ``node`` itself says, its children apart."""
+        if isinstance(node, (BufferLoad, BufferStore)):
+            place = self.place(node)
+            facts.places.setdefault(node.buffer.data, {})[place.key] = place
             if isinstance(node, BufferStore):
-                stored.add(node.buffer.data)
+                facts.stored.add(node.buffer.data)
+        elif isinstance(node, (AssertStmt, While)) or (isinstance(node, AttrStmt) and "volatile" in node.attr_key):
+            facts.barred = True
+        elif isinstance(node, (Allocate, AllocateConst)):
+            facts.bound.add(node.buffer_var)
+        elif isinstance(node, Call):
+            facts.barred |= effect_of(node) not in ("pure", "read")
+        elif isinstance(node, For):
+            facts.bound.add(node.loop_var)
+            facts.barred |= node.kind == "parallel"
+        elif isinstance(node, (LetStmt, Let)):
+            facts.bound.add(node.var)
+
+
+def _promote(loop: For, handed_out: set[Var], known: _Known) -> Stmt:
+    facts = known.of(loop.body)
+    if facts.barred:
+        return loop
+    bound = {loop.loop_var, *facts.bound}
     chosen: dict[Any, _Place] = {}
     always: set[Any] | None = None
-    for data in stored:
-        mine = list(places[data].values())
+    for data in facts.stored:
+        mine = list(facts.places[data].values())
         if data in bound or data in handed_out or len(mine) + len(chosen) > MOST:
             continue
         if not (all(_steady(p, bound) for p in mine) and _all_disjoint(mine)):
             continue
         if always is None:
-            always = {(place.buffer.data, place.key) for place in _always(loop.body)}
+            always = {(place.buffer.data, place.key) for place in _always(loop.body, known)}
         if all((data, p.key) in always for p in mine):
             chosen.update((p.key, p) for p in mine)
-    return _rewritten(loop, chosen) if chosen else loop
+    return _rewritten(loop, chosen, known) if chosen else loop
 
 
 def _steady(place: _Place, bound: set[Var]) -> bool:
@@ -177,28 +242,28 @@ def _all_disjoint(places: list[_Place]) -> bool:
     return all(a.disjoint(b) for k, a in enumerate(places) for b in places[:k])
 
 
-def _always(s: Stmt) -> list[_Place]:
+def _always(s: Stmt, known: _Known) -> list[_Place]:
     """Places certainly touched whenever ``s`` runs (so that touching them before it is safe)."""
     if isinstance(s, SeqStmt):
-        return [p for inner in s.stmts for p in _always(inner)]
+        return [p for inner in s.stmts for p in _always(inner, known)]
     if isinstance(s, BufferStore):
-        return [_Place(s.buffer, s.indices), *_loads(s.value)]
+        return [known.place(s), *_loads(s.value, known)]
     if isinstance(s, Evaluate):
-        return _loads(s.value)
+        return _loads(s.value, known)
     if isinstance(s, (LetStmt, AttrStmt, DeclBuffer, Allocate, AllocateConst)):
-        return _always(s.body)
+        return _always(s.body, known)
     if isinstance(s, For) and isinstance(s.extent, IntImm) and s.extent.value > 0:
-        return _always(s.body)
+        return _always(s.body, known)
     return []
 
 
-def _loads(e: Expr) -> list[_Place]:
+def _loads(e: Expr, known: _Known) -> list[_Place]:
     """Loads evaluated unconditionally: not those under a lazy choice."""
     lazy = lambda n: not (isinstance(n, Call) and n.op == "if_then_else")  # noqa: E731
-    return [_Place(n.buffer, n.indices) for n in walk(e, lazy) if isinstance(n, BufferLoad)]
+    return [known.place(n) for n in walk(e, lazy) if isinstance(n, BufferLoad)]
 
 
-def _rewritten(loop: For, chosen: dict[Any, _Place]) -> Stmt:
+def _rewritten(loop: For, chosen: dict[Any, _Place], known: _Known) -> Stmt:
     """Loads, the loop on local elements, stores; all of it only where the loop runs at all."""
     local: dict[Any, tuple[Buffer, Expr]] = {}
     before: list[Stmt] = []
@@ -219,7 +284,7 @@ def _rewritten(loop: For, chosen: dict[Any, _Place]) -> Stmt:
 
     def redirect(node: Any) -> Any:
         if isinstance(node, (BufferLoad, BufferStore)):
-            found = local.get(_Place(node.buffer, node.indices).key)
+            found = local.get(known.place(node).key)
             if found is not None:
                 return node.replace(buffer=found[0], indices=(found[1],))
         return None
