@@ -13,8 +13,8 @@ from tir.buffer import decl_buffer
 from tir.expr import BufferLoad, IntImm, Var, const
 from tir.function import PrimFunc
 from tir.node import frozendict
-from tir.schedule import legality
 from tir.schedule.legality import check_parallel
+from tir.schedule.legality import loops as legality_loops
 from tir.script import tir as T
 from tir.stmt import BufferStore, For, root_block, seq
 
@@ -78,11 +78,11 @@ def test_a_loop_is_parallel_by_form_only_where_it_is_by_sets(written, read):
         buffer_map=frozendict({handle: A}),
     )
     quick = check_parallel(func, target)
-    by_form, legality.iterations_apart = legality.iterations_apart, lambda *_: False
+    by_form, legality_loops.iterations_apart = legality_loops.iterations_apart, lambda *_: False
     try:
         exact = check_parallel(func, target)
     finally:
-        legality.iterations_apart = by_form
+        legality_loops.iterations_apart = by_form
     assert (quick is None) == (exact is None)
 
 

@@ -8,6 +8,7 @@ the same block, in the same kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from ..analysis.dependence import Unit, is_exact, units_of
@@ -20,8 +21,9 @@ from ..function import PrimFunc
 from ..stmt import Block, For
 from ..visit import walk
 from .blocks import regions_of
+from .legality.sides import Context, Side, by_loops, clashes, isl_module, loop_times, same_element
+from .legality.witness import witness
 from .state import BlockRef, Index, LoopRef, index_of
-from .witness import witness
 
 MOST_OPERATIONS = 2_000_000  # of the sets' library for one buffer: about half a second
 _AXES = tuple(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx") for d in "xyz")
@@ -205,28 +207,24 @@ class _Kernels:
         return _decided(lambda s, c: question(buffer, users, s, c), sides, context)
 
     def _sides(self, buffer: Buffer, users: list[Unit]) -> tuple[list[Any], Any]:
-        from . import legality
-
         names = Names()
         length = max(len(u.time) for u in users) + 2
         sides = []
         for unit in users:
-            by_loops = legality._by_loops(unit)
-            mine = [a for a in by_loops.accesses if a.buffer.data is buffer.data]
-            side = legality._Side(legality.replace(by_loops, accesses=mine), names)
+            looped = by_loops(unit)
+            mine = [a for a in looped.accesses if a.buffer.data is buffer.data]
+            side = Side(replace(looped, accesses=mine), names)
             side.touch(on_loops=True)
             for touch in (*side.reads, *side.writes):
                 _ = touch.map  # now, before time is counted: it reads text
-            side.before = legality._loop_times(by_loops, unit.time, names, length)
+            side.before = loop_times(looped, unit.time, names, length)
             sides.append(side)
-        context = legality._Context(self.func, self.func.body, names)
+        context = Context(self.func, self.func.body, names)
         context.restrict(sides[0].before)  # now, before time is counted: it reads text
         return sides, context
 
     def _flows(self, buffer: Buffer, users: list[Unit], sides: Any, context: Any) -> _Problem | None:
         """Whether each thread (or block) reads only what it wrote itself."""
-        from . import legality
-
         axes = own_axes(buffer.scope)
         for t in sides:
             for s in sides:
@@ -237,7 +235,7 @@ class _Kernels:
                         apart = self._apart(s, t, axes, buffer)
                         if apart is None or (s is t and self._across(s.unit, axes)):
                             continue
-                        depend = _ordered(legality._same_element(s, a, t, b), s, t)
+                        depend = _ordered(same_element(s, a, t, b), s, t)
                         bad = depend.subtract(apart)
                         if bad.is_empty():
                             continue
@@ -266,14 +264,12 @@ class _Kernels:
 
     def _unkilled(self, bad: Any, sides: list[Any], s: Any, a: Any, t: Any, b: Any) -> Any:
         """The pairs of ``bad`` that no write in between undoes."""
-        from . import legality
-
         for k in sides:
             for c in k.writes:
                 if not is_exact(k.unit, c.access):
                     continue
-                first = _ordered(legality._same_element(s, a, k, c), s, k)
-                bad = bad.subtract(first.apply_range(_ordered(legality._same_element(k, c, t, b), k, t)))
+                first = _ordered(same_element(s, a, k, c), s, k)
+                bad = bad.subtract(first.apply_range(_ordered(same_element(k, c, t, b), k, t)))
                 if bad.is_empty():
                     return bad
         return bad
@@ -294,8 +290,6 @@ class _Kernels:
 
     def _blocks(self, buffer: Buffer, users: list[Unit], sides: Any, context: Any) -> _Problem | None:
         """Whether blocks of one kernel keep from the elements of global memory that others write."""
-        from . import legality
-
         axes = _AXES[:3]
         pairs = [
             (s, t)
@@ -317,8 +311,8 @@ class _Kernels:
             alone = [v for v in alone if self.final and not _one(self.loops[v])]
             if not both and not alone:
                 continue
-            for a, b in legality._clashes(s, t):
-                bad = _ordered(legality._same_element(s, a, t, b), s, t)
+            for a, b in clashes(s, t):
+                bad = _ordered(same_element(s, a, t, b), s, t)
                 if not alone:
                     bad = bad.subtract(_related(s, t, both))
                 bad = context.restrict(bad)
@@ -368,9 +362,7 @@ def _ordered(pairs: Any, s: Any, t: Any) -> Any:
 
 def _related(s: Any, t: Any, equal: list[tuple[Var, Var]]) -> Any:
     """Pairs of runs of ``s`` and ``t`` with these loops equal."""
-    from .legality import _isl
-
-    isl = _isl()
+    isl = isl_module()
     space = isl.Space.map_from_domain_and_range(s.before.domain().get_space(), t.before.domain().get_space())
     made = isl.Map.universe(space)
     at = [{v: n for n, v in enumerate(side.unit.coords)} for side in (s, t)]

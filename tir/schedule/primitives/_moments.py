@@ -15,7 +15,8 @@ from ...buffer import Buffer
 from ...errors import ScheduleError
 from ...function import PrimFunc
 from ..blocks import clash
-from ..legality import _Context, cannot_prove
+from ..legality import cannot_prove
+from ..legality.sides import Context
 from ..state import State
 
 
@@ -50,7 +51,7 @@ class Moments:
         units = units_of(func.body)
         self.length = max((len(u.time) for u in units), default=0)
         self.touches: list[Touch] = []
-        self.context = _Context(func, func.body, self.names)
+        self.context = Context(func, func.body, self.names)
         try:
             for unit in units:
                 found = [a for a in unit.accesses if a.buffer.data in wanted]

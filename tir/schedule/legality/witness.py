@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..analysis.dependence import Access, Unit, why_inexact
-from ..arith.sets import sample
-from ..expr import BufferLoad
-from ..visit import walk
+from ...analysis.dependence import Access, Unit, why_inexact
+from ...arith.sets import sample
+from ...expr import BufferLoad
+from ...visit import walk
 
 
 def witness(pairs: Any, s: Any, a: Any, t: Any, b: Any, late: str, early: str) -> list[str]:

@@ -1,0 +1,61 @@
+"""Whether everything that is read was written before."""
+
+from __future__ import annotations
+
+from ...analysis.dependence import is_exact, time_map, units_of
+from ...arith.sets import Names, NotAffine, sample
+from ...buffer import Buffer
+from ...function import PrimFunc
+from .sides import Context, Side, by_loops
+from .violation import Violation, cannot_prove
+from .witness import show_element
+
+
+def check_coverage(func: PrimFunc, buffer: Buffer) -> Violation | None:
+    """Whether every read of ``buffer`` is of an element some earlier instance wrote."""
+    try:
+        return _covered(func, buffer)
+    except NotAffine as error:
+        return cannot_prove(error)
+
+
+def _covered(func: PrimFunc, buffer: Buffer) -> Violation | None:
+    """``check_coverage``. Raises ``NotAffine``."""
+    names = Names()
+    sides = []
+    units = [u for u in units_of(func.body) if any(a.buffer.data is buffer.data for a in u.accesses)]
+    length = max((len(u.time) for u in units), default=0)
+    for unit in units:
+        side = Side(unit, names, fresh=True)
+        side.before = time_map(unit, names, length, side.dims)
+        if not side.before.is_single_valued():
+            # each run has to find what it reads: they are told apart by the loops
+            side = Side(by_loops(unit), names, fresh=True)
+            side.on_loops = True
+            side.before = time_map(side.unit, names, length, side.dims)
+        side.touch(side.on_loops)
+        if any(w.access.buffer is buffer and not is_exact(unit, w.access) for w in side.writes):
+            return Violation(
+                f"cannot prove that `{buffer.name}` is written before it is read: data decides where "
+                f"`{unit.name}` writes", [], (unit.node,),
+            )  # fmt: skip
+        sides.append(side)
+    context = Context(func, func.body, names)
+    for t in sides:
+        for b in t.reads:
+            if b.access.buffer is not buffer:
+                continue
+            bare = b.map.intersect_domain(t.before.domain())
+            for s in sides:
+                for a in s.writes:
+                    if a.access.buffer is buffer:
+                        made = t.before.lex_gt_map(s.before).intersect_range(s.before.domain()).apply_range(a.map)
+                        bare = bare.subtract(made)
+            bare = context.restrict(bare)
+            if not bare.is_empty():
+                point = sample(bare.wrap()) or []
+                n = len(t.unit.coords)
+                read = f"{t.show(point[:n])} reads {show_element(b.access, point[n:])}, which nothing wrote before"
+                return Violation(f"an element of `{buffer.name}` would be read without having been written",
+                                 [read], (t.unit.node,))  # fmt: skip
+    return None

@@ -1,0 +1,156 @@
+"""One loop, or one nest: may its iterations run at once, in another order, together with others, or apart?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...analysis.apart import Forms, iterations_apart
+from ...analysis.dependence import Unit, units_of
+from ...analysis.privacy import private_buffers
+from ...analysis.radix import Digits, pairs_of, with_digits
+from ...arith.sets import Names, NotAffine
+from ...buffer import Buffer
+from ...expr import Var
+from ...function import PrimFunc
+from ...stmt import For, Stmt
+from .order import compare
+from .sides import Context, Side, by_loops, clashes, isl_module, loop_times, same_element
+from .violation import Violation, cannot_prove
+from .witness import doubt, witness
+
+
+def check_parallel(
+    func: PrimFunc, loop: For, kind: str = "parallel", among: Callable[[Buffer], bool] = lambda buffer: True
+) -> Violation | None:
+    """Whether iterations of ``loop`` are independent: no two of them touch one element, one of them writing it.
+
+    Only buffers that ``among`` holds for are looked at.
+
+    Buffers allocated inside the loop are each iteration's own, and so are those that could be
+    (:func:`tir.analysis.privacy.private_buffers`).
+    """
+    try:
+        return _independent(func, loop, loop, (), kind, among)
+    except NotAffine as error:
+        # the first reason is about the program as it is written
+        split = with_digits(loop)
+        for runs, digits, rough in (*([] if split is None else [(*split, False)]), (loop, (), True)):
+            try:
+                if _independent(func, loop, runs, digits, kind, among, rough) is None:
+                    return None
+            except NotAffine:
+                continue
+        return cannot_prove(error, [loop])
+
+
+def _independent(
+    func: PrimFunc,
+    loop: For,
+    runs: For,
+    digits: Sequence[Digits],
+    kind: str,
+    among: Callable[[Buffer], bool],
+    rough: bool = False,
+) -> Violation | None:
+    """``check_parallel`` on ``runs``: the loop, or all that it runs and more, with ``digits`` of fused variables told
+    apart. ``rough``: with more iterations of inner loops than there are, where data decides how many; then only the
+    answer that they are independent counts. Raises ``NotAffine``."""
+    names = Names()
+    context = Context(func, loop, names)
+    sides = [Side(u, names) for u in units_of(runs, blocks=False)]
+    for side in sides:
+        side.touch(on_loops=True, rough=rough)
+    forms = {id(side): Forms(side.unit) for side in sides}
+    private: dict[Any, bool] = {}
+    for s in sides:
+        for t in sides:
+            for a, b in clashes(s, t, local=True):
+                buffer = a.access.buffer
+                if not among(buffer) or private.get(buffer.data):
+                    continue
+                if not digits and iterations_apart(forms[id(s)], a.access, forms[id(t)], b.access, loop.loop_var):
+                    continue
+                if buffer.data not in private:
+                    private[buffer.data] = bool(private_buffers(func, loop, buffer.data))
+                    if private[buffer.data]:
+                        continue
+                pairs = same_element(s, a, t, b)
+                for number in digits:
+                    ordered = pairs_of(number, s.unit.coords, t.unit.coords, names)
+                    pairs = pairs if ordered is None else pairs.intersect(ordered)
+                isl = isl_module()
+                space = pairs.get_space()
+                first = isl.Constraint.alloc_inequality(isl.LocalSpace.from_space(space))
+                first = first.set_coefficient_val(isl.dim_type.in_, 0, -1)
+                first = first.set_coefficient_val(isl.dim_type.out, 0, 1).set_constant_val(-1)
+                found = context.restrict(pairs.add_constraint(first))
+                if not found.is_empty():
+                    what = {"vectorized": "vectorized", "unrolled": "unrolled", "thread_binding": "bound to threads"}
+                    name, reason = loop.loop_var.name, doubt([(s.unit, a.access), (t.unit, b.access)])
+                    if reason is None:
+                        rule = f"loop `{name}` cannot be {what.get(kind, 'parallel')}: two of its iterations touch "
+                        rule += "the same element, and one writes it"
+                    else:
+                        rule = f"cannot prove that iterations of loop `{name}` are independent, because {reason}"
+                    return Violation(rule, witness(found, s, a, t, b, "", " as well"), (loop,))
+    return None
+
+
+def check_reorder(func: PrimFunc, loops: Sequence[For], new_order: Sequence[For]) -> Violation | None:
+    """Whether the perfect nest ``loops`` (outermost first) may run in ``new_order``."""
+    variables = [f.loop_var for f in new_order]
+
+    def reordered(unit: Unit) -> tuple[Any, ...]:
+        pending = iter(variables)
+        mine = {f.loop_var for f in loops}
+        return tuple(next(pending) if isinstance(t, Var) and t in mine else t for t in unit.time)
+
+    units = units_of(loops[0])
+    return _retimed(func, loops[0], units, reordered, tuple(new_order))
+
+
+def check_merge(func: PrimFunc, chains: Sequence[Sequence[For]]) -> Violation | None:
+    """Whether neighbouring nests may run as one: iteration by iteration, the first chain's body, then the next's."""
+    units: list[Unit] = []
+    place: dict[int, int] = {}
+    for position, chain in enumerate(chains):
+        for unit in units_of(chain[0]):
+            place[id(unit)] = position
+            units.append(replace(unit, time=(position, *unit.time)))
+            place[id(units[-1])] = position
+
+    def merged(unit: Unit) -> tuple[Any, ...]:
+        position = place[id(unit)]
+        depth = len(chains[position])
+        return (*unit.time[1 : depth + 1], position, *unit.time[depth + 1 :])
+
+    return _retimed(func, chains[0][0], units, merged, tuple(c[0] for c in chains))
+
+
+def check_fission(func: PrimFunc, loop: For, cuts: Sequence[int]) -> Violation | None:
+    """Whether ``loop`` may run over its body up to each cut (a position in its sequence) before it starts on the rest."""
+
+    def distributed(unit: Unit) -> tuple[Any, ...]:
+        return (sum(cut <= unit.time[1] for cut in cuts), *unit.time)
+
+    return _retimed(func, loop, units_of(loop), distributed, (loop,))
+
+
+def _retimed(func: PrimFunc, where: Stmt, units: list[Unit], retime: Any, nodes: tuple[Any, ...]) -> Violation | None:
+    names = Names()
+    length = max((len(u.time) for u in units), default=0) + 2
+    sides = []
+    try:
+        for unit in units:
+            looped = by_loops(unit)
+            side = Side(looped, names)
+            side.touch(on_loops=True)
+            side.moments = ([unit.time], [retime(unit)])
+            side.before = loop_times(looped, unit.time, names, length)
+            side.after = loop_times(looped, side.moments[1][0], names, length)
+            sides.append(side)
+        return compare(sides, Context(func, where, names), nodes)
+    except NotAffine as error:
+        return cannot_prove(error, nodes)
