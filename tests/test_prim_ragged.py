@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import tir
 from tir.script import parse
@@ -41,3 +42,43 @@ def test_columns_of_a_sparse_matrix_are_not():
     sch = tir.Schedule(parse(CSR.replace("OUT", "J[P[vi] + vk]")))
     answer = sch.can.parallel("i")
     assert not answer and "it depends on data" in answer.reason
+
+
+PRODUCT = """
+@T.prim_func
+def main(a: T.handle, b: T.handle, c: T.handle):
+    k = T.int32()
+    A = T.match_buffer(a, (5, k), "float32")
+    B = T.match_buffer(b, (k, 6), "float32")
+    C = T.match_buffer(c, (5, 6), "float32")
+    for i, j, kk in T.grid(5, 6, k):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, kk])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] += A[vi, vk] * B[vk, vj]
+"""
+
+
+@pytest.mark.parametrize("target, scope", [("llvm", "global"), ("cuda-sim", "shared")])
+@pytest.mark.parametrize("size", [None, 11])
+def test_a_window_with_a_ragged_tail_has_the_size_of_a_tile(target, scope, size):
+    """The last tile of ``k`` is not full, nor is ``k`` known: each step still needs no more than a tile of A."""
+    text = (
+        PRODUCT
+        if size is None
+        else PRODUCT.replace("    k = T.int32()\n", "").replace("k)", "11)").replace("(k,", "(11,")
+    )
+    sch = tir.Schedule(parse(text))
+    i, j, k = sch.get_loops("C")
+    if scope == "shared":
+        sch.bind(i, "blockIdx.x")
+        sch.bind(j, "threadIdx.x")
+    outer, _ = sch.split(k, [None, 4])
+    sch.compute_at(sch.cache_read("C", "A", scope), outer)
+    lowered = tir.lower(sch.mod, target=target.split("-")[0], upto="compact_buffer_allocation")
+    assert f'A_{scope} = T.alloc_buffer((1, 4), "float32"' in lowered.script()
+    rng = np.random.default_rng(0)
+    a, b, c = rng.random((5, 11), "float32"), rng.random((11, 6), "float32"), np.zeros((5, 6), "float32")
+    tir.build(sch.mod, target)(a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5)

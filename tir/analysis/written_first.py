@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..arith.sets import Formula, Names, NotAffine
+from ..arith.sets import Formula, Names, NotAffine, TooLong, bounded
 from ..buffer import Buffer
 from ..expr import Var
 from ..stmt import For, While
@@ -20,34 +20,38 @@ from .dependence import Access, Unit, element_map, is_exact, units_of
 def writes_first(buffer: Buffer, loops: Sequence[For]) -> bool:
     """Whether every read of ``buffer`` in an iteration of the innermost of nested ``loops`` is of an element that this
     iteration wrote before. False means "not shown"."""
-    import islpy as isl
-
     body = loops[-1].body
     if any(isinstance(n, While) for n in walk(body)):
         return False  # how often it runs is not known
     units = [u for u in units_of(body, blocks=False) if any(a.buffer.data is buffer.data for a in u.accesses)]
+    try:
+        with bounded():
+            return _covered(buffer, loops, units)
+    except (NotAffine, TooLong):
+        return False
+
+
+def _covered(buffer: Buffer, loops: Sequence[For], units: Sequence[Unit]) -> bool:
+    """``writes_first`` of the body's ``units``. Raises ``NotAffine``."""
     length = max((len(u.time) for u in units), default=0)
     names = Names()
-    try:
-        around = Formula(names)
-        for loop in loops:
-            around.within(loop.loop_var, loop.min, loop.extent)
-        known = around.set([]).params()
-        writes = [(_times(u, names, length), element_map(u, a, names, _dims(u, names), True)) for u, a in _writes(units, buffer)]  # fmt: skip
-        for unit in units:
-            when = _times(unit, names, length)
-            for access in unit.reads():
-                if access.buffer.data is not buffer.data:
-                    continue
-                if access.buffer is not buffer:
-                    return False
-                bare = element_map(unit, access, names, _dims(unit, names), True).intersect_params(known)
-                for moment, elements in writes:
-                    bare = bare.subtract(when.lex_gt_map(moment).apply_range(elements))
-                if not bare.is_empty():
-                    return False
-    except (NotAffine, isl.Error):
-        return False
+    around = Formula(names)
+    for loop in loops:
+        around.within(loop.loop_var, loop.min, loop.extent)
+    known = around.set([]).params()
+    writes = [(_times(u, names, length), element_map(u, a, names, _dims(u, names), True)) for u, a in _writes(units, buffer)]  # fmt: skip
+    for unit in units:
+        when = _times(unit, names, length)
+        for access in unit.reads():
+            if access.buffer.data is not buffer.data:
+                continue
+            if access.buffer is not buffer:
+                return False
+            bare = element_map(unit, access, names, _dims(unit, names), True).intersect_params(known)
+            for moment, elements in writes:
+                bare = bare.subtract(when.lex_gt_map(moment).apply_range(elements))
+            if not bare.is_empty():
+                return False
     return True
 
 

@@ -7,7 +7,8 @@ use.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..expr import (
@@ -222,6 +223,34 @@ def _isl() -> Any:
     import islpy
 
     return islpy
+
+
+MOST_OPERATIONS = 2_000_000  # of the sets' library for one question: about half a second
+
+
+class TooLong(Exception):
+    """Sets do not answer in bounded time."""
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """Raises ``TooLong`` where what is asked of sets in the ``with`` block takes more than ``MOST_OPERATIONS``. Inside
+    another such block that one's limit holds."""
+    limits = _isl().DEFAULT_CONTEXT
+    if limits.get_max_operations():
+        yield
+        return
+    limits.reset_operations()
+    limits.set_max_operations(MOST_OPERATIONS)
+    try:
+        yield
+    except _isl().Error as error:
+        if "maximal number of operations" not in str(error):
+            raise
+        raise TooLong from None
+    finally:
+        limits.set_max_operations(0)
+        limits.reset_operations()
 
 
 def sample(points: Any) -> list[int] | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..analysis.dependence import Unit, is_exact, units_of
 from ..analysis.privacy import THREADS_OWN, is_private
-from ..arith.sets import Names, NotAffine
+from ..arith.sets import Names, NotAffine, TooLong, bounded
 from ..buffer import Buffer
 from ..errors import ScheduleError
 from ..expr import IntImm, Var
@@ -25,7 +25,6 @@ from .legality.sides import Context, Side, by_loops, clashes, isl_module, loop_t
 from .legality.witness import witness
 from .state import BlockRef, Index, LoopRef, index_of
 
-MOST_OPERATIONS = 2_000_000  # of the sets' library for one buffer: about half a second
 _AXES = tuple(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx") for d in "xyz")
 
 
@@ -331,20 +330,11 @@ class _Kernels:
 def _decided(ask: Callable[[Any, Any], _Problem | None], sides: Any, context: Any) -> _Problem | None:
     """The answer, if sets give one in bounded time. What they do not decide is not refused: no step is illegal because
     data, or a minimum of several, decides an index, and the simulator reports what is wrong after all."""
-    import islpy
-
-    limits = islpy.DEFAULT_CONTEXT
-    limits.reset_operations()
-    limits.set_max_operations(MOST_OPERATIONS)
     try:
-        return ask(sides, context)
-    except islpy.Error as error:
-        if "maximal number of operations" not in str(error):
-            raise
+        with bounded():
+            return ask(sides, context)
+    except TooLong:
         return None
-    finally:
-        limits.set_max_operations(0)
-        limits.reset_operations()
 
 
 def _vars(e: Any) -> set[Var]:

@@ -71,7 +71,7 @@ def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
         if buffer.scope == "global" and any(n.thread for n in crossed):
             continue  # a kernel has no global memory of its own
         # iterations that run at once were promised a buffer each, on whatever grounds
-        if not crossed or is_private(buffer, crossed, exact=crossed[-1].kind != "serial"):
+        if not crossed or is_private(buffer, crossed, exact=True):
             return uses[depth - 1]
     return start[-1]
 
