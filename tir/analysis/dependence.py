@@ -502,15 +502,11 @@ def element_map(
         index = access.indices[axis]
         try:
             if isinstance(index, tuple):
-                low = formula.affine(index[0])
-                formula.parts.append(f"{low} <= {name} < {low} + {formula.affine(index[1])}")
+                formula.between(name, *index)
             elif isinstance(index, Ramp):
-                lane = formula.helper()
-                formula.parts.append(f"0 <= {lane} < {index.lanes}")
-                step = index.stride.value if isinstance(index.stride, IntImm) else None
-                if step is None:
+                if not isinstance(index.stride, IntImm):
                     raise NotAffine(index)
-                formula.parts.append(f"{name} = {formula.affine(index.base)} + {step} * {lane}")
+                formula.lane_of(name, index.base, index.stride.value, index.lanes)
             else:
                 formula.equal(name, index)
         except NotAffine:

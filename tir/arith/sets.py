@@ -1,7 +1,7 @@
 """Index expressions and conditions as exact integer sets (isl).
 
-An expression becomes text in isl's language; variables become isl names, kept apart by identity. islpy loads on first
-use.
+A linear condition becomes a row of coefficients, any other one text in isl's language; variables become isl names, kept
+apart by identity. islpy loads on first use.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from ..expr import (
     Sub,
     Var,
 )
+from .constraints import Row, Sum, plus, points, relation
 
 _COMPARE = {EQ: "=", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">="}
 
@@ -77,32 +78,144 @@ class Names:
 
 
 class Formula:
-    """A conjunction under construction: constraint texts, helper variables, and every variable it mentions."""
+    """A conjunction under construction: constraints, helper variables, and every variable it mentions."""
 
     def __init__(self, names: Names):
         self.names = names
-        self.parts: list[str] = []
+        self.parts: list[Row | str] = []
         self.helpers: list[str] = []
         self.used: dict[str, None] = {}
+        self.quotients: dict[Any, str] = {}
 
     def require(self, condition: Expr) -> None:
         """Add a condition. Raises ``NotAffine``, leaving the formula as it was."""
-        before = len(self.parts), len(self.helpers), dict(self.used)
+        before = self._mark()
+        if self._linear_condition(condition):
+            return
+        self._undo(before)
         try:
             text = self.condition(condition)
         except NotAffine:
-            del self.parts[before[0] :], self.helpers[before[1] :]
-            self.used = before[2]
+            self._undo(before)
             raise
         if text != "true":
             self.parts.append(text)
 
     def within(self, var: Var, low: Expr, extent: Expr) -> None:
-        name, first = self.var(var), self.affine(low)
-        self.parts.append(f"{first} <= {name} < {first} + {self.affine(extent)}")
+        self.between(self.var(var), low, extent)
+
+    def between(self, name: str, low: Expr, extent: Expr) -> None:
+        """``name`` is one of the ``extent`` integers from ``low`` on."""
+        before = self._mark()
+        first, count = self._linear(low), self._linear(extent)
+        if first is not None and count is not None:
+            self._at_least(plus(({name: 1}, 0), first, -1))
+            self._at_least(plus(plus(first, count), ({name: 1}, 1), -1))
+            return
+        self._undo(before)
+        text = self.affine(low)
+        self.parts.append(f"{text} <= {name} < {text} + {self.affine(extent)}")
 
     def equal(self, name: str, value: Expr) -> None:
+        before = self._mark()
+        found = self._linear(value)
+        if found is not None:
+            self.parts.append(Row(*plus(found, ({name: 1}, 0), -1), True))
+            return
+        self._undo(before)
         self.parts.append(f"{name} = {self.affine(value)}")
+
+    def lane_of(self, name: str, base: Expr, step: int, lanes: int) -> None:
+        """``name`` is ``base`` + ``step`` times one of the numbers below ``lanes``."""
+        lane = self.helper()
+        self._at_least(({lane: 1}, 0))
+        self._at_least(({lane: -1}, lanes - 1))
+        before = self._mark()
+        found = self._linear(base)
+        if found is not None:
+            self.parts.append(Row(*plus(plus(found, ({lane: 1}, 0), step), ({name: 1}, 0), -1), True))
+            return
+        self._undo(before)
+        self.parts.append(f"{name} = {self.affine(base)} + {step} * {lane}")
+
+    # ------------------------------------------------------------ rows
+
+    def _mark(self) -> tuple[Any, ...]:
+        return len(self.parts), len(self.helpers), dict(self.used), dict(self.quotients)
+
+    def _undo(self, mark: tuple[Any, ...]) -> None:
+        del self.parts[mark[0] :], self.helpers[mark[1] :]
+        self.used, self.quotients = dict(mark[2]), dict(mark[3])
+
+    def _at_least(self, total: Sum) -> None:
+        """The sum is not negative."""
+        self.parts.append(Row(*total))
+
+    def _linear_condition(self, e: Expr) -> bool:
+        """Add a condition by rows; false (and rows half added) where it takes more."""
+        if isinstance(e, And):
+            return self._linear_condition(e.a) and self._linear_condition(e.b)
+        if isinstance(e, Call) and e.op == "likely":
+            return self._linear_condition(e.args[0])
+        if isinstance(e, IntImm):
+            return bool(e.value)
+        if not isinstance(e, (LT, LE, GT, GE, EQ)) or not e.a.dtype.is_int:
+            return False
+        a, b = self._linear(e.a), self._linear(e.b)
+        if a is None or b is None:
+            return False
+        if isinstance(e, EQ):
+            self.parts.append(Row(*plus(a, b, -1), True))
+            return True
+        small, large = (a, b) if isinstance(e, (LT, LE)) else (b, a)
+        terms, constant = plus(large, small, -1)
+        self._at_least((terms, constant - isinstance(e, (LT, GT))))
+        return True
+
+    def _linear(self, e: Expr) -> Sum | None:
+        """``e`` as a sum of multiples of names; None where it takes more than rows."""
+        if isinstance(e, IntImm):
+            return {}, e.value
+        if isinstance(e, Var):
+            return ({self.var(e): 1}, 0) if e.dtype.is_int or e.dtype.is_bool else None
+        if isinstance(e, (Add, Sub)):
+            a, b = self._linear(e.a), self._linear(e.b)
+            return None if a is None or b is None else plus(a, b, 1 if isinstance(e, Add) else -1)
+        if isinstance(e, Mul):
+            for factor, other in ((e.a, e.b), (e.b, e.a)):
+                if isinstance(factor, IntImm):
+                    found = self._linear(other)
+                    return None if found is None else plus(({}, 0), found, factor.value)
+            return None
+        if isinstance(e, (FloorDiv, FloorMod)) and isinstance(e.b, IntImm) and e.b.value > 0:
+            total = self._linear(e.a)
+            if total is None:
+                return None
+            quotient = self._quotient(total, e.b.value)
+            return quotient if isinstance(e, FloorDiv) else plus(total, quotient, -e.b.value)
+        if isinstance(e, Call) and e.op == "likely":
+            return self._linear(e.args[0])
+        if isinstance(e, Cast) and e.value.dtype.is_int and e.dtype.is_int:
+            return self._linear(e.value)
+        return None
+
+    def _quotient(self, total: Sum, by: int) -> Sum:
+        """``total // by``."""
+        terms, constant = total
+        whole = {name: c // by for name, c in terms.items() if c % by == 0}
+        rest = {name: c for name, c in terms.items() if c % by}
+        if not rest:
+            return whole, constant // by
+        key = (frozenset(rest.items()), constant % by, by)
+        name = self.quotients.get(key)
+        if name is None:
+            name = self.quotients[key] = self.helper()
+            left = plus((rest, constant % by), ({name: 1}, 0), -by)
+            self._at_least(left)
+            self._at_least(plus(({}, by - 1), left, -1))
+        return plus((whole, constant // by), ({name: 1}, 0))
+
+    # ------------------------------------------------------------ text
 
     def var(self, var: Var) -> str:
         name = self.names.of(var)
@@ -189,24 +302,43 @@ class Formula:
             return f"({self.affine(e)} = 1)"
         raise NotAffine(e, "it depends on data" if _depends_on_data(e) else "it is not affine")
 
+    # ------------------------------------------------------------ what it makes
+
     def set(self, dims: Sequence[str]) -> Any:
         """The set of points ``dims``; other names that are not helpers are parameters."""
-        return _isl().Set(self._text(f"[{', '.join(dims)}]", dims))
+        rows = self._rows()
+        if rows is None:
+            return _isl().Set(self._text(f"[{', '.join(dims)}]", dims))
+        return points(rows, self._parameters(dims), dims, self.helpers)
 
     def map(self, dims: Sequence[str], out: Sequence[str], hidden: Iterable[str] = ()) -> Any:
         """The relation from ``dims`` to the expressions ``out``; ``hidden`` names are quantified away."""
+        hidden = tuple(hidden)
+        known = {*self.used, *dims, *self.helpers, *hidden}
+        results: list[str | int] = [int(e) if e.isdigit() else e for e in out]
+        rows = self._rows()
+        if rows is not None and all(isinstance(e, int) or e in known for e in results):
+            return relation(rows, self._parameters(dims, hidden), dims, results, (*self.helpers, *hidden))
         made = Formula(self.names)
         made.parts, made.helpers, made.used = list(self.parts), self.helpers, self.used
-        results = [self.names.fresh("o") for _ in out]
-        made.parts += [f"{name} = {text}" for name, text in zip(results, out)]
-        head = f"[{', '.join(dims)}] -> [{', '.join(results)}]"
-        return _isl().Map(made._text(head, (*dims, *results), hidden))
+        names = [self.names.fresh("o") for _ in out]
+        made.parts += [f"{name} = {text}" for name, text in zip(names, out)]
+        head = f"[{', '.join(dims)}] -> [{', '.join(names)}]"
+        return _isl().Map(made._text(head, (*dims, *names), hidden))
+
+    def _rows(self) -> list[Row] | None:
+        """The parts, where all of them are rows."""
+        rows = [part for part in self.parts if isinstance(part, Row)]
+        return rows if len(rows) == len(self.parts) else None
+
+    def _parameters(self, dims: Sequence[str], hidden: Iterable[str] = ()) -> list[str]:
+        bound = {*dims, *self.helpers, *hidden}
+        return [name for name in self.used if name not in bound]
 
     def _text(self, head: str, dims: Sequence[str], hidden: Iterable[str] = ()) -> str:
-        bound = {*dims, *self.helpers, *hidden}
-        parameters = [name for name in self.used if name not in bound]
+        parameters = self._parameters(dims, hidden)
         inner = [name for name in (*self.helpers, *hidden) if name not in dims]
-        body = " and ".join(self.parts) or "true"
+        body = " and ".join(map(str, self.parts)) or "true"
         if inner:
             body = f"exists ({', '.join(inner)}: {body})"
         return f"[{', '.join(parameters)}] -> {{ {head} : {body} }}"
