@@ -375,7 +375,7 @@ def _folded(e: Any, past: Var, fills: Mapping[Buffer, Any]) -> Any:
     if isinstance(e, Cast):
         return _folded(e.value, past, fills)
     if isinstance(e, Select) or (isinstance(e, Call) and e.op == "if_then_else"):
-        sides = [_folded(c, past, fills) for c in list(e.children())[-2:]]
+        sides = [_folded(c, past, fills) for c in e.children()[-2:]]
         return sides[0] if sides[0] == sides[1] else None
     if isinstance(e, (Add, Sub, Mul, Max, Min)):
         a, b = _folded(e.a, past, fills), _folded(e.b, past, fills)
