@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tir.buffer import Buffer
 from tir.errors import BuildError
-from tir.expr import BufferLoad, Call, IntImm, Var
+from tir.expr import BufferLoad, Call, Expr, IntImm, Var
 from tir.function import IRModule, PrimFunc
 from tir.stmt import BufferStore, LetStmt
 from tir.visit import walk
@@ -132,7 +132,8 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
 
 def _renames_pointers(func: PrimFunc) -> bool:
     """Whether a let gives a second name to a pointer, so that two names may mean one memory."""
-    return any(isinstance(n, LetStmt) and n.var.dtype.is_handle for n in walk(func.body)) or _shared(func)
+    statements = walk(func.body, lambda n: not isinstance(n, Expr))
+    return any(isinstance(n, LetStmt) and n.var.dtype.is_handle for n in statements) or _shared(func)
 
 
 def _shared(func: PrimFunc) -> bool:

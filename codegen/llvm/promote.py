@@ -161,6 +161,7 @@ class _Known:
     def __init__(self) -> None:
         self.places: dict[Any, _Place] = {}
         self.facts: dict[Stmt, _Facts] = {}
+        self.touched: dict[Stmt, set[Any]] = {}
 
     def place(self, access: BufferLoad | BufferStore) -> _Place:
         key = (access.buffer, access.indices)
@@ -181,6 +182,31 @@ class _Known:
                     for node in walk(child, self._enters):
                         self._see(node, found)
         return found
+
+    def always(self, s: Stmt) -> set[Any]:
+        """Keys of places certainly touched whenever ``s`` runs (so that touching them before it is safe)."""
+        found = self.touched.get(s)
+        if found is None:
+            found = self.touched[s] = self._always(s)
+        return found
+
+    def _always(self, s: Stmt) -> set[Any]:
+        if isinstance(s, SeqStmt):
+            return set().union(*map(self.always, s.stmts))
+        if isinstance(s, BufferStore):
+            return {self.place(s).key, *self._loads(s.value)}
+        if isinstance(s, Evaluate):
+            return self._loads(s.value)
+        if isinstance(s, (LetStmt, AttrStmt, DeclBuffer, Allocate, AllocateConst)):
+            return self.always(s.body)
+        if isinstance(s, For) and isinstance(s.extent, IntImm) and s.extent.value > 0:
+            return self.always(s.body)
+        return set()
+
+    def _loads(self, e: Expr) -> set[Any]:
+        """Loads evaluated unconditionally: not those under a lazy choice, nor (there is no need) in indices."""
+        lazy = lambda n: not (isinstance(n, BufferLoad) or (isinstance(n, Call) and n.op == "if_then_else"))  # noqa: E731
+        return {self.place(n).key for n in walk(e, lazy) if isinstance(n, BufferLoad)}
 
     def _enters(self, node: Any) -> bool:
         """Whether there is more to see below: not in the indices of most loads."""
@@ -220,8 +246,8 @@ def _promote(loop: For, handed_out: set[Var], known: _Known) -> Stmt:
         if not (all(_steady(p, bound) for p in mine) and _all_disjoint(mine)):
             continue
         if always is None:
-            always = {(place.buffer.data, place.key) for place in _always(loop.body, known)}
-        if all((data, p.key) in always for p in mine):
+            always = known.always(loop.body)
+        if all(p.key in always for p in mine):
             chosen.update((p.key, p) for p in mine)
     return _rewritten(loop, chosen, known) if chosen else loop
 
@@ -240,27 +266,6 @@ def _steady(place: _Place, bound: set[Var]) -> bool:
 
 def _all_disjoint(places: list[_Place]) -> bool:
     return all(a.disjoint(b) for k, a in enumerate(places) for b in places[:k])
-
-
-def _always(s: Stmt, known: _Known) -> list[_Place]:
-    """Places certainly touched whenever ``s`` runs (so that touching them before it is safe)."""
-    if isinstance(s, SeqStmt):
-        return [p for inner in s.stmts for p in _always(inner, known)]
-    if isinstance(s, BufferStore):
-        return [known.place(s), *_loads(s.value, known)]
-    if isinstance(s, Evaluate):
-        return _loads(s.value, known)
-    if isinstance(s, (LetStmt, AttrStmt, DeclBuffer, Allocate, AllocateConst)):
-        return _always(s.body, known)
-    if isinstance(s, For) and isinstance(s.extent, IntImm) and s.extent.value > 0:
-        return _always(s.body, known)
-    return []
-
-
-def _loads(e: Expr, known: _Known) -> list[_Place]:
-    """Loads evaluated unconditionally: not those under a lazy choice."""
-    lazy = lambda n: not (isinstance(n, Call) and n.op == "if_then_else")  # noqa: E731
-    return [known.place(n) for n in walk(e, lazy) if isinstance(n, BufferLoad)]
 
 
 def _rewritten(loop: For, chosen: dict[Any, _Place], known: _Known) -> Stmt:

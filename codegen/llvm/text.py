@@ -12,6 +12,11 @@ from collections.abc import Sequence
 from .types import mangled, vector
 
 _PLAIN = re.compile(r"[A-Za-z_.$][\w.$]*$")
+_VALUES = (  # instructions that depend on their operands alone
+    "add sub mul and or xor shl ashr lshr sext zext trunc getelementptr icmp select insertelement shufflevector "
+    "extractelement fadd fsub fmul fcmp bitcast ptrtoint inttoptr"
+)
+_PURE = frozenset(_VALUES.split())
 
 
 def symbol(name: str) -> str:
@@ -102,6 +107,7 @@ class FunctionText:
         self.count = 0
         self.block = "start"
         self.terminated = False
+        self.known: dict[str, str] = {}  # of this block: the names of instructions that are values of their operands
 
     def fresh(self) -> str:
         self.count += 1
@@ -116,9 +122,14 @@ class FunctionText:
             self.lines.append("  " + text)
 
     def value(self, text: str) -> str:
-        """Emit an instruction with a result; its name."""
+        """Emit an instruction with a result; its name. One that depends on its operands alone is emitted once a block."""
+        name = self.known.get(text)
+        if name is not None:
+            return name
         name = self.fresh()
         self.emit(f"{name} = {text}")
+        if text[: text.find(" ")] in _PURE and not self.terminated:
+            self.known[text] = name
         return name
 
     def start(self, label: str) -> None:
@@ -127,6 +138,7 @@ class FunctionText:
             self.lines.append(f"  br label %{label}")
         self.lines.append(f"{label}:")
         self.block, self.terminated = label, False
+        self.known.clear()
 
     def jump(self, label: str) -> None:
         self.emit(f"br label %{label}")
