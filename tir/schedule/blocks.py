@@ -204,6 +204,31 @@ def conjuncts(condition: Expr) -> list[Expr]:
     return [] if is_const(condition, 1) else [condition]
 
 
+def reads_own_writes(block: Block, buffer: Buffer) -> bool:
+    """Whether a run of ``block`` may read an element of ``buffer`` after it has stored to it: a copy made before the run
+    would be out of date."""
+    return _reads_after(block.body, buffer, False)[0]
+
+
+def _reads_after(s: Any, buffer: Buffer, stored: bool) -> tuple[bool, bool]:
+    """Whether ``s`` reads ``buffer`` after a store, ``stored`` being whether there was one before; and whether there was
+    one by its end."""
+    if isinstance(s, SeqStmt):
+        for part in s.stmts:
+            reads, stored = _reads_after(part, buffer, stored)
+            if reads:
+                return True, stored
+        return False, stored
+    loads = any(isinstance(n, BufferLoad) and n.buffer is buffer for n in walk(s))
+    stores = any(isinstance(n, BufferStore) and n.buffer is buffer for n in walk(s))
+    if isinstance(s, LetStmt):
+        first, _ = _reads_after(s.value, buffer, stored)
+        inside, stored = _reads_after(s.body, buffer, stored)
+        return first or inside, stored
+    again = stores and not isinstance(s, BufferStore)  # in a loop, or under conditions: taken to be any order
+    return loads and (stored or again), stored or stores
+
+
 def runs_whole_domain(ref: BlockRef) -> bool:
     """Whether the loops above surely run ``ref`` for every value of its iterators."""
     from ..arith import Analyzer

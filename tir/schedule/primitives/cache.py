@@ -22,6 +22,7 @@ from ..blocks import (
     loops_below,
     pick_buffer,
     readers,
+    reads_own_writes,
     regions_of,
     replace_buffer,
     scope_of,
@@ -92,7 +93,9 @@ def _check_cache_read(
 
     first_read, last_read = min(map(at, consumers)), max(map(at, consumers))
     position = max((at(m) + 1 for m in makers if at(m) < first_read), default=0)
-    between = [m for m in makers if first_read <= at(m) <= last_read and not _keeps_to_itself(m, consumers, makers)]
+    between = [
+        m for m in makers if first_read <= at(m) <= last_read and not _keeps_to_itself(m, buffer, consumers, makers)
+    ]
     require(
         unsafe or not between,
         "buffer {0} is written by block {1} at or after the statement where block {2} reads it; a copy would miss that",
@@ -118,9 +121,15 @@ def _check_cache_read(
     return plan
 
 
-def _keeps_to_itself(maker: BlockRef, consumers: Sequence[BlockRef], makers: Sequence[BlockRef]) -> bool:
+def _keeps_to_itself(
+    maker: BlockRef, buffer: Buffer, consumers: Sequence[BlockRef], makers: Sequence[BlockRef]
+) -> bool:
     """Whether ``maker`` alone reads and writes the buffer, each instance its own element: it reads before it writes."""
-    if list(consumers) != [maker] or len([m for m in makers if m is not maker]) > 0:
+    if (
+        reads_own_writes(maker.block, buffer)
+        or list(consumers) != [maker]
+        or len([m for m in makers if m is not maker]) > 0
+    ):
         return False
     return is_standard(maker.block) and all(i.iter_type != "reduce" for i in maker.block.iter_vars)
 

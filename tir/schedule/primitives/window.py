@@ -12,7 +12,7 @@ from ...errors import ScheduleError, require
 from ...expr import TRUE, BufferLoad, Expr, Max, Min, Var, const
 from ...stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
 from ...visit import substitute, uses_var
-from ..blocks import add_alloc, nest, pick_buffer, regions_of, replace_buffer, scope_of, uses_pointer
+from ..blocks import add_alloc, nest, pick_buffer, reads_own_writes, regions_of, replace_buffer, scope_of, uses_pointer
 from ..handles import BlockRV
 from ..legality import check_coverage
 from ..primitive import primitive
@@ -65,6 +65,11 @@ def _check_read_at(
     buffer = pick_buffer(block, "reads", read_buffer_index)
     consumers = [b for b in below if regions_of(b.block.reads, buffer)]
     _require_plain(consumers, buffer)
+    updated = next((c for c in consumers if reads_own_writes(c.block, buffer)), None)
+    require(
+        unsafe or updated is None, "block {0} stores to {1} and then reads it: a copy made before would miss that",
+        updated, buffer.name, nodes=[updated.node if updated else block.node],
+    )  # fmt: skip
     cached = _cached(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     box = _window(loop, consumers, buffer, "reads")
