@@ -8,6 +8,7 @@ import pytest
 from prim_checks import refused, schedule
 
 import tir
+from tir.script import parse
 
 CHAIN = """
 @T.prim_func
@@ -231,3 +232,22 @@ def test_a_reduction_by_other_threads_than_have_the_values():
     refused(
         lambda: sch.bind(outer, "threadIdx.x"), "`L` (local memory) would be read by another thread", "M at", "L at"
     )
+
+
+def test_memory_of_a_launch_goes_to_the_launch():
+    """A kernel written with launches, whose shared memory is allocated in the dialect's way."""
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    bx = T.launch_thread("blockIdx.x", 2)
+    tx = T.launch_thread("threadIdx.x", 32)
+    S = T.alloc_buffer((32,), "float32", scope="shared")
+    R = T.alloc_buffer((1,), "float32", scope="local")
+    S[tx] = A[bx * 32 + tx]
+    T.evaluate(T.tvm_storage_sync("shared"))
+    R[0] = S[31 - tx]
+    B[bx * 32 + tx] = R[0]
+""")
+    a, b = np.arange(64, dtype="float32"), np.zeros(64, "float32")
+    tir.build(func, "cuda-sim")(a, b)
+    assert b.reshape(2, 32).tolist() == a.reshape(2, 32)[:, ::-1].tolist()

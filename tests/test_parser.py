@@ -319,6 +319,11 @@ def test_expressions(text, kind, dtype):
     assert type(e) is kind and e.dtype == dtype
 
 
+def test_numbered_intrinsics_of_older_scripts():
+    old = "T.call_llvm_pure_intrin(T.llvm_lookup_intrinsic_id('llvm.fabs'), T.uint32(1), x, dtype='float32')"
+    assert [repr(a) for a in expr_of(old).args] == [repr(E.StringImm("llvm.fabs")), "x"]
+
+
 def test_constants_keep_their_type():
     assert E.const(0, "int8").dtype == expr_of("T.int8(0)").dtype == "int8"
     assert str(expr_of("T.float32(-0.0)").value) == "-0.0"

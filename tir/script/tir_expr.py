@@ -431,16 +431,29 @@ def call_pure_extern(*args: Any, dtype: Any = None) -> Expr:
 
 def call_llvm_intrin(*args: Any, dtype: Any = None) -> Expr:
     """Call an LLVM intrinsic by name: ``T.call_llvm_intrin("float32x4", "llvm.fma.v4f32", a, b, c)``."""
-    return _named_call("call_llvm_intrin", args, dtype)
+    return _named_call("call_llvm_intrin", _without_signature(args), dtype)
+
+
+class _Numbered(str):
+    """The name of an intrinsic in a program written for systems that number them."""
 
 
 def llvm_lookup_intrinsic_id(name: str) -> str:
-    """The intrinsic itself: intrinsics are known by name here. For programs written for systems that number them."""
-    return name
+    """The intrinsic itself: intrinsics are known by name here. For programs written for systems that number them; the
+    ``T.uint32(n)`` that follows there, the number of arguments that choose an overload, is not needed."""
+    return _Numbered(name)
+
+
+def _without_signature(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    for n, arg in enumerate(args[:-1]):
+        follows = args[n + 1]
+        if isinstance(arg, _Numbered) and isinstance(follows, _e.IntImm) and follows.dtype == "uint32":
+            return (*args[: n + 1], *args[n + 2 :])
+    return args
 
 
 def call_llvm_pure_intrin(*args: Any, dtype: Any = None) -> Expr:
-    return _named_call("call_llvm_pure_intrin", args, dtype)
+    return _named_call("call_llvm_pure_intrin", _without_signature(args), dtype)
 
 
 def call_intrin(dtype: Any, name: str, *args: Any) -> Expr:

@@ -9,7 +9,7 @@ from ..analysis.privacy import is_private
 from ..buffer import Buffer
 from ..expr import TRUE, BufferLoad, Var
 from ..function import PrimFunc
-from ..stmt import Block, BlockRealize, BufferStore, For
+from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, For
 from ..visit import walk
 from .passes import func_pass
 
@@ -55,7 +55,7 @@ def _paths(func: PrimFunc, allocated: dict[Buffer, Path]) -> dict[Buffer, Path]:
                 if child is not None:
                     visit(child, path)
             return
-        elif isinstance(item, For):
+        elif isinstance(item, For) or _launches(item):
             path = (*path, item)
         for child in item.children():
             visit(child, path)
@@ -64,11 +64,17 @@ def _paths(func: PrimFunc, allocated: dict[Buffer, Path]) -> dict[Buffer, Path]:
     return common
 
 
+def _launches(item: Any) -> bool:
+    """Whether ``item`` says for what follows how many threads there are of an axis."""
+    return isinstance(item, AttrStmt) and item.attr_key == "thread_extent"
+
+
 def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
-    """The loop or block that shall allocate ``buffer``: the deepest one that keeps the meaning."""
+    """The loop, launch or block that shall allocate ``buffer``: the deepest one that keeps the meaning."""
     for depth in range(len(uses), len(start), -1):
-        crossed = [n for n in uses[len(start) : depth] if isinstance(n, For)]
-        if buffer.scope == "global" and any(n.thread for n in crossed):
+        around = uses[len(start) : depth]
+        crossed = [n for n in around if isinstance(n, For)]
+        if buffer.scope == "global" and (any(n.thread for n in crossed) or any(map(_launches, around))):
             continue  # a kernel has no global memory of its own
         # iterations that run at once were promised a buffer each, on whatever grounds
         if not crossed or is_private(buffer, crossed, exact=True):
@@ -115,7 +121,7 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
                 reads = tuple(r for r in item.reads if r.buffer not in arrived)
                 writes = tuple(w for w in item.writes if w.buffer not in arrived)
                 return item.replace(alloc_buffers=(*stay, *arrived), reads=reads, writes=writes)
-        elif isinstance(item, For) and arrived:
+        elif isinstance(item, (For, AttrStmt)) and arrived:
             inner = Block((), (), (), fresh(f"{arrived[0].name}_scope"), item.body, None, arrived)
             reads, writes = block_access_region(inner)
             inner = inner.replace(reads=reads, writes=writes)
