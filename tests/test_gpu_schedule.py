@@ -3,6 +3,8 @@ simulator."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from prim_checks import refused, same, schedule
@@ -500,6 +502,45 @@ def test_two_reductions_in_one_loop(scope, threads):
     on_simulator(sch, orders=("reverse", "random"), rtol=1e-3)
 
 
+CONDITIONAL = """
+@T.prim_func
+def main(A: T.Buffer((8, {n}), "float32"), Y: T.Buffer((8,), "float32")):
+    for i in T.thread_binding(2, thread="blockIdx.x"):
+        for r in T.thread_binding(4, thread="threadIdx.y"):
+            for k in T.thread_binding({n}, thread="threadIdx.x"):
+                if {condition}:
+                    with T.block("Y"):
+                        vi = T.axis.spatial(8, i * 4 + r)
+                        vk = T.axis.reduce({n}, k)
+                        with T.init():
+                            Y[vi] = T.float32(0)
+                        Y[vi] = Y[vi] + A[vi, vk]
+"""
+
+
+@pytest.mark.parametrize("n", [8, 20, 32, 64])
+@pytest.mark.parametrize("condition", ["r < 3", "A[i, 0] > 0.0"])
+def test_groups_of_threads_that_do_not_all_reduce(condition, n):
+    """Shuffles name only lanes that get there: three groups of eight, of the four in a warp."""
+    on_simulator(schedule(CONDITIONAL.format(n=n, condition=condition)), orders=("reverse", "warp_interleaved"))
+
+
+def test_threads_that_do_not_all_get_to_their_reduction():
+    sch = schedule(CONDITIONAL.format(n=8, condition="k < 3"))
+    with pytest.raises(tir.BuildError, match=r"`k < 3` decides whether they get there(.|\n)*predicate of the block"):
+        tir.lower(sch.mod, target="cuda")
+
+
+@pytest.mark.parametrize("threads, masks", [(8, {"255"}), (32, {"4294967295"}), (40, {"255", "4294967295"})])
+def test_shuffles_name_the_lanes_that_are_there(threads, masks):
+    sch = schedule(ROWS.format(m=2, n=threads * 2, **SUM))
+    sch.bind("i", "blockIdx.x")
+    sch.bind(sch.split("k", [None, threads])[1], "threadIdx.x")
+    text = tir.lower(sch.mod, target="cuda").script()
+    assert "activemask" not in text and set(re.findall(r"uint32\((\d+)\)", text)) == masks
+    on_simulator(sch, orders=("forward", "warp_interleaved"))
+
+
 def test_a_result_that_is_used_before_it_is_complete():
     running = schedule("""
 @T.prim_func
@@ -562,6 +603,7 @@ def test_pipelines_that_cannot_be():
     refused(lambda: note("k_0", "software_pipeline_stage", [1, 0, 0]), "`C` (stage 0", "before `A_shared` (stage 1")
     refused(lambda: note("k_0", "software_pipeline_order", [0, 0, 1]), "0 to 2 once each")
     refused(lambda: note("C", "software_pipeline_stage", [0]), "a note for a loop")
+    refused(lambda: note("i_1", "software_pipeline_stage", [0]), "loop `i_1` is bound to threadIdx.y")
     note("k_0", "software_pipeline_stage", [0, 0, 0])
     refused(lambda: note("k_0", "software_pipeline_order", [0, 2, 1]), "before `B_shared` (stage 0, order 2)",
             "writes the `B_shared` that it reads")  # fmt: skip

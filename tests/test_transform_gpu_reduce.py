@@ -278,24 +278,23 @@ def f(A: T.Buffer((20,), "float32"), B: T.Buffer((20,), "float32")):
     tx = T.launch_thread("threadIdx.x", 20)
     r = T.allocate([1], "float32", "local")
     R = T.decl_buffer((1,), "float32", data=r)
-    with T.LetStmt(T.tvm_warp_activemask(dtype="uint32"), T.uint32) as mask:
-        R[0] = A[tx]
-        with T.LetStmt(T.tvm_warp_shuffle(mask, R[0], T.min(tx + 1, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
-            if tx + 1 < 20:
-                R[0] = R[0] + other
-        with T.LetStmt(T.tvm_warp_shuffle(mask, R[0], T.min(tx + 2, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
-            if tx + 2 < 20:
-                R[0] = R[0] + other
-        with T.LetStmt(T.tvm_warp_shuffle(mask, R[0], T.min(tx + 4, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
-            if tx + 4 < 20:
-                R[0] = R[0] + other
-        with T.LetStmt(T.tvm_warp_shuffle(mask, R[0], T.min(tx + 8, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
-            if tx + 8 < 20:
-                R[0] = R[0] + other
-        with T.LetStmt(T.tvm_warp_shuffle(mask, R[0], T.min(tx + 16, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
-            if tx + 16 < 20:
-                R[0] = R[0] + other
-        R[0] = T.tvm_warp_shuffle(mask, R[0], 0, 32, 32, dtype="float32")
+    R[0] = A[tx]
+    with T.LetStmt(T.tvm_warp_shuffle(T.uint32(1048575), R[0], T.min(tx + 1, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
+        if tx + 1 < 20:
+            R[0] = R[0] + other
+    with T.LetStmt(T.tvm_warp_shuffle(T.uint32(1048575), R[0], T.min(tx + 2, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
+        if tx + 2 < 20:
+            R[0] = R[0] + other
+    with T.LetStmt(T.tvm_warp_shuffle(T.uint32(1048575), R[0], T.min(tx + 4, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
+        if tx + 4 < 20:
+            R[0] = R[0] + other
+    with T.LetStmt(T.tvm_warp_shuffle(T.uint32(1048575), R[0], T.min(tx + 8, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
+        if tx + 8 < 20:
+            R[0] = R[0] + other
+    with T.LetStmt(T.tvm_warp_shuffle(T.uint32(1048575), R[0], T.min(tx + 16, 19) % 32, 32, 32, dtype="float32"), T.float32) as other:
+        if tx + 16 < 20:
+            R[0] = R[0] + other
+    R[0] = T.tvm_warp_shuffle(T.uint32(1048575), R[0], 0, 32, 32, dtype="float32")
     B[tx] = R[0]
 """,
         id="lower_thread_allreduce-partial_warp",

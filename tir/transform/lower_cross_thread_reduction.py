@@ -23,8 +23,7 @@ from .threads import flat, is_private, is_thread_loop
 
 def _crossing(realize: BlockRealize, loops: list[For]) -> list[For]:
     """Thread loops around a block over which it reduces."""
-    reduced = _reduced(realize)
-    return [f for f in loops if f.thread.startswith("threadIdx") and any(uses_var(e, f.loop_var) for e in reduced)]
+    return [f for f in _steps(realize, loops) if f.thread.startswith("threadIdx")]
 
 
 class _Reduction:
@@ -158,7 +157,13 @@ def _reduced(realize: BlockRealize) -> list[Expr]:
 
 def _serial(realize: BlockRealize, loops: list[For]) -> list[For]:
     """The loops in which each thread reduces alone."""
-    return [f for f in loops if not f.thread and any(uses_var(e, f.loop_var) for e in _reduced(realize))]
+    return [f for f in _steps(realize, loops) if not f.thread]
+
+
+def _steps(realize: BlockRealize, loops: list[For]) -> list[For]:
+    """The loops that step a reduction; one of a single iteration does not."""
+    reduced = _reduced(realize)
+    return [f for f in loops if not is_const(f.extent, 1) and any(uses_var(e, f.loop_var) for e in reduced)]
 
 
 class _Lowering:

@@ -9,38 +9,64 @@ from ..analysis.reducers import combine
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..errors import BuildError
-from ..expr import EQ, LT, TRUE, BufferLoad, CommReducer, Expr, Select, Var, all_of, const, is_const, min_
+from ..expr import EQ, LT, TRUE, BufferLoad, Call, CommReducer, Expr, Select, Var, all_of, const, is_const, min_
 from ..function import PrimFunc
-from ..op import call
-from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, seq
+from ..op import call, is_pure
+from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, While, seq
 from ..visit import walk
 from .passes import func_pass
-from .threads import flat, is_launch, number
+from .threads import flat, is_launch, is_private, number
 
 WARP = 32
 _UINT32 = DType("uint32")
-_ORDER = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
 
 
 class _Group:
-    """The threads that reduce together: ``rank`` among them, ``size``; ``group`` of ``groups`` such sets."""
+    """The threads that reduce together: ``rank`` among them, ``size``; ``group`` of ``groups`` such sets. ``alone``:
+    threads of other groups need not get there."""
 
-    def __init__(self, name: str, launches: dict[str, tuple[Var, int]], threads: Sequence[Any]):
-        axes = [(tag, *launches[tag]) for tag in _ORDER if tag in launches and launches[tag][1] > 1]
+    def __init__(self, name: str, launches: dict[str, tuple[Var, Expr]], threads: Sequence[Any], alone: bool):
+        axes = []
+        for tag, (v, extent) in sorted(launches.items()):
+            n = number(extent)
+            if n is None:
+                raise BuildError(
+                    f"{name}: an all-reduce in a block whose {tag} (`{v.name}`) has the extent `{extent!r}`: how threads "
+                    "combine their values depends on their number; split the loop by a constant and bind the inner loop"
+                )
+            if n > 1:
+                axes.append((v, n))
         wanted = {t for t in threads if isinstance(t, Var)}
         unknown = wanted - {v for v, _ in launches.values()}
         if unknown:
             raise BuildError(
                 f"{name}: an all-reduce over `{next(iter(unknown)).name}`, which is not a thread index here"
             )
-        mine = [(v, n) for _, v, n in axes if v in wanted]
-        others = [(v, n) for _, v, n in axes if v not in wanted]
-        self.rank, self.size = _linear(mine)
-        self.group, self.groups = _linear(others)
+        self.alone = alone
+        self.rank, self.size = _linear([(v, n) for v, n in axes if v in wanted])
+        self.group, self.groups = _linear([(v, n) for v, n in axes if v not in wanted])
         # neighbours in the block's order of threads, which is the order of lanes
-        first = [v in wanted for _, v, _ in axes]
+        first = [v in wanted for v, _ in axes]
         self.contiguous = first == sorted(first, reverse=True)
-        self.threads = self.size * self.groups
+
+    def mask(self) -> Expr:
+        """The lanes of a thread's warp that get there with it."""
+        full = const(2**WARP - 1, "uint32")
+        count = self.size * self.groups
+        if self.alone and WARP % self.size == 0 and count > self.size:
+            if self.size == WARP:
+                return full
+            lane = self.group * self.size % WARP
+            return call("shift_left", const(2**self.size - 1, "uint32"), lane.astype("uint32"), dtype="uint32")
+        last = count % WARP
+        if not last:
+            return full
+        rest = const(2**last - 1, "uint32")
+        if count < WARP:
+            return rest
+        place = self.rank + self.group * self.size if count > self.size else self.rank
+        whole = count - last
+        return call("if_then_else", LT(place, const(whole)), full, rest, dtype="uint32")
 
 
 def _linear(axes: list[tuple[Var, int]]) -> tuple[Expr, int]:
@@ -90,11 +116,12 @@ class _AllReduce:
         return stores[0] if len(stores) == 1 else _at_once(stores)
 
     def masked(self, body: Any) -> Stmt:
-        """``body(mask)`` under the lanes that take part: all, or in a block of odd size those that are there."""
-        if self.group.threads % WARP == 0:
-            return seq(body(const(2**32 - 1, "uint32")))
-        mask = Var("mask", _UINT32)
-        return LetStmt(mask, call("tvm_warp_activemask", dtype="uint32"), seq(body(mask)))
+        """``body(mask)``: the lanes that take part."""
+        mask = self.group.mask()
+        if is_const(mask):
+            return seq(body(mask))
+        name = Var("mask", _UINT32)
+        return LetStmt(name, mask, seq(body(name)))
 
     def warp(self, mask: Expr, lane: Expr, count: int, present: int, spread: int = 0) -> list[Stmt]:
         """The values of ``count`` neighbouring lanes become one in all of ``spread``; ``lane`` of ``present`` exist."""
@@ -200,22 +227,46 @@ def _at_once(stores: list[BufferStore]) -> Stmt:
 class _Lowering:
     def __init__(self, name: str):
         self.name = name
-        self.launches: dict[str, tuple[Var, int]] = {}
+        self.launches: dict[str, tuple[Var, Expr]] = {}
+        self.lets: dict[Var, Any] = {}
+        self.decide: list[Any] = []  # what decides whether a thread gets here
 
     def visit(self, s: Any) -> Any:
         if is_launch(s, "threadIdx"):
-            extent = number(s.value)
-            tag = s.node.thread_tag
-            if extent is not None:
-                self.launches[tag] = (s.node.var, extent)
-            made = s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c)
-            self.launches.pop(tag, None)
+            self.launches[s.node.thread_tag] = (s.node.var, s.value)
+            made = self.below(s)
+            self.launches.pop(s.node.thread_tag, None)
             return made
         if isinstance(s, AttrStmt) and s.attr_key == "reduce_scope":
             return self.reduce(s)
-        if isinstance(s, Stmt):
-            return s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c)
-        return s
+        if isinstance(s, LetStmt):
+            self.lets[s.var] = s.value
+        if isinstance(s, (IfThenElse, While, For)):
+            self.decide.append(s)
+            made = self.below(s)
+            self.decide.pop()
+            return made
+        return self.below(s)
+
+    def below(self, s: Any) -> Any:
+        return s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c) if isinstance(s, Stmt) else s
+
+    def differs(self, e: Any, threads: set[Var]) -> bool:
+        """Whether ``e`` may have different values in two of ``threads``: it uses one of them, or what each has."""
+        for n in walk(e):
+            if isinstance(n, Var) and (n in threads or (n in self.lets and self.differs(self.lets[n], threads))):
+                return True
+            if (isinstance(n, BufferLoad) and is_private(n.buffer.scope)) or (isinstance(n, Call) and not is_pure(n)):
+                return True
+        return False
+
+    def varies(self, threads: set[Var]) -> Any:
+        """A condition, or a loop's extent, around this place that may differ between ``threads``."""
+        for s in self.decide:
+            for e in (s.min, s.extent) if isinstance(s, For) else (s.condition,):
+                if self.differs(e, threads):
+                    return e
+        return None
 
     def reduce(self, s: AttrStmt) -> Stmt:
         body = s.body
@@ -227,13 +278,16 @@ class _Lowering:
         results, threads = args[count + 2 : 2 * count + 2], args[2 * count + 2 :]
         if not is_const(condition, 1):
             sources = [call("if_then_else", condition, x, i, dtype=x.dtype) for x, i in zip(sources, s.node.identity)]
-        for t in threads:
-            known = any(v is t for v, _ in self.launches.values())
-            if isinstance(t, Var) and not known:
-                raise BuildError(
-                    f"{self.name}: an all-reduce over `{t.name}`, which is no thread index of constant extent here"
-                )
-        return _AllReduce(_Group(self.name, self.launches, threads), s.node, sources, results).lowered()
+        mine = {t for t in threads if isinstance(t, Var)}
+        condition = self.varies(mine)
+        if condition is not None:
+            raise BuildError(
+                f"{self.name}: threads reduce together where `{condition!r}` decides whether they get there, and it may "
+                "differ between them; make it the predicate of the block, which leaves out values and not threads"
+            )
+        alone = self.varies({v for v, _ in self.launches.values()}) is not None
+        group = _Group(self.name, self.launches, threads, alone)
+        return _AllReduce(group, s.node, sources, results).lowered()
 
 
 @func_pass
@@ -241,7 +295,9 @@ def lower_thread_allreduce(func: PrimFunc) -> PrimFunc:
     """``tvm_thread_allreduce`` becomes shuffles and shared memory; all threads that took part get the result.
 
     Up to 32 neighbouring threads shuffle. Several warps shuffle, and exchange one value each through shared memory.
-    Threads that are no neighbours (``threadIdx.y``) reduce in a tree in shared memory. Barriers come later
-    (``thread_storage_sync``). Raises ``BuildError`` for threads of unknown number.
+    Threads that are no neighbours (``threadIdx.y``) reduce in a tree in shared memory. A shuffle names the lanes that
+    are there: of a block of constant size, or of the group where other groups need not get there. Barriers come later
+    (``thread_storage_sync``). Raises ``BuildError`` for threads of unknown number, and where a condition differs
+    between those that reduce together.
     """
     return func.with_body(flat(_Lowering(func.name).visit(func.body)))

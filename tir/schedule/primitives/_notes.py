@@ -21,6 +21,11 @@ def check_note(state: State, place: LoopRef | BlockRef, key: str, value: Any) ->
     if key in (STAGE, ORDER, ASYNC):
         require(isinstance(place, LoopRef), "{0} is a note for a loop, {1} is a block", key, place)
         assert isinstance(place, LoopRef)
+        require(
+            not place.node.thread,
+            "{0} is a note for a serial loop; loop {1} is bound to {2}, and its iterations run at once",
+            key, place, place.node.thread, nodes=[place.node],
+        )  # fmt: skip
         _check_pipeline(place, {**place.node.annotations, key: value}, key)
     elif key == DOUBLE_BUFFER:
         require(isinstance(place, BlockRef), "{0} is a note for a block, {1} is a loop", key, place)
