@@ -95,6 +95,70 @@ def test_vnni_matmul(lanes: int) -> None:
     np.testing.assert_array_equal(c, a.astype("int32") @ b.astype("int32"))
 
 
+def test_bytes_without_vnni() -> None:
+    sch = vnni(5, 16, "dot_16x4_avx512")
+    rng = np.random.default_rng(0)
+    a = rng.integers(200, 256, (5, 64)).astype("uint8")  # sums that an instruction of 16 bits would saturate
+    b = rng.integers(-128, 128, (64, 32)).astype("int8")
+    for target in ("llvm", "interpreter"):
+        c = np.zeros((5, 32), "int32")
+        tir.build(sch.mod, target=target)(a, packed(b, 16), c)
+        np.testing.assert_array_equal(c, a.astype("int32") @ b.astype("int32"))
+
+
+DP4A = """
+@T.prim_func
+def main(A: T.Buffer((8, 16), "LEFT"), B: T.Buffer((8, 16), "RIGHT"), C: T.Buffer((8, 8), "OUT")):
+    for i, j, k in T.grid(8, 8, 16):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.OUT(0)
+            C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "OUT") * T.cast(B[vj, vk], "OUT")
+"""
+
+
+@pytest.mark.parametrize("types", ["s8 s8 s32", "s8 u8 s32", "u8 s8 s32", "u8 u8 u32"])
+def test_dp4a(types: str) -> None:
+    left, right, out = (t.replace("s", "int").replace("u", "uint") for t in types.split())
+    sch = schedule(DP4A.replace("LEFT", left).replace("RIGHT", right).replace("OUT", out))
+    local = sch.cache_write("C", 0, "local")
+    i, j, k = sch.get_loops("C")
+    ko, ki = sch.split(k, [None, 4])
+    sch.bind(i, "threadIdx.y")
+    sch.bind(j, "threadIdx.x")
+    for operand in (0, 1):
+        copy = sch.cache_read("C", operand, "shared")
+        sch.compute_at(copy, ko)
+    sch.reverse_compute_at(local, j)
+    sch.decompose_reduction("C", ko)
+    sch.tensorize(ki, f"dp4a_{types.replace(' ', '')}")
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(np.iinfo(t).min, np.iinfo(t).max + 1, (8, 16)).astype(t) for t in (left, right))
+    for target in ("cuda-sim", "interpreter"):
+        c = np.zeros((8, 8), out)
+        module = tir.build(sch.mod, target=target)
+        module(a, b, c)
+        np.testing.assert_array_equal(c, (a.astype(np.int64) @ b.astype(np.int64).T).astype(out))
+        assert target == "interpreter" or not module.last_report.findings
+    assert "dp4a(" in tir.build(sch.mod, target="cuda -arch=sm_80").source("cuda")
+
+
+def test_names_of_the_field() -> None:
+    from tir.intrin import cuda, dot_product_common, x86
+
+    constants = ["WMMA_LOAD_16x16x16_F16_B_TRANS_DYN_INTRIN", "WMMA_STORE_16x16x16_F32_SHARED_DYN_INTRIN",
+                 "WMMA_SYNC_16x16x16_s8s8s32_TRANS_INTRIN", "WMMA_FILL_16x16x16_S32_INTRIN", "LDMATRIX_i8_B_TRANS_INTRIN",
+                 "MMA_f16f16f32_TRANS_A_TRANS_B_INTRIN", "MMA_fill_16x16_f32_INTRIN", "MMA_store_16x16_f32_global_INTRIN",
+                 "MMA_store_16x16_f32_shared_dyn_INTRIN_SIMPLE"]  # fmt: skip
+    for constant in constants:
+        assert TensorIntrin.get(getattr(cuda, constant)) is not None
+    for name in (x86.VNNI_DOT_16x4_INTRIN, x86.AVX512_DOT_16x4_INTRIN, dot_product_common.DP4A_U8U8U32_INTRIN):
+        assert TensorIntrin.get(name) is not None
+    with pytest.raises(AttributeError, match="WMMA_LOAD_1x1x1"):
+        _ = cuda.WMMA_LOAD_1x1x1_INTRIN
+
+
 BF16 = """
 @T.prim_func
 def main(A: T.Buffer((5, 32), "bfloat16"), B: T.Buffer((2, 16, LANES, 2), "bfloat16"),

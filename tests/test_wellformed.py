@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+import tir
 from tir.analysis import wellformed
 from tir.buffer import IterVar, Range, decl_buffer
 from tir.expr import TRUE, BufferLoad, IntImm, Var, const
 from tir.function import PrimFunc
 from tir.node import frozendict
+from tir.script import parse
 from tir.stmt import Block, BlockRealize, BufferStore, Evaluate, For, root_block, seq
 
 A = decl_buffer((8, 8), name="A")
@@ -68,3 +70,14 @@ def test_use_after_the_allocation():
     after = BufferStore(A, BufferLoad(LOCAL, (IntImm(0),)), (IntImm(0), IntImm(0)))
     problems = wellformed.check(function(seq([BlockRealize((), TRUE, inner), after])))
     assert ["outside its allocation" in str(p) for p in problems] == [True]
+
+
+def test_a_vector_in_an_index_that_is_not_the_last() -> None:
+    with pytest.raises(
+        tir.WellFormedError, match="index 0 of `A` is a vector of 4 lanes; only the last index may be one"
+    ):
+        parse(
+            "@T.prim_func\n"
+            'def f(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4,), "int32")):\n'
+            "    B[T.ramp(0, 1, 4)] = A[T.ramp(0, 1, 4), 2]\n"
+        )

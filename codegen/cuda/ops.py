@@ -157,7 +157,8 @@ def _dp4a(g: Generator, e: Call) -> str:
     parts = [
         f"{g.need('bits_to')}<{w}>({bare(t)})" if x.dtype.lanes == 4 else t for w, t, x in zip(word, (a, b), e.args)
     ]
-    return f"__dp4a({parts[0]}, {parts[1]}, {c})"
+    name = "__dp4a" if word[0] == word[1] else g.need("mixed_dp4a")
+    return f"{name}({parts[0]}, {parts[1]}, {c})"
 
 
 @op_rule("q_multiply_shift")

@@ -154,6 +154,15 @@ DEVICE U bits_to(T x) {
   return r;
 }
 """),
+    "mixed_dp4a": ((), """
+// the sum and four products of bytes, one side signed and the other not, which __dp4a has no overload for
+DEVICE int mixed_dp4a(int a, unsigned b, int sum) {
+  int r;
+  asm("dp4a.s32.u32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(sum));
+  return r;
+}
+DEVICE int mixed_dp4a(unsigned a, int b, int sum) { return mixed_dp4a(b, a, sum); }
+"""),
     "floordiv": ((), """
 template <class T> DEVICE T floordiv(T a, T b) { T q = a / b, r = a % b; return r != 0 && (r < 0) != (b < 0) ? q - 1 : q; }
 """),

@@ -187,6 +187,13 @@ class _Checker:
         self.buffer_use(buffer, node)
         if len(indices) != buffer.ndim:
             self.say(node, f"buffer `{buffer.name}` has {buffer.ndim} dimensions, but {len(indices)} indices are given")
+        for axis, index in enumerate(indices[:-1]):
+            if index.dtype.lanes > 1:
+                self.say(
+                    node,
+                    f"index {axis} of `{buffer.name}` is a vector of {index.dtype.lanes} lanes; only the last index may be "
+                    "one: transform_layout puts that axis last, or let `vectorize` make the vectors",
+                )
         for index in indices:
             if not (index.dtype.is_int or index.dtype.is_bool):
                 self.say(node, f"an index of `{buffer.name}` has dtype {index.dtype}; indices are integers")

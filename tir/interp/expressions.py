@@ -418,6 +418,11 @@ class Expressions:
     def _print(self, e: E.Call) -> str:
         return f"print({', '.join(self.argument(a) for a in e.args)})"
 
+    def _dp4a(self, e: E.Call) -> str:
+        a, b, total = (self.expr(x) for x in e.args)
+        kinds = ", ".join(self.const(x.dtype) for x in (*e.args[:2], e))
+        return f"{self.helper(numbers.dp4a)}({a}, {b}, {total}, {kinds})"
+
     def _return(self, e: E.Call) -> str:
         from .executor import returned
 
@@ -505,6 +510,6 @@ _CALLS: dict[str, Callable[[Any, Any], str]] = {
     "call_pure_extern": Expressions._extern, "call_packed": Expressions._extern, "call_cpacked": Expressions._extern,
     "tvm_call_packed": Expressions._extern, "tvm_call_cpacked": Expressions._extern,
     "address_of": Expressions._pointer, "tvm_access_ptr": Expressions._pointer, "assume": Expressions._assume,
-    "print": Expressions._print, "ret": Expressions._return, "thread_return": Expressions._return,
+    "dp4a": Expressions._dp4a, "print": Expressions._print, "ret": Expressions._return, "thread_return": Expressions._return,
     "call_global": lambda self, e: self.call_function(e),
 }  # fmt: skip

@@ -227,3 +227,18 @@ def from_numpy(value: Any, dtype: DType) -> Any:
     if dtype.is_float:
         return round_small(value, dtype) if is_small_float(dtype) else value_dtype(dtype).type(value)
     return bool(value) if dtype.is_bool else wrap(int(value), dtype) if dtype.is_int else value
+
+
+def dp4a(a: Any, b: Any, total: Any, left: DType, right: DType, out: DType) -> Any:
+    """``total`` and four products of bytes, modulo 2^32. ``a`` and ``b`` are vectors of four bytes, along the last axis, or
+    a 32-bit word that holds them, signed as their types say."""
+
+    def parts(x: Any, dtype: DType) -> np.ndarray:
+        if dtype.lanes == 4:
+            return np.asarray(x).astype(np.int64)
+        word = np.asarray(x).astype(value_dtype(dtype))[..., None]
+        return word.view(np.int8 if dtype.code == "int" else np.uint8).astype(np.int64)
+
+    exact = np.asarray(total).astype(np.int64) + (parts(a, left) * parts(b, right)).sum(axis=-1)
+    wrapped = exact.astype(value_dtype(out))
+    return wrapped if wrapped.ndim else int(wrapped)

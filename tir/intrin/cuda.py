@@ -379,7 +379,12 @@ def _register_mma() -> None:
     lazy = TensorIntrin.register_lazy
     for kind, outs in _MMA.items():
         for out in outs:
-            for trans in ("", "_trans_b"):
+            for trans in (
+                "",
+                "_trans_a",
+                "_trans_b",
+                "_trans_a_trans_b",
+            ):  # how the operands lie is ldmatrix's business
                 lazy(f"mma_{kind}{kind}{out}{trans}", lambda a=(kind, out): _mma(*a))
         for operand in "ab":
             for trans in (False, True):
@@ -391,7 +396,8 @@ def _register_mma() -> None:
     for out in ("f32", "f16", "i32"):
         lazy(f"mma_fill_16x16_{out}", lambda a=out: _mma_fill(a))
         for scope, place in _SCOPES.items():
-            lazy(f"mma_store_16x16_{out}_{scope}_", lambda a=(out, place): _mma_store(*a))
+            for simple in ("", "simple_"):
+                lazy(f"mma_store_16x16_{out}_{scope}_{simple}", lambda a=(out, place): _mma_store(*a))
 
 
 def get_mma_intrin_group(
@@ -428,3 +434,23 @@ def get_mma_intrin_group(
 
 _register_wmma()
 _register_mma()
+
+
+def __getattr__(constant: str) -> str:
+    """The names as the constants that TVM's users import.
+
+    >>> from tir.intrin.cuda import LDMATRIX_f16_A_DYN_INTRIN, WMMA_LOAD_16x16x16_F16_A_INTRIN
+    >>> LDMATRIX_f16_A_DYN_INTRIN, WMMA_LOAD_16x16x16_F16_A_INTRIN
+    ('mma_ldmatrix_f16_a_dyn', 'wmma_load_16x16x16_f16_a_shared')
+    """
+    head, intrin, tail = constant.partition("_INTRIN")
+    name = head.lower()
+    if name.startswith("ldmatrix"):
+        name = f"mma_{name}"
+    elif name.startswith("wmma_load"):
+        name = f"{name.removesuffix('_dyn')}_shared{'_dyn' * name.endswith('_dyn')}"
+    elif name.startswith("mma_store"):
+        name = f"{name}_{'simple_' * (tail == '_SIMPLE')}"
+    if not intrin or name not in TensorIntrin.list():
+        raise AttributeError(f"module {__name__!r} has no attribute {constant!r}")
+    return name

@@ -58,11 +58,32 @@ def _vnni(lanes: int, instruction: str):
     return impl
 
 
-VNNI_512 = "dot_16x4_vnni"
+def _widened(lanes: int, group: int):
+    """The sums of :func:`_dot` for bytes, by widening multiplications, which every CPU has; exact, as no sum saturates."""
+
+    @T.prim_func
+    def impl(
+        A: T.Buffer((group,), "uint8", offset_factor=1),
+        B: T.Buffer((lanes, group), "int8", offset_factor=1),
+        C: T.Buffer((lanes,), "int32", offset_factor=1),
+    ):
+        with T.block("root"):
+            T.reads(C[0:lanes], A[0:group], B[0:lanes, 0:group])
+            T.writes(C[0:lanes])
+            for i in T.vectorized(lanes):
+                for k in range(group):
+                    C[i] = C[i] + T.cast(A[k], "int32") * T.cast(B[i, k], "int32")
+
+    return impl
+
+
+VNNI_512 = VNNI_DOT_16x4_INTRIN = "dot_16x4_vnni"
 VNNI_256 = "dot_8x4_vnni"
+AVX512_DOT_16x4_INTRIN = "dot_16x4_avx512"
 
 TensorIntrin.register(VNNI_512, _dot(16, 4, "uint8", "int8", "int32"), _vnni(16, "llvm.x86.avx512.vpdpbusd.512"))
 TensorIntrin.register(VNNI_256, _dot(8, 4, "uint8", "int8", "int32"), _vnni(8, "llvm.x86.avx512.vpdpbusd.256"))
+TensorIntrin.register(AVX512_DOT_16x4_INTRIN, _dot(16, 4, "uint8", "int8", "int32"), _widened(16, 4))
 
 
 def _bf16(lanes: int, instruction: str):

@@ -373,8 +373,8 @@ class Values:
 
     def _dp4a(self, e: E.Call) -> Value:
         a, b, total = (self.text(x) for x in e.args)
-        kinds = ", ".join(self.const(x.dtype) for x in e.args[:2])
-        return f"{self.helper(_dp4a)}({a}, {b}, {total}, {kinds})", True
+        kinds = ", ".join(self.const(x.dtype) for x in (*e.args[:2], e))
+        return f"{self.helper(numbers.dp4a)}({a}, {b}, {total}, {kinds})", True
 
     def _extern(self, e: E.Call) -> Value:
         raise RunError(f"the kernel calls the function {string_arg(e.args[0])!r}, which the simulator has not")
@@ -416,16 +416,6 @@ def _reinterpret(x: np.ndarray, source: DType, target: DType) -> np.ndarray:
         raise RunError(f"reinterpret from {source} to {target}: the sizes differ")
     made = numbers.decode_table(target.element)[raw] if is_small_float(target) else raw
     return made if target.lanes > 1 else made[:, 0]
-
-
-def _dp4a(a: np.ndarray, b: np.ndarray, total: Any, ta: DType, tb: DType) -> np.ndarray:
-    def parts(x: np.ndarray, dtype: DType) -> np.ndarray:
-        if dtype.lanes == 4:
-            return x.astype(np.int64)
-        kind = np.int8 if dtype.code == "int" else np.uint8
-        return np.ascontiguousarray(x)[:, None].view(kind).astype(np.int64)
-
-    return (total + (parts(a, ta) * parts(b, tb)).sum(axis=-1)).astype(np.int32)
 
 
 def _divisor(lanes: Lanes, b: Any, act: Any, site: Site) -> Any:
