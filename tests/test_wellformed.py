@@ -11,6 +11,7 @@ from tir.expr import TRUE, BufferLoad, IntImm, Var, const
 from tir.function import PrimFunc
 from tir.node import frozendict
 from tir.script import parse
+from tir.script import tir as T
 from tir.stmt import Block, BlockRealize, BufferStore, Evaluate, For, root_block, seq
 
 A = decl_buffer((8, 8), name="A")
@@ -81,3 +82,73 @@ def test_a_vector_in_an_index_that_is_not_the_last() -> None:
             'def f(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4,), "int32")):\n'
             "    B[T.ramp(0, 1, 4)] = A[T.ramp(0, 1, 4), 2]\n"
         )
+
+
+def _parts():
+    """A well-formed program, checked, and its parts."""
+
+    @T.prim_func
+    def f(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")):
+        B = T.alloc_buffer((8, 8), "float32")
+        for i in T.thread_binding(8, thread="threadIdx.x"):
+            for j in range(8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] * 2.0
+        for x, y in T.grid(8, 8):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [x, y])
+                C[vi, vj] = B[vi, vj] + 1.0
+
+    assert wellformed.check(f) == []
+    root = f.body
+    outer, second = root.block.body.stmts
+    return f, root, outer, second
+
+
+def _with(f, root, body, **changes):
+    return f.with_body(root.replace(block=root.block.replace(body=body, **changes)))
+
+
+def test_parts_known_to_be_good_are_checked_where_they_are():
+    f, root, outer, second = _parts()
+    block = outer.body.body
+    wrong = {
+        "loop left out": (seq([outer.body, second]), {}, "variable `i` is not defined here"),
+        "twice": (seq([outer, outer, second]), {}, ""),
+        "two blocks of one name": (
+            seq(
+                [outer, second, outer.replace(body=outer.body.replace(body=block.replace(block=block.block.replace())))]
+            ),
+            {},
+            "two blocks are called `B`; block names are unique in a function",
+        ),
+        "buffer gone": (seq([outer, second]), {"alloc_buffers": ()}, "buffer `B` is used but not declared here"),
+        "loop in itself": (outer.replace(body=outer), {}, "loop variable `i` is already defined outside"),
+        "axis in itself": (
+            For(Var("t"), IntImm(0), IntImm(4), "thread_binding", outer, thread="threadIdx.x"),
+            {},
+            "thread axis threadIdx.x is bound inside itself with another extent",
+        ),
+        "allocated twice": (
+            BlockRealize((), TRUE, Block((), (), (), "again", root, alloc_buffers=root.block.alloc_buffers)),
+            {},
+            "buffer `B` is allocated twice",
+        ),
+    }
+    for name, (body, changes, message) in wrong.items():
+        broken = _with(f, root, body, **changes)
+        found = [p.message for p in wellformed.check(broken)]
+        wellformed._SUMMARIES.clear()
+        assert found == [p.message for p in wellformed.check(broken)], name
+        assert (message in found) if message else not found, (name, found)
+        wellformed.check(f)  # known again
+
+
+def test_a_known_part_that_a_block_hides_its_loops_from():
+    f, root, outer, _ = _parts()
+    inner = outer.body  # uses i of the loop around
+    around = Block((IterVar(Range(IntImm(0), IntImm(8)), Var("vz"), "spatial"),), (), (), "hides", inner)
+    hiding = outer.replace(body=BlockRealize((IntImm(0),), TRUE, around))
+    found = [p.message for p in wellformed.check(_with(f, root, hiding))]
+    assert "block `hides` uses `i` of a loop outside it; bind it to an iterator of the block" in found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..buffer import Buffer, BufferRegion, IterVar
 from ..deep import deep
@@ -82,6 +83,43 @@ def _sizes(buffer: Buffer) -> tuple[Any, ...]:
     return (*buffer.shape, *buffer.strides, *offset)
 
 
+class _Summary:
+    """What a part that keeps every rule takes from around it, and brings: wherever it fits, it keeps them again."""
+
+    __slots__ = ("uses", "used_in_blocks", "buffers", "bound", "allocated", "blocks", "threads", "plain", "depth")
+
+    def __init__(self, depth: int = 0) -> None:
+        self.uses: set[Var] = set()
+        self.used_in_blocks: set[Var] = set()  # in blocks with iterators, which hide the loops around
+        self.buffers: set[Buffer] = set()
+        self.bound: set[Var] = set()
+        self.allocated: set[Buffer] = set()
+        self.blocks: dict[str, Block] = {}
+        self.threads: set[str] = set()
+        self.plain = True  # only what is listed here matters
+        self.depth = depth
+
+    def close(self) -> None:
+        """Leave out what the part has of its own."""
+        self.uses -= self.bound
+        self.used_in_blocks -= self.bound
+        self.buffers -= self.allocated
+
+    def add(self, part: _Summary, depth: int) -> None:
+        """What ``part``, inside as many blocks as ``depth``, adds."""
+        (self.uses if depth == self.depth else self.used_in_blocks).update(part.uses)
+        self.used_in_blocks |= part.used_in_blocks
+        self.buffers |= part.buffers
+        self.bound |= part.bound
+        self.allocated |= part.allocated
+        self.blocks.update(part.blocks)
+        self.threads |= part.threads
+        self.plain = self.plain and part.plain
+
+
+_SUMMARIES: WeakKeyDictionary[Any, _Summary] = WeakKeyDictionary()
+
+
 class _Checker:
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -93,7 +131,8 @@ class _Checker:
         self.threads: list[For] = []
         self.loops: set[Var] = set()
         self.env: set[Var] = set()
-        self.place: Any = None
+        self.part = _Summary()
+        self.depth = 0  # of blocks with iterators
 
     def say(self, node: Any, message: str) -> None:
         self.problems.append(Problem(node, message))
@@ -127,6 +166,7 @@ class _Checker:
             self.say(node, f"{what} `{var.name}` is already defined outside")
             return False
         self.defined.add(var)
+        self.part.bound.add(var)
         return True
 
     def undefine(self, var: Var, fresh: bool = True) -> None:
@@ -154,6 +194,7 @@ class _Checker:
             self.expr(e.body, node)
             self.undefine(e.var, fresh)
         elif isinstance(e, Reduce):
+            self.part.plain = False
             for axis in e.axis:
                 self.defined.add(axis.var)
             for child in (*e.source, *e.init, e.condition):
@@ -171,6 +212,7 @@ class _Checker:
                 self.expr(child, node)
 
     def use(self, var: Var, node: Any) -> None:
+        (self.part.uses if self.depth == self.part.depth else self.part.used_in_blocks).add(var)
         if var in self.defined:
             if var in self.hidden:
                 block = self.hidden[var]
@@ -200,6 +242,7 @@ class _Checker:
             self.expr(index, node)
 
     def buffer_use(self, buffer: Buffer, node: Any) -> None:
+        self.part.buffers.add(buffer)
         if buffer in self.known or buffer.data in self.defined:
             return
         where = "outside its allocation" if buffer in self.gone else "but not declared here"
@@ -217,7 +260,40 @@ class _Checker:
     # ------------------------------------------------------------ statements
 
     def visit(self, s: Any) -> None:
-        _VISIT[type(s)](self, s) if type(s) in _VISIT else self.leaf(s)
+        kind = type(s)
+        if kind is not For and kind is not BlockRealize:
+            _VISIT[kind](self, s) if kind in _VISIT else self.leaf(s)
+            return
+        known = _SUMMARIES.get(s)
+        if known is not None and self.fits(known):
+            self.blocks.update(known.blocks)
+            for buffer in known.allocated:
+                self.gone.update((buffer, buffer.data))
+            self.part.add(known, self.depth)
+            return
+        outer, problems = self.part, len(self.problems)
+        self.part = made = _Summary(self.depth)
+        _VISIT[kind](self, s)
+        made.close()
+        if made.plain and len(self.problems) == problems:
+            _SUMMARIES[s] = made
+        self.part = outer
+        outer.add(made, self.depth)
+
+    def fits(self, part: _Summary) -> bool:
+        """Whether a part that kept the rules where it was keeps them here: what it uses is there, nothing twice."""
+        defined, hidden = self.defined, self.hidden
+        return (
+            part.uses <= defined
+            and part.used_in_blocks <= defined
+            and part.used_in_blocks.isdisjoint(self.loops)
+            and part.bound.isdisjoint(defined)
+            and part.allocated.isdisjoint(self.known)
+            and (not hidden or (part.uses.isdisjoint(hidden) and part.used_in_blocks.isdisjoint(hidden)))
+            and all(b in self.known or b.data in defined for b in part.buffers)
+            and part.blocks.keys().isdisjoint(self.blocks)
+            and not any(loop.thread in part.threads for loop in self.threads)
+        )
 
     def leaf(self, s: Any) -> None:
         for child in s.children():
@@ -259,6 +335,7 @@ class _Checker:
                 self.say(s, f"loop `{s.loop_var.name}` is {s.loop_var.dtype}, but its {part} {e.dtype}")
         launched = bool(s.thread) and not s.thread.startswith("vthread")
         if launched:
+            self.part.threads.add(s.thread)
             self._bound_again(s)
             self.threads.append(s)
         fresh = self.define(s.loop_var, s, "loop variable")
@@ -289,6 +366,7 @@ class _Checker:
         self.undefine(s.var, fresh)
 
     def attr(self, s: AttrStmt) -> None:
+        self.part.plain = False
         self.expr(s.value, s)
         if isinstance(s.node, IterVar):
             # one thread variable may be launched again by a nested or a following statement
@@ -302,6 +380,7 @@ class _Checker:
         self.visit(s.body)
 
     def allocate(self, s: Any) -> None:
+        self.part.plain = False
         for e in s.extents:
             self.expr(e, s)
         if isinstance(s, Allocate):
@@ -312,6 +391,7 @@ class _Checker:
         self.gone.add(s.buffer_var)
 
     def declare(self, s: DeclBuffer) -> None:
+        self.part.plain = False
         self.buffer_parts(s.buffer, s)
         self.use(s.buffer.data, s)
         self.known.add(s.buffer)
@@ -320,6 +400,7 @@ class _Checker:
         self.gone.add(s.buffer)
 
     def buffer_realize(self, s: BufferRealize) -> None:
+        self.part.plain = False
         self.known.add(s.buffer)
         fresh = s.buffer.data not in self.defined
         self.defined.add(s.buffer.data)
@@ -353,8 +434,13 @@ class _Checker:
     def block(self, block: Block, s: Any) -> None:
         if block.name and self.blocks.setdefault(block.name, block) is not block:
             self.say(s, f"two blocks are called `{block.name}`; block names are unique in a function")
+        if block.name:
+            self.part.blocks[block.name] = block
+        if block.match_buffers:
+            self.part.plain = False
         outer = self.hidden
         if block.iter_vars:
+            self.depth += 1
             # loops outside reach a block through its iterators only
             self.hidden = {**outer, **{v: block.name for v in self.loops if v in self.defined}}
         fresh = [(iv.var, self.define(iv.var, s, "iterator")) for iv in block.iter_vars]
@@ -364,6 +450,8 @@ class _Checker:
             self.buffer_parts(buffer, s)
             self.known.add(buffer)
             self.defined.add(buffer.data)
+            self.part.allocated.add(buffer)
+            self.part.bound.add(buffer.data)
         matched: list[Var] = []
         for match in block.match_buffers:
             self.region(match.source, s)
@@ -385,6 +473,7 @@ class _Checker:
             self.gone.update((buffer, buffer.data))
         self.defined.difference_update(matched)
         self.hidden = outer
+        self.depth -= bool(block.iter_vars)
 
 
 _VISIT: dict[type, Any] = {

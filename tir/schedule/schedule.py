@@ -405,8 +405,8 @@ class Schedule:
             try:
                 check_shared_memory(before.mod.functions.get(name), after.mod[name], after.target)
                 if not given.get("unsafe") and step.name not in _SAME_ACCESSES:
-                    marks = step.name in ("parallel", "vectorize", "bind")
-                    check_independence(before.mod.functions.get(name), after.mod[name], only_marked=marks)
+                    bound = step.name == "bind"
+                    check_independence(before.mod.functions.get(name), after.mod[name], only_marked=bound)
                     check_kernels(before.mod.functions.get(name), after.mod[name])
             except ScheduleError as error:
                 raise self._plainer(explain(error, step, given, after)) from None
@@ -420,10 +420,12 @@ class Schedule:
                     )
 
 
-# steps after which each iteration of each parallel loop touches what it did before
+# steps after which each iteration of each parallel loop touches what it did before; those that make a loop parallel have
+# asked about it themselves
 _SAME_ACCESSES = frozenset(
-    {"split", "fuse", "unroll", "annotate", "unannotate", "add_unit_loop", "storage_align", "reorder_block_iter_var"}
-)
+    {"split", "fuse", "unroll", "annotate", "unannotate", "add_unit_loop", "storage_align", "reorder_block_iter_var",
+     "parallel", "vectorize"}
+)  # fmt: skip
 
 
 def _method(step: Primitive) -> Callable[..., Any]:
