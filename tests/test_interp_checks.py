@@ -208,3 +208,25 @@ def test_read_only_input_and_dlpack_are_taken():
     assert (b == 2).all()
     run(ADD, Tensor(b), b, 1)
     assert (b == 3).all()
+
+
+@pytest.mark.parametrize("axis, races", [("threadIdx.x", False), ("blockIdx.x", True), ("vthread.x", True)])
+def test_a_sum_across_blocks_is_a_race(axis, races):
+    """Lowering combines what the threads of one block have summed, and nothing else."""
+    func = parse(f"""
+@T.prim_func
+def main(A: T.Buffer((4,), "float32"), S: T.Buffer((1,), "float32")):
+    for k in T.thread_binding(4, thread="{axis}"):
+        with T.block("S"):
+            vk = T.axis.reduce(4, k)
+            with T.init():
+                S[0] = T.float32(0)
+            S[0] += A[vk]
+""")
+    s = np.zeros(1, "float32")
+    if races:
+        with pytest.raises(tir.RunError, match="race"):
+            run(func, np.ones(4, "float32"), s)
+    else:
+        run(func, np.ones(4, "float32"), s)
+        assert s[0] == 4

@@ -365,8 +365,9 @@ class Compiler(MemoryAccess):
             self.allocate(buffer)
         if self.concurrent and any(v.iter_type == "reduce" for v in block.iter_vars):
             bound = {v for iv, e in zip(block.iter_vars, s.iter_values) if iv.iter_type == "reduce" for v in walk(e)}
-            if any(self.names.get(v) in self.threads.values() for v in bound if isinstance(v, E.Var)):
-                # a reduction across threads: lowering combines the partial results, no race
+            threads = [name for tag, name in self.threads.items() if tag.startswith("threadIdx")]
+            if any(self.names.get(v) in threads for v in bound if isinstance(v, E.Var)):
+                # a reduction across the threads of a block: lowering combines the partial results, no race
                 self.exempt = self.exempt | {r.buffer for r in block.writes}
         if self.regions and block.name != "root":
             self.own = set(block.alloc_buffers)

@@ -332,8 +332,10 @@ class Asker:
                         C[vi] = 0.0                          with T.block("C_update"):
                     C[vi] = C[vi] + A[vi, vk]                    C[vi] = C[vi] + A[vi, vk]
 
-        Raises ``ScheduleError`` when the block has no init, when a reduction loop is outside ``loop`` (the init would run
-        again in the middle of the sum), or when something else under ``loop`` uses the result.
+        Of a reduction loop outside ``loop``, the init runs in the first iteration only: it gets a guard.
+
+        Raises ``ScheduleError`` when the block has no init, when its init runs at another time than before all else of the
+        reduction, or when something else under ``loop`` uses the result.
         """
     def enter_postproc(self) -> Answer:
         """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here."""
@@ -1469,8 +1471,10 @@ class Schedule:
                         C[vi] = 0.0                          with T.block("C_update"):
                     C[vi] = C[vi] + A[vi, vk]                    C[vi] = C[vi] + A[vi, vk]
 
-        Raises ``ScheduleError`` when the block has no init, when a reduction loop is outside ``loop`` (the init would run
-        again in the middle of the sum), or when something else under ``loop`` uses the result.
+        Of a reduction loop outside ``loop``, the init runs in the first iteration only: it gets a guard.
+
+        Raises ``ScheduleError`` when the block has no init, when its init runs at another time than before all else of the
+        reduction, or when something else under ``loop`` uses the result.
         """
     def enter_postproc(self) -> None:
         """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here."""

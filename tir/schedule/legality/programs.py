@@ -19,8 +19,9 @@ from .witness import show_element
 
 
 def check(
-    before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any] | None = None, *, whole: bool = False
-) -> Violation | None:
+    before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any] | None = None, *,
+    whole: bool = False, repeats: bool = False,
+) -> Violation | None:  # fmt: skip
     """Whether ``after`` runs the block instances of ``before`` in an order that keeps every dependence.
 
     Instances are told apart by block name and iterator values. ``mapping`` says where a block of ``after`` comes
@@ -30,10 +31,11 @@ def check(
     loop that it does not change.
 
     A block that loops repeat (none of its iterators names them) and that reads nothing it writes makes the same values
-    each time: how often it does so is no part of the meaning.
+    each time: how often it does so is no part of the meaning. ``repeats``: the same goes for one of which iterators take
+    the same values again, as those of overlapping tiles do.
     """
     found = _check(before, after, mapping or {}, whole, False)
-    if found is None or not _repeats(before, after):
+    if found is None or not (repeats or _repeats(before, after)):
         return found
     return _check(before, after, mapping or {}, whole, True) and found
 

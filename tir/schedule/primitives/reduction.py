@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from ...buffer import Range
 from ...errors import require
-from ...expr import Expr, all_of, is_const
+from ...expr import all_of
 from ...stmt import Block, BlockRealize, Stmt
-from ...visit import accesses, uses_var
+from ...visit import accesses
 from ..blocks import affine_in_one, insert_before, refresh
 from ..handles import BlockRV
 from ..primitive import primitive
@@ -39,8 +39,10 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
                     C[vi] = 0.0                          with T.block("C_update"):
                 C[vi] = C[vi] + A[vi, vk]                    C[vi] = C[vi] + A[vi, vk]
 
-    Raises ``ScheduleError`` when the block has no init, when a reduction loop is outside ``loop`` (the init would run
-    again in the middle of the sum), or when something else under ``loop`` uses the result.
+    Of a reduction loop outside ``loop``, the init runs in the first iteration only: it gets a guard.
+
+    Raises ``ScheduleError`` when the block has no init, when its init runs at another time than before all else of the
+    reduction, or when something else under ``loop`` uses the result.
     """
     body = block.block
     require(
@@ -48,16 +50,6 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     )
     require_above(state, loop, block)
     loops = block.loops()
-    outside = loops[: loops.index(loop)]
-    reduce_values = [v for i, v in zip(body.iter_vars, block.node.iter_values) if i.iter_type == "reduce"]
-    for ref in outside:
-        require(
-            unsafe or is_const(ref.node.extent, 1) or not any(uses_var(v, ref.var) for v in reduce_values),
-            "loop {0} reduces and is outside {1}: the initialisation would run again for each of its iterations",
-            ref.node, loop.node,
-            witness=[f"{ref.name} = 1 would reset what {ref.name} = 0 has accumulated"],
-            nodes=[loop.node], legal=_legal_loops(block, reduce_values),
-        )  # fmt: skip
     written = {r.buffer for r in body.writes}
     others = [
         ref
@@ -74,15 +66,6 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     init = _init_nest(InitRuns(block, loops[loops.index(loop) :]), init_name, unsafe)
     update = body.replace(name=state.fresh_block_name(body.name + "_update"), init=None, reads=_update_reads(body))
     return DecomposePlan(block, loop, init, init_name, update)
-
-
-def _legal_loops(block: BlockRef, reduce_values: list[Expr]) -> list[str]:
-    legal = []
-    for ref in block.loops():
-        legal.append(ref.name)
-        if not is_const(ref.node.extent, 1) and any(uses_var(v, ref.var) for v in reduce_values):
-            break
-    return legal
 
 
 def _require_distinct(block: BlockRef, unsafe: bool) -> None:
