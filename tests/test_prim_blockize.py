@@ -30,8 +30,8 @@ def main(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")):
 """
 
 
-def tiled() -> tir.Schedule:
-    sch = schedule(MATMUL)
+def tiled(text: str = MATMUL) -> tir.Schedule:
+    sch = schedule(text)
     i, j, k = sch.get_loops("C")
     i0, i1 = sch.split(i, [None, 4])
     j0, j1 = sch.split(j, [None, 4])
@@ -211,6 +211,14 @@ def test_matmul_by_loop() -> None:
     sch.tensorize(sch.get_loops("C")[3], mma())
     same(sch)
     assert "T.match_buffer" in sch.script()
+
+
+def test_a_constant_spelled_as_a_cast() -> None:
+    """As in a program made for any type: ``T.Cast(dtype, 0)``."""
+    assert "T.float32(0)" in MATMUL
+    sch = tiled(MATMUL.replace("T.float32(0)", 'T.Cast("float32", 0)'))
+    sch.tensorize(sch.get_loops("C")[3], mma())
+    same(sch)
 
 
 def test_matmul_by_block() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -388,8 +389,24 @@ def _clash(func: PrimFunc, loop: For) -> Violation | None:
 
     if loop.kind == THREAD_BINDING:
         summed = _reduced_across(loop) if loop.thread.startswith("threadIdx") else frozenset()
-        return check_parallel(func, loop, loop.kind, lambda b: b.scope == "global" and b.data not in summed)
+        found = check_parallel(func, loop, loop.kind, lambda b: b.scope == "global" and b.data not in summed)
+        return found and replace(found, legal=_own_memory(func, loop, found.memory))
     return check_parallel(func, loop, loop.kind) if loop.kind in (PARALLEL, VECTORIZED) else None
+
+
+def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:
+    """How threads that meet in memory of the function's own can each have theirs."""
+    from .state import index_of
+
+    blocks = index_of(func).blocks.values()
+    if buffer is None or not any(buffer in ref.block.alloc_buffers for ref in blocks):
+        return ""
+    for ref in blocks:
+        place = next((n for n, region in enumerate(ref.block.writes) if region.buffer is buffer), None)
+        if place is not None and not ref.children:
+            scope = "shared" if loop.thread.startswith("blockIdx") else "local"
+            return f'set_scope("{ref.name}", {place}, "{scope}") first, so that each has memory of its own'
+    return ""
 
 
 def _reduced_across(loop: For) -> frozenset[Var]:
@@ -426,4 +443,4 @@ def require_same_meaning(before: State, after: State, unsafe: bool = False) -> N
         if found is None and ref.node not in before.index.places:
             found, where = clash(after.func, ref.node), after.func
     if found is not None:
-        raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=where)
+        raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=where, legal=found.legal)

@@ -35,7 +35,7 @@ def check_independence(before: PrimFunc | None, after: PrimFunc, only_marked: bo
     found = _problem(after, known)
     if found is None or (before is not None and _problem(before, {}) is not None):
         return
-    raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after)
+    raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after, legal=found.legal)
 
 
 def _problem(func: PrimFunc, known: Container[For]) -> Violation | None:

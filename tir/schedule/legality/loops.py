@@ -94,7 +94,7 @@ def _independent(
                         rule += "the same element, and one writes it"
                     else:
                         rule = f"cannot prove that iterations of loop `{name}` are independent, because {reason}"
-                    return Violation(rule, witness(found, s, a, t, b, "", " as well"), (loop,))
+                    return Violation(rule, witness(found, s, a, t, b, "", " as well"), (loop,), buffer)
     return None
 
 

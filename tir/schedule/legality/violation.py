@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...arith.sets import NotAffine
+from ...buffer import Buffer
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,6 +17,8 @@ class Violation:
     rule: str
     witness: list[str]
     nodes: tuple[Any, ...] = ()
+    memory: Buffer | None = None  # where two instances meet
+    legal: str = ""  # what would make the step legal
 
 
 def cannot_prove(error: NotAffine, nodes: Sequence[Any] = ()) -> Violation:

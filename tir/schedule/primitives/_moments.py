@@ -127,7 +127,9 @@ def require_independent(before: State, after: State) -> None:
         if ref.node not in before.index.places:
             found = clash(after.func, ref.node)
             if found is not None:
-                raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after.func)
+                raise ScheduleError(
+                    found.rule, witness=found.witness, nodes=found.nodes, func=after.func, legal=found.legal
+                )
 
 
 def _isl() -> Any:

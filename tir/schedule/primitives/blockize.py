@@ -13,7 +13,7 @@ from ...arith.itermap import Division, subspace_divide
 from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ...equal import first_difference, structural_equal
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Expr, IntImm, Var, const
+from ...expr import BufferLoad, Cast, Expr, IntImm, Var, const
 from ...function import PrimFunc
 from ...node import frozendict
 from ...script.printer import short_text
@@ -418,7 +418,8 @@ def _relative(block: Block, pairs: dict[Buffer, tuple[Buffer, BufferRegion]]) ->
 
 
 def _stripped(stmt: Stmt) -> Stmt:
-    """``stmt`` without what a match should not depend on: block names, annotations, unit iterators' spelling."""
+    """``stmt`` without what a match should not depend on: block names, annotations, how unit iterators and constants
+    are spelled."""
 
     def visit(item: Any) -> Any:
         if isinstance(item, BlockRealize):
@@ -431,6 +432,8 @@ def _stripped(stmt: Stmt) -> Stmt:
             return item.replace(iter_values=tuple(item.iter_values[n] for n in keep), block=block)
         if isinstance(item, For) and _is_one(item.extent):
             return substitute(item.body, {item.loop_var: item.min})
+        if isinstance(item, Cast) and isinstance(item.value, IntImm) and not item.dtype.is_bool:
+            return const(item.value.value, item.dtype)
         return None
 
     return rewrite(stmt, visit)
