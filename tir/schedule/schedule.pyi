@@ -2290,5 +2290,16 @@ class Schedule:
         """The blocks inside ``scope_block`` that write a buffer which outlives it: not one allocated there."""
 
 _SAME_ACCESSES = frozenset(
-    {"split", "fuse", "unroll", "annotate", "unannotate", "add_unit_loop", "storage_align", "reorder_block_iter_var"}
+    {
+        "split",
+        "fuse",
+        "unroll",
+        "annotate",
+        "unannotate",
+        "add_unit_loop",
+        "storage_align",
+        "reorder_block_iter_var",
+        "parallel",
+        "vectorize",
+    }
 )
