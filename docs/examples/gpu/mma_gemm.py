@@ -65,8 +65,8 @@ def scheduled(
 
 
 def in_lanes(layout):
-    """Element (i, j) as (tile, tile, lane, element of the lane)."""
-    return lambda i, j: (i // 16, j // 16, *layout(i % 16, j % 16))
+    """Element (…, i, j) as (…, tile, tile, lane, element of the lane)."""
+    return lambda *at: (*at[:-2], at[-2] // 16, at[-1] // 16, *layout(at[-2] % 16, at[-1] % 16))
 
 
 def small() -> tuple[tir.PrimFunc, tir.Schedule]:
