@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from random import Random
 from typing import Any
 
@@ -300,3 +301,29 @@ def test_relax_clips_by_the_predicate():
     assert (int(box.min), int(box.extent)) == (0, 100)
     (row,) = relax([rng(K, 1)], {K: rng(0, N)})
     assert row.extent is N
+
+
+@pytest.mark.parametrize(
+    "extent",
+    [
+        Min(N, K),
+        Max(Min(N, as_expr(3)) - Max(K, as_expr(0)), as_expr(0)),
+        Max(N, K) - 2,
+        5 - Max(N - K, as_expr(1)),
+        Max(N, as_expr(0)) + Min(K, N) - Min(N, as_expr(1)),
+    ],
+)
+def test_ranges_of_sets_take_least_and_greatest_apart(extent):
+    """Exactly 1 <= i < 1 + extent, also for loops that run no times."""
+    from tir.arith.sets import Formula, Names
+
+    formula = Formula(Names())
+    for v in (N, K):
+        formula.within(v, as_expr(-2), as_expr(7))
+    formula.within(I, as_expr(1), extent)
+    points = []
+    found = formula.set([formula.var(v) for v in (N, K, I)])
+    found.foreach_point(lambda p: points.append(tuple(int(str(v)) for v in re.findall(r"-?\d+", str(p)))))
+    count = compile_expr(extent, (N, K))
+    want = {(n, k, i) for n in range(-2, 5) for k in range(-2, 5) for i in range(1, 1 + count(n, k))}
+    assert want and len(points) == len(want) and set(points) == want

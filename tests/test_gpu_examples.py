@@ -52,6 +52,7 @@ def test_the_examples_are_there():
         "tensor_core_gemm",
         "mma_gemm",
         "conv2d",
+        "stream_k_gemm",
     } <= set(EXAMPLES)
 
 
@@ -101,3 +102,10 @@ def test_sgemm_meets_no_bank_twice():
     ex = example("sgemm")
     module = check(*ex.scheduled(128, 128, 32), ex.reference, ["forward"])
     assert conflicts(module) == 0
+
+
+def test_stream_k_with_many_blocks_to_a_tile():
+    """One tile in three parts: no block has a whole one."""
+    ex = example("stream_k_gemm")
+    module = check(*ex.scheduled(32, 32, 64, tile=32, depth=16, blocks=3), ex.reference, ["forward"])
+    assert [report.grid for report in module.report()] == [(3, 1, 1), (1, 1, 1)]

@@ -29,7 +29,7 @@ def gemm(m: int, n: int, k: int, tile: int, depth: int, blocks: int) -> tir.Prim
     total = tiles * steps
     runs = list(pairwise(g * total // blocks for g in range(blocks + 1)))
     most = max((last - 1) // steps - begin // steps + 1 for begin, last in runs)
-    sharing = max(sum(begin < x + steps and x < last for begin, last in runs) for x in range(0, total, steps))
+    sharing = max(2, *(sum(begin < x + steps and x < last for begin, last in runs) for x in range(0, total, steps)))
 
     def start(g):
         return g * total // blocks
@@ -47,8 +47,8 @@ def gemm(m: int, n: int, k: int, tile: int, depth: int, blocks: int) -> tir.Prim
         return T.max(start(g) - tile_of(g, s) * steps, 0)
 
     def count(g, s):
-        """How many steps the block makes there; none where it has no s-th tile."""
-        return T.max(T.min(start(g + 1) - tile_of(g, s) * steps, steps) - first(g, s), 0)
+        """How many steps the block makes there; 0 or less where it has no s-th tile."""
+        return T.min(start(g + 1) - tile_of(g, s) * steps, steps) - first(g, s)
 
     @T.prim_func
     def main(A: T.Buffer((m, k), "float16"), B: T.Buffer((k, n), "float16"), C: T.Buffer((m, n), "float32")):
@@ -56,6 +56,7 @@ def gemm(m: int, n: int, k: int, tile: int, depth: int, blocks: int) -> tir.Prim
         columns = T.alloc_buffer((blocks, most, steps, depth, tile), "float16")
         sums = T.alloc_buffer((blocks, most, tile, tile), "float32")
         parts = T.alloc_buffer((blocks, 2, tile, tile), "float32")  # of a tile begun elsewhere; of one begun here
+        joined = T.alloc_buffer((tiles, tile, tile), "float32")
         for g, s, o, i, p in T.grid(blocks, most, steps, tile, depth):
             with T.block("rows"):
                 vg, vs, vo, vi, vp = T.axis.remap("SSSSS", [g, s, o, i, p])
@@ -91,22 +92,25 @@ def gemm(m: int, n: int, k: int, tile: int, depth: int, blocks: int) -> tir.Prim
             for i, j in T.grid(tile, tile):
                 with T.block("begun_elsewhere"):
                     vg, vs, vi, vj = T.axis.remap("SSSS", [g, s, i, j])
-                    T.where(0 < first(g, s) and 0 < count(g, s))
+                    T.where(first(g, s) > 0 and count(g, s) > 0)
                     parts[vg, 0, vi, vj] = sums[vg, vs, vi, vj]
             for i, j in T.grid(tile, tile):
                 with T.block("begun_here"):
                     vg, vs, vi, vj = T.axis.remap("SSSS", [g, s, i, j])
-                    T.where(first(g, s) == 0 and 0 < count(g, s) and count(g, s) < steps)
+                    T.where(first(g, s) == 0 and count(g, s) > 0 and count(g, s) < steps)
                     parts[vg, 1, vi, vj] = sums[vg, vs, vi, vj]
         for t, i, j, c in T.grid(tiles, tile, tile, sharing):
-            with T.block("C"):
+            with T.block("joined"):
                 vt, vi, vj, vc = T.axis.remap("SSSR", [t, i, j, c])
                 T.where(start(owner(t * steps) + T.max(c, 1)) < (t + 1) * steps)
                 with T.init():
-                    C[vt // across * tile + vi, vt % across * tile + vj] = T.float32(0)
-                C[vt // across * tile + vi, vt % across * tile + vj] += parts[
-                    owner(vt * steps) + vc, T.if_then_else(vc > 0, 0, 1), vi, vj
-                ]
+                    joined[vt, vi, vj] = T.float32(0)
+                joined[vt, vi, vj] += parts[owner(vt * steps) + vc, T.if_then_else(vc > 0, 0, 1), vi, vj]
+        for t, i, j in T.grid(tiles, tile, tile):
+            with T.block("shared"):
+                vt, vi, vj = T.axis.remap("SSS", [t, i, j])
+                T.where(start(owner(t * steps) + 1) < (t + 1) * steps)
+                C[vt // across * tile + vi, vt % across * tile + vj] = joined[vt, vi, vj]
 
     return main
 
@@ -125,7 +129,8 @@ def scheduled(
     tz, xi, jj = sch.split(j, [2, None, 16])
     pi, pp = sch.split(p, [None, 16])
     sch.reorder(ty, tz, o, pi, yi, xi, ii, jj, pp)
-    threads = [(g, "blockIdx.x"), (ty, "threadIdx.y"), (tz, "threadIdx.z")]
+    for loop, axis in ((g, "blockIdx.x"), (ty, "threadIdx.y"), (tz, "threadIdx.z")):
+        sch.bind(loop, axis)
     stores = [sch.get_block(name) for name in ("whole", "begun_elsewhere", "begun_here")]
     sch.set_scope(block, 0, "warp")
     for store in stores:
@@ -139,7 +144,8 @@ def scheduled(
         sch.compute_at(shared, o)
         fused = sch.fuse(*sch.get_loops(shared)[-2:])
         _, fy, fz, fx, lanes = sch.split(fused, [None, 2, 2, 32, min(8, tile * depth // 128)])
-        threads += [(fy, "threadIdx.y"), (fz, "threadIdx.z"), (fx, "threadIdx.x")]
+        for loop, axis in ((fy, "threadIdx.y"), (fz, "threadIdx.z"), (fx, "threadIdx.x")):
+            sch.bind(loop, axis)
         sch.vectorize(lanes)
         sch.storage_align(shared, 0, axis=-2, factor=16, offset=8)
         held.append(registers)
@@ -159,14 +165,15 @@ def scheduled(
     sch.annotate(o, "software_pipeline_order", [0, 1, 2])
     sch.annotate(o, "software_pipeline_async_stages", [0])
 
-    for loop, axis in threads:
-        sch.bind(loop, axis)
-
-    t, i, j, c = sch.get_loops("C")
+    t, i, j = sch.get_loops("shared")
     _, ty, tx, lanes = sch.split(sch.fuse(i, j), [None, 8, 32, 4])
-    sch.reorder(ty, tx, c, lanes)
     for loop, axis in ((t, "blockIdx.x"), (ty, "threadIdx.y"), (tx, "threadIdx.x")):
         sch.bind(loop, axis)
+    sch.vectorize(lanes)
+    sch.set_scope("joined", 0, "local")
+    sch.compute_at("joined", tx)
+    *_, lanes, c = sch.get_loops("joined")
+    sch.reorder(c, lanes)
     sch.vectorize(lanes)
     return func, sch
 
