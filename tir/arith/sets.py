@@ -36,6 +36,7 @@ from ..expr import (
     Select,
     Sub,
     Var,
+    is_const,
 )
 from .constraints import Row, Sum, plus, points, relation
 
@@ -86,6 +87,7 @@ class Formula:
         self.helpers: list[str] = []
         self.used: dict[str, None] = {}
         self.quotients: dict[Any, str] = {}
+        self.chosen: dict[tuple[str, str, str], str] = {}  # the helper of a choice, by its test and its two values
 
     def require(self, condition: Expr) -> None:
         """Add a condition. Raises ``NotAffine``, leaving the formula as it was."""
@@ -107,14 +109,19 @@ class Formula:
     def between(self, name: str, low: Expr, extent: Expr) -> None:
         """``name`` is one of the ``extent`` integers from ``low`` on."""
         before = self._mark()
-        first, count = self._linear(low), self._linear(extent)
-        if first is not None and count is not None:
+        while isinstance(extent, Max) and is_const(extent.b, 0):
+            extent = extent.a  # that no integer is in a range of less than none goes without saying
+        counts = _least_of(extent)
+        first, sums = self._linear(low), [self._linear(count) for count in counts]
+        if first is not None and all(count is not None for count in sums):
             self._at_least(plus(({name: 1}, 0), first, -1))
-            self._at_least(plus(plus(first, count), ({name: 1}, 1), -1))
+            for count in sums:
+                self._at_least(plus(plus(first, count), ({name: 1}, 1), -1))  # pyright: ignore[reportArgumentType]
             return
         self._undo(before)
         text = self.affine(low)
-        self.parts.append(f"{text} <= {name} < {text} + {self.affine(extent)}")
+        for count in counts:
+            self.parts.append(f"{text} <= {name} < {text} + {self.affine(count)}")
 
     def equal(self, name: str, value: Expr) -> None:
         before = self._mark()
@@ -141,11 +148,11 @@ class Formula:
     # ------------------------------------------------------------ rows
 
     def _mark(self) -> tuple[Any, ...]:
-        return len(self.parts), len(self.helpers), dict(self.used), dict(self.quotients)
+        return len(self.parts), len(self.helpers), dict(self.used), dict(self.quotients), dict(self.chosen)
 
     def _undo(self, mark: tuple[Any, ...]) -> None:
         del self.parts[mark[0] :], self.helpers[mark[1] :]
-        self.used, self.quotients = dict(mark[2]), dict(mark[3])
+        self.used, self.quotients, self.chosen = dict(mark[2]), dict(mark[3]), dict(mark[4])
 
     def _at_least(self, total: Sum) -> None:
         """The sum is not negative."""
@@ -161,15 +168,20 @@ class Formula:
             return bool(e.value)
         if not isinstance(e, (LT, LE, GT, GE, EQ)) or not e.a.dtype.is_int:
             return False
-        a, b = self._linear(e.a), self._linear(e.b)
-        if a is None or b is None:
-            return False
         if isinstance(e, EQ):
+            a, b = self._linear(e.a), self._linear(e.b)
+            if a is None or b is None:
+                return False
             self.parts.append(Row(*plus(a, b, -1), True))
             return True
-        small, large = (a, b) if isinstance(e, (LT, LE)) else (b, a)
-        terms, constant = plus(large, small, -1)
-        self._at_least((terms, constant - isinstance(e, (LT, GT))))
+        small, large = (e.a, e.b) if isinstance(e, (LT, LE)) else (e.b, e.a)
+        sums = [[self._linear(x) for x in parts] for parts in (_greatest_of(small), _least_of(large))]
+        if any(x is None for side in sums for x in side):
+            return False
+        for a in sums[0]:
+            for b in sums[1]:
+                terms, constant = plus(b, a, -1)  # pyright: ignore[reportArgumentType]
+                self._at_least((terms, constant - isinstance(e, (LT, GT))))
         return True
 
     def _linear(self, e: Expr) -> Sum | None:
@@ -278,7 +290,10 @@ class Formula:
         return self._either(test, self.affine(yes), self.affine(no), f"not ({test})")
 
     def _either(self, test: str, yes: str, no: str, otherwise: str) -> str:
-        name = self.helper()
+        name = self.chosen.get((test, yes, no))
+        if name is not None:
+            return name
+        name = self.chosen[test, yes, no] = self.helper()
         self.parts.append(f"(({test} and {name} = {yes}) or ({otherwise} and {name} = {no}))")
         return name
 
@@ -342,6 +357,27 @@ class Formula:
         if inner:
             body = f"exists ({', '.join(inner)}: {body})"
         return f"[{', '.join(parameters)}] -> {{ {head} : {body} }}"
+
+
+def _least_of(e: Expr) -> list[Expr]:
+    """Expressions of which ``e`` is the least: min taken apart, in sums as well."""
+    if isinstance(e, Min):
+        return _least_of(e.a) + _least_of(e.b)
+    if isinstance(e, Add):
+        return [Add(x, y) for x in _least_of(e.a) for y in _least_of(e.b)]
+    if isinstance(e, Sub):
+        return [Sub(x, y) for x in _least_of(e.a) for y in _greatest_of(e.b)]
+    return [e]
+
+
+def _greatest_of(e: Expr) -> list[Expr]:
+    if isinstance(e, Max):
+        return _greatest_of(e.a) + _greatest_of(e.b)
+    if isinstance(e, Add):
+        return [Add(x, y) for x in _greatest_of(e.a) for y in _greatest_of(e.b)]
+    if isinstance(e, Sub):
+        return [Sub(x, y) for x in _greatest_of(e.a) for y in _least_of(e.b)]
+    return [e]
 
 
 def _depends_on_data(e: Any) -> bool:
