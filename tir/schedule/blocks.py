@@ -398,15 +398,10 @@ def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:
     """How threads that meet in memory of the function's own can each have theirs."""
     from .state import index_of
 
-    blocks = index_of(func).blocks.values()
-    if buffer is None or not any(buffer in ref.block.alloc_buffers for ref in blocks):
+    if buffer is None or not any(buffer in ref.block.alloc_buffers for ref in index_of(func).blocks.values()):
         return ""
-    for ref in blocks:
-        place = next((n for n, region in enumerate(ref.block.writes) if region.buffer is buffer), None)
-        if place is not None and not ref.children:
-            scope = "shared" if loop.thread.startswith("blockIdx") else "local"
-            return f'set_scope("{ref.name}", {place}, "{scope}") first, so that each has memory of its own'
-    return ""
+    scope = "shared" if loop.thread.startswith("blockIdx") else "local"
+    return f'`{buffer.name}` in scope "{scope}", where each has memory of its own (set_scope first, or ask for that scope)'
 
 
 def _reduced_across(loop: For) -> frozenset[Var]:
