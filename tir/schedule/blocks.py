@@ -401,7 +401,9 @@ def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:
     if buffer is None or not any(buffer in ref.block.alloc_buffers for ref in index_of(func).blocks.values()):
         return ""
     scope = "shared" if loop.thread.startswith("blockIdx") else "local"
-    return f'`{buffer.name}` in scope "{scope}", where each has memory of its own (set_scope first, or ask for that scope)'
+    return (
+        f'`{buffer.name}` in scope "{scope}", where each has memory of its own (set_scope first, or ask for that scope)'
+    )
 
 
 def _reduced_across(loop: For) -> frozenset[Var]:
