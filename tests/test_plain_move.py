@@ -1,8 +1,13 @@
 """Moves that are plain from a program's form keep its results, and need no sets."""
 
 from tests.prim_checks import refused, same, schedule
+from tir.errors import ScheduleError
 from tir.schedule.primitives import location
+from tir.testing import assert_same_result
+from tir.testing.choice import SeededChoice
+from tir.testing.families import family_program
 from tir.testing.fuzz import run
+from tir.testing.schedules import random_schedule
 
 STEPS = ["split", "reorder", "fuse", "cache_read", "cache_write", "compute_at", "reverse_compute_at",
          "compute_at.index", "reverse_compute_at.index", "loop_partition", "decompose_reduction"]  # fmt: skip
@@ -29,6 +34,60 @@ def check(monkeypatch, examples: int, seed: int) -> int:
 
 def test_plain_moves_are_legal(monkeypatch):
     assert check(monkeypatch, 40, 4000) > 5
+
+
+MOVES = ["split", "fuse", "cache_read", "cache_write", "compute_at", "compute_at.index", "reverse_compute_at",
+         "reverse_compute_at.index", "compute_at"]  # fmt: skip
+
+
+def test_sets_agree_with_plain_moves(monkeypatch):
+    """What is plain is proved by sets too; where they cannot, a run of the programs before and after decides."""
+    exact = location.require_same_meaning
+    moves = []
+
+    def ask(before, after, unsafe=False):
+        if unsafe:  # plain: no step of a random schedule is forced
+            moves.append((before, after))
+            return
+        exact(before, after)
+
+    monkeypatch.setattr(location, "require_same_meaning", ask)
+    for seed in range(120):
+        kernel = ("matmul", "conv2d", "stencil", "softmax", "padded")[seed % 5]
+        random_schedule(family_program(kernel, SeededChoice(seed)), seed, 8, MOVES)
+    unproved = []
+    for before, after in moves:
+        try:
+            exact(before, after)
+        except ScheduleError:
+            unproved.append((before, after))
+            assert_same_result(before.mod, after.mod, engines=["interpreter"])
+    assert len(moves) > 25
+    assert len(unproved) <= len(moves) // 20  # more would make sets over-cautious: see what they say
+
+
+SUM_WITH_A_UNIT_LOOP = """
+@T.prim_func
+def main(A: T.Buffer((3, 4), "float32"), B: T.Buffer((3, 4), "float32")):
+    S = T.alloc_buffer((3,), "float32")
+    for i, k, u in T.grid(3, 4, 1):
+        with T.block("S"):
+            v, w = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[v] = 0.0
+            S[v] += A[v, w]
+    for i, j in T.grid(3, 4):
+        with T.block("B"):
+            v, w = T.axis.remap("SS", [i, j])
+            B[v, w] = A[v, w] / S[v]
+"""
+
+
+def test_sets_see_a_sum_made_anew_through_unit_loops(monkeypatch):
+    monkeypatch.setattr(location, "plain_producer", lambda *_: False)
+    sch = schedule(SUM_WITH_A_UNIT_LOOP)
+    sch.compute_at("S", sch.get_loops("B")[1])
+    same(sch)
 
 
 BIG = """

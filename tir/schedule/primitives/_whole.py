@@ -7,7 +7,7 @@ from typing import Any
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map
 from ...buffer import Range
-from ...expr import BufferLoad, const
+from ...expr import BufferLoad, const, is_const
 from ...function import PrimFunc
 from ...script.printer import short_text
 from ...stmt import BlockRealize, BufferStore, For, LetStmt, SeqStmt, Stmt, seq
@@ -59,7 +59,10 @@ def _whole(ref: BlockRef) -> tuple[Stmt, BlockRealize] | None:
     chain: list[For] = []
     inner: Any = ref
     for above in reversed(ref.loops()):
-        if above.node.body is not inner.node or not any(uses_var(v, above.var) for _, v in reduce):
+        if above.node.body is not inner.node:
+            break
+        alone = is_const(above.node.extent, 1) and not any(uses_var(v, above.var) for v in ref.node.iter_values)
+        if not alone and not any(uses_var(v, above.var) for _, v in reduce):
             break
         chain.insert(0, above.node)
         inner = above
@@ -78,12 +81,14 @@ def _whole(ref: BlockRef) -> tuple[Stmt, BlockRealize] | None:
 
 def _complete(reduce: list[Any], chain: list[For]) -> bool:
     """Whether ``chain`` runs the reduction from its start over all of its domain, each part once."""
-    domains = {f.loop_var: Range(f.min, f.extent) for f in chain}
+    domains = {f.loop_var: Range(f.min, f.extent) for f in chain if not is_const(f.extent, 1)}
     first = {f.loop_var: f.min for f in chain}
-    found = detect_iter_map([v for _, v in reduce], domains, check="bijective") if chain else None
+    one = {f.loop_var: f.min for f in chain if f.loop_var not in domains}
+    values = [substitute(v, one) for _, v in reduce]
+    found = detect_iter_map(values, domains, check="bijective") if domains else None
     extents = found.extents if isinstance(found, IterMap) else [const(1, i.dom.extent.dtype) for i, _ in reduce]
     analyzer = Analyzer()
-    return (not chain or isinstance(found, IterMap)) and all(
+    return (not domains or isinstance(found, IterMap)) and all(
         analyzer.can_prove_equal(substitute(v, first), i.dom.min) and analyzer.can_prove_equal(extent, i.dom.extent)
         for (i, v), extent in zip(reduce, extents)
     )
