@@ -9,15 +9,14 @@ from ..analysis.reducers import combine
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..errors import BuildError
-from ..expr import EQ, LT, TRUE, BufferLoad, Call, CommReducer, Expr, Select, Var, all_of, const, is_const, min_
+from ..expr import EQ, LT, TRUE, BufferLoad, CommReducer, Expr, Select, Var, all_of, const, is_const, min_
 from ..function import PrimFunc
-from ..op import call, is_pure
-from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, While, seq
+from ..op import call
+from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, seq
 from ..visit import walk
 from .passes import func_pass
-from .threads import flat, is_launch, is_private, number
+from .threads import WARP, Deciders, flat, is_launch, number, warp_mask
 
-WARP = 32
 _UINT32 = DType("uint32")
 
 
@@ -51,22 +50,12 @@ class _Group:
 
     def mask(self) -> Expr:
         """The lanes of a thread's warp that get there with it."""
-        full = const(2**WARP - 1, "uint32")
         count = self.size * self.groups
-        if self.alone and WARP % self.size == 0 and count > self.size:
-            if self.size == WARP:
-                return full
+        if self.alone and WARP % self.size == 0 and self.size < count:
+            one = const(2**self.size - 1, "uint32")
             lane = self.group * self.size % WARP
-            return call("shift_left", const(2**self.size - 1, "uint32"), lane.astype("uint32"), dtype="uint32")
-        last = count % WARP
-        if not last:
-            return full
-        rest = const(2**last - 1, "uint32")
-        if count < WARP:
-            return rest
-        place = self.rank + self.group * self.size if count > self.size else self.rank
-        whole = count - last
-        return call("if_then_else", LT(place, const(whole)), full, rest, dtype="uint32")
+            return one if self.size == WARP else call("shift_left", one, lane.astype("uint32"), dtype="uint32")
+        return warp_mask(self.rank + self.group * self.size if self.size < count else self.rank, count)
 
 
 def _linear(axes: list[tuple[Var, int]]) -> tuple[Expr, int]:
@@ -228,8 +217,7 @@ class _Lowering:
     def __init__(self, name: str):
         self.name = name
         self.launches: dict[str, tuple[Var, Expr]] = {}
-        self.lets: dict[Var, Any] = {}
-        self.decide: list[Any] = []  # what decides whether a thread gets here
+        self.deciders = Deciders()
 
     def visit(self, s: Any) -> Any:
         if is_launch(s, "threadIdx"):
@@ -239,34 +227,15 @@ class _Lowering:
             return made
         if isinstance(s, AttrStmt) and s.attr_key == "reduce_scope":
             return self.reduce(s)
-        if isinstance(s, LetStmt):
-            self.lets[s.var] = s.value
-        if isinstance(s, (IfThenElse, While, For)):
-            self.decide.append(s)
+        if isinstance(s, Stmt):
+            self.deciders.enter(s)
             made = self.below(s)
-            self.decide.pop()
+            self.deciders.leave(s)
             return made
-        return self.below(s)
+        return s
 
-    def below(self, s: Any) -> Any:
-        return s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c) if isinstance(s, Stmt) else s
-
-    def differs(self, e: Any, threads: set[Var]) -> bool:
-        """Whether ``e`` may have different values in two of ``threads``: it uses one of them, or what each has."""
-        for n in walk(e):
-            if isinstance(n, Var) and (n in threads or (n in self.lets and self.differs(self.lets[n], threads))):
-                return True
-            if (isinstance(n, BufferLoad) and is_private(n.buffer.scope)) or (isinstance(n, Call) and not is_pure(n)):
-                return True
-        return False
-
-    def varies(self, threads: set[Var]) -> Any:
-        """A condition, or a loop's extent, around this place that may differ between ``threads``."""
-        for s in self.decide:
-            for e in (s.min, s.extent) if isinstance(s, For) else (s.condition,):
-                if self.differs(e, threads):
-                    return e
-        return None
+    def below(self, s: Stmt) -> Stmt:
+        return s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c)
 
     def reduce(self, s: AttrStmt) -> Stmt:
         body = s.body
@@ -279,13 +248,13 @@ class _Lowering:
         if not is_const(condition, 1):
             sources = [call("if_then_else", condition, x, i, dtype=x.dtype) for x, i in zip(sources, s.node.identity)]
         mine = {t for t in threads if isinstance(t, Var)}
-        condition = self.varies(mine)
+        condition = self.deciders.varies(mine)
         if condition is not None:
             raise BuildError(
                 f"{self.name}: threads reduce together where `{condition!r}` decides whether they get there, and it may "
                 "differ between them; make it the predicate of the block, which leaves out values and not threads"
             )
-        alone = self.varies({v for v, _ in self.launches.values()}) is not None
+        alone = self.deciders.varies({v for v, _ in self.launches.values()}) is not None
         group = _Group(self.name, self.launches, threads, alone)
         return _AllReduce(group, s.node, sources, results).lowered()
 

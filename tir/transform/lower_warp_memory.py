@@ -8,15 +8,14 @@ from ..arith import Analyzer
 from ..arith.linear import linear
 from ..buffer import Buffer, Range
 from ..errors import BuildError
-from ..expr import BufferLoad, Call, Expr, IntImm, Ramp, Var, const
+from ..expr import BufferLoad, Call, Expr, IntImm, Ramp, Var, const, is_const
 from ..function import PrimFunc
+from ..op import call
 from ..script.printer import short_text
-from ..stmt import Allocate, BufferStore, DeclBuffer, Stmt
+from ..stmt import Allocate, BufferStore, DeclBuffer, LetStmt, Stmt, While
 from ..visit import rewrite, substitute, uses_var, walk
 from .passes import func_pass
-from .threads import is_launch, number
-
-WARP = 32
+from .threads import WARP, Deciders, is_launch, number, warp_mask
 
 # where operators take a pointer into a warp's memory and an offset in elements next to it
 _POINTERS = {
@@ -31,7 +30,10 @@ class _Lowering:
     def __init__(self, name: str):
         self.name = name
         self.lane: Var | None = None
+        self.lanes = WARP
+        self.threads: list[tuple[Var, int]] = []  # in the order of lanes
         self.analyzer = Analyzer()
+        self.deciders = Deciders()
         self.width: dict[Var, int] = {}  # neighbouring elements that one lane holds
         self.new: dict[Var, Var] = {}
         self.views: dict[Buffer, Buffer] = {}
@@ -39,8 +41,10 @@ class _Lowering:
     # ------------------------------------------------------------ what a lane holds
 
     def survey(self, root: Any) -> None:
-        """The elements a lane holds, from how far apart the elements of neighbouring lanes lie."""
-        for n in walk(root):
+        """The elements a lane holds, from how far apart the elements lie that neighbouring lanes write."""
+        nodes = list(walk(root))
+        loads = [n for n in nodes if isinstance(n, BufferLoad)]
+        for n in (n for n in nodes if not isinstance(n, BufferLoad)):
             for pointer, index in self._places(n):
                 step = self._step(index)
                 if step and self.width.setdefault(pointer, step) != step:
@@ -48,6 +52,10 @@ class _Lowering:
                         f"{self.name}: lanes of a warp are {self.width[pointer]} elements of `{pointer.name}` apart in "
                         f"one access and {step} in another"
                     )
+        for n in loads:
+            for pointer, index in self._places(n):
+                if pointer not in self.width:
+                    self.width[pointer] = self._step(index) or 1
 
     def _places(self, n: Any) -> list[tuple[Var, Expr]]:
         if isinstance(n, (BufferLoad, BufferStore)) and n.buffer.data.scope == "warp" and len(n.indices) == 1:
@@ -72,6 +80,17 @@ class _Lowering:
         """The place among a lane's own registers."""
         if isinstance(index, Ramp):
             return index.replace(base=self.own(pointer, index.base, what))
+        found = self._own(pointer, index, for_all=isinstance(what, Call))
+        if found is None:
+            raise BuildError(
+                f"{self.name}: `{short_text(what)}` touches registers of another lane at `{index!r}` of "
+                f"`{pointer.name}`; a lane writes its own, and loads single elements of others; go through shared memory"
+            )
+        return found
+
+    def _own(self, pointer: Var, index: Expr, for_all: bool = False) -> Expr | None:
+        """The place among a lane's own registers; None for another's. ``for_all``: the index of a whole warp's access
+        may be the first lane's."""
         width = self.width.get(pointer)
         if width is None or self.lane is None:
             raise BuildError(
@@ -79,13 +98,55 @@ class _Lowering:
                 "threadIdx.x"
             )
         start = substitute(index, {self.lane: const(0, self.lane.dtype)})
-        inner = self.analyzer.simplify(start % (WARP * width))
-        if not self.analyzer.can_prove(inner < width):
+        inner = self.analyzer.simplify(start % (self.lanes * width))
+        if not self.analyzer.can_prove(inner < width) or not (for_all or self._step_is(index, width)):
+            return None
+        return self.analyzer.simplify(start // (self.lanes * width) * width + inner)
+
+    def _step_is(self, index: Expr, width: int) -> bool:
+        assert self.lane is not None
+        if not uses_var(index, self.lane):
+            return self.lanes == 1
+        moved = linear(substitute(index, {self.lane: self.lane + 1})).minus(linear(index))
+        return is_const(self.analyzer.simplify(moved.build(index.dtype)), width)
+
+    # ------------------------------------------------------------ what other lanes hold
+
+    def of_another(self, load: BufferLoad) -> Expr:
+        """A shuffle for an element that may be another lane's."""
+        index: Any = load.indices[0]
+        pointer = load.buffer.data
+        width = self.width[pointer]
+        asked = f"{self.name}: `{short_text(load)}` loads what another lane of the warp holds, "
+        if isinstance(index, Ramp) or load.dtype.lanes > 1:
+            raise BuildError(f"{asked}several elements at once; load them one by one, or go through shared memory")
+        size = load.buffer.shape[0]
+        self._share(size, pointer)
+        if not self.analyzer.can_prove(index < size) or not self.analyzer.can_prove(index >= 0):
+            index = index % size  # a lane whose condition is false asks for anything
+        local = self.analyzer.simplify(index // (self.lanes * width) * width + index % width)
+        assert self.lane is not None
+        if self.deciders.differs(local, {self.lane}):
             raise BuildError(
-                f"{self.name}: `{short_text(what)}` touches registers of another lane at `{index!r}` of "
-                f"`{pointer.name}`; go through shared memory"
+                f"{asked}and `{local!r}`, which of its elements that is, may differ between lanes: a shuffle has all "
+                "lanes give one element; go through shared memory"
             )
-        return self.analyzer.simplify(start // (WARP * width) * width + inner)
+        condition = self.deciders.varies({v for v, _ in self.threads} if self.lanes < WARP else {self.lane})
+        if condition is not None:
+            raise BuildError(
+                f"{asked}where `{condition!r}` keeps lanes away, and a shuffle needs all of them; make the condition "
+                "part of the value (T.if_then_else, T.Select), or go through shared memory"
+            )
+        lane = self.analyzer.simplify(index // width % self.lanes)
+        value = BufferLoad(self.view(load.buffer), (local,))
+        return call("tvm_warp_shuffle", self._mask(), value, lane, self.lanes, WARP, dtype=load.dtype)
+
+    def _mask(self) -> Expr:
+        place: Expr = const(0)
+        count = 1
+        for v, n in self.threads:
+            place, count = place + v * count, count * n
+        return warp_mask(place, count)
 
     # ------------------------------------------------------------ the rewriting
 
@@ -98,24 +159,55 @@ class _Lowering:
 
     def _share(self, size: Expr, pointer: Var) -> Expr:
         count = number(size)
-        if count is None or count % WARP:
+        if count is None or count % self.lanes:
             raise BuildError(
-                f"{self.name}: `{pointer.name}` has `{size!r}` elements in warp memory, which {WARP} lanes cannot share evenly"
+                f"{self.name}: `{pointer.name}` has `{size!r}` elements in warp memory, which {self.lanes} lanes cannot "
+                "share evenly"
             )
-        return const(count // WARP, size.dtype)
+        return const(count // self.lanes, size.dtype)
 
-    def change(self, item: Any) -> Any:
-        if isinstance(item, (BufferLoad, BufferStore)) and item.buffer.data in self.new:
+    def statement(self, s: Stmt) -> Stmt:
+        """``s`` on registers; what it needs of other lanes is fetched before it, by all lanes."""
+        fetched: list[tuple[Var, Expr]] = []
+
+        def part(c: Any) -> Any:
+            if not isinstance(c, Stmt):
+                return rewrite(c, lambda item: self.expression(item, fetched))
+            self.deciders.enter(s)
+            made = self.statement(c)
+            self.deciders.leave(s)
+            return made
+
+        made = self.change(s.map_children(part))
+        if fetched and isinstance(s, While):
+            raise BuildError(f"{self.name}: `{short_text(s)}`: the condition of a loop loads what other lanes hold")
+        for v, value in reversed(fetched):
+            made = LetStmt(v, value, made)
+        return made
+
+    def expression(self, item: Any, fetched: list[tuple[Var, Expr]]) -> Any:
+        if isinstance(item, BufferLoad) and item.buffer.data in self.new:
             (index,) = item.indices
-            return item.replace(buffer=self.view(item.buffer), indices=(self.own(item.buffer.data, index, item),))
-        if isinstance(item, DeclBuffer) and item.buffer.data in self.new:
-            return item.replace(buffer=self.view(item.buffer))
-        if isinstance(item, Allocate) and item.buffer_var in self.new:
-            extents = tuple(self._share(e, item.buffer_var) for e in item.extents)
-            return item.replace(buffer_var=self.new[item.buffer_var], extents=extents)
-        if isinstance(item, Call):
-            return self._call(item)
-        return None
+            base = index.base if isinstance(index, Ramp) else index
+            own = self._own(item.buffer.data, base)
+            if own is not None:
+                place = own if index is base else index.replace(base=own)
+                return item.replace(buffer=self.view(item.buffer), indices=(place,))
+            fetched.append((Var(f"{item.buffer.name}_of_lane", item.dtype), self.of_another(item)))
+            self.deciders.lets[fetched[-1][0]] = fetched[-1][1]
+            return fetched[-1][0]
+        return self._call(item) if isinstance(item, Call) else None
+
+    def change(self, s: Any) -> Any:
+        if isinstance(s, BufferStore) and s.buffer.data in self.new:
+            (index,) = s.indices
+            return s.replace(buffer=self.view(s.buffer), indices=(self.own(s.buffer.data, index, s),))
+        if isinstance(s, DeclBuffer) and s.buffer.data in self.new:
+            return s.replace(buffer=self.view(s.buffer))
+        if isinstance(s, Allocate) and s.buffer_var in self.new:
+            extents = tuple(self._share(e, s.buffer_var) for e in s.extents)
+            return s.replace(buffer_var=self.new[s.buffer_var], extents=extents)
+        return s
 
     def _call(self, c: Call) -> Call | None:
         args = list(c.args)
@@ -133,28 +225,39 @@ def _lower(name: str, kernel: Stmt) -> Stmt:
     if not pointers:
         return kernel
     lowering = _Lowering(name)
+    launched: dict[str, tuple[Var, Any]] = {}
     for n in walk(kernel):
         extent = getattr(n, "extent", None)
         if is_launch(n):
             lowering.analyzer.bind(n.node.var, Range(const(0, n.value.dtype), n.value))
-            if n.node.thread_tag == "threadIdx.x":
-                lowering.lane = n.node.var
-                if number(n.value) != WARP:
-                    raise BuildError(f"{name}: warp memory needs {WARP} threads in threadIdx.x, there are {n.value!r}")
+            if n.node.thread_tag.startswith("threadIdx"):
+                launched[n.node.thread_tag] = (n.node.var, number(n.value))
         elif extent is not None and hasattr(n, "loop_var"):
             lowering.analyzer.bind(n.loop_var, Range(n.min, extent))
+    lowering.lane, lanes = launched.get("threadIdx.x", (None, 1))
+    whole = any(isinstance(n, Call) and lowering._places(n) for n in walk(kernel))  # operators of a whole warp
+    if lanes is None or lanes > WARP or WARP % lanes or (whole and lanes != WARP):
+        raise BuildError(
+            f"{name}: warp memory needs {WARP} threads in threadIdx.x{'' if whole else ', or a power of two below'}; "
+            f"there are {lanes or 'an unknown number'}"
+        )
+    if any(n is None for _, n in launched.values()):
+        raise BuildError(f"{name}: warp memory needs blocks with a number of threads known here")
+    lowering.lanes = lanes
+    lowering.threads = [launched[tag] for tag in sorted(launched)]
     lowering.new = {p: Var(p.name, p.dtype, p.pointer_dtype, "local") for p in pointers}
     lowering.survey(kernel)
-    return rewrite(kernel, lowering.change)
+    return lowering.statement(kernel)
 
 
 @func_pass
 def lower_warp_memory(func: PrimFunc) -> PrimFunc:
-    """Buffers of the scope ``warp`` become ``local`` ones of a 32nd of their size.
+    """Buffers of the scope ``warp`` become ``local`` ones of a part of their size for each lane.
 
-    An index of such a buffer is, per group of 32 times w elements, lane times w plus one of the w elements that the lane
-    holds; w is read off the accesses. Expects flat buffers and 32 threads in ``threadIdx.x``. Raises ``BuildError`` for
-    an access to what another lane holds.
+    An index of such a buffer is, per group of lanes times w elements, lane times w plus one of the w elements that the
+    lane holds; w is read off the stores. A load of another lane's element becomes a shuffle. Expects flat buffers and
+    32 threads in ``threadIdx.x``, or a power of two below. Raises ``BuildError`` for a store to what another lane holds,
+    and for a load of it where lanes are kept away, or choose among elements of the other lane.
     """
 
     def visit(s: Any) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..expr import BufferLoad, IntImm, Var
-from ..stmt import NOP, AttrStmt, For, SeqStmt, seq
+from ..expr import LT, BufferLoad, Call, Expr, IntImm, Var, const
+from ..op import call, is_pure
+from ..stmt import NOP, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, While, seq
 from ..visit import rewrite, walk
 
 AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z")
@@ -55,3 +56,53 @@ def flat(root: Any) -> Any:
 
 def number(e: Any) -> int | None:
     return e.value if isinstance(e, IntImm) else None
+
+
+WARP = 32
+
+
+def warp_mask(place: Expr, count: int) -> Expr:
+    """The lanes that are there in the warp of thread ``place``, its number in a block of ``count`` threads."""
+    full, last = const(2**WARP - 1, "uint32"), count % WARP
+    if not last:
+        return full
+    rest = const(2**last - 1, "uint32")
+    if count < WARP:
+        return rest
+    return call("if_then_else", LT(place, const(count - last)), full, rest, dtype="uint32")
+
+
+class Deciders:
+    """What decides whether a thread gets to a place: the conditions and the loops around it. ``enter`` and ``leave``
+    each statement on the way."""
+
+    def __init__(self) -> None:
+        self.lets: dict[Var, Any] = {}
+        self.around: list[For | IfThenElse | While] = []
+
+    def enter(self, s: Stmt) -> None:
+        if isinstance(s, LetStmt):
+            self.lets[s.var] = s.value
+        if isinstance(s, (IfThenElse, While, For)):
+            self.around.append(s)
+
+    def leave(self, s: Stmt) -> None:
+        if isinstance(s, (IfThenElse, While, For)):
+            self.around.pop()
+
+    def differs(self, e: Any, threads: set[Var]) -> bool:
+        """Whether ``e`` may have different values in two of ``threads``: it uses one of them, or what each has."""
+        for n in walk(e):
+            if isinstance(n, Var) and (n in threads or (n in self.lets and self.differs(self.lets[n], threads))):
+                return True
+            if (isinstance(n, BufferLoad) and is_private(n.buffer.scope)) or (isinstance(n, Call) and not is_pure(n)):
+                return True
+        return False
+
+    def varies(self, threads: set[Var]) -> Any:
+        """A condition, or a bound of a loop, around this place that may differ between ``threads``; None if none."""
+        for s in self.around:
+            for e in (s.min, s.extent) if isinstance(s, For) else (s.condition,):
+                if self.differs(e, threads):
+                    return e
+        return None

@@ -1,0 +1,90 @@
+"""Memory of a warp: each lane keeps its part in registers, and gives it to others by shuffles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gpu_passes import run_everywhere
+
+import tir
+from tir.script import parse
+
+# rows on an axis, lanes on threadIdx.x; an element is `place` of the lane and of the loop `s`
+EXCHANGE = """
+@T.prim_func
+def main(A: T.Buffer(({rows}, {n}), "float32"), B: T.Buffer(({rows}, {n}), "float32")):
+    S = T.alloc_buffer(({rows}, {n}), "float32", scope="warp")
+    for i in T.thread_binding({rows}, thread="{axis}"):
+        for s in range({n} // {lanes}):
+            for t in T.thread_binding({lanes}, thread="threadIdx.x"):
+                with T.block("S"):
+                    u = T.axis.spatial({rows}, i)
+                    v = T.axis.spatial({n}, {place})
+                    S[u, v] = A[u, v] * 2.0
+        for s in range({n} // {lanes}):
+            for t in T.thread_binding({lanes}, thread="threadIdx.x"):
+                with T.block("B"):
+                    u = T.axis.spatial({rows}, i)
+                    v = T.axis.spatial({n}, {place})
+                    B[u, v] = {value}
+"""
+
+
+def exchange(value, n=32, lanes=32, rows=2, axis="blockIdx.x", place="t"):
+    return parse(EXCHANGE.format(value=value, n=n, lanes=lanes, rows=rows, axis=axis, place=place))
+
+
+GROUPS, PAIRS = "s * 32 + t", "t * 2 + s"  # how 64 elements lie in 32 lanes
+CASES = {
+    "reversed": {"value": "S[u, 31 - v]"},
+    "from the first": {"value": "S[u, 0] + S[u, v]"},
+    "any permutation": {"value": "S[u, (v * 5 + 3) % 32]"},
+    "neighbours, guarded": {
+        "value": "T.if_then_else(v > 0, S[u, v - 1], 0.0) + T.if_then_else(v < 31, S[u, v + 1], 0.0)",
+        "rows": 3, "axis": "threadIdx.y",
+    },
+    "lanes of half a warp": {"value": "S[u, 15 - v]", "n": 16, "lanes": 16, "rows": 3, "axis": "threadIdx.y"},
+    "lanes of a block of one": {"value": "S[u, 7 - v]", "n": 8, "lanes": 8, "rows": 1, "axis": "threadIdx.y"},
+    "in groups": {"value": "S[u, v // 32 * 32 + (v + 5) % 32]", "n": 64, "place": GROUPS},
+    "pairs from the right": {"value": "S[u, (v + 2) % 64]", "n": 64, "place": PAIRS},
+    "pairs crossed": {"value": "S[u, (v + 1) % 64]", "n": 64, "place": PAIRS},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", list(CASES.values()), ids=list(CASES))
+def test_lanes_give_each_other_elements(case):
+    func = exchange(**case)
+    a = np.random.default_rng(0).random([int(s) for s in func.buffer_map[func.params[0]].shape]).astype("float32")
+    want, got = np.zeros_like(a), np.zeros_like(a)
+    tir.interp.run(func, a, want)
+    mod = run_everywhere(func, [a, got], ("reverse", "warp_interleaved"))
+    np.testing.assert_array_equal(want, got)
+    assert "tvm_warp_shuffle" in mod.kernel_source() and "tvm_storage_sync" not in mod.kernel_source()
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        (
+            {"value": "S[u, T.Cast('int32', A[u, v])]"},
+            "may differ between lanes: a shuffle has all lanes give one element",
+        ),
+        ({"value": "S[u, (v + 31) % 64]", "n": 64, "place": GROUPS}, "may differ between lanes"),
+        ({"value": "S[u, 0]", "n": 24, "lanes": 24}, "needs 32 threads in threadIdx.x, or a power of two below"),
+    ],
+)
+def test_what_lanes_cannot_give(case, why):
+    with pytest.raises(tir.BuildError, match=why):
+        tir.lower(exchange(**case), target="cuda")
+
+
+def test_lanes_that_are_kept_away_give_nothing():
+    text = exchange("S[u, 31 - v]").script().replace("                    B[u, v] = S", "                    if v < 9:\n                        B[u, v] = S")  # fmt: skip
+    with pytest.raises(tir.BuildError, match=r"where `t < 9` keeps lanes away(.|\n)*T.if_then_else"):
+        tir.lower(parse(text), target="cuda")
+
+
+def test_a_lane_writes_its_own():
+    text = exchange("S[u, 31 - v]").script().replace("S[u, v] = A", "S[u, 31 - v] = A")
+    with pytest.raises(tir.BuildError, match=r"a lane writes its own|does not move evenly"):
+        tir.lower(parse(text), target="cuda")
