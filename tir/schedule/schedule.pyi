@@ -409,6 +409,31 @@ class Asker:
         Raises ``ScheduleError`` when the first block does not reduce, when its result has other readers, when the epilogue
         does not read each result once, or when what it reads or writes is used or changed in between.
         """
+    def hoist(self, block: BlockRV | str, loop: LoopRV | str | None = None) -> Answer:
+        """Ask a condition of ``block`` once, outside of ``loop``, all iterations of which answer it alike.
+
+        A condition of ``block`` is an ``if`` around it or a part of its predicate; :func:`unswitch` takes the first there
+        is under the loop, whichever block it is about. With ``loop`` left out, the outermost loop that a condition
+        can leave. Where the loop holds other statements too, what an ``if`` is not about is repeated in both cases;
+        a part of a predicate stays, as it is not about them.
+
+        Raises ``ScheduleError`` when there is no such condition, saying for each one there is why not.
+
+        Before, and after ``sch.hoist("B", "j")``::
+
+            for i, j in T.grid(16, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    T.where(i < n)
+                    B[vi, vj] = A[vi, vj] * 2.0
+
+            for i in range(16):
+                if i < n:
+                    for j in range(8):
+                        with T.block("B"):
+                            vi, vj = T.axis.remap("SS", [i, j])
+                            B[vi, vj] = A[vi, vj] * 2.0
+        """
     def loop_partition(self, loop: LoopRV | str, factors: Sequence[Any], preserve_unit_iters: bool = True) -> Answer:
         """Cut a loop into consecutive loops of the lengths ``factors``; one may be None and takes what is left.
 
@@ -1549,6 +1574,31 @@ class Schedule:
 
         Raises ``ScheduleError`` when the first block does not reduce, when its result has other readers, when the epilogue
         does not read each result once, or when what it reads or writes is used or changed in between.
+        """
+    def hoist(self, block: BlockRV | str, loop: LoopRV | str | None = None) -> None:
+        """Ask a condition of ``block`` once, outside of ``loop``, all iterations of which answer it alike.
+
+        A condition of ``block`` is an ``if`` around it or a part of its predicate; :func:`unswitch` takes the first there
+        is under the loop, whichever block it is about. With ``loop`` left out, the outermost loop that a condition
+        can leave. Where the loop holds other statements too, what an ``if`` is not about is repeated in both cases;
+        a part of a predicate stays, as it is not about them.
+
+        Raises ``ScheduleError`` when there is no such condition, saying for each one there is why not.
+
+        Before, and after ``sch.hoist("B", "j")``::
+
+            for i, j in T.grid(16, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    T.where(i < n)
+                    B[vi, vj] = A[vi, vj] * 2.0
+
+            for i in range(16):
+                if i < n:
+                    for j in range(8):
+                        with T.block("B"):
+                            vi, vj = T.axis.remap("SS", [i, j])
+                            B[vi, vj] = A[vi, vj] * 2.0
         """
     def loop_partition(
         self, loop: LoopRV | str, factors: Sequence[Any], preserve_unit_iters: bool = True

@@ -1,4 +1,4 @@
-"""Nests reshaped in one step: tile, skew, fission, unswitch."""
+"""Nests reshaped in one step: tile, skew, fission."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import ScheduleError, require
-from ...expr import Expr, FloorDiv, FloorMod, IntImm, Var, all_of, const, logical_and
-from ...script.printer import short_text
-from ...stmt import SERIAL, THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
-from ...visit import accesses, buffers_in, rewrite, substitute, walk
-from ..blocks import conjuncts, require_same_meaning
+from ...expr import Var, const, logical_and
+from ...stmt import SERIAL, THREAD_BINDING, For, SeqStmt, Stmt, seq
+from ...visit import substitute
+from ..blocks import require_same_meaning
 from ..handles import LoopRV
 from ..primitive import BadArgument, primitive
 from ..state import BlockRef, LoopRef, State, fresh
-from ._substitute import constant, copy_renamed, domains, has_load, nest, rebind, vars_in, with_body
+from ._substitute import domains, has_load, rebind, vars_in, with_body
 from .loops import _check_reorder, _check_split, refuse, reorder, require_plain, split, visible_names
 
 # ---------------------------------------------------------------- tile
@@ -285,174 +284,3 @@ def _distributed(state: State, plan: FissionPlan) -> tuple[State, list[Var]]:
         for v, part in zip(variables, plan.parts)
     ]
     return state.replace(node, seq(made), moved={node.loop_var: variables}), variables
-
-
-# ---------------------------------------------------------------- unswitch
-
-
-@dataclass(frozen=True)
-class UnswitchPlan:
-    """``found`` is the ``if`` to take out whole; or a block, of whose predicate ``conditions`` are taken out."""
-
-    loop: LoopRef
-    found: IfThenElse | BlockRealize
-    conditions: tuple[Expr, ...]
-
-
-def _check_unswitch(state: State, loop: LoopRef) -> UnswitchPlan:
-    """Ask a condition that every iteration answers alike once, outside the loop.
-
-    Takes the first ``if`` under ``loop`` whose condition neither uses a loop variable from ``loop`` inwards nor reads
-    what is written there; the rest of the body is repeated in both cases, the copies of its blocks named afresh. Where
-    there is no such ``if``, takes those parts out of the predicate of the only block of the nest.
-
-    Raises ``ScheduleError`` when there is no such condition, saying for each one there is why not.
-
-    Before, and after ``sch.unswitch("i")``::
-
-        for i in range(16):
-            if n > 4:
-                with T.block("B"):
-                    vi = T.axis.spatial(16, i)
-                    B[vi] = A[vi] * 2.0
-
-        if n > 4:
-            for i in range(16):
-                with T.block("B"):
-                    vi = T.axis.spatial(16, i)
-                    B[vi] = A[vi] * 2.0
-    """
-    node = loop.node
-    require(
-        node.kind != THREAD_BINDING, "loop {0} is bound to {1}; unswitch takes loops that are not", node, node.thread,
-        nodes=[node],
-    )  # fmt: skip
-    written = {s.buffer.data for s in accesses(node) if isinstance(s, BufferStore)}
-    written |= {r.buffer.data for b in state.index.below(loop) if isinstance(b, BlockRef) for r in b.block.writes}
-    reasons: list[str] = []
-    places: list[Stmt] = []
-    written |= {v for v in walk(node) if isinstance(v, Var) and v.dtype.is_handle}  # passed on by pointer
-    for stmt, inner, surely in _conditional(node):
-        parts = [stmt.condition] if isinstance(stmt, IfThenElse) else conjuncts(stmt.predicate)
-        taken: list[Expr] = []
-        for position, part in enumerate(parts):
-            why = _varies(part, inner, written)
-            if not why and _may_fail(part) and (not surely or position != len(taken)):
-                why = "could fail where the loop does not ask it"
-            if why:
-                reasons.append(f"`{short_text(part)}` {why}")
-                places.append(stmt)
-            else:
-                taken.append(part)
-        if taken and (isinstance(stmt, IfThenElse) or _alone(node, stmt)):
-            return UnswitchPlan(loop, stmt, tuple(taken))
-        if taken:
-            reasons.append(f"`{short_text(taken[0])}` is about block `{stmt.block.name}` only")  # type: ignore[union-attr]
-    require(
-        False, "no condition under loop {0} is the same for all its iterations", node,
-        witness=reasons or ["there is no `if` and no predicate"], nodes=places or [node],
-    )  # fmt: skip
-    raise AssertionError
-
-
-def _conditional(loop: For) -> list[tuple[IfThenElse | BlockRealize, set[Var], bool]]:
-    """``if`` statements and blocks with a predicate under ``loop``, ``if`` first: each with the variables bound above
-    it, and whether it is surely reached."""
-    found: list[tuple[Any, set[Var], bool]] = []
-
-    def visit(stmt: Any, bound: set[Var], surely: bool) -> None:
-        if isinstance(stmt, For):
-            visit(stmt.body, bound | {stmt.loop_var}, surely and (constant(stmt.extent) or 0) > 0)
-        elif isinstance(stmt, SeqStmt):
-            for child in stmt.stmts:
-                visit(child, bound, surely)
-        elif isinstance(stmt, IfThenElse):
-            found.append((stmt, bound, surely))
-            visit(stmt.then_case, bound, False)
-            if stmt.else_case is not None:
-                visit(stmt.else_case, bound, False)
-        elif isinstance(stmt, BlockRealize) and conjuncts(stmt.predicate):
-            found.append((stmt, bound, surely))
-
-    visit(loop, set(), True)
-    return sorted(found, key=lambda pair: not isinstance(pair[0], IfThenElse))
-
-
-def _varies(condition: Expr, inner: set[Var], written: set[Var]) -> str:
-    """Why ``condition`` cannot be asked once before ``loop``; empty when it can."""
-    used = [v.name for v in vars_in(condition) if v in inner]
-    if used:
-        return f"changes with {' and '.join(sorted(used))}"
-    stored = [b.name for b in buffers_in(condition) if b.data in written]
-    if stored:
-        return f"reads {stored[0]}, which the loop writes"
-    return ""
-
-
-def _may_fail(condition: Expr) -> bool:
-    """Whether asking has a precondition: an index in range, a divisor that is not zero."""
-    return has_load(condition) or any(
-        isinstance(e, (FloorDiv, FloorMod)) and not isinstance(e.b, IntImm) for e in walk(condition)
-    )
-
-
-def _alone(loop: For, block: BlockRealize) -> bool:
-    """Whether the nest of ``loop`` holds nothing but ``block``."""
-    body: Any = loop
-    while isinstance(body, For):
-        body = body.body
-    return body is block
-
-
-@primitive(check=_check_unswitch)
-def unswitch(state: State, plan: UnswitchPlan) -> State:
-    node, found = plan.loop.node, plan.found
-    if isinstance(found, BlockRealize):
-        kept = [c for c in conjuncts(found.predicate) if not any(c is t for t in plan.conditions)]
-        inner = _put(node, found, found.replace(predicate=all_of(kept)))
-        return state.replace(node, IfThenElse(all_of(plan.conditions), inner))
-    then = _put(node, found, found.then_case)
-    other = _put(node, found, found.else_case) if found.else_case is not None else _without(node, found)
-    if other is not None:
-        kept_names = {s.name for s in _blocks(then)}
-        taken: set[str] = set()
-
-        def rename(old: str) -> str:
-            if old not in kept_names:
-                return old
-            taken.add(name := state.fresh_block_name(f"{old}_else", taken))
-            return name
-
-        other = copy_renamed(other, rename)
-    return state.replace(node, IfThenElse(found.condition, then, other))
-
-
-def _put(root: Stmt, old: Stmt, new: Stmt) -> Any:
-    flat = rewrite(root, lambda s: new if s is old else None)
-    return rewrite(flat, lambda s: seq(s.stmts) if isinstance(s, SeqStmt) else None)
-
-
-def _without(loop: For, found: Stmt) -> Any:
-    """``loop`` without ``found`` and what that leaves empty; None when nothing is left."""
-
-    def visit(stmt: Any) -> Any:
-        if stmt is found or is_nop(stmt):
-            return None
-        if isinstance(stmt, For):
-            body = visit(stmt.body)
-            return None if body is None else nest([stmt], body)
-        if isinstance(stmt, SeqStmt):
-            kept = [s for s in map(visit, stmt.stmts) if s is not None]
-            return seq(kept) if kept else None
-        if isinstance(stmt, IfThenElse):
-            then, other = visit(stmt.then_case), stmt.else_case and visit(stmt.else_case)
-            if then is None and other is None:
-                return None
-            return stmt.replace(then_case=then or seq(()), else_case=other)
-        return stmt
-
-    return visit(loop)
-
-
-def _blocks(stmt: Any) -> list[Any]:
-    return [s.block for s in walk(stmt) if isinstance(s, BlockRealize)]
