@@ -98,6 +98,11 @@ class Module:
         return iter(self.functions)
 
     @property
+    def entry_name(self) -> str:
+        """The name of the function ``mod(...)`` runs."""
+        return next(name for name, function in self.functions.items() if function is self.entry)
+
+    @property
     def entry(self) -> Callable[..., Any]:
         """The function ``mod(...)`` runs."""
         if len(self.functions) == 1:
@@ -117,6 +122,7 @@ class Module:
         return self.entry(*args)
 
     source_kinds: tuple[str, ...] = ("tir",)
+    code_kind = "tir"  # the kind that is the generated code
 
     def source(self, kind: str = "tir") -> str:
         """The program as text; ``kind`` is one of ``source_kinds``. Raises ``ValueError`` for another."""
@@ -127,15 +133,25 @@ class Module:
     def _source(self, kind: str) -> str:
         return self.ir.script()
 
+    def get_source(self, fmt: str = "") -> str:
+        """``source`` as TVM's users call it: ``fmt`` is a kind, ``"ll"`` or ``"s"``; by default the code itself."""
+        return self.source({"": self.code_kind, "ll": "llvm", "s": "asm"}.get(fmt, fmt))
+
     def time_evaluator(
-        self, name: str | None = None, number: int = 10, repeat: int = 3, min_repeat_ms: float = 0.0
+        self,
+        func_name: str | None = None,
+        dev: Any = None,
+        number: int = 10,
+        repeat: int = 3,
+        min_repeat_ms: float = 0.0,
     ) -> Callable[..., Timing]:
-        """A function that times ``name`` on the arguments it is called with.
+        """A function that times ``func_name`` on the arguments it is called with. ``dev`` is where those lie: the
+        arguments say so themselves, and it need not be given.
 
         ``mod.time_evaluator("main", number=10)(a, b, c).median`` is the seconds of one call. The arguments are
         checked once, outside the timed part; the first call warms up.
         """
-        function = self.entry if name is None else self[name]
+        function = self.entry if func_name is None else self[func_name]
         prepare = getattr(function, "prepared", None)
 
         def evaluate(*args: Any) -> Timing:
@@ -164,6 +180,7 @@ class LLVMModule(Module):
     """Functions compiled to machine code."""
 
     source_kinds = ("tir", "lowered", "llvm", "llvm-opt", "asm")
+    code_kind = "llvm"
 
     def __init__(self, source: IRModule, target: Any, compiled: Any):
         from .function import NativeFunction, Runtime

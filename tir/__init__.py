@@ -54,6 +54,9 @@ _LAZY = {
     "load": ("codegen.module", "load"),
     "Analyzer": ("tir.arith", "Analyzer"),
     "simplify": ("tir.arith", "simplify"),
+    "TVMError": ("tir.errors", "TirError"),
+    **{name: ("tir.compat", name) for name in ("array", "compile", "cpu", "cuda", "device", "ir", "nd", "runtime")},
+    "stmt_functor": ("tir.compat", "stmt_functor"),
 }
 _SUBMODULES = (
     "script",
@@ -101,7 +104,9 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
+    if name == "tir":  # `import tir as tvm` makes tvm.tir this package
+        value = importlib.import_module("tir")
+    elif name in _LAZY:
         module, attribute = _LAZY[name]
         value = getattr(importlib.import_module(module), attribute)
     elif name in _SUBMODULES:

@@ -97,6 +97,11 @@ class IRModule(Shown):
             return IRModule(frozendict(func_or_mod))
         raise TypeError(f"expected a PrimFunc or an IRModule, got {type(func_or_mod).__name__}")
 
+    @staticmethod
+    def from_expr(func: PrimFunc) -> IRModule:
+        """A module of one function under its own name (``global_symbol``), or ``main``."""
+        return IRModule(frozendict({func.attrs.get("global_symbol") or "main": func}))
+
     def __getitem__(self, name: str) -> PrimFunc:
         try:
             return self.functions[name]

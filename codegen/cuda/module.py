@@ -59,6 +59,7 @@ class CUDAModule(Module):
     """
 
     source_kinds = ("tir", "lowered", "cuda", "ptx", "sass")
+    code_kind = "cuda"
 
     def __init__(self, source: IRModule, target: Target, lowered: IRModule):
         unknown = [name for name in target.attrs if name not in _OPTIONS]
@@ -176,11 +177,21 @@ class CUDAModule(Module):
                 }  # fmt: skip
         return self._loaded[name]
 
+    @property
+    def imported_modules(self) -> tuple[CUDAModule]:
+        """The module itself: TVM keeps the device's code in a module within the host's, ours are one."""
+        return (self,)
+
     def time_evaluator(
-        self, name: str | None = None, number: int = 10, repeat: int = 3, min_repeat_ms: float = 0.0
+        self,
+        func_name: str | None = None,
+        dev: Any = None,
+        number: int = 10,
+        repeat: int = 3,
+        min_repeat_ms: float = 0.0,
     ) -> Callable[..., Timing]:
         """As for every module, timed by events on the device: launches of one repeat follow each other."""
-        function = self.entry if name is None else self[name]
+        function = self.entry if func_name is None else self[func_name]
 
         def evaluate(*args: Any, stream: Any = None) -> Timing:
             assert isinstance(function, CUDAFunction)

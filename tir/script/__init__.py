@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from . import ir, tir
-from .parser import parse
+from .parser import ir_module, parse
 
-__all__ = ["ir", "parse", "tir"]
+from_source = parse  # the name that TVM's users know
+
+__all__ = ["from_source", "ir", "ir_module", "parse", "tir"]

@@ -5,7 +5,7 @@
 them for longer.
 """
 
-from .oracle import assert_roundtrip, assert_same_result, check_schedule, random_inputs
+from .oracle import assert_allclose, assert_roundtrip, assert_same_result, check_schedule, random_inputs
 from .programs import random_program
 from .schedules import LOOP_PRIMITIVES, Attempt, random_schedule
 from .strategies import programs, schedules
@@ -13,6 +13,7 @@ from .strategies import programs, schedules
 __all__ = [
     "LOOP_PRIMITIVES",
     "Attempt",
+    "assert_allclose",
     "assert_roundtrip",
     "assert_same_result",
     "check_schedule",

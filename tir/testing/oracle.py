@@ -216,3 +216,11 @@ def _unnamed(func: PrimFunc) -> PrimFunc:
 def is_constant_shape(func: PrimFunc) -> bool:
     """Whether every parameter buffer has constant sizes."""
     return all(isinstance(s, IntImm) for b in func.buffer_map.values() for s in b.shape)
+
+
+def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7) -> None:
+    """``numpy.testing.assert_allclose`` on anything that is an array or has ``numpy()``."""
+    import numpy as np
+
+    actual, desired = (x.numpy() if hasattr(x, "numpy") else x for x in (actual, desired))
+    np.testing.assert_allclose(actual, desired, rtol=rtol, atol=atol, verbose=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from .. import extension
 from .check_cpu import refuse_thread_axes
@@ -43,8 +44,12 @@ from .vectorize_loop import vectorize_loop
 from .verify_gpu_code import verify_gpu_code
 
 
-def __getattr__(name: str) -> Callable[..., Pass]:
+def __getattr__(name: str) -> Callable[..., Any]:
     """``LowerInitBlock(**options)`` gives the pass ``lower_init_block`` with its options set."""
+    if name == "PassContext":
+        from ..compat import PassContext
+
+        return PassContext
     snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
     if name[:1].isupper():
         if snake not in PASSES:

@@ -1,0 +1,182 @@
+"""What else TVM's users call by name, so that their scripts run with ``import tir as tvm``.
+
+``tvm.tir`` is this package; ``tvm.nd``, ``tvm.cpu`` … hold arrays; ``tvm.ir``, ``tvm.tir.stmt_functor`` and
+``tvm.compile`` are rooms of ours under the names of theirs. Nothing here is needed to write new programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from .equal import assert_structural_equal, structural_equal, structural_hash
+from .function import IRModule, PrimFunc
+from .visit import rewrite, substitute, walk
+
+
+@dataclass(frozen=True)
+class Device:
+    """A place for arrays: ``kind`` is cpu or cuda.
+
+    >>> from tir.compat import cpu
+    >>> cpu(0)
+    cpu:0
+    """
+
+    kind: str
+    index: int = 0
+
+    @property
+    def exist(self) -> bool:
+        """Whether this machine has it."""
+        if self.kind == "cpu":
+            return True
+        from codegen.cuda.driver import has_device
+
+        return has_device()
+
+    def sync(self) -> None:
+        """Wait until everything enqueued on the device is done."""
+        if self.kind == "cuda":
+            from codegen.cuda.driver import driver
+
+            driver(self.index).synchronize()
+
+    def __repr__(self) -> str:
+        return f"{self.kind}:{self.index}"
+
+
+class NDArray(np.ndarray):
+    """A NumPy array on the CPU that answers to the methods of TVM's: ``numpy``, ``asnumpy``, ``copyfrom``, ``copyto``."""
+
+    @property
+    def device(self) -> Any:
+        return Device("cpu")
+
+    def numpy(self) -> np.ndarray:
+        return np.array(self)
+
+    asnumpy = numpy
+
+    def copyfrom(self, source: Any) -> NDArray:
+        self[...] = source
+        return self
+
+    def copyto(self, target: Any) -> Any:
+        target[...] = self
+        return target
+
+
+def cpu(index: int = 0) -> Device:
+    return Device("cpu", index)
+
+
+def cuda(index: int = 0) -> Device:
+    return Device("cuda", index)
+
+
+def device(kind: str, index: int = 0) -> Device:
+    """``device("cuda", 1)``, ``device("cuda:1")`` or ``device("llvm")``. Raises ``ValueError`` for another kind."""
+    name, _, number = kind.partition(":")
+    name = {"llvm": "cpu", "gpu": "cuda"}.get(name, name)
+    if name not in ("cpu", "cuda"):
+        raise ValueError(f"no device {kind!r}; there are cpu and cuda")
+    return Device(name, int(number) if number else index)
+
+
+def array(value: Any, device: Device | None = None) -> Any:
+    """A copy of ``value`` on ``device`` (default: the CPU), which a module built for it takes as an argument.
+
+    Raises ``RunError`` where there is no such device.
+
+    >>> from tir.compat import array
+    >>> array([1.0, 2.0]).numpy()
+    array([1., 2.])
+    """
+    host = np.array(value, order="C")
+    if device is not None and device.kind == "cuda":
+        from codegen.cuda.arrays import DeviceArray
+        from codegen.cuda.driver import driver
+
+        return DeviceArray.of(host, driver(device.index))
+    return host.view(NDArray)
+
+
+def empty(shape: Any, dtype: str = "float32", device: Device | None = None) -> Any:
+    """An array of zeros, as ``array`` makes them."""
+    return array(np.zeros(shape, dtype), device)
+
+
+def compile(mod: PrimFunc | IRModule, target: Any = "llvm") -> Any:
+    """``tir.build`` under its newer name."""
+    from codegen.build import build
+
+    return build(mod, target)
+
+
+def post_order_visit(root: Any, fn: Callable[[Any], None]) -> None:
+    """``fn`` on every node under ``root``, once each, children first."""
+    rewrite(root, lambda node: fn(node) and None)
+
+
+def pre_order_visit(root: Any, fn: Callable[[Any], bool | None]) -> None:
+    """``fn`` on every node under ``root``, parents first; where it returns False, not on what is below."""
+    for _ in walk(root, lambda node: fn(node) is not False):
+        pass
+
+
+def ir_transform(root: Any, preorder: Any, postorder: Any, only_enable: Any = None) -> Any:
+    """``root`` rewritten: ``preorder(node)`` may replace a node whole, ``postorder(node)`` after its children were.
+
+    ``only_enable`` names the classes they are asked about, as in ``["tir.For"]``.
+    """
+    names = None if only_enable is None else {name.rpartition(".")[2] for name in only_enable}
+
+    def visit(node: Any) -> Any:
+        asked = names is None or type(node).__name__ in names
+        replaced = preorder(node) if asked and preorder is not None else None
+        if replaced is not None:
+            return replaced
+        inner = node.map_children(visit) if hasattr(node, "map_children") else node
+        changed = postorder(inner) if asked and postorder is not None else None
+        return inner if changed is None else changed
+
+    return visit(root)
+
+
+class PassContext:
+    """``with tvm.transform.PassContext(opt_level=3):`` does nothing here, as every build optimises. Raises ``ValueError``
+    for a ``config`` or a disabled pass: passes are given to ``tir.lower`` and ``tir.transform.Sequential``."""
+
+    def __init__(self, opt_level: int = 2, config: Mapping[str, Any] | None = None, disabled_pass: Any = ()):
+        if config or disabled_pass:
+            asked = ", ".join([*(config or {}), *disabled_pass])
+            raise ValueError(f"there is no pass configuration {asked}: see tir.lower and tir.transform.Sequential")
+        self.opt_level = opt_level
+
+    def __enter__(self) -> PassContext:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+def _ir() -> SimpleNamespace:
+    from .buffer import Range
+
+    return SimpleNamespace(
+        IRModule=IRModule, Range=Range, assert_structural_equal=assert_structural_equal,
+        structural_equal=structural_equal, structural_hash=structural_hash,
+    )  # fmt: skip
+
+
+ir = _ir()
+nd = SimpleNamespace(array=array, empty=empty, NDArray=NDArray, cpu=cpu, cuda=cuda, device=device)
+runtime = SimpleNamespace(**vars(nd), tensor=array)
+stmt_functor = SimpleNamespace(
+    post_order_visit=post_order_visit, pre_order_visit=pre_order_visit, ir_transform=ir_transform, substitute=substitute
+)
