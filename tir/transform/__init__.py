@@ -29,6 +29,7 @@ from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
 from .lower_thread_allreduce import lower_thread_allreduce
 from .lower_warp_memory import lower_warp_memory
+from .narrow_datatype import narrow_datatype
 from .passes import PASSES, ModulePass, Pass, Sequential, find, func_pass, module_pass
 from .pipeline import cpu_pipeline, gpu_pipeline, inserted, lower
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
@@ -95,6 +96,7 @@ __all__ = [
     "lower_match_buffer",
     "lower_opaque_block",
     "module_pass",
+    "narrow_datatype",
     "plan_and_update_buffer_allocation_location",
     "plan_shared_memory",
     "refuse_thread_axes",

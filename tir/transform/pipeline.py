@@ -27,6 +27,7 @@ from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
 from .lower_thread_allreduce import lower_thread_allreduce
 from .lower_warp_memory import lower_warp_memory
+from .narrow_datatype import narrow_datatype
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
 from .plan_shared_memory import plan_shared_memory
 from .remove_no_op import remove_no_op
@@ -60,6 +61,7 @@ def cpu_pipeline() -> list[Any]:
         lower_opaque_block,
         flatten_buffer,
         simplify,
+        narrow_datatype,
         loop_partition,
         vectorize_loop.configured(masks=True),
         unroll_loop,
@@ -94,6 +96,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
         inject_virtual_thread,
         flatten_buffer,
         simplify,
+        narrow_datatype,
         legalize_vector_width,
         vectorize_loop,
         lower_warp_memory,
