@@ -244,7 +244,20 @@ def f(A: T.Buffer((8,), "float32")):
     assert sch.mod["main"] is carried
 
 
-SHAPES = {"split": (100,), "fuse": (4, 8), "reorder": (4, 8), "loop_partition": (128,)}
+SHAPES = {"split": (100,), "fuse": (4, 8), "reorder": (4, 8), "loop_partition": (128,), "tensorize": (8, 4)}
+SHAPES |= dict.fromkeys(["auto_inline", "storage_align", "set_axis_separator", "unsafe_set_dtype"], (4, 8))
+ZERO = """
+@T.prim_func
+def zero(Y: T.Buffer((4,), "float32", offset_factor=1)):
+    with T.block("root"):
+        T.reads()
+        T.writes(Y[0:4])
+        BODY
+"""
+ZERO_DESC = """for i in range(4):
+            with T.block("zero"):
+                vi = T.axis.spatial(4, i)
+                Y[vi] = T.float32(0)"""
 FAMILY = [
     "split",
     "fuse",
@@ -258,11 +271,18 @@ FAMILY = [
     "loop_partition",
     "annotate",
     "unannotate",
+    "auto_inline",
+    "storage_align",
+    "set_axis_separator",
+    "unsafe_set_dtype",
+    "tensorize",
 ]
 
 
 @pytest.mark.parametrize("name", FAMILY)
-def test_docstring_examples(name):
+def test_docstring_examples(name, monkeypatch):
+    zero = [parse(ZERO.replace("BODY", body)) for body in (ZERO_DESC, "Y[0:4] = T.broadcast(T.float32(0), 4)")]
+    monkeypatch.setitem(tir.TensorIntrin._registry, "zero_4", tir.TensorIntrin(*zero, "zero_4"))
     doc = PRIMITIVES[name].doc
     found = re.search(r"Before, and after ``sch\.(.+?)``::\n\n(.*)", doc, re.S)
     assert found, doc

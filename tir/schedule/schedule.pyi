@@ -92,6 +92,23 @@ class Asker:
         """Inline every block that can be: elementwise producers into their consumers, first to last.
 
         Blocks that cannot be inlined stay as they are; returns nothing.
+
+        Before, and after ``sch.auto_inline()``::
+
+            H = T.alloc_buffer((4, 8), "float32")
+            for i, j in T.grid(4, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
+
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] * 2.0 + 1.0
         """
     def bind(self, loop: LoopRV | str, thread_axis: str, *, unsafe: bool = False) -> Answer:
         """Run the iterations of a loop as threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or ``vthread``.
@@ -412,7 +429,7 @@ class Asker:
     def hoist(self, block: BlockRV | str, loop: LoopRV | str | None = None) -> Answer:
         """Ask a condition of ``block`` once, outside of ``loop``, all iterations of which answer it alike.
 
-        A condition of ``block`` is an ``if`` around it or a part of its predicate; :func:`unswitch` takes the first there
+        A condition of ``block`` is an ``if`` around it or a part of its predicate; ``unswitch`` takes the first there
         is under the loop, whichever block it is about. With ``loop`` left out, the outermost loop that a condition
         can leave. Where the loop holds other statements too, what an ``if`` is not about is repeated in both cases;
         a part of a predicate stays, as it is not about them.
@@ -844,6 +861,28 @@ class Asker:
 
         ``buffer`` is a name, or ``("read" | "write", number)``. Raises ``ScheduleError`` for separators that do not
         increase within the rank.
+
+        Before, and after ``sch.set_axis_separator("H", "H", [1])``::
+
+            H = T.alloc_buffer((4, 8), "float32")
+            for i, j in T.grid(4, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
+
+            H = T.alloc_buffer((4, 8), "float32", axis_separators=[1])
+            for i, j in T.grid(4, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
         """
     def set_scope(self, block: BlockRV | str, buffer_index: int | str, storage_scope: str) -> Answer:
         """Put a buffer that ``block`` writes (number or name) into ``storage_scope``.
@@ -950,7 +989,31 @@ class Asker:
         """Make the stride of ``axis`` of a written buffer ≡ ``offset`` modulo ``factor`` (elements), by padding.
 
         With factor 32 and offset 1 the rows of a 32-wide shared tile start in different banks. Raises ``ScheduleError``
-        for an axis the buffer does not have, or a factor that is not positive.
+        for an axis the buffer does not have, or a factor that is not positive. The note is obeyed when the buffer gets
+        its final shape: rows of 8 elements, as here, then begin 9 elements apart.
+
+        Before, and after ``sch.storage_align("H", 0, 0, 8, 1)``::
+
+            H = T.alloc_buffer((4, 8), "float32")
+            for i, j in T.grid(4, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
+
+            H = T.alloc_buffer((4, 8), "float32")
+            for i, j in T.grid(4, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    T.block_attr({"buffer_dim_align": [[0, 0, 8, 1]]})
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
         """
     def tensorize(
         self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True
@@ -962,6 +1025,21 @@ class Asker:
         the intrinsic's description; the first difference is shown if it is not.
 
         Raises ``ScheduleError`` when it is not, and for a name that is not registered.
+
+        Before, and after ``sch.tensorize("j", "zero_4")``::
+
+            for i, j in T.grid(8, 4):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = 0.0
+
+            for i in range(8):
+                with T.block("B_o"):
+                    vi_o = T.axis.spatial(8, i)
+                    vj_o = T.axis.spatial(1, 0)
+                    Y_offset = T.int32()
+                    Y = T.match_buffer(B[vi_o, vj_o * 4:vj_o * 4 + 4], (4,), "float32", elem_offset=Y_offset, offset_factor=1)
+                    Y[0:4] = T.Broadcast(T.float32(0), 4)
         """
     def tile(
         self,
@@ -1079,6 +1157,28 @@ class Asker:
         """Store a buffer that ``block`` writes in another type; values are cast when stored and back when loaded.
 
         Unsafe by name: precision and range change. Raises ``ScheduleError`` for a parameter buffer.
+
+        Before, and after ``sch.unsafe_set_dtype("H", 0, "float16")``::
+
+            H = T.alloc_buffer((4, 8), "float32")
+            for i, j in T.grid(4, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
+
+            H = T.alloc_buffer((4, 8), "float16")
+            for i, j in T.grid(4, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = T.Cast("float16", A[vi, vj] * 2.0)
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = T.Cast("float32", H[vi, vj]) + 1.0
         """
     def unswitch(self, loop: LoopRV | str) -> Answer:
         """Ask a condition that every iteration answers alike once, outside the loop.
@@ -1256,6 +1356,23 @@ class Schedule:
         """Inline every block that can be: elementwise producers into their consumers, first to last.
 
         Blocks that cannot be inlined stay as they are; returns nothing.
+
+        Before, and after ``sch.auto_inline()``::
+
+            H = T.alloc_buffer((4, 8), "float32")
+            for i, j in T.grid(4, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
+
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] * 2.0 + 1.0
         """
     def bind(self, loop: LoopRV | str, thread_axis: str, *, unsafe: bool = False) -> None:
         """Run the iterations of a loop as threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or ``vthread``.
@@ -1578,7 +1695,7 @@ class Schedule:
     def hoist(self, block: BlockRV | str, loop: LoopRV | str | None = None) -> None:
         """Ask a condition of ``block`` once, outside of ``loop``, all iterations of which answer it alike.
 
-        A condition of ``block`` is an ``if`` around it or a part of its predicate; :func:`unswitch` takes the first there
+        A condition of ``block`` is an ``if`` around it or a part of its predicate; ``unswitch`` takes the first there
         is under the loop, whichever block it is about. With ``loop`` left out, the outermost loop that a condition
         can leave. Where the loop holds other statements too, what an ``if`` is not about is repeated in both cases;
         a part of a predicate stays, as it is not about them.
@@ -2010,6 +2127,28 @@ class Schedule:
 
         ``buffer`` is a name, or ``("read" | "write", number)``. Raises ``ScheduleError`` for separators that do not
         increase within the rank.
+
+        Before, and after ``sch.set_axis_separator("H", "H", [1])``::
+
+            H = T.alloc_buffer((4, 8), "float32")
+            for i, j in T.grid(4, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
+
+            H = T.alloc_buffer((4, 8), "float32", axis_separators=[1])
+            for i, j in T.grid(4, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
         """
     def set_scope(self, block: BlockRV | str, buffer_index: int | str, storage_scope: str) -> None:
         """Put a buffer that ``block`` writes (number or name) into ``storage_scope``.
@@ -2116,7 +2255,31 @@ class Schedule:
         """Make the stride of ``axis`` of a written buffer ≡ ``offset`` modulo ``factor`` (elements), by padding.
 
         With factor 32 and offset 1 the rows of a 32-wide shared tile start in different banks. Raises ``ScheduleError``
-        for an axis the buffer does not have, or a factor that is not positive.
+        for an axis the buffer does not have, or a factor that is not positive. The note is obeyed when the buffer gets
+        its final shape: rows of 8 elements, as here, then begin 9 elements apart.
+
+        Before, and after ``sch.storage_align("H", 0, 0, 8, 1)``::
+
+            H = T.alloc_buffer((4, 8), "float32")
+            for i, j in T.grid(4, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
+
+            H = T.alloc_buffer((4, 8), "float32")
+            for i, j in T.grid(4, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    T.block_attr({"buffer_dim_align": [[0, 0, 8, 1]]})
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
         """
     def tensorize(
         self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True
@@ -2128,6 +2291,21 @@ class Schedule:
         the intrinsic's description; the first difference is shown if it is not.
 
         Raises ``ScheduleError`` when it is not, and for a name that is not registered.
+
+        Before, and after ``sch.tensorize("j", "zero_4")``::
+
+            for i, j in T.grid(8, 4):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = 0.0
+
+            for i in range(8):
+                with T.block("B_o"):
+                    vi_o = T.axis.spatial(8, i)
+                    vj_o = T.axis.spatial(1, 0)
+                    Y_offset = T.int32()
+                    Y = T.match_buffer(B[vi_o, vj_o * 4:vj_o * 4 + 4], (4,), "float32", elem_offset=Y_offset, offset_factor=1)
+                    Y[0:4] = T.Broadcast(T.float32(0), 4)
         """
     def tile(
         self,
@@ -2245,6 +2423,28 @@ class Schedule:
         """Store a buffer that ``block`` writes in another type; values are cast when stored and back when loaded.
 
         Unsafe by name: precision and range change. Raises ``ScheduleError`` for a parameter buffer.
+
+        Before, and after ``sch.unsafe_set_dtype("H", 0, "float16")``::
+
+            H = T.alloc_buffer((4, 8), "float32")
+            for i, j in T.grid(4, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
+
+            H = T.alloc_buffer((4, 8), "float16")
+            for i, j in T.grid(4, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = T.Cast("float16", A[vi, vj] * 2.0)
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = T.Cast("float32", H[vi, vj]) + 1.0
         """
     def unswitch(self, loop: LoopRV | str) -> None:
         """Ask a condition that every iteration answers alike once, outside the loop.

@@ -228,6 +228,21 @@ def _check_tensorize(
     the intrinsic's description; the first difference is shown if it is not.
 
     Raises ``ScheduleError`` when it is not, and for a name that is not registered.
+
+    Before, and after ``sch.tensorize("j", "zero_4")``::
+
+        for i, j in T.grid(8, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = 0.0
+
+        for i in range(8):
+            with T.block("B_o"):
+                vi_o = T.axis.spatial(8, i)
+                vj_o = T.axis.spatial(1, 0)
+                Y_offset = T.int32()
+                Y = T.match_buffer(B[vi_o, vj_o * 4:vj_o * 4 + 4], (4,), "float32", elem_offset=Y_offset, offset_factor=1)
+                Y[0:4] = T.Broadcast(T.float32(0), 4)
     """
     from ...intrin import TensorIntrin
 

@@ -54,7 +54,7 @@ def _check_unswitch(state: State, loop: LoopRef) -> HoistPlan:
 def _check_hoist(state: State, block: BlockRef, loop: LoopRef | None = None) -> HoistPlan:
     """Ask a condition of ``block`` once, outside of ``loop``, all iterations of which answer it alike.
 
-    A condition of ``block`` is an ``if`` around it or a part of its predicate; :func:`unswitch` takes the first there
+    A condition of ``block`` is an ``if`` around it or a part of its predicate; ``unswitch`` takes the first there
     is under the loop, whichever block it is about. With ``loop`` left out, the outermost loop that a condition
     can leave. Where the loop holds other statements too, what an ``if`` is not about is repeated in both cases;
     a part of a predicate stays, as it is not about them.

@@ -211,6 +211,23 @@ def _check_auto_inline(state: State) -> list[str]:
     """Inline every block that can be: elementwise producers into their consumers, first to last.
 
     Blocks that cannot be inlined stay as they are; returns nothing.
+
+    Before, and after ``sch.auto_inline()``::
+
+        H = T.alloc_buffer((4, 8), "float32")
+        for i, j in T.grid(4, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(4, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
+
+        for i, j in T.grid(4, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0 + 1.0
     """
     return [name for name, ref in state.index.blocks.items() if ref.scope is not None]
 

@@ -67,6 +67,28 @@ def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | s
     """Store a buffer that ``block`` writes in another type; values are cast when stored and back when loaded.
 
     Unsafe by name: precision and range change. Raises ``ScheduleError`` for a parameter buffer.
+
+    Before, and after ``sch.unsafe_set_dtype("H", 0, "float16")``::
+
+        H = T.alloc_buffer((4, 8), "float32")
+        for i, j in T.grid(4, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(4, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
+
+        H = T.alloc_buffer((4, 8), "float16")
+        for i, j in T.grid(4, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = T.Cast("float16", A[vi, vj] * 2.0)
+        for i, j in T.grid(4, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = T.Cast("float32", H[vi, vj]) + 1.0
     """
     buffer = _allocated(state, block, buffer_index, "writes")
     try:
@@ -90,6 +112,28 @@ def _check_set_axis_separator(state: State, block: BlockRef, buffer: Any, axis_s
 
     ``buffer`` is a name, or ``("read" | "write", number)``. Raises ``ScheduleError`` for separators that do not
     increase within the rank.
+
+    Before, and after ``sch.set_axis_separator("H", "H", [1])``::
+
+        H = T.alloc_buffer((4, 8), "float32")
+        for i, j in T.grid(4, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(4, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
+
+        H = T.alloc_buffer((4, 8), "float32", axis_separators=[1])
+        for i, j in T.grid(4, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(4, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
     """
     found = pick_any(block, buffer)
     ends = [0, *axis_separators, found.ndim]
@@ -117,7 +161,31 @@ def _check_storage_align(
     """Make the stride of ``axis`` of a written buffer ≡ ``offset`` modulo ``factor`` (elements), by padding.
 
     With factor 32 and offset 1 the rows of a 32-wide shared tile start in different banks. Raises ``ScheduleError``
-    for an axis the buffer does not have, or a factor that is not positive.
+    for an axis the buffer does not have, or a factor that is not positive. The note is obeyed when the buffer gets
+    its final shape: rows of 8 elements, as here, then begin 9 elements apart.
+
+    Before, and after ``sch.storage_align("H", 0, 0, 8, 1)``::
+
+        H = T.alloc_buffer((4, 8), "float32")
+        for i, j in T.grid(4, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(4, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
+
+        H = T.alloc_buffer((4, 8), "float32")
+        for i, j in T.grid(4, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.block_attr({"buffer_dim_align": [[0, 0, 8, 1]]})
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(4, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
     """
     buffer = pick_buffer(block, "writes", buffer_index)
     number = buffer.ndim + axis if axis < 0 else axis
