@@ -14,6 +14,7 @@ from ..stmt import (
     PARALLEL,
     SERIAL,
     THREAD_BINDING,
+    UNROLLED,
     VECTORIZED,
     Block,
     BlockRealize,
@@ -435,9 +436,15 @@ def require_same_meaning(before: State, after: State, unsafe: bool = False) -> N
         whole = both_whole(before.func, after.func)
         if whole is not None and check(*whole) is None:
             found = None
+    from .settled import may_clash, settled
+
     where = before.func
     for ref in after.index.loops.values():
-        if found is None and ref.node not in before.index.places:
+        if found is not None:
+            break
+        if ref.node in before.index.places or ref.node.kind in (SERIAL, UNROLLED):
+            continue
+        if may_clash(after.func, ref, settled(before.func, after.func)):
             found, where = clash(after.func, ref.node), after.func
     if found is not None:
         raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=where, legal=found.legal)

@@ -23,6 +23,7 @@ from ..visit import walk
 from .blocks import regions_of
 from .legality.sides import Context, Side, by_loops, clashes, isl_module, loop_times, same_element
 from .legality.witness import witness
+from .settled import Memory, settled
 from .state import BlockRef, Index, LoopRef, index_of
 
 _AXES = tuple(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx") for d in "xyz")
@@ -47,11 +48,12 @@ def check_kernels(before: PrimFunc | None, after: PrimFunc) -> None:
     changed = {ref.node for ref in bound if before is None or ref.node not in index_of(before).places}
     if not changed:
         return
-    suspects = [b for b in _own_buffers(index) if not _plain(index, *b, changed)]
+    same = settled(before, after)
+    suspects = [b for b in _own_buffers(index) if b[1].data not in same and not _plain(index, *b, changed)]
     crossed = _many_of_an_axis(bound)
     if not suspects and not crossed:
         return
-    found = _Kernels(after, bound).problem([b for _, b in suspects], crossed)
+    found = _Kernels(after, bound).problem([b for _, b in suspects], crossed, same)
     if found is None:
         return
     if before is not None and _had(before, found.about, found.message):
@@ -157,7 +159,8 @@ class _Kernels:
         reduced = {v for i, e in said if shares and i in self.reductions for v in _vars(e)}
         return {self.loops[v].node.thread: v for v, _, _ in unit.loops if v in self.loops and v not in reduced}
 
-    def problem(self, own: list[Buffer], crossed: bool) -> _Problem | None:
+    def problem(self, own: list[Buffer], crossed: bool, same: Memory = frozenset()) -> _Problem | None:
+        """What is wrong with the buffers ``own``, or (``crossed``) with global memory but that of ``same``."""
         for buffer in own:
             users = [u for u in self.units if any(a.buffer.data is buffer.data for a in u.accesses)]
             found = self._two_kernels(buffer, users) or self._asked(self._flows, buffer, users)
@@ -166,6 +169,8 @@ class _Kernels:
         if crossed:
             shared = {a.buffer.data: a.buffer for u in self.units for a in u.writes() if a.buffer.scope == "global"}
             for buffer in shared.values():
+                if buffer.data in same:
+                    continue
                 users = [u for u in self.units if any(a.buffer.data is buffer.data for a in u.accesses)]
                 found = self._asked(self._blocks, buffer, users)
                 if found is not None:

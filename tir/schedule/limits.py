@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from ..arith import Analyzer
 from ..arith.regions import relax, union
@@ -15,6 +16,7 @@ from ..stmt import SERIAL
 from ..target import Target
 from ..visit import substitute
 from .blocks import regions_of
+from .settled import settled
 from .state import BlockRef, LoopRef, index_of
 
 DYNAMIC = 232448  # bytes of `shared.dyn` that some GPU gives
@@ -35,17 +37,26 @@ class SharedBuffer:
     loop: LoopRef
 
 
-def shared_buffers(func: PrimFunc) -> list[SharedBuffer]:
-    """The buffers in shared memory that lie in a kernel of ``func`` and have a size known now."""
+def shared_buffers(func: PrimFunc, before: PrimFunc | None = None) -> list[SharedBuffer]:
+    """The buffers in shared memory that lie in a kernel of ``func`` and have a size known now. Those that are used as
+    in ``before`` have the size that they had there."""
+    sizes = _SIZES.setdefault(func, {})
+    known = _SIZES.get(before) if before is not None else None
+    if known:
+        same = settled(before, func)
+        sizes.update((b, size) for b, size in known.items() if b.data in same and b not in sizes)
     found = []
     for scope in index_of(func).blocks.values():
         for buffer in scope.block.alloc_buffers:
             if buffer.scope.startswith("shared"):
-                found += _measured(scope, buffer)
+                found += _measured(scope, buffer, sizes)
     return found
 
 
-def _measured(scope: BlockRef, buffer: Buffer) -> list[SharedBuffer]:
+_SIZES: WeakKeyDictionary[PrimFunc, dict[Buffer, int | None]] = WeakKeyDictionary()
+
+
+def _measured(scope: BlockRef, buffer: Buffer, sizes: dict[Buffer, int | None]) -> list[SharedBuffer]:
     users = [
         (n, ref)
         for n, ref in enumerate(scope.children)
@@ -60,8 +71,12 @@ def _measured(scope: BlockRef, buffer: Buffer) -> list[SharedBuffer]:
         common.append(level[0])
     around = [*scope.all_loops(), *common]
     kernel = next((loop for loop in around if loop.node.thread.startswith(_AXES)), None)
-    size = _bytes(buffer, [ref for _, ref in users], common) if kernel is not None else None
-    if kernel is None or size is None:
+    if kernel is None:
+        return []
+    if buffer not in sizes:
+        sizes[buffer] = _bytes(buffer, [ref for _, ref in users], common)
+    size = sizes[buffer]
+    if size is None:
         return []
     return [SharedBuffer(buffer, kernel, size, users[0][0], users[-1][0], around[-1])]
 
@@ -122,7 +137,7 @@ def check_shared_memory(before: PrimFunc | None, after: PrimFunc, target: Target
     static = target.limit("max_shared_memory_per_block") if target is not None else None
     if target is None or static is None:
         return
-    found = shared_buffers(after)
+    found = shared_buffers(after, before)
     limits = {"shared": static, "shared.dyn": target.limit("max_dynamic_shared_memory_per_block") or DYNAMIC}
     known: list[SharedBuffer] | None = None
     for scope, limit in limits.items():

@@ -110,7 +110,8 @@ class BlockRef(Place):
         return f"`{self.name}`"
 
 
-def _sub_statements(node: Any) -> tuple[Any, ...]:
+def sub_statements(node: Any) -> tuple[Any, ...]:
+    """The statements (or the block) just inside a statement, in program order."""
     kind = _CHILDREN.get(type(node))
     return kind(node) if kind is not None else ()
 
@@ -149,7 +150,7 @@ class Index:
         else:
             place = Place(node, parent, scope)
         self.places[node] = place
-        for child in _sub_statements(node):
+        for child in sub_statements(node):
             self._visit(child, place, inner)
         return place
 
@@ -159,7 +160,7 @@ class Index:
         while stack:
             item = stack.pop()
             yield item
-            stack.extend(self.places[c] for c in reversed(_sub_statements(item.node)))
+            stack.extend(self.places[c] for c in reversed(sub_statements(item.node)))
 
     def blocks_below(self, place: Place) -> list[BlockRef]:
         """The nearest blocks under ``place`` (not blocks inside them), in program order; itself when it is one."""
@@ -170,7 +171,7 @@ class Index:
             if isinstance(item, BlockRef):
                 found.append(item)
             else:
-                stack.extend(self.places[c] for c in reversed(_sub_statements(item.node)))
+                stack.extend(self.places[c] for c in reversed(sub_statements(item.node)))
         return found
 
     def loops_named(self, name: str) -> list[LoopRef]:
