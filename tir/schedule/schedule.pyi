@@ -36,172 +36,27 @@ class Answer:
 class Asker:
     def __init__(self, sch: Schedule): ...
     def add_unit_loop(self, block_or_loop: BlockRV | str | LoopRV) -> Answer:
-        """Put a loop of one iteration, called ``u``, around a loop or block. Returns it.
-
-        Before, and after ``sch.add_unit_loop("B")``::
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i in range(4):
-                for u in range(1):
-                    with T.block("B"):
-                        vi = T.axis.spatial(4, i)
-                        B[vi] = A[vi] * 2.0
-        """
+        """Whether ``Schedule.add_unit_loop`` would do it here, and what speaks against it. Nothing is changed."""
     def annotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str, ann_val: Any) -> Answer:
-        """Put the note ``ann_key`` = ``ann_val`` on a block or loop.
-
-        ``ann_val`` is a string, number, expression, or lists and dicts of them. Notes that lowering obeys are checked:
-        ``software_pipeline_stage`` and ``software_pipeline_order`` (one number a statement of the loop's body; orders a
-        permutation; nothing before what it needs), ``software_pipeline_async_stages`` (of the stages),
-        ``double_buffer_scope`` (the number of a buffer that the block writes). A key that is there gets the new value. Raises
-        ``ScheduleError`` for a note that lowering could not obey.
-
-        Before, and after ``sch.annotate("B", "note", 1)``::
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    T.block_attr({"note": 1})
-                    B[vi] = A[vi] * 2.0
-        """
+        """Whether ``Schedule.annotate`` would do it here, and what speaks against it. Nothing is changed."""
     def annotate_buffer_access(
         self, block: BlockRV | str, buffer_index: int | str, buf_type: str, gen_new_ranges: Any
     ) -> Answer:
-        """State the region of a buffer that ``block`` touches, where it is known better than it can be inferred.
-
-        ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). The word is taken for it: a
-        region that leaves out what the block touches lets later steps go wrong.
-
-        Before → after, for ``sch.annotate_buffer_access("B", 0, "read", lambda vi: [(vi - 1, vi + 2)])``::
-
-            T.reads(A[0:8])                          T.reads(A[vi - 1:vi + 2])
-                                                     T.block_attr({"explicit_read_region": [0]})
-
-        Raises ``ScheduleError`` when the number of ranges is not the number of axes.
-        """
+        """Whether ``Schedule.annotate_buffer_access`` would do it here, and what speaks against it. Nothing is changed."""
     def auto_inline(self) -> Answer:
-        """Inline every block that can be: elementwise producers into their consumers, first to last.
-
-        Blocks that cannot be inlined stay as they are; returns nothing.
-
-        Before, and after ``sch.auto_inline()``::
-
-            H = T.alloc_buffer((4, 8), "float32")
-            for i, j in T.grid(4, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi, vj] = A[vi, vj] * 2.0
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi, vj] + 1.0
-
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi, vj] * 2.0 + 1.0
-        """
+        """Whether ``Schedule.auto_inline`` would do it here, and what speaks against it. Nothing is changed."""
     def bind(self, loop: LoopRV | str, thread_axis: str, *, unsafe: bool = False) -> Answer:
-        """Run the iterations of a loop as threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or ``vthread``.
-
-        A loop inside one of the same axis shares the work below it among the threads: that work must be the same in every
-        iteration of the outer loop, in memory that all threads see (a tile copied to ``shared``), and the extents equal.
-
-        Raises ``ScheduleError`` when iterations depend on each other (a reduction across ``threadIdx`` may), when the
-        axis has another extent in the same kernel, when it is bound twice on one path for other work, or past the target's
-        limits. ``unsafe=True`` skips the check of dependences.
-
-        Before, and after ``sch.bind("i", "threadIdx.x")``::
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i in T.thread_binding(4, thread="threadIdx.x"):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-        """
+        """Whether ``Schedule.bind`` would do it here, and what speaks against it. Nothing is changed."""
     def blockize(
         self, target: LoopRV | str | BlockRV, preserve_unit_iters: bool = True, *, unsafe: bool = False
     ) -> Answer:
-        """Make the loops from ``target`` inwards, and the block in them, one block of a larger unit of work.
-
-        Returns the new block, named ``…_o``; the block inside keeps its name. ``preserve_unit_iters`` keeps iterators of
-        extent one in the outer block.
-
-        Before → after, for ``sch.blockize("ii")``::
-
-            for io, ii in T.grid(4, 8):              for io in range(4):
-                with T.block("B"):                       with T.block("B_o"):
-                    vi = T.axis.spatial(                     vio = T.axis.spatial(4, io)
-                        32, io * 8 + ii)                     for ii in range(8):
-                    B[vi] = A[vi]                                with T.block("B"):
-                                                                     vi = T.axis.spatial(8, ii)
-                                                                     B[vio * 8 + vi] = A[vio * 8 + vi]
-
-        Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings do not divide into
-        a part of the outer and a part of the inner loops.
-        """
+        """Whether ``Schedule.blockize`` would do it here, and what speaks against it. Nothing is changed."""
     def cache_index(self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0) -> Answer:
-        """Compute the indices of what ``block`` reads ahead, into buffers in ``storage_scope``, and look them up.
-
-        With ``cse_thresh`` 0 each index that is not just an iterator or a constant is computed; otherwise those parts of
-        indices, largest first, that occur at least so often. What reads memory, or might divide by zero, stays. Each is a
-        block ``index_0``, ``index_1`` … over the iterators that it uses, before the statement that holds ``block``.
-        Returns these blocks; none where there is nothing to compute, and the program is as it was.
-
-        The regions that ``block`` declares stay as they were: they still say which elements it may touch. Raises
-        ``ScheduleError`` for a negative threshold, or the root block.
-
-        Before, and after ``sch.cache_index("B", "global")``::
-
-            for i, j in T.grid(8, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi // 4 + vj // 4, vj // 2]
-
-            for ax0, ax1 in T.grid(8, 8):
-                with T.block("index_0"):
-                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                    index_var_0[v0, v1] = v0 // 4 + v1 // 4
-            for ax0 in range(8):
-                with T.block("index_1"):
-                    v0 = T.axis.spatial(8, ax0)
-                    index_var_1[v0] = v0 // 2
-            for i, j in T.grid(8, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[index_var_0[vi, vj], index_var_1[vj]]
-        """
+        """Whether ``Schedule.cache_index`` would do it here, and what speaks against it. Nothing is changed."""
     def cache_inplace(
         self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False
     ) -> Answer:
-        """Work on a copy of a buffer that ``block`` both reads and writes: copied in before, copied back after.
-
-        Returns the two copying blocks.
-
-        Before → after, for ``sch.cache_inplace("A", 0, "local")``::
-
-            for i in range(8):                       for ax0 in range(8):
-                A[i] = A[i] + 1.0                        A_local[ax0] = A[ax0]
-                                                     for i in range(8):
-                                                         A_local[i] = A_local[i] + 1.0
-                                                     for ax0 in range(8):
-                                                         A[ax0] = A_local[ax0]
-
-        Raises ``ScheduleError`` when ``block`` does not do both, or another block in the same loops uses the buffer.
-        """
+        """Whether ``Schedule.cache_inplace`` would do it here, and what speaks against it. Nothing is changed."""
     def cache_read(
         self,
         block: BlockRV | str,
@@ -211,21 +66,7 @@ class Asker:
         *,
         unsafe: bool = False,
     ) -> Answer:
-        """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
-
-        ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All consumers in the same scope read
-        the copy, or only ``consumer_blocks``. The copy is made as early as possible: at the start of the scope, or after
-        the block that writes the buffer, in the innermost loop around both.
-
-        Before → after, for ``sch.cache_read("B", 0, "local")``::
-
-            for i in range(8):                       for ax0 in range(8):
-                B[i] = A[i] * 2.0                        A_local[ax0] = A[ax0]
-                                                     for i in range(8):
-                                                         B[i] = A_local[i] * 2.0
-
-        Raises ``ScheduleError`` when the buffer is not read by ``block``, or is written between the copy and a consumer.
-        """
+        """Whether ``Schedule.cache_read`` would do it here, and what speaks against it. Nothing is changed."""
     def cache_write(
         self,
         block: BlockRV | str,
@@ -235,22 +76,7 @@ class Asker:
         *,
         unsafe: bool = False,
     ) -> Answer:
-        """Write a buffer through a copy in ``storage_scope``; returns the block that copies back.
-
-        ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
-        accumulate into the same buffer) work on the copy, which is written back right after, in the innermost loop around
-        it and what reads the buffer; ``consumer_blocks`` then read the copy too. An update in place, ``B[i] = B[i] + …``,
-        goes on reading the buffer: it reads nothing that it has written.
-
-        Before → after, for ``sch.cache_write("B", 0, "local")``::
-
-            for i in range(8):                       for i in range(8):
-                B[i] = A[i] * 2.0                        B_local[i] = A[i] * 2.0
-                                                     for ax0 in range(8):
-                                                         B[ax0] = B_local[ax0]
-
-        Raises ``ScheduleError`` when the buffer is not written by ``block``, or is read before it is written.
-        """
+        """Whether ``Schedule.cache_write`` would do it here, and what speaks against it. Nothing is changed."""
     def compute_at(
         self,
         block: BlockRV | str,
@@ -260,306 +86,35 @@ class Asker:
         *,
         unsafe: bool = False,
     ) -> Answer:
-        """Compute a producer where it is consumed: move ``block`` under ``loop``, making just what is needed there.
-
-        ``index`` says where in the body of ``loop``: -1 just before the first consumer, -2 as early as its own producers
-        allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the block below
-        ``loop`` are called ``ax0``, ``ax1`` …
-
-        Before → after, for ``sch.compute_at("B", "i")``::
-
-            for i, j in T.grid(8, 8):                for i in range(8):
-                B[i, j] = A[i, j] * 2.0                  for ax0 in range(8):
-            for i, j in T.grid(8, 8):                        B[i, ax0] = A[i, ax0] * 2.0
-                C[i, j] = B[i, j] + 1.0                  for j in range(8):
-                                                             C[i, j] = B[i, j] + 1.0
-
-        A block that writes ``shared`` memory makes what all threads around need, not one thread's part: loops bound to
-        ``threadIdx`` and ``vthread`` count as running whole (for ``warp``, ``threadIdx.x``). Bind its own loops to the same
-        axes again, and the threads load it together.
-
-        Raises ``ScheduleError`` when no consumer is under ``loop``, or some consumer would read an element not yet written.
-        """
+        """Whether ``Schedule.compute_at`` would do it here, and what speaks against it. Nothing is changed."""
     def compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer:
-        """Put the expression that ``block`` stores into each place that reads it; the block and its buffer go.
-
-        Before → after, for ``sch.compute_inline("B")``::
-
-            for i in range(8):                       for i in range(8):
-                B[i] = A[i] * 2.0                        C[i] = A[i] * 2.0 + 1.0
-            for i in range(8):
-                C[i] = B[i] + 1.0
-
-        Raises ``ScheduleError`` for a reduction, a block of more than one store, an output of the function, a buffer with
-        another writer, or when what the block reads is overwritten before a consumer runs.
-        """
+        """Whether ``Schedule.compute_inline`` would do it here, and what speaks against it. Nothing is changed."""
     def compute_root(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer:
-        """Take a block out of the loops of others, to loops of its own: the inverse of compute_at and reverse_compute_at.
-
-        It goes just before the statement that it was in, where that is legal, else just after it.
-
-        Before → after, for ``sch.compute_root("B")``::
-
-            for i in range(8):                       for ax0, ax1 in T.grid(8, 8):
-                for ax0 in range(8):                     B[ax0, ax1] = A[ax0, ax1] * 2.0
-                    B[i, ax0] = A[i, ax0] * 2.0      for i, j in T.grid(8, 8):
-                for j in range(8):                       C[i, j] = B[i, j] + 1.0
-                    C[i, j] = B[i, j] + 1.0
-
-        Raises ``ScheduleError`` when the block shares no loop, or needs what is made in the loops that it leaves.
-        """
+        """Whether ``Schedule.compute_root`` would do it here, and what speaks against it. Nothing is changed."""
     def decompose_padding(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
-        """Take a block that pads apart: fill everything with the padding before ``loop``, then copy just the inside.
-
-        The block stores ``T.if_then_else(inside, value, padding)`` (or ``T.Select``). The fill is a new block
-        ``…_pad_const`` in copies of the loops from ``loop`` inwards; the block itself then runs only where the condition
-        holds: over a smaller box where each part of the condition bounds one iterator, else under a predicate. Returns the
-        fill; the handle of the block goes on meaning the copy.
-
-        Raises ``ScheduleError`` when the block is not of that form, when the padding reads memory, when two instances write
-        one element, or when something else under ``loop`` uses the buffer. ``unsafe=True`` skips the last two.
-
-        Before, and after ``sch.decompose_padding("B", "i")``::
-
-            for i in range(20):
-                with T.block("B"):
-                    vi = T.axis.spatial(20, i)
-                    B[vi] = T.if_then_else(2 <= vi and vi < 18, A[vi - 2], 0.0)
-
-            for i in range(20):
-                with T.block("B_pad_const"):
-                    vi = T.axis.spatial(20, i)
-                    B[vi] = 0.0
-            for i in range(16):
-                with T.block("B"):
-                    vi = T.axis.spatial(16, i)
-                    B[vi + 2] = A[vi]
-        """
+        """Whether ``Schedule.decompose_padding`` would do it here, and what speaks against it. Nothing is changed."""
     def decompose_reduction(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
-        """Split the initialisation off a reduction: a block ``C_init`` just before ``loop``, and ``C_update`` in its place.
-
-        Returns the handle of the init block; the old handle then means the update.
-
-        Before → after, for ``sch.decompose_reduction("C", "k")``::
-
-            for i, k in T.grid(8, 8):                for i in range(8):
-                with T.block("C"):                       with T.block("C_init"):
-                    vi, vk = ...                             C[vi] = 0.0
-                    with T.init():                       for k in range(8):
-                        C[vi] = 0.0                          with T.block("C_update"):
-                    C[vi] = C[vi] + A[vi, vk]                    C[vi] = C[vi] + A[vi, vk]
-
-        Of a reduction loop outside ``loop``, the init runs in the first iteration only: it gets a guard.
-
-        Raises ``ScheduleError`` when the block has no init, when its init runs at another time than before all else of the
-        reduction, or when something else under ``loop`` uses the result.
-        """
+        """Whether ``Schedule.decompose_reduction`` would do it here, and what speaks against it. Nothing is changed."""
     def enter_postproc(self) -> Answer:
-        """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here."""
+        """Whether ``Schedule.enter_postproc`` would do it here, and what speaks against it. Nothing is changed."""
     def fission(self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False) -> Answer:
-        """Give parts of a loop's body a loop of their own: all iterations of the first part, then all of the next.
-
-        ``at`` says before which statements of the body (counted from 0) to cut: a number or a list of them; left out, every
-        statement gets its own loop. Each loop keeps the range, kind and annotations. Returns the loops, in order.
-
-        Raises ``ScheduleError`` when the body is a single statement, or when a later iteration of an earlier part makes or
-        overwrites what a later part uses (with the two instances). ``unsafe=True`` skips the last check.
-
-        Before, and after ``sch.fission("i")``::
-
-            for i in range(16):
-                with T.block("B"):
-                    vi = T.axis.spatial(16, i)
-                    B[vi] = A[vi] * 2.0
-                with T.block("C"):
-                    vi = T.axis.spatial(16, i)
-                    C[vi] = B[vi] + 1.0
-
-            for i_0 in range(16):
-                with T.block("B"):
-                    vi = T.axis.spatial(16, i_0)
-                    B[vi] = A[vi] * 2.0
-            for i_1 in range(16):
-                with T.block("C"):
-                    vi = T.axis.spatial(16, i_1)
-                    C[vi] = B[vi] + 1.0
-        """
+        """Whether ``Schedule.fission`` would do it here, and what speaks against it. Nothing is changed."""
     def fuse(self, *loops: LoopRV | str, preserve_unit_iters: bool = True, name: str | None = None) -> Answer:
-        """Join perfectly nested loops, outermost first, into one loop over their product.
-
-        The loop is called ``i_j_fused``, or ``name``. Returns it. Parallel loops give a parallel one; a loop alone keeps its
-        marks. Raises ``ScheduleError`` when something stands between the loops, when the range of one depends on another, or
-        when one of several is bound, annotated, or marked unlike the others.
-
-        Before, and after ``sch.fuse("i", "j")``::
-
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi, vj] * 2.0
-
-            for i_j_fused in range(32):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i_j_fused // 8)
-                    vj = T.axis.spatial(8, i_j_fused % 8)
-                    B[vi, vj] = A[vi, vj] * 2.0
-        """
+        """Whether ``Schedule.fuse`` would do it here, and what speaks against it. Nothing is changed."""
     def fuse_reduction_epilogue(
         self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False
     ) -> Answer:
-        """Have ``reduction_block`` do what ``epilogue_block`` does to its result; the epilogue's own block goes.
-
-        What is added to a sum is where the sum starts from, and likewise for a product, a maximum, a minimum: the buffer
-        between the two goes as well. Anything else (``relu``, a cast, a clip) is done in the last step of the reduction, so
-        that its meaning stays; the buffer of sums stays too.
-
-        Before → after, for ``sch.fuse_reduction_epilogue("S", "B")``::
-
-            for i, k in T.grid(8, 4):                for i, k in T.grid(8, 4):
-                with T.block("S"):                       with T.block("S"):
-                    with T.init():                           with T.init():
-                        S[i] = 0.0                               B[i] = C[i]
-                    S[i] = S[i] + A[i, k]                    B[i] = B[i] + A[i, k]
-            for i in range(8):
-                B[i] = S[i] + C[i]
-
-        Raises ``ScheduleError`` when the first block does not reduce, when its result has other readers, when the epilogue
-        does not read each result once, or when what it reads or writes is used or changed in between.
-        """
+        """Whether ``Schedule.fuse_reduction_epilogue`` would do it here, and what speaks against it. Nothing is changed."""
     def hoist(self, block: BlockRV | str, loop: LoopRV | str | None = None) -> Answer:
-        """Ask a condition of ``block`` once, outside of ``loop``, all iterations of which answer it alike.
-
-        A condition of ``block`` is an ``if`` around it or a part of its predicate; ``unswitch`` takes the first there
-        is under the loop, whichever block it is about. With ``loop`` left out, the outermost loop that a condition
-        can leave. Where the loop holds other statements too, what an ``if`` is not about is repeated in both cases;
-        a part of a predicate stays, as it is not about them.
-
-        Raises ``ScheduleError`` when there is no such condition, saying for each one there is why not.
-
-        Before, and after ``sch.hoist("B", "j")``::
-
-            for i, j in T.grid(16, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    T.where(i < n)
-                    B[vi, vj] = A[vi, vj] * 2.0
-
-            for i in range(16):
-                if i < n:
-                    for j in range(8):
-                        with T.block("B"):
-                            vi, vj = T.axis.remap("SS", [i, j])
-                            B[vi, vj] = A[vi, vj] * 2.0
-        """
+        """Whether ``Schedule.hoist`` would do it here, and what speaks against it. Nothing is changed."""
     def loop_partition(self, loop: LoopRV | str, factors: Sequence[Any], preserve_unit_iters: bool = True) -> Answer:
-        """Cut a loop into consecutive loops of the lengths ``factors``; one may be None and takes what is left.
-
-        Without a None, what is left becomes one more loop. The first piece keeps the names of its blocks, the others get
-        ``_1``, ``_2`` …. Returns the loops, in order. Raises ``ScheduleError`` when the lengths exceed the loop's.
-
-        Before, and after ``sch.loop_partition("i", [2, 64])``::
-
-            for i in range(128):
-                with T.block("B"):
-                    vi = T.axis.spatial(128, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i_0 in range(2):
-                with T.block("B"):
-                    vi = T.axis.spatial(128, i_0)
-                    B[vi] = A[vi] * 2.0
-            for i_1 in range(2, 66):
-                with T.block("B_1"):
-                    vi = T.axis.spatial(128, i_1)
-                    B[vi] = A[vi] * 2.0
-            for i_2 in range(66, 128):
-                with T.block("B_2"):
-                    vi = T.axis.spatial(128, i_2)
-                    B[vi] = A[vi] * 2.0
-        """
+        """Whether ``Schedule.loop_partition`` would do it here, and what speaks against it. Nothing is changed."""
     def merge(self, *loops: LoopRV | str, unsafe: bool = False) -> Answer:
-        """Run neighbouring loop nests of equal ranges as one: iteration by iteration, the first's body, then the next's.
-
-        ``loops`` are the innermost loops to merge, one of each nest, in program order. Returns the merged loop.
-        Raises ``ScheduleError`` when the nests are not neighbours, are of different depth or range, or when an iteration
-        of a later nest needs what a later iteration of an earlier one makes. ``unsafe=True`` skips the last check.
-
-        Before, and after ``sch.merge("i", "j")``::
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-            for j in range(4):
-                with T.block("C"):
-                    vi = T.axis.spatial(4, j)
-                    C[vi] = B[vi] + 1.0
-
-            for i_j_m in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i_j_m)
-                    B[vi] = A[vi] * 2.0
-                with T.block("C"):
-                    vi = T.axis.spatial(4, i_j_m)
-                    C[vi] = B[vi] + 1.0
-        """
+        """Whether ``Schedule.merge`` would do it here, and what speaks against it. Nothing is changed."""
     def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> Answer:
-        """Make the iterators of a block run to a multiple of ``padding``, over padded copies of the buffers it uses.
-
-        ``padding`` has one factor for each iterator of the block; 1 leaves it alone. Every index in the block is an iterator
-        or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value that leaves the
-        reduction as it is past the end (0 for a sum of products); one that is written is copied back after, without the
-        padding. Sizes may be symbolic. Nothing changes where every extent is a multiple already.
-
-        Raises ``ScheduleError`` when the block is not alone in loops that its iterators name, an index is composite, or a
-        padded element would change the result of a reduction.
-
-        Before, and after ``sch.pad_einsum("C", [4, 1, 8])``::
-
-            for i, j, k in T.grid(6, 8, 6):
-                with T.block("C"):
-                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                    with T.init():
-                        C[vi, vj] = 0.0
-                    C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
-
-            for ax0, ax1 in T.grid(8, 8):
-                with T.block("A_pad"):
-                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                    A_pad[v0, v1] = T.if_then_else(v0 < 6 and v1 < 6, A[v0, v1], 0.0)
-            for ax0, ax1 in T.grid(8, 8):
-                with T.block("B_pad"):
-                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                    B_pad[v0, v1] = T.if_then_else(v0 < 6, B[v0, v1], 0.0)
-            for i, j, k in T.grid(8, 8, 8):
-                with T.block("C"):
-                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                    with T.init():
-                        C_pad[vi, vj] = 0.0
-                    C_pad[vi, vj] = C_pad[vi, vj] + A_pad[vi, vk] * B_pad[vk, vj]
-            for ax0, ax1 in T.grid(6, 8):
-                with T.block("C_pad"):
-                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                    C[v0, v1] = C_pad[v0, v1]
-        """
+        """Whether ``Schedule.pad_einsum`` would do it here, and what speaks against it. Nothing is changed."""
     def parallel(self, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
-        """Run the iterations of a loop on several cores at once.
-
-        Raises ``ScheduleError`` when one iteration writes what another reads or writes (with the two). ``unsafe=True``
-        skips that check.
-
-        Before, and after ``sch.parallel("i")``::
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i in T.parallel(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-        """
+        """Whether ``Schedule.parallel`` would do it here, and what speaks against it. Nothing is changed."""
     def read_at(
         self,
         loop: LoopRV | str,
@@ -569,49 +124,9 @@ class Asker:
         *,
         unsafe: bool = False,
     ) -> Answer:
-        """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
-
-        ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All blocks under ``loop`` that read
-        it read the copy. The block, named after the copy and annotated ``auto_copy``, holds the loops over the window;
-        it comes just before the first that needs it. Returns it.
-
-        Raises ``ScheduleError`` when ``loop`` is not above ``block``, or an element is written between the copy and a read
-        of it (with the two instances). ``unsafe=True`` skips the last check.
-
-        Before, and after ``sch.read_at("i", "C", "A", "shared")``::
-
-            for i, j in T.grid(8, 16):
-                with T.block("C"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    C[vi, vj] = A[vi, vj] + A[vi + 1, vj]
-
-            for i in range(8):
-                with T.block("A_shared"):
-                    v0 = T.axis.spatial(8, i)
-                    T.block_attr({"auto_copy": True})
-                    for ax0, ax1 in T.grid(2, 16):
-                        A_shared[v0 + ax0, ax1] = A[v0 + ax0, ax1]
-                for j in range(16):
-                    with T.block("C"):
-                        vi, vj = T.axis.remap("SS", [i, j])
-                        C[vi, vj] = A_shared[vi, vj] + A_shared[vi + 1, vj]
-        """
+        """Whether ``Schedule.read_at`` would do it here, and what speaks against it. Nothing is changed."""
     def reindex(self, block: BlockRV | str, buffer: Any, *, unsafe: bool = False) -> Answer:
-        """Give ``block`` a copy of a buffer indexed by its iterators; returns the block that copies.
-
-        ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. The copy has one axis for each
-        iterator that the buffer's indices use, in the block's order. It is named ``<buffer>_reindex``.
-
-        Before → after, for ``sch.reindex("C", ("read", 0))``::
-
-            for i, j in T.grid(8, 8):                for ax0, ax1 in T.grid(8, 8):
-                C[i, j] = A[j, i] * 2.0                  A_reindex[ax0, ax1] = A[ax1, ax0]
-                                                     for i, j in T.grid(8, 8):
-                                                         C[i, j] = A_reindex[i, j] * 2.0
-
-        Raises ``ScheduleError`` when ``block`` uses the buffer at more than one place at a time, or when something between
-        the copy and ``block`` writes it.
-        """
+        """Whether ``Schedule.reindex`` would do it here, and what speaks against it. Nothing is changed."""
     def reindex_cache_read(
         self,
         block: BlockRV | str,
@@ -621,19 +136,7 @@ class Asker:
         *,
         unsafe: bool = False,
     ) -> Answer:
-        """Read a buffer through a copy in ``storage_scope`` laid out by ``index_map(*iterators)``.
-
-        Returns the block that copies.
-
-        Before → after, for ``sch.reindex_cache_read("C", 0, "shared", lambda i, j: (j, i))``::
-
-            for i, j in T.grid(8, 4):                for ax0, ax1 in T.grid(8, 4):
-                C[i, j] = A[i, j] * 2.0                  A_shared[ax1, ax0] = A[ax0, ax1]
-                                                     for i, j in T.grid(8, 4):
-                                                         C[i, j] = A_shared[j, i] * 2.0
-
-        Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
-        """
+        """Whether ``Schedule.reindex_cache_read`` would do it here, and what speaks against it. Nothing is changed."""
     def reindex_cache_write(
         self,
         block: BlockRV | str,
@@ -643,49 +146,11 @@ class Asker:
         *,
         unsafe: bool = False,
     ) -> Answer:
-        """Write a buffer through a copy in ``storage_scope`` laid out by ``index_map(*iterators)``.
-
-        Returns the block that copies back.
-
-        Before → after, for ``sch.reindex_cache_write("C", 0, "local", lambda i, j: (j, i))``::
-
-            for i, j in T.grid(8, 4):                for i, j in T.grid(8, 4):
-                C[i, j] = A[i, j] * 2.0                  C_local[j, i] = A[i, j] * 2.0
-                                                     for ax0, ax1 in T.grid(8, 4):
-                                                         C[ax0, ax1] = C_local[ax1, ax0]
-
-        Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
-        """
+        """Whether ``Schedule.reindex_cache_write`` would do it here, and what speaks against it. Nothing is changed."""
     def reorder(self, *loops: LoopRV | str, unsafe: bool = False) -> Answer:
-        """Put loops of one nest in the given order, outermost first; loops of the nest not named stay where they are.
-
-        Raises ``ScheduleError`` when the loops are not perfectly nested, when the range of one depends on another that
-        would move inside it, or when a dependence would be reversed (with the two instances). ``unsafe=True`` skips the
-        last check.
-
-        Before, and after ``sch.reorder("j", "i")``::
-
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi, vj] * 2.0
-
-            for j, i in T.grid(8, 4):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi, vj] * 2.0
-        """
+        """Whether ``Schedule.reorder`` would do it here, and what speaks against it. Nothing is changed."""
     def reorder_block_iter_var(self, block: BlockRV | str, new_order: Sequence[int]) -> Answer:
-        """Put the iterators of a block in another order; ``new_order[n]`` is the present place of the new ``n``-th.
-
-        The program means the same; what changes is what positions stand for (in ``tensorize`` or an index map).
-
-        Before → after, for ``sch.reorder_block_iter_var("B", [1, 0])``::
-
-            vi, vj = T.axis.remap("SS", [i, j])      vj, vi = T.axis.remap("SS", [j, i])
-
-        Raises ``ScheduleError`` when ``new_order`` is not a permutation of the iterators.
-        """
+        """Whether ``Schedule.reorder_block_iter_var`` would do it here, and what speaks against it. Nothing is changed."""
     def reverse_compute_at(
         self,
         block: BlockRV | str,
@@ -695,144 +160,19 @@ class Asker:
         *,
         unsafe: bool = False,
     ) -> Answer:
-        """Consume where it is produced: move ``block`` under ``loop``, using just what is made there.
-
-        ``index`` says where in the body of ``loop``: -1 as late as its own consumers allow, -2 just after the last
-        producer, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one.
-
-        Before → after, for ``sch.reverse_compute_at("C", "i")``::
-
-            for i, j in T.grid(8, 8):                for i in range(8):
-                B[i, j] = A[i, j] * 2.0                  for j in range(8):
-            for i, j in T.grid(8, 8):                        B[i, j] = A[i, j] * 2.0
-                C[i, j] = B[i, j] + 1.0                  for ax0 in range(8):
-                                                             C[i, ax0] = B[i, ax0] + 1.0
-
-        Raises ``ScheduleError`` when no producer is under ``loop``, or the move would read an element not yet written.
-        """
+        """Whether ``Schedule.reverse_compute_at`` would do it here, and what speaks against it. Nothing is changed."""
     def reverse_compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer:
-        """Put ``block``, an elementwise consumer, into its only producer; the block and the buffer between them go.
-
-        Before → after, for ``sch.reverse_compute_inline("C")``::
-
-            for i in range(8):                       for i in range(8):
-                B[i] = A[i] * 2.0                        C[i] = A[i] * 2.0 + 1.0
-            for i in range(8):
-                C[i] = B[i] + 1.0
-
-        Of several producers the last is taken. One that makes more than is consumed gets the consumer's bounds as its
-        predicate. Into a reduction it goes as ``fuse_reduction_epilogue`` does. Raises ``ScheduleError`` when the producer has
-        other consumers, or when the consumer does not read each element once or runs where the producer does not.
-        """
+        """Whether ``Schedule.reverse_compute_inline`` would do it here, and what speaks against it. Nothing is changed."""
     def rfactor(self, loop: LoopRV | str, factor_axis: int) -> Answer:
-        """Make the reduction along ``loop`` a dimension of partial results, reduced by a second block.
-
-        The partial results are in a new buffer with the loop's extent as axis ``factor_axis`` (negative counts from the
-        end). Returns the block that makes them, named ``…_rf``; the old handle means the block that adds them up.
-
-        Before → after, for ``sch.rfactor("ki", 0)``::
-
-            for ko, ki in T.grid(4, 8):              for ko, ki in T.grid(4, 8):
-                C[()] += A[ko * 8 + ki]                  C_rf[ki] += A[ko * 8 + ki]
-                                                     for ki in range(8):
-                                                         C[()] += C_rf[ki]
-
-        A block that reduces several values at once, as an arg-max does, gets a buffer of partial results for each. Partial
-        results start from the block's own init where its operation gives ``x`` for ``x op x``, else from the operation's
-        identity.
-
-        Raises ``ScheduleError`` when the loop is not a reduction loop of one block, or the operation does not commute.
-        """
+        """Whether ``Schedule.rfactor`` would do it here, and what speaks against it. Nothing is changed."""
     def rolling_buffer(self, block: BlockRV | str, write_buffer_index: int | str, *, unsafe: bool = False) -> Answer:
-        """Keep what neighbouring iterations share: a window that is made anew each time becomes a circular buffer.
-
-        ``block`` makes a window of a buffer under a loop (``compute_at`` puts it there), and the next iteration's window
-        overlaps it. The buffer's axis shrinks to the size of the window, indices go round modulo that size, and ``block``
-        runs only for elements that the iteration before did not make. Of several axes that move, the one of the outermost
-        loop goes round; none is made twice. ``write_buffer_index`` counts the regions that ``block`` writes, or names one.
-
-        Raises ``ScheduleError`` when no window overlaps the next, when the buffer outlives its block or has another writer,
-        when the loop is not serial, or when an element would be gone before it is read (with the instances).
-        ``unsafe=True`` skips the last check.
-
-        Before, and after ``sch.rolling_buffer("B", 0)``::
-
-            B = T.alloc_buffer((10, 8))
-            for i in range(8):
-                for ax0, ax1 in T.grid(3, 8):
-                    with T.block("B"):
-                        vi = T.axis.spatial(10, i + ax0)
-                        vj = T.axis.spatial(8, ax1)
-                        B[vi, vj] = A[vi, vj] * 2.0
-                for j in range(8):
-                    with T.block("C"):
-                        vi, vj = T.axis.remap("SS", [i, j])
-                        C[vi, vj] = B[vi, vj] + B[vi + 2, vj]
-
-            B = T.alloc_buffer((3, 8))
-            for i in range(8):
-                for ax0, ax1 in T.grid(3, 8):
-                    with T.block("B"):
-                        vi = T.axis.opaque(10, i + ax0)
-                        vj = T.axis.spatial(8, ax1)
-                        T.where(i < 1 or 2 <= ax0)
-                        B[vi % 3, vj] = A[vi, vj] * 2.0
-                for j in range(8):
-                    with T.block("C"):
-                        vi = T.axis.opaque(8, i)
-                        vj = T.axis.spatial(8, j)
-                        C[vi, vj] = B[vi % 3, vj] + B[(vi + 2) % 3, vj]
-        """
+        """Whether ``Schedule.rolling_buffer`` would do it here, and what speaks against it. Nothing is changed."""
     def sample_categorical(
         self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
     ) -> Answer:
-        """Draw one of ``candidates`` with probabilities ``probs``; the trace keeps which (an index) as ``decision``.
-
-        Raises ``ScheduleError`` when the lists differ in length, a probability is negative or all are zero, or the decision
-        is not an index.
-
-        >>> import tir
-        >>> from tir.script import tir as T
-        >>> f = tir.script.parse('''
-        ... @T.prim_func
-        ... def f(A: T.Buffer((4,), "float32")):
-        ...     for i in range(4):
-        ...         with T.block("A"):
-        ...             vi = T.axis.spatial(4, i)
-        ...             A[vi] = T.float32(1)
-        ... ''')
-        >>> int(tir.Schedule(f, seed=1).sample_categorical([4, 8], [0.0, 1.0]))
-        8
-        """
+        """Whether ``Schedule.sample_categorical`` would do it here, and what speaks against it. Nothing is changed."""
     def sample_compute_location(self, block: BlockRV | str, decision: int | None = None) -> Answer:
-        """Draw where to compute ``block``, of all the places that are legal: a loop, loops of its own, or inline.
-
-        The place goes to ``compute_at``, or for a block that nothing in its scope reads to ``reverse_compute_at``. Decision
-        n is the loop number n, from the outermost, around its first consumer (or last producer); -1 is the root, -2 inline.
-        Every legal place is equally likely; the trace keeps the ``decision``. Raises ``ScheduleError`` for a decision that
-        is not legal, naming those that are, and for the root block.
-
-        >>> import tir
-        >>> from tir.script import tir as T
-        >>> f = tir.script.parse('''
-        ... @T.prim_func
-        ... def f(A: T.Buffer((4, 4), "float32"), C: T.Buffer((4, 4), "float32")):
-        ...     B = T.alloc_buffer((4, 4))
-        ...     for i, j in T.grid(4, 4):
-        ...         with T.block("B"):
-        ...             vi, vj = T.axis.remap("SS", [i, j])
-        ...             B[vi, vj] = A[vi, vj] + T.float32(1)
-        ...     for i, j in T.grid(4, 4):
-        ...         with T.block("C"):
-        ...             vi, vj = T.axis.remap("SS", [i, j])
-        ...             C[vi, vj] = B[vi, vj] * T.float32(2)
-        ... ''')
-        >>> sch = tir.Schedule(f)
-        >>> place = sch.sample_compute_location("B", decision=0)
-        >>> sch.compute_at("B", place)
-        >>> [loop.name for loop in sch.get_loops("B")]
-        ['i', 'ax0']
-        """
+        """Whether ``Schedule.sample_compute_location`` would do it here, and what speaks against it. Nothing is changed."""
     def sample_partitioned_tile(
         self,
         loop: LoopRV | str,
@@ -841,79 +181,17 @@ class Asker:
         innerpart_factor: int = 1,
         decision: Sequence[int] | None = None,
     ) -> Answer:
-        """Draw ``n`` factors whose product is the extent of ``loop``, those from ``partition_pos`` on a multiple of
-        ``innerpart_factor`` together.
-
-        Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. Raises
-        ``ScheduleError`` for an extent that is not a constant multiple of ``innerpart_factor``, or a decision that breaks
-        these rules.
-        """
+        """Whether ``Schedule.sample_partitioned_tile`` would do it here, and what speaks against it. Nothing is changed."""
     def sample_perfect_tile(
         self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
     ) -> Answer:
-        """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
-
-        Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. Raises
-        ``ScheduleError`` for an extent that is not a constant, or a decision that does not multiply to it.
-        """
+        """Whether ``Schedule.sample_perfect_tile`` would do it here, and what speaks against it. Nothing is changed."""
     def set_axis_separator(self, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]) -> Answer:
-        """Split the axes of a buffer into groups that flattening makes one physical axis each.
-
-        ``buffer`` is a name, or ``("read" | "write", number)``. Raises ``ScheduleError`` for separators that do not
-        increase within the rank.
-
-        Before, and after ``sch.set_axis_separator("H", "H", [1])``::
-
-            H = T.alloc_buffer((4, 8), "float32")
-            for i, j in T.grid(4, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi, vj] = A[vi, vj] * 2.0
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi, vj] + 1.0
-
-            H = T.alloc_buffer((4, 8), "float32", axis_separators=[1])
-            for i, j in T.grid(4, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi, vj] = A[vi, vj] * 2.0
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi, vj] + 1.0
-        """
+        """Whether ``Schedule.set_axis_separator`` would do it here, and what speaks against it. Nothing is changed."""
     def set_scope(self, block: BlockRV | str, buffer_index: int | str, storage_scope: str) -> Answer:
-        """Put a buffer that ``block`` writes (number or name) into ``storage_scope``.
-
-        Before → after, for ``sch.set_scope("B", 0, "shared")``::
-
-            B = T.alloc_buffer((8,))                 B = T.alloc_buffer((8,), scope="shared")
-
-        Raises ``ScheduleError`` for a parameter buffer, or a scope that does not exist.
-        """
+        """Whether ``Schedule.set_scope`` would do it here, and what speaks against it. Nothing is changed."""
     def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> Answer:
-        """Start ``inner`` later by ``factor`` for each iteration of ``outer``: its variable is ``inner + factor * outer``.
-
-        The loop runs over the whole range that all iterations of ``outer`` need and a predicate keeps the rest out, so the
-        two can be reordered afterwards: how a stencil over time is run in waves. The order of iterations does not change,
-        so skew is always legal. Returns the new loop.
-
-        Before, and after ``sch.skew("t", "i", 1)``::
-
-            for t, i in T.grid(4, 16):
-                with T.block("A"):
-                    vt, vi = T.axis.remap("SS", [t, i])
-                    A[vt + 1, vi] = A[vt, vi] * 2.0
-
-            for t, i_s in T.grid(4, 19):
-                with T.block("A"):
-                    vt = T.axis.spatial(4, t)
-                    vi = T.axis.spatial(16, i_s - t)
-                    T.where(i_s - t >= 0 and i_s - t < 16)
-                    A[vt + 1, vi] = A[vt, vi] * 2.0
-        """
+        """Whether ``Schedule.skew`` would do it here, and what speaks against it. Nothing is changed."""
     def split(
         self,
         loop: LoopRV | str,
@@ -926,30 +204,7 @@ class Asker:
         names: Sequence[str] | None = None,
         tail: str = "guard",
     ) -> Answer:
-        """Take one loop apart into a nest of loops whose extents are ``factors``, outermost first.
-
-        One factor may be None and is inferred; ``factor=32`` stands for ``[None, 32]``, ``nparts=4`` for ``[4, None]``.
-        Where the factors do not divide the extent, ``tail`` says what happens: ``"guard"`` makes the extra iterations do
-        nothing (a predicate on the blocks below), ``"cut"`` runs the rest in a loop of its own after, ``"exact"`` refuses.
-        ``disable_predication`` leaves out the guard: on your word that the factors divide. ``names`` name the new loops
-        (default ``i_0``, ``i_1`` …). With ``preserve_unit_iters=False`` loops of one iteration vanish from bindings.
-
-        Returns the new loops, outermost first (with ``"cut"``: of the main part). Raises ``ScheduleError`` for a loop that
-        is bound, marked or annotated, and for factors that lose iterations.
-
-        Before, and after ``sch.split("i", [None, 32])``::
-
-            for i in range(100):
-                with T.block("B"):
-                    vi = T.axis.spatial(100, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i_0, i_1 in T.grid(4, 32):
-                with T.block("B"):
-                    vi = T.axis.spatial(100, i_0 * 32 + i_1)
-                    T.where(i_0 * 32 + i_1 < 100)
-                    B[vi] = A[vi] * 2.0
-        """
+        """Whether ``Schedule.split`` would do it here, and what speaks against it. Nothing is changed."""
     def stage(
         self,
         block: BlockRV | str,
@@ -959,88 +214,13 @@ class Asker:
         *,
         unsafe: bool = False,
     ) -> Answer:
-        """Work under ``loop`` on a copy of the window of ``buffer`` that an iteration of it needs.
-
-        ``buffer`` is a buffer that ``block`` reads or writes, by name; or the number of a region that it reads. One that is
-        read is copied before use, for all blocks under ``loop`` that read it (``cache_read``, then ``compute_at``); one
-        that is written is copied back after (``cache_write``, then ``reverse_compute_at``). The size of the window is
-        inferred. Returns the block that copies.
-
-        Raises ``ScheduleError`` when ``loop`` is not above ``block``, and as those four do; ``unsafe=True`` goes to them.
-
-        Before, and after ``sch.stage("B", "A", "i", "local")``::
-
-            for i, j in T.grid(8, 16):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi, vj] * 2.0
-
-            for i in range(8):
-                for ax1 in range(16):
-                    with T.block("A_local"):
-                        v0, v1 = T.axis.remap("SS", [i, ax1])
-                        A_local[v0, v1] = A[v0, v1]
-                for j in range(16):
-                    with T.block("B"):
-                        vi, vj = T.axis.remap("SS", [i, j])
-                        B[vi, vj] = A_local[vi, vj] * 2.0
-        """
+        """Whether ``Schedule.stage`` would do it here, and what speaks against it. Nothing is changed."""
     def storage_align(self, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int) -> Answer:
-        """Make the stride of ``axis`` of a written buffer ≡ ``offset`` modulo ``factor`` (elements), by padding.
-
-        With factor 32 and offset 1 the rows of a 32-wide shared tile start in different banks. Raises ``ScheduleError``
-        for an axis the buffer does not have, or a factor that is not positive. The note is obeyed when the buffer gets
-        its final shape: rows of 8 elements, as here, then begin 9 elements apart.
-
-        Before, and after ``sch.storage_align("H", 0, 0, 8, 1)``::
-
-            H = T.alloc_buffer((4, 8), "float32")
-            for i, j in T.grid(4, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi, vj] = A[vi, vj] * 2.0
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi, vj] + 1.0
-
-            H = T.alloc_buffer((4, 8), "float32")
-            for i, j in T.grid(4, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    T.block_attr({"buffer_dim_align": [[0, 0, 8, 1]]})
-                    H[vi, vj] = A[vi, vj] * 2.0
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi, vj] + 1.0
-        """
+        """Whether ``Schedule.storage_align`` would do it here, and what speaks against it. Nothing is changed."""
     def tensorize(
         self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True
     ) -> Answer:
-        """Replace a block, or the loops from one inwards, by the implementation of a tensor intrinsic.
-
-        ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
-        first, and the loops below it are put in the intrinsic's order where that is legal. The computation must be that of
-        the intrinsic's description; the first difference is shown if it is not.
-
-        Raises ``ScheduleError`` when it is not, and for a name that is not registered.
-
-        Before, and after ``sch.tensorize("j", "zero_4")``::
-
-            for i, j in T.grid(8, 4):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = 0.0
-
-            for i in range(8):
-                with T.block("B_o"):
-                    vi_o = T.axis.spatial(8, i)
-                    vj_o = T.axis.spatial(1, 0)
-                    Y_offset = T.int32()
-                    Y = T.match_buffer(B[vi_o, vj_o * 4:vj_o * 4 + 4], (4,), "float32", elem_offset=Y_offset, offset_factor=1)
-                    Y[0:4] = T.Broadcast(T.float32(0), 4)
-        """
+        """Whether ``Schedule.tensorize`` would do it here, and what speaks against it. Nothing is changed."""
     def tile(
         self,
         where: list[LoopRV | str] | BlockRV | str,
@@ -1049,41 +229,9 @@ class Asker:
         tail: str = "guard",
         unsafe: bool = False,
     ) -> Answer:
-        """Split several loops and bring their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.
-
-        ``where`` is a list of loops of one nest, or a block: then its innermost loops, as many as there are factors.
-        A factor is a tile size, or a list of sizes for several levels. ``tail`` is as for ``split``. Returns the loops,
-        outermost first. Raises ``ScheduleError`` as ``split`` and ``reorder`` do; ``unsafe=True`` goes to ``reorder``.
-
-        Before, and after ``sch.tile(["i", "j"], [4, 8])``::
-
-            for i, j in T.grid(16, 16):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi, vj] * 2.0
-
-            for i_0, j_0, i_1, j_1 in T.grid(4, 2, 4, 8):
-                with T.block("B"):
-                    vi = T.axis.spatial(16, i_0 * 4 + i_1)
-                    vj = T.axis.spatial(16, j_0 * 8 + j_1)
-                    B[vi, vj] = A[vi, vj] * 2.0
-        """
+        """Whether ``Schedule.tile`` would do it here, and what speaks against it. Nothing is changed."""
     def transform_block_layout(self, block: BlockRV | str, index_map: Any, *, unsafe: bool = False) -> Answer:
-        """Give a block the iterators ``index_map(*iterators)``, and one loop around it for each.
-
-        The map is one-to-one onto a box; an index made of spatial iterators is spatial, of reduction iterators a reduction.
-
-        Before → after, for ``sch.transform_block_layout("B", lambda i, j: (i * 4 + j,))``::
-
-            for i, j in T.grid(8, 4):                for ax0 in range(32):
-                with T.block("B"):                       with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])      v0 = T.axis.spatial(32, ax0)
-                    B[vi, vj] = A[vi, vj]                    B[v0 // 4, v0 % 4] = A[v0 // 4, v0 % 4]
-
-        Raises ``ScheduleError`` when the map is not one-to-one onto a box, mixes spatial and reduction iterators, the loops
-        around hold more than the block or do not run it once for each value of its iterators, or the new order of
-        iterations would break a dependence.
-        """
+        """Whether ``Schedule.transform_block_layout`` would do it here, and what speaks against it. Nothing is changed."""
     def transform_layout(
         self,
         block: BlockRV | str,
@@ -1093,134 +241,19 @@ class Asker:
         *,
         assume_injective_transform: bool = False,
     ) -> Answer:
-        """Move every element ``[i, j, …]`` of a buffer to ``index_map(i, j, …)``; every access in the function follows.
-
-        ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. A parameter changes the
-        function's interface: the caller passes the new layout. ``IndexMap.AXIS_SEPARATOR`` in the result of the map starts
-        a new group of axes.
-
-        Where the map leaves places that no element goes to, they hold nothing in particular, and nothing reads them. With
-        ``pad_value`` (a number, or a function of the new indices) a block after the last writer stores it there; for a
-        buffer that nothing writes, the caller is trusted to have stored it, and an assumption says so.
-
-        Before → after, for ``sch.transform_layout("B", ("write", 0), lambda i, j: (i // 4, j, i % 4))``::
-
-            B = T.alloc_buffer((16, 8))              B = T.alloc_buffer((4, 8, 4))
-            ...                                      ...
-            B[vi, vj] = A[vi, vj]                    B[vi // 4, vj, vi % 4] = A[vi, vj]
-
-        Raises ``ScheduleError`` when two elements would go to one place (``assume_injective_transform`` takes it on trust
-        that none do), when an index can be negative, and when the buffer is also used by its pointer.
-        """
+        """Whether ``Schedule.transform_layout`` would do it here, and what speaks against it. Nothing is changed."""
     def unannotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str) -> Answer:
-        """Take the note ``ann_key`` off a block or loop. Raises ``ScheduleError`` when it is not there.
-
-        Before, and after ``sch.unannotate("i", "note")``::
-
-            for i in T.serial(4, annotations={"note": 1}):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-        """
+        """Whether ``Schedule.unannotate`` would do it here, and what speaks against it. Nothing is changed."""
     def unroll(self, loop: LoopRV | str) -> Answer:
-        """Write the iterations of a loop out one after another when it is lowered. Always legal.
-
-        Before, and after ``sch.unroll("i")``::
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i in T.unroll(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-        """
+        """Whether ``Schedule.unroll`` would do it here, and what speaks against it. Nothing is changed."""
     def unsafe_hide_buffer_access(self, block: BlockRV | str, buf_type: str, buf_index_array: Sequence[int]) -> Answer:
-        """Leave regions out of what a block says it reads or writes; ``buf_index_array`` numbers them.
-
-        Unsafe by name: later steps do not see the dependences on them any more.
-
-        Before → after, for ``sch.unsafe_hide_buffer_access("B", "read", [1])``::
-
-            T.reads(A[vi], idx[vi])                  T.reads(A[vi])
-
-        Raises ``ScheduleError`` for a number that the block has no region of.
-        """
+        """Whether ``Schedule.unsafe_hide_buffer_access`` would do it here, and what speaks against it. Nothing is changed."""
     def unsafe_set_dtype(self, block: BlockRV | str, buffer_index: int | str, dtype: str) -> Answer:
-        """Store a buffer that ``block`` writes in another type; values are cast when stored and back when loaded.
-
-        Unsafe by name: precision and range change. Raises ``ScheduleError`` for a parameter buffer.
-
-        Before, and after ``sch.unsafe_set_dtype("H", 0, "float16")``::
-
-            H = T.alloc_buffer((4, 8), "float32")
-            for i, j in T.grid(4, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi, vj] = A[vi, vj] * 2.0
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi, vj] + 1.0
-
-            H = T.alloc_buffer((4, 8), "float16")
-            for i, j in T.grid(4, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi, vj] = T.Cast("float16", A[vi, vj] * 2.0)
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = T.Cast("float32", H[vi, vj]) + 1.0
-        """
+        """Whether ``Schedule.unsafe_set_dtype`` would do it here, and what speaks against it. Nothing is changed."""
     def unswitch(self, loop: LoopRV | str) -> Answer:
-        """Ask a condition that every iteration answers alike once, outside the loop.
-
-        Takes the first ``if`` under ``loop`` whose condition neither uses a loop variable from ``loop`` inwards nor reads
-        what is written there; the rest of the body is repeated in both cases, the copies of its blocks named afresh. Where
-        there is no such ``if``, takes those parts out of the predicate of the only block of the nest.
-
-        Raises ``ScheduleError`` when there is no such condition, saying for each one there is why not.
-
-        Before, and after ``sch.unswitch("i")``::
-
-            for i in range(16):
-                if n > 4:
-                    with T.block("B"):
-                        vi = T.axis.spatial(16, i)
-                        B[vi] = A[vi] * 2.0
-
-            if n > 4:
-                for i in range(16):
-                    with T.block("B"):
-                        vi = T.axis.spatial(16, i)
-                        B[vi] = A[vi] * 2.0
-        """
+        """Whether ``Schedule.unswitch`` would do it here, and what speaks against it. Nothing is changed."""
     def vectorize(self, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
-        """Run the iterations of a loop as the lanes of vector instructions.
-
-        Raises ``ScheduleError`` when one iteration writes what another reads or writes (with the two). ``unsafe=True``
-        skips that check.
-
-        Before, and after ``sch.vectorize("i")``::
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i in T.vectorized(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-        """
+        """Whether ``Schedule.vectorize`` would do it here, and what speaks against it. Nothing is changed."""
     def write_at(
         self,
         loop: LoopRV | str,
@@ -1230,33 +263,7 @@ class Asker:
         *,
         unsafe: bool = False,
     ) -> Answer:
-        """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
-
-        ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. All blocks under ``loop`` that
-        write it work on the copy, and those between them that read it. The block, annotated ``auto_copy``, comes just after
-        the last that writes. Returns it.
-
-        Raises ``ScheduleError`` when ``loop`` is not above ``block``, when the copy would be read or written back where
-        nothing was put in it, or when a block elsewhere writes an element meanwhile. ``unsafe=True`` skips these.
-
-        Before, and after ``sch.write_at("i", "C", 0, "local")``::
-
-            for i, j in T.grid(8, 16):
-                with T.block("C"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    C[vi, vj] = A[vi, vj] + 1.0
-
-            for i in range(8):
-                for j in range(16):
-                    with T.block("C"):
-                        vi, vj = T.axis.remap("SS", [i, j])
-                        C_local[vi, vj] = A[vi, vj] + 1.0
-                with T.block("C_local"):
-                    v0 = T.axis.spatial(8, i)
-                    T.block_attr({"auto_copy": True})
-                    for ax1 in range(16):
-                        C[v0, ax1] = C_local[v0, ax1]
-        """
+        """Whether ``Schedule.write_at`` would do it here, and what speaks against it. Nothing is changed."""
 
 class Schedule:
     def __init__(

@@ -72,7 +72,11 @@ def _class(item: ast.ClassDef) -> str:
 
 def _method(p: Primitive, result: str | None = None) -> list[str]:
     doc = p.doc.replace("\\", "\\\\").replace('"""', "'''")
+    if result is not None:
+        doc = f"Whether ``Schedule.{p.name}`` would do it here, and what speaks against it. Nothing is changed."
     lines = [f"    def {signature_text(p, result, 'self')}:"]
+    if "\n" not in doc:
+        return [*lines, f'        """{doc}"""']
     return lines + ['        """' + doc.replace("\n", "\n        ").replace("\n        \n", "\n\n") + '\n        """']
 
 
