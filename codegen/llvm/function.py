@@ -21,6 +21,7 @@ from .parallel import declare_runtime
 from .peel import peel_first_iterations
 from .promote import promote_accumulators
 from .text import FunctionText, ModuleText, symbol
+from .tiles import configure_tiles
 from .types import memory_bytes, memory_element, value_type, vector
 from .workspace import emit_workspaces
 
@@ -124,7 +125,9 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
                 g.owned_pointers.update((var, buffer.data))
     if func.ret_type.code != "void":
         g.returned, g.return_dtype = "%result", func.ret_type
-    g.stmt(promote_accumulators(peel_first_iterations(func)).body)
+    body = promote_accumulators(peel_first_iterations(func)).body
+    configure_tiles(g, body)
+    g.stmt(body)
     if not out.terminated:
         out.ret("i32 0")
     out.finish()

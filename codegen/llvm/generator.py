@@ -54,6 +54,7 @@ class Program:
     packed: list[dict[str, Any]] = field(default_factory=list)  # call sites into Python
     functions: dict[str, Any] = field(default_factory=dict)  # PrimFuncs of the module by symbol
     parallel: bool = False
+    tiles: bool = False  # uses AMX tile registers
 
     def error_code(self, message: str) -> int:
         """The code (1, 2, …) that stands for ``message`` when a function returns it."""
@@ -82,6 +83,7 @@ class Generator:
         self.loop_depth = 0
         self.returned: str | None = None  # where T.ret puts its value
         self.return_dtype: DType | None = None
+        self.tiles: dict[Var, int] = {}  # the first tile register of each buffer of tiles
         self.convert_ = Converter(out)
 
     @property

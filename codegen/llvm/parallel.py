@@ -13,6 +13,7 @@ from tir.visit import free_vars
 
 from .generator import Generator
 from .text import FunctionText, ModuleText
+from .tiles import configure_tiles
 from .types import value_type
 
 RUNTIME = """\
@@ -129,6 +130,7 @@ def _emit_task(g: Generator, s: For, name: str, captured: list[Var]) -> None:
     inner.owned_pointers = set(g.owned_pointers)
     inner.loop_depth = 1
     inner.streamed = g.streamed
+    configure_tiles(inner, s.body)
     counted_loop(inner, s, "%begin", "%limit", [])
     if inner.streamed:
         out.emit("fence seq_cst")

@@ -26,6 +26,7 @@ from tir.stmt import (
 from .generator import Generator, stmt_rule
 from .memory import store
 from .parallel import parallel_loop
+from .tiles import TILES, allocate_tiles
 from .types import memory_bytes, value_type
 from .workspace import workspace_slot
 
@@ -212,6 +213,9 @@ def _allocate(g: Generator, s: Allocate) -> None:
             f"{g.func_name}: `{s.buffer_var.name}` is in {s.buffer_var.scope!r} memory, which no CPU has; "
             "use scope 'global' or 'local', or build for a GPU"
         )
+    if s.buffer_var.scope == TILES:
+        allocate_tiles(g, s)
+        return
     count = 1
     for extent in s.extents:
         count = count * extent.value if isinstance(extent, IntImm) and count is not None else None  # type: ignore

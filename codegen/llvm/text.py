@@ -108,6 +108,7 @@ class FunctionText:
         self.block = "start"
         self.terminated = False
         self.known: dict[str, str] = {}  # of this block: the names of instructions that are values of their operands
+        self.before_return = ""  # an instruction that every return is preceded by
 
     def fresh(self) -> str:
         self.count += 1
@@ -149,6 +150,8 @@ class FunctionText:
         self.terminated = True
 
     def ret(self, text: str) -> None:
+        if self.before_return:
+            self.emit(self.before_return)
         self.emit(f"ret {text}")
         self.terminated = True
 

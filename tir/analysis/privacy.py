@@ -102,7 +102,7 @@ def private_buffers(func: PrimFunc, loop: For, only: Var | None = None) -> froze
     return frozenset(b.data for b, loops in candidates.items() if is_private(b, loops, exact=True))
 
 
-THREADS_OWN = ("local", "warp", "wmma.", "m16n8k8.", "mma.")
+THREADS_OWN = ("local", "warp", "wmma.", "m16n8k8.", "mma.", "amx.")
 
 
 def remade(loop: For, buffer: Buffer) -> bool:

@@ -17,7 +17,7 @@ from ..buffer import Buffer
 from ..dtype import DType
 from ..errors import RunError
 from ..op import OPS, string_arg
-from . import numbers
+from . import numbers, tiles
 from .numbers import is_small_float, storage_dtype, value_dtype
 
 Bounds = tuple[int, int]
@@ -415,6 +415,9 @@ class Expressions:
         condition = self.expr(e.args[0])
         return f"({condition} or {site}.fail('an assumption does not hold: ' + {repr(e.args[0])!r}, {values}))"
 
+    def _tile(self, e: E.Call) -> str:
+        return f"{self.helper(tiles.MEANING[e.op])}({', '.join(self.argument(a) for a in e.args)})"
+
     def _print(self, e: E.Call) -> str:
         return f"print({', '.join(self.argument(a) for a in e.args)})"
 
@@ -511,5 +514,5 @@ _CALLS: dict[str, Callable[[Any, Any], str]] = {
     "tvm_call_packed": Expressions._extern, "tvm_call_cpacked": Expressions._extern,
     "address_of": Expressions._pointer, "tvm_access_ptr": Expressions._pointer, "assume": Expressions._assume,
     "dp4a": Expressions._dp4a, "print": Expressions._print, "ret": Expressions._return, "thread_return": Expressions._return,
-    "call_global": lambda self, e: self.call_function(e),
+    "call_global": lambda self, e: self.call_function(e), **dict.fromkeys(tiles.MEANING, Expressions._tile),
 }  # fmt: skip

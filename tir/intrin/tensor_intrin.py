@@ -82,4 +82,4 @@ class TensorIntrin:
 
     @staticmethod
     def _load() -> None:
-        from . import cuda, dot_product_common, x86  # noqa: F401  the built-in families register when first asked for
+        from . import amx, cuda, dot_product_common, x86  # noqa: F401  the built-in families register when first asked for

@@ -20,6 +20,7 @@ from ..state import BlockRef, State
 SCOPES = (
     "global", "shared", "shared.dyn", "local", "warp", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator",
     "m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC", "texture", "texture.weight", "global.texture",
+    "amx.tile",
 )  # fmt: skip
 
 

@@ -1,0 +1,120 @@
+"""AMX: matrices of 16 by 16 sums in tile registers, bfloat16 and bytes.
+
+Buffers of tiles are in scope ``amx.tile``: 16 rows of 64 bytes each, one after another. The right operand of a product
+has the 2 (bfloat16) or 4 (bytes) neighbours along the reduction side by side in each row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .tensor_intrin import TensorIntrin
+
+TILE = 16  # rows of a tile, and columns of sums
+# left, right, sum, neighbours side by side, kind of product
+_KINDS = {
+    "bf16": ("bfloat16", "bfloat16", "float32", 2), "us": ("uint8", "int8", "int32", 4),
+    "ss": ("int8", "int8", "int32", 4), "su": ("int8", "uint8", "int32", 4), "uu": ("uint8", "uint8", "int32", 4),
+}  # fmt: skip
+
+
+def _parse(text: str) -> Any:
+    from ..script import parse
+
+    return parse(text)
+
+
+def _buffer(name: str, shape: str, dtype: str, strides: str = "", scope: str = "amx.tile") -> str:
+    laid = f', strides=[{strides}], offset_factor=1, scope="global"' if strides else f', scope="{scope}", offset_factor='
+    whole = "" if strides else {"float32": "256", "int32": "256", "bfloat16": "512"}.get(dtype, "1024")
+    return f'    {name} = T.match_buffer({name.lower()}, ({shape}), "{dtype}"{laid}{whole})\n'
+
+
+def _whole(name: str, shape: str) -> str:
+    return f"{name}[{', '.join(f'0:{n}' for n in shape.split(', '))}]"
+
+
+def _copy(dtype: str, group: int, load: bool) -> tuple[Any, Any]:
+    """Memory to a tile, or back: rows of ``16, group`` elements (``group`` 1: of 16)."""
+    shape, axes = ("16, 16", "vi, vj") if group == 1 else (f"16, 16, {group}", "vi, vj, vk")
+    step = {"float32": 4, "int32": 4, "bfloat16": 2}.get(dtype, 1)
+    names, kinds = (("i, j", "SS") if group == 1 else ("i, j, k", "SSS"))
+    memory = _buffer("A", shape, dtype, "row, 1" if group == 1 else f"row, {group}, 1")
+    head = "@T.prim_func\ndef {0}(a: T.handle, c: T.handle):\n    row = T.int32()\n" if load else (
+        "@T.prim_func\ndef {0}(c: T.handle, a: T.handle):\n    row = T.int32()\n"
+    )  # fmt: skip
+    tile = _buffer("C", shape, dtype)
+    source, target = ("A", "C") if load else ("C", "A")
+    regions = f'    with T.block("root"):\n        T.reads({_whole(source, shape)})\n        T.writes({_whole(target, shape)})\n'
+    buffers = memory + tile if load else tile + memory
+    desc = head.format("desc") + buffers + regions + f"""        for {names} in T.grid({shape}):
+            with T.block("copy"):
+                {axes} = T.axis.remap("{kinds}", [{names}])
+                {target}[{axes}] = {source}[{axes}]
+"""  # fmt: skip
+    op, mode = ("amx_tile_load", "r") if load else ("amx_tile_store", "w")
+    number = f"C.elem_offset // {1024 // step}"
+    impl = head.format("impl") + buffers + regions
+    impl += f'        T.evaluate(T.{op}(C.data, {number}, A.access_ptr("{mode}"), row * {step}, dtype="void"))\n'
+    return _parse(desc), _parse(impl)
+
+
+def _zero(dtype: str) -> tuple[Any, Any]:
+    head = "@T.prim_func\ndef {0}(c: T.handle):\n" + _buffer("C", "16, 16", dtype)
+    regions = '    with T.block("root"):\n        T.reads()\n        T.writes(C[0:16, 0:16])\n'
+    desc = head.format("desc") + regions + f"""        for i, j in T.grid(16, 16):
+            with T.block("zero"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = T.{dtype}(0)
+"""  # fmt: skip
+    impl = head.format("impl") + regions
+    impl += '        T.evaluate(T.amx_tile_zero(C.data, C.elem_offset // 256, dtype="void"))\n'
+    return _parse(desc), _parse(impl)
+
+
+def _dot(kind: str) -> tuple[Any, Any]:
+    left, right, out, group = _KINDS[kind]
+    shape = f"16, 16, {group}"
+    head = (
+        "@T.prim_func\ndef {0}(a: T.handle, b: T.handle, c: T.handle):\n"
+        + _buffer("A", shape, left) + _buffer("B", shape, right) + _buffer("C", "16, 16", out)
+        + f"""    with T.block("root"):
+        T.reads(C[0:16, 0:16], {_whole("A", shape)}, {_whole("B", shape)})
+        T.writes(C[0:16, 0:16])
+"""
+    )  # fmt: skip
+    desc = head.format("desc") + f"""        for i, j, k, q in T.grid(16, 16, 16, {group}):
+            with T.block("update"):
+                vi, vj, vk, vq = T.axis.remap("SSRR", [i, j, k, q])
+                C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk, vq], "{out}") * T.cast(B[vk, vj, vq], "{out}")
+"""  # fmt: skip
+    whole = 1024 if group == 4 else 512
+    impl = head.format("impl") + f"""        T.evaluate(T.amx_tile_dot("{kind}", C.data, C.elem_offset // 256,
+            A.data, A.elem_offset // {whole}, B.data, B.elem_offset // {whole}, dtype="void"))
+"""  # fmt: skip
+    return _parse(desc), _parse(impl)
+
+
+def amx_intrinsics(kind: str) -> dict[str, str]:
+    """Names of the intrinsics of a product of tiles: ``load_a``, ``load_b``, ``zero``, ``dot``, ``store``.
+
+    ``kind``: "bf16", or the signedness of two operands of bytes: "us" (left unsigned, right signed), "ss", "su", "uu".
+
+    >>> amx_intrinsics("bf16")["dot"]
+    'amx_dot_bf16'
+    """
+    left, right, out, _ = _KINDS[kind]
+    return {
+        "load_a": f"amx_load_{left}", "load_b": f"amx_load_{right}", "zero": f"amx_zero_{out}",
+        "store": f"amx_store_{out}", "dot": f"amx_dot_{kind}",
+    }  # fmt: skip
+
+
+for _dtype, _group in (("bfloat16", 2), ("uint8", 4), ("int8", 4)):
+    TensorIntrin.register_lazy(f"amx_load_{_dtype}", lambda d=_dtype, g=_group: _copy(d, g, True))
+for _dtype in ("float32", "int32"):
+    TensorIntrin.register_lazy(f"amx_zero_{_dtype}", lambda d=_dtype: _zero(d))
+    TensorIntrin.register_lazy(f"amx_load_{_dtype}", lambda d=_dtype: _copy(d, 1, True))
+    TensorIntrin.register_lazy(f"amx_store_{_dtype}", lambda d=_dtype: _copy(d, 1, False))
+for _kind in _KINDS:
+    TensorIntrin.register_lazy(f"amx_dot_{_kind}", lambda k=_kind: _dot(k))
