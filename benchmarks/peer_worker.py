@@ -122,7 +122,7 @@ def torch_calls(threads):
             return conv(sizes[5], 0 if kind == "depthwise_nhwc" else 1)
         if kind == "conv2d_nchw":
             return lambda a, w, out: F.conv2d(view(a), view(w), None, sizes[5], w.shape[2] // 2)
-        return calls.get(kind)
+        return calls.get(kind.removesuffix("_dot"))
 
     return find
 

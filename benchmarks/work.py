@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import tir
+from tir.amx import tiles_available
 from tir.interp.numbers import storage_dtype
 from tir.library import attention, conv, conv_nchw, dot_gemm, elementwise, gemm, gemv, rows
 from tir.library.conv import RESNET50, Layer
@@ -59,10 +60,13 @@ def _products(quick: bool) -> Iterator[Work]:
         yield Work("gemm", (m, n, k), lambda t, s=(m, n, k): gemm.scheduled_gemm(*s, t), 2.0 * m * n * k)
     for n in (1024,) if quick else (1024, 2048):
         for kind, dtype in (("int8_gemm", "int8"), ("bf16_gemm", "bfloat16")):
-            yield Work(
-                kind, (n, n, n), lambda t, n=n, d=dtype: dot_gemm.scheduled_dot_gemm(n, n, n, d, t), 2.0 * n**3,
-                dtype=dtype, tolerance=2e-2,
-            )  # fmt: skip
+            ways = [("", " tiles", True)] if tiles_available(dtype) else []
+            for suffix, instructions, tiles in (*ways, ("_dot", "", False)):
+                yield Work(
+                    kind + suffix, (n, n, n),
+                    lambda t, n=n, d=dtype, x=tiles: dot_gemm.scheduled_dot_gemm(n, n, n, d, t, x), 2.0 * n**3,
+                    dtype=dtype + instructions, tolerance=2e-2,
+                )  # fmt: skip
     m, k = 4096, 4096
     yield Work("gemv", (m, k), lambda t: gemv.scheduled_gemv(m, k, t), 4.0 * m * k, "bytes")
     size = (32, 128, 128, 64)
@@ -130,7 +134,7 @@ def expected(work: Work, arrays: Arrays) -> np.ndarray | None:
 
 
 def storage(dtype: str) -> Any:
-    return storage_dtype(tir.DType(dtype))
+    return storage_dtype(tir.DType(dtype.removesuffix(" tiles")))
 
 
 __all__ = ["Work", "aligned", "expected", "storage", "works"]

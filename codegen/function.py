@@ -20,6 +20,7 @@ from tir.function import PrimFunc
 from tir.visit import uses_var
 
 from .llvm.function import buffer_alignment, size_vars, written_data
+from .llvm.tiles import MARK, request_tiles
 from .runtime.packed import PackedCalls
 from .runtime.parallel import openmp, team_size
 from .runtime.quick import MISMATCH, quick_call
@@ -70,6 +71,8 @@ class Runtime:
         self.packed = PackedCalls(packed) if packed else None
         self._team: ctypes.c_int32 | None = None
         self._cores = cores
+        if code.variable(MARK):
+            request_tiles()
         if self.packed is not None:
             ctypes.c_void_p.from_address(code.variable("__tir_packed")).value = self.packed.pointer
         library = openmp() if parallel else None

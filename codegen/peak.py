@@ -10,6 +10,7 @@ from tir.errors import BuildError
 
 from .llvm.compile import Loaded, Machine, machine, object_code
 from .llvm.text import FunctionText, ModuleText
+from .llvm.tiles import configure, request_tiles
 from .llvm.types import vector
 
 _CHAINS = 16  # independent sums: more than latency x issue width of any current core
@@ -21,28 +22,41 @@ _KINDS = {
     "bfloat16": ("float", 32, 2, "llvm.x86.avx512bf16.dpbf16ps.512", "+avx512bf16"),
     "int8": ("i32", 32, 4, "llvm.x86.avx512.vpdpbusd.512", "+avx512vnni"),
 }
+# products of AMX tiles: (instruction, multiply-adds, features)
+_TILES = {
+    "bfloat16 tiles": ("llvm.x86.tdpbf16ps", 16 * 16 * 32, "+amx-bf16"),
+    "int8 tiles": ("llvm.x86.tdpbusd", 16 * 16 * 64, "+amx-int8"),
+}
+_SUMS = 4  # independent tiles of sums
 
 
 class FmaPeak:
     """One core doing nothing but full-width multiply-adds on random data, for as long as asked.
 
-    ``dtype``: float32, float64, bfloat16 (vdpbf16ps, two products a lane), int8 (vpdpbusd, four). Raises
-    ``BuildError`` where this CPU has no such instruction.
+    ``dtype``: float32, float64, bfloat16 (vdpbf16ps, two products a lane), int8 (vpdpbusd, four), "bfloat16 tiles" and
+    "int8 tiles" (AMX). Raises ``BuildError`` where this CPU has no such instruction.
     """
 
     def __init__(self, dtype: str = "float32"):
         import numpy as np
 
         on = machine()
-        element, bits, products, instruction, feature = _KINDS[dtype]
+        feature = _TILES[dtype][2] if dtype in _TILES else _KINDS[dtype][4]
         if feature and feature not in on.features.split(","):
             raise BuildError(f"this CPU ({on.cpu}) has no {dtype} dot products ({feature[1:]})")
-        lanes = on.width // bits
-        self._loaded = Loaded(object_code(_fma_kernel(on, element, lanes, instruction), on), on)
+        if dtype in _TILES:
+            request_tiles()
+            kernel = _tile_kernel(on, _TILES[dtype][0])
+            self._operations = 2.0 * _TILES[dtype][1] * _SUMS
+        else:
+            element, bits, products, instruction, _ = _KINDS[dtype]
+            lanes = on.width // bits
+            kernel = _fma_kernel(on, element, lanes, instruction)
+            self._operations = 2.0 * lanes * products * _CHAINS
+        self._loaded = Loaded(object_code(kernel, on), on)
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(self._loaded.function("fma_peak"))
-        self._operations = 2.0 * lanes * products * _CHAINS
         # zeros would use less power than real data and so run at a higher clock; |x| < 1 keeps the sums finite
-        data = np.random.default_rng(0).uniform(0.25, 0.99, 16)
+        data = np.random.default_rng(0).uniform(0.25, 0.99, 256)
         kind = np.float64 if dtype == "float64" else np.float32
         self._data = np.repeat(data.astype(kind), 2)
         self._count = 20_000
@@ -105,6 +119,29 @@ def _fma_kernel(on: Machine, element: str, lanes: int, instruction: str) -> str:
         total = out.value(f"{add} {type_} {total}, {new}")
     place = out.value(f"getelementptr inbounds i8, ptr %data, i64 {on.width // 8}")
     out.emit(f"store {type_} {total}, ptr {place}, align 8")
+    out.ret("void")
+    out.finish()
+    return text.render()
+
+
+def _tile_kernel(on: Machine, instruction: str) -> str:
+    """A loop of independent products of tiles: four of sums, two of each operand."""
+    text = ModuleText(on.cpu, on.features, on.triple, on.width)
+    out = FunctionText(text, "fma_peak", "void", ["i64 %count", "ptr %data"])
+    configure(out)
+    load = text.declare("llvm.x86.tileloadd64", "void", ["i8", "ptr", "i64"])
+    for tile in range(2 * _SUMS):
+        out.emit(f"call void {load}(i8 {tile}, ptr %data, i64 64)")
+    before = out.block
+    out.start("loop")
+    counter, place = out.fresh(), out.placeholder()
+    dot = text.declare(instruction, "void", ["i8"] * 3)
+    for tile in range(_SUMS):
+        out.emit(f"call void {dot}(i8 {tile}, i8 {_SUMS + tile // 2}, i8 {_SUMS + 2 + tile % 2})")
+    step = out.value(f"add nsw i64 {counter}, 1")
+    out.fill(place, f"{counter} = phi i64 [ 0, %{before} ], [ {step}, %loop ]")
+    out.branch(out.value(f"icmp slt i64 {step}, %count"), "loop", "done")
+    out.start("done")
     out.ret("void")
     out.finish()
     return text.render()

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tir
-from tir.library import dot_gemm, gemm, gemv
+from tir.amx import tiles_available
+from tir.library import dot_gemm, gemm, gemv, tile_gemm
 
 SIZES = [(64, 64, 64), (37, 45, 51), (100, 99, 3), (1, 1, 1), (5, 200, 16), (23, 130, 17), (40, 7, 64)]
 
@@ -100,7 +101,7 @@ def test_int8_gemm(m: int, n: int, k: int):
     a = rng.integers(0, 256, (m, k), dtype=np.uint8)
     b = rng.integers(-128, 128, (k, n), dtype=np.int8)
     c = np.full((m, n), -1, np.int32)
-    sch = dot_gemm.scheduled_dot_gemm(m, n, k, "int8", cores=1)
+    sch = dot_gemm.scheduled_dot_gemm(m, n, k, "int8", cores=1, tiles=False)
     native = "avx512_vnni" in FEATURES
     tir.build(sch.mod if native else dot_gemm.dot_gemm(m, n, k, "int8"))(a, b, c)
     np.testing.assert_array_equal(c, a.astype(np.int64) @ b.astype(np.int64))
@@ -112,7 +113,45 @@ def test_bfloat16_gemm(m: int, n: int, k: int):
     a = bits_of_bfloat16(rng.standard_normal((m, k), dtype=np.float32))
     b = bits_of_bfloat16(rng.standard_normal((k, n), dtype=np.float32))
     c = np.full((m, n), np.nan, np.float32)
-    sch = dot_gemm.scheduled_dot_gemm(m, n, k, "bfloat16", cores=2)
+    sch = dot_gemm.scheduled_dot_gemm(m, n, k, "bfloat16", cores=2, tiles=False)
     native = "avx512_bf16" in FEATURES
     tir.build(sch.mod if native else dot_gemm.dot_gemm(m, n, k, "bfloat16"))(a, b, c)
     np.testing.assert_allclose(c, value_of_bfloat16(a) @ value_of_bfloat16(b), rtol=1e-3, atol=1e-3)
+
+
+def product_of_tiles(sch: tir.Schedule, kind: str, m: int, n: int, k: int) -> None:
+    """On the lowered program the executor runs the tile operators; native where the machine has the registers."""
+    rng = np.random.default_rng(0)
+    if kind == "int8":
+        a = rng.integers(0, 256, (m, k), dtype=np.uint8)
+        b = rng.integers(-128, 128, (k, n), dtype=np.int8)
+        want, blank, tolerance = a.astype(np.int64) @ b.astype(np.int64), np.full((m, n), -1, np.int32), 0.0
+    else:
+        a, b = (bits_of_bfloat16(rng.standard_normal(s, dtype=np.float32)) for s in ((m, k), (k, n)))
+        want, blank, tolerance = value_of_bfloat16(a) @ value_of_bfloat16(b), np.full((m, n), np.nan, np.float32), 1e-4
+    runs = [tir.build(sch.mod)] if tiles_available(kind) else []
+    if m * n * k < 1e5:
+        runs.append(tir.build(tir.lower(sch.mod), target="interpreter"))
+    for run_it in runs:
+        c = blank.copy()
+        for _ in range(2):
+            run_it(a, b, c)
+            np.testing.assert_allclose(c, want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("kind", ["int8", "bfloat16"])
+@pytest.mark.parametrize(
+    "m, n, k, cores", [(37, 45, 33, 1), (5, 70, 3, 1), (32, 32, 64, 1), (100, 130, 300, 2), (64, 256, 600, 2)]
+)
+def test_gemm_on_tiles(kind: str, m: int, n: int, k: int, cores: int):
+    product_of_tiles(tile_gemm.scheduled_tile_gemm(m, n, k, kind, cores), kind, m, n, k)
+
+
+def test_groups_of_panels_and_chunks_on_tiles():
+    func = tile_gemm.tile_gemm(70, 150, 200, "bfloat16", together=2, chunk=3)
+    product_of_tiles(tile_gemm.schedule_tile_gemm(tir.Schedule(func), "bfloat16", 2), "bfloat16", 70, 150, 200)
+
+
+def test_tiles_are_used_where_they_are():
+    used = "amx_tile_dot" in dot_gemm.scheduled_dot_gemm(32, 32, 32, "bfloat16", cores=1).script()
+    assert used == tiles_available("bfloat16")

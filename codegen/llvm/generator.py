@@ -54,7 +54,6 @@ class Program:
     packed: list[dict[str, Any]] = field(default_factory=list)  # call sites into Python
     functions: dict[str, Any] = field(default_factory=dict)  # PrimFuncs of the module by symbol
     parallel: bool = False
-    tiles: bool = False  # uses AMX tile registers
 
     def error_code(self, message: str) -> int:
         """The code (1, 2, …) that stands for ``message`` when a function returns it."""

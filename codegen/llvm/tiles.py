@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tir.amx import tiles_allowed
 from tir.arith import Analyzer
+from tir.dtype import DType
 from tir.errors import BuildError
 from tir.expr import Call, Expr, IntImm, Var
 from tir.op import string_arg
@@ -17,8 +19,10 @@ from tir.visit import walk
 
 from .generator import Generator
 from .ops import op_rule
+from .text import FunctionText
 
 TILES = "amx.tile"
+MARK = "__tir_tiles"  # a symbol of code that uses the registers
 COUNT = 8
 BYTES = 1024  # of one
 PALETTE = bytes([1, 0, *[0] * 14, *[64, 0] * COUNT, *[0] * 16, *[16] * COUNT, *[0] * 8])  # bytes of a row, rows
@@ -34,13 +38,20 @@ def configure_tiles(g: Generator, body: Stmt) -> None:
     used = (isinstance(n, Allocate) and n.buffer_var.scope == TILES for n in walk(body, enter=outside))
     if not any(used):
         return
-    module = g.out.module
-    if "+amx-tile" not in module.features:
+    if "+amx-tile" not in g.out.module.features:
         raise BuildError(f"{g.func_name}: uses AMX tile registers, which the CPU compiled for has not (amx-tile)")
-    g.program.tiles = True
-    configure = module.declare("llvm.x86.ldtilecfg", "void", ["ptr"])
-    g.out.emit(f"call void {configure}(ptr {module.constant(PALETTE, 64, 'tiles')})")
-    g.out.before_return = f"call void {module.declare('llvm.x86.tilerelease', 'void', [])}()"
+    mark = f"@{MARK} = constant i8 1"
+    if mark not in g.out.module.globals:
+        g.out.module.globals.append(mark)
+    configure(g.out)
+
+
+def configure(out: FunctionText) -> None:
+    """Emit what sets the registers up, and what gives them back before every return."""
+    module = out.module
+    load = module.declare("llvm.x86.ldtilecfg", "void", ["ptr"])
+    out.emit(f"call void {load}(ptr {module.constant(PALETTE, 64, 'tiles')})")
+    out.before_return = f"call void {module.declare('llvm.x86.tilerelease', 'void', [])}()"
 
 
 def allocate_tiles(g: Generator, s: Allocate) -> None:
@@ -63,7 +74,13 @@ def allocate_tiles(g: Generator, s: Allocate) -> None:
     g.tiles[_END] = first
 
 
-_END = Var("end of tiles", "handle")
+_END = Var("end of tiles", DType("handle"))
+
+
+def request_tiles() -> None:
+    """Have the system let this process use tile registers. Raises ``BuildError`` where it does not."""
+    if not tiles_allowed():
+        raise BuildError("the program uses AMX tile registers, and the operating system does not let this process")
 
 
 def _register(g: Generator, buffer: Expr, number: Expr) -> str:

@@ -14,8 +14,17 @@ define internal noalias ptr @__tir_take(ptr %slot, i64 %bytes) {
   %none = icmp eq ptr %old, null
   br i1 %none, label %new, label %reuse
 new:
+  %large = icmp uge i64 %bytes, 524288
+  br i1 %large, label %pages, label %lines
+lines:
   %made = call noalias ptr @aligned_alloc(i64 64, i64 %bytes)
   ret ptr %made
+pages:
+  %more = add i64 %bytes, 2097151
+  %whole = and i64 %more, -2097152
+  %paged = call noalias ptr @aligned_alloc(i64 2097152, i64 %whole)
+  %advised = call i32 @madvise(ptr %paged, i64 %whole, i32 14)
+  ret ptr %paged
 reuse:
   ret ptr %old
 }
@@ -40,6 +49,7 @@ def emit_workspaces(module: ModuleText) -> None:
         return
     module.declare("aligned_alloc", "noalias ptr", ["i64", "i64"])
     module.declare("free", "void", ["ptr"])
+    module.declare("madvise", "i32", ["ptr", "i64", "i32"])
     module.functions.append(FUNCTIONS)
     calls = "\n".join(f"  call void @__tir_give(ptr {slot}, ptr null)" for slot in module.workspaces)
     module.functions.append(f"define void @__tir_release() {{\n{calls}\n  ret void\n}}")

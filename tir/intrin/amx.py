@@ -25,7 +25,9 @@ def _parse(text: str) -> Any:
 
 
 def _buffer(name: str, shape: str, dtype: str, strides: str = "", scope: str = "amx.tile") -> str:
-    laid = f', strides=[{strides}], offset_factor=1, scope="global"' if strides else f', scope="{scope}", offset_factor='
+    laid = (
+        f', strides=[{strides}], offset_factor=1, scope="global"' if strides else f', scope="{scope}", offset_factor='
+    )
     whole = "" if strides else {"float32": "256", "int32": "256", "bfloat16": "512"}.get(dtype, "1024")
     return f'    {name} = T.match_buffer({name.lower()}, ({shape}), "{dtype}"{laid}{whole})\n'
 
@@ -38,7 +40,7 @@ def _copy(dtype: str, group: int, load: bool) -> tuple[Any, Any]:
     """Memory to a tile, or back: rows of ``16, group`` elements (``group`` 1: of 16)."""
     shape, axes = ("16, 16", "vi, vj") if group == 1 else (f"16, 16, {group}", "vi, vj, vk")
     step = {"float32": 4, "int32": 4, "bfloat16": 2}.get(dtype, 1)
-    names, kinds = (("i, j", "SS") if group == 1 else ("i, j, k", "SSS"))
+    names, kinds = ("i, j", "SS") if group == 1 else ("i, j, k", "SSS")
     memory = _buffer("A", shape, dtype, "row, 1" if group == 1 else f"row, {group}, 1")
     head = "@T.prim_func\ndef {0}(a: T.handle, c: T.handle):\n    row = T.int32()\n" if load else (
         "@T.prim_func\ndef {0}(c: T.handle, a: T.handle):\n    row = T.int32()\n"

@@ -8,30 +8,21 @@ bfloat16. So B's panels hold such groups side by side, and the innermost loops a
 # The dialect calls in annotations: T.Buffer(shape, dtype).
 from __future__ import annotations
 
-from ..buffer import Buffer
-from ..expr import LT, And, BufferLoad, Expr, IntImm
+from ..amx import tiles_available
 from ..function import PrimFunc
 from ..intrin import x86
 from ..schedule import Schedule
 from ..script import tir as T
 from .gemm import LANES, pick_tile
 from .machine import cache_bytes, threads
+from .padding import padded
+from .tile_gemm import scheduled_tile_gemm
 
 # left operand, right operand, sum, products a sum takes at once, instruction, interleaving of a group's rows
 KINDS = {
     "int8": ("uint8", "int8", "int32", 4, x86.VNNI_512, x86.INTERLEAVE_INT8),
     "bfloat16": ("bfloat16", "bfloat16", "float32", 2, x86.BF16_512, x86.INTERLEAVE_BF16),
 }
-
-
-def padded(buffer: Buffer, row: Expr, column: Expr, rows: int, columns: int) -> Expr:
-    """``buffer[row, column]``, and zero beyond the buffer where ``rows`` by ``columns`` are more than it has."""
-    load = BufferLoad(buffer, (row, column))
-    limits = [(i, size) for i, size, most in zip((row, column), buffer.shape, (rows, columns)) if size.value < most]
-    if not limits:
-        return load
-    inside = [LT(i, IntImm(size.value, i.dtype)) for i, size in limits]
-    return T.if_then_else(inside[0] if len(inside) == 1 else And(*inside), load, T.cast(0, buffer.dtype))
 
 
 def dot_gemm(m: int, n: int, k: int, kind: str = "int8", rows: int = 6, columns: int = 64) -> PrimFunc:
@@ -116,9 +107,16 @@ def _whole(sch: Schedule) -> tuple[bool, bool]:
     return groups * group == k, panels * columns == n
 
 
-def scheduled_dot_gemm(m: int, n: int, k: int, kind: str = "int8", cores: int | None = None) -> Schedule:
-    """:func:`dot_gemm` of any sizes, scheduled for ``cores`` cores (default: as many as parallel loops run on)."""
+def scheduled_dot_gemm(
+    m: int, n: int, k: int, kind: str = "int8", cores: int | None = None, tiles: bool | None = None
+) -> Schedule:
+    """The product of any sizes, scheduled for ``cores`` cores (default: as many as parallel loops run on).
+
+    ``tiles``: on AMX tile registers, as :func:`tile_gemm` (default: where this machine has them), else :func:`dot_gemm`.
+    """
     cores = threads() if cores is None else cores
+    if tiles or (tiles is None and tiles_available(kind)):
+        return scheduled_tile_gemm(m, n, k, kind, cores)
     rows, columns = pick_tile(m, n)
     panels, group = -(-n // columns), KINDS[kind][3]
     fitting = max(1, cache_bytes(2) // 2 // (-(-k // group) * 4 * columns))

@@ -1,7 +1,7 @@
 """Matrix multiplication on AMX tile registers: bfloat16 and bytes, 32 by 32 sums in four of the eight registers.
 
-Both operands are packed into tiles, padded with zeros to whole ones: A a strip of 32 rows at a time, B the panels of 32
-columns that half of the L2 cache holds.
+Both operands are packed into tiles, padded with zeros to whole ones: B's panels of 32 columns as many at a time as half
+of the L2 cache holds, A a strip of 32 rows at a time. The reduction goes in chunks whose tiles of both stay in L1.
 """
 
 # pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
@@ -13,58 +13,78 @@ from ..intrin import x86
 from ..intrin.amx import TILE, amx_intrinsics
 from ..schedule import Schedule
 from ..script import tir as T
-from .dot_gemm import padded
 from .machine import cache_bytes, threads
+from .padding import padded
 
 # left operand, right operand, sum, products a sum takes at once, product of tiles, interleaving of a group's rows
 KINDS = {
     "int8": ("uint8", "int8", "int32", 4, "us", x86.INTERLEAVE_INT8),
     "bfloat16": ("bfloat16", "bfloat16", "float32", 2, "bf16", x86.INTERLEAVE_BF16),
 }
-SIDE = 2  # tiles of sums along each side of a block
+SIDE = 2  # tiles along each side of a block of sums
+BLOCK = SIDE * TILE
+CHUNK = 8  # tiles along the reduction at a time
 
 
-def tile_gemm(m: int, n: int, k: int, kind: str = "bfloat16") -> PrimFunc:
+def tile_gemm(m: int, n: int, k: int, kind: str = "bfloat16", together: int = 1, chunk: int = CHUNK) -> PrimFunc:
     """C = A @ B for A (m, k) and B (k, n), summed in C's wider type: uint8 by int8 in int32, bfloat16 in float32.
+
+    B has whole groups of ``together`` panels. The reduction is summed in chunks of ``chunk`` tiles, whose sums are
+    added up.
 
     >>> [b.name for b in tile_gemm(8, 16, 4).buffers()]
     ['A', 'B', 'C']
     """
     left, right, wide, group, *_ = KINDS[kind]
-    block, depth = SIDE * TILE, TILE * group
-    strips, panels, steps = -(-m // block), -(-n // block), -(-k // depth)
-    rows, columns, sums = strips * block, panels * block, steps * depth
+    depth = TILE * group
+    strips, panels, steps = -(-m // BLOCK), -(-n // (BLOCK * together)) * together, -(-k // depth)
+    chunk = min(chunk, steps)
+    chunks = -(-steps // chunk)
+    rows, columns, sums = strips * BLOCK, panels * BLOCK, chunks * chunk * depth
 
     @T.prim_func
     def gemm(A: T.Buffer((m, k), left), B: T.Buffer((k, n), right), C: T.Buffer((m, n), wide)):
-        lefts = T.alloc_buffer((strips, steps, SIDE, TILE, TILE, group), left)
-        rights = T.alloc_buffer((panels, steps, SIDE, TILE, TILE, group), right)
-        tiles = T.alloc_buffer((strips, panels, SIDE, SIDE, TILE, TILE), wide)
-        for io, p, ii, i, g, q in T.grid(strips, steps, SIDE, TILE, TILE, group):
-            with T.block("pack_left"):
-                vio, vp, vii, vi, vg, vq = T.axis.remap("SSSSSS", [io, p, ii, i, g, q])
-                lefts[vio, vp, vii, vi, vg, vq] = padded(
-                    A, vio * block + vii * TILE + vi, vp * depth + vg * group + vq, rows, sums
-                )
-        for jo, p, ji, g, j, q in T.grid(panels, steps, SIDE, TILE, TILE, group):
+        whole = T.alloc_buffer((sums, columns), right)
+        lefts = T.alloc_buffer((strips, chunks, chunk, SIDE, TILE, TILE, group), left)
+        rights = T.alloc_buffer((chunks, panels, chunk, SIDE, TILE, TILE, group), right)
+        tiles = T.alloc_buffer((strips, panels, chunks, SIDE, SIDE, TILE, TILE), wide)
+        for p, j in T.grid(sums, columns):
+            with T.block("fill"):
+                vp, vj = T.axis.remap("SS", [p, j])
+                whole[vp, vj] = padded(B, vp, vj, sums, columns)
+        for pc, jo, p, ji, g, j, q in T.grid(chunks, panels, chunk, SIDE, TILE, TILE, group):
             with T.block("pack_right"):
-                vjo, vp, vji, vg, vj, vq = T.axis.remap("SSSSSS", [jo, p, ji, g, j, q])
-                rights[vjo, vp, vji, vg, vj, vq] = padded(
-                    B, vp * depth + vg * group + vq, vjo * block + vji * TILE + vj, sums, columns
+                vpc, vjo, vp, vji, vg, vj, vq = T.axis.remap("SSSSSSS", [pc, jo, p, ji, g, j, q])
+                rights[vpc, vjo, vp, vji, vg, vj, vq] = whole[
+                    (vpc * chunk + vp) * depth + vg * group + vq, vjo * BLOCK + vji * TILE + vj
+                ]
+        for io, pc, p, ii, i, g, q in T.grid(strips, chunks, chunk, SIDE, TILE, TILE, group):
+            with T.block("pack_left"):
+                vio, vpc, vp, vii, vi, vg, vq = T.axis.remap("SSSSSSS", [io, pc, p, ii, i, g, q])
+                lefts[vio, vpc, vp, vii, vi, vg, vq] = padded(
+                    A, vio * BLOCK + vii * TILE + vi, (vpc * chunk + vp) * depth + vg * group + vq, rows, sums
                 )
-        for io, jo, p, ii, ji, i, j, g, q in T.grid(strips, panels, steps, SIDE, SIDE, TILE, TILE, TILE, group):
+        for io, jo, pc, p, ii, ji, i, j, g, q in T.grid(
+            strips, panels, chunks, chunk, SIDE, SIDE, TILE, TILE, TILE, group
+        ):
             with T.block("multiply"):
-                vio, vjo, vp, vii, vji, vi, vj, vg, vq = T.axis.remap("SSRSSSSRR", [io, jo, p, ii, ji, i, j, g, q])
-                with T.init():
-                    tiles[vio, vjo, vii, vji, vi, vj] = T.cast(0, wide)
-                tiles[vio, vjo, vii, vji, vi, vj] += T.cast(lefts[vio, vp, vii, vi, vg, vq], wide) * T.cast(
-                    rights[vjo, vp, vji, vg, vj, vq], wide
+                vio, vjo, vpc, vp, vii, vji, vi, vj, vg, vq = T.axis.remap(
+                    "SSSRSSSSRR", [io, jo, pc, p, ii, ji, i, j, g, q]
                 )
-        for io, jo, ii, ji, i, j in T.grid(strips, panels, SIDE, SIDE, TILE, TILE):
-            with T.block("store"):
-                vio, vjo, vii, vji, vi, vj = T.axis.remap("SSSSSS", [io, jo, ii, ji, i, j])
-                if vio * block + vii * TILE + vi < m and vjo * block + vji * TILE + vj < n:
-                    C[vio * block + vii * TILE + vi, vjo * block + vji * TILE + vj] = tiles[vio, vjo, vii, vji, vi, vj]
+                with T.init():
+                    tiles[vio, vjo, vpc, vii, vji, vi, vj] = T.cast(0, wide)
+                tiles[vio, vjo, vpc, vii, vji, vi, vj] += T.cast(lefts[vio, vpc, vp, vii, vi, vg, vq], wide) * T.cast(
+                    rights[vpc, vjo, vp, vji, vg, vj, vq], wide
+                )
+        for io, jo, pc, ii, i, ji, j in T.grid(strips, panels, chunks, SIDE, TILE, SIDE, TILE):
+            with T.block("add"):
+                vio, vjo, vpc, vii, vi, vji, vj = T.axis.remap("SSRSSSS", [io, jo, pc, ii, i, ji, j])
+                T.where(io * BLOCK + ii * TILE + i < m and jo * BLOCK + ji * TILE + j < n)
+                with T.init():
+                    C[vio * BLOCK + vii * TILE + vi, vjo * BLOCK + vji * TILE + vj] = T.cast(0, wide)
+                C[vio * BLOCK + vii * TILE + vi, vjo * BLOCK + vji * TILE + vj] += tiles[
+                    vio, vjo, vpc, vii, vji, vi, vj
+                ]
 
     return gemm
 
@@ -73,30 +93,48 @@ def schedule_tile_gemm(sch: Schedule, kind: str = "bfloat16", together: int = 1,
     """Schedule :func:`tile_gemm`: ``together`` panels of B are packed, then every strip of A meets each of them."""
     *_, product, interleave = KINDS[kind]
     names = amx_intrinsics(product)
-    io, jo, p, ii, ji, i, j, g, q = sch.get_loops("multiply")
+    io, jo, pc, p, ii, ji, i, j, g, q = sch.get_loops("multiply")
     jc, jr = sch.split(jo, [None, together], names=["jc", "jr"])
-    sch.reorder(jc, io, jr, p, ii, ji, i, j, g, q)
+    sch.reorder(jc, io, pc, jr, p, ii, ji, i, j, g, q)
     sch.compute_at("pack_right", jc, preserve_unit_loops=True)
-    sch.compute_at("pack_left", io, preserve_unit_loops=True)
+    sch.compute_at("pack_left", pc, preserve_unit_loops=True)
     if parallel:
         sch.parallel(jc)
-    sch.reverse_compute_at("store", jr, preserve_unit_loops=True)
+    sch.reverse_compute_at("add", jr, preserve_unit_loops=True)
     sums = sch.cache_write("multiply", 0, "amx.tile")
-    loads = [sch.cache_read("multiply", operand, "amx.tile") for operand in (0, 1)]
-    for load, name in zip(loads, ("load_a", "load_b")):
-        sch.compute_at(load, p, preserve_unit_loops=True)
-        *_, tile, row, _, _ = sch.get_loops(load)
-        sch.tensorize(row, names[name])
-        sch.unroll(tile)
+    lefts, rights = (sch.cache_read("multiply", operand, "amx.tile") for operand in (0, 1))
+    sch.compute_at(lefts, ii, preserve_unit_loops=True)
+    sch.compute_at(rights, p, preserve_unit_loops=True)
     init = sch.decompose_reduction("multiply", p)
-    for block, name in ((init, "zero"), (sums, "store")):
-        *_, down, across, row, _ = sch.get_loops(block)
+    for block, name, axes in ((lefts, "load_a", 3), (rights, "load_b", 3), (init, "zero", 2), (sums, "store", 2)):
+        *_, row = loops = sch.get_loops(block)[: 1 - axes]
+        for tile in loops[-3:-1]:
+            sch.unroll(tile)
         sch.tensorize(row, names[name])
-        sch.unroll(down)
-        sch.unroll(across)
     sch.tensorize(i, names["dot"])
     sch.unroll(ii)
     sch.unroll(ji)
-    sch.vectorize(sch.get_loops("store")[-1])
+    sch.vectorize(sch.get_loops("add")[-1])
     sch.vectorize(sch.fuse(*sch.get_loops("pack_left")[-2:]))
+    *_, jr, p, ji, g, j, q = sch.get_loops("pack_right")
+    sch.reorder(p, g, jr, ji, j, q)
+    fill = sch.get(sch.get_block("fill"))
+    if fill.reads[0].buffer.shape == fill.writes[0].buffer.shape:
+        sch.compute_inline("fill")
+    else:
+        sch.compute_at("fill", g)
+        _, lane = sch.split(sch.get_loops("fill")[-1], [None, BLOCK])
+        sch.vectorize(lane)
+    sch.tensorize(j, interleave)
     return sch
+
+
+def scheduled_tile_gemm(m: int, n: int, k: int, kind: str = "bfloat16", cores: int | None = None) -> Schedule:
+    """:func:`tile_gemm` of any sizes, scheduled for ``cores`` cores (default: as many as parallel loops run on)."""
+    cores = threads() if cores is None else cores
+    panels, group = -(-n // BLOCK), KINDS[kind][3]
+    fitting = max(1, cache_bytes(2) // 2 // (-(-k // group) * 4 * BLOCK))
+    parallel = cores > 1 and panels >= cores
+    groups = max(-(-panels // fitting), cores if parallel else 1)
+    together = -(-panels // groups)
+    return schedule_tile_gemm(Schedule(tile_gemm(m, n, k, kind, together)), kind, together, parallel)
