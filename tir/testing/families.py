@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from ..function import PrimFunc
 from .choice import Choice, SeededChoice
+from .corners import CORNERS
 
 ODD = (1, 2, 3, 5, 7)
 
@@ -268,7 +269,7 @@ def main(A: T.Buffer(({n}, {m}), "int32"), O: T.Buffer(({n}, {m}), "int32")):
 FAMILIES: dict[str, Callable[[Choice], str]] = {
     f.__name__: f
     for f in (
-        matmul, conv2d, stencil, softmax, layer_norm, argmax, gather, scatter, padded, symbolic, recurrence,
+        matmul, conv2d, stencil, softmax, layer_norm, argmax, gather, scatter, padded, symbolic, recurrence, *CORNERS,
     )
 }  # fmt: skip
 

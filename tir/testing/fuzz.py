@@ -80,7 +80,7 @@ def run_example(
     try:
         assert_roundtrip(sch.mod)
         inputs = random_inputs(func, seed)
-        if family == "argmax":
+        if family in ("argmax", "argmin"):
             inputs = [_distinct(a, seed) for a in inputs]
         threads = any(a.accepted and a.name == "bind" for a in attempts)
         engines = ["interpreter", "llvm"] if llvm and not threads else ["interpreter"]

@@ -254,6 +254,62 @@ def _cache_index(s: _Scene) -> Arguments:
     return (s.block(), "global", s.choice.number(0, 2)), {}
 
 
+def _unannotate(s: _Scene) -> Arguments:
+    noted = [f for f in s.loops if f.annotations]
+    if not noted:
+        raise ScheduleError("no loop has an annotation")
+    loop = s.choice.pick(noted)
+    own = [rv for b in s.blocks for rv in s.sch.get_loops(s.sch.get_block(b.name)) if s.sch.get(rv) is loop]
+    return (own[0] if own else loop.loop_var.name, s.choice.pick(sorted(loop.annotations))), {}
+
+
+def _inplace(s: _Scene) -> Arguments:
+    """A block that updates what it reads, where there is one."""
+    updates = [b.name for b in s.blocks if {r.buffer for r in b.reads} & {r.buffer for r in b.writes}]
+    block = s.sch.get_block(s.choice.pick(updates or [b.name for b in s.blocks]))
+    return (block, s.choice.number(0, 1), s.choice.pick(("global", "local"))), {}
+
+
+def _reindex_cache(s: _Scene) -> Arguments:
+    block = s.block()
+    ndim = len(s.sch.get(block).iter_vars)
+    if not ndim:
+        raise ScheduleError("the block has no iterators")
+    return (block, s.choice.number(0, 1), s.choice.pick(("global", "local")), _index_map(s, ndim)), {}
+
+
+def _axis_separator(s: _Scene) -> Arguments:
+    block = s.block()
+    buffer, ndim = _ndim(s, block)
+    return (block, buffer, [1] if ndim > 1 else []), {}
+
+
+def _storage_align(s: _Scene) -> Arguments:
+    return (s.block(), 0, s.choice.number(0, 1), s.choice.pick((4, 8)), s.choice.number(0, 1)), {}
+
+
+def _tile_sizes(s: _Scene) -> Arguments:
+    """Sampled, as a search does: the numbers are drawn by the schedule and kept in its trace."""
+    return (s.loop(), s.choice.number(1, 3)), {}
+
+
+def _touched(s: _Scene) -> Arguments:
+    """All of what a block reads or writes said to be touched: more than needed, and true."""
+    block = s.block()
+    side = s.choice.pick(("read", "write"))
+    regions = getattr(s.sch.get(block), f"{side}s")
+    if not regions:
+        raise ScheduleError("the block touches no buffer on that side")
+    number = s.choice.number(0, len(regions) - 1)
+    ndim = len(s.sch.get(block).iter_vars)
+    bounds = [e for n in regions[number].buffer.shape for e in (0 * n, n)]
+
+    def everything(*at: Any) -> list[Any]:
+        return bounds
+
+    return (block, number, side, IndexMap.from_func(everything, ndim=ndim)), {}
+
+
 LOOP_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "split": _split, "fuse": _fuse, "reorder": _reorder, "parallel": _one_loop, "vectorize": _one_loop,
     "unroll": _one_loop, "bind": _bind, "add_unit_loop": _unit, "merge": _merge, "loop_partition": _partition,
@@ -274,7 +330,10 @@ OTHER_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "hoist": _one_block,
     "blockize": _blockize, "transform_layout": _transform_layout, "transform_block_layout": _transform_block_layout,
     "reorder_block_iter_var": _reorder_iters, "reindex": _reindex, "stage": _stage,
-    "set_scope": _set_scope, "decompose_padding": _block_and_loop,
+    "set_scope": _set_scope, "decompose_padding": _block_and_loop, "unannotate": _unannotate, "cache_inplace": _inplace,
+    "reindex_cache_read": _reindex_cache, "reindex_cache_write": _reindex_cache, "set_axis_separator": _axis_separator,
+    "storage_align": _storage_align, "sample_perfect_tile": _tile_sizes, "sample_partitioned_tile": _tile_sizes,
+    "annotate_buffer_access": _touched,
 }  # fmt: skip
 ALL_PRIMITIVES = {**LOOP_PRIMITIVES, **BLOCK_PRIMITIVES, **OTHER_PRIMITIVES}
 

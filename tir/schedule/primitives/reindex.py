@@ -310,12 +310,19 @@ def _stage_read(
     body = _around(scope, block, _on_copy(block, staged), [copying], [])
     plan = StagePlan(scope, body, staged.copy, (block_name,), staged.recorded)
     everywhere = runs_whole_domain(block) and not _has_condition(block.block)
-    if not (unsafe or everywhere or buffer in state.func.buffer_map.values()):
+    if not (unsafe or everywhere):
         # the copy reads what the block, where its condition does not hold, leaves alone
-        problem = check_coverage(_placed(state, plan).func, buffer)
-        if problem is not None:
-            raise ScheduleError(problem.rule, witness=problem.witness, nodes=[block.node], func=state.func)
+        _require_written(state, plan, block, buffer)
     return plan
+
+
+def _require_written(state: State, plan: StagePlan, block: BlockRef, buffer: Buffer) -> None:
+    """Raise ``ScheduleError``, naming the element, if ``buffer`` would be read where it has no value."""
+    if buffer in state.func.buffer_map.values():
+        return
+    problem = check_coverage(_placed(state, plan).func, buffer)
+    if problem is not None:
+        raise ScheduleError(problem.rule, witness=problem.witness, nodes=[block.node], func=state.func)
 
 
 def _stage_write(
@@ -437,7 +444,10 @@ def _check_cache_inplace(
     copies = copy_block(first, buffer, cached, region), copy_block(last, cached, buffer, region)
     new = replace_buffer(block.node, buffer, cached)
     body = _around(scope, block, new, [copies[0]], [copies[1]])
-    return StagePlan(scope, body, cached, (first, last), {})
+    plan = StagePlan(scope, body, cached, (first, last), {})
+    if not unsafe:
+        _require_written(state, plan, block, buffer)
+    return plan
 
 
 def _box(block: BlockRef, buffer: Buffer) -> tuple[Range, ...]:
