@@ -69,7 +69,8 @@ class TensorIntrin:
             found = TensorIntrin._registry[name] = TensorIntrin(*TensorIntrin._makers[name](), name)
         if found is None and not allow_missing:
             near = difflib.get_close_matches(name, TensorIntrin.list(), 3)
-            known = f"did you mean {', '.join(near)}?" if near else f"registered: {', '.join(TensorIntrin.list())}"
+            families = sorted({f"{n.split('_')[0]}_…" for n in TensorIntrin.list()})
+            known = f"did you mean {', '.join(near)}?" if near else f"TensorIntrin.list() has {', '.join(families)}"
             raise KeyError(f"no tensor intrinsic {name!r}; {known}")
         return found
 
