@@ -155,9 +155,9 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
     raise first
 
 
-def locations(state: State, block: BlockRef) -> tuple[str, list[LoopRef], list[LoopRef]]:
+def locations(state: State, block: BlockRef) -> tuple[str, list[LoopRef], Callable[[LoopRef], bool]]:
     """Where ``block`` may be computed: the primitive that moves it there, the loops around what it goes to, outermost
-    first, and those of them that are accepted.
+    first, and whether one of them is accepted.
 
     A block with consumers goes to the first of them by ``compute_at``; one without to its last producer by
     ``reverse_compute_at``.
@@ -167,14 +167,15 @@ def locations(state: State, block: BlockRef) -> tuple[str, list[LoopRef], list[L
     near = consumers[:1] or producers[-1:]
     around = near[0].loops() if near else []
     plan = _plan_reverse_compute_at if reverse else _plan_compute_at
-    accepted: list[LoopRef] = []
-    for loop in around:
+
+    def is_accepted(loop: LoopRef) -> bool:
         try:
             plan(state, block, loop, False, -1, False)
         except ScheduleError:
-            continue
-        accepted.append(loop)
-    return "reverse_compute_at" if reverse else "compute_at", around, accepted
+            return False
+        return True
+
+    return "reverse_compute_at" if reverse else "compute_at", around, is_accepted
 
 
 def _at_location(state: State, block: BlockRef, place: Location, inline: Callable[..., Any], unsafe: bool) -> MovePlan:

@@ -126,23 +126,34 @@ def _check_sample_compute_location(state: State, block: BlockRef, decision: int 
     if decision is not None and (isinstance(decision, bool) or not hasattr(decision, "__index__")):
         raise BadArgument(f"decision is an int, not {decision!r}")
     require(block.scope is not None, "the root block cannot be moved")
-    how, around, accepted = locations(state, block)
-    places: dict[int, LoopRef | str] = {n: loop for n, loop in enumerate(around) if loop in accepted}
+    how, around, is_accepted = locations(state, block)
+    places: dict[int, LoopRef | str] = {-2: "inline", -1: "root", **dict(enumerate(around))}
     inline = _check_compute_inline if how == "compute_at" else _check_reverse_compute_inline
-    for number, name, check in ((-2, "inline", inline), (-1, "root", check_root)):
+
+    def is_legal(number: int) -> bool:
+        place = places[number]
+        if isinstance(place, LoopRef):
+            return is_accepted(place)
         try:
-            check(state, block)
+            (inline if place == "inline" else check_root)(state, block)
         except ScheduleError:
-            continue
-        places[number] = name
-    require(places, "block {0} can be computed nowhere but where it is", block, nodes=[block.node])
+            return False
+        return True
+
     after, generator = state.draw()
     if decision is None:
-        decision = generator.choice(sorted(places))
-    require(
-        decision in places, "decision {0} is not a place where block {1} can be computed by {2}", decision, block, how,
-        legal=[f"{n} ({places[n] if isinstance(places[n], str) else places[n].name})" for n in sorted(places)],
-    )  # fmt: skip
+        # the first legal one in a random order: each is as likely, and the others are not looked at
+        numbers = generator.sample(sorted(places), len(places))
+        decision = next((n for n in numbers if is_legal(n)), None)
+        require(decision is not None, "block {0} can be computed nowhere but where it is", block, nodes=[block.node])
+        assert decision is not None
+    elif decision not in places or not is_legal(decision):
+        error = ScheduleError(
+            "decision {0} is not a place where block {1} can be computed by {2}", decision, block, how
+        )
+        named = {n: place if isinstance(place, str) else place.name for n, place in sorted(places.items())}
+        error.legal = lambda: ", ".join(f"{n} ({name})" for n, name in named.items() if is_legal(n))
+        raise error
     return LocationPlan(after, places[int(decision)], {"decision": int(decision)})
 
 
