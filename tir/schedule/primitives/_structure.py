@@ -30,9 +30,9 @@ def iterators(block: Block, kind: str) -> list[Var]:
 def is_standard(block: Block) -> bool:
     """Whether instances of ``block`` commute by form alone.
 
-    Plain stores whose indices are all the spatial iterators (and nothing of the reduce ones), which read what the
-    block writes only at the element being written, and under reduce iterators only as ``x = x op y`` with ``op``
-    commuting with itself.
+    Plain stores whose indices are all the spatial iterators that have more than one value (and nothing of the reduce
+    ones), which read what the block writes only at the element being written, and under reduce iterators only as
+    ``x = x op y`` with ``op`` commuting with itself.
     """
     found = _STANDARD.get(block)
     if found is None:
@@ -50,7 +50,8 @@ def _standard(block: Block) -> bool:
     stores = [s for part in (block.init, block.body) if part is not None for s in _parts(part)]
     if not all(isinstance(s, BufferStore) for s in stores):
         return False
-    spatial, reduce = set(iterators(block, "spatial")), set(iterators(block, "reduce"))
+    single = {i.var for i in block.iter_vars if i.dom is not None and constant(i.dom.extent) == 1}
+    spatial, reduce = set(iterators(block, "spatial")) - single, set(iterators(block, "reduce"))
     if any(isinstance(item, Call) and _impure(item) for s in stores for item in walk(s)):
         return False
     target: dict[Var, Sequence[Expr]] = {}

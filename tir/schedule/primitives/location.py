@@ -266,6 +266,13 @@ def _plan_reverse_compute_at(
     when = _runs_when(loop, producers[0]) if len(producers) == 1 else []
     plain = (index < 0 or last <= index) and len(producers) == 1 and plain_consumer(block, loop, producers[0], made)
     place = (index, last, latest, unsafe or plain)
+    if not is_const(block.node.predicate, 1) and any(_idle(p, loop) for p in producers):
+        # loops over all of the threads that make it, so that they can be bound to these; the guard stays
+        wide = {b: r for b in made if (r := _accessed(loop, producers, b, "writes", idle=True)) is not None}
+        try:
+            return _move(state, block, loop, _solve(block, block.block.reads, wide), preserve_unit_loops, *place, when)
+        except ScheduleError:
+            pass  # where it reads more than what they made
     try:
         return _move(state, block, loop, domains, preserve_unit_loops, *place, when)
     except ScheduleError as error:
@@ -364,12 +371,21 @@ def _shared_by(buffer: Buffer) -> tuple[str, ...]:
 
 
 def _accessed(
-    loop: LoopRef, blocks: Sequence[BlockRef], buffer: Buffer, side: str, shared_by: tuple[str, ...] = ()
+    loop: LoopRef,
+    blocks: Sequence[BlockRef],
+    buffer: Buffer,
+    side: str,
+    shared_by: tuple[str, ...] = (),
+    idle: bool = False,
 ) -> tuple[Range, ...] | None:
     """What ``blocks`` touch of ``buffer`` in one iteration of ``loop``; None where they do not. Loops around that are
-    bound to axes of ``shared_by`` run whole."""
+    bound to axes of ``shared_by`` run whole. ``idle``: as though threads under ``loop`` that conditions leave idle had
+    work as well."""
     boxes = []
     for ref in blocks:
+        said = conjuncts(ref.node.predicate)
+        left_out = _idle(ref, loop) if idle else []
+        condition = all_of([c for c in said if not any(c is d for d in left_out)])
         inner: dict[Var, Range] = {}
         for above in ref.loops():
             if loop in above.ancestors() or (shared_by and above.node.thread.startswith(shared_by)):
@@ -377,10 +393,19 @@ def _accessed(
         values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}
         for region in regions_of(getattr(ref.block, side), buffer):
             box = tuple(substitute(r, values) for r in region.region)
-            boxes.append(relax(box, inner, predicate=ref.node.predicate) or buffer.full_region().region)
+            boxes.append(relax(box, inner, predicate=condition) or buffer.full_region().region)
     if not boxes:
         return None
     return boxes[0] if len(boxes) == 1 else union(boxes)
+
+
+def _idle(producer: BlockRef, loop: LoopRef) -> list[Expr]:
+    """The parts of the condition of ``producer`` that leave threads under ``loop`` idle."""
+    inner = [p for p in producer.loops() if loop in p.ancestors()]
+    threads = {p.var for p in inner if p.node.thread}
+    others = {p.var for p in inner if not p.node.thread}
+    parts = conjuncts(producer.node.predicate)
+    return [c for c in parts if uses_var(c, threads) and not uses_var(c, others)]
 
 
 def _solve(
