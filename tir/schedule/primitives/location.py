@@ -17,7 +17,7 @@ from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, IntImm, Var, all_of, const, floordiv, is_const
 from ...script.printer import short_text
 from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, seq
-from ...visit import accesses, substitute, uses_var
+from ...visit import accesses, free_vars, substitute, uses_var
 from ..blocks import (
     about_iterators,
     affine_in_one,
@@ -403,7 +403,9 @@ def _idle(producer: BlockRef, loop: LoopRef) -> list[Expr]:
     """The parts of the condition of ``producer`` that leave threads under ``loop`` idle."""
     inner = [p for p in producer.loops() if loop in p.ancestors()]
     threads = {p.var for p in inner if p.node.thread}
-    others = {p.var for p in inner if not p.node.thread}
+    written = {v for region in producer.block.writes for axis in region.region for v in free_vars(axis)}
+    where = [e for i, e in zip(producer.block.iter_vars, producer.node.iter_values) if i.var in written]
+    others = {p.var for p in inner if not p.node.thread and any(uses_var(e, p.var) for e in where)}
     parts = conjuncts(producer.node.predicate)
     return [c for c in parts if uses_var(c, threads) and not uses_var(c, others)]
 
