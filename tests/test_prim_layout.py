@@ -227,8 +227,84 @@ def test_two_elements_in_one_place() -> None:
 
 
 def test_not_provably_injective() -> None:
-    sch = schedule(TWO)
+    sch = schedule(SYMBOLIC)
     refused(lambda: sch.transform_layout("B", "B", lambda i, j: (i * j, i, j * j)), "cannot prove", "product")
+
+
+def test_small_buffers_are_counted_through() -> None:
+    sch = schedule(TWO)
+    sch.transform_layout("B", "B", lambda i, j: (i, j * j))
+    same(sch)
+
+
+SYMBOLIC = """
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n, 10), "float32")
+    C = T.match_buffer(c, (n, 10), "float32")
+    B = T.alloc_buffer((n, 10), "float32")
+    for i, j in T.grid(n, 10):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+    for i, j in T.grid(n, 10):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj]
+"""
+
+SWIZZLED = """
+@T.prim_func
+def main(A: T.Buffer((16, 32), "float32"), C: T.Buffer((16, 32), "float32")):
+    B = T.alloc_buffer((16, 32), "float32")
+    for i, j in T.grid(16, 32):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(16, 32):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + T.float32(1)
+"""
+
+
+def test_swizzle() -> None:
+    """Chunks of 4 elements, xored by the row: vectors stay vectors, and other steps see through the layout."""
+    sch = schedule(SWIZZLED)
+    sch.transform_layout("B", ("write", 0), lambda i, j: (i, (j // 4 ^ (i % 8)) * 4 + j % 4))
+    sch.compute_at("B", sch.get_loops("C")[0])
+    for block in ("B", "C"):
+        sch.vectorize(sch.split(sch.get_loops(block)[1], [None, 4])[1])
+    sch.parallel(sch.get_loops("C")[0])
+    same(sch)
+    text = tir.lower(sch.mod).script()
+    assert " ^ " in text and "T.vectorized" not in text and "T.Broadcast(T.float32(2), 4)" in text
+
+
+def test_swizzle_of_a_width_that_is_no_power_of_two() -> None:
+    """Columns 8 and 9 may come to 10 and 11; the places in between hold nothing."""
+    sch = schedule(TWO)
+    sch.transform_layout("B", ("write", 0), lambda i, j: (i, j ^ (i % 4)))
+    assert 'B = T.alloc_buffer((16, 12), "float32")' in sch.mod["main"].script()
+    same(sch)
+
+
+def test_swizzle_that_loses_elements() -> None:
+    sch = schedule(TWO)
+    error = refused(
+        lambda: sch.transform_layout("B", "B", lambda i, j: (i // 2, j ^ (i % 2))),
+        "two elements of buffer B would go to one place", "(i=0, j=0) goes to [0, 0]", "(i=1, j=1) goes to [0, 0]",
+    )  # fmt: skip
+    assert len(error.witness) == 2
+
+
+def test_swizzle_of_any_height() -> None:
+    """Exact sets prove it where there are no elements to count, and find the two that meet."""
+    sch = schedule(SYMBOLIC)
+    refused(lambda: sch.transform_layout("B", "B", lambda i, j: (i // 2, j ^ (i % 4))), "would go to one place")
+    sch.transform_layout("B", "B", lambda i, j: (i, j ^ (i % 4)))
+    same(sch, n=7)
 
 
 def test_on_trust() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..arith.sets import Formula, Names, NotAffine
-from ..buffer import Buffer, BufferRegion
+from ..buffer import Buffer, BufferRegion, Range
 from ..expr import (
     Add,
     And,
@@ -484,6 +484,8 @@ def element_map(
                     raise
         for guard in unit.guards:
             _try_require(formula, guard)
+    elif _has_bits(access):
+        _know_coords(formula, unit)
     for var, low, extent in access.loops:
         formula.var(var)
         hidden.append(names.of(var))
@@ -514,6 +516,22 @@ def element_map(
     return formula.map(coord_names, element, [*hidden, *element])
 
 
+def _has_bits(access: Access) -> bool:
+    parts = [p for i in access.indices or () for p in (i if isinstance(i, tuple) else (i,))]
+    return any(isinstance(n, Call) and n.op.startswith("bitwise") for p in parts for n in walk(p))
+
+
+def _know_coords(formula: Formula, unit: Unit) -> None:
+    """What the loops say of the coordinates: between which numbers each is."""
+    from ..arith import Analyzer
+
+    ctx = Analyzer({var: Range(low, extent) for var, low, extent in unit.loops})
+    for var, value in zip(unit.coords, unit.values):
+        least, most = ctx.bound(value)
+        if least is not None and most is not None:
+            formula.know(var, least, most)
+
+
 def _try_require(formula: Formula, condition: Expr) -> None:
     try:
         formula.require(condition)
@@ -533,6 +551,7 @@ def why_inexact(unit: Unit, access: Access) -> NotAffine | None:
         add_loops(formula, (*unit.loops, *access.loops))
         for guard in (*unit.guards, *access.guards):
             formula.require(guard)
+        _know_coords(formula, unit)
         for index in access.indices or ():
             for part in index if isinstance(index, tuple) else (index.base,) if isinstance(index, Ramp) else (index,):
                 formula.affine(part)

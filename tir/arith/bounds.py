@@ -264,6 +264,11 @@ def _call_bound(ctx: Analyzer, e: Call) -> Interval:
             known = [t for t in tops if t is not None]
             return 0, min(known) if known else None
         return UNBOUNDED
+    if e.op in ("bitwise_or", "bitwise_xor"):
+        ends = [bound_of(ctx, a) for a in args]
+        if all(lo is not None and lo >= 0 and hi is not None for lo, hi in ends):
+            return 0, (1 << max(hi for _, hi in ends).bit_length()) - 1  # type: ignore[type-var,union-attr]
+        return UNBOUNDED
     if e.op in ("shift_left", "shift_right"):
         a, by = bound_of(ctx, args[0]), bound_of(ctx, args[1])
         if None in by or by[0] < 0 or by[1] >= e.dtype.bits:  # type: ignore[operator]

@@ -132,6 +132,20 @@ def mod_form(ctx: Analyzer, form: Linear, c: int, dtype: DType) -> Linear:
     return atom_form(FloorMod(rest.build(dtype), IntImm(c, dtype)))
 
 
+def xor_parts(ctx: Analyzer, a: Linear, b: Linear) -> tuple[int, tuple[Linear, Linear], tuple[Linear, Linear]] | None:
+    """a = g*t + u and b = g*v + w with 0 <= u, w < g for a power of two g > 1: (g, (t, v), (u, w)); None where no g
+    makes one of the four zero."""
+    powers = {k & -k for form in (a, b) for _, k in form.items()} - {1}
+    most = bound_of_linear(ctx, a)[1], bound_of_linear(ctx, b)[1]
+    powers |= {1 << hi.bit_length() for hi in most if hi is not None and hi > 0}
+    for g in sorted(powers, reverse=True):
+        (t, u), (v, w) = _take_multiples(a, g), _take_multiples(b, g)
+        some = [not (x.is_const and x.const == 0) for x in (t, v, u, w)]
+        if any(some[:2]) and not all(some) and all(_whole(*bound_of_linear(ctx, x), g) == 0 for x in (u, w)):
+            return g, (t, v), (u, w)
+    return None
+
+
 def divide_symbolic(form: Linear, divisor: Expr) -> tuple[Linear, Linear]:
     """form = divisor * quotient + rest, taking out the terms with ``divisor`` as a factor."""
     divisor_form = linear(divisor)

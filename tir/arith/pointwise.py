@@ -42,6 +42,7 @@ _INFIX: dict[Any, str] = {
     Add: "+", Sub: "-", Mul: "*", FloorDiv: "//", FloorMod: "%", EQ: "==", NE: "!=", LT: "<", LE: "<=", GT: ">",
     GE: ">=", And: "and", Or: "or",
 }  # fmt: skip
+_BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 _PREFIX: dict[Any, str] = {Min: "min", Max: "max", Div: "trunc_div", Mod: "trunc_mod"}
 
 
@@ -77,6 +78,8 @@ def _python(e: Any, names: dict[Var, str]) -> str:
         return _choice(condition, yes, no, names)
     if isinstance(e, Call) and e.op == "likely":
         return _python(e.args[0], names)
+    if isinstance(e, Call) and e.op in _BITWISE and e.dtype.is_int:
+        return f"({_python(e.args[0], names)} {_BITWISE[e.op]} {_python(e.args[1], names)})"
     if isinstance(e, Cast) and e.dtype.is_int and e.dtype.bits >= 32 and not e.value.dtype.is_float:
         return f"int({_python(e.value, names)})"
     raise Unsupported(type(e).__name__)

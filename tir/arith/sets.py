@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ..buffer import Range
 from ..expr import (
     EQ,
     GE,
@@ -36,10 +37,14 @@ from ..expr import (
     Select,
     Sub,
     Var,
+    const,
     is_const,
 )
 from .constraints import Row, Sum, plus, points, relation
 
+# what to add of x & y to x + y
+_BITWISE = {"bitwise_and": 0, "bitwise_or": -1, "bitwise_xor": -2}
+MOST_BITS = 8  # of the smaller operand
 _COMPARE = {EQ: "=", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">="}
 
 
@@ -87,6 +92,7 @@ class Formula:
         self.helpers: list[str] = []
         self.used: dict[str, None] = {}
         self.quotients: dict[Any, str] = {}
+        self.known: dict[Var, tuple[int, int]] = {}
         self.chosen: dict[tuple[str, str, str], str] = {}  # the helper of a choice, by its test and its two values
 
     def require(self, condition: Expr) -> None:
@@ -104,7 +110,13 @@ class Formula:
             self.parts.append(text)
 
     def within(self, var: Var, low: Expr, extent: Expr) -> None:
+        if isinstance(low, IntImm) and isinstance(extent, IntImm):
+            self.know(var, low.value, low.value + extent.value - 1)
         self.between(self.var(var), low, extent)
+
+    def know(self, var: Var, least: int, most: int) -> None:
+        """Take it as known that ``var`` is between two numbers: without it, operations on bits are no sums."""
+        self.known[var] = (least, most)
 
     def between(self, name: str, low: Expr, extent: Expr) -> None:
         """``name`` is one of the ``extent`` integers from ``low`` on."""
@@ -207,9 +219,37 @@ class Formula:
             return quotient if isinstance(e, FloorDiv) else plus(total, quotient, -e.b.value)
         if isinstance(e, Call) and e.op == "likely":
             return self._linear(e.args[0])
+        if isinstance(e, Call) and e.op in _BITWISE and e.dtype.is_int:
+            return self._bits(e)
         if isinstance(e, Cast) and e.value.dtype.is_int and e.dtype.is_int:
             return self._linear(e.value)
         return None
+
+    def _bits(self, e: Call) -> Sum | None:
+        """x & y, x | y, x ^ y where one of the two is known to have few bits: one product of bits for each of them."""
+        a, b = self._linear(e.args[0]), self._linear(e.args[1])
+        count = min(self._bit_count(x) for x in e.args)
+        if a is None or b is None or count > MOST_BITS:
+            return None
+        both: Sum = {}, 0
+        for k in range(count):
+            # of two bits both are set where half their sum is 1
+            sum_of_bits = plus(self._bit(a, k), self._bit(b, k))
+            both = plus(both, self._quotient(sum_of_bits, 2), 2**k)
+        return both if e.op == "bitwise_and" else plus(plus(a, b), both, _BITWISE[e.op])
+
+    def _bit(self, total: Sum, k: int) -> Sum:
+        return plus(self._quotient(total, 2**k), self._quotient(total, 2 ** (k + 1)), -2)
+
+    def _bit_count(self, e: Expr) -> int:
+        """Bits of a number that is not negative; many where that is not known."""
+        from .analyzer import Analyzer
+
+        ctx = Analyzer(
+            {v: Range(const(lo, v.dtype), const(hi - lo + 1, v.dtype)) for v, (lo, hi) in self.known.items()}
+        )
+        low, high = ctx.bound(e)
+        return 64 if low is None or high is None or low < 0 else high.bit_length()
 
     def _quotient(self, total: Sum, by: int) -> Sum:
         """``total // by``."""
@@ -268,6 +308,10 @@ class Formula:
             return self._choice(*e.args)
         if isinstance(e, Call) and e.op == "likely":
             return self.affine(e.args[0])
+        if isinstance(e, Call) and e.op in _BITWISE and e.dtype.is_int:
+            found = self._bits(e)
+            if found is not None:
+                return f"({' + '.join([*(f'{c} * {name}' for name, c in found[0].items()), str(found[1])])})"
         if isinstance(e, Cast) and (e.value.dtype.is_int or e.value.dtype.is_bool) and e.dtype.is_int:
             return self._choice(e.value, IntImm(1), IntImm(0)) if e.value.dtype.is_bool else self.affine(e.value)
         raise NotAffine(e, "it depends on data" if _depends_on_data(e) else "it is not affine")

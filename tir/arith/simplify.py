@@ -50,7 +50,7 @@ from ..expr import (
 from ..op import is_pure
 from ..visit import substitute, walk
 from .bounds import bound_of, bound_of_linear
-from .divide import div_form, divide_symbolic, mod_form, positive, recombine
+from .divide import div_form, divide_symbolic, mod_form, positive, recombine, xor_parts
 from .linear import Linear, is_index, key, linear, same
 from .modular import modular_of_linear
 
@@ -476,7 +476,26 @@ class Simplifier:
         made = e.map_children(self.visit)
         if e.op == "likely" and isinstance(made.args[0], IntImm):
             return made.args[0]
+        if e.op == "bitwise_xor" and is_index(e.dtype):
+            return self.exclusive_or(made)
         return made
+
+    def exclusive_or(self, e: Any) -> Expr:
+        a, b = e.args
+        if isinstance(a, IntImm) and isinstance(b, IntImm):
+            return IntImm(a.value ^ b.value, e.dtype)
+        for x, other in ((a, b), (b, a)):
+            if isinstance(other, IntImm) and other.value == 0:
+                return x
+        if same(a, b):
+            return IntImm(0, e.dtype)
+        parts = xor_parts(self.ctx, linear(a), linear(b))
+        if parts is None:
+            return e
+        # (g*t + u) ^ (g*v + w) = g * (t ^ v) + (u ^ w) where u and w are below g, a power of two
+        g, high, low = parts
+        ends = [self.exclusive_or(e.replace(args=tuple(p.build(e.dtype) for p in pair))) for pair in (high, low)]
+        return self._built(linear(ends[0]).scaled(g).add(linear(ends[1])), e)
 
     def cast(self, e: Any) -> Expr:
         value = self.visit(e.value)

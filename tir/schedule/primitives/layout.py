@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import prod
 from typing import Any
 
 from ...analysis.access import block_access_region
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...arith.itermap import detect_iter_map
+from ...arith.pointwise import Unsupported, compile_numpy
 from ...buffer import Buffer, BufferRegion, IterVar, Range
 from ...dtype import DType
 from ...errors import ScheduleError, require
@@ -58,10 +60,13 @@ def _retyped(index_map: IndexMap, dtype: str) -> IndexMap:
 def collision(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[str] | None:
     """Two points of ``domains`` with the same ``indices``, as lines of text; None when there are none.
 
-    Raises ``NotAffine`` where exact sets cannot tell.
+    Small domains are counted through, others are left to exact sets. Raises ``NotAffine`` where those cannot tell.
     """
     if detect_iter_map(indices, domains, check="bijective"):
         return None
+    pair = _counted(indices, domains)
+    if pair is not None:
+        return [_goes_to(indices, domains, point) for point in pair] or None
     from ...arith.sets import Formula, Names, sample
 
     other = {v: v.replace() for v in domains}
@@ -77,13 +82,43 @@ def collision(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[str
     if point is None:
         return None
     half = len(domains)
-    lines = []
-    for values in (point[:half], point[half:]):
-        at = dict(zip(domains, (const(x, v.dtype) for v, x in zip(domains, values))))
-        named = ", ".join(f"{v.name}={x}" for v, x in zip(domains, values))
-        target = ", ".join(repr(Analyzer().simplify(substitute(e, at))) for e in indices)
-        lines.append(f"({named}) goes to [{target}]")
-    return lines
+    return [_goes_to(indices, domains, values) for values in (point[:half], point[half:])]
+
+
+def _goes_to(indices: Sequence[Expr], domains: Mapping[Var, Range], point: Sequence[int]) -> str:
+    at = {v: const(x, v.dtype) for v, x in zip(domains, point)}
+    named = ", ".join(f"{v.name}={x}" for v, x in zip(domains, point))
+    target = ", ".join(repr(Analyzer().simplify(substitute(e, at))) for e in indices)
+    return f"({named}) goes to [{target}]"
+
+
+MOST_COUNTED = 1 << 18  # points, in some hundredths of a second
+
+
+def _counted(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[tuple[int, ...]] | None:
+    """Two points with the same indices, none where all differ; None for a domain too large to count, or symbolic."""
+    ends = [(dom.min, dom.extent) for dom in domains.values()]
+    if not all(isinstance(low, IntImm) and isinstance(size, IntImm) for low, size in ends):
+        return None
+    sizes = [max(size.value, 0) for _, size in ends]  # pyright: ignore[reportAttributeAccessIssue]
+    if prod(sizes) > MOST_COUNTED:
+        return None
+    import numpy as np
+
+    points = [grid.reshape(-1) for grid in np.indices(sizes)]
+    points = [grid + low.value for grid, (low, _) in zip(points, ends)]  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        images = [np.broadcast_to(compile_numpy(e, list(domains))(*points), points[0].shape) for e in indices]
+    except Unsupported:
+        return None
+    order = np.lexsort(images)
+    equal = np.ones(max(len(order) - 1, 0), bool)
+    for image in images:
+        equal &= image[order[1:]] == image[order[:-1]]
+    if not equal.any():
+        return []
+    first = order[np.flatnonzero(equal)[0] :][:2]
+    return [tuple(int(grid[n]) for grid in points) for n in first]
 
 
 def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rule: str, *parts: Any) -> None:
