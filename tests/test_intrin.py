@@ -51,7 +51,7 @@ def packed(b: np.ndarray, lanes: int) -> np.ndarray:
 def test_registry() -> None:
     assert {"dot_16x4_vnni", "dot_8x4_vnni"} <= set(TensorIntrin.list())
     assert TensorIntrin.get("nothing like it", allow_missing=True) is None
-    with pytest.raises(KeyError, match="list.. has dot_…, .*wmma_…"):
+    with pytest.raises(KeyError, match="list.. has .*dot_…, .*wmma_…"):
         TensorIntrin.get("nothing like it")
 
 

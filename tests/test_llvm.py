@@ -311,3 +311,15 @@ def test_gpu_loops_are_refused_by_name():
     bound = For(i, IntImm(0), IntImm(8), "thread_binding", BufferStore(B, i, (i,)), "threadIdx.x")
     with pytest.raises(BuildError, match="threadIdx.x"):
         compiled([B], bound)
+
+
+def test_a_function_that_no_library_has():
+    """The call is refused when it is reached; before, the process would have jumped to address zero."""
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((4,), "float32")):
+    for i in T.parallel(4):
+        A[i] = T.call_pure_extern("float32", "no_such_function", A[i])
+""")
+    with pytest.raises(tir.RunError, match="call_extern.'no_such_function'.: no library that is loaded has this"):
+        tir.build(func, "llvm")(np.zeros(4, "float32"))

@@ -381,7 +381,10 @@ def _extern(g: Generator, e: Call) -> str:
         return _call_function(g, name, e.args[1:], e.dtype)
     args = [_abi_value(g, a) for a in e.args[1:]]
     result = "void" if e.dtype.code == "void" else _abi_type(e.dtype)
-    function = g.out.module.declare(name, result, [t for t, _ in args])
+    function = g.out.module.declare(name, result, [t for t, _ in args], optional=True)
+    there = g.out.value(f"icmp ne ptr {function}, null")
+    missing = "no library that is loaded has this function; load its library with RTLD_GLOBAL before the build"
+    g.check(there, f"{g.func_name}: call_extern({name!r}): {missing}")
     text = f"call {result} {function}({', '.join(f'{t} {v}' for t, v in args)})"
     if result == "void":
         g.out.emit(text)

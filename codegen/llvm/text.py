@@ -63,11 +63,14 @@ class ModuleText:
         self.used_names.add(name)
         return name
 
-    def declare(self, name: str, result: str, args: Sequence[str], variadic: bool = False) -> str:
-        """Declare an external function once; its symbol."""
+    def declare(
+        self, name: str, result: str, args: Sequence[str], variadic: bool = False, optional: bool = False
+    ) -> str:
+        """Declare an external function once; its symbol. ``optional``: null where no library has it."""
         if name not in self.used_names and name not in self.declarations:
             dots = ["..."] if variadic else []
-            self.declarations[name] = f"declare {result} {symbol(name)}({', '.join([*args, *dots])})"
+            weak = "extern_weak " if optional else ""
+            self.declarations[name] = f"declare {weak}{result} {symbol(name)}({', '.join([*args, *dots])})"
         return symbol(name)
 
     def constant(self, data: bytes, align: int = 64, base: str = "const") -> str:
