@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tir
 from codegen.build import compile_lowered
 from codegen.runtime.packed import register_func
 from tir.buffer import decl_buffer
@@ -315,11 +316,11 @@ def test_gpu_loops_are_refused_by_name():
 
 def test_a_function_that_no_library_has():
     """The call is refused when it is reached; before, the process would have jumped to address zero."""
-    func = parse("""
+    func = tir.script.parse("""
 @T.prim_func
 def main(A: T.Buffer((4,), "float32")):
     for i in T.parallel(4):
         A[i] = T.call_pure_extern("float32", "no_such_function", A[i])
 """)
-    with pytest.raises(tir.RunError, match="call_extern.'no_such_function'.: no library that is loaded has this"):
+    with pytest.raises(RunError, match="call_extern.'no_such_function'.: no library that is loaded has this"):
         tir.build(func, "llvm")(np.zeros(4, "float32"))
