@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..analysis.privacy import is_private
 from ..arith import Analyzer
 from ..arith.linear import key, linear
 from ..buffer import Buffer, BufferRegion, Range
@@ -45,12 +46,19 @@ class _Part:
 
 
 class _Pipeline:
-    def __init__(self, name: str, loop: For, names: set[str], outside: set[Buffer]):
+    def __init__(self, name: str, loop: For, names: set[str], outside: set[Buffer], cpu: bool, params: set[Buffer]):
         self.name, self.loop, self.names = name, loop, names
+        self.cpu, self.params = cpu, params
+        if loop.kind not in ("serial", "unrolled"):
+            raise BuildError(
+                f"{name}: loop `{loop.loop_var.name}` is {loop.kind} and has a software pipeline; its iterations run at "
+                "once, so there is no next one to run ahead: pipeline a serial loop"
+            )
         self.allocs: list[Buffer] = []
         stages = _numbers(loop.annotations[STAGE])
         orders = _numbers(loop.annotations.get(ORDER, list(range(len(stages)))))
-        self.asynchronous = set(_numbers(loop.annotations.get(ASYNC, [])))
+        # a CPU copies in the order it is told to: what was to be under way is done where it stands
+        self.asynchronous = set() if cpu else set(_numbers(loop.annotations.get(ASYNC, [])))
         body: Any = loop.body
         while isinstance(body, BlockRealize) and not body.block.iter_vars and is_const(body.predicate, 1):
             self.allocs += body.block.alloc_buffers
@@ -76,13 +84,17 @@ class _Pipeline:
     def _versions(self) -> dict[Buffer, int]:
         """How many iterations of each buffer live at once; buffers of one version are left out."""
         found: dict[Buffer, int] = {}
-        buffers = dict.fromkeys(b for p in self.parts for b in p.writes if b.scope != "global")
-        for b in buffers:
+        written = dict.fromkeys(b for p in self.parts for b in p.writes)
+        for b in written:
+            if b in self.params or (b.scope == "global" and not self.cpu):
+                continue
             writers = [p for p in self.parts if b in p.writes]
             readers = [p for p in self.parts if b in p.reads]
             distance = max((r.stage - w.stage for w in writers for r in readers), default=0)
             if distance <= 0 or any(r.number < w.number for r in readers for w in writers if r is not w):
                 continue
+            if b not in self.allocs and (b.scope == "global" or not is_private(b, [self.loop], exact=True)):
+                continue  # iterations may pass data on through it: one version, and the order of the loop
             if b in self.outside:
                 raise BuildError(
                     f"{self.name}: buffer `{b.name}` passes data between stages of the pipelined loop "
@@ -99,10 +111,11 @@ class _Pipeline:
         for x in self.parts:
             for y in self.parts:
                 for b in {**x.reads, **x.writes}:
-                    if b in self.versions or not (b in y.writes or (b in x.writes and b in y.reads)):
+                    if not (b in y.writes or (b in x.writes and b in y.reads)):
                         continue
                     same = x.number < y.number and (x.stage, x.order) > (y.stage, y.order)
-                    later = (x.stage, x.order) >= (y.stage + 1, y.order) and not self._apart(x, y, b)
+                    later = b not in self.versions and (x.stage, x.order) >= (y.stage + 1, y.order)
+                    later = later and not self._apart(x, y, b)
                     if (same or later) and x is not y:
                         when = "the same iteration" if same else "the next iteration"
                         raise BuildError(
@@ -125,7 +138,22 @@ class _Pipeline:
                 and len(forms[0].terms) == 1
             ):
                 return True
-        return False
+        return self._shifted(x, y, b)
+
+    def _shifted(self, x: _Part, y: _Part, b: Buffer) -> bool:
+        """Whether ``y`` of the iterations that overtake ``x`` touches other elements: an axis always a constant away."""
+        mine, theirs = ([*p.reads.get(b, []), *p.writes.get(b, [])] for p in (x, y))
+        if not mine or not theirs:
+            return False
+        var = self.loop.loop_var
+
+        def apart(p: Any, q: Any, ahead: int) -> bool:
+            later = (substitute(i, {var: var + ahead}) for i in q)
+            gaps = (linear(i).minus(linear(j)) for i, j in zip(p, later) if i.dtype.lanes == 1 and j.dtype.lanes == 1)
+            return any(gap.is_const and gap.const != 0 for gap in gaps)
+
+        steps = range(1, x.stage - y.stage + 1)
+        return all(apart(p, q, ahead) for ahead in steps for p in mine for q in theirs)
 
     # ------------------------------------------------------------ buffers
 
@@ -271,8 +299,8 @@ def _wait(groups: int) -> Stmt:
 
 
 class _Injector:
-    def __init__(self, func: PrimFunc):
-        self.func = func
+    def __init__(self, func: PrimFunc, cpu: bool):
+        self.func, self.cpu = func, cpu
         self.names = {n.name for n in walk(func.body) if isinstance(n, Block)}
         self.new: dict[Buffer, Buffer] = {}
 
@@ -285,7 +313,7 @@ class _Injector:
                 if isinstance(n, (BufferLoad, BufferStore)):
                     used.setdefault(n.buffer)
             own = {n.name for n in walk(s) if isinstance(n, Block)}
-            pipeline = _Pipeline(self.func.name, s, self.names - own, set(used))
+            pipeline = _Pipeline(self.func.name, s, self.names - own, set(used), self.cpu, set(self.func.buffers()))
             made = pipeline.lowered()
             self.names |= pipeline.names
             inside = [pipeline.new.get(b, b) for b in pipeline.allocs]
@@ -306,19 +334,20 @@ class _Injector:
 
 
 @func_pass
-def inject_software_pipeline(func: PrimFunc) -> PrimFunc:
+def inject_software_pipeline(func: PrimFunc, cpu: bool = False) -> PrimFunc:
     """A loop annotated with ``software_pipeline_stage`` runs the stages of different iterations together.
 
     A statement of stage s runs s steps after the iteration began; ``software_pipeline_order`` is the order within a
     step. Steps before all stages have begun, and after some have ended, stand before and after the loop. A buffer that
     passes data from one stage to a later one gets a version for each iteration alive. Statements of
     ``software_pipeline_async_stages`` are put under ``async_scope``, committed as a group in each step, and waited for
-    at the head of the step that reads what they wrote. Expects opaque blocks. Raises ``BuildError`` where the stages
+    at the head of the step that reads what they wrote. With ``cpu`` memory of any scope that belongs to the loop gets
+    versions, and asynchronous stages run where they stand. Expects opaque blocks. Raises ``BuildError`` where the stages
     would run statements that share memory in another order.
     """
     if not any(isinstance(n, For) and STAGE in n.annotations for n in walk(func.body)):
         return func
-    injector = _Injector(func)
+    injector = _Injector(func, cpu)
     body = injector.visit(func.body)
     if injector.new:  # versions of buffers that are allocated further out
 

@@ -57,6 +57,8 @@ def cpu_pipeline() -> list[Any]:
         lower_init_block,
         convert_blocks_to_opaque,
         compact_buffer_allocation,
+        inject_double_buffer,
+        inject_software_pipeline.configured(cpu=True),
         lower_match_buffer,
         lower_opaque_block,
         flatten_buffer,
