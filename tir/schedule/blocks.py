@@ -436,15 +436,24 @@ def require_same_meaning(before: State, after: State, unsafe: bool = False) -> N
         whole = both_whole(before.func, after.func)
         if whole is not None and check(*whole) is None:
             found = None
+    if found is not None:
+        raise ScheduleError(
+            found.rule, witness=found.witness, nodes=found.nodes, func=before.func, legal=found.legal
+        )  # fmt: skip
+    require_independent(before, after)
+
+
+def require_independent(before: State, after: State) -> None:
+    """Raise ``ScheduleError``, with a witness, unless the iterations of those of its loops that run at once, and that
+    ``after`` has changed, are independent."""
     from .settled import may_clash, settled
 
-    where = before.func
     for ref in after.index.loops.values():
-        if found is not None:
-            break
         if ref.node in before.index.places or ref.node.kind in (SERIAL, UNROLLED):
             continue
         if may_clash(after.func, ref, settled(before.func, after.func)):
-            found, where = clash(after.func, ref.node), after.func
-    if found is not None:
-        raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=where, legal=found.legal)
+            found = clash(after.func, ref.node)
+            if found is not None:
+                raise ScheduleError(
+                    found.rule, witness=found.witness, nodes=found.nodes, func=after.func, legal=found.legal
+                )

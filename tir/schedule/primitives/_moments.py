@@ -14,10 +14,8 @@ from ...arith.sets import Names, NotAffine, sample
 from ...buffer import Buffer
 from ...errors import ScheduleError
 from ...function import PrimFunc
-from ..blocks import clash
 from ..legality import cannot_prove
 from ..legality.sides import Context
-from ..state import State
 
 
 @dataclass(frozen=True)
@@ -118,18 +116,6 @@ def between(moments: Moments, read: Touch, since: Any, writes: Iterable[tuple[To
 
 def _point(values: list[int]) -> Any:
     return _isl().Set(f"{{ [{', '.join(map(str, values))}] }}")
-
-
-def require_independent(before: State, after: State) -> None:
-    """Raise ``ScheduleError``, with a witness, unless iterations of changed parallel and vectorized loops are
-    independent."""
-    for ref in after.index.loops.values():
-        if ref.node not in before.index.places:
-            found = clash(after.func, ref.node)
-            if found is not None:
-                raise ScheduleError(
-                    found.rule, witness=found.witness, nodes=found.nodes, func=after.func, legal=found.legal
-                )
 
 
 def _isl() -> Any:

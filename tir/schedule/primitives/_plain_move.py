@@ -6,16 +6,19 @@ Both say "legal" or "not shown"; the dependences decide the rest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map
-from ...buffer import Buffer, Range
-from ...expr import BufferLoad, Var, is_const
-from ...stmt import SERIAL, BlockRealize, For, SeqStmt
-from ...visit import accesses, uses_var
+from ...arith.linear import key
+from ...buffer import Buffer, BufferRegion, Range
+from ...expr import BufferLoad, Call, Expr, Ramp, Var, is_const
+from ...stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
+from ...visit import accesses, uses_var, walk
 from ..state import BlockRef, LoopRef
 from ._inlining import order
-from ._structure import is_standard, same_index
+from ._structure import impure, is_standard, same_index
 
 
 def plain_producer(block: BlockRef, loop: LoopRef, consumers: Sequence[BlockRef]) -> bool:
@@ -26,11 +29,11 @@ def plain_producer(block: BlockRef, loop: LoopRef, consumers: Sequence[BlockRef]
     """
     made = _sole_result(block)
     scope = block.scope
-    if made is None or scope is None or not _is_alone(block, scope) or not _runs_in_order(loop, scope):
+    if made is None or scope is None or loop.scope is not scope or not _is_alone(block, scope):
         return False
     if any(_touches(child, made) and child is not block and child not in consumers for child in scope.children):
         return False
-    if any(r.buffer.data is made.data for c in consumers for r in c.block.writes):
+    if any(made.data in _stored(c) for c in consumers):
         return False  # made again for a later iteration, it would undo what this one does to it
     here, there = order(scope, block), order(scope, consumers[0])
     return (
@@ -45,32 +48,36 @@ def plain_consumer(
 ) -> bool:
     """Whether ``block``, elementwise, may use what an iteration of ``loop`` makes just after its ``producer`` there.
 
-    The boxes made by the iterations are whole, disjoint, and together all of the block's domain.
+    The boxes made by the iterations are whole, disjoint, and together all of the block's domain. Where a condition about
+    an element keeps the producer from making it, nobody ever does.
     """
-    made = _sole_result(producer)
+    made = _sole_result(producer, guarded=True)
     scope = block.scope
-    if made is None or scope is None or len(boxes) != 1 or made not in boxes or not _runs_in_order(loop, scope):
+    if made is None or scope is None or len(boxes) != 1 or made not in boxes or loop.scope is not scope:
         return False
-    if not _is_alone(block, scope) or not is_standard(block.block) or block.block.init is not None:
-        return False
-    if any(i.iter_type == "reduce" for i in block.block.iter_vars) or not _reads_each(block, made):
+    if not _is_alone(block, scope) or not _instances_apart(block.block) or not _reads_each(block, made):
         return False
     if any(_touches(child, made) and child is not block and child is not producer for child in scope.children):
         return False
     here, there = order(scope, producer), order(scope, block)
     if not here < there or not _inputs_stay(block, made, scope, here, there):
         return False
-    written = {r.buffer.data for r in block.block.writes}
+    written = _stored(block)
     between = [c for c in scope.children if c is not block and here <= order(scope, c) <= there]
     if any(a.buffer.data in written for c in between for a in accesses(c.node)):
         return False
     return _makes_whole_boxes(producer, loop, boxes[made])
 
 
-def _sole_result(block: BlockRef) -> Buffer | None:
-    """The one buffer that ``block`` writes, each element by one instance, where it is of a scope's own."""
+def _sole_result(block: BlockRef, guarded: bool = False) -> Buffer | None:
+    """The one buffer that ``block`` writes, each element by one instance, where it is of a scope's own.
+
+    ``guarded``: there may be a condition.
+    """
     scope, body = block.scope, block.block
-    if scope is None or len(body.writes) != 1 or not is_const(block.node.predicate, 1) or not is_standard(body):
+    if scope is None or len(body.writes) != 1 or not is_standard(body):
+        return None
+    if not guarded and not is_const(block.node.predicate, 1):
         return None
     if any(i.iter_type == "reduce" for i in body.iter_vars) and body.init is None:
         return None
@@ -83,40 +90,94 @@ def _sole_result(block: BlockRef) -> Buffer | None:
 
 
 def _is_alone(block: BlockRef, scope: BlockRef) -> bool:
-    """Whether ``block`` shares no loop, runs once for each value of its iterators, among blocks of plain form only."""
+    """Whether ``block`` shares no loop, runs once for each value of its iterators, among blocks that say what they do."""
     place = order(scope, block)
     return (
-        _runs_all(block)
+        is_const(block.node.predicate, 1)
+        and _runs_all(block)
         and all(child is block or order(scope, child) != place for child in scope.children)
-        and all(is_standard(child.block) for child in scope.children)
+        and all(_says_all(child.node) for child in scope.children)
         and _only_blocks(scope.block.body)
     )
 
 
+_SAID: WeakKeyDictionary[BlockRealize, bool] = WeakKeyDictionary()
+_STORED: WeakKeyDictionary[BlockRealize, frozenset[Var]] = WeakKeyDictionary()
+
+
+def _says_all(realize: BlockRealize) -> bool:
+    """Whether all that a block touches is in its loads and stores: no pointers, no views, no calls with effects."""
+    found = _SAID.get(realize)
+    if found is None:
+        found = _SAID[realize] = not any(
+            (isinstance(n, Var) and n.dtype.is_handle)
+            or (isinstance(n, Block) and n.match_buffers)
+            or (isinstance(n, Call) and (impure(n) or any(isinstance(a, BufferRegion) for a in n.args)))
+            for n in walk(realize)
+        )
+    return found
+
+
+def _stored(block: BlockRef) -> frozenset[Var]:
+    """Pointers of the buffers that ``block`` says, or is seen, to write."""
+    found = _STORED.get(block.node)
+    if found is None:
+        stores = [a.buffer.data for a in accesses(block.node) if isinstance(a, BufferStore)]
+        found = _STORED[block.node] = frozenset([*stores, *(r.buffer.data for r in block.block.writes)])
+    return found
+
+
+def _instances_apart(block: Block) -> bool:
+    """Whether instances of ``block`` may run in any order: each stores to elements of its own, and of what it stores to
+    loads these only."""
+    if block.match_buffers or block.alloc_buffers or block.init is not None:
+        return False
+    if any(i.iter_type != "spatial" for i in block.iter_vars) or not _only_stores(block.body):
+        return False
+    places: dict[Var, tuple[Buffer, Any]] = {}
+    for store in (a for a in accesses(block.body) if isinstance(a, BufferStore)):
+        if any(isinstance(i, Ramp) for i in store.indices):
+            return False
+        place = (store.buffer, [key(i) for i in store.indices])
+        if store.buffer.data in places:
+            if places[store.buffer.data] != place:
+                return False
+            continue
+        places[store.buffer.data] = place
+        domains = {i.var: i.dom for i in block.iter_vars if i.dom is not None}
+        if not isinstance(detect_iter_map(store.indices, domains, check="bijective"), IterMap):
+            return False
+    loads = (a for a in accesses(block.body) if isinstance(a, BufferLoad) and a.buffer.data in places)
+    return all((a.buffer, [key(i) for i in a.indices]) == places[a.buffer.data] for a in loads)
+
+
+def _only_stores(s: Any) -> bool:
+    if isinstance(s, SeqStmt):
+        return all(_only_stores(part) for part in s.stmts)
+    if isinstance(s, IfThenElse):
+        return _only_stores(s.then_case) and (s.else_case is None or _only_stores(s.else_case))
+    return isinstance(s, BufferStore)
+
+
 def _runs_all(block: BlockRef) -> bool:
-    """Whether ``block`` runs once, and without conditions, for each value of its iterators."""
+    """Whether ``block`` runs once for each value of its iterators, but for its condition."""
     pairs = list(zip(block.block.iter_vars, block.node.iter_values))
     domains = {p.var: Range(p.node.min, p.node.extent) for p in block.loops()}
     found = detect_iter_map([v for _, v in pairs], domains, check="bijective")
     analyzer = Analyzer()
-    return (
-        is_const(block.node.predicate, 1)
-        and isinstance(found, IterMap)
-        and all(
-            is_const(i.dom.min, 0) and analyzer.can_prove_equal(extent, i.dom.extent)
-            for (i, _), extent in zip(pairs, found.extents)
-        )
+    return isinstance(found, IterMap) and all(
+        is_const(i.dom.min, 0) and analyzer.can_prove_equal(extent, i.dom.extent)
+        for (i, _), extent in zip(pairs, found.extents)
     )
 
 
 def _only_blocks(s: object) -> bool:
+    """Whether there are but blocks in loops, whose numbers of iterations no data decides."""
     while isinstance(s, For):
+        if any(isinstance(n, BufferLoad) for e in (s.min, s.extent) for n in walk(e)):
+            return False
         s = s.body
     return all(_only_blocks(part) for part in s.stmts) if isinstance(s, SeqStmt) else isinstance(s, BlockRealize)
-
-
-def _runs_in_order(loop: LoopRef, scope: BlockRef) -> bool:
-    return loop.scope is scope and all(p.node.kind == SERIAL for p in (loop, *loop.all_loops()))
 
 
 def _touches(block: BlockRef, buffer: Buffer) -> bool:
@@ -127,25 +188,45 @@ def _inputs_stay(block: BlockRef, made: Buffer, scope: BlockRef, here: int, ther
     """Whether nothing from statement ``here`` to ``there`` writes what ``block`` reads, but ``made``."""
     read = {a.buffer.data for a in accesses(block.node) if isinstance(a, BufferLoad)} - {made.data}
     return not any(
-        r.buffer.data in read
+        not read.isdisjoint(_stored(child))
         for child in scope.children
         if child is not block and here <= order(scope, child) <= there
-        for r in child.block.writes
     )
 
 
 def _reads_elements(block: BlockRef, buffer: Buffer) -> bool:
-    """Whether the block's regions say of each load of ``buffer`` which element it is."""
+    """Whether the block's regions hold every element of ``buffer`` that it loads."""
     regions = [r.region for r in block.block.reads if r.buffer is buffer]
-    exact = [[axis.min for axis in r] for r in regions if all(is_const(axis.extent, 1) for axis in r)]
-    loads = [a for a in accesses(block.block) if a.buffer is buffer]
-    return all(any(same_index(a.indices, e) for e in exact) for a in loads)
+    loads = [a for a in accesses(block.node) if a.buffer is buffer]
+    exact = [[axis.min for axis in r] for r in regions]
+    unsure = [a for a in loads if not any(same_index(a.indices, e) for e in exact)]
+    if not unsure:
+        return True
+    analyzer = Analyzer()
+    for iterator in block.block.iter_vars:
+        assert iterator.dom is not None
+        analyzer.bind(iterator.var, iterator.dom)
+    return all(any(_holds(r, a.indices, analyzer) for r in regions) for a in unsure)
+
+
+def _holds(region: Sequence[Range], indices: Sequence[Expr], analyzer: Analyzer) -> bool:
+    """Whether ``indices`` lie in ``region``, whatever their variables are."""
+    return all(
+        not isinstance(i, Ramp)
+        and not any(isinstance(n, BufferLoad) for n in walk(i))
+        and analyzer.can_prove(i >= axis.min)
+        and analyzer.can_prove(i < axis.min + axis.extent)
+        for i, axis in zip(indices, region)
+    )
 
 
 def _reads_each(block: BlockRef, buffer: Buffer) -> bool:
     """Whether an instance reads one element of ``buffer``, its iterators being the indices of that."""
-    loads = [a for a in accesses(block.block) if a.buffer is buffer]
-    if not loads or not _reads_elements(block, buffer):
+    loads = [a for a in accesses(block.node) if a.buffer is buffer]
+    regions = [r.region for r in block.block.reads if r.buffer is buffer]
+    if not loads or any(not is_const(axis.extent, 1) for r in regions for axis in r):
+        return False
+    if not _reads_elements(block, buffer):
         return False
     if not all(same_index(a.indices, loads[0].indices) for a in loads):
         return False
@@ -160,13 +241,24 @@ def _reads_each(block: BlockRef, buffer: Buffer) -> bool:
     )
 
 
+def _is_about_elements(producer: BlockRef) -> bool:
+    """Whether the condition of ``producer`` is one about the element made, and no data decides it."""
+    if is_const(producer.node.predicate, 1):
+        return True
+    pairs = zip(producer.block.iter_vars, producer.node.iter_values)
+    told = {n for i, v in pairs if i.iter_type != "reduce" for n in walk(v) if isinstance(n, Var)}
+    mine = {p.var for p in producer.loops()}
+    used = list(walk(producer.node.predicate))
+    return not any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n in mine and n not in told) for n in used)
+
+
 def _makes_whole_boxes(producer: BlockRef, loop: LoopRef, box: Sequence[Range]) -> bool:
     """Whether each iteration of ``loop`` finishes all elements of ``box``, each element in one iteration only."""
     pairs = list(zip(producer.block.iter_vars, producer.node.iter_values))
     around = {loop.var, *(p.var for p in loop.all_loops())}
     if any(uses_var(v, around) for i, v in pairs if i.iter_type == "reduce"):
         return False
-    if not _runs_all(producer):
+    if not _runs_all(producer) or not _is_about_elements(producer):
         return False
     domains = {p.var: Range(p.node.min, p.node.extent) for p in producer.loops()}
     analyzer = Analyzer()

@@ -52,7 +52,7 @@ def _standard(block: Block) -> bool:
         return False
     single = {i.var for i in block.iter_vars if i.dom is not None and constant(i.dom.extent) == 1}
     spatial, reduce = set(iterators(block, "spatial")) - single, set(iterators(block, "reduce"))
-    if any(isinstance(item, Call) and _impure(item) for s in stores for item in walk(s)):
+    if any(isinstance(item, Call) and impure(item) for s in stores for item in walk(s)):
         return False
     target: dict[Var, Sequence[Expr]] = {}
     for store in stores:
@@ -77,7 +77,8 @@ def _parts(stmt: Any) -> Sequence[Any]:
     return stmt.stmts if isinstance(stmt, SeqStmt) else (stmt,)
 
 
-def _impure(call: Call) -> bool:
+def impure(call: Call) -> bool:
+    """Whether a call does more than compute a value."""
     known = OPS.get(call.op)
     return known is None or known.effect not in ("pure", "read")
 

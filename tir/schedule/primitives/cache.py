@@ -25,6 +25,7 @@ from ..blocks import (
     reads_own_writes,
     regions_of,
     replace_buffer,
+    require_independent,
     scope_of,
     statements,
     top_statement,
@@ -35,7 +36,7 @@ from ..handles import BlockRV
 from ..legality import check_coverage
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
-from ._moments import Moments, require_independent
+from ._moments import Moments
 from ._structure import is_standard, same_index
 from .memory import require_scope
 

@@ -25,6 +25,7 @@ from ..blocks import (
     insert_before,
     nest,
     regions_of,
+    require_independent,
     require_same_meaning,
     top_statement,
 )
@@ -241,8 +242,8 @@ def _plan_compute_at(
     # one that comes later makes it for the next iteration, if at all: the dependences decide
     producers = [p for p in _producer_positions(loop, below, block) if p < first]
     plain = index in range(-2, first + 1) and plain_producer(block, loop, consumers)
-    place = (index, max(producers, default=-1) + 1, first, unsafe or plain)
-    return _move(state, block, loop, domains, preserve_unit_loops, *place)
+    place = (index, max(producers, default=-1) + 1, first, unsafe)
+    return _move(state, block, loop, domains, preserve_unit_loops, *place, plain=plain)
 
 
 def _plan_reverse_compute_at(
@@ -264,8 +265,9 @@ def _plan_reverse_compute_at(
     users = [_position(loop, b) for b in below if any(r.buffer in written for r in b.block.reads)]
     latest = min((u for u in users if u >= last), default=_size(loop))
     when = _runs_when(loop, producers[0]) if len(producers) == 1 else []
-    plain = (index < 0 or last <= index) and len(producers) == 1 and plain_consumer(block, loop, producers[0], made)
-    place = (index, last, latest, unsafe or plain)
+    plain = (index < 0 or last <= index) and len(producers) == 1 and not when
+    plain = plain and plain_consumer(block, loop, producers[0], made)
+    place = (index, last, latest, unsafe)
     if not is_const(block.node.predicate, 1) and any(_idle(p, loop) for p in producers):
         # loops over all of the threads that make it, so that they can be bound to these; the guard stays
         wide = {b: r for b in made if (r := _accessed(loop, producers, b, "writes", idle=True)) is not None}
@@ -274,9 +276,8 @@ def _plan_reverse_compute_at(
         except ScheduleError:
             pass  # where it reads more than what they made
     try:
-        return _move(state, block, loop, domains, preserve_unit_loops, *place, when)
+        return _move(state, block, loop, domains, preserve_unit_loops, *place, when, plain)
     except ScheduleError as error:
-        place = (index, last, latest, unsafe)
         other = _in_step(state, block, loop, producers, made, preserve_unit_loops, place, when)
         if other is None:
             raise error
@@ -488,16 +489,19 @@ def _move(
     latest: int,
     unsafe: bool,
     when: Sequence[Expr] = (),
+    plain: bool = False,
 ) -> MovePlan:
     """``when``: conditions without which the moved block is not to run."""
     moved = _rebuild(block, [*loop.all_loops(), loop], domains, keep_units, when)
-    return _put(state, block, loop, moved, index, earliest, latest, unsafe)
+    return _put(state, block, loop, moved, index, earliest, latest, unsafe, plain)
 
 
 def _put(
-    state: State, block: BlockRef, loop: LoopRef, moved: Stmt, index: int, earliest: int, latest: int, unsafe: bool
-) -> MovePlan:
-    """``moved``, the block in its new loops, at its place under ``loop``. Raises ``ScheduleError``."""
+    state: State, block: BlockRef, loop: LoopRef, moved: Stmt, index: int, earliest: int, latest: int, unsafe: bool,
+    plain: bool = False,
+) -> MovePlan:  # fmt: skip
+    """``moved``, the block in its new loops, at its place under ``loop``. ``plain``: its order is known to be legal, but
+    not that loops whose iterations run at once still may. Raises ``ScheduleError``."""
     position = latest if index == -1 else earliest if index == -2 else index
     require(
         0 <= position <= _size(loop),
@@ -510,7 +514,10 @@ def _put(
     # Two places change, neither inside the other: the loop first, then the block where it was.
     inserted = state.replace(loop.node, new_loop)
     after = inserted.replace(block.node, None)
-    require_same_meaning(state, after, unsafe)
+    if plain and not unsafe:
+        require_independent(state, after)
+    else:
+        require_same_meaning(state, after, unsafe)
     return MovePlan(after)
 
 

@@ -15,11 +15,11 @@ from ...expr import BufferLoad, Expr, IntImm, Var, all_of, const, floordiv, floo
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, Block, BufferStore
 from ...visit import rewrite, substitute, uses_var
-from ..blocks import conjuncts, pick_buffer, readers, regions_of, scope_of, uses_pointer, writers
+from ..blocks import conjuncts, pick_buffer, readers, regions_of, require_independent, scope_of, uses_pointer, writers
 from ..legality import check
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
-from ._moments import Moments, between, require_independent
+from ._moments import Moments, between
 from ._whole import whole_reductions
 
 

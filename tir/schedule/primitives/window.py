@@ -12,12 +12,22 @@ from ...errors import ScheduleError, require
 from ...expr import TRUE, BufferLoad, Expr, Max, Min, Var, const
 from ...stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
 from ...visit import substitute, uses_var
-from ..blocks import add_alloc, nest, pick_buffer, reads_own_writes, regions_of, replace_buffer, scope_of, uses_pointer
+from ..blocks import (
+    add_alloc,
+    nest,
+    pick_buffer,
+    reads_own_writes,
+    regions_of,
+    replace_buffer,
+    require_independent,
+    scope_of,
+    uses_pointer,
+)
 from ..handles import BlockRV
 from ..legality import check_coverage
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State, require_above
-from ._moments import Moments, between, require_independent
+from ._moments import Moments, between
 from .cache import _cached, _read_copy, _swap_in
 from .location import _accessed, _position
 
