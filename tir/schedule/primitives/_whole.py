@@ -61,22 +61,25 @@ def _whole(ref: BlockRef) -> tuple[Stmt, BlockRealize] | None:
     for above in reversed(ref.loops()):
         if above.node.body is not inner.node:
             break
-        alone = is_const(above.node.extent, 1) and not any(uses_var(v, above.var) for v in ref.node.iter_values)
-        if not alone and not any(uses_var(v, above.var) for _, v in reduce):
+        if not is_const(above.node.extent, 1) and not any(uses_var(v, above.var) for _, v in reduce):
             break
         chain.insert(0, above.node)
         inner = above
     if not _complete(reduce, chain):
         return None
+    # a loop of one iteration may be about anything
+    one = {f.loop_var: f.min for f in chain if is_const(f.extent, 1)}
+    kept, predicate = [(i, substitute(v, one)) for i, v in kept], substitute(ref.node.predicate, one)
     mine = [f.loop_var for f in chain]
-    if uses_var(ref.node.predicate, mine) or any(uses_var(v, mine) for _, v in kept):
+    if uses_var(predicate, mine) or any(uses_var(v, mine) for _, v in kept):
         return None
     body: Any = substitute(_unread(block.body, _places(stores)), {i.var: v for i, v in reduce})
     for loop in reversed(chain):
         body = For(loop.loop_var, loop.min, loop.extent, "serial", body)
     body = refresh(seq([block.init, body]))
     made = block.replace(iter_vars=tuple(i for i, _ in kept), body=body, init=None)
-    return (chain[0] if chain else ref.node), ref.node.replace(iter_values=tuple(v for _, v in kept), block=made)
+    realize = ref.node.replace(iter_values=tuple(v for _, v in kept), predicate=predicate, block=made)
+    return (chain[0] if chain else ref.node), realize
 
 
 def _complete(reduce: list[Any], chain: list[For]) -> bool:

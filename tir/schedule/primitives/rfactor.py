@@ -194,6 +194,18 @@ def _partial_values(reducer: BlockReducer, partials: list[BufferLoad]) -> list[E
     ]
 
 
+def _loops_shared_with(block: BlockRef, loop: LoopRef) -> set[Var]:
+    """The loops of all reduce iterators that ``loop`` is about, and of those that share one of these loops."""
+    found = {loop.var}
+    values = [v for i, v in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type == "reduce"]
+    while True:
+        touched = [v for v in values if uses_var(v, found)]
+        more = {ref.var for ref in block.loops() if any(uses_var(v, ref.var) for v in touched)}
+        if more <= found:
+            return found
+        found |= more
+
+
 def _partial_block(plan: RfactorPlan, partials: list[Buffer], name: str) -> BlockRealize:
     """The block that makes the partial results: ``loop`` is spatial in it, the other reduction loops stay."""
     block, loop, reducer = plan.block, plan.loop, plan.reducer
@@ -202,8 +214,9 @@ def _partial_block(plan: RfactorPlan, partials: list[Buffer], name: str) -> Bloc
     values: list[Expr] = []
     split: dict[Var, Var] = {loop.var: factor}
     inside: dict[Var, Expr] = {}
+    shared = _loops_shared_with(block, loop)
     for iterator, value in zip(block.block.iter_vars, block.node.iter_values):
-        if iterator.iter_type != "reduce" or not uses_var(value, loop.var):
+        if iterator.iter_type != "reduce" or not uses_var(value, shared):
             iters.append(iterator)
             values.append(value)
             continue
