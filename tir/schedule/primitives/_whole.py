@@ -7,11 +7,11 @@ from typing import Any
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map
 from ...buffer import Range
-from ...expr import BufferLoad, const, is_const
+from ...expr import BufferLoad, Var, const, is_const
 from ...function import PrimFunc
 from ...script.printer import short_text
-from ...stmt import BlockRealize, BufferStore, For, LetStmt, SeqStmt, Stmt, seq
-from ...visit import rewrite, substitute, uses_var
+from ...stmt import Block, BufferStore, For, LetStmt, SeqStmt, Stmt, seq
+from ...visit import rewrite, substitute, uses_var, walk
 from ..blocks import refresh
 from ..state import BlockRef, index_of
 
@@ -34,17 +34,18 @@ def both_whole(before: PrimFunc, after: PrimFunc) -> tuple[PrimFunc, PrimFunc] |
     return _with(before, {n: first[n] for n in common}), _with(after, {n: second[n] for n in common})
 
 
-def _wholes(func: PrimFunc) -> dict[str, tuple[Stmt, BlockRealize]]:
+def _wholes(func: PrimFunc) -> dict[str, tuple[Stmt, Stmt]]:
     found = ((name, _whole(ref)) for name, ref in index_of(func).blocks.items())
     return {name: whole for name, whole in found if whole is not None}
 
 
-def _with(func: PrimFunc, wholes: dict[str, tuple[Stmt, BlockRealize]]) -> PrimFunc:
-    swaps = {id(loop): realize for loop, realize in wholes.values()}
+def _with(func: PrimFunc, wholes: dict[str, tuple[Stmt, Stmt]]) -> PrimFunc:
+    swaps = {id(old): new for old, new in wholes.values()}
     return func.with_body(rewrite(func.body, lambda n: swaps.get(id(n)))) if swaps else func
 
 
-def _whole(ref: BlockRef) -> tuple[Stmt, BlockRealize] | None:
+def _whole(ref: BlockRef) -> tuple[Stmt, Stmt] | None:
+    """The loops of a reduction, and what to put for them."""
     block = ref.block
     pairs = list(zip(block.iter_vars, ref.node.iter_values))
     reduce = [(i, v) for i, v in pairs if i.iter_type == "reduce"]
@@ -56,15 +57,11 @@ def _whole(ref: BlockRef) -> tuple[Stmt, BlockRealize] | None:
         return None
     if any(uses_var(index, [i.var for i, _ in reduce]) for s in stores for index in s.indices):
         return None
-    chain: list[For] = []
-    inner: Any = ref
-    for above in reversed(ref.loops()):
-        if above.node.body is not inner.node:
-            break
-        if not is_const(above.node.extent, 1) and not any(uses_var(v, above.var) for _, v in reduce):
-            break
-        chain.insert(0, above.node)
-        inner = above
+    loops = _loops_of(ref, reduce)
+    about = [f for f in loops if is_const(f.extent, 1) or any(uses_var(v, f.loop_var) for _, v in reduce)]
+    chain, spatial = about, [f for f in loops if f not in about]
+    if spatial and not _trade_places(spatial, chain, block, stores):
+        return None
     if not _complete(reduce, chain):
         return None
     # a loop of one iteration may be about anything
@@ -78,8 +75,40 @@ def _whole(ref: BlockRef) -> tuple[Stmt, BlockRealize] | None:
         body = For(loop.loop_var, loop.min, loop.extent, "serial", body)
     body = refresh(seq([block.init, body]))
     made = block.replace(iter_vars=tuple(i for i, _ in kept), body=body, init=None)
-    realize = ref.node.replace(iter_values=tuple(v for _, v in kept), predicate=predicate, block=made)
-    return (chain[0] if chain else ref.node), realize
+    whole: Stmt = ref.node.replace(iter_values=tuple(v for _, v in kept), predicate=predicate, block=made)
+    for loop in reversed(spatial):
+        whole = loop.replace(body=whole)
+    return (loops[0] if loops else ref.node), whole
+
+
+def _loops_of(ref: BlockRef, reduce: list[Any]) -> list[For]:
+    """The loops that are around the block only, from the outermost one that the reduction is about, and those of one
+    iteration just outside."""
+    loops: list[For] = []
+    inner: Any = ref
+    for above in reversed(ref.loops()):
+        if above.node.body is not inner.node:
+            break
+        loops.insert(0, above.node)
+        inner = above
+    about = [n for n, f in enumerate(loops) if any(uses_var(v, f.loop_var) for _, v in reduce)]
+    start = about[0] if about else len(loops)
+    while start and is_const(loops[start - 1].extent, 1):
+        start -= 1
+    return loops[start:]
+
+
+def _trade_places(spatial: list[For], chain: list[For], block: Block, stores: list[BufferStore]) -> bool:
+    """Whether ``spatial`` loops may be outside those of the reduction: results keep to elements of their own."""
+    inner = [f.loop_var for f in chain]
+    if any(uses_var(e, inner) for f in spatial for e in (f.min, f.extent)):
+        return False
+    free = {i.var for i in block.iter_vars if i.iter_type != "reduce" and not (i.dom and is_const(i.dom.extent, 1))}
+    if any(not free <= {i for i in s.indices if isinstance(i, Var)} for s in stores):
+        return False
+    places, written = _places(stores), {s.buffer.data for s in stores}
+    loads = [n for n in walk(block.body) if isinstance(n, BufferLoad) and n.buffer.data in written]
+    return all(_place(n) in places for n in loads)
 
 
 def _complete(reduce: list[Any], chain: list[For]) -> bool:
