@@ -242,3 +242,60 @@ def test_arguments_of_steps_of_wrong_types(step: str, bad):
         getattr(sch, step)(bad, *more)
     assert "fault inside" not in str(caught.value), str(caught.value)
     assert len(sch.history) == 1
+
+
+@pytest.mark.parametrize(
+    "line, says",
+    [
+        ("C[0] = 1e40", "constant 1e+40 does not fit float32 (at most 3.4028235e+38)"),
+        ("C[0] = T.float32(-1e40)", "constant -1e+40 does not fit float32"),
+        ('C[0] = T.Cast("float32", T.float16(65520))', "constant 65520 does not fit float16 (at most 65504)"),
+        ('C[0] = T.Cast("float32", T.float8_e4m3(1000))', "constant 1000 does not fit float8_e4m3 (at most 448)"),
+        ('C["x"] = T.float32(1)', "index 0 of `C` is a string, not an integer"),
+        ("C = A[0] + 1.0", "`C` is a buffer; values are stored to its elements"),
+        ("C[0] = T.exp()", "exp takes 1 argument, got 0"),
+    ],
+)
+def test_lines_that_cannot_be(line: str, says: str):
+    with pytest.raises(tir.ParseError) as caught:
+        parse(ADD.replace("for i in range(8):", f"{line}\n    for i in range(8):"))
+    assert says in str(caught.value) and line in str(caught.value)
+
+
+def test_infinities_and_the_largest_numbers_are_constants():
+    values = ["inf", "-inf", "nan"], [3.4028234663852886e38, -3.4028235677973362e38, 1e-60]
+    for value in (*map(repr, values[0]), *map(repr, values[1])):
+        func = parse(ADD.replace("T.float32(1)", f"T.float32({value})"))
+        tir.assert_structural_equal(parse(func.script()), func)
+
+
+@pytest.mark.parametrize(
+    "target, says",
+    [
+        ("llvm -mcpu=skylake-avx521", "LLVM knows no processor 'skylake-avx521'; did you mean skylake-avx512"),
+        ("llvm -mcpu=haswell -mattr=+avx2,+fam", "LLVM knows no feature of a processor 'fam'"),
+        ("cuda -arch=volta", "no GPU architecture is called 'volta'"),
+    ],
+)
+def test_machines_that_do_not_exist(target: str, says: str):
+    """LLVM would print its warnings, and for a processor without 64 bits end the process."""
+    with pytest.raises((tir.BuildError, ValueError), match=says):
+        tir.build(parse(ADD), target)
+
+
+@pytest.mark.parametrize("data", ["{", "[3]", '[{"a": 1}]', 5, None])
+def test_records_that_are_none(data):
+    with pytest.raises(tir.TirError, match="this is no record of a schedule"):
+        type(tir.Schedule(parse(ADD)).trace).from_json(data)
+
+
+def test_a_list_where_a_loop_is_wanted():
+    with pytest.raises(TypeError, match="`loop` is a loop .a handle or a name., not a list"):
+        tir.Schedule(parse(ADD)).vectorize(["i"])
+
+
+def test_a_note_of_no_kind():
+    with pytest.raises(
+        TypeError, match="a note is a string, number, expression, or lists and dicts of them, not object"
+    ):
+        tir.Schedule(parse(ADD)).annotate("i", "note", [object()])

@@ -48,7 +48,7 @@ CASES = [
         "T.Broadcast(n, 2) + T.Broadcast(n, 4)",
         "",
     ),
-    ("n[0] = 1", "`n` is a int32 expression; only buffer elements can be stored to", "n[0]", ""),
+    ("n[0] = 1", "`n` (int32 expression) is no buffer; only buffer elements can be stored to", "n[0]", ""),
     ("A.data = 1", "an attribute cannot be assigned", "A.data", ""),
     ("T.evaluate(A.shpe)", "a buffer has no attribute `shpe`", "A.shpe", "shape"),
     ("for i in [1, 2]:\n    T.evaluate(i)", "a `for` loop runs over T.serial", "[1, 2]", "T.macro"),

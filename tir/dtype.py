@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 _FLOAT8 = re.compile(r"(?:float8_)?(e4m3fn|e4m3|e5m2)(?:_float8)?$")
@@ -105,6 +106,16 @@ class DType(str):
             ("float8_e5m2", 8): 57344.0,
         }
         return finite[self.code, self.bits]
+
+    def holds(self, value: float) -> bool:
+        """Whether a lane of floating type has ``value``, rounded: it is not finite, or does not round to infinity.
+
+        >>> DType("float16").holds(65519.0), DType("float16").holds(65520.0)
+        (True, False)
+        """
+        digits = {"float": {16: 11, 32: 24, 64: 53}, "bfloat": {16: 8}, "float8_e4m3": {8: 4}, "float8_e5m2": {8: 3}}
+        last = math.ldexp(0.5, math.frexp(self.max_value)[1] - digits[self.code][self.bits])
+        return not math.isfinite(value) or abs(value) - self.max_value < last
 
 
 def _parse(name: str) -> tuple[str, int, int]:

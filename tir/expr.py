@@ -381,7 +381,8 @@ class Reduce(Expr):
 def const(value: int | float | bool, dtype: str | None = None) -> Expr:
     """A constant of exactly ``dtype``; without one: bool, int32 (int64 where it does not fit), float32.
 
-    Raises ``TypeError`` for a float given an integer dtype, ``ValueError`` for an integer that does not fit.
+    Raises ``TypeError`` for a float given an integer dtype, ``ValueError`` for a number that does not fit: infinity is
+    written as such.
 
     >>> const(0, "int8").dtype
     'int8'
@@ -401,7 +402,7 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
     if want.lanes > 1:
         return Broadcast(const(value, want.element), want.lanes)
     if want.is_float:
-        return FloatImm(float(value), want)
+        return FloatImm(_number_of(want, value), want)
     if want.is_handle:
         if value == 0:
             return Call("reinterpret", (IntImm(0, DType("uint64")),), want)
@@ -413,6 +414,15 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
     if not want.min_value <= value <= want.max_value:
         raise ValueError(f"constant {value} does not fit {want} ({want.min_value} to {want.max_value})")
     return IntImm(int(value), want)
+
+
+def _number_of(dtype: DType, value: Any) -> float:
+    try:
+        if dtype.holds(number := float(value)):
+            return number
+    except OverflowError:  # an integer larger than any double
+        pass
+    raise ValueError(f'constant {value} does not fit {dtype} (at most {dtype.max_value:.8g}); infinity is float("inf")')
 
 
 def is_const(e: Any, value: int | float | None = None) -> bool:

@@ -88,6 +88,8 @@ def _result_dtype(op: Op, args: tuple[Any, ...], dtype: str | None) -> DType:
 def math_call(name: str, *args: Any) -> Call:
     """A floating operator; integer arguments are taken as float32, and all arguments in the first one's dtype."""
     operands = [as_expr(a) for a in args]
+    if not operands:
+        return call(name)
     if not operands[0].dtype.is_float:
         operands[0] = cast(DType("float32").with_lanes(operands[0].dtype.lanes), operands[0])
     first = operands[0].dtype

@@ -58,6 +58,9 @@ def register_target(
     return _ADDED[kind]
 
 
+_ARCH = re.compile(r"sm_(\d+)[af]?")
+
+
 def added_kind(kind: str) -> TargetKind | None:
     """The kind of target ``kind`` that a package outside has registered, if it is one."""
     return _ADDED.get(kind)
@@ -68,7 +71,7 @@ class Target:
     """A machine to build for: a kind and its attributes.
 
     Made from a string (``"llvm -mcpu=skylake-avx512 -num-cores=4"``, ``"cuda -arch=sm_90a"``), a dict with ``kind``,
-    or :meth:`host`. Raises ``ValueError`` for an unknown kind.
+    or :meth:`host`. Raises ``ValueError`` for an unknown kind, or an ``arch`` that is not one.
 
     A GPU has ``max_threads_per_block``, ``max_shared_memory_per_block`` (bytes of ``shared``), ``thread_warp_size``; with
     an ``arch`` also ``max_dynamic_shared_memory_per_block`` (bytes of ``shared.dyn``),
@@ -89,6 +92,9 @@ class Target:
             extension.load(extension.TARGETS)
         if kind not in KINDS and kind not in _ADDED:
             raise ValueError(f"unknown target kind {kind!r}; the kinds are {', '.join((*KINDS, *_ADDED))}")
+        arch = {**parsed, **attrs}.get("arch")
+        if kind in ("cuda", "cuda-sim") and arch is not None and not _ARCH.fullmatch(str(arch)):
+            raise ValueError(f"no GPU architecture is called {arch!r}; they are called sm_80, sm_90a and the like")
         defaults = dict(_GPU_LIMITS) if kind in ("cuda", "cuda-sim") else {}
         if kind in _ADDED:
             defaults = dict(_ADDED[kind].defaults)
@@ -135,7 +141,7 @@ class Target:
 
 
 def _of_architecture(arch: Any) -> dict[str, int]:
-    digits = re.fullmatch(r"sm_(\d+)[af]?", arch) if isinstance(arch, str) else None
+    digits = _ARCH.fullmatch(arch) if isinstance(arch, str) else None
     found = _ARCHITECTURES.get(int(digits[1])) if digits else None
     names = (
         "max_dynamic_shared_memory_per_block", "max_threads_per_multiprocessor", "max_blocks_per_multiprocessor",

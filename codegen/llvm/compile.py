@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import difflib
 import functools
 import hashlib
+import os
+import re
+import tempfile
 import weakref
 from typing import Any
 
@@ -28,12 +32,45 @@ def llvm() -> Any:
     return binding
 
 
+@functools.cache
+def _names() -> tuple[frozenset[str], frozenset[str]]:
+    """The processors and the features that LLVM knows. It prints them where a person would look, and ends the process
+    when code for a processor that it does not know needs a feature that this one lacks."""
+    binding = llvm()
+    target = binding.Target.from_triple(binding.get_process_triple())
+    with tempfile.TemporaryFile() as file:
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            target.create_target_machine(cpu="help")
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+        file.seek(0)
+        processors, _, features = file.read().decode().partition("Available features")
+    return tuple(frozenset(re.findall(r"^  (\S+) +- ", text, re.M)) for text in (processors, features))  # type: ignore[return-value]
+
+
+def _require_known(cpu: str, features: str) -> None:
+    if not cpu and not features:
+        return
+    processors, known = _names()
+    asked = [(cpu, processors, "processor")] if cpu else []
+    asked += [(f.lstrip("+-"), known, "feature of a processor") for f in features.split(",") if f]
+    for name, names, what in asked:
+        if names and name not in names:
+            near = difflib.get_close_matches(name, names, 3)
+            raise BuildError(f"LLVM knows no {what} {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+
+
 class Machine:
-    """The CPU to compile for: its name, features, widest vector in bits."""
+    """The CPU to compile for: its name, features, widest vector in bits. Raises ``BuildError`` for a CPU or feature that
+    LLVM does not know."""
 
     def __init__(self, cpu: str = "", features: str | None = None, width: int = 0):
         binding = llvm()
         host = not cpu or cpu in ("native", "host")
+        _require_known("" if host else cpu, features or "")
         self.cpu = binding.get_host_cpu_name() if host else cpu
         if features is None:
             features = str(binding.get_host_cpu_features().flatten()) if host else ""
@@ -47,10 +84,7 @@ class Machine:
         return f"{llvmlite.__version__}/{self.triple}/{self.cpu}/{self.features}"
 
     def target_machine(self) -> Any:
-        """An LLVM target machine, position-independent so that objects can also be linked into shared libraries.
-
-        Raises ``BuildError`` for an unknown CPU.
-        """
+        """An LLVM target machine, position-independent so that objects can also be linked into shared libraries."""
         binding = llvm()
         return binding.Target.from_triple(self.triple).create_target_machine(
             cpu=self.cpu, features=self.features, opt=3, reloc="pic", codemodel="default"

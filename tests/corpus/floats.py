@@ -15,7 +15,7 @@ def constants(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
     B[9] = T.infinity("float32")
     B[10] = T.min_value("float32")
     B[11] = T.max_value("float32")
-    B[12] = 1e300
+    B[12] = T.FloatImm("float32", 1e300)
 
 
 @T.prim_func

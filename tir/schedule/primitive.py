@@ -88,6 +88,9 @@ class Primitive:
         for name, value in given.items():
             kind = self.kinds.get(name, "")
             if kind:
+                several = "list" in kind or self.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+                if isinstance(value, (list, tuple)) and not several:
+                    raise BadArgument(f"`{name}` is {_wanted(kind)}, not a list: {value!r}")
                 value = _resolve(state, value, kind, near)
                 if isinstance(value, BlockRef):
                     near = value
@@ -140,8 +143,12 @@ def _resolve(state: State, value: Any, kind: str, near: Place | None) -> Any:
                 state.find_block(value) if is_block or not (is_loop or "." in value) else state.find_loop(value, near)
             )
         return state.find_loop(value, near) if wants_loop else state.find_block(value)
-    what = " or ".join(w for w, on in (("a loop", wants_loop), ("a block", wants_block)) if on)
-    raise BadArgument(f"expected {what} (a handle or a name), got {type(value).__name__}: {value!r}")
+    raise BadArgument(f"expected {_wanted(kind)}, got {type(value).__name__}: {value!r}")
+
+
+def _wanted(kind: str) -> str:
+    what = " or ".join(w for w, mark in (("a loop", "loop"), ("a block", "block")) if mark in kind.split())
+    return f"{what} (a handle or a name)"
 
 
 PRIMITIVES: dict[str, Primitive] = {}
@@ -180,7 +187,11 @@ _KINDS = (("loop", "LoopRef"), ("block", "BlockRef"), ("location", "Location"))
 def _kind(annotation: Any) -> str:
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
     words = [w for w, mark in _KINDS if mark in text]
-    return " ".join([*words, "none"] if words and "None" in text else words)
+    if words:
+        words += [
+            w for w, marks in (("none", ("None",)), ("list", ("list[", "Sequence["))) if any(m in text for m in marks)
+        ]
+    return " ".join(words)
 
 
 def lookup(name: str) -> Primitive | None:

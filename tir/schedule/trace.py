@@ -128,10 +128,14 @@ class Trace:
 
     @staticmethod
     def from_json(data: Any) -> Trace:
-        """The record from what ``as_json`` gave (or its text)."""
-        items = json.loads(data) if isinstance(data, str) else data
+        """The record from what ``as_json`` gave (or its text). Raises ``TirError`` for anything else."""
         known: dict[int, Any] = {}
-        return Trace([Entry(i["name"], _from_json(i["args"], known), _from_json(i["result"], known)) for i in items])
+        try:
+            items = json.loads(data) if isinstance(data, str) else data
+            parts = [(i["name"], i["args"], i["result"]) for i in items]
+        except (ValueError, KeyError, TypeError) as error:
+            raise TirError(f"this is no record of a schedule, as `as_json` gives it: {error!r}") from None
+        return Trace([Entry(n, _from_json(args, known), _from_json(result, known)) for n, args, result in parts])
 
     @staticmethod
     def apply_json_to_schedule(data: Any, sch: Schedule) -> None:

@@ -165,6 +165,10 @@ class StmtParser(BlockParser, ExprParser):
             self.fail(target, "this cannot be assigned to")
 
     def bind_name(self, name: str, value: Any, node: ast.stmt) -> None:
+        held = next((scope.names[name] for scope in reversed(self.scopes) if name in scope.names), None)
+        if isinstance(held, Buffer) and isinstance(value, (Expr, BufferRegion, int, float)):
+            index = ", ".join(["..."] * held.ndim)
+            self.fail(node, f"`{name}` is a buffer; values are stored to its elements", f"write {name}[{index}] = ...")
         if isinstance(value, f.Meta):
             self.define(name, value.value)
         elif isinstance(value, f.AxisList):
@@ -264,7 +268,8 @@ class StmtParser(BlockParser, ExprParser):
         buffer = self.as_buffer(base)
         if buffer is None:
             self.fail(
-                target, f"`{ast.unparse(target.value)}` is a {type_name(base)}; only buffer elements can be stored to"
+                target,
+                f"`{ast.unparse(target.value)}` ({type_name(base)}) is no buffer; only buffer elements can be stored to",
             )
         index = index if isinstance(index, tuple) else (index,)
         try:

@@ -263,6 +263,8 @@ class ExprPrinter:
         value = x.value
         if not math.isfinite(value):
             return f'T.{x.dtype}("{value}")', ATOM
+        if not x.dtype.holds(value):
+            return f'T.FloatImm("{x.dtype}", {value!r})', ATOM
         short = value == int(value) and abs(value) < 1e9 and not (value == 0 and math.copysign(1.0, value) < 0)
         return f"T.{x.dtype}({int(value) if short else repr(value)})", ATOM
 
@@ -271,7 +273,7 @@ class ExprPrinter:
         if not isinstance(other, (e.IntImm, e.FloatImm)) and x.dtype is other.dtype and x not in self.marks:
             if isinstance(x, e.IntImm) and x.dtype.is_int and _fits(x):
                 return str(int(x.value))
-            if isinstance(x, e.FloatImm) and math.isfinite(x.value):
+            if isinstance(x, e.FloatImm) and math.isfinite(x.value) and x.dtype.holds(x.value):
                 return repr(float(x.value))
         return self.expr(x, least)
 

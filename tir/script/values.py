@@ -103,8 +103,9 @@ def index_tuple(buffer: Buffer, items: tuple[Any, ...]) -> Any:
         )
     for axis, item in enumerate(items):
         kind = item.dtype if isinstance(item, Expr) else None
-        if isinstance(item, float) or (kind is not None and kind.is_float):
-            raise TypeError(f"index {axis} of `{buffer.name}` is a {kind or 'float'}, not an integer: `{item!r}`")
+        if isinstance(item, (float, str)) or (kind is not None and (kind.is_float or kind.is_handle)):
+            what = kind or {float: "float", str: "string"}[type(item)]
+            raise TypeError(f"index {axis} of `{buffer.name}` is a {what}, not an integer: `{item!r}`")
     if not any(isinstance(item, slice) for item in items):
         return BufferLoad(buffer, tuple(index_expr(i.var if isinstance(i, IterVar) else i) for i in items))
     if any(isinstance(item, slice) and item.step is not None for item in items):

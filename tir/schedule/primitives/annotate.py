@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import require
-from ...node import freeze, frozendict
+from ...node import Node, freeze, frozendict
 from ...stmt import For
-from ..primitive import primitive
+from ..primitive import BadArgument, primitive
 from ..state import BlockRef, LoopRef, State
 from ._notes import check_note
 
@@ -60,6 +60,9 @@ def _plain(value: Any) -> Any:
         return tuple(_plain(v) for v in value)
     if isinstance(value, dict):
         return frozendict((k, _plain(v)) for k, v in value.items())
+    if not (value is None or isinstance(value, (str, bool, int, float, Node))):
+        kind = type(value).__name__
+        raise BadArgument(f"a note is a string, number, expression, or lists and dicts of them, not {kind}: {value!r}")
     return freeze(value)
 
 
