@@ -374,7 +374,9 @@ def test_fault_is_reported_at_its_line(fault: Fault):
             found = [f for f in matching if any(plain(fault.other) in listing[n - 1] for n in f.lines[1:])]
             assert found, f"{order}: no second access at {fault.other!r} in\n{raised.value}"
         assert matching[0].accesses[0].thread is not None
-        assert f"line {matching[0].line}" in str(raised.value)
+        for access in matching[0].accesses:  # both of them, each with its thread and its place
+            assert f"thread {access.thread}" in str(raised.value)
+            assert f"line {access.site.line}" in str(raised.value)
 
 
 def test_there_are_enough_faults():

@@ -64,3 +64,34 @@ def test_tiles_with_a_halo_run_at_once():
 def test_a_tile_that_needs_the_one_before():
     sch = schedule(PROGRAM.replace("WRITE", NOT_SHOWN[2]))
     refused(lambda: sch.parallel("t"), "P[5]", "t=0", "t=1")
+
+
+COPIED = """
+@T.prim_func
+def main(A: T.Buffer((4, 14, 6), "float32"), C: T.Buffer((4, 13, 6), "float32")):
+    P = T.alloc_buffer((4, 14, 6), "float32")
+    for t in range(4):
+        for o in range(4):
+            for i in range(24):
+                if GUARD:
+                    P[t, (o * 24 + i) // 6, (o * 24 + i) % 6] = A[t, (o * 24 + i) // 6, (o * 24 + i) % 6]
+        for i, j in T.grid(13, 6):
+            C[t, i, j] = P[t, i, j] + P[t, i + 1, j]
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "shown"),
+    [
+        ("o * 24 + i < 84", True),  # as threads copy a tile together: a fused loop in steps, cut at its end
+        ("o * 24 + i < 83", False),
+        ("o * 24 + i < 84 and i < 23", False),
+        ("o * 24 + i < 84 and o > 0", False),
+        ("o * 24 + i < 84 and i % 2 == 0", False),
+    ],
+)
+def test_a_copy_of_a_fused_loop_that_a_guard_ends(guard, shown):
+    """Told from the form of the guard: sets of digits of fused loops take long."""
+    func = schedule(COPIED.replace("GUARD", guard)).mod["main"]
+    loop = next(n for n in walk(func) if isinstance(n, For) and n.loop_var.name == "t")
+    assert is_private(func.body.block.alloc_buffers[0], [loop]) is shown

@@ -9,7 +9,7 @@ from ..arith import Analyzer
 from ..arith.linear import key
 from ..arith.regions import relax
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
-from ..expr import TRUE, And, BufferLoad, Expr, IntImm, Ramp, Var, const, is_const, logical_and, logical_not
+from ..expr import TRUE, And, BufferLoad, Expr, IntImm, Ramp, Var, all_of, const, is_const, logical_and, logical_not
 from ..function import PrimFunc
 from ..stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt
 from ..visit import free_vars, substitute, uses_var, walk
@@ -64,9 +64,13 @@ def _within(analyzer: Analyzer, access: _Access, written: Sequence[_Access]) -> 
 
 def _conjuncts(condition: Expr) -> frozenset[Any]:
     """The parts of a condition that all have to hold, comparable by value."""
+    return frozenset(key(c) for c in _parts(condition))
+
+
+def _parts(condition: Expr) -> list[Expr]:
     if isinstance(condition, And):
-        return _conjuncts(condition.a) | _conjuncts(condition.b)
-    return frozenset() if is_const(condition, 1) else frozenset([key(condition)])
+        return [*_parts(condition.a), *_parts(condition.b)]
+    return [] if is_const(condition, 1) else [condition]
 
 
 def private_buffers(func: PrimFunc, loop: For, only: Var | None = None) -> frozenset[Var]:
@@ -188,23 +192,22 @@ class _Access:
 
     def _find_filled(self, analyzer: Analyzer) -> Filled | None:
         box = self.box(analyzer)
-        if box is None or uses_var(self.condition, list(self.loops)):
-            return None  # a guard that changes within the box may leave elements out
-        if any(isinstance(n, BufferLoad) for n in walk(self.condition)):
+        if box is None or any(isinstance(n, BufferLoad) for n in walk(self.condition)):
             return None  # what it loads may have changed by the time of the read
-        moving = [(i, axis) for i, axis in zip(self.indices or (), box) if any(v in self.loops for v in _vars(i))]
-        inner = {v: self.loops[v] for i, _ in moving for v in _vars(i) if v in self.loops}
-        if moving and not _fills(analyzer, [i for i, _ in moving], inner, [axis for _, axis in moving]):
-            return None
-        return box, _conjuncts(self.condition)
+        moving = {n: i for n, i in enumerate(self.indices or ()) if any(v in self.loops for v in _vars(i))}
+        inner = {v: self.loops[v] for i in moving.values() for v in _vars(i) if v in self.loops}
+        guards = [c for c in _parts(self.condition) if uses_var(c, list(self.loops))]
+        if any(v in self.loops and v not in inner for c in guards for v in _vars(c)):
+            return None  # it leaves out iterations, and with them perhaps elements
+        if moving:
+            from ..arith.itermap import detect_iter_map
 
-
-def _fills(analyzer: Analyzer, indices: Sequence[Expr], loops: dict[Var, Range], axes: Sequence[Range]) -> bool:
-    """Whether ``indices`` together take every point of the box ``axes`` as the loops run."""
-    from ..arith.itermap import detect_iter_map
-
-    found: Any = detect_iter_map(indices, loops, check="surjective")
-    return bool(found) and all(analyzer.can_prove_equal(n, axis.extent) for n, axis in zip(found.extents, axes))
+            found: Any = detect_iter_map(list(moving.values()), inner, all_of(guards), check="surjective")
+            if not found:
+                return None
+            taken = {n: Range(i.base, i.extent) for n, i in zip(moving, found.indices)}
+            box = tuple(taken.get(n, axis) for n, axis in enumerate(box))
+        return box, frozenset(key(c) for c in _parts(self.condition) if all(c is not g for g in guards))
 
 
 def _vars(e: Any) -> set[Var]:

@@ -110,7 +110,7 @@ def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> 
     if inner.node not in changed:
         return True
     chain = users[0].loops()
-    return is_private(buffer, [p.node for p in chain[: chain.index(inner) + 1]])
+    return is_private(buffer, [p.node for p in chain[: chain.index(inner) + 1]], exact=True)
 
 
 def _many_of_an_axis(bound: list[LoopRef]) -> bool:
