@@ -32,7 +32,7 @@ def _whole(lo: int | None, hi: int | None, c: int) -> int | None:
     return lo // c
 
 
-def _take_multiples(form: Linear, c: int) -> tuple[Linear, Linear]:
+def take_multiples(form: Linear, c: int) -> tuple[Linear, Linear]:
     """form = c * quotient + rest, by coefficients; the rest's constant is in [0, c)."""
     quotient, rest = Linear(form.const // c), Linear(form.const % c)
     for term_key, (factors, k) in form.terms.items():
@@ -47,7 +47,7 @@ def _split_small(ctx: Analyzer, rest: Linear, c: int) -> tuple[int, Linear, Line
     """rest = g*t + u with 1 < g < c, g | c and 0 <= u < g: (g, t, u). Largest g first."""
     divisors = sorted({gcd(k, c) for _, k in rest.items()} - {1}, reverse=True)
     for g in divisors:
-        t, u = _take_multiples(rest, g)
+        t, u = take_multiples(rest, g)
         k = _whole(*bound_of_linear(ctx, u), g)
         if k is not None:
             t.const += k
@@ -61,7 +61,7 @@ def div_form(ctx: Analyzer, form: Linear, c: int, dtype: DType) -> Linear:
     if c == 1:
         return form.copy()
     # (c*q + r) // c = q + r // c
-    quotient, rest = _take_multiples(form, c)
+    quotient, rest = take_multiples(form, c)
     if rest.is_const:
         return quotient
     whole = _whole(*bound_of_linear(ctx, rest), c)
@@ -99,7 +99,7 @@ def mod_form(ctx: Analyzer, form: Linear, c: int, dtype: DType) -> Linear:
     if c == 1:
         return Linear()
     # (c*q + r) % c = r % c
-    _, rest = _take_multiples(form, c)
+    _, rest = take_multiples(form, c)
     if rest.is_const:
         return rest
     whole = _whole(*bound_of_linear(ctx, rest), c)
@@ -139,7 +139,7 @@ def xor_parts(ctx: Analyzer, a: Linear, b: Linear) -> tuple[int, tuple[Linear, L
     most = bound_of_linear(ctx, a)[1], bound_of_linear(ctx, b)[1]
     powers |= {1 << hi.bit_length() for hi in most if hi is not None and hi > 0}
     for g in sorted(powers, reverse=True):
-        (t, u), (v, w) = _take_multiples(a, g), _take_multiples(b, g)
+        (t, u), (v, w) = take_multiples(a, g), take_multiples(b, g)
         some = [not (x.is_const and x.const == 0) for x in (t, v, u, w)]
         if any(some[:2]) and not all(some) and all(_whole(*bound_of_linear(ctx, x), g) == 0 for x in (u, w)):
             return g, (t, v), (u, w)

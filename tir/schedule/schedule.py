@@ -423,8 +423,8 @@ class Schedule:
 # steps after which each iteration of each parallel loop touches what it did before; those that make a loop parallel have
 # asked about it themselves
 _SAME_ACCESSES = frozenset(
-    {"split", "fuse", "unroll", "annotate", "unannotate", "add_unit_loop", "storage_align", "reorder_block_iter_var",
-     "parallel", "vectorize"}
+    {"split", "fuse", "unroll", "annotate", "unannotate", "add_unit_loop", "storage_align", "storage_swizzle",
+     "reorder_block_iter_var", "parallel", "vectorize"}
 )  # fmt: skip
 
 

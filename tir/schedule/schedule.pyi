@@ -217,6 +217,8 @@ class Asker:
         """Whether ``Schedule.stage`` would do it here, and what speaks against it. Nothing is changed."""
     def storage_align(self, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int) -> Answer:
         """Whether ``Schedule.storage_align`` would do it here, and what speaks against it. Nothing is changed."""
+    def storage_swizzle(self, block: BlockRV | str, buffer_index: int) -> Answer:
+        """Whether ``Schedule.storage_swizzle`` would do it here, and what speaks against it. Nothing is changed."""
     def tensorize(
         self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True
     ) -> Answer:
@@ -1288,6 +1290,31 @@ class Schedule:
                     vi, vj = T.axis.remap("SS", [i, j])
                     B[vi, vj] = H[vi, vj] + 1.0
         """
+    def storage_swizzle(self, block: BlockRV | str, buffer_index: int) -> None:
+        """Exchange the 16-byte pieces of each row of a written buffer in shared memory by the row's number (exclusive or).
+
+        The pieces of a column then lie in different banks, and no memory is lost to padding: copies of 16 bytes and
+        ``ldmatrix`` meet no bank twice. The note is obeyed when lowering for a GPU: the program's indices stay as they are,
+        the kernel's become ``j ^ i % 8 * p`` with pieces of p elements. The rows that are then kept need 2, 4 or a multiple
+        of 8 pieces, and there are 8 rows or a multiple.
+
+        Before, and after ``sch.storage_swizzle("H", 0)``::
+
+            H = T.alloc_buffer((8, 32), "float32", scope="shared")
+            for i, j in T.grid(8, 32):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = A[vi, vj] * 2.0
+
+            H = T.alloc_buffer((8, 32), "float32", scope="shared")
+            for i, j in T.grid(8, 32):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    T.block_attr({"buffer_swizzle": [0]})
+                    H[vi, vj] = A[vi, vj] * 2.0
+
+        Raises ``ScheduleError`` for a buffer that is not in shared memory, has one axis, or has ``storage_align``.
+        """
     def tensorize(
         self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True
     ) -> None:
@@ -1555,6 +1582,7 @@ _SAME_ACCESSES = frozenset(
         "unannotate",
         "add_unit_loop",
         "storage_align",
+        "storage_swizzle",
         "reorder_block_iter_var",
         "parallel",
         "vectorize",

@@ -34,6 +34,7 @@ from .remove_no_op import remove_no_op
 from .simplify import remove_likely, simplify
 from .split_host_device import split_host_device
 from .storage_rewrite import storage_rewrite
+from .swizzle_storage import swizzle_storage
 from .thread_storage_sync import thread_storage_sync
 from .unify_thread_binding import unify_thread_binding
 from .unroll_loop import unroll_loop
@@ -94,6 +95,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
         inject_double_buffer,
         inject_software_pipeline,
         lower_match_buffer,
+        swizzle_storage,
         lower_opaque_block,
         inject_virtual_thread,
         flatten_buffer,

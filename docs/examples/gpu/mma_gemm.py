@@ -44,7 +44,7 @@ def scheduled(
         for loop, axis in ((fy, "threadIdx.y"), (fz, "threadIdx.z"), (fx, "threadIdx.x")):
             sch.bind(loop, axis)
         sch.vectorize(lanes)
-        sch.storage_align(shared, 0, axis=0, factor=16, offset=8)
+        sch.storage_swizzle(shared, 0)
         held.append(registers)
 
     for copy, side, layout in ((held[0], "write", "a"), (held[1], "write", "b"), (sums, "read", "c")):

@@ -207,6 +207,49 @@ def storage_align(state: State, plan: AlignPlan) -> State:
     return state.replace(plan.block, plan.new)
 
 
+def _check_storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> AlignPlan:
+    """Exchange the 16-byte pieces of each row of a written buffer in shared memory by the row's number (exclusive or).
+
+    The pieces of a column then lie in different banks, and no memory is lost to padding: copies of 16 bytes and
+    ``ldmatrix`` meet no bank twice. The note is obeyed when lowering for a GPU: the program's indices stay as they are,
+    the kernel's become ``j ^ i % 8 * p`` with pieces of p elements. The rows that are then kept need 2, 4 or a multiple
+    of 8 pieces, and there are 8 rows or a multiple.
+
+    Before, and after ``sch.storage_swizzle("H", 0)``::
+
+        H = T.alloc_buffer((8, 32), "float32", scope="shared")
+        for i, j in T.grid(8, 32):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = A[vi, vj] * 2.0
+
+        H = T.alloc_buffer((8, 32), "float32", scope="shared")
+        for i, j in T.grid(8, 32):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.block_attr({"buffer_swizzle": [0]})
+                H[vi, vj] = A[vi, vj] * 2.0
+
+    Raises ``ScheduleError`` for a buffer that is not in shared memory, has one axis, or has ``storage_align``.
+    """
+    buffer = pick_buffer(block, "writes", buffer_index)
+    require(
+        buffer.scope.startswith("shared"),
+        "buffer {0} is in `{1}` memory; banks are a matter of shared memory", buffer.name, buffer.scope,
+    )  # fmt: skip
+    require(buffer.ndim >= 2, "buffer {0} has {1} axes; a swizzle exchanges pieces of rows", buffer.name, buffer.ndim)
+    notes = block.block.annotations
+    aligned = any(int(entry[0]) == buffer_index for entry in notes.get("buffer_dim_align", ()))
+    require(not aligned, "the rows of {0} are moved apart by storage_align already", buffer.name)
+    asked = (*(n for n in notes.get("buffer_swizzle", ()) if n != buffer_index), int(buffer_index))
+    return AlignPlan(block.block, block.block.replace(annotations=frozendict({**notes, "buffer_swizzle": asked})))
+
+
+@primitive(check=_check_storage_swizzle)
+def storage_swizzle(state: State, plan: AlignPlan) -> State:
+    return state.replace(plan.block, plan.new)
+
+
 def pick_any(block: BlockRef, buffer: Any) -> Buffer:
     """A buffer of ``block`` by name, object, or (side, number)."""
     if isinstance(buffer, (tuple, list)):

@@ -1,0 +1,134 @@
+"""Rows of shared memory whose 16-byte pieces are exchanged, so that no column lies in few banks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..arith.divide import take_multiples
+from ..arith.linear import linear
+from ..buffer import Buffer
+from ..errors import BuildError
+from ..expr import BufferLoad, Call, Expr, Var, const
+from ..function import PrimFunc
+from ..node import frozendict
+from ..stmt import Block, BufferStore
+from ..visit import rewrite, walk
+from .passes import func_pass
+from .threads import number
+
+KEY = "buffer_swizzle"
+PIECE, LINE = 16, 128  # bytes: what one thread moves at a time, and what all banks hold side by side
+
+
+@dataclass(frozen=True)
+class _Swizzle:
+    """Element ``o`` of a buffer goes to ``o ^ (o // apart % pieces * piece)``."""
+
+    piece: int  # elements
+    pieces: int  # that are exchanged with each other
+    apart: int  # elements from where the next exchange is in force
+    row: int
+
+    def moved(self, o: Expr) -> Expr:
+        return o ^ (o // self.apart % self.pieces * self.piece)
+
+    @property
+    def period(self) -> int:
+        return self.apart * self.pieces
+
+
+def _swizzle(buffer: Buffer) -> _Swizzle:
+    """How the rows of ``buffer`` are exchanged. Raises ``BuildError`` for rows that cannot be."""
+    told = f"`{buffer.name}` of shape ({', '.join(map(repr, buffer.shape))}) {buffer.dtype} cannot be swizzled"
+    if buffer.strides or len(buffer.shape) < 2:
+        raise BuildError(f"{told}: it needs rows, one after the other (storage_align moves them apart)")
+    row, size = number(buffer.shape[-1]), buffer.dtype.bytes
+    rows = number(buffer.shape[-2])
+    if row is None or rows is None or size * row % PIECE or PIECE % size:
+        raise BuildError(f"{told}: its rows are not a number of whole pieces of {PIECE} bytes")
+    piece, line = PIECE // size, LINE // size
+    pieces = min(LINE // PIECE, row // piece)
+    made = _Swizzle(piece, pieces, max(row, line), row)
+    if pieces & (pieces - 1) or row % (pieces * piece) or (rows * row) % made.period:
+        raise BuildError(f"{told}: it needs rows of 2, 4 or a multiple of 8 pieces of {PIECE} bytes, and {made.period // row} "
+                         "rows or a multiple")  # fmt: skip
+    return made
+
+
+def _asked(root: Any) -> dict[Var, _Swizzle]:
+    """By its pointer, how each buffer is swizzled that a block's annotation names."""
+    found: dict[Var, _Swizzle] = {}
+    for block in walk(root):
+        if isinstance(block, Block):
+            for which in block.annotations.get(KEY, ()):
+                buffer = block.writes[int(which)].buffer
+                found[buffer.data] = _swizzle(buffer)
+    return found
+
+
+class _Rewriter:
+    def __init__(self, name: str, swizzles: dict[Var, _Swizzle]):
+        self.name = name
+        self.swizzles = swizzles
+
+    def change(self, item: Any) -> Any:
+        if isinstance(item, (BufferLoad, BufferStore)) and item.buffer.data in self.swizzles:
+            return item.replace(indices=self.place(item.buffer, item.indices))
+        if isinstance(item, Call) and item.op == "ptx_ldmatrix":
+            return self.ldmatrix(item)
+        if isinstance(item, Call) and item.op != "tvm_access_ptr":
+            for pointer in (_pointer(a) for a in item.args):
+                if pointer in self.swizzles:
+                    raise BuildError(
+                        f"{self.name}: `{item.op}` reads `{pointer.name}` by its pointer and takes rows to lie in order, but "
+                        "they are swizzled; take storage_align in place of storage_swizzle, or ldmatrix"
+                    )
+        if isinstance(item, Block) and KEY in item.annotations:
+            return item.replace(annotations=frozendict({k: v for k, v in item.annotations.items() if k != KEY}))
+        return None
+
+    def place(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        swizzle = self.swizzles[buffer.data]
+        *_, i, j = indices
+        # whole rows before this one are whole periods, so the last two indices tell all
+        exchange = i * swizzle.row // swizzle.apart % swizzle.pieces * swizzle.piece
+        return (*indices[:-1], j ^ exchange)
+
+    def ldmatrix(self, c: Call) -> Call | None:
+        """The address is a pointer at some elements and a number of elements from there: the part of the first that is
+        whole periods stays there, the rest is where the exchange shows."""
+        pointer, offset = c.args[5], c.args[6]
+        swizzle = self.swizzles.get(_pointer(pointer))  # type: ignore[arg-type]
+        if swizzle is None:
+            return None
+        kind, data, first, extent, mode = pointer.args  # type: ignore[attr-defined]
+        form, rest = take_multiples(linear(first), swizzle.period)
+        base = form.scaled(swizzle.period).build(first.dtype)
+        moved = swizzle.moved(rest.build(first.dtype) + offset)
+        rows, _ = take_multiples(rest, swizzle.row)  # a piece stays in its row
+        reach = extent if rows.is_const and rows.const == 0 else extent + const(swizzle.period, extent.dtype)
+        return c.replace(args=(*c.args[:5], pointer.replace(args=(kind, data, base, reach, mode)), moved))
+
+
+def _pointer(e: Any) -> Any:
+    """The variable of a pointer argument: itself, or in ``tvm_access_ptr``, ``address_of``."""
+    if isinstance(e, Call) and e.op == "tvm_access_ptr":
+        return e.args[1]
+    if isinstance(e, Call) and e.op == "address_of":
+        return e.args[0].buffer.data  # type: ignore[attr-defined]
+    return e if isinstance(e, Var) else None
+
+
+@func_pass
+def swizzle_storage(func: PrimFunc) -> PrimFunc:
+    """``S[i, j]`` of a swizzled buffer becomes ``S[i, j ^ (i % 8 * p)]``, with pieces of p elements, 16 bytes, exchanged.
+
+    For rows of 128 bytes or a multiple; of a shorter row, the pieces of which are fewer, two or four rows share an exchange.
+    The same for the addresses of ``ptx_ldmatrix``. Raises ``BuildError`` for rows that hold no such pieces, and for
+    operations that take rows to lie in order (``wmma``).
+    """
+    swizzles = _asked(func.body)
+    if not swizzles:
+        return func
+    return func.with_body(rewrite(func.body, _Rewriter(func.name, swizzles).change))
