@@ -72,7 +72,7 @@ def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
         found = compiled.Compiled.of(*emit(), on)
         if key is not None:
             compiled.keep(key, mod, found)
-    return LLVMModule(mod, target, found)
+    return LLVMModule(mod, target, found, cpu_pipeline())
 
 
 @deep

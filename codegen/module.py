@@ -182,11 +182,12 @@ class LLVMModule(Module):
     source_kinds = ("tir", "lowered", "llvm", "llvm-opt", "asm")
     code_kind = "llvm"
 
-    def __init__(self, source: IRModule, target: Any, compiled: Any):
+    def __init__(self, source: IRModule, target: Any, compiled: Any, passes: list[Any] | None = None):
+        """``passes`` lowered ``source``; None where what was compiled was lowered elsewhere."""
         from .function import NativeFunction, Runtime
         from .llvm.compile import Loaded
 
-        self._compiled = compiled
+        self._compiled, self._passes = compiled, passes
         code = Loaded(compiled.code, compiled.machine)
         runtime = Runtime(code, compiled.messages, compiled.packed, compiled.parallel, target.attrs.get("num_cores"))
         functions = {name: NativeFunction(name, about, runtime) for name, about in compiled.functions.items()}
@@ -217,10 +218,11 @@ class LLVMModule(Module):
 
     @property
     def report(self) -> Any:
-        """What became of every vectorized, unrolled and parallel loop, and why not; prints as a table."""
+        """What became of every vectorized, unrolled and parallel loop, and what is held in registers, or why not;
+        prints as a table."""
         from .report import Report
 
-        return Report.of(self.ir, self.lowered)
+        return Report.of(self.lowered) if self._passes is None else Report.of(self.ir, self._passes)
 
     def save(self, path: str | Path) -> None:
         """Write a shared library (``.so``; needs a C compiler to link) or an object file (``.o``).

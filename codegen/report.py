@@ -1,19 +1,41 @@
-"""What became of the loops a schedule marked: a table to read."""
+"""What became of the loops a schedule marked, and of what could stay in registers: a table to read.
+
+The marked loops get numbers, the passes run again, and the loops are looked for before and after the passes that they
+are marked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from tir.expr import BufferLoad, IntImm
+from tir.arith.linear import linear
+from tir.expr import BufferLoad, Call, Expr, IntImm, Ramp, Select, Var
 from tir.function import IRModule, PrimFunc
-from tir.stmt import BufferStore, For
-from tir.visit import walk
+from tir.node import frozendict
+from tir.stmt import Allocate, BufferStore, For, IfThenElse, Stmt
+from tir.transform.pipeline import name_of
+from tir.transform.unroll_loop import MAX_COPIES
+from tir.transform.vectorize_loop import REASON
+from tir.visit import rewrite, uses_var, walk
+
+from .llvm.peel import peel_first_iterations
+from .llvm.promote import HELD, promote_accumulators
+from .runtime.parallel import openmp
+
+MARKS = ("parallel", "vectorized", "unrolled")
+TAG = "report_number"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One marked loop: what was asked, and what happened to it."""
+    """A marked loop, or a buffer: what was asked, and what happened to it.
+
+    ``asked`` is the loop's mark, or ``registers`` for what a loop updates in each iteration (``loop`` names the loop)
+    and for a buffer of the scope ``local`` (``loop`` names the buffer). ``extent``: of the loop, or elements held.
+    """
 
     function: str
     loop: str
@@ -29,11 +51,24 @@ class Report:
     rows: tuple[Row, ...]
 
     @staticmethod
-    def of(source: IRModule, lowered: IRModule) -> Report:
+    def of(module: IRModule, passes: Iterable[Any] = ()) -> Report:
+        """The report on ``module`` lowered by ``passes`` (none: it is lowered already)."""
+        marked: dict[str, list[For]] = {}
+        module = IRModule(frozendict({name: _tagged(func, marked, name) for name, func in module.items()}))
+        stages = {"vectorize_loop": module, "unroll_loop": module}
+        done = {"vectorize_loop": module, "unroll_loop": module}
+        lowered = module
+        for step in passes:
+            before, lowered = lowered, step(lowered)
+            if name_of(step) in stages:
+                stages[name_of(step)], done[name_of(step)] = before, lowered
         rows: list[Row] = []
-        for name, func in source.items():
-            if name in lowered:
-                rows.extend(_rows(name, func, lowered[name]))
+        for name, loops in marked.items():
+            if name not in lowered:
+                continue
+            look = _Look(loops, *(_loops(m[name]) for m in (*stages.values(), *done.values(), lowered)))
+            rows += (Row(name, x.loop_var.name, x.kind, _extent(x), look.outcome(k)) for k, x in enumerate(loops))
+            rows += _registers(name, lowered[name])
         return Report(tuple(rows))
 
     def __iter__(self) -> Iterator[Row]:
@@ -43,58 +78,160 @@ class Report:
         head = ("function", "loop", "asked", "extent", "outcome")
         lines = [head, *((r.function, r.loop, r.asked, r.extent, r.outcome) for r in self.rows)]
         if not self.rows:
-            return "no loop was marked parallel, vectorized or unrolled"
+            return "no loop was marked parallel, vectorized or unrolled, and nothing is held in registers"
         widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
         return "\n".join("  ".join(t.ljust(w) for t, w in zip(line, widths)).rstrip() for line in lines)
 
 
-def _rows(name: str, func: PrimFunc, lowered: PrimFunc) -> Iterator[Row]:
-    left: dict[str, list[For]] = {}
-    for node in walk(lowered.body):
-        if isinstance(node, For):
-            left.setdefault(node.loop_var.name, []).append(node)
-    parallel_depth = _nested_parallel(func)
-    lanes = _vector_accesses(lowered)
-    for node in walk(func.body):
-        if not isinstance(node, For) or node.kind not in ("parallel", "vectorized", "unrolled"):
-            continue
-        loops = left.get(node.loop_var.name, [])
-        extent = str(node.extent.value) if isinstance(node.extent, IntImm) else repr(node.extent)
-        yield Row(name, node.loop_var.name, node.kind, extent, _outcome(node, loops, node in parallel_depth, lanes))
+def _extent(loop: For) -> str:
+    return str(loop.extent.value) if isinstance(loop.extent, IntImm) else repr(loop.extent)
 
 
-def _outcome(loop: For, left: list[For], nested: bool, lanes: dict[int, int]) -> str:
-    """In words: done, or not and why."""
-    if loop.kind == "parallel":
-        if nested:
-            return "serial: inside another parallel loop"
-        return "a team of threads, equal shares" if left else "gone: one iteration, or merged"
-    if not left:
-        if loop.kind == "unrolled":
-            return "unrolled"
-        width = loop.extent.value if isinstance(loop.extent, IntImm) else 0
-        count = lanes.get(width, 0)
-        return f"vectors of {width} lanes, {count} accesses" if count else "one lane or folded"
-    if not isinstance(loop.extent, IntImm):
-        return f"left a loop: extent `{loop.extent!r}` is not a constant"
-    if loop.kind == "unrolled":
-        return "left to LLVM to unroll"
-    return "left a scalar loop: its body cannot be written in vectors"
+def _tagged(func: PrimFunc, marked: dict[str, list[For]], name: str) -> PrimFunc:
+    """``func`` with a number in the annotations of each marked loop; ``marked`` gets them in order."""
+    loops = marked.setdefault(name, [])
+    numbers: dict[Any, int] = {}
+    for node in walk(func.body, lambda n: not isinstance(n, Expr)):
+        if isinstance(node, For) and node.kind in MARKS:
+            numbers[node.loop_var] = len(loops)
+            loops.append(node)
+
+    def tag(item: Any) -> Any:
+        if isinstance(item, For) and item.kind in MARKS:
+            return item.replace(annotations=frozendict({**item.annotations, TAG: numbers[item.loop_var]}))
+        return None
+
+    return func.with_body(rewrite(func.body, tag, lambda n: isinstance(n, (Stmt, type(None)))))
 
 
-def _nested_parallel(func: PrimFunc) -> set[For]:
-    nested: set[For] = set()
-    for outer in walk(func.body):
-        if isinstance(outer, For) and outer.kind == "parallel":
-            nested.update(n for n in walk(outer.body) if isinstance(n, For) and n.kind == "parallel")
-    return nested
-
-
-def _vector_accesses(func: PrimFunc) -> dict[int, int]:
-    """Loads and stores by number of lanes."""
-    found: dict[int, int] = {}
-    for node in walk(func.body):
-        if isinstance(node, (BufferLoad, BufferStore)) and node.indices:
-            lanes = max(i.dtype.lanes for i in node.indices)
-            found[lanes] = found.get(lanes, 0) + 1
+def _loops(func: PrimFunc) -> dict[int, list[For]]:
+    found: dict[int, list[For]] = {}
+    for node in walk(func.body, lambda n: not isinstance(n, Expr)):
+        if isinstance(node, For) and TAG in node.annotations:
+            found.setdefault(int(node.annotations[TAG]), []).append(node)
     return found
+
+
+class _Look:
+    """The marked loops of one function at the stages that decide about them, by number."""
+
+    def __init__(self, loops: list[For], to_vector: Any, to_unroll: Any, vector: Any, unrolled: Any, lowered: Any):
+        self.loops = loops
+        self.to_vector, self.to_unroll, self.vector, self.unrolled = to_vector, to_unroll, vector, unrolled
+        self.lowered = lowered
+        self.nested = {
+            inner.loop_var
+            for outer in loops
+            if outer.kind == "parallel"
+            for inner in walk(outer.body)
+            if isinstance(inner, For) and inner.kind == "parallel"
+        }
+
+    def outcome(self, number: int) -> str:
+        """In words: done, or not and why."""
+        loop = self.loops[number]
+        return getattr(self, "_" + loop.kind)(number, loop)
+
+    def _parallel(self, number: int, loop: For) -> str:
+        if loop.loop_var in self.nested:
+            return "serial: inside another parallel loop"
+        left = self.lowered.get(number, [])
+        if not left:
+            return "gone: no iteration, or nothing to do"
+        if all(_extent(x) == "1" for x in left):
+            return "one thread of a team: it has one iteration"
+        if openmp() is None:
+            return "serial: there is no OpenMP library to run it"
+        return "a team of threads, equal shares"
+
+    def _unrolled(self, number: int, loop: For) -> str:
+        before, left = self.to_unroll.get(number, []), self.unrolled.get(number, [])
+        if not before:
+            return "gone: no iteration, or nothing to do"
+        if not left:
+            return "unrolled" + _parts(before)
+        if not isinstance(left[0].extent, IntImm):
+            return f"left a loop: extent `{left[0].extent!r}` is not a constant"
+        return f"left to LLVM to unroll: more than {MAX_COPIES} statements would be made"
+
+    def _vectorized(self, number: int, loop: For) -> str:
+        before, left = self.to_vector.get(number, []), self.vector.get(number, [])
+        if not before:
+            return "gone: no iteration, or nothing to do"
+        if all(_extent(x) == "1" for x in before):
+            return "gone: one lane"
+        open_ = next((x for x in before if not isinstance(x.extent, IntImm)), None)
+        if open_ is not None:
+            return f"left a loop: extent `{open_.extent!r}` is not a constant"
+        reasons = dict.fromkeys(str(x.annotations[REASON]) for x in left if REASON in x.annotations)
+        why = "; ".join(reasons) or "its body cannot be written in vectors"
+        if left and _stores(left) >= _stores(before):
+            return f"left a scalar loop: {why}"
+        lanes = "/".join(dict.fromkeys(_extent(x) for x in before))
+        kinds = Counter(kind for x in before for kind in _accesses(x))
+        counts = ", ".join(f"{kinds[k]} {k}" for k in ("contiguous", "strided", "gathered", "broadcast") if kinds[k])
+        masks = ", under masks" if any(map(_masked, before)) else ""
+        scalar = f"; in part a scalar loop: {why}" if left else ""
+        return f"vectors of {lanes} lanes: {counts or 'no memory'}{masks}{_parts(before)}{scalar}"
+
+
+def _parts(loops: list[For]) -> str:
+    return f" ({len(loops)} copies)" if len(loops) > 1 else ""
+
+
+def _stores(loops: list[For]) -> int:
+    return sum(isinstance(n, (BufferStore, Call)) for x in loops for n in walk(x.body))
+
+
+def _accesses(loop: For) -> Iterator[str]:
+    """How each load and store of a vectorized loop moves along with its lanes."""
+    var = loop.loop_var
+    for node in walk(loop.body):
+        if not isinstance(node, (BufferLoad, BufferStore)):
+            continue
+        used = [k for k, index in enumerate(node.indices) if uses_var(index, var)]
+        if not used:
+            yield "broadcast"
+            continue
+        form: Any = linear(node.indices[-1])
+        alone = sum(any(uses_var(f, var) for f in factors) for factors, _ in form.items()) == 1
+        step = form.terms.get(id(var)) if alone and used == [len(node.indices) - 1] else None
+        yield "gathered" if step is None else "contiguous" if step[1] == 1 else "strided"
+
+
+def _masked(loop: For) -> bool:
+    for node in walk(loop.body):
+        condition = node.condition if isinstance(node, (IfThenElse, Select)) else None
+        if isinstance(node, Call) and node.op == "if_then_else":
+            condition = node.args[0]
+        if condition is not None and uses_var(condition, loop.loop_var):
+            return True
+    return False
+
+
+def _registers(name: str, func: PrimFunc) -> Iterator[Row]:
+    """What loops hold in registers while they run, and the buffers of the scope ``local``."""
+    notes: list[Any] = []
+    made = promote_accumulators(peel_first_iterations(func), notes)
+    seen: Counter[Row] = Counter()
+    for loop, buffer, count, lanes, why in notes:
+        size = str(count) if lanes == 1 else f"{count} x {lanes}"
+        held = f"`{buffer}` is held in registers" if not why else f"`{buffer}` is loaded and stored each time: {why}"
+        seen[Row(name, loop, "registers", size, held)] += 1
+    for row, count in seen.items():
+        times = f" ({count} copies)" if count > 1 else ""
+        yield Row(row.function, row.loop, row.asked, row.extent, row.outcome + times)
+    local: dict[Var, tuple[str, list[Any]]] = {}
+    for node in walk(made.body):
+        if isinstance(node, Allocate) and node.buffer_var.scope == "local":
+            local[node.buffer_var] = " x ".join(str(getattr(e, "value", e)) for e in node.extents), []
+        elif isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data in local:
+            local[node.buffer.data][1].extend(i for i in node.indices if not _constant(i))
+    for buffer, size, index in dict.fromkeys((v.name, n, repr(i[0]) if i else "") for v, (n, i) in local.items()):
+        if not buffer.endswith(HELD):
+            where = f"memory on the stack: index `{index}` is not a constant" if index else "registers"
+            yield Row(name, buffer, "registers", size, where)
+
+
+def _constant(index: Any) -> bool:
+    return isinstance(index, IntImm) or (isinstance(index, Ramp) and isinstance(index.base, IntImm))

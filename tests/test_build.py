@@ -10,7 +10,6 @@ import pytest
 from codegen.build import build, compile_lowered
 from codegen.module import load
 from codegen.peak import measure_copy_bandwidth, measure_fma_peak
-from codegen.report import Report
 from tir.buffer import decl_buffer
 from tir.errors import BuildError, RunError
 from tir.expr import BufferLoad, IntImm, Var
@@ -147,12 +146,6 @@ def test_files_that_are_no_modules(tmp_path):
     (tmp_path / "bad.so").write_bytes(b"nonsense")
     with pytest.raises(BuildError, match=r"bad\.so"):
         load(tmp_path / "bad.so")
-
-
-def test_the_report_says_what_became_of_marked_loops():
-    source = IRModule.of(add_scalar("vectorized"))
-    text = str(Report.of(source, IRModule.of(source["main"])))
-    assert "vectorized" in text and "left a loop" in text
 
 
 def test_measured_limits_are_plausible():

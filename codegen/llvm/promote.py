@@ -33,12 +33,17 @@ from tir.stmt import (
 from tir.visit import rewrite, walk
 
 MOST = 64  # elements (or vectors) held at once
+HELD = "_held"  # ends the names of local buffers that hold them
 
 Linear = tuple[int, frozenset[Any]]
 
 
-def promote_accumulators(func: PrimFunc) -> PrimFunc:
-    """``func`` with loop-invariant elements that its serial loops update held in local memory."""
+def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> PrimFunc:
+    """``func`` with loop-invariant elements that its serial loops update held in local memory.
+
+    ``notes`` gets a tuple for each buffer with such elements: the loop's name, the buffer's, how many elements, lanes of
+    each, and why they were not held (empty where they were).
+    """
     handed_out = set()
     for node in walk(func.body):
         if isinstance(node, LetStmt) and node.var.dtype.is_handle:
@@ -57,7 +62,7 @@ def promote_accumulators(func: PrimFunc) -> PrimFunc:
         if not isinstance(item, Stmt):
             return item
         new = item.map_children(visit)
-        return _promote(new, handed_out, known) if isinstance(new, For) and new.kind == "serial" else new
+        return _promote(new, handed_out, known, notes) if isinstance(new, For) and new.kind == "serial" else new
 
     return func.with_body(visit(func.body))
 
@@ -232,24 +237,32 @@ class _Known:
             facts.bound.add(node.var)
 
 
-def _promote(loop: For, handed_out: set[Var], known: _Known) -> Stmt:
+def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | None) -> Stmt:
     facts = known.of(loop.body)
     if facts.barred:
         return loop
     bound = {loop.loop_var, *facts.bound}
     chosen: dict[Any, _Place] = {}
-    always: set[Any] | None = None
     for data in facts.stored:
         mine = list(facts.places[data].values())
-        if data in bound or data in handed_out or len(mine) + len(chosen) > MOST:
+        if data in bound or not all(_steady(p, bound) for p in mine):
             continue
-        if not (all(_steady(p, bound) for p in mine) and _all_disjoint(mine)):
-            continue
-        if always is None:
-            always = known.always(loop.body)
-        if all(p.key in always for p in mine):
+        why = _obstacle(mine, data in handed_out, len(chosen)) or ""
+        if not why and not all(p.key in known.always(loop.body) for p in mine):
+            why = "some of it is not touched in every iteration"
+        if not why:
             chosen.update((p.key, p) for p in mine)
+        if notes is not None:
+            notes.append((loop.loop_var.name, mine[0].buffer.name, len(mine), max(p.lanes for p in mine), why))
     return _rewritten(loop, chosen, known) if chosen else loop
+
+
+def _obstacle(places: list[_Place], handed_out: bool, already: int) -> str | None:
+    if handed_out:
+        return "its address is passed on"
+    if len(places) + already > MOST:
+        return f"more than {MOST} elements or vectors would be held"
+    return None if _all_disjoint(places) else "its accesses may overlap"
 
 
 def _steady(place: _Place, bound: set[Var]) -> bool:
@@ -278,7 +291,7 @@ def _rewritten(loop: For, chosen: dict[Any, _Place], known: _Known) -> Stmt:
     for place in chosen.values():
         groups.setdefault((place.buffer.dtype, place.lanes), []).append(place)
     for (dtype, lanes), places in groups.items():
-        buffer = decl_buffer((len(places) * lanes,), dtype, f"{places[0].buffer.name}_held", scope="local")
+        buffer = decl_buffer((len(places) * lanes,), dtype, places[0].buffer.name + HELD, scope="local")
         buffers.append(buffer)
         for k, place in enumerate(places):
             at = IntImm(k * lanes)

@@ -136,7 +136,7 @@ class _Vectorizer:
     def scalar(self, s: Stmt, why: str) -> Stmt:
         var = self.loop.loop_var.replace()
         body = substitute(s, {self.loop.loop_var: var})
-        notes = frozendict({REASON: why})
+        notes = frozendict({**self.loop.annotations, REASON: why})
         return For(var, self.loop.min, self.loop.extent, "serial", body, annotations=notes, span=self.loop.span)
 
     # ------------------------------------------------------------ expressions
@@ -287,7 +287,8 @@ def _vectorize(item: Any, masks: bool = False) -> Any:
         outer, inner = item.loop_var.replace(name=f"{item.loop_var.name}_0"), item.loop_var.replace()
         body = substitute(item.body, {item.loop_var: plus(item.min, outer * chunk + inner)})
         dtype: DType = item.min.dtype
-        vector = For(inner, const(0, dtype), const(chunk, dtype), "vectorized", body, span=item.span)
+        notes = item.annotations
+        vector = For(inner, const(0, dtype), const(chunk, dtype), "vectorized", body, annotations=notes, span=item.span)
         made = _vectorize(vector, masks)
         return For(outer, const(0, dtype), const(lanes // chunk, dtype), "serial", made, span=item.span)
     return _Vectorizer(item, lanes, masks).stmt(item.body)
