@@ -253,11 +253,10 @@ class _Walker:
             for regions, write in ((block.reads, False), (block.writes, True)):
                 for region in regions:
                     found.add(region.buffer, tuple((r.min, r.extent) for r in region.region), write, block)
-        is_reduction = block.init is not None and bool(reduce_vars)
         self.units.append(
             Unit(
                 block.name, block, time=(*time, 1), accesses=found.found,
-                commutes=commutes(block.body) or (is_reduction and combines(block)), **common,
+                commutes=commutes(block.body) or (bool(reduce_vars) and combines(block)), **common,
             )
         )  # fmt: skip
 

@@ -25,7 +25,7 @@ from ...stmt import (
     For,
     SeqStmt,
 )
-from ...visit import substitute, walk
+from ...visit import substitute, uses_var, walk
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, Place, State
 from ._structure import is_standard, separates
@@ -100,6 +100,11 @@ def _require_no_reduction(state: State, loop: LoopRef, realize: BlockRealize, ki
     moved = [i for i, v in zip(block.iter_vars, realize.iter_values) if loop.var in vars_in(v)]
     if not moved or any(i.iter_type != "reduce" for i in moved):
         return
+    if uses_var(realize.predicate, loop.var):
+        from .. import legality
+
+        if legality.check_parallel(state.func, loop.node, kind) is None:
+            return  # just one of its iterations does anything
     lines = _same_element(loop.node, realize)
     verb = {VECTORIZED: "vectorized", PARALLEL: "parallel", THREAD_BINDING: "bound to threads"}.get(kind, kind)
     require(
