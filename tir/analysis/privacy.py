@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..arith import Analyzer
 from ..arith.linear import key
@@ -35,10 +36,9 @@ def is_private(buffer: Buffer, loops: Sequence[For], exact: bool = False) -> boo
 def _writes_first(buffer: Buffer, loops: Sequence[For], before: Sequence[_Access], analyzer: Analyzer) -> bool:
     """Whether the body of the innermost loop reads only what its writes, or earlier ones (``before``), have filled."""
     body: Stmt = loops[-1].body
-    steps = [loop.loop_var for loop in loops]
     written = list(before)
     for part in body.stmts if isinstance(body, SeqStmt) else (body,):
-        accesses = list(_accesses(part, buffer, steps))
+        accesses = _known_accesses(part, buffer, loops)
         reads = (a for a in accesses if not a.is_write)
         if not all(a.own or _within(analyzer, a, written) for a in reads):
             if not isinstance(part, For):
@@ -56,10 +56,28 @@ def _within(analyzer: Analyzer, access: _Access, written: Sequence[_Access]) -> 
         return False
     given = _conjuncts(access.condition)
     for write in reversed(written):  # what was written last is most likely what is read
-        filled = write.filled(analyzer)
-        if filled is not None and filled[1] <= given and _inside(analyzer, box, filled[0]):
+        found = access.inside.get(write)
+        if found is None:
+            filled = write.filled(analyzer)
+            found = filled is not None and filled[1] <= given and _inside(analyzer, box, filled[0])
+            access.inside[write] = found
+        if found:
             return True
     return False
+
+
+_KNOWN: WeakKeyDictionary[Stmt, dict[Any, Any]] = WeakKeyDictionary()
+
+
+def _known_accesses(part: Stmt, buffer: Buffer, loops: Sequence[For]) -> list[_Access]:
+    """The accesses of ``buffer`` in ``part``, which is inside ``loops``; found once, as steps leave most parts alone."""
+    about = tuple(x for loop in loops for x in (loop.loop_var, loop.min, loop.extent))
+    place = (buffer, tuple(map(id, about)))
+    memo = _KNOWN.setdefault(part, {})
+    if place not in memo:
+        # ``about`` stays with it, so that no other node gets one of these numbers
+        memo[place] = about, list(_accesses(part, buffer, [loop.loop_var for loop in loops]))
+    return memo[place][1]
 
 
 def _conjuncts(condition: Expr) -> frozenset[Any]:
@@ -177,12 +195,14 @@ class _Access:
         self.is_write = is_write
         self.own = own  # a read of the element that the same block's init has written
         self._filled: Any = False  # not asked yet
+        self._box: Any = False
+        self.inside: dict[_Access, bool] = {}  # whether what it touches lies in what another access fills
 
     def box(self, analyzer: Analyzer) -> Box | None:
-        if self.indices is None:
-            return None
-        ranges = [Range(i, const(1, i.dtype)) for i in self.indices]
-        return relax(ranges, self.loops, self.condition, analyzer)
+        if self._box is False:
+            ranges = [Range(i, const(1, i.dtype)) for i in self.indices or ()]
+            self._box = None if self.indices is None else relax(ranges, self.loops, self.condition, analyzer)
+        return self._box
 
     def filled(self, analyzer: Analyzer) -> Filled | None:
         """The box written, where every element of it is, and under which conditions."""
