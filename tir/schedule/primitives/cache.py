@@ -154,7 +154,7 @@ def _fills(maker: BlockRef, buffer: Buffer, region: Sequence[Range], host: Block
     """Whether ``maker`` surely writes all of ``region`` each time that ``host`` runs."""
     if maker.block.init is not None and host is not maker.scope:
         return False  # its reduction may be under way, around the host
-    analyzer = Analyzer()
+    analyzer = _known_around(host)
     made = _touched([maker], buffer, "writes", host)
     inside = all(
         analyzer.can_prove(m.min <= r.min) and analyzer.can_prove(r.min + r.extent <= m.min + m.extent)
@@ -329,11 +329,16 @@ def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
     return False
 
 
+def _known_around(host: BlockRef | LoopRef) -> Analyzer:
+    """What is known of the loops around the body of ``host``."""
+    around = [host, *host.all_loops()] if isinstance(host, LoopRef) else host.all_loops()
+    return Analyzer({p.var: Range(p.node.min, p.node.extent) for p in around if isinstance(p, LoopRef)})
+
+
 def _touched(blocks: Sequence[BlockRef], buffer: Buffer, side: str, host: BlockRef | LoopRef) -> tuple[Range, ...]:
     """The box of ``buffer`` that ``blocks`` touch each time that ``host`` runs."""
     boxes = []
-    around = [host, *host.all_loops()] if isinstance(host, LoopRef) else host.all_loops()
-    known = Analyzer({p.var: Range(p.node.min, p.node.extent) for p in around if isinstance(p, LoopRef)})
+    known = _known_around(host)
     for ref in blocks:
         loops: dict[Var, Range] = {p.var: Range(p.node.min, p.node.extent) for p in loops_below(ref, host)}
         values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}
