@@ -324,3 +324,25 @@ def main(A: T.Buffer((4,), "float32")):
 """)
     with pytest.raises(RunError, match="call_extern.'no_such_function'.: no library that is loaded has this"):
         tir.build(func, "llvm")(np.zeros(4, "float32"))
+
+
+def test_loads_at_places_that_data_gives_see_the_stores_before_them():
+    """LLVM's superword vectorizer, left on, gathers them too early."""
+    program = tir.script.parse("""
+@T.prim_func
+def main(A: T.Buffer((5,), "int32"), idx: T.Buffer((5,), "int32"), O: T.Buffer((5, 2), "int32")):
+    lo = T.alloc_buffer((5,), "int32")
+    for i, k in T.grid(5, 1):
+        with T.block("lo"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                lo[vi] = 100
+            lo[vi] = T.min(lo[vi], A[vi])
+    for i, j in T.grid(5, 2):
+        with T.block("O"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            O[vi, vj] = A[vi] - lo[idx[vi] % 5]
+""")
+    a, idx, out = np.arange(5, dtype="i4"), np.array([-1, -2, -3, -4, -5], "i4"), np.zeros((5, 2), "i4")
+    tir.build(program, target="llvm")(a, idx, out)
+    np.testing.assert_array_equal(out, np.repeat(a - a[idx % 5], 2).reshape(5, 2))

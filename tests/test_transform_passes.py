@@ -7,7 +7,7 @@ import pytest
 
 import tir
 from tir import transform
-from tir.testing.oracle import assert_roundtrip
+from tir.testing.oracle import assert_roundtrip, assert_same_result
 
 CASES = [
     pytest.param(
@@ -522,3 +522,30 @@ def test_pass(name, before, after):
     made = getattr(transform, name)(func)
     tir.assert_structural_equal(made, tir.script.parse(after.strip()))
     assert_roundtrip(made)
+
+
+def test_alignment_of_a_buffer_that_only_its_block_uses():
+    """The block allocates it, and no longer says that it writes it: the rows that number its writes follow."""
+    sch = tir.Schedule(
+        tir.script.parse("""
+@T.prim_func
+def main(A: T.Buffer((2, 8), "float32"), O: T.Buffer((2, 8), "float32")):
+    B = T.alloc_buffer((2, 8), "float32")
+    C = T.alloc_buffer((2, 8), "float32")
+    for i, j in T.grid(2, 8):
+        with T.block("both"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+            C[vi, vj] = A[vi, vj] + T.float32(1)
+    for i, j in T.grid(2, 8):
+        with T.block("O"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            O[vi, vj] = C[vi, 7 - vj]
+""")
+    )
+    sch.storage_align("both", 0, 0, 8, 1)
+    sch.storage_align("both", 1, 0, 8, 1)
+    moved = transform.plan_and_update_buffer_allocation_location(transform.convert_blocks_to_opaque(
+        transform.lower_init_block(sch.mod)))  # fmt: skip
+    assert '"buffer_dim_align": [[0, 0, 8, 1]]' in moved.script()
+    assert_same_result(sch.mod, sch.mod, engines=("llvm",))

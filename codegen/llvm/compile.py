@@ -16,6 +16,7 @@ from typing import Any
 from tir.errors import BuildError
 
 from .. import disk
+from .text import NO_SUPERWORDS
 
 
 @functools.cache
@@ -136,7 +137,8 @@ def optimise(text: str, on: Machine) -> tuple[Any, Any]:
     module.data_layout = str(target_machine.target_data)
     options = binding.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
-    options.slp_vectorization = True
+    # LLVM 22 gathers loads at places that data gives before stores to the same memory that come first
+    options.slp_vectorization = not text.startswith(NO_SUPERWORDS)
     options.loop_interleaving = True
     options.loop_unrolling = True
     builder = binding.create_pass_builder(target_machine, options)

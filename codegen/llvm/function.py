@@ -7,9 +7,11 @@ then, for a function that returns a value, the place of the result. It returns 0
 
 from __future__ import annotations
 
+from typing import Any
+
 from tir.buffer import Buffer
 from tir.errors import BuildError
-from tir.expr import BufferLoad, Call, Expr, IntImm, Var
+from tir.expr import BufferLoad, Call, Expr, IntImm, Let, Var
 from tir.function import IRModule, PrimFunc
 from tir.stmt import BufferStore, LetStmt
 from tir.visit import walk
@@ -69,6 +71,7 @@ def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False) -> Pro
     functions.update(mod.items())
     program = Program(text, fast_math, functions=dict(functions))
     text.used_names.update(functions)
+    text.indirect = any(_loads_indirectly(func) for func in mod.functions.values())
     for name, func in mod.items():
         emit_function(program, name, func)
         alias = func.attrs.get("global_symbol", name)
@@ -79,6 +82,21 @@ def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False) -> Pro
     if program.packed:
         text.globals.append("@__tir_packed = global ptr null, align 8")
     return program
+
+
+def _loads_indirectly(func: PrimFunc) -> bool:
+    """Whether data decides which element some load is of."""
+    data: set[Var] = set()  # names of what was loaded
+
+    def depends(e: Any) -> bool:
+        return any(isinstance(n, BufferLoad) or n in data for n in walk(e))
+
+    for node in walk(func.body):
+        if isinstance(node, (LetStmt, Let)) and depends(node.value):
+            data.add(node.var)
+        elif isinstance(node, BufferLoad) and any(depends(index) for index in node.indices):
+            return True
+    return False
 
 
 def emit_function(program: Program, name: str, func: PrimFunc) -> None:

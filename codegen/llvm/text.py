@@ -36,6 +36,9 @@ def byte_string(data: bytes) -> str:
     return 'c"' + "".join(chr(b) if b in plain else f"\\{b:02X}" for b in data) + '"'
 
 
+NO_SUPERWORDS = "; no superword vectorization"  # read by :func:`codegen.llvm.compile.optimise`
+
+
 class ModuleText:
     """Functions, globals, declarations and loop metadata of one LLVM module."""
 
@@ -48,6 +51,7 @@ class ModuleText:
         self.metadata: list[str] = []
         self.used_names: set[str] = set()
         self.workspaces: list[str] = []
+        self.indirect = False  # a load's place depends on data
         legal = f'"min-legal-vector-width"="{width}" ' if width >= 512 else ""
         self.attributes = (
             f'attributes #0 = {{ nounwind "prefer-vector-width"="{width}" {legal}"target-cpu"="{cpu}" '
@@ -94,7 +98,8 @@ class ModuleText:
     def render(self) -> str:
         metadata = [f"!{i} = {text}" for i, text in enumerate(self.metadata)]
         declared = [text for name, text in self.declarations.items() if name not in self.used_names]
-        parts = [*self.head, *self.globals, *self.functions, *declared, self.attributes, *metadata]
+        head = [NO_SUPERWORDS, *self.head] if self.indirect else self.head
+        parts = [*head, *self.globals, *self.functions, *declared, self.attributes, *metadata]
         return "\n".join(parts) + "\n"
 
 

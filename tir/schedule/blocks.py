@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ..errors import ScheduleError, require
-from ..expr import GE, GT, LE, LT, TRUE, Add, And, BufferLoad, Expr, IntImm, Let, Mul, Sub, Var, const, is_const
+from ..expr import GE, GT, LE, LT, TRUE, Add, And, BufferLoad, Expr, IntImm, Let, Mul, Sub, Var, cast, const, is_const
 from ..stmt import (
     PARALLEL,
     SERIAL,
@@ -169,13 +169,14 @@ def copy_block(
     values: list[Expr] = []
     names: set[str] = set()
     for axis, bounds in enumerate(region):
-        dtype = bounds.extent.dtype
+        size = source.shape[axis]
+        dtype = bounds.extent.dtype if bounds.extent.dtype.bits > size.dtype.bits else size.dtype
         label = taken(f"ax{axis}")
         names.add(label)
         loop = Var(label, dtype)
-        loops.append((loop, bounds.extent))
-        iters.append(IterVar(Range(const(0, dtype), source.shape[axis]), Var(f"v{axis}", dtype)))
-        values.append(bounds.min + loop)
+        loops.append((loop, cast(dtype, bounds.extent)))
+        iters.append(IterVar(Range(const(0, dtype), cast(dtype, size)), Var(f"v{axis}", dtype)))
+        values.append(cast(dtype, bounds.min) + loop)
     point = tuple(i.var for i in iters)
     from_ = source_index(point) if source_index else point
     to = target_index(point) if target_index else point

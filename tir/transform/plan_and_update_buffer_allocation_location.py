@@ -9,6 +9,7 @@ from ..analysis.privacy import is_private
 from ..buffer import Buffer
 from ..expr import TRUE, BufferLoad, Var
 from ..function import PrimFunc
+from ..node import frozendict
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, For
 from ..visit import walk
 from .passes import func_pass
@@ -82,6 +83,18 @@ def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
     return start[-1]
 
 
+def _renumbered(block: Block, old: Block) -> Block:
+    """``block`` with its alignments (rows that begin with the number of a written buffer) said of the writes that
+    ``old`` still has; what only the block itself uses needs none."""
+    rows = block.annotations.get("buffer_dim_align")
+    if not rows:
+        return block
+    kept = {n: place for place, n in enumerate(n for n, w in enumerate(old.writes) if w in block.writes)}
+    said = tuple((kept[int(row[0])], *row[1:]) for row in rows if int(row[0]) in kept)
+    notes = {k: v for k, v in block.annotations.items() if k != "buffer_dim_align"}
+    return block.replace(annotations=frozendict({**notes, "buffer_dim_align": said} if said else notes))
+
+
 @func_pass
 def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
     """Each block-level allocation moves to the innermost loop or block that holds all its uses.
@@ -120,7 +133,8 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
                 # what a block allocates is no part of what it reads and writes from outside
                 reads = tuple(r for r in item.reads if r.buffer not in arrived)
                 writes = tuple(w for w in item.writes if w.buffer not in arrived)
-                return item.replace(alloc_buffers=(*stay, *arrived), reads=reads, writes=writes)
+                changed = item.replace(alloc_buffers=(*stay, *arrived), reads=reads, writes=writes)
+                return changed if len(writes) == len(item.writes) else _renumbered(changed, item)
         elif isinstance(item, (For, AttrStmt)) and arrived:
             inner = Block((), (), (), fresh(f"{arrived[0].name}_scope"), item.body, None, arrived)
             reads, writes = block_access_region(inner)

@@ -51,7 +51,7 @@ from ...stmt import (
     seq,
 )
 from ...visit import accesses, rewrite, walk
-from ..blocks import add_alloc, copy_block, scope_of, uses_pointer
+from ..blocks import add_alloc, copy_block, reads_own_writes, scope_of, uses_pointer
 from ..legality import check_coverage
 from ..primitive import BadArgument, primitive
 from ..state import BlockRef, LoopRef, State
@@ -169,8 +169,10 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
 
 
 def _require_written(state: State, plan: PadEinsumPlan, block: BlockRef, buffers: Sequence[Buffer]) -> None:
-    """Raise ``ScheduleError`` where a copy reads an element that has no value, and a guard in the block would not."""
-    if not any(isinstance(n, Call) and n.op == "if_then_else" for n in walk(block.block.body)):
+    """Raise ``ScheduleError`` where a copy reads an element that has no value, and the block would not: under a guard, or
+    because it has stored to it."""
+    guarded = any(isinstance(n, Call) and n.op == "if_then_else" for n in walk(block.block.body))
+    if not guarded and not any(reads_own_writes(block.block, b) for b in buffers):
         return
     after = pad_einsum(state, plan)
     for buffer in buffers:
