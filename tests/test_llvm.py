@@ -346,3 +346,17 @@ def main(A: T.Buffer((5,), "int32"), idx: T.Buffer((5,), "int32"), O: T.Buffer((
     a, idx, out = np.arange(5, dtype="i4"), np.array([-1, -2, -3, -4, -5], "i4"), np.zeros((5, 2), "i4")
     tir.build(program, target="llvm")(a, idx, out)
     np.testing.assert_array_equal(out, np.repeat(a - a[idx % 5], 2).reshape(5, 2))
+
+
+def test_a_value_is_computed_once_in_a_block_of_code():
+    """Index arithmetic that several accesses share; loads and stores are not shared."""
+    A, B = decl_buffer((64,), name="A"), decl_buffer((64,), name="B")
+    a, b, i = Var("a", "handle"), Var("b", "handle"), Var("i")
+    twice = [BufferStore(B, BufferLoad(A, (i * 4 + k,)) + BufferLoad(B, (i * 4,)), (i * 4,)) for k in (1, 2)]
+    loop = For(i, IntImm(0), IntImm(16), "serial", seq(twice))
+    m = compile_lowered(IRModule.of(PrimFunc((a, b), loop, buffer_map=frozendict({a: A, b: B}))))
+    text = m.source("llvm")
+    assert text.count(" = mul ") == 1 and text.count("store float") == 2
+    x, y = np.arange(64, dtype=np.float32), np.ones(64, np.float32)
+    m(x, y)
+    np.testing.assert_array_equal(y[::4], 1 + x[1::4] + x[2::4])

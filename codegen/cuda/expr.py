@@ -122,6 +122,12 @@ def plain(e: Any, other: Any) -> str:
     return ""
 
 
+def widened(e: Any, other: Any) -> Any:
+    """``e`` without a cast from int32 to int64 where C makes it because of the other operand."""
+    implied = isinstance(e, Cast) and e.dtype == "int64" and e.value.dtype == "int32"
+    return e.value if implied and not isinstance(other, (IntImm, Cast)) else e
+
+
 def bare(text: str) -> str:
     """``text`` without the parentheses around all of it."""
     if not text.startswith("(") or not text.endswith(")"):
@@ -138,8 +144,9 @@ def bare(text: str) -> str:
 def _infix(g: Generator, e: Any) -> str:
     sign = _INFIX[type(e)]
     need_operators(g, e.a.dtype)
-    a = plain(e.a, e.b) or _operand(g.expr(e.a), e.a, type(e), True)
-    b = plain(e.b, e.a) or _operand(g.expr(e.b), e.b, type(e), False)
+    x, y = widened(e.a, e.b), widened(e.b, e.a)
+    a = plain(e.a, e.b) or _operand(g.expr(x), x, type(e), True)
+    b = plain(e.b, e.a) or _operand(g.expr(y), y, type(e), False)
     if e.a.dtype.lanes == 1 and e.dtype.bits in (8, 16) and e.dtype.is_int:  # C computes in int: cut to the type
         return f"({scalar_type(e.dtype)})({a} {sign} {b})"
     return f"({a} {sign} {b})"
