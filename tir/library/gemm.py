@@ -19,6 +19,7 @@ from .machine import cache_bytes, threads
 
 LANES = 16  # of float32 in 512 bits
 REGISTERS = 32
+THIN = 48  # rows of A up to which B is read where it lies
 
 
 def gemm(m: int, n: int, k: int, rows: int = 6, columns: int = 64) -> PrimFunc:
@@ -96,7 +97,7 @@ def pick_tile(m: int, n: int) -> tuple[int, int]:
     """Rows and columns of the register tile for a product of m by n: little padding, and few loads for each FMA.
 
     >>> pick_tile(1024, 1024)
-    (8, 32)
+    (6, 64)
     >>> pick_tile(1000, 1000)
     (8, 48)
     """
@@ -107,7 +108,7 @@ def pick_tile(m: int, n: int) -> tuple[int, int]:
         loads = (rows + wide) / (rows * wide)  # for each FMA; one is what the core sustains
         stream = max(0.0, 6 / rows - 1)  # of B from L2
         return padded * (
-            1 + 0.1 * max(0.0, loads - 0.4) + 0.03 * stream + 0.03 * (m % rows > 0) + 0.01 * (n % (wide * LANES) > 0)
+            1 + 0.1 * max(0.0, loads - 0.4) + 0.03 * stream + 0.01 * (m % rows > 0) + 0.01 * (n % (wide * LANES) > 0)
         )
 
     tiles = [
@@ -167,8 +168,9 @@ def scheduled_batched_gemm(count: int, m: int, n: int, k: int, cores: int | None
 
 
 def _together(m: int, n: int, k: int, rows: int, columns: int, cores: int = 1) -> int:
-    """Panels of B to pack at a time: half of the L2 cache, a part for each core, and none where few strips use them."""
-    if m <= 3 * rows:
+    """Panels of B to pack at a time: half of the L2 cache, a part for each core, and none where few strips use them or
+    all of B stays in the L1 cache as it is."""
+    if m <= max(3 * rows, THIN) or 4 * n * k <= cache_bytes(1) * 3 // 2:
         return 0
     panels = -(-n // columns)
     fitting = max(1, min(cache_bytes(2) // 2 // (4 * k * columns), panels // cores))
@@ -215,14 +217,11 @@ def schedule_thin_gemm(
     return sch
 
 
-THIN = 48  # rows of A up to which B is read once in place
-
-
 def scheduled_gemm(m: int, n: int, k: int, cores: int | None = None) -> Schedule:
     """:func:`gemm` of any sizes, scheduled for ``cores`` cores (default: as many as parallel loops run on)."""
     cores = threads() if cores is None else cores
     rows, columns = pick_tile(m, n)
-    if m <= THIN and n > THIN:
+    if m <= THIN and n > THIN and 4 * n * k > cache_bytes(2):
         shared = cores if 2 * m * n * k > 1e6 else 1
         return schedule_thin_gemm(Schedule(thin_gemm(m, n, k)), rows, columns, min(32, k), shared)
     parallel = ""
