@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ...analysis.dependence import is_exact, time_map, units_of
+from ...analysis.dependence import Access, Unit, is_exact, time_map, units_of
 from ...arith.sets import Names, NotAffine, sample
 from ...buffer import Buffer
 from ...function import PrimFunc
+from ...stmt import BufferStore
 from .sides import Context, Side, by_loops
 from .violation import Violation, cannot_prove
 from .witness import show_element
@@ -51,6 +52,8 @@ def _covered(func: PrimFunc, buffer: Buffer) -> Violation | None:
                     if a.access.buffer is buffer:
                         made = t.before.lex_gt_map(s.before).intersect_range(s.before.domain()).apply_range(a.map)
                         bare = bare.subtract(made)
+                        if s is t and _stores_first(s.unit, a.access, b.access):
+                            bare = bare.subtract(a.map)
             bare = context.restrict(bare)
             if not bare.is_empty():
                 point = sample(bare.wrap()) or []
@@ -59,3 +62,10 @@ def _covered(func: PrimFunc, buffer: Buffer) -> Violation | None:
                 return Violation(f"an element of `{buffer.name}` would be read without having been written",
                                  [read], (t.unit.node,))  # fmt: skip
     return None
+
+
+def _stores_first(unit: Unit, store: Access, load: Access) -> bool:
+    """Whether a run of ``unit`` has done all of ``store`` when it comes to ``load``."""
+    together = bool(store.loops and load.loops) and store.loops[0][0] is load.loops[0][0]
+    order = {id(access): n for n, access in enumerate(unit.accesses)}
+    return isinstance(store.node, BufferStore) and not together and order[id(store)] < order[id(load)]
