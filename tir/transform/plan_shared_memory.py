@@ -174,7 +174,7 @@ def _plan(name: str, lives: _Lives, target: Target, kernel: int) -> dict[Var, Pl
                 more = f", or use the scope shared.dyn, of which a block can have {limits['shared.dyn']} B"
             raise BuildError(
                 f"{name}: shared memory of a block would be {_size(plan)} B > {limit} B (`{scope}`): {what}; "
-                f"make the tiles of the largest smaller{more}"
+                f"make the tiles of the largest smaller{more} (a schedule with target= says so at the step)"
             )
         done.update(plan)
     return done
