@@ -321,3 +321,24 @@ def test_users_programs_for_gpus_compile():
         sch = tir.Schedule(program(case.text), seed=1)
         case.steps(sch)
         assert tir.build(sch.mod, target="cuda -arch=sm_90a").cubin()[:4] == b"\x7fELF"
+
+
+COPIED = """
+@T.prim_func
+def f(A: T.Buffer((96,), "float32"), B: T.Buffer((96,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 32)
+    for i in T.unroll(3):
+        x: T.int32 = tx * 3 + i
+        local = T.allocate([2], "float32", "local")
+        L = T.decl_buffer((2,), "float32", data=local)
+        L[x % 2] = A[x]
+        B[x] = L[x % 2]
+"""
+
+
+def test_copies_of_an_unrolled_body_declare_their_own():
+    """The same variables again, side by side: memory, and a value that has a name."""
+    unrolled = tir.transform.unroll_loop(parse(COPIED))
+    text = source_of([emit_kernel(unrolled, unrolled.name)])
+    assert text.count("float local[2];") == text.count("const int x = ") == 3
+    assert nvrtc.compile_cubin(text, "sm_80").resources[0].registers > 0

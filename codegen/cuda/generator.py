@@ -107,6 +107,7 @@ class Generator:
         self.depth = 1
         self.names: dict[Any, str] = {}
         self.taken: set[str] = set(_TAKEN)
+        self.declared: set[Any] = set()  # variables of the function that have a declaration above
         self.analyzer = Analyzer()
         self.helpers: dict[str, None] = {}  # parts of the prelude that the text needs
         self.pointers: dict[Var, Any] = {}  # what each pointer is: codegen.cuda.memory.Place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tir.buffer import Range
@@ -128,8 +129,26 @@ def _if(g: Generator, s: IfThenElse) -> None:
     g.emit("}")
 
 
+def _in_scope(g: Generator, var: Any, declare: Callable[[], None]) -> None:
+    """``declare`` the variable and what uses it; in braces where it is declared already, as in copies of an unrolled
+    body."""
+    if var not in g.declared:
+        g.declared.add(var)
+        declare()
+        return
+    g.emit("{")
+    g.depth += 1
+    declare()
+    g.depth -= 1
+    g.emit("}")
+
+
 @stmt_rule(LetStmt)
 def _let(g: Generator, s: LetStmt) -> None:
+    _in_scope(g, s.var, lambda: _declare_let(g, s))
+
+
+def _declare_let(g: Generator, s: LetStmt) -> None:
     value = bare(g.expr(s.value))
     if s.var.dtype.is_handle:
         element = s.var.pointer_dtype or DType("void")
@@ -171,6 +190,10 @@ def _count(g: Generator, s: Any) -> int:
 
 @stmt_rule(Allocate)
 def _allocate(g: Generator, s: Allocate) -> None:
+    _in_scope(g, s.buffer_var, lambda: _declare_memory(g, s))
+
+
+def _declare_memory(g: Generator, s: Allocate) -> None:
     var, scope, count = s.buffer_var, s.buffer_var.scope, _count(g, s)
     if scope.startswith("wmma."):
         allocate_fragment(g, var, s.dtype, count)
