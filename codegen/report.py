@@ -46,9 +46,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """Rows in program order; ``str(report)`` is a table."""
+    """Rows in program order; ``str(report)`` is a table, and so is what a prompt shows."""
 
     rows: tuple[Row, ...]
+
+    def __repr__(self) -> str:
+        return str(self)
 
     @staticmethod
     def of(module: IRModule, passes: Iterable[Any] = ()) -> Report:

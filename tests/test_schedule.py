@@ -316,3 +316,24 @@ def test_history_opens_in_a_notebook(sch):
     shown = sch.history._repr_html_()
     assert shown.count("<details>") == 2 and "0: start" in shown and "1: split(&quot;B.i&quot;" in shown
     assert "color:#3f9142" in shown and "i_0, i_1" in shown.replace("</span>", "")
+
+
+def test_errors_in_a_notebook_show_the_users_lines_only(sch):
+    try:
+        sch.vectorize("no_such_loop")
+    except tir.ScheduleError as error:
+        shown = error._render_traceback_()  # type: ignore[attr-defined]
+    assert shown[1].strip() == 'sch.vectorize("no_such_loop")' and "test_schedule.py" in shown[0]
+    assert shown[-1].startswith("ScheduleError: vectorize(") and len(shown) == 3
+
+
+def test_a_record_is_code_in_a_notebook(sch):
+    sch.split("B.i", [None, 4])
+    assert "apply_trace" in sch.trace._repr_html_() and "<pre" in sch.trace._repr_html_()
+
+
+def test_get_takes_names(sch):
+    assert sch.get("B") is sch.get(sch.get_block("B"))
+    assert sch.get("B.i") is sch.get(sch.get_loops("B")[0])
+    with pytest.raises(tir.ScheduleError, match="not in function"):
+        sch.get("nothing")

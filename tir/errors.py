@@ -6,12 +6,28 @@ program with the part underlined) and what would be legal. Text is rendered when
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 
 class TirError(Exception):
     """Base of every error this package raises on purpose."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: the lines of the user's own code that led here, and the message."""
+        import linecache
+        import traceback
+        from pathlib import Path
+
+        ours = tuple(str(Path(__file__).parent.parent / package) + os.sep for package in ("tir", "codegen"))
+        lines = []
+        for frame, number in traceback.walk_tb(self.__traceback__):
+            name = frame.f_code.co_filename
+            if not name.startswith(ours) and f"{os.sep}IPython{os.sep}" not in name:
+                where = "in this cell" if "ipykernel" in name else f"in {name}"
+                lines += [f"line {number} {where}", f"    {linecache.getline(name, number).strip()}"]
+        return [*lines, f"{type(self).__name__}: {self}"]
 
 
 class ParseError(TirError):

@@ -239,8 +239,11 @@ class Schedule:
             raise ScheduleError(f"no function `{func_name}` in the module; it has {', '.join(self.mod)}")
         self._set(dataclasses.replace(self.state, func_name=func_name))
 
-    def get(self, handle: LoopRV | BlockRV | ExprRV | Any) -> For | Block | int:
-        """What a handle stands for now: the loop, the block, or the integer."""
+    def get(self, handle: LoopRV | BlockRV | ExprRV | str | Any) -> For | Block | int:
+        """What a handle or a name stands for now: the loop, the block, or the integer."""
+        if isinstance(handle, str):
+            is_block = handle in self.state.index.blocks
+            return self.state.find_block(handle).block if is_block else self.state.find_loop(handle).node
         if isinstance(handle, LoopRV):
             return self._in(handle.func).find_loop(handle).node
         if isinstance(handle, BlockRV):

@@ -70,6 +70,11 @@ class Trace:
     def __repr__(self) -> str:
         return f"Trace of {len(self.steps)} call{'' if len(self.steps) == 1 else 's'}"
 
+    def _repr_html_(self) -> str:
+        from ..script.highlight import to_html
+
+        return to_html(self.as_python())
+
     def show(self) -> None:
         """Print the record as Python."""
         print(self.as_python())

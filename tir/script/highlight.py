@@ -59,13 +59,18 @@ def to_html(text: str) -> str:
     """``text`` as a self-contained HTML element.
 
     >>> to_html("x = 1")
-    '<pre style="line-height:1.4;overflow-x:auto;white-space:pre"><code>x = <span style="color:#b7791f">1</span></code></pre>'
+    '<pre style="line-height:1.4;overflow-x:auto"><code style="white-space:pre">x = <span style="color:#b7791f">1</span></code></pre>'
     """
     body = "".join(
         f'<span style="{_CSS[kind]}">{html.escape(part)}</span>' if kind else html.escape(part)
         for kind, part in pieces(text)
     )
-    return f'<pre style="line-height:1.4;overflow-x:auto;white-space:pre"><code>{body}</code></pre>'
+    return _listing(body)
+
+
+def _listing(body: str) -> str:
+    """Lines that are not wrapped, whatever the page's style does to code."""
+    return f'<pre style="line-height:1.4;overflow-x:auto"><code style="white-space:pre">{body}</code></pre>'
 
 
 class Diff(str):
@@ -81,11 +86,11 @@ class Diff(str):
 
     def _repr_html_(self) -> str:
         css = {"-": "color:#d1434b", "+": "color:#3f9142", "@": "color:#1b8a9e"}
-        lines, newline = [], "\n"
+        lines = []
         for line in self.splitlines():
             style = css.get(line[:1])
             lines.append(f'<span style="{style}">{html.escape(line)}</span>' if style else html.escape(line))
-        return f'<pre style="line-height:1.4;overflow-x:auto;white-space:pre"><code>{newline.join(lines)}</code></pre>'
+        return _listing("\n".join(lines))
 
 
 def program_diff(before: Any, after: Any, step: str, context: int = 3) -> Diff:
