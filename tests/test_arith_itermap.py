@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tir.arith import simplify
+from tir.arith import Analyzer, itermap, simplify
 from tir.arith.itermap import detect_iter_map, inverse_iter_map, subspace_divide
 from tir.arith.pointwise import compile_expr
 from tir.buffer import Range
@@ -177,3 +177,23 @@ def test_counts():
     found = detect_iter_map([(i * 12 + j * 3 + k) % 8, (i * 12 + j * 3 + k) // 8],
                             {i: rng(0, 2), j: rng(0, 4), k: rng(0, 3)})  # fmt: skip
     assert found and prod(int(x) for x in found.extents) == 24
+
+
+@BOUNDED
+@given(SEEDS)
+def test_digits_seen_at_once_are_those_found_step_by_step(seed):
+    r = Random(seed)
+    extents = [r.choice([1, 2, 3, 4]) for _ in VARS]
+    items = [i for i in transformed(r, extents, r.randint(0, 3)) if r.random() < 0.9]
+    other, check = Var("o"), r.choice(["bijective", "surjective", "none"])
+    indices = [e * r.choice([1, 1, 1, 2]) + r.choice([const(0), const(3), other * 4]) for e, _ in items]
+    domains = {v: rng(0, n) for v, n in zip(VARS, extents)}
+    quick = itermap._mixed_radix(indices, domains, check)
+    if quick is None:
+        return
+    slow = itermap._detect(Analyzer(domains), indices, domains, {}, TRUE, check)
+    assert slow, slow.error
+    for a, b in zip(quick.indices, slow.indices):
+        assert (repr(a.base), repr(a.extent)) == (repr(b.base), repr(b.extent))
+        said = [[(s.source, repr(s.lower), repr(s.extent), repr(s.scale)) for s in i.splits] for i in (a, b)]
+        assert len(said[0]) == len(said[1]) and all(x[0] is y[0] and x[1:] == y[1:] for x, y in zip(*said))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from .buffer import Buffer, IterVar
-from .expr import BufferLoad, Let, Var
+from .expr import BufferLoad, IntImm, Let, Var
 from .node import Node
 from .stmt import Allocate, AllocateConst, Block, BufferStore, For, LetStmt
 
@@ -127,5 +127,9 @@ def accesses(root: Any) -> Iterator[BufferLoad | BufferStore]:
 
 def uses_var(root: Any, variables: Any) -> bool:
     """Whether any of ``variables`` (one Var, or a collection) occurs under ``root``."""
+    if isinstance(root, IntImm):
+        return False
     wanted = {variables} if isinstance(variables, Var) else set(variables)
+    if isinstance(root, Var):
+        return root in wanted
     return any(isinstance(item, Var) and item in wanted for item in walk(root))

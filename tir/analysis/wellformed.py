@@ -11,7 +11,7 @@ from ..buffer import Buffer, BufferRegion, IterVar
 from ..deep import deep
 from ..equal import structural_equal
 from ..errors import WellFormedError
-from ..expr import BufferLoad, Call, Let, Reduce, Var
+from ..expr import BinaryOp, BufferLoad, Call, FloatImm, IntImm, Let, Reduce, Var
 from ..function import IRModule, PrimFunc
 from ..node import Node
 from ..stmt import (
@@ -184,8 +184,14 @@ class _Checker:
     # ------------------------------------------------------------ expressions
 
     def expr(self, e: Any, node: Any) -> None:
-        if isinstance(e, Var):
+        kind = type(e)
+        if kind is IntImm or kind is FloatImm:
+            return
+        if kind is Var:
             self.use(e, node)
+        elif isinstance(e, BinaryOp):
+            self.expr(e.a, node)
+            self.expr(e.b, node)
         elif isinstance(e, BufferLoad):
             self.access(e.buffer, e.indices, node)
         elif isinstance(e, Let):

@@ -12,7 +12,26 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Union
 
 from ..buffer import Range
-from ..expr import GE, GT, LE, LT, TRUE, Add, And, Expr, FloorDiv, FloorMod, IntImm, Sub, Var, all_of, const, max_, min_
+from ..expr import (
+    GE,
+    GT,
+    LE,
+    LT,
+    TRUE,
+    Add,
+    And,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Sub,
+    Var,
+    all_of,
+    const,
+    is_const,
+    max_,
+    min_,
+)
 from ..visit import uses_var, walk
 from .analyzer import Analyzer
 from .linear import Linear, is_index, linear
@@ -237,6 +256,9 @@ def detect_iter_map(
     """
     if check not in ("bijective", "surjective", "none"):
         raise ValueError(f"check must be 'bijective', 'surjective' or 'none', not {check!r}")
+    plain = _mixed_radix(indices, domains, check) if is_const(predicate, 1) else None
+    if plain is not None:
+        return plain
     ctx = Analyzer(domains)
     try:
         limits, narrowed = _read_predicate(ctx, predicate, dict(domains))
@@ -248,6 +270,42 @@ def detect_iter_map(
     if not found and any(a is not b for a, b in zip(simple, indices)):
         found = _detect(ctx, simple, narrowed, limits, predicate, check)
     return found
+
+
+def _mixed_radix(indices: Sequence[Expr], domains: Mapping[Var, Range], check: str) -> IterMap | None:
+    """The map where each variable is a digit of one index, which most are: all constants, so nothing has to be proved.
+    None where it takes more to see one."""
+    used: set[Var] = set()
+    sums: list[IterSum] = []
+    for e in indices:
+        if not is_index(e.dtype):
+            return None
+        form = linear(e)
+        base = Linear(form.const)
+        digits: list[tuple[int, Var, IntImm]] = []
+        for term_key, (factors, c) in form.terms.items():
+            if not any(uses_var(f, domains) for f in factors):
+                base.add_term(factors, c, term_key)
+                continue
+            var = factors[0]
+            if len(factors) != 1 or not isinstance(var, Var) or var in used:
+                return None
+            used.add(var)
+            extent = domains[var].extent
+            if not is_const(domains[var].min, 0) or not isinstance(extent, IntImm) or extent.value < 1:
+                return None
+            if extent.value != 1:
+                digits.append((c, var, extent))
+        size, one = 1, const(1, e.dtype)
+        for c, _, extent in sorted(digits, key=lambda d: d[0]):
+            if c != size:
+                return None
+            size *= extent.value
+        splits = [Split(v, one, extent, const(c, e.dtype)) for c, v, extent in sorted(digits, key=lambda d: -d[0])]
+        sums.append(IterSum(tuple(splits), base.build(e.dtype), const(size, e.dtype)))
+    if check == "bijective" and any(v not in used and not is_const(r.extent, 1) for v, r in domains.items()):
+        return None
+    return IterMap(tuple(sums), dict(domains))
 
 
 def _detect(

@@ -33,18 +33,22 @@ def check_independence(before: PrimFunc | None, after: PrimFunc, only_marked: bo
     if only_marked and before is not None:
         kinds = {ref.var: ref.node.kind for ref in index_of(before).loops.values()}
         known = {ref.node for ref in index_of(after).loops.values() if kinds.get(ref.var) == ref.node.kind}
-    found = _problem(after, known, settled(before, after))
+    found = _problem(after, known, before)
     if found is None or (before is not None and _problem(before, {}) is not None):
         return
     raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after, legal=found.legal)
 
 
-def _problem(func: PrimFunc, known: Container[For], same: Memory = frozenset()) -> Violation | None:
+def _problem(func: PrimFunc, known: Container[For], before: PrimFunc | None = None) -> Violation | None:
+    """``before``: a program that is known to have none."""
     index = index_of(func)
+    same: Memory | None = None
     for ref in index.loops.values():
         node = ref.node
         if node.kind not in _AT_ONCE or node in known or constant(node.extent) in (0, 1):
             continue
+        if same is None:
+            same = settled(before, func)
         if may_clash(func, ref, same) and not _plain(index, ref) and not _of_an_intrinsic(index, ref):
             found = clash(func, node)
             if found is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
-from ..stmt import Block, For
+from ..stmt import THREAD_BINDING, Block, For
 from ..target import Target
 from . import primitives as _families  # noqa: F401  (registers every primitive)
 from . import queries as _queries  # noqa: F401
@@ -20,7 +20,7 @@ from .independence import check_independence
 from .kernels import check_kernels
 from .limits import check_shared_memory
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load_entry_points, lookup, request_text, run
-from .state import LoopRef, State
+from .state import LoopRef, State, index_of
 
 ERROR_LEVELS = ("detail", "fast", "none")
 
@@ -407,7 +407,7 @@ class Schedule:
                 raise explain(error, step, given, before)
             try:
                 check_shared_memory(before.mod.functions.get(name), after.mod[name], after.target)
-                if not given.get("unsafe") and step.name not in _SAME_ACCESSES:
+                if not given.get("unsafe") and not _same_accesses(step.name, after.mod[name]):
                     bound = step.name == "bind"
                     check_independence(before.mod.functions.get(name), after.mod[name], only_marked=bound)
                     check_kernels(before.mod.functions.get(name), after.mod[name])
@@ -429,6 +429,13 @@ _SAME_ACCESSES = frozenset(
     {"split", "fuse", "unroll", "annotate", "unannotate", "add_unit_loop", "storage_align", "storage_swizzle",
      "reorder_block_iter_var", "parallel", "vectorize"}
 )  # fmt: skip
+
+
+def _same_accesses(step: str, func: PrimFunc) -> bool:
+    """Whether after ``step`` each iteration of each loop that runs them at once touches what it did before."""
+    if step == "decompose_reduction":  # init and updates touch what both did, but threads may share the sum
+        return not any(ref.node.kind == THREAD_BINDING for ref in index_of(func).loops.values())
+    return step in _SAME_ACCESSES
 
 
 def _method(step: Primitive) -> Callable[..., Any]:

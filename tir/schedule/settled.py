@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..buffer import Buffer
-from ..expr import BufferLoad, Var
+from ..expr import BufferLoad, IntImm, Var
 from ..function import PrimFunc
 from ..stmt import THREAD_BINDING, Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
 from ..visit import walk
@@ -77,7 +77,7 @@ class Uses:
 
 
 def _loads(e: Any) -> bool:
-    return any(isinstance(n, BufferLoad) for n in walk(e))
+    return not isinstance(e, (IntImm, Var)) and any(isinstance(n, BufferLoad) for n in walk(e))
 
 
 def _touched(stmt: Stmt) -> tuple[Memory, Memory, dict[Var, str]]:

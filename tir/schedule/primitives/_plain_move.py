@@ -33,7 +33,7 @@ def plain_producer(block: BlockRef, loop: LoopRef, consumers: Sequence[BlockRef]
         return False
     if any(_touches(child, made) and child is not block and child not in consumers for child in scope.children):
         return False
-    if any(made.data in _stored(c) for c in consumers):
+    if any(made.data in _uses(c).stored for c in consumers):
         return False  # made again for a later iteration, it would undo what this one does to it
     here, there = order(scope, block), order(scope, consumers[0])
     return (
@@ -62,7 +62,7 @@ def plain_consumer(
     here, there = order(scope, producer), order(scope, block)
     if not here < there or not _inputs_stay(block, made, scope, here, there):
         return False
-    written = _stored(block)
+    written = _uses(block).stored
     between = [c for c in scope.children if c is not block and here <= order(scope, c) <= there]
     if any(a.buffer.data in written for c in between for a in accesses(c.node)):
         return False
@@ -96,34 +96,41 @@ def _is_alone(block: BlockRef, scope: BlockRef) -> bool:
         is_const(block.node.predicate, 1)
         and _runs_all(block)
         and all(child is block or order(scope, child) != place for child in scope.children)
-        and all(_says_all(child.node) for child in scope.children)
+        and all(_uses(child).is_all for child in scope.children)
         and _only_blocks(scope.block.body)
     )
 
 
-_SAID: WeakKeyDictionary[BlockRealize, bool] = WeakKeyDictionary()
-_STORED: WeakKeyDictionary[BlockRealize, frozenset[Var]] = WeakKeyDictionary()
+class _Uses:
+    """What a block does, found in one walk: its loads, the pointers of what it stores to or says that it writes, and
+    whether that is all (no pointers, no views, no calls with effects)."""
+
+    __slots__ = ("loads", "stored", "is_all")
+
+    def __init__(self, realize: BlockRealize):
+        self.loads: list[BufferLoad] = []
+        self.stored = {r.buffer.data for r in realize.block.writes}
+        self.is_all = True
+        for n in walk(realize):
+            if isinstance(n, BufferLoad):
+                self.loads.append(n)
+            elif isinstance(n, BufferStore):
+                self.stored.add(n.buffer.data)
+            elif isinstance(n, Var):
+                self.is_all = self.is_all and not n.dtype.is_handle
+            elif isinstance(n, Block):
+                self.is_all = self.is_all and not n.match_buffers
+            elif isinstance(n, Call):
+                self.is_all = self.is_all and not (impure(n) or any(isinstance(a, BufferRegion) for a in n.args))
 
 
-def _says_all(realize: BlockRealize) -> bool:
-    """Whether all that a block touches is in its loads and stores: no pointers, no views, no calls with effects."""
-    found = _SAID.get(realize)
+_USES: WeakKeyDictionary[BlockRealize, _Uses] = WeakKeyDictionary()
+
+
+def _uses(block: BlockRef) -> _Uses:
+    found = _USES.get(block.node)
     if found is None:
-        found = _SAID[realize] = not any(
-            (isinstance(n, Var) and n.dtype.is_handle)
-            or (isinstance(n, Block) and n.match_buffers)
-            or (isinstance(n, Call) and (impure(n) or any(isinstance(a, BufferRegion) for a in n.args)))
-            for n in walk(realize)
-        )
-    return found
-
-
-def _stored(block: BlockRef) -> frozenset[Var]:
-    """Pointers of the buffers that ``block`` says, or is seen, to write."""
-    found = _STORED.get(block.node)
-    if found is None:
-        stores = [a.buffer.data for a in accesses(block.node) if isinstance(a, BufferStore)]
-        found = _STORED[block.node] = frozenset([*stores, *(r.buffer.data for r in block.block.writes)])
+        found = _USES[block.node] = _Uses(block.node)
     return found
 
 
@@ -181,14 +188,15 @@ def _only_blocks(s: object) -> bool:
 
 
 def _touches(block: BlockRef, buffer: Buffer) -> bool:
-    return any(a.buffer.data is buffer.data for a in accesses(block.node))
+    uses = _uses(block)
+    return buffer.data in uses.stored or any(a.buffer.data is buffer.data for a in uses.loads)
 
 
 def _inputs_stay(block: BlockRef, made: Buffer, scope: BlockRef, here: int, there: int) -> bool:
     """Whether nothing from statement ``here`` to ``there`` writes what ``block`` reads, but ``made``."""
-    read = {a.buffer.data for a in accesses(block.node) if isinstance(a, BufferLoad)} - {made.data}
+    read = {a.buffer.data for a in _uses(block).loads} - {made.data}
     return not any(
-        not read.isdisjoint(_stored(child))
+        not read.isdisjoint(_uses(child).stored)
         for child in scope.children
         if child is not block and here <= order(scope, child) <= there
     )
@@ -197,7 +205,7 @@ def _inputs_stay(block: BlockRef, made: Buffer, scope: BlockRef, here: int, ther
 def _reads_elements(block: BlockRef, buffer: Buffer) -> bool:
     """Whether the block's regions hold every element of ``buffer`` that it loads."""
     regions = [r.region for r in block.block.reads if r.buffer is buffer]
-    loads = [a for a in accesses(block.node) if a.buffer is buffer]
+    loads = [a for a in _uses(block).loads if a.buffer is buffer]
     exact = [[axis.min for axis in r] for r in regions]
     unsure = [a for a in loads if not any(same_index(a.indices, e) for e in exact)]
     if not unsure:
@@ -222,7 +230,7 @@ def _holds(region: Sequence[Range], indices: Sequence[Expr], analyzer: Analyzer)
 
 def _reads_each(block: BlockRef, buffer: Buffer) -> bool:
     """Whether an instance reads one element of ``buffer``, its iterators being the indices of that."""
-    loads = [a for a in accesses(block.node) if a.buffer is buffer]
+    loads = [a for a in _uses(block).loads if a.buffer is buffer]
     regions = [r.region for r in block.block.reads if r.buffer is buffer]
     if not loads or any(not is_const(axis.extent, 1) for r in regions for axis in r):
         return False

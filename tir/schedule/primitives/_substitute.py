@@ -37,7 +37,9 @@ def constant(e: Expr) -> int | None:
 
 
 def vars_in(e: Any) -> set[Var]:
-    return {v for v in walk(e) if isinstance(v, Var)}
+    if isinstance(e, Var):
+        return {e}
+    return set() if isinstance(e, IntImm) else {v for v in walk(e) if isinstance(v, Var)}
 
 
 def has_load(e: Expr) -> bool:
