@@ -7,6 +7,7 @@ import pytest
 
 import tir
 from tir import transform
+from tir.stmt import seq
 from tir.testing.oracle import assert_roundtrip, assert_same_result
 
 CASES = [
@@ -549,3 +550,16 @@ def main(A: T.Buffer((2, 8), "float32"), O: T.Buffer((2, 8), "float32")):
         transform.lower_init_block(sch.mod)))  # fmt: skip
     assert '"buffer_dim_align": [[0, 0, 8, 1]]' in moved.script()
     assert_same_result(sch.mod, sch.mod, engines=("llvm",))
+
+
+def test_copies_of_a_let_that_share_its_variable_are_vectorized_apart():
+    program = tir.script.parse("""
+@T.prim_func
+def main(A: T.Buffer((4,), "float32"), O: T.Buffer((4,), "float32")):
+    for i in T.vectorized(4):
+        x: T.float32 = A[i]
+        O[i] = O[i] * T.float32(2) + x
+""")
+    loop = program.body
+    twice = program.with_body(loop.replace(body=seq([loop.body, loop.body.replace(value=loop.body.value + 1.0)])))
+    assert_same_result(twice, transform.vectorize_loop(twice), engines=("interpreter",))

@@ -125,13 +125,21 @@ class _Vectorizer:
         return s.replace(then_case=self.stmt(s.then_case, strict), else_case=other)
 
     def let(self, s: LetStmt) -> Stmt:
-        if not uses_var(s.value, self.vectors):
+        vectors = uses_var(s.value, self.vectors)
+        value = self.wide(self.expr(s.value)) if vectors else s.value
+        self.forget(s.var)
+        if not vectors:
             return s.replace(body=self.stmt(s.body))
-        value = self.wide(self.expr(s.value))
         var = s.var.replace(dtype=value.dtype)
         self.vectors[s.var] = var
         # a part left scalar could not see one lane of the value: all of the body, or none
         return s.replace(var=var, value=value, body=self.stmt(s.body, strict=True))
+
+    def forget(self, var: Var) -> None:
+        """Before a let of ``var``: copies of a statement, as unrolling makes them, may share it, and what is known of it is
+        of the let before."""
+        self.memo = {e: made for e, made in self.memo.items() if not uses_var(e, var)}
+        self.vectors.pop(var, None)
 
     def scalar(self, s: Stmt, why: str) -> Stmt:
         var = self.loop.loop_var.replace()
@@ -177,6 +185,7 @@ class _Vectorizer:
             return self.call(e)
         if isinstance(e, Let):
             value = self.expr(e.value)
+            self.forget(e.var)
             var = e.var.replace(dtype=value.dtype)
             self.vectors[e.var] = var
             return Let(var, value, self.wide(self.expr(e.body)))

@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 
 from ...arith import simplify
 from ...buffer import Range
-from ...expr import BufferLoad, Expr, IntImm, Var, const, logical_and
-from ...stmt import Block, BlockRealize, For, IfThenElse, SeqStmt, Stmt
+from ...expr import BufferLoad, Expr, IntImm, Let, Var, const, logical_and
+from ...stmt import Block, BlockRealize, For, IfThenElse, LetStmt, SeqStmt, Stmt
 from ...visit import free_vars, rewrite, substitute, walk
 
 _FREE: WeakKeyDictionary[Any, frozenset[Var]] = WeakKeyDictionary()
@@ -137,7 +137,7 @@ def product(factors: Iterable[Expr], dtype: str) -> Expr:
 
 
 def copy_renamed(stmt: Any, names: Any, loop_names: Mapping[str, str] | None = None) -> Any:
-    """A copy of ``stmt`` that can stand in the same function: new loop and iterator variables, new block names.
+    """A copy of ``stmt`` that can stand in the same function: new variables of loops, iterators and lets, new block names.
 
     ``names(old)`` gives the new name of a block.
     """
@@ -149,8 +149,8 @@ def copy_renamed(stmt: Any, names: Any, loop_names: Mapping[str, str] | None = N
             variables[item.loop_var] = Var(
                 (loop_names or {}).get(item.loop_var.name, item.loop_var.name), item.loop_var.dtype
             )
-        elif isinstance(item, IterVar):
-            variables[item.var] = Var(item.var.name, item.var.dtype)
+        elif isinstance(item, (IterVar, LetStmt, Let)):
+            variables[item.var] = item.var.replace()
 
     def rename(item: Any) -> Any:
         return item.replace(name=names(item.name)) if isinstance(item, Block) else None
