@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,20 +29,25 @@ from .loops import _check_reorder, reorder
 
 @dataclass(frozen=True)
 class BlockizePlan:
-    """What is replaced, and the realize of the new outer block."""
+    """What is replaced, what by, and the name of the new outer block."""
 
     old: Stmt
-    new: BlockRealize
+    new: Stmt
     name: str
 
 
 def _check_blockize(
-    state: State, target: LoopRef | BlockRef, preserve_unit_iters: bool = True, *, unsafe: bool = False
+    state: State,
+    target: LoopRef | BlockRef | Sequence[BlockRef],
+    preserve_unit_iters: bool = True,
+    *,
+    unsafe: bool = False,
 ) -> BlockizePlan:
     """Make the loops from ``target`` inwards, and the block in them, one block of a larger unit of work.
 
     Returns the new block, named ``…_o``; the block inside keeps its name. ``preserve_unit_iters`` keeps iterators of
-    extent one in the outer block.
+    extent one in the outer block. Blocks that stand next to each other, given as a list, become one block
+    around all of them, without iterators of extent one.
 
     Before → after, for ``sch.blockize("ii")``::
 
@@ -57,6 +62,10 @@ def _check_blockize(
     Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings do not divide into
     a part of the outer and a part of the inner loops.
     """
+    if not isinstance(target, (LoopRef, BlockRef)):
+        from .blockize_set import plan_set
+
+        return plan_set(state, target)
     require(not isinstance(target, BlockRef) or target.scope is not None, "the root block cannot be blockized")
     blocks = state.index.blocks_below(target)
     require(
