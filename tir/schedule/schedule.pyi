@@ -48,7 +48,11 @@ class Asker:
     def bind(self, loop: LoopRV | str, thread_axis: str, *, unsafe: bool = False) -> Answer:
         """Whether ``Schedule.bind`` would do it here, and what speaks against it. Nothing is changed."""
     def blockize(
-        self, target: LoopRV | str | BlockRV, preserve_unit_iters: bool = True, *, unsafe: bool = False
+        self,
+        target: LoopRV | str | BlockRV | str | Sequence[BlockRV | str],
+        preserve_unit_iters: bool = True,
+        *,
+        unsafe: bool = False,
     ) -> Answer:
         """Whether ``Schedule.blockize`` would do it here, and what speaks against it. Nothing is changed."""
     def cache_index(self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0) -> Answer:
@@ -406,12 +410,17 @@ class Schedule:
                     B[vi] = A[vi] * 2.0
         """
     def blockize(
-        self, target: LoopRV | str | BlockRV, preserve_unit_iters: bool = True, *, unsafe: bool = False
+        self,
+        target: LoopRV | str | BlockRV | str | Sequence[BlockRV | str],
+        preserve_unit_iters: bool = True,
+        *,
+        unsafe: bool = False,
     ) -> BlockRV:
         """Make the loops from ``target`` inwards, and the block in them, one block of a larger unit of work.
 
         Returns the new block, named ``…_o``; the block inside keeps its name. ``preserve_unit_iters`` keeps iterators of
-        extent one in the outer block.
+        extent one in the outer block. Blocks that stand next to each other, given as a list, become one block
+        around all of them, without iterators of extent one.
 
         Before → after, for ``sch.blockize("ii")``::
 
