@@ -280,12 +280,24 @@ def intersect(regions: Iterable[Sequence[Range]], analyzer: Analyzer | None = No
     out = list(boxes[0])
     for box in boxes[1:]:
         out = [_hull2(ctx, a, b, Max, Min) for a, b in zip(out, box)]
-    return tuple(Range(r.min, ctx.simplify(Max(r.extent, const(0, r.extent.dtype)))) for r in out)
+    return tuple(
+        r
+        if isinstance(r.extent, IntImm) and r.extent.value >= 0
+        else Range(r.min, ctx.simplify(Max(r.extent, const(0, r.extent.dtype))))
+        for r in out
+    )
 
 
 def _hull2(ctx: Analyzer, a: Range, b: Range, low_of: Any, high_of: Any) -> Range:
     if a is b:
         return a
+    ends = [e for r in (a, b) for e in (r.min, r.extent)]
+    if all(isinstance(e, IntImm) and e.dtype is a.min.dtype for e in ends):
+        (a_low, a_size, b_low, b_size), larger = (e.value for e in ends), low_of is Max  # type: ignore[attr-defined]
+        first = max(a_low, b_low) if larger else min(a_low, b_low)
+        past = (min if larger else max)(a_low + a_size, b_low + b_size)
+        same = first == a_low and past - first == a_size
+        return a if same else Range(const(first, a.min.dtype), const(past - first, a.min.dtype))
     low = ctx.simplify(low_of(a.min, b.min))
     high = ctx.simplify(high_of(ctx.simplify(Add(a.min, a.extent)), ctx.simplify(Add(b.min, b.extent))))
     extent = ctx.simplify(Sub(high, low))
