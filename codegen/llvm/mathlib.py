@@ -194,21 +194,26 @@ def sigmoid(m: Lanes, x: str) -> str:
 
 
 def erf(m: Lanes, x: str) -> str:
-    """An odd polynomial near zero, 1 - exp(-p(|x|)) beyond."""
-    t = m.call("fabs", x)
+    """An odd polynomial near zero; beyond, 1 less a polynomial that is small, its even and its odd powers apart."""
     s = m.op("fmul", x, x)
-    r = m.poly(t, [-1.72853470e-5, 3.83197126e-4])
-    u = m.poly(t, [-3.88396438e-3, 2.42546219e-2])
-    r = m.fma(r, s, u)
-    for c in (-1.06777877e-1, -6.34846687e-1, -1.28717512e-1):
-        r = m.fma(r, t, m.const(c))
-    r = m.fma(r, t, m.out.value(f"fneg {m.f} {t}"))
-    r = m.pick(m.less("ogt", t, m.const(4.0)), m.const(-20.0), r)  # erf is 1 in float32 from 3.92 on
-    far = m.call("copysign", m.op("fsub", m.const(1.0), exp(m, r)), x)
     p = m.poly(s, [-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1])
     near = m.fma(p, x, x)
-    result = m.pick(m.less("ogt", t, m.const(0.927734375)), far, near)
-    return m.pick(m.less("uno", x, x), x, result)
+    size = m.call("fabs", x)
+    t = m.pick(m.less("ogt", size, m.const(4.0)), m.const(4.0), size)  # erf is 1 in float32 from 3.92 on
+    u = m.fma(t, m.const(0.650978095), m.const(-1.60391238))  # [0.9277, 4] to [-1, 1]
+    v = m.op("fmul", u, u)
+    rest = m.fma(m.poly(v, _ERFC_ODD), u, m.poly(v, _ERFC_EVEN))
+    far = m.call("copysign", m.op("fsub", m.const(1.0), rest), x)
+    return m.pick(m.less("ogt", size, m.const(0.927734375)), far, near)
+
+
+_ERFC_EVEN = [
+    -0.000435414287, 0.00296139764, -0.00559013709, -0.0107334349, 0.0384354033, 0.0544807911, 0.0151539957,
+    0.000493223139,
+]  # fmt: skip
+_ERFC_ODD = [
+    3.66304994e-05, -0.00290922518, 0.0143755553, -0.00961774774, -0.057551641, -0.0350957438, -0.00400364818,
+]  # fmt: skip
 
 
 INLINE: dict[str, Callable[[Lanes, str], str]] = {
