@@ -23,7 +23,6 @@ from tir.target import Target
 from tir.transform.passes import Pass
 
 OWN = ("tir.", "codegen.")
-_RULES = {"generator": ("EXPR", "STMT"), "ops": ("OPS",)}
 
 
 class _Unnamed(Exception):
@@ -103,12 +102,12 @@ class _Writer:
 
 def _own_rules() -> bool:
     """Whether no package outside has put a rule of its own into the code generator."""
-    for module, tables in _RULES.items():
-        loaded = sys.modules.get(f"codegen.llvm.{module}")
-        for name in tables if loaded is not None else ():
-            if any(not rule.__module__.startswith(OWN) for rule in getattr(loaded, name).values()):
-                return False
-    return True
+    loaded = sys.modules.get("codegen.llvm.generator")
+    if loaded is None:
+        return True
+    rules = loaded.RULES
+    made = (*rules.exprs.values(), *rules.stmts.values(), *rules.ops.values())
+    return all(rule.__module__.startswith(OWN) for rule in made)
 
 
 @functools.cache

@@ -10,7 +10,7 @@ import pytest
 
 import tir
 from codegen.cuda import nvrtc
-from codegen.cuda.generator import EXPR, OPS, STMT
+from codegen.cuda.generator import RULES
 from codegen.cuda.kernel import emit_kernel, source_of
 from codegen.cuda.ops import NO_MEANING
 from codegen.cuda.prelude import part_names, prelude
@@ -37,10 +37,10 @@ def classes(module: Any, base: type) -> set[type]:
 
 def test_every_operator_has_a_spelling_or_a_reason():
     ours = {name for name in op.OPS if not name.startswith("my_")}
-    builtin = {n for n in ours if n in OPS or n in NO_MEANING}
+    builtin = {n for n in ours if n in RULES.ops or n in NO_MEANING}
     missing = sorted(n for n in ours - builtin if n in _declared())
     assert not missing, missing
-    assert not set(OPS) & set(NO_MEANING)
+    assert not set(RULES.ops) & set(NO_MEANING)
 
 
 def _declared() -> set[str]:
@@ -52,13 +52,13 @@ def _declared() -> set[str]:
 def test_every_expression_has_a_rule():
     abstract = {expr.BinaryOp, expr.Arithmetic, expr.Comparison}
     gone = {expr.Reduce}  # by lowering
-    missing = [c.__name__ for c in classes(expr, expr.Expr) - abstract - gone if c not in EXPR]
+    missing = [c.__name__ for c in classes(expr, expr.Expr) - abstract - gone if c not in RULES.exprs]
     assert not missing
 
 
 def test_every_lowered_statement_has_a_rule():
     gone = {stmt.Block, stmt.BlockRealize, stmt.BufferRealize}
-    missing = [c.__name__ for c in classes(stmt, stmt.Stmt) - gone if c not in STMT]
+    missing = [c.__name__ for c in classes(stmt, stmt.Stmt) - gone if c not in RULES.stmts]
     assert not missing
 
 

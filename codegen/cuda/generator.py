@@ -7,7 +7,6 @@ means.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from tir.arith.analyzer import Analyzer
@@ -15,42 +14,10 @@ from tir.errors import BuildError
 from tir.expr import Expr, Var
 from tir.stmt import Stmt
 
-EXPR: dict[type, Callable[[Generator, Any], str]] = {}
-STMT: dict[type, Callable[[Generator, Any], None]] = {}
-OPS: dict[str, Callable[[Generator, Any], str]] = {}
+from ..rules import Dispatch, Rules
 
-
-def expr_rule(*types: type) -> Callable[[Any], Any]:
-    """Register the decorated function ``(generator, node) -> C text`` for expression classes."""
-
-    def register(fn: Any) -> Any:
-        for type_ in types:
-            EXPR[type_] = fn
-        return fn
-
-    return register
-
-
-def stmt_rule(*types: type) -> Callable[[Any], Any]:
-    """Register the decorated function ``(generator, node)`` for statement classes."""
-
-    def register(fn: Any) -> Any:
-        for type_ in types:
-            STMT[type_] = fn
-        return fn
-
-    return register
-
-
-def op_rule(*names: str) -> Callable[[Any], Any]:
-    """Register the decorated function ``(generator, call) -> C text`` for operators."""
-
-    def register(fn: Any) -> Any:
-        for name in names:
-            OPS[name] = fn
-        return fn
-
-    return register
+RULES = Rules()
+expr_rule, stmt_rule, op_rule = RULES.expr, RULES.stmt, RULES.op
 
 
 WIDTH = 120
@@ -96,8 +63,10 @@ def _arguments(text: str) -> list[str]:
     return [p.strip() for p in parts]
 
 
-class Generator:
+class Generator(Dispatch):
     """Writes the body of one kernel, line by line."""
+
+    rules = RULES
 
     def __init__(self, func_name: str, fast_math: bool = False, warps: int = 1):
         self.func_name = func_name
@@ -152,18 +121,6 @@ class Generator:
         return name
 
     # -------------------------------------------------------------- dispatch
-
-    def expr(self, e: Expr) -> str:
-        rule = EXPR.get(type(e))
-        if rule is None:
-            raise BuildError(f"{self.func_name}: `{e!r}` ({type(e).__name__}) cannot be compiled; lower it first")
-        return rule(self, e)
-
-    def stmt(self, s: Stmt) -> None:
-        rule = STMT.get(type(s))
-        if rule is None:
-            raise BuildError(f"{self.func_name}: {type(s).__name__} is not a lowered statement:\n{s!r}")
-        rule(self, s)
 
     def block(self, head: str, body: Stmt) -> None:
         """``head {`` body ``}``"""

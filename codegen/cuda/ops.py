@@ -1,4 +1,4 @@
-"""Calls of named operators, but those of tensor cores: ``OPS[name] = function (generator, call) -> C text``."""
+"""Calls of named operators, but those of tensor cores: functions ``(generator, call) -> C text``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tir.expr import Call, IntImm, StringImm
 from tir.op import string_arg
 
 from .expr import bare, choice, convert, declare_type, each, lane, need_operators, plain, quoted
-from .generator import OPS, Generator, expr_rule, op_rule
+from .generator import RULES, Generator, expr_rule, op_rule
 from .memory import element_of, pointer
 from .types import c_type, float_constant, is_small, scalar_type
 
@@ -18,7 +18,7 @@ F32 = DType("float32")
 
 @expr_rule(Call)
 def _call(g: Generator, e: Call) -> str:
-    rule = OPS.get(e.op)
+    rule = RULES.ops.get(e.op)
     if rule is None:
         reason = NO_MEANING.get(e.op, "it has no CUDA spelling")
         raise g.fail(f"operator `{e.op}` cannot be compiled: {reason}: `{e!r}`")
@@ -51,7 +51,7 @@ def _math(g: Generator, e: Call) -> str:
 
 
 for _name in _SPELLED:
-    OPS[_name] = _math
+    RULES.ops[_name] = _math
 
 
 @op_rule("sigmoid")

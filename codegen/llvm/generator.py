@@ -10,38 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tir.dtype import DType
-from tir.errors import BuildError
 from tir.expr import Expr, IntImm, Var
-from tir.stmt import Stmt
 
+from ..rules import Dispatch, Rules
 from .convert import Converter
 from .text import FunctionText, ModuleText
 from .types import value_type
 
-EXPR: dict[type, Callable[[Generator, Any], str]] = {}
-STMT: dict[type, Callable[[Generator, Any], None]] = {}
-
-
-def expr_rule(*types: type) -> Callable[[Any], Any]:
-    """Register the decorated function ``(generator, node) -> operand`` for expression classes."""
-
-    def register(fn: Any) -> Any:
-        for type_ in types:
-            EXPR[type_] = fn
-        return fn
-
-    return register
-
-
-def stmt_rule(*types: type) -> Callable[[Any], Any]:
-    """Register the decorated function ``(generator, node)`` for statement classes."""
-
-    def register(fn: Any) -> Any:
-        for type_ in types:
-            STMT[type_] = fn
-        return fn
-
-    return register
+RULES = Rules()
+expr_rule, stmt_rule, op_rule = RULES.expr, RULES.stmt, RULES.op
 
 
 @dataclass
@@ -63,8 +40,10 @@ class Program:
         return len(self.messages)
 
 
-class Generator:
+class Generator(Dispatch):
     """Generates the body of one LLVM function that returns an int32: 0, or the code of a run-time error."""
+
+    rules = RULES
 
     def __init__(self, program: Program, out: FunctionText, func_name: str, in_parallel: bool = False):
         self.program = program
@@ -89,18 +68,6 @@ class Generator:
     def flags(self) -> str:
         """Fast-math flags of float arithmetic: products may fuse into sums, nothing else unless asked for."""
         return "fast " if self.program.fast_math else "contract "
-
-    def expr(self, e: Expr) -> str:
-        rule = EXPR.get(type(e))
-        if rule is None:
-            raise BuildError(f"{self.func_name}: `{e!r}` ({type(e).__name__}) cannot be compiled; lower it first")
-        return rule(self, e)
-
-    def stmt(self, s: Stmt) -> None:
-        rule = STMT.get(type(s))
-        if rule is None:
-            raise BuildError(f"{self.func_name}: {type(s).__name__} is not a lowered statement:\n{s!r}")
-        rule(self, s)
 
     def index(self, e: Expr) -> str:
         """An index as an int64 operand (vector when ``e`` is one)."""

@@ -1,4 +1,4 @@
-"""Calls of named operators: ``OPS[name] = function (generator, call) -> operand``."""
+"""Calls of named operators: functions ``(generator, call) -> operand``."""
 
 from __future__ import annotations
 
@@ -7,33 +7,20 @@ from typing import Any
 
 from tir.dtype import DType
 from tir.errors import BuildError
-from tir.expr import Broadcast, BufferLoad, Call, Expr, IntImm, StringImm, Var
+from tir.expr import Broadcast, BufferLoad, Call, Expr, IntImm, StringImm
 from tir.op import string_arg
 
 from .convert import F32
 from .expr import masked, may_fault
-from .generator import Generator, expr_rule
+from .generator import RULES, Generator, expr_rule, op_rule
 from .mathlib import F64, INLINE, INTRINSIC, LIBM, Lanes, libm
 from .memory import Access
 from .types import element_type, emulated, float_constant, memory_element, splat, value_type, vector
 
-OPS: dict[str, Callable[[Generator, Call], str]] = {}
-
-
-def op_rule(*names: str) -> Callable[[Any], Any]:
-    """Register the decorated function for operators."""
-
-    def register(fn: Any) -> Any:
-        for name in names:
-            OPS[name] = fn
-        return fn
-
-    return register
-
 
 @expr_rule(Call)
 def _call(g: Generator, e: Call) -> str:
-    rule = OPS.get(e.op)
+    rule = RULES.ops.get(e.op)
     if rule is None:
         raise BuildError(f"{g.func_name}: operator `{e.op}` has no meaning on a CPU: `{e!r}`")
     return rule(g, e)
@@ -85,7 +72,7 @@ def _math_rule(g: Generator, e: Call) -> str:
 
 
 for _name in {*INTRINSIC, *LIBM, *INLINE, "rsqrt", "exp10"}:
-    OPS[_name] = _math_rule
+    RULES.ops[_name] = _math_rule
 
 
 @op_rule("ldexp")
@@ -484,7 +471,3 @@ def _atomic_add(g: Generator, e: Call) -> str:
         raise BuildError(f"{g.func_name}: atomic_add of {value.dtype}")
     text = f"atomicrmw {op} ptr {g.plain(e.args[0])}, {value_type(value.dtype)} {g.plain(value)} monotonic"
     return g.out.value(text)
-
-
-def is_pointer_var(e: Any) -> bool:
-    return isinstance(e, Var) and e.dtype.is_handle

@@ -17,8 +17,7 @@ from tir.op import string_arg
 from tir.stmt import Allocate, For, Stmt
 from tir.visit import walk
 
-from .generator import Generator
-from .ops import op_rule
+from .generator import Generator, op_rule
 from .text import FunctionText
 
 TILES = "amx.tile"

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 from ..errors import ScheduleError, require
 from ..expr import Var
 from ..function import IRModule, PrimFunc
+from ..names import fresh
 from ..node import EMPTY
 from ..stmt import (
     NOP,
@@ -394,10 +395,6 @@ class State:
 
     # ------------------------------------------------------------ fresh names
 
-    def fresh_loop_name(self, name: str, taken: set[str] = frozenset()) -> str:  # type: ignore[assignment]
-        """``name``, or with a number, so that no loop of the function has it."""
-        return fresh(name, self.index.names() | taken)
-
     def fresh_block_name(self, name: str, taken: set[str] = frozenset()) -> str:  # type: ignore[assignment]
         """``name``, or with a number, so that no block of the function has it."""
         return fresh(name, self.index.blocks.keys() | taken)
@@ -416,16 +413,6 @@ def owners(state: State, loop: LoopRef) -> str:
     """The blocks that ``loop`` is around, in words."""
     names = [f"`{ref.name}`" for ref in state.index.blocks_below(loop)]
     return " and ".join(names[:3]) + (" …" if len(names) > 3 else "") if names else "no block"
-
-
-def fresh(name: str, taken: Any) -> str:
-    """``name``, or the first of ``name_1``, ``name_2`` … that is not in ``taken``."""
-    if name not in taken:
-        return name
-    number = 1
-    while f"{name}_{number}" in taken:
-        number += 1
-    return f"{name}_{number}"
 
 
 def _drops_with_child(parent: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dtype import DType
-from ..expr import IntImm, Var
+from ..expr import Var
 from ..function import IRModule, PrimFunc
 from ..interp import numbers
 from ..interp.arguments import evaluate
@@ -211,11 +211,6 @@ def check_schedule(
 
 def _unnamed(func: PrimFunc) -> PrimFunc:
     return func.without_attr("global_symbol")
-
-
-def is_constant_shape(func: PrimFunc) -> bool:
-    """Whether every parameter buffer has constant sizes."""
-    return all(isinstance(s, IntImm) for b in func.buffer_map.values() for s in b.shape)
 
 
 def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7) -> None:

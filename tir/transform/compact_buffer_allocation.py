@@ -41,7 +41,6 @@ class _Uses:
         self.whole: set[Buffer] = set()
         self.pointers: dict[Var, Buffer] = {}
         self.annotated: dict[Buffer, Any] = {}
-        self.inside: dict[Buffer, set[Var]] = {}
         self.loops: list[tuple[Var, Range]] = []
         self.conditions: list[tuple[int, Expr]] = []
         self.threads: dict[Var, str] = {}
@@ -117,9 +116,6 @@ class _Uses:
             self.whole.add(buffer)
         else:
             self.boxes[buffer].append(box)
-
-    def known_at(self, buffer: Buffer) -> set[Var]:
-        return self.inside.get(buffer, set())
 
 
 def _accessed(buffer: Buffer, indices: Any) -> list[Range] | None:

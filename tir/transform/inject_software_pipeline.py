@@ -12,6 +12,7 @@ from ..buffer import Buffer, BufferRegion, Range
 from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, Expr, IntImm, Var, all_of, const, is_const
 from ..function import PrimFunc
+from ..names import fresh
 from ..node import frozendict
 from ..op import call
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, Evaluate, For, IfThenElse, SeqStmt, Stmt, seq
@@ -319,18 +320,10 @@ class _Injector:
             inside = [pipeline.new.get(b, b) for b in pipeline.allocs]
             self.new.update({b: n for b, n in pipeline.new.items() if b not in pipeline.allocs})
             if inside:
-                name = self._fresh(f"{s.loop_var.name}_pipeline")
+                self.names.add(name := fresh(f"{s.loop_var.name}_pipeline", self.names))
                 made = BlockRealize((), TRUE, Block((), (), (), name, made, None, tuple(inside)))
             return made
         return s
-
-    def _fresh(self, name: str) -> str:
-        made, count = name, 0
-        while made in self.names:
-            count += 1
-            made = f"{name}_{count}"
-        self.names.add(made)
-        return made
 
 
 @func_pass

@@ -9,6 +9,7 @@ from ..analysis.privacy import is_private
 from ..buffer import Buffer
 from ..expr import TRUE, BufferLoad, Var
 from ..function import PrimFunc
+from ..names import fresh
 from ..node import frozendict
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, For
 from ..visit import walk
@@ -117,14 +118,6 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
         return func
     names = {n.name for n in walk(func.body) if isinstance(n, Block)}
 
-    def fresh(name: str) -> str:
-        made, count = name, 0
-        while made in names:
-            count += 1
-            made = f"{name}_{count}"
-        names.add(made)
-        return made
-
     def place_in(item: Any, old: Any) -> Any:
         arrived = tuple(arrivals.get(old, ()))
         if isinstance(item, Block):
@@ -136,7 +129,8 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
                 changed = item.replace(alloc_buffers=(*stay, *arrived), reads=reads, writes=writes)
                 return changed if len(writes) == len(item.writes) else _renumbered(changed, item)
         elif isinstance(item, (For, AttrStmt)) and arrived:
-            inner = Block((), (), (), fresh(f"{arrived[0].name}_scope"), item.body, None, arrived)
+            names.add(name := fresh(f"{arrived[0].name}_scope", names))
+            inner = Block((), (), (), name, item.body, None, arrived)
             reads, writes = block_access_region(inner)
             inner = inner.replace(reads=reads, writes=writes)
             return item.replace(body=BlockRealize((), TRUE, inner))

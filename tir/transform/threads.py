@@ -39,11 +39,6 @@ def axis_order(tag: str) -> int:
     return AXES.index(tag)
 
 
-def is_uniform(e: Any, varying: Any) -> bool:
-    """Whether ``e`` has one value in all threads of a block: it uses none of the variables that vary, nor memory."""
-    return not any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n in varying) for n in walk(e))
-
-
 def flat(root: Any) -> Any:
     """``root`` with sequences in sequences made one, as rewriting leaves them."""
 

@@ -9,6 +9,7 @@ from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import EQ, TRUE, Var, all_of, const, is_const
 from ..function import PrimFunc
+from ..names import fresh
 from ..stmt import THREAD_BINDING, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt
 from ..visit import free_vars, substitute, walk
 from .passes import func_pass
@@ -95,7 +96,8 @@ class _Unifier:
             used = {n for n in walk(s) if isinstance(n, Buffer)}
             mine = tuple(b for b in outside if b in used)
             if mine:
-                block = Block((), (), (), self._fresh(f"{mine[0].name}_scope"), body, None, mine)
+                self.names.add(name := fresh(f"{mine[0].name}_scope", self.names))
+                block = Block((), (), (), name, body, None, mine)
                 body = BlockRealize((), TRUE, block)
             return kernel.launched(body), set(mine)
         if isinstance(s, Block):
@@ -125,14 +127,6 @@ class _Unifier:
             return made
 
         return s.map_children(child), placed
-
-    def _fresh(self, name: str) -> str:
-        made, count = name, 0
-        while made in self.names:
-            count += 1
-            made = f"{name}_{count}"
-        self.names.add(made)
-        return made
 
 
 @func_pass

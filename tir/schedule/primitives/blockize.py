@@ -24,6 +24,7 @@ from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
 from ._start import require_start
+from ._substitute import is_one
 from .loops import _check_reorder, reorder
 
 
@@ -128,14 +129,14 @@ def _outer_block(
         dtype = iterator.var.dtype
         zero = const(0, dtype)
         whole: Expr = zero
-        if keep_units or not _is_one(o_extent):
+        if keep_units or not is_one(o_extent):
             o_var = Var(f"{iterator.var.name}_o", dtype)
             outer_iters.append(IterVar(Range(zero, o_extent), o_var, iterator.iter_type))
             outer_values.append(o_value)
             whole = o_var * i_extent
         elif not _is_zero(o_value):
             whole = o_value * i_extent
-        if inner and (not _is_one(i_extent) or not _is_zero(i_value)):
+        if inner and (not is_one(i_extent) or not _is_zero(i_value)):
             i_var = Var(f"{iterator.var.name}_i", dtype)
             inner_iters.append(IterVar(Range(zero, i_extent), i_var, iterator.iter_type))
             inner_values.append(i_value)
@@ -199,10 +200,6 @@ def _rebuild_loops(inner: list[LoopRef], body: Stmt) -> Stmt:
     for ref in reversed(inner):
         body = ref.node.replace(body=body)
     return body
-
-
-def _is_one(e: Expr) -> bool:
-    return isinstance(e, IntImm) and e.value == 1
 
 
 def _is_zero(e: Expr) -> bool:
@@ -417,7 +414,7 @@ def _relative(block: Block, pairs: dict[Buffer, tuple[Buffer, BufferRegion]]) ->
     offsets = {}
     for buffer, (wanted, region) in pairs.items():
         kept = len(region.region) - wanted.ndim
-        if kept < 0 or not all(_is_one(r.extent) for r in region.region[:kept]):
+        if kept < 0 or not all(is_one(r.extent) for r in region.region[:kept]):
             return None
         if not all(structural_equal(r.extent, s) for r, s in zip(region.region[kept:], wanted.shape)):
             return None
@@ -447,14 +444,14 @@ def _stripped(stmt: Stmt) -> Stmt:
 
     def visit(item: Any) -> Any:
         if isinstance(item, BlockRealize):
-            keep = [n for n, i in enumerate(item.block.iter_vars) if not (i.dom and _is_one(i.dom.extent))]
+            keep = [n for n, i in enumerate(item.block.iter_vars) if not (i.dom and is_one(i.dom.extent))]
             gone = {i.var: v for n, (i, v) in enumerate(zip(item.block.iter_vars, item.iter_values)) if n not in keep}
             iter_vars = tuple(item.block.iter_vars[n] for n in keep)
             block = item.block.replace(name="", iter_vars=iter_vars, annotations=frozendict())
             block = substitute(block, gone) if gone else block
             block = block.replace(reads=(), writes=())
             return item.replace(iter_values=tuple(item.iter_values[n] for n in keep), block=block)
-        if isinstance(item, For) and _is_one(item.extent):
+        if isinstance(item, For) and is_one(item.extent):
             return substitute(item.body, {item.loop_var: item.min})
         if isinstance(item, Cast) and isinstance(item.value, IntImm) and not item.dtype.is_bool:
             return const(item.value.value, item.dtype)

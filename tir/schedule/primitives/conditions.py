@@ -12,7 +12,7 @@ from ...stmt import THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, 
 from ...visit import accesses, buffers_in, rewrite, walk
 from ..blocks import conjuncts
 from ..primitive import primitive
-from ..state import BlockRef, LoopRef, State
+from ..state import BlockRef, LoopRef, State, require_above
 from ._substitute import constant, copy_renamed, has_load, nest, vars_in
 
 
@@ -79,10 +79,7 @@ def _check_hoist(state: State, block: BlockRef, loop: LoopRef | None = None) -> 
     loops = block.loops()
     require(loops, "block {0} is in no loop", block, nodes=[block.node])
     if loop is not None:
-        require(
-            loop in loops, "loop {0} is not above block {1}", loop.node, block, nodes=[loop.node, block.node],
-            legal=f"the loops of {block.name}: {', '.join(p.name for p in loops)}",
-        )  # fmt: skip
+        require_above(state, loop, block)
         return _plan(state, loop, block)
     last: ScheduleError | None = None
     for candidate in loops:

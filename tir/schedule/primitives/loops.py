@@ -10,11 +10,12 @@ from typing import Any
 from ...arith import Analyzer, simplify
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod
+from ...names import fresh
 from ...node import EMPTY
 from ...stmt import PARALLEL, SERIAL, Block, For, SeqStmt, Stmt
 from ..handles import LoopRV
 from ..primitive import BadArgument, primitive
-from ..state import BlockRef, LoopRef, State, fresh, owners
+from ..state import BlockRef, LoopRef, State, owners
 from ._structure import single_standard
 from ._substitute import constant, domains, is_one, nest, product, rebind, vars_in
 

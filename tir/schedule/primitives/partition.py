@@ -8,11 +8,12 @@ from typing import Any
 
 from ...errors import ScheduleError, require
 from ...expr import Expr, Var, const
+from ...names import fresh
 from ...stmt import SERIAL, For, SeqStmt, seq
 from ...visit import substitute
 from ..handles import LoopRV
 from ..primitive import primitive
-from ..state import BlockRef, LoopRef, Place, State, fresh
+from ..state import BlockRef, LoopRef, Place, State
 from ._substitute import constant, copy_renamed, nest, vars_in, with_body
 from .loops import _factor_exprs, _members, name_of, refuse, require_plain, visible_names
 

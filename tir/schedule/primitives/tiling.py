@@ -8,12 +8,13 @@ from typing import Any
 
 from ...errors import ScheduleError, require
 from ...expr import Var, const, logical_and
+from ...names import fresh
 from ...stmt import SERIAL, THREAD_BINDING, For, SeqStmt, Stmt, seq
 from ...visit import substitute
 from ..blocks import require_same_meaning
 from ..handles import LoopRV
 from ..primitive import BadArgument, primitive
-from ..state import BlockRef, LoopRef, State, fresh
+from ..state import BlockRef, LoopRef, State
 from ._substitute import domains, has_load, rebind, vars_in, with_body
 from .loops import _check_reorder, _check_split, refuse, reorder, require_plain, split, visible_names
 

@@ -1,0 +1,67 @@
+"""What a backend does with each kind of node and each operator: tables that the files of the backend fill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from tir.errors import BuildError
+from tir.expr import Expr
+from tir.stmt import Stmt
+
+
+class Rules:
+    """Three tables of functions ``(generator, node)``: of expressions and operators they give the text that stands for
+    the value, of statements they write it.
+
+    >>> rules = Rules()
+    >>> @rules.op("exp", "exp2")
+    ... def _power(g, e):
+    ...     return "pow"
+    >>> sorted(rules.ops)
+    ['exp', 'exp2']
+    """
+
+    def __init__(self) -> None:
+        self.exprs: dict[type, Callable[[Any, Any], str]] = {}
+        self.stmts: dict[type, Callable[[Any, Any], None]] = {}
+        self.ops: dict[str, Callable[[Any, Any], str]] = {}
+
+    def expr(self, *types: type) -> Callable[[Any], Any]:
+        """Register the decorated function for expression classes."""
+        return _register(self.exprs, types)
+
+    def stmt(self, *types: type) -> Callable[[Any], Any]:
+        """Register the decorated function for statement classes."""
+        return _register(self.stmts, types)
+
+    def op(self, *names: str) -> Callable[[Any], Any]:
+        """Register the decorated function for operators."""
+        return _register(self.ops, names)
+
+
+def _register(table: dict[Any, Any], keys: tuple[Hashable, ...]) -> Callable[[Any], Any]:
+    def register(fn: Any) -> Any:
+        table.update(dict.fromkeys(keys, fn))
+        return fn
+
+    return register
+
+
+class Dispatch:
+    """The part of a generator that finds the rule of a node."""
+
+    rules: Rules
+    func_name: str
+
+    def expr(self, e: Expr) -> str:
+        rule = self.rules.exprs.get(type(e))
+        if rule is None:
+            raise BuildError(f"{self.func_name}: `{e!r}` ({type(e).__name__}) cannot be compiled; lower it first")
+        return rule(self, e)
+
+    def stmt(self, s: Stmt) -> None:
+        rule = self.rules.stmts.get(type(s))
+        if rule is None:
+            raise BuildError(f"{self.func_name}: {type(s).__name__} is not a lowered statement:\n{s!r}")
+        rule(self, s)
