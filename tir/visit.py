@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from .buffer import Buffer, IterVar
-from .expr import BufferLoad, IntImm, Let, Var
+from .expr import BufferLoad, FloatImm, IntImm, Let, StringImm, Var
 from .node import Node
 from .stmt import Allocate, AllocateConst, Block, BufferStore, For, LetStmt
 
 N = TypeVar("N")
+_LEAVES = frozenset((Buffer, Var, IntImm, FloatImm, StringImm))
 
 
 def walk(root: Any, enter: Callable[[Node], bool] | None = None) -> Iterator[Node]:
@@ -25,7 +26,7 @@ def walk(root: Any, enter: Callable[[Node], bool] | None = None) -> Iterator[Nod
     while stack:
         item = stack.pop()
         yield item
-        if isinstance(item, (Buffer, Var)) or (enter is not None and not enter(item)):
+        if type(item) in _LEAVES or (enter is not None and not enter(item)):
             continue
         children = item.children()
         children.reverse()
@@ -47,7 +48,7 @@ def rewrite(root: N, fn: Callable[[Any], Any], enter: Callable[[Any], bool] | No
         if enter is not None and not enter(item):
             result = item
         else:
-            inner = item if isinstance(item, (Buffer, Var)) else item.map_children(visit)
+            inner = item if type(item) in _LEAVES else item.map_children(visit)
             changed = fn(inner)
             result = inner if changed is None else changed
         memo[item] = result
@@ -62,25 +63,20 @@ def substitute(root: N, variables: Mapping[Var, Any], buffers: Mapping[Buffer, B
     A buffer whose shape, strides, offset or pointer mentions a replaced variable is itself replaced, consistently.
     Binding positions (loop variables, iterators, let) are replaced too when mapped to another variable.
     """
-    buffer_memo: dict[Buffer, Buffer] = dict(buffers or {})
+    memo: dict[Any, Any] = dict(buffers or {})
 
-    def map_buffer(buffer: Buffer) -> Buffer:
-        found = buffer_memo.get(buffer)
-        if found is None:
-            found = buffer_memo[buffer] = buffer.map_children(visit_leaf)
-        return found
+    def visit(item: Any) -> Any:
+        kind = type(item)
+        if kind is Var:
+            return variables.get(item, item)
+        if kind in _LEAVES and kind is not Buffer:
+            return item
+        done = memo.get(item)
+        if done is None:
+            done = memo[item] = item.map_children(visit)
+        return done
 
-    def visit_leaf(item: Any) -> Any:
-        return rewrite(item, replace)
-
-    def replace(item: Any) -> Any:
-        if isinstance(item, Var):
-            return variables.get(item)
-        if isinstance(item, Buffer):
-            return map_buffer(item)
-        return None
-
-    return rewrite(root, replace)
+    return visit(root)
 
 
 def free_vars(root: Any) -> list[Var]:
