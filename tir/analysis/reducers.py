@@ -91,9 +91,10 @@ class BlockReducer:
         named.update((key(BufferLoad(s.buffer, s.indices)), lhs[k]) for k, s in enumerate(self.stores))
         results = []
         own = {*lhs, *rhs}
-        for s in self.stores:
+        for k, s in enumerate(self.stores):
             value = Add(s.value.a, s.value.b) if isinstance(s.value, Sub) else s.value
-            results.append(_abstracted(value, named))
+            # several results may be made of one new value; partial results of them differ
+            results.append(_abstracted(value, {**named, key(terms[k]): rhs[k]}))
         for result, s in zip(results, self.stores):
             if any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n not in own) for n in walk(result)):
                 raise self._unclear(s)

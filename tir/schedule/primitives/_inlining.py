@@ -41,8 +41,9 @@ def is_unit(iterator: Any) -> bool:
 
 
 def order(scope: BlockRef, block: BlockRef) -> int:
+    """The number of the statement of ``scope`` that holds ``block``; -1 for its init, which comes first."""
     top = top_statement(block, scope).node
-    return next(n for n, s in enumerate(statements(scope)) if s is top)
+    return next((n for n, s in enumerate(statements(scope)) if s is top), -1)
 
 
 def solve_iters(

@@ -94,6 +94,7 @@ def _is_alone(block: BlockRef, scope: BlockRef) -> bool:
     place = order(scope, block)
     return (
         is_const(block.node.predicate, 1)
+        and scope.block.init is None
         and _runs_all(block)
         and all(child is block or order(scope, child) != place for child in scope.children)
         and all(_uses(child).is_all for child in scope.children)
