@@ -337,3 +337,73 @@ def test_get_takes_names(sch):
     assert sch.get("B.i") is sch.get(sch.get_loops("B")[0])
     with pytest.raises(tir.ScheduleError, match="not in function"):
         sch.get("nothing")
+
+
+CHAIN_OF_THREE = """
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32"), D: T.Buffer((8, 8), "float32")):
+    B = T.alloc_buffer((8, 8), "float32")
+    C = T.alloc_buffer((8, 8), "float32")
+    for i, j in T.grid(8, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * 2.0
+    for i, j in T.grid(8, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vj, vi] + 1.0
+    for i, j in T.grid(8, 8):
+        with T.block("D"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            D[vi, vj] = T.max(C[vi, vj], B[vi, vj])
+"""
+
+
+def test_producers_come_in_the_order_of_the_reads():
+    sch = tir.Schedule(tir.script.parse(CHAIN_OF_THREE))
+    assert [b.name for b in sch.get_producers("D")] == ["C", "B"]
+    assert [b.name for b in sch.get_consumers("B")] == ["C", "D"]
+
+
+def test_srefs():
+    sch = tir.Schedule(tir.script.parse(CHAIN_OF_THREE))
+    block = sch.get_block("C")
+    sref = sch.get_sref(block)
+    assert sref.stmt is sch.get(block) is sch.get(sref)
+    inner, outer = sref.parent, sref.parent.parent
+    assert [inner.stmt, outer.stmt] == [sch.get(loop) for loop in reversed(sch.get_loops(block))]
+    assert outer.parent.stmt is sch.get("root") and outer.parent.parent is None
+    assert sch.get_sref(inner.stmt).stmt is inner.stmt
+    with pytest.raises(tir.ScheduleError):
+        tir.Schedule(tir.script.parse(CHAIN_OF_THREE)).get_sref(inner.stmt)
+
+
+def test_whether_padding_comes_apart():
+    sch = tir.Schedule(
+        tir.script.parse(CHAIN_OF_THREE.replace("A[vi, vj] * 2.0", "T.if_then_else(vi < 4, A[vi, vj], 0.0)"))
+    )
+    assert sch.can_decompose_padding("B", sch.get_loops("B")[0]) is True
+    assert sch.can_decompose_padding("C", sch.get_loops("C")[0]) is False
+
+
+def test_what_a_trace_decided():
+    sch = tir.Schedule(tir.script.parse(CHAIN_OF_THREE))
+    i, j = sch.get_loops("B")
+    sch.get_loops("C")
+    sch.sample_categorical([1, 2], [0.5, 0.5], decision=1)
+    tile = sch.sample_perfect_tile(i, n=2, decision=[2, 4])
+    sch.split(i, [tile[0] * 2, None])
+    sch.enter_postproc()
+    sch.parallel("C.i")
+    trace = sch.trace
+    decided = trace.decisions
+    assert list(decided.values()) == [1, [2, 4]] == [trace.get_decision(step) for step in decided]
+    sampled = list(decided)[1]
+    changed = trace.with_decision(sampled, [4, 2], remove_postproc=True)
+    assert [s.name for s in changed.insts if s.name in ("enter_postproc", "parallel")] == []
+    again = changed.replay(sch.history[0].mod)
+    assert [int(again.get(loop).extent) for loop in again.get_loops("B")][:2] == [8, 1]
+    names = [step.name for step in trace.simplified().insts]
+    assert names == ["get_loops", "sample_perfect_tile", "split", "enter_postproc", "parallel"]
+    assert [step.name for step in trace.simplified(remove_postproc=True).insts] == names[:3]
+    tir.assert_structural_equal(trace.simplified().replay(sch.history[0].mod).mod, sch.mod)

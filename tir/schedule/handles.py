@@ -6,9 +6,11 @@ valid across steps, copies and undo for as long as what it names is there.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ..expr import Var
+from ..stmt import Block, For
 
 
 class LoopRV:
@@ -74,6 +76,14 @@ class BlockRV:
 
     def __repr__(self) -> str:
         return f"BlockRV({self.name})"
+
+
+@dataclass(frozen=True)
+class StmtSRef:
+    """A loop or a block as it is now (``stmt``), and the one just around it (``parent``; None for the root block)."""
+
+    stmt: For | Block
+    parent: StmtSRef | None = None
 
 
 class ExprRV(int):

@@ -65,8 +65,13 @@ def consumers_of(block: BlockRef) -> list[BlockRef]:
 
 @query
 def get_producers(state: State, block: BlockRef) -> list[BlockRV]:
-    """The blocks of the same scope that write what ``block`` reads."""
-    return [state.block_rv(b) for b in producers_of(block)]
+    """The blocks of the same scope that write what ``block`` reads, in the order of its reads."""
+    turn = {region.buffer.data: n for n, region in reversed(list(enumerate(block.block.reads)))}
+
+    def first_read(producer: BlockRef) -> int:
+        return min(turn[w.buffer.data] for w in producer.block.writes if w.buffer.data in turn)
+
+    return [state.block_rv(b) for b in sorted(producers_of(block), key=first_read)]
 
 
 @query

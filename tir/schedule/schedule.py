@@ -15,12 +15,12 @@ from ..target import Target
 from . import primitives as _families  # noqa: F401  (registers every primitive)
 from . import queries as _queries  # noqa: F401
 from . import trace as _trace
-from .handles import BlockRV, ExprRV, LoopRV
+from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
 from .independence import check_independence
 from .kernels import check_kernels
 from .limits import check_shared_memory
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load_entry_points, lookup, request_text, run
-from .state import LoopRef, State, index_of
+from .state import BlockRef, LoopRef, State, index_of
 
 ERROR_LEVELS = ("detail", "fast", "none")
 
@@ -241,6 +241,8 @@ class Schedule:
 
     def get(self, handle: LoopRV | BlockRV | ExprRV | str | Any) -> For | Block | int:
         """What a handle or a name stands for now: the loop, the block, or the integer."""
+        if isinstance(handle, StmtSRef):
+            return handle.stmt
         if isinstance(handle, str):
             is_block = handle in self.state.index.blocks
             return self.state.find_block(handle).block if is_block else self.state.find_loop(handle).node
@@ -251,6 +253,28 @@ class Schedule:
         if isinstance(handle, int) or hasattr(handle, "__index__"):
             return int(handle)
         raise TypeError(f"expected a handle that this schedule gave, got {type(handle).__name__}")
+
+    def get_sref(self, handle: LoopRV | BlockRV | str | For | Block) -> StmtSRef:
+        """The loop or block that a handle or a name stands for now, with those around it. It does not follow later steps.
+
+        Raises ``ScheduleError`` for one that is not there.
+        """
+        node: Any = handle if isinstance(handle, (For, Block)) else self.get(handle)
+        func = handle.func if isinstance(handle, (LoopRV, BlockRV)) else self.state.func_name
+        index = self._in(func).index
+        chain = [p for p in (*index.loops.values(), *index.blocks.values()) if _stmt_of(p) is node]
+        if not chain:
+            raise ScheduleError(f"the function has no such {'loop' if isinstance(node, For) else 'block'} now")
+        found: StmtSRef | None = None
+        for place in reversed([chain[0], *chain[0].ancestors()]):
+            if isinstance(place, (LoopRef, BlockRef)):
+                found = StmtSRef(_stmt_of(place), found)
+        assert found is not None
+        return found
+
+    def can_decompose_padding(self, block: BlockRV | str, loop: LoopRV | str) -> bool:
+        """Whether ``decompose_padding`` would be accepted; ``sch.can.decompose_padding`` says why not."""
+        return bool(self.can.decompose_padding(block, loop))
 
     def _in(self, func: str) -> State:
         return dataclasses.replace(self.state, func_name=func) if func in self.mod else self.state
@@ -456,3 +480,7 @@ def _method(step: Primitive) -> Callable[..., Any]:
 
 for _step in (*PRIMITIVES.values(), *QUERIES.values()):
     setattr(Schedule, _step.name, _method(_step))
+
+
+def _stmt_of(place: LoopRef | BlockRef) -> For | Block:
+    return place.block if isinstance(place, BlockRef) else place.node

@@ -10,7 +10,7 @@ from typing import Any
 from ..function import IRModule, PrimFunc
 from ..stmt import Block, For
 from ..target import Target
-from .handles import BlockRV, ExprRV, LoopRV
+from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
 from .state import State
 from . import trace as _trace
 from .trace import Trace
@@ -301,6 +301,8 @@ class Schedule:
     def can(self) -> Asker: ...
     def work_on(self, func_name: str) -> None: ...
     def get(self, handle: LoopRV | BlockRV | ExprRV | str | Any) -> For | Block | int: ...
+    def get_sref(self, handle: LoopRV | BlockRV | str | For | Block) -> StmtSRef: ...
+    def can_decompose_padding(self, block: BlockRV | str, loop: LoopRV | str) -> bool: ...
     def remove_rv(self, handle: Any) -> None: ...
     def get_sblock(self, name: str, func_name: str | None = None) -> BlockRV: ...
     def copy(self) -> Schedule: ...
@@ -1576,7 +1578,7 @@ class Schedule:
     def get_child_blocks(self, block_or_loop: BlockRV | str | LoopRV) -> list[BlockRV]:
         """The blocks directly inside a block, or under a loop (not those inside them)."""
     def get_producers(self, block: BlockRV | str) -> list[BlockRV]:
-        """The blocks of the same scope that write what ``block`` reads."""
+        """The blocks of the same scope that write what ``block`` reads, in the order of its reads."""
     def get_consumers(self, block: BlockRV | str) -> list[BlockRV]:
         """The blocks of the same scope that read what ``block`` writes."""
     def get_output_blocks(self, scope_block: BlockRV | str) -> list[BlockRV]:

@@ -24,7 +24,7 @@ from typing import Any
 from ..function import IRModule, PrimFunc
 from ..stmt import Block, For
 from ..target import Target
-from .handles import BlockRV, ExprRV, LoopRV
+from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
 from .state import State
 from . import trace as _trace
 from .trace import Trace

@@ -8,19 +8,20 @@ import keyword
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from ..arith.index_map import IndexMap
 from ..errors import TirError
 from ..expr import Expr, IntImm
 from .handles import BlockRV, ExprRV, LoopRV
-from .primitive import lookup
+from .primitive import QUERIES, lookup
 
 if TYPE_CHECKING:
     from .schedule import Schedule
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Entry:
     """One recorded call: arguments by parameter name, and the result (handles, integers, lists of them, or None)."""
 
@@ -113,11 +114,43 @@ class Trace:
         self.apply_to_schedule(sch)
         return sch
 
-    def with_decision(self, step: int, decision: Any) -> Trace:
-        """The record with the decision of call number ``step`` replaced."""
-        entry = self.steps[step]
-        changed = Entry(entry.name, {**entry.args, "decision": decision}, entry.result)
-        return Trace((*self.steps[:step], changed, *self.steps[step + 1 :]))
+    @property
+    def decisions(self) -> dict[Entry, Any]:
+        """What each call that samples has decided."""
+        return {s: s.args["decision"] for s in self.steps if "decision" in s.args}
+
+    def get_decision(self, inst: Entry) -> Any:
+        """The decision of a call of this record; None of one that does not sample."""
+        return inst.args.get("decision")
+
+    def with_decision(self, inst: int | Entry, decision: Any, remove_postproc: bool = False) -> Trace:
+        """The record with the decision of a call, or of call number ``inst``, replaced.
+
+        ``remove_postproc``: only up to ``enter_postproc``.
+        """
+        steps = list(self._before_postproc() if remove_postproc else self.steps)
+        number = inst if isinstance(inst, int) else next(n for n, s in enumerate(steps) if s is inst)
+        entry = steps[number]
+        steps[number] = Entry(entry.name, {**entry.args, "decision": decision}, entry.result)
+        return Trace(steps)
+
+    def simplified(self, remove_postproc: bool = False) -> Trace:
+        """The record without calls that change nothing and whose results no later call uses (``get_loops`` …).
+
+        ``remove_postproc``: only up to ``enter_postproc``.
+        """
+        kept: list[Entry] = []
+        used: set[Any] = set()
+        for step in reversed(self._before_postproc() if remove_postproc else self.steps):
+            asks = step.name in QUERIES or step.name.startswith("sample_")
+            if asks and used.isdisjoint(_identity(h) for h in results_of(step.result)):
+                continue
+            kept.append(step)
+            used.update(_identity(h) for h in _handles_in(step.args))
+        return Trace(kept[::-1])
+
+    def _before_postproc(self) -> tuple[Entry, ...]:
+        return tuple(takewhile(lambda s: s.name != "enter_postproc", self.steps))
 
     def as_json(self) -> list[Any]:
         """The record as plain data for ``json.dump``; raises ``TirError`` for an argument that is not."""
@@ -146,6 +179,17 @@ class Trace:
     def apply_json_to_schedule(data: Any, sch: Schedule) -> None:
         """Replay what ``as_json`` gave on ``sch``."""
         Trace.from_json(data).apply_to_schedule(sch)
+
+
+def _handles_in(value: Any) -> list[Any]:
+    """The handles that an argument is, holds, or was computed from."""
+    if isinstance(value, Mapping):
+        return [h for item in value.values() for h in _handles_in(item)]
+    if isinstance(value, (list, tuple)):
+        return [h for item in value for h in _handles_in(item)]
+    if isinstance(value, ExprRV) and not value.is_result:
+        return _handles_in(value.source[1:])
+    return [value] if isinstance(value, (LoopRV, BlockRV, ExprRV)) else []
 
 
 def _primitive(name: str) -> Any:
