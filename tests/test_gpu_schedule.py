@@ -594,6 +594,17 @@ def test_a_software_pipeline():
     on_simulator(sch, orders=("forward", "random"))
 
 
+def test_a_pipeline_of_ones_own_buffers_what_its_stages_need():
+    """A double buffer asked for inside a pipeline is what the pipeline gives."""
+    sch = pipelined()
+    for copy in ("A_shared", "B_shared"):
+        sch.annotate(copy, "double_buffer_scope", 0)
+    sch.annotate("k_0", "software_pipeline_stage", [0, 0, 1])
+    sch.annotate("k_0", "software_pipeline_order", [0, 1, 2])
+    assert [b.bytes for b in tir.transform.shared_memory_plan(sch.mod)] == [2 * 16 * 8 * 4] * 2
+    on_simulator(sch, orders=("random",))
+
+
 def test_pipelines_that_cannot_be():
     sch = pipelined()
     note = sch.annotate

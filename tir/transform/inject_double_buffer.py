@@ -50,8 +50,11 @@ class _Injector:
         if not isinstance(s, (Stmt, Block)):
             return s
         s = s.map_children(self.visit)
-        if isinstance(s, For) and s.kind == "serial" and STAGE not in s.annotations:
-            return self.loop(s)
+        if isinstance(s, For) and s.kind == "serial":
+            if STAGE not in s.annotations:
+                return self.loop(s)
+            # a pipeline of the user's own: it gives each buffer the copies that its stages need
+            self.done |= {b for b in self.marked if _writes(s, {b})}
         if isinstance(s, Block) and KEY in s.annotations:
             return s.replace(annotations=frozendict({k: v for k, v in s.annotations.items() if k != KEY}))
         return s
