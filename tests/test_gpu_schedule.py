@@ -605,6 +605,41 @@ def test_a_pipeline_of_ones_own_buffers_what_its_stages_need():
     on_simulator(sch, orders=("random",))
 
 
+@pytest.mark.parametrize("early", [False, True], ids=["", "told before the copies are placed"])
+def test_a_pipeline_in_a_pipeline_with_copies_through_registers(early):
+    """As TVM's schedules for tensor cores say it: each copy is two statements, the inner pipeline is three."""
+    sch = schedule(MATMUL)
+    by, bx, ty, tx, ko = tiled(sch)
+    bind_tiles(sch, by, bx, ty, tx)
+
+    def outer():
+        sch.annotate(ko, "software_pipeline_stage", [0, 0, 0, 0, 0, 1, 1])
+        sch.annotate(ko, "software_pipeline_order", [0, 3, 1, 4, 5, 2, 6])
+
+    if early:
+        outer()
+    for n in range(2):
+        copy = sch.cache_read("C", n, "shared")
+        sch.compute_at(copy, ko)
+        load_together(sch, copy)
+        sch.annotate(copy, "tirx.manifest_shared_memory_local_stage", 1)
+        sch.annotate(copy, "double_buffer_scope", 0)
+    sch.compute_at(sch.cache_read("C", 0, "local"), "k_1")
+    sch.annotate("k_1", "software_pipeline_stage", [0, 1])
+    sch.annotate("k_1", "software_pipeline_order", [0, 1])
+    if not early:
+        outer()
+    assert "A_shared_local" in tir.lower(sch.mod, target="cuda", upto="manifest_shared_memory_local_stage").script()
+    on_simulator(sch, orders=("reverse", "warp_interleaved"))
+
+
+def test_a_pipeline_that_counts_more_than_there_is():
+    sch = pipelined()
+    sch.annotate("k_0", "software_pipeline_stage", [0, 0, 0, 1])
+    with pytest.raises(tir.BuildError, match=r"loop `k_0` holds 3 statements, but its software pipeline has stages"):
+        tir.lower(sch.mod, target="cuda")
+
+
 def test_pipelines_that_cannot_be():
     sch = pipelined()
     note = sch.annotate

@@ -29,6 +29,7 @@ from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
 from .lower_thread_allreduce import lower_thread_allreduce
 from .lower_warp_memory import lower_warp_memory
+from .manifest_shared_memory_local_stage import manifest_shared_memory_local_stage
 from .narrow_datatype import narrow_datatype
 from .passes import PASSES, ModulePass, Pass, Sequential, find, func_pass, module_pass
 from .pipeline import cpu_pipeline, gpu_pipeline, inserted, lower
@@ -66,6 +67,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "lower_warp_memory",
+    "manifest_shared_memory_local_stage",
     "legalize_vector_width",
     "default_thread_binding",
     "verify_gpu_code",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..analysis.privacy import is_private
@@ -16,7 +16,7 @@ from ..names import fresh
 from ..node import frozendict
 from ..op import call
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, Evaluate, For, IfThenElse, SeqStmt, Stmt, seq
-from ..visit import rewrite, substitute, walk
+from ..visit import accesses, rewrite, substitute, walk
 from .passes import func_pass
 from .threads import flat
 
@@ -40,14 +40,22 @@ class _Part:
             elif isinstance(n, BufferStore):
                 self.writes.setdefault(n.buffer, []).append(n.indices)
             elif isinstance(n, Block):
+                named = {a.buffer for a in accesses(n.body)}
                 for regions, into in ((n.reads, self.reads), (n.writes, self.writes)):
                     for r in regions:
-                        into.setdefault(r.buffer, [])
+                        places = into.setdefault(r.buffer, [])
+                        if (
+                            r.buffer not in named
+                        ):  # through a view or a pointer: told apart where it is one element wide
+                            places.append(tuple(x.min if is_const(x.extent, 1) else const(0) for x in r.region))
         self.name = next((n.name for n in walk(stmt) if isinstance(n, Block)), f"statement {number}")
 
 
 class _Pipeline:
-    def __init__(self, name: str, loop: For, names: set[str], outside: set[Buffer], cpu: bool, params: set[Buffer]):
+    def __init__(
+        self, name: str, loop: For, names: set[str], outside: set[Buffer], cpu: bool, params: set[Buffer],
+        inner: Callable[[Stmt], tuple[list[Stmt], list[Buffer]] | None],
+    ):  # fmt: skip
         self.name, self.loop, self.names = name, loop, names
         self.cpu, self.params = cpu, params
         if loop.kind not in ("serial", "unrolled"):
@@ -64,7 +72,11 @@ class _Pipeline:
         while isinstance(body, BlockRealize) and not body.block.iter_vars and is_const(body.predicate, 1):
             self.allocs += body.block.alloc_buffers
             body = body.block.body
-        children = list(body.stmts) if isinstance(body, SeqStmt) else [body]
+        children: list[Stmt] = list(body.stmts) if isinstance(body, SeqStmt) else [body]
+        if len(stages) != len(children):  # a pipeline inside counts as what is before, in and after its loop
+            found = [inner(c) or ([c], []) for c in children]
+            self.allocs += [b for _, own in found for b in own]
+            children = [part for parts, _ in found for part in parts]
         if len(stages) != len(children) or sorted(orders) != list(range(len(children))):
             raise BuildError(
                 f"{name}: loop `{loop.loop_var.name}` holds {len(children)} statements, but its software pipeline has "
@@ -253,12 +265,15 @@ class _Pipeline:
     def _place(self, stage: int) -> int:
         return max((p.order for p in self.parts if p.stage == stage), default=-1)
 
-    def lowered(self) -> Stmt:
+    def lowered(self) -> list[Stmt]:
+        """What is before the loop, the loop, and what is after it."""
         loop, depth = self.loop, self.depth
         total = loop.extent
         known = total.value if isinstance(total, IntImm) else None
         dtype = total.dtype
-        made: list[Stmt] = []
+        before: list[Stmt] = []
+        steady: list[Stmt] = []
+        after: list[Stmt] = []
         for t in range(depth):
             active = []
             for p in self.steps:
@@ -267,14 +282,14 @@ class _Pipeline:
                     continue
                 guard = TRUE if known is not None else const(k, dtype) < total
                 active.append((p, const(k, dtype), guard))
-            made += self.step(active, *self.waits(active, lambda stage, back, t=t: t - back - stage >= 0))
+            before += self.step(active, *self.waits(active, lambda stage, back, t=t: t - back - stage >= 0))
         if known is None or known > depth:
             var = Var(loop.loop_var.name, loop.loop_var.dtype)
             active = [(p, var + (depth - p.stage), TRUE) for p in self.steps]
             parts = self.step(active, *self.waits(active, lambda stage, back: depth - back - stage >= 0))
             notes = {k: v for k, v in loop.annotations.items() if k not in (STAGE, ORDER, ASYNC)}
             left = total - depth
-            made.append(
+            steady.append(
                 loop.replace(
                     loop_var=var, min=const(0, dtype), extent=left, body=seq(parts), annotations=frozendict(notes)
                 )
@@ -291,8 +306,8 @@ class _Pipeline:
                 # e - back steps into the epilogue, or before it
                 return stage > e - back and (known is None or known + e - back - stage >= 0)
 
-            made += self.step(active, *self.waits(active, committed))
-        return seq(made)
+            after += self.step(active, *self.waits(active, committed))
+        return [seq(part) for part in (before, steady, after) if part]
 
 
 def _wait(groups: int) -> Stmt:
@@ -304,6 +319,7 @@ class _Injector:
         self.func, self.cpu = func, cpu
         self.names = {n.name for n in walk(func.body) if isinstance(n, Block)}
         self.new: dict[Buffer, Buffer] = {}
+        self.made: dict[Any, tuple[list[Stmt], list[Buffer]]] = {}  # pipelines: their parts, and their own buffers
 
     def visit(self, s: Any) -> Any:
         if isinstance(s, (Stmt, Block)):
@@ -314,16 +330,30 @@ class _Injector:
                 if isinstance(n, (BufferLoad, BufferStore)):
                     used.setdefault(n.buffer)
             own = {n.name for n in walk(s) if isinstance(n, Block)}
-            pipeline = _Pipeline(self.func.name, s, self.names - own, set(used), self.cpu, set(self.func.buffers()))
-            made = pipeline.lowered()
+            params = set(self.func.buffers())
+            pipeline = _Pipeline(self.func.name, s, self.names - own, set(used), self.cpu, params, self.parts_of)
+            parts = pipeline.lowered()
+            made = seq(parts)
             self.names |= pipeline.names
             inside = [pipeline.new.get(b, b) for b in pipeline.allocs]
             self.new.update({b: n for b, n in pipeline.new.items() if b not in pipeline.allocs})
             if inside:
                 self.names.add(name := fresh(f"{s.loop_var.name}_pipeline", self.names))
                 made = BlockRealize((), TRUE, Block((), (), (), name, made, None, tuple(inside)))
+            self.made[made] = (parts, inside)
             return made
         return s
+
+    def parts_of(self, s: Any) -> tuple[list[Stmt], list[Buffer]] | None:
+        """What a pipeline inside another is made of, and the buffers that it has for itself."""
+        own: list[Buffer] = []
+        while s not in self.made and isinstance(s, BlockRealize) and not s.block.iter_vars:
+            own += [self.new.get(b, b) for b in s.block.alloc_buffers]
+            s = s.block.body
+        if s not in self.made:
+            return None
+        parts, more = self.made[s]
+        return parts, [*own, *more]
 
 
 @func_pass

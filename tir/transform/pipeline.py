@@ -27,6 +27,7 @@ from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
 from .lower_thread_allreduce import lower_thread_allreduce
 from .lower_warp_memory import lower_warp_memory
+from .manifest_shared_memory_local_stage import manifest_shared_memory_local_stage
 from .narrow_datatype import narrow_datatype
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
 from .plan_shared_memory import plan_shared_memory
@@ -87,6 +88,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
         default_thread_binding,
         verify_kernels,
         plan_and_update_buffer_allocation_location,
+        manifest_shared_memory_local_stage,
         lower_cross_thread_reduction,
         lower_init_block,
         convert_blocks_to_opaque,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...analysis.annotations import asks_for_registers
 from ...buffer import Buffer
 from ...errors import require
 from ...expr import BufferLoad, is_const
-from ...stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt
+from ...stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
 from ...visit import walk
 from ..state import BlockRef, LoopRef, State
 
@@ -54,6 +55,7 @@ def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
     )  # fmt: skip
     parts = statements_of_pipeline(loop)
     names = [_name(p, n) for n, p in enumerate(parts)]
+    taken_apart = [name for p, n in zip(parts, names) for name in _lowered_to(p, n)]
     if key == ASYNC:
         stages = notes.get(STAGE)
         unknown = [n for n in value if stages is not None and n not in stages]
@@ -63,18 +65,34 @@ def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
             nodes=[loop.node], legal=sorted(map(str, set(stages or ()))),
         )  # fmt: skip
         return
+    if len(value) == len(taken_apart):
+        names = taken_apart
+    elif len(value) > len(names):
+        names = [f"statement {n}" for n in range(len(value))]  # steps to come may place more; lowering counts them
     require(
-        len(value) == len(parts),
+        len(value) == len(names),
         "{0} has {1} numbers, but the body of loop {2} has {3} statements: {4}",
         key, len(value), loop.node, len(parts), ", ".join(names), nodes=[loop.node],
     )  # fmt: skip
     if key == ORDER:
         require(
-            sorted(value) == list(range(len(parts))),
-            "{0} gives each statement its place in a step, 0 to {1} once each; {2} does not", key, len(parts) - 1,
+            sorted(value) == list(range(len(names))),
+            "{0} gives each statement its place in a step, 0 to {1} once each; {2} does not", key, len(names) - 1,
             list(value), nodes=[loop.node],
         )  # fmt: skip
-    _check_dependences(loop, parts, names, notes)
+    if len(names) == len(parts):
+        _check_dependences(loop, parts, names, notes)
+
+
+def _lowered_to(part: Stmt, name: str) -> list[str]:
+    """What lowering makes of a statement of a pipeline: a copy that goes through registers is two, and a pipeline inside
+    is what is before its loop, the loop, and what is after it."""
+    for n in walk(part):
+        if isinstance(n, For) and STAGE in n.annotations:
+            return [f"{name} before loop {n.loop_var.name}", f"{name} in it", f"{name} after it"]
+        if isinstance(n, Block) and asks_for_registers(n):
+            return [f"{name} into registers", f"{name} from there"]
+    return [name]
 
 
 def _check_dependences(loop: LoopRef, parts: list[Stmt], names: list[str], notes: Mapping[str, Any]) -> None:

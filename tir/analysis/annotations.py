@@ -1,0 +1,16 @@
+"""Annotations of blocks that both steps of a schedule and lowering read."""
+
+from __future__ import annotations
+
+from ..stmt import Block
+
+THROUGH_REGISTERS = "manifest_shared_memory_local_stage"
+
+
+def asks_for_registers(block: Block) -> bool:
+    """Whether a block is annotated to copy by way of registers, with any prefix of the name."""
+    return any(is_through_registers(k) for k in block.annotations)
+
+
+def is_through_registers(key: str) -> bool:
+    return key.rpartition(".")[2] == THROUGH_REGISTERS

@@ -1,0 +1,119 @@
+"""Copies to shared memory that a pipeline takes apart: into registers, and from there on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..analysis.access import block_access_region
+from ..analysis.annotations import THROUGH_REGISTERS, asks_for_registers, is_through_registers
+from ..buffer import Buffer, decl_buffer
+from ..errors import BuildError
+from ..expr import TRUE, BufferLoad, IntImm, Var, cast, const, is_const
+from ..function import PrimFunc
+from ..node import frozendict
+from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
+from ..visit import substitute, walk
+from .inject_software_pipeline import STAGE
+from .passes import func_pass
+
+
+class _Manifest:
+    def __init__(self, name: str):
+        self.name = name
+
+    def visit(self, s: Any) -> Any:
+        if not isinstance(s, (Stmt, Block)):
+            return s
+        s = s.map_children(self.visit)
+        if isinstance(s, For) and STAGE in s.annotations:
+            return self.loop(s)
+        return s
+
+    def loop(self, s: For) -> For:
+        """``s`` with the copies that are statements of its body taken apart."""
+        wrappers: list[BlockRealize] = []
+        body: Any = s.body
+        while isinstance(body, BlockRealize) and not body.block.iter_vars and is_const(body.predicate, 1):
+            wrappers.append(body)
+            body = body.block.body
+        made: list[Stmt] = []
+        registers: list[Buffer] = []
+        for part in body.stmts if isinstance(body, SeqStmt) else (body,):
+            copy = _copy_of(part)
+            if copy is None:
+                made.append(part)
+                continue
+            fetch, put, own = self.parted(part, copy)
+            made += [fetch, put]
+            registers.append(own)
+        if not registers:
+            return s
+        inner: Stmt = seq(made)
+        if wrappers:
+            block = wrappers[-1].block
+            inner = wrappers[-1].replace(
+                block=block.replace(body=inner, alloc_buffers=(*block.alloc_buffers, *registers))
+            )
+            for w in reversed(wrappers[:-1]):
+                inner = w.replace(block=w.block.replace(body=inner))
+        else:
+            block = Block((), (), (), f"{registers[0].name}_scope", inner, None, tuple(registers))
+            inner = BlockRealize((), TRUE, _described(block))
+        return s.replace(body=inner)
+
+    def parted(self, part: Stmt, copy: BlockRealize) -> tuple[Stmt, Stmt, Buffer]:
+        """The fetch into registers, the store from there, and the registers."""
+        loops: list[For] = []
+        at: Any = part
+        while isinstance(at, For):
+            loops.append(at)
+            at = at.body
+        store = copy.block.body
+        steps = [f for f in loops if not f.thread]
+        if at is not copy or not isinstance(store, BufferStore) or copy.block.init is not None or any(
+            not isinstance(f.extent, IntImm) for f in steps
+        ):  # fmt: skip
+            raise BuildError(
+                f"{self.name}: block `{copy.block.name}` asks to go through registers ({THROUGH_REGISTERS}), and is not one store in "
+                "loops of constant extent that hold nothing else"
+            )
+        values = {v.var: cast(v.var.dtype, e) for v, e in zip(copy.block.iter_vars, copy.iter_values)}
+        own = decl_buffer(
+            [f.extent for f in steps] or [const(1)], store.buffer.dtype, f"{store.buffer.name}_local", scope="local"
+        )
+        index = tuple(f.loop_var - f.min for f in steps) or (const(0),)
+        notes = {k: v for k, v in copy.block.annotations.items() if not is_through_registers(k)}
+        place = tuple(substitute(i, values) for i in store.indices)
+        parts = []
+        for name, body, kept in (
+            (f"{copy.block.name}_local", BufferStore(own, substitute(store.value, values), index), {}),
+            (copy.block.name, BufferStore(store.buffer, BufferLoad(own, index), place), notes),
+        ):
+            block = _described(Block((), (), (), name, body, None)).replace(annotations=frozendict(kept))
+            made: Stmt = BlockRealize((), copy.predicate, block)
+            for f in reversed(loops):
+                var = Var(f.loop_var.name, f.loop_var.dtype)
+                made = f.replace(loop_var=var, body=substitute(made, {f.loop_var: var}))
+            parts.append(made)
+        return parts[0], parts[1], own
+
+
+def _copy_of(part: Stmt) -> BlockRealize | None:
+    return next((n for n in walk(part) if isinstance(n, BlockRealize) and asks_for_registers(n.block)), None)
+
+
+def _described(block: Block) -> Block:
+    reads, writes = block_access_region(block)
+    return block.replace(reads=tuple(reads), writes=tuple(writes))
+
+
+@func_pass
+def manifest_shared_memory_local_stage(func: PrimFunc) -> PrimFunc:
+    """A block annotated ``manifest_shared_memory_local_stage`` fetches into registers, and stores from there.
+
+    The two are statements of their own of the pipelined loop around, so that other work can stand between them; where
+    there is none, nothing changes. Raises ``BuildError`` where the block is more than one store.
+    """
+    if not any(isinstance(n, Block) and asks_for_registers(n) for n in walk(func.body)):
+        return func
+    return func.with_body(_Manifest(func.name).visit(func.body))
