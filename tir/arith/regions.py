@@ -11,7 +11,23 @@ from typing import Any
 
 from ..buffer import Range
 from ..dtype import DType
-from ..expr import TRUE, Add, BufferLoad, Cast, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Ramp, Sub, Var, const
+from ..expr import (
+    TRUE,
+    Add,
+    BufferLoad,
+    Cast,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Ramp,
+    Sub,
+    Var,
+    const,
+    is_const,
+)
 from ..visit import uses_var, walk
 from .analyzer import Analyzer
 from .divide import div_form, mod_form, positive
@@ -46,7 +62,7 @@ def relax(
         for var, dom in loop_ranges.items():
             ctx.bind(var, dom)
         ctx.assume(ctx.simplify(predicate))
-        relaxer = _Relaxer(ctx, loop_ranges)
+        relaxer = _Relaxer(ctx, loop_ranges, analyzer is None and is_const(predicate, 1))
         ranges = []
         for axis in region:
             made = relaxer.range(axis)
@@ -57,15 +73,19 @@ def relax(
 
 
 class _Relaxer:
-    def __init__(self, ctx: Analyzer, loops: Mapping[Var, Range]):
+    def __init__(self, ctx: Analyzer, loops: Mapping[Var, Range], plain: bool = False):
         self.ctx = ctx
         self.loops = loops
+        self.plain = plain  # nothing but the loops' ranges is known
 
     def range(self, axis: Range) -> Range | None:
         if not uses_var(axis, self.loops):
             return axis
         first = axis.min
         dtype = first.dtype.element
+        quick = self._of_a_sum(axis) if self.plain else None
+        if quick is not None:
+            return quick
         base = linear(self.ctx.simplify(first)) if is_index(dtype) and first.dtype.lanes == 1 else None
         if base is None:
             return self._vector_range(axis)
@@ -82,6 +102,28 @@ class _Relaxer:
                 return None
             high = ends[1]
         return self._made(low, high, dtype)
+
+    def _of_a_sum(self, axis: Range) -> Range | None:
+        """The hull of a sum of loops of constant lengths, and of what is the same in all iterations."""
+        first = axis.min
+        if not is_index(first.dtype) or not isinstance(axis.extent, IntImm):
+            return None
+        form = linear(first)
+        low, reach = Linear(form.const), axis.extent.value
+        for term_key, (factors, c) in form.terms.items():
+            dom = self.loops.get(factors[0]) if len(factors) == 1 and isinstance(factors[0], Var) else None
+            if dom is None:
+                if any(uses_var(f, self.loops) for f in factors):
+                    return None
+                low.add_term(factors, c, term_key)
+            elif isinstance(dom.min, IntImm) and isinstance(dom.extent, IntImm) and dom.extent.value > 0:
+                last = dom.extent.value - 1
+                low.const += c * (dom.min.value + (last if c < 0 else 0))
+                reach += abs(c) * last
+            else:
+                return None
+        start = low.build(first.dtype)
+        return Range(start if low.is_const else self.ctx.simplify(start), const(reach, first.dtype))
 
     def _vector_range(self, axis: Range) -> Range | None:
         """A ramp index covers base .. base + stride * (lanes - 1)."""

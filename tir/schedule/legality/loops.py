@@ -63,6 +63,7 @@ def _independent(
     for side in sides:
         side.touch(on_loops=True, rough=rough)
     forms = {id(side): Forms(side.unit) for side in sides}
+    apart: dict[frozenset[int], bool] = {}
     private: dict[Any, bool] = {}
     for s in sides:
         for t in sides:
@@ -70,8 +71,13 @@ def _independent(
                 buffer = a.access.buffer
                 if not among(buffer) or private.get(buffer.data):
                     continue
-                if not digits and iterations_apart(forms[id(s)], a.access, forms[id(t)], b.access, loop.loop_var):
-                    continue
+                if not digits:
+                    both = frozenset((id(a), id(b)))
+                    if both not in apart:
+                        first_form, second_form = forms[id(s)], forms[id(t)]
+                        apart[both] = iterations_apart(first_form, a.access, second_form, b.access, loop.loop_var)
+                    if apart[both]:
+                        continue
                 if buffer.data not in private:
                     private[buffer.data] = bool(private_buffers(func, loop, buffer.data))
                     if private[buffer.data]:
