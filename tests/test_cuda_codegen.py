@@ -75,7 +75,6 @@ def test_examples_compile_without_spills(name: str, monkeypatch):
         mod = tir.build(sch.mod, target=f"cuda -arch={arch}")
         report = mod.report()
         assert all(row.spills == 0 and row.stack == 0 for row in report), str(report)
-        assert nvrtc.compile_cubin(mod.code, arch).seconds < 2.0  # the aim is 0.5; other processes share the cores
 
 
 def test_the_whole_prelude_compiles_for_old_and_new_chips():
