@@ -1,5 +1,5 @@
 """The GPU examples: their small shapes on the simulator in several orders of threads against NumPy, no report of any
-kind; their full shapes are schedules that every check accepts and lowering takes."""
+kind, no bank conflict. (test_cuda_codegen.py compiles their full shapes.)"""
 
 from __future__ import annotations
 
@@ -59,14 +59,9 @@ def test_the_examples_are_there():
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_small(name):
     ex = example(name)
-    check(*ex.small(), ex.reference)
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_full_lowers(name):
-    _, sch = example(name).full()
-    lowered = tir.lower(sch.mod, target="cuda")
-    assert any(f.attrs.get("calling_conv") == "device_kernel" for f in lowered.functions.values())
+    module = check(*ex.small(), ex.reference)
+    if name != "sgemm":  # its small tile is not the one that it is made for
+        assert conflicts(module) == 0, str(module.report())
 
 
 def test_a_sum_in_two_kernels():
@@ -89,10 +84,8 @@ def test_padding_takes_the_conflicts_away():
     assert conflicts(swizzled) == 0 and swizzled.report()[0].shared_bytes == 32 * 32 * 4
 
 
-def test_ldmatrix_meets_no_bank_twice():
-    ex = example("mma_gemm")
-    func, sch = ex.small()
-    assert conflicts(check(func, sch, ex.reference, ["forward"])) == 0
+def test_tensor_cores_by_ptx():
+    _, sch = example("mma_gemm").small()
     source = tir.build(sch.mod, target="cuda -arch=sm_90a").source("cuda")
     assert all(word in source for word in ("mma.sync", "ldmatrix", "cp.async.wait_group"))
 
@@ -107,5 +100,5 @@ def test_sgemm_meets_no_bank_twice():
 def test_stream_k_with_many_blocks_to_a_tile():
     """One tile in three parts: no block has a whole one."""
     ex = example("stream_k_gemm")
-    module = check(*ex.scheduled(32, 32, 64, tile=32, depth=16, blocks=3), ex.reference, ["forward"])
+    module = check(*ex.scheduled(32, 32, 96, tile=32, depth=32, stages=2, blocks=3), ex.reference, ["forward"])
     assert [report.grid for report in module.report()] == [(3, 1, 1), (1, 1, 1)]

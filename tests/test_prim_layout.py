@@ -682,3 +682,46 @@ def test_index_maps_are_saved_in_a_trace():
     for text in ("().__class__", "T.int32.__class__", "open(i)[j]", "[x for x in i]"):
         with pytest.raises(tir.TirError, match="is not an index map"):
             Trace.from_json(json.dumps(sch.trace.as_json()).replace("j // 4", text))
+
+
+@pytest.mark.parametrize("size", [4, 16, 32])
+def test_what_is_known_of_swizzled_buffers(size: int) -> None:
+    """However many bits: rows are independent, and moving a producer keeps what is read covered."""
+    sch = schedule(SWIZZLED)
+    sch.transform_layout("B", ("write", 0), lambda i, j: (i, j ^ (i % size)))
+    sch.compute_at("B", sch.get_loops("C")[0])
+    sch.parallel(sch.get_loops("B")[0])
+    same(sch)
+
+
+def test_dependences_of_swizzled_buffers() -> None:
+    """Each row comes of the row before: no row can go by itself, but all columns can."""
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((16, 32), "float32"), C: T.Buffer((16, 32), "float32")):
+    B = T.alloc_buffer((16, 32), "float32")
+    for i, j in T.grid(16, 32):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+    for i, j in T.grid(15, 32):
+        with T.block("step"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi + 1, vj] = B[vi + 1, vj] + B[vi, vj]
+    for i, j in T.grid(16, 32):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj]
+""")
+    sch.transform_layout("B", ("write", 0), lambda i, j: (i, j ^ (i % 8)))
+    i, j = sch.get_loops("step")
+    refused(lambda: sch.parallel(i), "step at (i=1, j=0)", "step at (i=0, j=0)")
+    sch.reorder(j, i)
+    sch.parallel(j)
+    same(sch)
+
+
+def test_copies_of_a_swizzled_buffer() -> None:
+    sch = schedule(SWIZZLED)
+    sch.transform_layout("B", ("write", 0), lambda i, j: (i, j ^ (i % 8)))
+    refused(lambda: sch.cache_read("C", 0, "local"), "copy a buffer before its layout changes")

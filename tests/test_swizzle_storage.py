@@ -100,7 +100,7 @@ def test_wmma_takes_rows_in_order():
 @pytest.mark.parametrize(("k", "depth", "stages"), [(128, 64, 2), (96, 32, 3), (64, 16, 2)])
 def test_ldmatrix_of_any_depth(k, depth, stages):
     example = load("mma_gemm")
-    _, sch = example.scheduled(64, 64, k, tile=64, depth=depth, stages=stages)
+    _, sch = example.scheduled(64, 64, k, tile=(64, 64), depth=depth, stages=stages)
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(s).astype("float16") for s in ((64, k), (k, 64)))
     c = np.full((64, 64), np.nan, "float32")

@@ -31,8 +31,8 @@ _TAKEN = re.findall(
     try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq half bfloat16 vec
     float8_e4m3 float8_e5m2 threadIdx blockIdx blockDim gridDim warpSize exp log sin cos tan pow sqrt floor ceil round
     min max abs fabs erf assert printf main j0 j1 jn y0 y1 yn gamma each convert ramp broadcast select gather scatter
-    widened load_lanes store_lanes bits_to floordiv floormod minimum maximum shared_address barriers fill mma_store_16x16 copy_async_4 copy_async_8
-    copy_async_16 commit_copies wait_copies copy_bulk barrier_init barrier_arrive barrier_expect barrier_wait
+    widened load_lanes store_lanes bits_to floordiv floormod minimum maximum shared_address barriers fill mma_store_16x16
+    mma_store_16x16_pairs copy_async_4 copy_async_8 copy_async_16 commit_copies wait_copies copy_bulk barrier_init barrier_arrive barrier_expect barrier_wait
     barrier_arrive_after_copies""",
 )
 

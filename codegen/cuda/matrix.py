@@ -35,8 +35,11 @@ _NAMES = {
 def inline(
     g: Generator, name: str, parameters: str, text: str, outputs: list[str], inputs: list[str], memory: bool
 ) -> str:
-    """An inline function of one PTX instruction; operands are ``"r"(x)`` texts, numbered in order. Returns its name."""
-    rows = [f'asm volatile("{text};"']
+    """An inline function of one PTX instruction; operands are ``"r"(x)`` texts, numbered in order. Returns its name.
+
+    One that touches no ``memory`` does nothing but give its outputs: the compiler may move it.
+    """
+    rows = [f'asm{" volatile" if memory else ""}("{text};"']
     for operands in (outputs, inputs):
         rows += textwrap.wrap(
             ": " + ", ".join(operands), 100, initial_indent=" " * 13, subsequent_indent=" " * 15, break_long_words=False
@@ -310,8 +313,15 @@ def _mma_store(g: Generator, e: Call) -> str:
     m, n, target, source, at, stride = e.args
     if (int(m), int(n)) != (16, 16):
         raise g.fail(f"mma_store: accumulators of 16 x 16 are stored, not {int(m)} x {int(n)}")
-    declare_type(g, element_of(g, target))
-    function = g.need("mma_store_16x16")
+    element = element_of(g, target)
+    declare_type(g, element)
+    # columns of a lane are neighbours: one access, where they are known to be aligned
+    first = target.args[2] if isinstance(target, Call) and target.op == "tvm_access_ptr" else None
+    paired = first is not None and g.multiple_of(first, 2) == 2 and g.multiple_of(stride, 2) == 2
+    if paired:
+        place = place_of(g, data_of(target))
+        place.aligned = max(place.aligned, 2 * element.bytes)
+    function = g.need("mma_store_16x16_pairs" if paired else "mma_store_16x16")
     return f"{function}({pointer(g, target)}, {pointer(g, source, at)}, {bare(g.expr(stride))})"
 
 

@@ -349,6 +349,19 @@ DEVICE void mma_store_16x16(T* out, const S* sums, int stride) {
   }
 }
 """)  # fmt: skip
+_PARTS["mma_store_16x16_pairs"] = (("vec",), """
+// The same, with two neighbours stored at once: rows begin at even elements.
+template <class T, class S>
+DEVICE void mma_store_16x16_pairs(T* out, const S* sums, int stride) {
+  const int lane = threadIdx.x & 31;
+  _Pragma("unroll") for (int r = 0; r < 8; r += 2) {
+    vec<T, 2> pair;
+    pair[0] = (T)sums[r];
+    pair[1] = (T)sums[r + 1];
+    *(vec<T, 2>*)&out[(r % 4 / 2 * 8 + lane / 4) * stride + r / 4 * 8 + lane % 4 * 2] = pair;
+  }
+}
+""")  # fmt: skip
 
 
 def _copy_async(size: int) -> str:

@@ -7,7 +7,7 @@ a bare statement. An instance of a unit is told by ``coords``; ``time`` gives ea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..arith.sets import Formula, Names, NotAffine
@@ -483,7 +483,7 @@ def element_map(
                     raise
         for guard in unit.guards:
             _try_require(formula, guard)
-    elif _has_bits(access):
+    elif has_bits(access):
         _know_coords(formula, unit)
     for var, low, extent in access.loops:
         formula.var(var)
@@ -515,7 +515,42 @@ def element_map(
     return formula.map(coord_names, element, [*hidden, *element])
 
 
-def _has_bits(access: Access) -> bool:
+def without_swizzles(units: Sequence[Unit]) -> list[Unit]:
+    """``units`` with the accesses of each swizzled buffer as they would be without: its elements in other places, which
+    changes nothing of which accesses meet. Buffers of which not all accesses are swizzled alike stay as they are."""
+    swizzled = dict.fromkeys(a.buffer.data for u in units for a in u.accesses if has_bits(a))
+    if not swizzled:
+        return list(units)
+    from ..arith import Analyzer
+    from ..arith.swizzle import unswizzled
+
+    plain: dict[int, Access] = {}
+    rules: dict[Var, set[Any]] = {}
+    for unit in units:
+        for access in unit.accesses:
+            if access.buffer.data not in swizzled:
+                continue
+            ctx = Analyzer({v: Range(low, extent) for v, low, extent in (*unit.loops, *access.loops)})
+            for var, value in (*zip(unit.coords, unit.values), *unit.inner):
+                if not any(var is v for v, _, _ in unit.loops):
+                    least, most = ctx.bound(value)
+                    if least is not None and most is not None:
+                        ctx.bind(var, Range(const(least, var.dtype), const(most - least + 1, var.dtype)))
+            indices = access.indices
+            found = None
+            if indices is not None and all(isinstance(i, Expr) and not isinstance(i, Ramp) for i in indices):
+                found = unswizzled(indices, ctx)
+            rules.setdefault(access.buffer.data, set()).add(None if found is None else (access.buffer, found.rule))
+            if found is not None:
+                plain[id(access)] = replace(access, indices=found.indices)
+    alike = {data for data, seen in rules.items() if len(seen) == 1 and None not in seen}
+    return [
+        replace(u, accesses=[plain[id(a)] if a.buffer.data in alike else a for a in u.accesses]) for u in units
+    ]  # fmt: skip
+
+
+def has_bits(access: Access) -> bool:
+    """Whether an index has operations on bits: exact sets speak of them, but not quickly."""
     parts = [p for i in access.indices or () for p in (i if isinstance(i, tuple) else (i,))]
     return any(isinstance(n, Call) and n.op.startswith("bitwise") for p in parts for n in walk(p))
 

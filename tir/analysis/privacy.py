@@ -9,8 +9,23 @@ from weakref import WeakKeyDictionary
 from ..arith import Analyzer
 from ..arith.linear import key
 from ..arith.regions import relax
+from ..arith.swizzle import Unswizzled, unswizzled
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
-from ..expr import TRUE, And, BufferLoad, Expr, IntImm, Ramp, Var, all_of, const, is_const, logical_and, logical_not
+from ..expr import (
+    TRUE,
+    And,
+    BufferLoad,
+    Call,
+    Expr,
+    IntImm,
+    Ramp,
+    Var,
+    all_of,
+    const,
+    is_const,
+    logical_and,
+    logical_not,
+)
 from ..function import PrimFunc
 from ..stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt
 from ..visit import free_vars, substitute, uses_var, walk
@@ -222,12 +237,27 @@ class _Access:
         if moving:
             from ..arith.itermap import detect_iter_map
 
-            found: Any = detect_iter_map(list(moving.values()), inner, all_of(guards), check="surjective")
+            plain = self._unswizzled(analyzer)
+            indices = list(moving.values()) if plain is None else [plain.indices[n] for n in moving]
+            found: Any = detect_iter_map(indices, inner, all_of(guards), check="surjective")
             if not found:
                 return None
             taken = {n: Range(i.base, i.extent) for n, i in zip(moving, found.indices)}
+            if plain is not None and plain.axis in taken:
+                # where elements are exchanged within whole runs, all of them are written if they were before
+                run = taken[plain.axis]
+                if guards or not all(analyzer.can_prove_equal(e % plain.period, 0) for e in (run.min, run.extent)):
+                    return None
             box = tuple(taken.get(n, axis) for n, axis in enumerate(box))
         return box, frozenset(key(c) for c in _parts(self.condition) if all(c is not g for g in guards))
+
+    def _unswizzled(self, analyzer: Analyzer) -> Unswizzled | None:
+        if not any(isinstance(n, Call) for i in self.indices or () for n in walk(i)):
+            return None
+        with analyzer.scope():
+            for var, dom in self.loops.items():
+                analyzer.bind(var, dom)
+            return unswizzled(self.indices or (), analyzer)
 
 
 def _vars(e: Any) -> set[Var]:

@@ -14,7 +14,7 @@ from ..buffer import Buffer
 from ..expr import Var
 from ..stmt import For, While
 from ..visit import walk
-from .dependence import Access, Unit, element_map, is_exact, units_of
+from .dependence import Access, Unit, element_map, has_bits, is_exact, units_of, without_swizzles
 
 
 def writes_first(buffer: Buffer, loops: Sequence[For]) -> bool:
@@ -24,6 +24,9 @@ def writes_first(buffer: Buffer, loops: Sequence[For]) -> bool:
     if any(isinstance(n, While) for n in walk(body)):
         return False  # how often it runs is not known
     units = [u for u in units_of(body, blocks=False) if any(a.buffer.data is buffer.data for a in u.accesses)]
+    units = without_swizzles(units)
+    if any(a.buffer.data is buffer.data and has_bits(a) for u in units for a in u.accesses):
+        return False  # sets with so many quotients are not subtracted in bounded time
     try:
         with bounded():
             return _covered(buffer, loops, units)

@@ -44,7 +44,7 @@ from .constraints import Row, Sum, plus, points, relation
 
 # what to add of x & y to x + y
 _BITWISE = {"bitwise_and": 0, "bitwise_or": -1, "bitwise_xor": -2}
-MOST_BITS = 8  # of the smaller operand
+MOST_BITS = 6  # of the smaller operand
 _COMPARE = {EQ: "=", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">="}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..analysis.dependence import Unit, is_exact, units_of
+from ..analysis.dependence import Unit, is_exact, units_of, without_swizzles
 from ..analysis.privacy import THREADS_OWN, is_private
 from ..arith.sets import Names, NotAffine, TooLong, bounded
 from ..buffer import Buffer
@@ -144,7 +144,7 @@ class _Kernels:
         self.func = func
         self.loops = {ref.var: ref for ref in bound}
         self.final = final
-        self.units = units_of(func.body)
+        self.units = without_swizzles(units_of(func.body))
         blocks = (n for n in walk(func.body) if isinstance(n, Block))
         self.reductions = {i.var for b in blocks for i in b.iter_vars if i.iter_type == "reduce"}
 

@@ -46,9 +46,10 @@ def conv2d(batch: int, side: int, channels: int, out: int, kernel: int) -> tir.P
 
 
 def scheduled(
-    batch: int, side: int, channels: int, out: int, kernel: int, tile: int = 128, depth: int = 32, target: str = "cuda"
+    batch: int, side: int, channels: int, out: int, kernel: int, tile: int = 128, depth: int = 64, target: str = "cuda"
 ) -> tuple[tir.PrimFunc, tir.Schedule]:
-    """The program and its schedule, for numbers of pixels and of ``out`` that are multiples of ``tile``."""
+    """The program and its schedule, for numbers of pixels and of ``out`` that are multiples of ``tile``, and of elements
+    of a window that are multiples of ``depth``."""
     func = conv2d(batch, side, channels, out, kernel)
     sch = tir.Schedule(func, target=target)
     schedule_tiles(sch, tile, depth, pipelined=True)
@@ -56,7 +57,7 @@ def scheduled(
 
 
 def small() -> tuple[tir.PrimFunc, tir.Schedule]:
-    return scheduled(1, 10, 16, 64, 3, tile=64, depth=16)
+    return scheduled(1, 9, 64, 64, 2, tile=64)
 
 
 def full() -> tuple[tir.PrimFunc, tir.Schedule]:

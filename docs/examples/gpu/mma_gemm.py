@@ -1,8 +1,9 @@
 """Half-precision matrix multiplication by mma.sync and ldmatrix, with a pipeline of several stages of cp.async.
 
 As tensor_core_gemm.py, one level lower: fragments are registers whose lanes we know (scope ``warp``), read from shared
-memory by ``ldmatrix``, and ``stages`` tiles of A and B are on their way at once. Rows of shared memory lie 16 bytes
-further apart than they are long, and are 128 bytes or more: neither the copies nor ``ldmatrix`` meet a bank twice.
+memory by ``ldmatrix``, and ``stages`` tiles of A and B are on their way at once. The 16-byte pieces of shared rows are
+swizzled: neither the copies nor ``ldmatrix`` meet a bank twice, whatever the depth. Thread blocks that run at one time
+make a square of tiles, not a row, so that more of what they read is in the cache.
 """
 
 from __future__ import annotations
@@ -13,22 +14,36 @@ from tensor_core_gemm import gemm
 import tir
 from tir.intrin.cuda import get_mma_intrin_group
 
+# tiles worth trying on a chip, as options of ``scheduled``: the best depends on its shared memory and registers
+VARIANTS = (
+    {"tile": (128, 128), "warps": (2, 2), "depth": 32, "stages": 4},
+    {"tile": (128, 128), "warps": (2, 2), "depth": 64, "stages": 3},
+    {"tile": (128, 256), "warps": (2, 4), "depth": 32, "stages": 4},
+    {"tile": (128, 256), "warps": (2, 4), "depth": 64, "stages": 3},
+    {"tile": (256, 128), "warps": (4, 2), "depth": 64, "stages": 3},
+)
+
 
 def scheduled(
-    m: int, n: int, k: int, tile: int = 128, depth: int = 64, stages: int = 3, target: str = "cuda -arch=sm_80"
-) -> tuple[tir.PrimFunc, tir.Schedule]:
-    """The program and its schedule, for sizes that are multiples of ``tile`` (64 or more) and ``depth`` (64 or more);
-    ``stages`` tiles of A and B are in shared memory."""
+    m: int, n: int, k: int, tile: tuple[int, int] = (128, 128), warps: tuple[int, int] = (2, 2), depth: int = 32,
+    stages: int = 4, group: int = 8, target: str = "cuda -arch=sm_80",
+) -> tuple[tir.PrimFunc, tir.Schedule]:  # fmt: skip
+    """The program and its schedule, for sizes that are multiples of ``tile`` and ``depth`` (16 or more).
+
+    A tile is shared by ``warps`` in both directions, each with 16 x 16 sums or a multiple; ``stages`` tiles of A and B
+    are in shared memory; ``group`` columns of tiles are made before the next ones.
+    """
     func = gemm(m, n, k)
     sch = tir.Schedule(func, target=target)
     names = get_mma_intrin_group("shared.dyn", "global", "float16", "float32")
     block = sch.get_block("C")
     i, j, p = sch.get_loops(block)
-    by, ty, yi, ii = sch.split(i, [None, 2, tile // 32, 16])
-    bx, tz, xi, jj = sch.split(j, [None, 2, tile // 32, 16])
+    by, ty, yi, ii = sch.split(i, [None, warps[0], tile[0] // warps[0] // 16, 16])
+    bx, tz, xi, jj = sch.split(j, [None, warps[1], tile[1] // warps[1] // 16, 16])
+    bx, beside = sch.split(bx, [None, min(group, n // tile[1])])
     po, pi, pp = sch.split(p, [None, depth // 16, 16])
-    sch.reorder(by, bx, ty, tz, po, pi, yi, xi, ii, jj, pp)
-    for loop, axis in ((by, "blockIdx.y"), (bx, "blockIdx.x"), (ty, "threadIdx.y"), (tz, "threadIdx.z")):
+    sch.reorder(bx, by, beside, ty, tz, po, pi, yi, xi, ii, jj, pp)
+    for loop, axis in ((sch.fuse(bx, by, beside), "blockIdx.x"), (ty, "threadIdx.y"), (tz, "threadIdx.z")):
         sch.bind(loop, axis)
 
     sums = sch.cache_write(block, 0, "warp")
@@ -40,7 +55,7 @@ def scheduled(
         sch.compute_at(registers, pi)
         sch.compute_at(shared, po)
         fused = sch.fuse(*sch.get_loops(shared)[-2:])
-        _, fy, fz, fx, lanes = sch.split(fused, [None, 2, 2, 32, 8])
+        _, fy, fz, fx, lanes = sch.split(fused, [None, *warps, 32, 8])
         for loop, axis in ((fy, "threadIdx.y"), (fz, "threadIdx.z"), (fx, "threadIdx.x")):
             sch.bind(loop, axis)
         sch.vectorize(lanes)
@@ -70,11 +85,11 @@ def in_lanes(layout):
 
 
 def small() -> tuple[tir.PrimFunc, tir.Schedule]:
-    return scheduled(64, 64, 256, tile=64, stages=3)
+    return scheduled(64, 64, 128, tile=(64, 32), stages=3)
 
 
-def full() -> tuple[tir.PrimFunc, tir.Schedule]:
-    return scheduled(4096, 4096, 4096)
+def full(**options) -> tuple[tir.PrimFunc, tir.Schedule]:
+    return scheduled(4096, 4096, 4096, **options)
 
 
 def reference(a: np.ndarray, b: np.ndarray) -> np.ndarray:

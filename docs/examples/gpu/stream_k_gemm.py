@@ -116,7 +116,7 @@ def gemm(m: int, n: int, k: int, tile: int, depth: int, blocks: int) -> tir.Prim
 
 
 def scheduled(
-    m: int, n: int, k: int, tile: int = 128, depth: int = 64, stages: int = 3, blocks: int = 132,
+    m: int, n: int, k: int, tile: int = 128, depth: int = 32, stages: int = 4, blocks: int = 132,
     target: str = "cuda -arch=sm_80",
 ) -> tuple[tir.PrimFunc, tir.Schedule]:  # fmt: skip
     """The program and its schedule; ``blocks`` is best the number of multiprocessors, or twice that."""
@@ -143,11 +143,11 @@ def scheduled(
         sch.compute_at(registers, pi)
         sch.compute_at(shared, o)
         fused = sch.fuse(*sch.get_loops(shared)[-2:])
-        _, fy, fz, fx, lanes = sch.split(fused, [None, 2, 2, 32, min(8, tile * depth // 128)])
+        _, fy, fz, fx, lanes = sch.split(fused, [None, 2, 2, 32, 8])
         for loop, axis in ((fy, "threadIdx.y"), (fz, "threadIdx.z"), (fx, "threadIdx.x")):
             sch.bind(loop, axis)
         sch.vectorize(lanes)
-        sch.storage_align(shared, 0, axis=-2, factor=16, offset=8)
+        sch.storage_swizzle(shared, 0)
         held.append(registers)
 
     for copy, matrix in ((held[0], "a"), (held[1], "b"), (block, "c")):
@@ -179,7 +179,7 @@ def scheduled(
 
 
 def small() -> tuple[tir.PrimFunc, tir.Schedule]:
-    return scheduled(64, 64, 64, tile=32, depth=16, blocks=3)
+    return scheduled(64, 64, 128, tile=32, depth=32, stages=3, blocks=3)
 
 
 def full() -> tuple[tir.PrimFunc, tir.Schedule]:

@@ -1,8 +1,8 @@
 """Transpose through shared memory: rows are read and columns written in whole lines, with no bank conflicts.
 
 A tile of 32 x 32 goes into shared memory by rows and comes out by columns. A thread block of 32 x 8 threads moves it in
-four steps. With rows 33 elements apart, the 32 elements of a column are in 32 banks; so they are with row i turned by i
-places (swizzled), which takes no memory more.
+four steps. With rows 33 elements apart, the 32 elements of a column are in 32 banks; so they are with the places of row i
+exchanged by an exclusive or with i (swizzled), which takes no memory more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def transpose(m: int, n: int) -> tir.PrimFunc:
 def scheduled(
     m: int, n: int, padded: bool = True, swizzled: bool = False, target: str = "cuda"
 ) -> tuple[tir.PrimFunc, tir.Schedule]:
-    """The program and its schedule, with rows of the tile 33 apart (``padded``), turned (``swizzled``), or, for a look at
+    """The program and its schedule, with rows of the tile 33 apart (``padded``), with their elements exchanged (``swizzled``), or, for a look at
     the conflicts, neither."""
     func = transpose(m, n)
     sch = tir.Schedule(func, target=target)
@@ -51,7 +51,7 @@ def scheduled(
     sch.unroll(row_step)
     sch.unroll(step)
     if swizzled:
-        sch.transform_layout(tile, ("write", 0), lambda i, j: (i, j // 32, (i + j) % 32))
+        sch.transform_layout(tile, ("write", 0), lambda i, j: (i, j // 32, (j % 32) ^ (i % 32)))
     elif padded:
         sch.storage_align(tile, 0, axis=0, factor=32, offset=1)
     return func, sch

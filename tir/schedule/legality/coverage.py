@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...analysis.dependence import Access, Unit, is_exact, time_map, units_of
+from ...analysis.dependence import Access, Unit, has_bits, is_exact, time_map, units_of, without_swizzles
 from ...arith.sets import Names, NotAffine, sample
 from ...buffer import Buffer
 from ...function import PrimFunc
@@ -25,6 +25,13 @@ def _covered(func: PrimFunc, buffer: Buffer) -> Violation | None:
     names = Names()
     sides = []
     units = [u for u in units_of(func.body) if any(a.buffer.data is buffer.data for a in u.accesses)]
+    units = without_swizzles(units)
+    for access in (a for u in units for a in u.accesses):
+        if access.buffer.data is buffer.data and has_bits(access):
+            raise NotAffine(
+                f"`{buffer.name}`",
+                "its elements are swizzled, and not alike in all accesses; copy a buffer before its layout changes",
+            )
     length = max((len(u.time) for u in units), default=0)
     for unit in units:
         side = Side(unit, names, fresh=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...analysis.apart import Forms, iterations_apart
-from ...analysis.dependence import Unit, units_of
+from ...analysis.dependence import Unit, units_of, without_swizzles
 from ...analysis.privacy import private_buffers
 from ...analysis.radix import Digits, pairs_of, with_digits
 from ...arith.sets import Names, NotAffine
@@ -59,7 +59,7 @@ def _independent(
     answer that they are independent counts. Raises ``NotAffine``."""
     names = Names()
     context = Context(func, loop, names)
-    sides = [Side(u, names) for u in units_of(runs, blocks=False)]
+    sides = [Side(u, names) for u in without_swizzles(units_of(runs, blocks=False))]
     for side in sides:
         side.touch(on_loops=True, rough=rough)
     forms = {id(side): Forms(side.unit) for side in sides}

@@ -1,0 +1,77 @@
+"""Swizzled indices: one of them is combined by an exclusive or with what the others tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..expr import Call, Expr
+from ..visit import rewrite, walk
+from .analyzer import Analyzer
+
+
+@dataclass(frozen=True)
+class Unswizzled:
+    """``indices`` without the exclusive or in number ``axis``. While the other indices stay, the swizzle exchanges
+    places within each aligned run of ``period`` values of that index, and no others.
+
+    ``rule`` tells which swizzle it was: two with the same rule move an element to the same place.
+    """
+
+    indices: tuple[Expr, ...]
+    axis: int
+    period: int
+    rule: tuple[int, ...]
+
+
+def unswizzled(indices: Sequence[Expr], analyzer: Analyzer) -> Unswizzled | None:
+    """The indices as they were before one swizzle ``… g * (t ^ w) + u …``; None where there is none, or it is not shown
+    that w is a digit of another index.
+
+    >>> from tir.buffer import Range
+    >>> from tir.expr import Var, const
+    >>> i, j = Var("i"), Var("j")
+    >>> ctx = Analyzer({i: Range(const(0), const(64)), j: Range(const(0), const(32))})
+    >>> unswizzled([i, j ^ (i % 8)], ctx)
+    Unswizzled(indices=(i, j), axis=1, period=8, rule=(1, 8, 0, 1, 8))
+    """
+    found = [(n, c) for n, e in enumerate(indices) for c in walk(e) if isinstance(c, Call) and c.op == "bitwise_xor"]
+    if len(found) != 1:
+        return None
+    ((axis, call),) = found
+    for t, w in (call.args, call.args[::-1]):
+        least, most = analyzer.bound(w)
+        if least is None or least < 0 or most is None:
+            continue
+        size = 1 << most.bit_length()
+        digit = _digit(w, [(n, e) for n, e in enumerate(indices) if n != axis], size, analyzer)
+        if digit is None:
+            continue
+        # exchanged values differ by less than ``size`` in t, so by less than ``size * g`` in the index
+        shifted = rewrite(indices[axis], lambda item, t=t: t + size if item is call else None)
+        plain = rewrite(indices[axis], lambda item, t=t: t if item is call else None)
+        period, _ = analyzer.bound(shifted - plain)
+        if (
+            period is None
+            or not analyzer.can_prove_equal(shifted - plain, period)
+            or not _is_low(plain, t, period // size, analyzer)
+        ):
+            continue
+        changed = (*indices[:axis], plain, *indices[axis + 1 :])
+        return Unswizzled(changed, axis, period, (axis, period, *digit))
+    return None
+
+
+def _digit(w: Expr, others: Sequence[tuple[int, Expr]], size: int, analyzer: Analyzer) -> tuple[int, int, int] | None:
+    """(number, divisor, size) of the index of which ``w`` is e // divisor % size."""
+    for n, e in others:
+        for divisor in (1, 2, 4, 8):
+            if analyzer.can_prove_equal(w, e // divisor % size):
+                return n, divisor, size
+    return None
+
+
+def _is_low(index: Expr, t: Expr, g: int, analyzer: Analyzer) -> bool:
+    """Whether ``index`` is g * t + u with 0 <= u < g."""
+    least, most = analyzer.bound(index - t * g)
+    return least is not None and most is not None and least >= 0 and most < g
