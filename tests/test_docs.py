@@ -47,11 +47,16 @@ def registries():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_code_blocks_run(page, capsys, registries, monkeypatch):
-    """The Python blocks of a page run in order, in one namespace, as a reader would type them."""
+    """The Python blocks of a page run in order, in one namespace, as a reader would type them; each line of the text shown
+    below one is a line that it printed, but where the text says "…"."""
     import linecache
 
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+    found = re.findall(r"^```(python|text)\n(.*?)^```", page.read_text(), re.M | re.S)
+    blocks = [text for kind, text in found if kind == "python"]
     assert blocks, f"{page.name} has no Python block: drop it from PAGES or give it one"
+    shown = {
+        sum(k == "python" for k, _ in found[:n]) - 1: text for n, (kind, text) in enumerate(found) if kind == "text"
+    }
     module = types.ModuleType("page")  # dataclasses look their module up
     monkeypatch.setitem(sys.modules, "page", module)
     namespace = module.__dict__
@@ -59,6 +64,10 @@ def test_code_blocks_run(page, capsys, registries, monkeypatch):
         name = f"<{page.name} block {number}>"
         linecache.cache[name] = (len(block), None, block.splitlines(True), name)
         exec(compile(block, name, "exec"), namespace)
+        printed = {line.rstrip() for line in capsys.readouterr().out.splitlines()}
+        if page.name != "primitives.md":  # made of docstrings, whose drawings have tests of their own
+            told = [line for line in shown.get(number, "").splitlines() if line.strip() and "…" not in line]
+            assert [line for line in told if line.rstrip() not in printed] == []
 
 
 @pytest.mark.parametrize("module", _modules())

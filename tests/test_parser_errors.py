@@ -140,12 +140,12 @@ def test_golden_message():
         """\
         2 errors in the text
         error: undefined name `factor`
-         --> <text>:4:23
-        4 |         H[i] = A[i] * factor
+         --> <text>:5:23
+        5 |         H[i] = A[i] * factor
           |                       ^^^^^^
         error: buffer `H` holds float16, but the value stored is float32
-         --> <text>:5:9
-        5 |         H[i] = A[i] * 2.0
+         --> <text>:6:9
+        6 |         H[i] = A[i] * 2.0
           |         ^^^^
           = convert it: T.Cast("float16", ...)"""
     )

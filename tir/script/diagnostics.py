@@ -95,10 +95,10 @@ def parse_error(diagnostics: Sequence[Diagnostic], what: str) -> ParseError:
     return error
 
 
-def did_you_mean(name: str, candidates: Iterable[str]) -> list[str]:
+def did_you_mean(name: str, candidates: Iterable[str], likeness: float = 0.6) -> list[str]:
     """A note that proposes the names closest to ``name``, or nothing."""
     pool = [c for c in candidates if isinstance(c, str) and not c.startswith("__") and c != name]
-    near = difflib.get_close_matches(name, pool, 3, 0.6)
+    near = difflib.get_close_matches(name, pool, 3, likeness)
     if not near:
         near = [c for c in pool if c.lower() == name.lower()][:3]
     return ["did you mean " + " or ".join(f"`{n}`" for n in near) + "?"] if near else []

@@ -85,7 +85,7 @@ class ExprParser:
         value = self.env.get(node.id, _MISSING)
         if value is _MISSING:
             known = [n for scope in self.scopes for n in scope.names]
-            notes = did_you_mean(node.id, known) or did_you_mean(node.id, [*self.env])
+            notes = did_you_mean(node.id, known) or did_you_mean(node.id, [*self.env], 0.75)
             self.fail(node, f"undefined name `{node.id}`", *notes)
         return value
 

@@ -6,6 +6,7 @@ import ast
 import builtins
 import inspect
 import sys
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType, FunctionType
@@ -381,7 +382,7 @@ def parse(text: str, extra_vars: Mapping[str, Any] | None = None) -> PrimFunc | 
 
     if not isinstance(text, str):
         raise TypeError(f"parse takes the text of a program, not {type(text).__name__}")
-    dedented = inspect.cleandoc("\n" + text) if text[:1] in " \t\n" else text
+    dedented = textwrap.dedent(text) if text[:1] in " \t\n" else text
     source = Source("<text>", text.splitlines())
     if dedented is not text:
         source = Source("<text>", dedented.splitlines())
