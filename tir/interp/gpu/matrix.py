@@ -220,7 +220,10 @@ def _tile(lanes: Lanes, act: Any, site: Site, memory: Pointer, stride: Any, rows
     lead, run = (rows, columns) if by_row else (columns, rows)
     elements = base[:, None, None] + pitch[:, None, None] * np.arange(lead)[:, None] + np.arange(run)
     chunk = min(16 // view.item, run)
-    pieces = elements.reshape(len(first), -1, chunk)
+    pieces = elements.reshape(len(first), lead, -1, chunk)
+    if not write:  # as ldmatrix, which a load from shared memory becomes: the same piece of all rows, then the next one
+        pieces = pieces.transpose(0, 2, 1, 3)
+    pieces = pieces.reshape(len(first), -1, chunk)
     row_of = np.zeros(lanes.warps, np.int64)
     row_of[lanes.warp[first]] = np.arange(len(first))
     here = lanes.all if act is None else act
