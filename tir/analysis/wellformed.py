@@ -267,9 +267,15 @@ class _Checker:
 
     def visit(self, s: Any) -> None:
         kind = type(s)
-        if kind is not For and kind is not BlockRealize:
-            _VISIT[kind](self, s) if kind in _VISIT else self.leaf(s)
-            return
+        if kind is BlockRealize:
+            self.known_part(s)
+        elif kind in _VISIT:
+            _VISIT[kind](self, s)
+        else:
+            self.leaf(s)
+
+    def known_part(self, s: Any) -> None:
+        """Visit a block, or a nest of loops among others: where it was found to keep the rules, ask whether it fits."""
         known = _SUMMARIES.get(s)
         if known is not None and self.fits(known):
             self.blocks.update(known.blocks)
@@ -279,7 +285,7 @@ class _Checker:
             return
         outer, problems = self.part, len(self.problems)
         self.part = made = _Summary(self.depth)
-        _VISIT[kind](self, s)
+        _VISIT[type(s)](self, s)
         made.close()
         if made.plain and len(self.problems) == problems:
             _SUMMARIES[s] = made
@@ -309,7 +315,7 @@ class _Checker:
         if len(s.stmts) < 2 or any(isinstance(x, SeqStmt) for x in s.stmts):
             self.say(s, "a sequence holds two or more statements, none of them a sequence")
         for x in s.stmts:
-            self.visit(x)
+            self.known_part(x) if type(x) is For else self.visit(x)
 
     def store(self, s: BufferStore) -> None:
         self.access(s.buffer, s.indices, s)
