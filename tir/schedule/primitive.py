@@ -244,8 +244,6 @@ def check_only(step: Primitive, state: State, given: Mapping[str, Any]) -> Any:
 
 def _enter(state: State, given: Mapping[str, Any], doing: str) -> State:
     """The snapshot set to work on the function that the handles belong to."""
-    from dataclasses import replace
-
     func = state.func_name
     for value in given.values():
         members = value if isinstance(value, (list, tuple)) else (value,)
@@ -253,13 +251,11 @@ def _enter(state: State, given: Mapping[str, Any], doing: str) -> State:
         if owner is not None and owner in state.mod:
             func = owner
             break
-    return replace(state, func_name=func, doing=doing)
+    return state.but(func_name=func, doing=doing)
 
 
 def _leave(state: State, before: State) -> State:
-    from dataclasses import replace
-
-    return replace(state, func_name=before.func_name, doing="", step=before.step + 1)
+    return state.but(func_name=before.func_name, doing="", step=before.step + 1)
 
 
 def explain(error: ScheduleError, step: Primitive, given: Mapping[str, Any], state: State) -> ScheduleError:

@@ -393,7 +393,7 @@ class Schedule:
         if new.mod is not state.mod:
             self._verify_step(step, given, state, new)
         recorded = {**given, **getattr(plan, "recorded", {})}
-        new = dataclasses.replace(new, trace=_trace.append(state.trace, _trace.Entry(step.name, recorded, result)))
+        new = new.but(trace=_trace.append(state.trace, _trace.Entry(step.name, recorded, result)))
         del self._states[self._at + 1 :], self._texts[self._at + 1 :]
         self._states.append(new)
         self._texts.append(request_text(step, given))
@@ -405,7 +405,7 @@ class Schedule:
             result = check_only(step, state, given)
         except ScheduleError as error:
             raise self._plainer(error) from error.__cause__
-        self._set(dataclasses.replace(state, trace=_trace.append(state.trace, _trace.Entry(step.name, given, result))))
+        self._set(state.but(trace=_trace.append(state.trace, _trace.Entry(step.name, given, result))))
         return result
 
     def _plainer(self, error: ScheduleError) -> ScheduleError:

@@ -140,20 +140,21 @@ class Index:
         self.root: Place = self._visit(func.body, None, None)
 
     def _visit(self, node: Any, parent: Place | None, scope: BlockRef | None) -> Place:
-        place: Place
-        inner = scope
-        if type(node) is For:
-            place = self.loops[node.loop_var] = LoopRef(node, parent, scope)
-        elif type(node) is BlockRealize:
-            place = inner = self.blocks[node.block.name] = BlockRef(node, parent, scope)
+        kind = type(node)
+        if kind is For:
+            place = self.loops[node.loop_var] = self.places[node] = LoopRef(node, parent, scope)
+            self._visit(node.body, place, scope)
+            return place
+        if kind is BlockRealize:
+            inner = self.blocks[node.block.name] = self.places[node] = BlockRef(node, parent, scope)
             if scope is not None:
-                scope.children.append(place)
-        else:
-            place = Place(node, parent, scope)
-        self.places[node] = place
+                scope.children.append(inner)
+            self._visit(node.block, inner, inner)
+            return inner
+        other = self.places[node] = Place(node, parent, scope)
         for child in sub_statements(node):
-            self._visit(child, place, inner)
-        return place
+            self._visit(child, other, scope)
+        return other
 
     def below(self, place: Place) -> Iterator[Place]:
         """``place`` and every place under it, parents first."""
@@ -219,6 +220,12 @@ class State:
     seed: int = 0
     trace: Any = None
     doing: str = ""
+
+    def but(self, **changes: Any) -> State:
+        """The snapshot with these fields changed: what ``dataclasses.replace`` does, for what happens at every step."""
+        made = object.__new__(State)
+        made.__dict__.update(self.__dict__, **changes)
+        return made
 
     # ------------------------------------------------------------ looking
 
@@ -364,7 +371,7 @@ class State:
             fates = dict(fates)
             for key, value in moved.items():
                 fates[self._fate_key(key)] = self._fate(value)
-        return dataclasses.replace(self, mod=self.mod.with_function(self.func_name, func), fates=fates)
+        return self.but(mod=self.mod.with_function(self.func_name, func), fates=fates)
 
     def _fate_key(self, key: Any) -> Any:
         return (self.func_name, key) if isinstance(key, str) else key
@@ -386,12 +393,12 @@ class State:
         if not lost:
             return self
         fate = Fate(self.step + 1, self.doing)
-        return dataclasses.replace(self, fates={**self.fates, **dict.fromkeys(lost, fate)})
+        return self.but(fates={**self.fates, **dict.fromkeys(lost, fate)})
 
     def draw(self) -> tuple[State, random.Random]:
         """A random generator for one decision, and the snapshot whose next draw differs."""
         generator = random.Random(self.seed)
-        return dataclasses.replace(self, seed=generator.getrandbits(62)), generator
+        return self.but(seed=generator.getrandbits(62)), generator
 
     # ------------------------------------------------------------ fresh names
 
