@@ -14,7 +14,7 @@ from ...arith import Analyzer
 from ...arith.regions import relax, union
 from ...buffer import Buffer, BufferRegion, Range
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Expr, IntImm, Var, all_of, const, floordiv, is_const
+from ...expr import BufferLoad, Expr, FloorDiv, IntImm, Var, all_of, const, floordiv, is_const
 from ...script.printer import short_text
 from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, seq
 from ...visit import accesses, free_vars, substitute, uses_var
@@ -441,6 +441,9 @@ def _solve(
 def _solve_axis(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] | None:
     """From an access [a*v + b, a*v + b + w) the v that overlap ``want``; None when it is not of that form."""
     parts = affine_in_one(axis.min, iters)
+    if parts is None and isinstance(axis.min, FloorDiv) and isinstance(axis.min.b, IntImm) and is_const(axis.extent, 1):
+        size = axis.min.b  # e // size is in a box where e is in one size times as large
+        return _solve_axis(Range(axis.min.a, axis.extent), Range(want.min * size, want.extent * size), iters)
     if parts is None or not isinstance(axis.extent, IntImm):
         return None
     var, scale, offset = parts
