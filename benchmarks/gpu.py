@@ -26,7 +26,9 @@ from tir.interp.numbers import encode, is_small_float, storage_dtype
 from tir.script import parse
 
 OUT = pathlib.Path(__file__).parent / "out"
-MATMULS = {"sgemm": "float32", "tensor_core_gemm": "float16", "mma_gemm": "float16", "stream_k_gemm": "float16"}
+PRODUCTS = {
+    "sgemm": "float32", "tensor_core_gemm": "float16", "mma_gemm": "float16", "stream_k_gemm": "float16", "conv2d": "float16",
+}  # fmt: skip
 # operations of a multiprocessor and cycle, a fused multiply-add counted as two: float32 on its cores, float16 on its
 # tensor cores by mma.sync or wgmma, dense (NVIDIA's white papers of each generation)
 PER_CYCLE = {75: (128, 1024), 80: (128, 2048), 86: (256, 1024), 89: (256, 1024), 90: (256, 4096), 100: (256, 8192)}
@@ -110,8 +112,9 @@ def main() -> None:
     )
     rows: list[Row] = []
     for name in NAMES:
-        rows.append(bench(name, copy, torch))
-        print(table(rows[-1:]).splitlines()[1], flush=True)
+        for options in variants(name):
+            rows.append(bench(name, copy, torch, options))
+            print(table(rows[-1:]).splitlines()[1], flush=True)
     print("\n" + table(rows))
     OUT.mkdir(exist_ok=True)
     result = {**about, "copy GB/s": copy * 1e-9, "call µs": overhead * 1e6, "rows": [asdict(r) for r in rows]}
@@ -154,16 +157,39 @@ def launch_overhead(calls: int = 1000) -> float:
     return statistics.median(results)
 
 
-def bench(name: str, copy: float, torch: Any) -> Row:
-    func, sch = load(name).full()
+def variants(name: str) -> list[dict[str, Any]]:
+    """Options of an example's ``full`` to be measured: tiles that it names, runs for the chip's multiprocessors."""
+    module = load(name)
+    if name != "stream_k_gemm":
+        return list(getattr(module, "VARIANTS", ({},)))
+    count = int(multiprocessors())
+    return [{"blocks": count}, {"blocks": 2 * count}]
+
+
+def multiprocessors() -> int:
+    mod, *_ = copier(1024)
+    return mod.device.attribute("MULTIPROCESSOR_COUNT")
+
+
+def label(name: str, options: dict[str, Any]) -> str:
+    """
+    >>> label("mma_gemm", {"tile": (128, 256), "stages": 3})
+    'mma_gemm tile=128x256 stages=3'
+    """
+    shown = {k: "x".join(map(str, v)) if isinstance(v, tuple) else str(v) for k, v in options.items()}
+    return " ".join([name, *(f"{k}={v}" for k, v in shown.items())])
+
+
+def bench(name: str, copy: float, torch: Any, options: dict[str, Any]) -> Row:
+    func, sch = load(name).full(**options)
     mod = tir.build(sch.mod, target="cuda")
     host = [random_array(b) for b in func.buffers()]
     arrays = [mod.array(x) for x in host]
     seconds = mod.time_evaluator(number=10, repeat=7)(*arrays).median
     peer = _peer(name, host, torch)
     return Row.of(
-        name, seconds, bytes_moved=sum(x.nbytes for x in host), copy=copy, flops=flops(name, host),
-        peak=peak_rate(mod.device, MATMULS[name]) if name in MATMULS else None,
+        label(name, options), seconds, bytes_moved=sum(x.nbytes for x in host), copy=copy, flops=flops(name, host),
+        peak=peak_rate(mod.device, PRODUCTS[name]) if name in PRODUCTS else None,
         torch_seconds=None if peer is None else torch_seconds(peer, torch), compile_s=mod.binary.seconds,
     )  # fmt: skip
 
@@ -180,16 +206,18 @@ def random_array(buffer: Any, seed: int = 0) -> np.ndarray:
 
 
 def flops(name: str, host: list[np.ndarray]) -> float:
-    """Operations of a product of matrices; 0 for what memory bounds."""
-    return 2.0 * host[0].shape[0] * host[0].shape[1] * host[-1].shape[-1] if name in MATMULS else 0.0
+    """Operations of a product of matrices (of a convolution: windows by weights); 0 for what memory bounds."""
+    return 2.0 * host[-1].size * host[1].shape[0] if name in PRODUCTS else 0.0
 
 
 def _peer(name: str, host: list[np.ndarray], torch: Any) -> Callable[[], Any] | None:
-    """The same by torch (for a product that is cuBLAS)."""
+    """The same by torch (for a product that is cuBLAS, for a convolution cuDNN)."""
     if torch is None:
         return None
     x = [torch.from_numpy(a).cuda() for a in host]
-    if name in MATMULS:
+    if name == "conv2d":
+        return convolution(x[0], x[1], torch)
+    if name in PRODUCTS:
         return lambda: x[0] @ x[1]
     return {
         "softmax": lambda: torch.softmax(x[0], 1),
@@ -199,6 +227,17 @@ def _peer(name: str, host: list[np.ndarray], torch: Any) -> Callable[[], Any] | 
         "reductions": lambda: x[0].sum(1),
         "vector_add": lambda: x[0] + x[1],
     }.get(name)
+
+
+def convolution(image: Any, weights: Any, torch: Any) -> Callable[[], Any]:
+    """Torch's convolution of an image (batch, side, side, channels) by weights (kernel * kernel * channels, out): both stay
+    as they lie in memory, which torch calls channels_last."""
+    channels = image.shape[3]
+    kernel = round((weights.shape[0] / channels) ** 0.5)
+    x = image.permute(0, 3, 1, 2)
+    w = weights.reshape(kernel, kernel, channels, -1).permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+    torch.backends.cudnn.benchmark = True
+    return lambda: torch.nn.functional.conv2d(x, w)
 
 
 def torch_seconds(run: Callable[[], Any], torch: Any, number: int = 10, repeat: int = 7) -> float:

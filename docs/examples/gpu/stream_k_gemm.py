@@ -182,8 +182,8 @@ def small() -> tuple[tir.PrimFunc, tir.Schedule]:
     return scheduled(64, 64, 128, tile=32, depth=32, stages=3, blocks=3)
 
 
-def full() -> tuple[tir.PrimFunc, tir.Schedule]:
-    return scheduled(4096, 4096, 4096)
+def full(**options) -> tuple[tir.PrimFunc, tir.Schedule]:
+    return scheduled(4096, 4096, 4096, **options)
 
 
 def reference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
