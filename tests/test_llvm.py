@@ -360,3 +360,18 @@ def test_a_value_is_computed_once_in_a_block_of_code():
     x, y = np.arange(64, dtype=np.float32), np.ones(64, np.float32)
     m(x, y)
     np.testing.assert_array_equal(y[::4], 1 + x[1::4] + x[2::4])
+
+
+def test_a_loop_of_unknown_length_is_left_in_silence(capfd, monkeypatch):
+    func = tir.script.parse("""
+@T.prim_func
+def main(a: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n, 30), "float32")
+    for i in T.unroll(n):
+        for j in range(30):
+            A[i, j] = A[i, j] / T.Cast("float32", i + j)
+""")
+    monkeypatch.setenv("TIR_CACHE", "0")
+    tir.build(func, "llvm")
+    assert capfd.readouterr().err == ""

@@ -160,9 +160,8 @@ def _for(g: Generator, s: For) -> None:
     if s.kind == "parallel" and not g.in_parallel:
         parallel_loop(g, s)
         return
-    hints = []
-    if s.kind == "unrolled":
-        hints = ["llvm.loop.unroll.full" if isinstance(s.extent, IntImm) else "llvm.loop.unroll.enable"]
+    # of a length that is not known the report says that it stays a loop; LLVM would say so on the terminal
+    hints = ["llvm.loop.unroll.full"] if s.kind == "unrolled" and isinstance(s.extent, IntImm) else []
     counted_loop(g, s, g.plain(s.min), None, hints)
 
 
