@@ -259,7 +259,7 @@ opaque: tvm_call_packed_lowered tvm_call_cpacked_lowered tvm_call_trace_packed t
 opaque: tvm_stack_alloca tvm_stack_make_shape tvm_stack_make_array tvm_context_id tvm_throw_last_error ret
 opaque: thread_return continue_loop break_loop assume/1 prefetch tvm_storage_sync tvm_global_barrier_kinit
 opaque: tvm_thread_allreduce tvm_load_matrix_sync tvm_mma_sync tvm_bmma_sync tvm_fill_fragment tvm_store_matrix_sync
-opaque: amx_tile_zero/2 amx_tile_load/4 amx_tile_store/4 amx_tile_dot/7
+opaque: amx_tile_zero/2 amx_tile_load/4 amx_tile_stream/4 amx_tile_store/4 amx_tile_dot/7
 opaque: ptx_mma ptx_mma_sp ptx_ldmatrix ptx_cp_async ptx_cp_async_bulk ptx_commit_group ptx_wait_group
 opaque: ptx_cp_async_barrier ptx_init_barrier_thread_count ptx_arrive_barrier ptx_arrive_barrier_expect_tx
 opaque: ptx_wait_barrier create_barriers mma_store mma_fill mma_store_legacy mma_fill_legacy ptx_ldg32

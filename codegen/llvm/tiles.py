@@ -25,6 +25,10 @@ MARK = "__tir_tiles"  # a symbol of code that uses the registers
 COUNT = 8
 BYTES = 1024  # of one
 PALETTE = bytes([1, 0, *[0] * 14, *[64, 0] * COUNT, *[0] * 16, *[16] * COUNT, *[0] * 8])  # bytes of a row, rows
+MOVES = {
+    "amx_tile_load": "llvm.x86.tileloadd64", "amx_tile_stream": "llvm.x86.tileloaddt164",
+    "amx_tile_store": "llvm.x86.tilestored64",
+}  # fmt: skip
 DOTS = {"bf16": "tdpbf16ps", "ss": "tdpbssd", "su": "tdpbsud", "us": "tdpbusd", "uu": "tdpbuud"}
 
 
@@ -103,11 +107,10 @@ def _zero(g: Generator, e: Call) -> str:
     return "0"
 
 
-@op_rule("amx_tile_load", "amx_tile_store")
+@op_rule("amx_tile_load", "amx_tile_stream", "amx_tile_store")
 def _move(g: Generator, e: Call) -> str:
     """(buffer of tiles, number, pointer, bytes between rows)"""
-    name = {"amx_tile_load": "llvm.x86.tileloadd64", "amx_tile_store": "llvm.x86.tilestored64"}[e.op]
-    move = g.out.module.declare(name, "void", ["i8", "ptr", "i64"])
+    move = g.out.module.declare(MOVES[e.op], "void", ["i8", "ptr", "i64"])
     place, step = g.plain(e.args[2]), g.index(e.args[3])
     g.out.emit(f"call void {move}({_register(g, e.args[0], e.args[1])}, ptr {place}, i64 {step})")
     return "0"

@@ -35,6 +35,11 @@ def amx_tile_load(memory: np.ndarray, number: int, source: np.ndarray, stride: i
     tile(memory, number)[:] = rows(source, stride)
 
 
+def amx_tile_stream(memory: np.ndarray, number: int, source: np.ndarray, stride: int) -> None:
+    """As ``amx_tile_load``; on a CPU, for what need not stay in the L1 cache."""
+    amx_tile_load(memory, number, source, stride)
+
+
 def amx_tile_store(memory: np.ndarray, number: int, target: np.ndarray, stride: int) -> None:
     rows(target, stride)[:] = tile(memory, number)
 
@@ -58,4 +63,4 @@ def amx_tile_dot(kind: str, c: np.ndarray, nc: int, a: np.ndarray, na: int, b: n
         total += np.outer(left[:, k], right[k // group, k % group :: group])
 
 
-MEANING = {f.__name__: f for f in (amx_tile_zero, amx_tile_load, amx_tile_store, amx_tile_dot)}
+MEANING = {f.__name__: f for f in (amx_tile_zero, amx_tile_load, amx_tile_stream, amx_tile_store, amx_tile_dot)}

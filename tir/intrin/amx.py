@@ -36,8 +36,9 @@ def _whole(name: str, shape: str) -> str:
     return f"{name}[{', '.join(f'0:{n}' for n in shape.split(', '))}]"
 
 
-def _copy(dtype: str, group: int, load: bool) -> tuple[Any, Any]:
-    """Memory to a tile, or back: rows of ``16, group`` elements (``group`` 1: of 16)."""
+def _copy(dtype: str, group: int, op: str) -> tuple[Any, Any]:
+    """Memory to a tile (operators load, stream), or back (store): rows of ``16, group`` elements (``group`` 1: of 16)."""
+    load = op != "store"
     shape, axes = ("16, 16", "vi, vj") if group == 1 else (f"16, 16, {group}", "vi, vj, vk")
     step = {"float32": 4, "int32": 4, "bfloat16": 2}.get(dtype, 1)
     names, kinds = ("i, j", "SS") if group == 1 else ("i, j, k", "SSS")
@@ -54,10 +55,12 @@ def _copy(dtype: str, group: int, load: bool) -> tuple[Any, Any]:
                 {axes} = T.axis.remap("{kinds}", [{names}])
                 {target}[{axes}] = {source}[{axes}]
 """  # fmt: skip
-    op, mode = ("amx_tile_load", "r") if load else ("amx_tile_store", "w")
+    mode = "r" if load else "w"
     number = f"C.elem_offset // {1024 // step}"
     impl = head.format("impl") + buffers + regions
-    impl += f'        T.evaluate(T.{op}(C.data, {number}, A.access_ptr("{mode}"), row * {step}, dtype="void"))\n'
+    impl += (
+        f'        T.evaluate(T.amx_tile_{op}(C.data, {number}, A.access_ptr("{mode}"), row * {step}, dtype="void"))\n'
+    )
     return _parse(desc), _parse(impl)
 
 
@@ -98,7 +101,8 @@ def _dot(kind: str) -> tuple[Any, Any]:
 
 
 def amx_intrinsics(kind: str) -> dict[str, str]:
-    """Names of the intrinsics of a product of tiles: ``load_a``, ``load_b``, ``zero``, ``dot``, ``store``.
+    """Names of the intrinsics of a product of tiles: ``load_a``, ``load_b``, ``zero``, ``dot``, ``store``; also
+    ``stream_a``, ``stream_b``, loads of what need not stay in the L1 cache.
 
     ``kind``: "bf16", or the signedness of two operands of bytes: "us" (left unsigned, right signed), "ss", "su", "uu".
 
@@ -107,16 +111,17 @@ def amx_intrinsics(kind: str) -> dict[str, str]:
     """
     left, right, out, _ = _KINDS[kind]
     return {
-        "load_a": f"amx_load_{left}", "load_b": f"amx_load_{right}", "zero": f"amx_zero_{out}",
-        "store": f"amx_store_{out}", "dot": f"amx_dot_{kind}",
+        "load_a": f"amx_load_{left}", "load_b": f"amx_load_{right}", "stream_a": f"amx_stream_{left}",
+        "stream_b": f"amx_stream_{right}", "zero": f"amx_zero_{out}", "store": f"amx_store_{out}", "dot": f"amx_dot_{kind}",
     }  # fmt: skip
 
 
 for _dtype, _group in (("bfloat16", 2), ("uint8", 4), ("int8", 4)):
-    TensorIntrin.register_lazy(f"amx_load_{_dtype}", lambda d=_dtype, g=_group: _copy(d, g, True))
+    for _op in ("load", "stream"):
+        TensorIntrin.register_lazy(f"amx_{_op}_{_dtype}", lambda d=_dtype, g=_group, o=_op: _copy(d, g, o))
 for _dtype in ("float32", "int32"):
     TensorIntrin.register_lazy(f"amx_zero_{_dtype}", lambda d=_dtype: _zero(d))
-    TensorIntrin.register_lazy(f"amx_load_{_dtype}", lambda d=_dtype: _copy(d, 1, True))
-    TensorIntrin.register_lazy(f"amx_store_{_dtype}", lambda d=_dtype: _copy(d, 1, False))
+    TensorIntrin.register_lazy(f"amx_load_{_dtype}", lambda d=_dtype: _copy(d, 1, "load"))
+    TensorIntrin.register_lazy(f"amx_store_{_dtype}", lambda d=_dtype: _copy(d, 1, "store"))
 for _kind in _KINDS:
     TensorIntrin.register_lazy(f"amx_dot_{_kind}", lambda k=_kind: _dot(k))

@@ -1,7 +1,7 @@
 """Matrix multiplication on AMX tile registers: bfloat16 and bytes, 32 by 32 sums in four of the eight registers.
 
 Both operands are packed into tiles, padded with zeros to whole ones: B's panels of 32 columns as many at a time as half
-of the L2 cache holds, A a strip of 32 rows at a time. The reduction goes in chunks whose tiles of both stay in L1.
+of the L2 cache holds, A a strip of 32 rows at a time. The reduction goes in chunks: A's tiles of one stay in L1.
 """
 
 # pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
@@ -23,13 +23,13 @@ KINDS = {
 }
 SIDE = 2  # tiles along each side of a block of sums
 BLOCK = SIDE * TILE
-CHUNK = 8  # tiles along the reduction at a time
+CHUNK = 16  # tiles along the reduction at a time: A's of a strip stay in L1, B's pass by it
 
 
 def tile_gemm(m: int, n: int, k: int, kind: str = "bfloat16", together: int = 1, chunk: int = CHUNK) -> PrimFunc:
     """C = A @ B for A (m, k) and B (k, n), summed in C's wider type: uint8 by int8 in int32, bfloat16 in float32.
 
-    B has whole groups of ``together`` panels. The reduction is summed in chunks of ``chunk`` tiles, whose sums are
+    B has whole groups of ``together`` panels. The reduction is summed in chunks of at most ``chunk`` tiles, whose sums are
     added up.
 
     >>> [b.name for b in tile_gemm(8, 16, 4).buffers()]
@@ -38,8 +38,8 @@ def tile_gemm(m: int, n: int, k: int, kind: str = "bfloat16", together: int = 1,
     left, right, wide, group, *_ = KINDS[kind]
     depth = TILE * group
     strips, panels, steps = -(-m // BLOCK), -(-n // (BLOCK * together)) * together, -(-k // depth)
-    chunk = min(chunk, steps)
     chunks = -(-steps // chunk)
+    chunk = -(-steps // chunks)  # of equal size, so that little is padded
     rows, columns, sums = strips * BLOCK, panels * BLOCK, chunks * chunk * depth
 
     @T.prim_func
@@ -106,7 +106,7 @@ def schedule_tile_gemm(sch: Schedule, kind: str = "bfloat16", together: int = 1,
     sch.compute_at(lefts, ii, preserve_unit_loops=True)
     sch.compute_at(rights, p, preserve_unit_loops=True)
     init = sch.decompose_reduction("multiply", p)
-    for block, name, axes in ((lefts, "load_a", 3), (rights, "load_b", 3), (init, "zero", 2), (sums, "store", 2)):
+    for block, name, axes in ((lefts, "load_a", 3), (rights, "stream_b", 3), (init, "zero", 2), (sums, "store", 2)):
         *_, row = loops = sch.get_loops(block)[: 1 - axes]
         for tile in loops[-3:-1]:
             sch.unroll(tile)
