@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from tir.equal import assert_structural_equal
 from tir.interp import run
-from tir.testing import assert_roundtrip, assert_same_result, programs, random_inputs, random_program, schedules
+from tir.testing import assert_roundtrip, assert_same_result, fuzz, programs, random_inputs, random_program, schedules
+from tir.testing.families import FAMILIES
 from tir.testing.fuzz import Report, run_example
-from tir.testing.schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES
+from tir.testing.schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES
 
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 SLOW = settings(QUICK, max_examples=8)
@@ -68,3 +69,11 @@ def test_every_lowered_stage_means_the_same(seed):
         stage = lower(IRModule.of(func), upto=name_of(step))
         assert_same_result(func, stage, inputs, engines=("interpreter",), func="main")
         assert_roundtrip(stage)
+
+
+def test_every_family_under_every_primitive():
+    """What ``make fuzz`` does at length."""
+    count = 2 * (len(FAMILIES) + 1)
+    report = fuzz.run(count, seed=count * 100, steps=12, primitives=list(ALL_PRIMITIVES), families=True)
+    assert not report.failures
+    assert len(report.families) == len(FAMILIES) + 1 and report.accepted.total() > 150
