@@ -66,3 +66,17 @@ def test_peers_that_are_not_there_are_left_out():
 def test_scratch_counts_what_is_allocated():
     sch = rows.schedule_row_sum(tir.Schedule(rows.row_sum(2, 640)))
     assert scratch(tir.build(sch.mod)) > 0
+
+
+def test_the_schedule_timed_beside_tvm_is_proved_without_sets(monkeypatch):
+    from benchmarks import primitives, sgemm_schedule
+    from tir.arith.sets import Formula
+
+    def unused(*_):
+        raise AssertionError("sets were asked")
+
+    monkeypatch.setattr(Formula, "map", unused)
+    steps = list(sgemm_schedule.schedule(*primitives._fresh()))
+    assert len(steps) == 16 and {"compute_at", "reverse_compute_at", "decompose_reduction", "parallel"} <= set(steps)
+    rows = sgemm_schedule.measure(primitives._fresh, repeat=1)
+    assert rows[0]["what"] == "schedule of sgemm, 16 steps" and len(rows) == 17
