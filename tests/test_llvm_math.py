@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+import tir
 from codegen.build import compile_lowered
 from tir.buffer import decl_buffer
 from tir.expr import BufferLoad, Call, Cast, IntImm, Ramp, Var
@@ -143,3 +144,21 @@ def test_float8_rounds_to_nearest():
         best = np.abs(x[inside, None].astype(np.float64) - values[finite][None, :]).min(axis=1)
         got = np.abs(x[inside].astype(np.float64) - values[y[inside]])
         np.testing.assert_array_equal(got, best, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("engine", ["interpreter", "llvm"])
+def test_round_takes_halves_away_from_zero(engine, dtype):
+    """And nothing else: not the number just below a half, nor one that has no room for a half."""
+    below, odd = np.nextafter(np.asarray(0.5, dtype), np.asarray(0, dtype)), 2.0 ** (np.finfo(dtype).nmant) + 1
+    values = np.array([0.5, 1.5, 2.5, below, odd, 0.0, np.inf, 1e30, 0.3], dtype)
+    x, want = np.concatenate([values, -values]), np.array([1, 2, 3, 0, odd, 0, np.inf, 1e30, 0], dtype)
+    func = tir.script.parse(f"""
+@T.prim_func
+def main(A: T.Buffer((18,), "{dtype}"), B: T.Buffer((18,), "{dtype}")):
+    for i in range(18):
+        B[i] = T.round(A[i])
+""")
+    out = np.empty(18, dtype)
+    tir.build(func, engine)(x, out)
+    assert out.tolist() == [*want, *-want]

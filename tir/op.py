@@ -170,7 +170,8 @@ def _numpy_meanings() -> dict[str, Callable[..., Any]]:
         "erfc": lambda x: erfc(x)[()],
         "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
         "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-        "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
+        # halves go away from zero; 0.5 itself would also take the number just below it to 1
+        "round": lambda x: np.trunc(x + np.copysign(np.nextafter(0.5, 0.0), x)),
         "nearbyint": np.rint,
         "pow": np.power, "atan2": np.arctan2,
     }  # fmt: skip
