@@ -60,8 +60,7 @@ def test_the_examples_are_there():
 def test_small(name):
     ex = example(name)
     module = check(*ex.small(), ex.reference)
-    if name != "sgemm":  # its small tile is not the one that it is made for
-        assert conflicts(module) == 0, str(module.report())
+    assert conflicts(module) == 0, str(module.report())
 
 
 def test_a_sum_in_two_kernels():

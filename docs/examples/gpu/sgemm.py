@@ -3,7 +3,8 @@
 A thread block makes a tile of C of ``tile`` x ``tile``, in steps of ``depth`` over k. All its threads load the tiles of A
 (stored by columns, so that a thread reads its rows by one vector) and B into shared memory, each in two halves: while one
 is used, asynchronous copies fill the other. A thread sums ``2 * patch`` x ``2 * patch`` elements in registers, in four patches that lie
-half a tile apart (virtual threads), so that the threads of a warp read neighbouring addresses.
+half a tile apart (virtual threads), so that the threads of a warp read neighbouring addresses; a warp is 4 x 8 threads of
+the tile, near a square, which reads least of A and B together.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ def scheduled(
     func = gemm(m, n, k)
     sch = tir.Schedule(func, target=target)
     side = tile // (2 * patch)  # threads along a side of the tile
+    high, wide = min(4, side), min(8, side)  # of which a warp has so many
     block = sch.get_block("C")
     i, j, p = sch.get_loops(block)
-    by, vy, ty, yi = sch.split(i, [None, 2, side, patch])
-    bx, vx, tx, xi = sch.split(j, [None, 2, side, patch])
+    by, vy, wy, ly, yi = sch.split(i, [None, 2, side // high, high, patch])
+    bx, vx, wx, lx, xi = sch.split(j, [None, 2, side // wide, wide, patch])
     po, pi = sch.split(p, [None, depth])
-    sch.reorder(by, bx, vy, vx, ty, tx, po, pi, yi, xi)
+    sch.reorder(by, bx, vy, vx, wy, wx, ly, lx, po, pi, yi, xi)
+    ty, tx = sch.fuse(wy, wx), sch.fuse(ly, lx)
     for loop, axis in (
         (by, "blockIdx.y"), (bx, "blockIdx.x"), (vy, "vthread.y"), (vx, "vthread.x"), (ty, "threadIdx.y"),
         (tx, "threadIdx.x"),
@@ -63,7 +66,9 @@ def scheduled(
             outer, inner = sch.split(column, [None, min(8, depth)])
             sch.reorder(outer, row, inner)
         fused = sch.fuse(*sch.get_loops(shared)[-2:])
-        more, fy, fx, lanes = sch.split(fused, [None, side, side, 1 if matrix == "A" else 4])
+        more, fy, fx, lanes = sch.split(
+            fused, [None, side * side // (high * wide), high * wide, 1 if matrix == "A" else 4]
+        )
         sch.unroll(more)
         sch.bind(fy, "threadIdx.y")
         sch.bind(fx, "threadIdx.x")
