@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import pytest
 
+import tir
 from tests.gpu_passes import assert_lowers
+from tir.script import parse
+from tir.transform import default_thread_binding
 
 CASES = [
     pytest.param(
@@ -309,3 +312,19 @@ class Module:
 @pytest.mark.parametrize("name, before, after", CASES)
 def test_pass(name, before, after):
     assert_lowers(name, before, after)
+
+
+def test_a_nest_marked_parallel_runs_on_threads():
+    """As one that is not marked; it ran on one thread."""
+    text = """
+@T.prim_func
+def f(A: T.Buffer((10, 70), "float32"), B: T.Buffer((10, 70), "float32")):
+    for i in T.KIND(10):
+        for j in range(70):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * T.float32(2)
+"""
+    marked, plain = (default_thread_binding(parse(text.replace("KIND", kind))) for kind in ("parallel", "serial"))
+    tir.assert_structural_equal(marked, plain)
+    assert "T.thread_binding(3" in marked.script()

@@ -8,8 +8,8 @@ from ..errors import ScheduleError
 from ..expr import Var, const
 from ..function import PrimFunc
 from ..schedule import Schedule
-from ..stmt import THREAD_BINDING, Block, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
-from ..visit import uses_var, walk
+from ..stmt import PARALLEL, SERIAL, THREAD_BINDING, Block, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
+from ..visit import rewrite, uses_var, walk
 from .passes import func_pass
 from .threads import is_launch, is_thread_loop
 
@@ -41,7 +41,7 @@ def _parallel(loop: For) -> bool:
 def _leading(s: Any) -> list[For]:
     """The outermost loops of a perfect nest that can run as threads."""
     found: list[For] = []
-    while isinstance(s, For) and s.kind == "serial" and not s.annotations and _parallel(s):
+    while isinstance(s, For) and s.kind in (SERIAL, PARALLEL) and not s.annotations and _parallel(s):
         found.append(s)
         s = s.body
     return found
@@ -50,11 +50,13 @@ def _leading(s: Any) -> list[For]:
 def _bound(func: PrimFunc, nest: Stmt, threads: int) -> PrimFunc | None:
     """``func`` with the leading loops of ``nest`` fused, split and bound; None where that is not legal."""
     blocks = _blocks(nest)
-    names = [f.loop_var.name for f in _leading(nest)]
-    if not blocks or not names:
+    leading = _leading(nest)
+    if not blocks or not leading:
         return None
-    sch = Schedule(func)
-    loops: list[Any] = list(sch.get_loops(blocks[0].block.name))[: len(names)]
+    marked = {f.loop_var for f in leading if f.kind == PARALLEL}  # threads are how these run here
+    body = rewrite(func.body, lambda s: s.replace(kind=SERIAL) if isinstance(s, For) and s.loop_var in marked else None)
+    sch = Schedule(func.with_body(body) if marked else func)
+    loops: list[Any] = list(sch.get_loops(blocks[0].block.name))[: len(leading)]
     try:
         fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
         outer, inner = sch.split(fused, [None, threads])
