@@ -232,11 +232,29 @@ def _reads_after(s: Any, buffer: Buffer, stored: bool) -> tuple[bool, bool]:
     return loads and (stored or again), stored or stores
 
 
+def wrapped_in(ref: BlockRef, host: BlockRef | LoopRef) -> Stmt | None:
+    """A statement around ``ref``, inside of ``host``, that is no loop: an ``if``, or a let. None where there is none."""
+    owner = _owner(host)
+    for place in ref.ancestors():
+        if place.node is owner or isinstance(place.node, Block):
+            return None
+        if not isinstance(place.node, (For, SeqStmt, BlockRealize)):
+            return place.node
+    return None
+
+
+def first_line(stmt: Stmt | None) -> str:
+    """The head of a statement, as it prints."""
+    return "" if stmt is None else repr(stmt).split("\n")[0].rstrip(":")
+
+
 def runs_whole_domain(ref: BlockRef) -> bool:
     """Whether the loops above surely run ``ref`` for every value of its iterators."""
     from ..arith import Analyzer
     from ..arith.itermap import detect_iter_map
 
+    if ref.scope is not None and wrapped_in(ref, ref.scope) is not None:
+        return False  # under a condition
     pairs = list(zip(ref.block.iter_vars, ref.node.iter_values))
     loops = {p.var: Range(p.node.min, p.node.extent) for p in ref.loops()}
     analyzer = Analyzer()

@@ -30,6 +30,7 @@ from ..blocks import (
     statements,
     top_statement,
     uses_pointer,
+    wrapped_in,
     writers,
 )
 from ..handles import BlockRV
@@ -306,7 +307,7 @@ def _certain_places(s: Stmt, buffer: Buffer) -> list[tuple[Expr, ...]]:
 
 
 def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
-    if not _stores_regions(ref.block, buffer):
+    if not _stores_regions(ref.block, buffer) or wrapped_in(ref, host) is not None:
         return False
     domains: dict[Var, Range] = {p.var: Range(p.node.min, p.node.extent) for p in loops_below(ref, host)}
     values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}

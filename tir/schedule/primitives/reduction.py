@@ -9,7 +9,7 @@ from ...errors import require
 from ...expr import all_of
 from ...stmt import Block, BlockRealize, Stmt
 from ...visit import accesses
-from ..blocks import affine_in_one, insert_before, refresh
+from ..blocks import affine_in_one, first_line, insert_before, refresh, wrapped_in
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State, require_above
@@ -62,6 +62,11 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
         others[0] if others else "", loop.node, block, nodes=[o.node for o in others],
     )  # fmt: skip
     _require_distinct(block, unsafe)
+    other = wrapped_in(block, loop)
+    require(
+        unsafe or other is None, "block {0} is inside of `{1}`, under loop {2}: its init, before that loop, would not be",
+        block, first_line(other), loop.node, nodes=[block.node],
+    )  # fmt: skip
     init_name = state.fresh_block_name(body.name + "_init")
     init = _init_nest(InitRuns(block, loops[loops.index(loop) :]), init_name, unsafe)
     update = body.replace(name=state.fresh_block_name(body.name + "_update"), init=None, reads=_update_reads(body))

@@ -15,7 +15,7 @@ from ...expr import Add, And, BufferLoad, Expr, Max, Min, Mul, Or, Sub, Var, all
 from ...script.printer import short_text
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, LetStmt, Stmt, seq
 from ...visit import accesses, substitute, uses_var, walk
-from ..blocks import add_alloc, conjuncts, refresh, scope_of
+from ..blocks import add_alloc, conjuncts, first_line, refresh, scope_of, wrapped_in
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
@@ -80,6 +80,12 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     )  # fmt: skip
     started = _started(block, loop, pairs)
     top = block.loops()[0]
+    other = wrapped_in(block, scope_of(state, block))
+    require(
+        other is None,
+        "block {0} is inside of `{1}`, which the loops that add up the partial results would not be",
+        block, first_line(other), nodes=[block.node], legal="hoist it after rfactor, or split with tail=\"cut\"",
+    )  # fmt: skip
     sharing = [
         b for b in state.index.blocks_below(top)
         if b is not block and any(a.buffer in reducer.targets for a in accesses(b.node))
