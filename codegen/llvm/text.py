@@ -43,6 +43,7 @@ class ModuleText:
     """Functions, globals, declarations and loop metadata of one LLVM module."""
 
     def __init__(self, cpu: str, features: str, triple: str, width: int):
+        self.triple = triple
         self.features = frozenset(features.split(","))
         self.head = [f'target triple = "{triple}"']
         self.globals: list[str] = []

@@ -8,23 +8,28 @@ from __future__ import annotations
 
 from .text import ModuleText, symbol
 
-FUNCTIONS = """\
-define internal noalias ptr @__tir_take(ptr %slot, i64 %bytes) {
-  %old = atomicrmw xchg ptr %slot, ptr null acquire
-  %none = icmp eq ptr %old, null
-  br i1 %none, label %new, label %reuse
-new:
+_SMALL = """\
+  %made = call noalias ptr @aligned_alloc(i64 64, i64 %bytes)
+  ret ptr %made"""
+# Linux maps what asks for it (MADV_HUGEPAGE, 14) by pages of 2 MB, which need one entry of the TLB instead of 512
+_LARGE = f"""\
   %large = icmp uge i64 %bytes, 524288
   br i1 %large, label %pages, label %lines
 lines:
-  %made = call noalias ptr @aligned_alloc(i64 64, i64 %bytes)
-  ret ptr %made
+{_SMALL}
 pages:
   %more = add i64 %bytes, 2097151
   %whole = and i64 %more, -2097152
   %paged = call noalias ptr @aligned_alloc(i64 2097152, i64 %whole)
   %advised = call i32 @madvise(ptr %paged, i64 %whole, i32 14)
-  ret ptr %paged
+  ret ptr %paged"""
+_FUNCTIONS = """\
+define internal noalias ptr @__tir_take(ptr %slot, i64 %bytes) {
+  %old = atomicrmw xchg ptr %slot, ptr null acquire
+  %none = icmp eq ptr %old, null
+  br i1 %none, label %new, label %reuse
+new:
+NEW
 reuse:
   ret ptr %old
 }
@@ -47,9 +52,11 @@ def emit_workspaces(module: ModuleText) -> None:
     """Emit what takes and gives memory, and ``__tir_release``, which frees what is kept."""
     if not module.workspaces:
         return
+    linux = "linux" in module.triple
     module.declare("aligned_alloc", "noalias ptr", ["i64", "i64"])
     module.declare("free", "void", ["ptr"])
-    module.declare("madvise", "i32", ["ptr", "i64", "i32"])
-    module.functions.append(FUNCTIONS)
+    if linux:
+        module.declare("madvise", "i32", ["ptr", "i64", "i32"])
+    module.functions.append(_FUNCTIONS.replace("NEW", _LARGE if linux else _SMALL))
     calls = "\n".join(f"  call void @__tir_give(ptr {slot}, ptr null)" for slot in module.workspaces)
     module.functions.append(f"define void @__tir_release() {{\n{calls}\n  ret void\n}}")
