@@ -25,6 +25,20 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
     ``tir.Target``.
 
     Raises ``BuildError`` for a program or a target that cannot be compiled.
+
+    >>> import numpy as np, tir
+    >>> double = tir.script.parse('''
+    ... @T.prim_func
+    ... def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     for i in range(8):
+    ...         with T.block("B"):
+    ...             vi = T.axis.spatial(8, i)
+    ...             B[vi] = A[vi] * T.float32(2)
+    ... ''')
+    >>> a, b = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    >>> tir.build(double, target="interpreter")(a, b)
+    >>> b.tolist()
+    [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]
     """
     mod = IRModule.of(func_or_mod)
     try:

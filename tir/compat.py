@@ -72,10 +72,12 @@ class NDArray(np.ndarray):
 
 
 def cpu(index: int = 0) -> Device:
+    """The CPU, where programs written for TVM say on which device they are."""
     return Device("cpu", index)
 
 
 def cuda(index: int = 0) -> Device:
+    """GPU number ``index``, where programs written for TVM say on which device they are."""
     return Device("cuda", index)
 
 

@@ -60,7 +60,14 @@ def first_difference(a: Any, b: Any, map_free_vars: bool = False) -> str | None:
 
 @deep
 def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None:
-    """Raise ``AssertionError`` with the first difference, and the place in both texts, unless the two are equal."""
+    """Raise ``AssertionError`` with the first difference, and the place in both texts, unless the two are equal.
+
+    >>> from tir.expr import Var
+    >>> x = Var("x")
+    >>> assert_structural_equal(x + 1, x + 1)
+    >>> structural_equal(x + 1, x + 2)
+    False
+    """
     comparison = _Comparison(map_free_vars)
     difference = comparison.run(a, b)
     if difference is None:

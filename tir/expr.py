@@ -577,14 +577,17 @@ _SYMBOLS: dict[Any, str] = {
 
 
 def add(a: ExprLike, b: ExprLike) -> Expr:
+    """``a + b``, dtypes matched, constants folded."""
     return arithmetic(Add, a, b)
 
 
 def sub(a: ExprLike, b: ExprLike) -> Expr:
+    """``a - b``, dtypes matched, constants folded."""
     return arithmetic(Sub, a, b)
 
 
 def mul(a: ExprLike, b: ExprLike) -> Expr:
+    """``a * b``, dtypes matched, constants folded."""
     return arithmetic(Mul, a, b)
 
 
@@ -599,14 +602,17 @@ def div(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def truncdiv(a: ExprLike, b: ExprLike) -> Expr:
+    """``a / b`` rounded toward zero, as in C."""
     return arithmetic(Div, a, b)
 
 
 def truncmod(a: ExprLike, b: ExprLike) -> Expr:
+    """What ``truncdiv`` leaves, with the sign of ``a``."""
     return arithmetic(Mod, a, b)
 
 
 def floordiv(a: ExprLike, b: ExprLike) -> Expr:
+    """``a // b``: rounded down, as in Python."""
     x, y = _match(a, b, "`//`")
     if x.dtype.is_float:
         return Call("floor", (Div(x, y),), x.dtype)
@@ -614,6 +620,7 @@ def floordiv(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def floormod(a: ExprLike, b: ExprLike) -> Expr:
+    """``a % b``: with the sign of ``b``, as in Python."""
     x, y = _match(a, b, "`%`")
     if x.dtype.is_float:
         return Sub(x, Mul(y, Call("floor", (Div(x, y),), x.dtype)))
@@ -621,14 +628,17 @@ def floormod(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def min_(a: ExprLike, b: ExprLike) -> Expr:
+    """The smaller of two values."""
     return arithmetic(Min, a, b)
 
 
 def max_(a: ExprLike, b: ExprLike) -> Expr:
+    """The larger of two values."""
     return arithmetic(Max, a, b)
 
 
 def neg(a: ExprLike) -> Expr:
+    """``-a``."""
     x = as_expr(a)
     if isinstance(x, IntImm):
         return const(-x.value, x.dtype)
@@ -662,6 +672,7 @@ def as_bool(a: ExprLike) -> Expr:
 
 
 def logical_and(a: ExprLike, b: ExprLike) -> Expr:
+    """``a and b``; constants decide at once."""
     x, y = as_bool(a), as_bool(b)
     if isinstance(x, IntImm):
         return y if x.value else x
@@ -671,6 +682,7 @@ def logical_and(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def logical_or(a: ExprLike, b: ExprLike) -> Expr:
+    """``a or b``; constants decide at once."""
     x, y = as_bool(a), as_bool(b)
     if isinstance(x, IntImm):
         return x if x.value else y
@@ -680,6 +692,7 @@ def logical_or(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def logical_not(a: ExprLike) -> Expr:
+    """``not a``; of a constant the other one."""
     x = as_bool(a)
     if isinstance(x, IntImm):
         return IntImm(1 - x.value, BOOL)

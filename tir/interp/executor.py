@@ -133,6 +133,8 @@ def register_extern(name: str, fn: Callable[..., Any]) -> None:
     """Let programs call ``fn`` by ``name`` (T.call_extern, T.call_packed, T.call_pure_extern).
 
     Pointers arrive as one-dimensional NumPy arrays that start at the element pointed to; numbers as numbers.
+
+    >>> register_extern("half_of", lambda x: x / 2)
     """
     _EXTERNS[name] = fn
 

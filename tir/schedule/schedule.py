@@ -331,6 +331,7 @@ class Schedule:
         self.mod.show(**options)
 
     def script(self, **options: Any) -> str:
+        """The program as it is now, as text that parses back to it."""
         return self.mod.script(**options)
 
     def __str__(self) -> str:

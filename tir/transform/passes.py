@@ -78,7 +78,12 @@ def module_pass(fn: Callable[..., Any]) -> ModulePass:
 
 
 def find(name: str) -> Pass:
-    """The registered pass ``name``. Raises ``KeyError`` naming near matches."""
+    """The registered pass ``name``. Raises ``KeyError`` naming near matches.
+
+    >>> import tir
+    >>> tir.transform.find("simplify") is tir.transform.simplify
+    True
+    """
     if name not in PASSES:
         extension.load(extension.PASSES)
     if name not in PASSES:

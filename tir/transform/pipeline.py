@@ -161,6 +161,19 @@ def lower(
     ``upto`` names the last pass to run; ``passes`` replaces the pipeline; ``insert`` adds passes of your own, as in
     ``{"after:flatten_buffer": my_pass}`` (a pass takes and returns an IRModule). With ``TIR_DUMP=dir`` every stage is
     written there. Raises ``BuildError`` for a program that cannot be lowered, ``ValueError`` for an unknown pass name.
+
+    >>> import tir
+    >>> double = tir.script.parse('''
+    ... @T.prim_func
+    ... def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     for i in range(8):
+    ...         with T.block("B"):
+    ...             vi = T.axis.spatial(8, i)
+    ...             B[vi] = A[vi] * T.float32(2)
+    ... ''')
+    >>> lower(double, upto="lower_opaque_block")["main"].body
+    for i in range(8):
+        B[i] = A[i] * 2.0
     """
     mod = IRModule.of(func_or_mod)
     where = Target.of(target)
