@@ -200,6 +200,19 @@ def _transform_layout(s: _Scene) -> Arguments:
     return (block, buffer, _index_map(s, ndim)), {"pad_value": s.choice.pick((None, None, 0))}
 
 
+def _swizzled_layout(s: _Scene) -> Arguments:
+    """The last index xored by a digit of the one before, or of its own."""
+    block = s.block()
+    buffer, ndim = _ndim(s, block)
+    if buffer in {b.name for b in s.sch.func.buffer_map.values()} or not ndim:
+        raise ScheduleError("a parameter, or without axes")
+    size, divisor = s.choice.pick((2, 4, 8)), s.choice.pick((1, 2))
+    if ndim == 1:
+        return (block, buffer, lambda j: (j ^ (j // size % size),)), {}
+    scale = s.choice.pick((1, 1, 2))
+    return (block, buffer, lambda *at: (*at[:-1], at[-1] ^ (at[-2] // divisor % size * scale))), {}
+
+
 def _transform_block_layout(s: _Scene) -> Arguments:
     block = s.block()
     ndim = len(s.sch.get(block).iter_vars)
@@ -328,7 +341,7 @@ OTHER_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "split.tail": _split_cut, "compute_at.index": _moved, "reverse_compute_at.index": _moved, "compute_root": _one_block,
     "auto_inline": lambda s: ((), {}), "tile": _tile, "skew": _skew, "fission": _one_loop, "unswitch": _one_loop,
     "hoist": _one_block,
-    "blockize": _blockize, "transform_layout": _transform_layout, "transform_block_layout": _transform_block_layout,
+    "blockize": _blockize, "transform_layout": _transform_layout, "transform_layout.swizzle": _swizzled_layout, "transform_block_layout": _transform_block_layout,
     "reorder_block_iter_var": _reorder_iters, "reindex": _reindex, "stage": _stage,
     "set_scope": _set_scope, "decompose_padding": _block_and_loop, "unannotate": _unannotate, "cache_inplace": _inplace,
     "reindex_cache_read": _reindex_cache, "reindex_cache_write": _reindex_cache, "set_axis_separator": _axis_separator,
