@@ -36,6 +36,19 @@ def test_thin_gemm(m: int, n: int, k: int, cores: int):
     run(sch, m, n, k)
 
 
+@pytest.mark.parametrize("m, n, k", [(7, 101, 40), (37, 130, 33), (1, 64, 5), (16, 49, 64)])
+@pytest.mark.parametrize("cores", [1, 2])
+def test_deep_gemm(m: int, n: int, k: int, cores: int):
+    run(gemm.schedule_deep_gemm(tir.Schedule(gemm.deep_gemm(m, n, k)), min(m, 5), 8, cores), m, n, k)
+
+
+def test_a_large_b_of_odd_rows_is_packed_in_parts(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(gemm, "cache_bytes", lambda level: 1 << 14)
+    sch = gemm.scheduled_gemm(17, 61, 300, cores=1)
+    assert len(sch.get_loops("pack")) == 6  # two of them around the product too
+    run(sch, 17, 61, 300)
+
+
 @pytest.mark.parametrize("parallel", ["columns", "rows"])
 @pytest.mark.parametrize("m, n, k", SIZES[1:4])
 def test_parallel_gemm(m: int, n: int, k: int, parallel: str):

@@ -217,12 +217,65 @@ def schedule_thin_gemm(
     return sch
 
 
+def deep_gemm(m: int, n: int, k: int, columns: int = 32) -> PrimFunc:
+    """C = A @ B as :func:`gemm`, said with panels of B but without tiles of C: for few rows and a long reduction.
+
+    >>> [b.name for b in deep_gemm(4, 48, 32).buffers()]
+    ['A', 'B', 'C']
+    """
+    panels = -(-n // columns)
+
+    @T.prim_func
+    def gemm(A: T.Buffer((m, k), "float32"), B: T.Buffer((k, n), "float32"), C: T.Buffer((m, n), "float32")):
+        packed = T.alloc_buffer((panels, k, columns), "float32")
+        for jo, p, ji in T.grid(panels, k, columns):
+            with T.block("pack"):
+                vjo, vp, vji = T.axis.remap("SSS", [jo, p, ji])
+                packed[vjo, vp, vji] = T.if_then_else(vjo * columns + vji < n, B[vp, vjo * columns + vji], T.float32(0))
+        for i, jo, p, ji in T.grid(m, panels, k, columns):
+            with T.block("multiply"):
+                vi, vjo, vp, vji = T.axis.remap("SSRS", [i, jo, p, ji])
+                T.where(jo * columns + ji < n)
+                with T.init():
+                    C[vi, vjo * columns + vji] = T.float32(0)
+                C[vi, vjo * columns + vji] += A[vi, vp] * packed[vjo, vp, vji]
+
+    return gemm
+
+
+def schedule_deep_gemm(sch: Schedule, rows: int, depth: int = 128, cores: int = 1, lanes: int = LANES) -> Schedule:
+    """Schedule :func:`deep_gemm`: ``depth`` rows of B, which memory streams, are packed and used while they are in the
+    cache, as C is all the time. The panels are shared out to ``cores`` cores."""
+    i, jo, p, ji = sch.get_loops("multiply")
+    io, ii = sch.split(i, [None, rows], names=["io", "ii"])
+    jc, jr = sch.split(jo, [min(cores, sch.get(jo).extent.value), None], names=["jc", "jr"])
+    jv, lane = sch.split(ji, [None, lanes], names=["jv", "lane"])
+    po, pi = sch.split(p, [None, depth], names=["po", "pi"])
+    sch.reorder(jc, po, jr, io, pi, ii, jv, lane)
+    sch.compute_at("pack", po, preserve_unit_loops=True)
+    if cores > 1:
+        sch.parallel(jc)
+    init = sch.decompose_reduction("multiply", po)
+    sch.vectorize(lane)
+    sch.vectorize(sch.get_loops(init)[-1])
+    for loop in (ii, jv):
+        sch.unroll(loop)
+    *_, jr, p, ji = sch.get_loops("pack")
+    jv, lane = sch.split(ji, [None, lanes])
+    sch.reorder(p, jr, jv, lane)
+    sch.vectorize(lane)
+    sch.unroll(jv)
+    return sch
+
+
 def scheduled_gemm(m: int, n: int, k: int, cores: int | None = None) -> Schedule:
     """:func:`gemm` of any sizes, scheduled for ``cores`` cores (default: as many as parallel loops run on)."""
     cores = threads() if cores is None else cores
     rows, columns = pick_tile(m, n)
     if m <= THIN and n > THIN and 4 * n * k > cache_bytes(2):
         shared = cores if 2 * m * n * k > 1e6 else 1
+        if n % 8 and k > 4 * n:  # B's rows begin anywhere in a cache line, and each serves a short C
+            return schedule_deep_gemm(Schedule(deep_gemm(m, n, k)), -(-m // -(-m // 13)), cores=shared)
         return schedule_thin_gemm(Schedule(thin_gemm(m, n, k)), rows, columns, min(32, k), shared)
     parallel = ""
     if cores > 1 and 2 * m * n * k > 1e6:
