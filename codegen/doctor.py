@@ -76,7 +76,8 @@ def _openmp() -> str:
 
     if openmp() is None:
         raise ImportError("no OpenMP library found: parallel loops run on one thread; install libgomp")
-    return f"parallel loops run on {team_size(None)} threads (OMP_NUM_THREADS changes it)"
+    size = team_size(None)
+    return f"parallel loops run on {size} thread{'s' * (size != 1)} (OMP_NUM_THREADS changes it)"
 
 
 def _sets() -> str:

@@ -643,7 +643,7 @@ def test_a_pipeline_that_counts_more_than_there_is():
 def test_pipelines_that_cannot_be():
     sch = pipelined()
     note = sch.annotate
-    refused(lambda: note("k_0", "software_pipeline_stage", [0, 1]), "has 2 numbers, but the body of loop `k_0` has 3",
+    refused(lambda: note("k_0", "software_pipeline_stage", [0, 1]), "has 2 numbers, one for each statement, but the body of loop `k_0` has 3",
             "A_shared, B_shared, C")  # fmt: skip
     refused(lambda: note("k_0", "software_pipeline_stage", [0, 0, -1]), "none of them negative")
     refused(lambda: note("k_0", "software_pipeline_stage", [1, 0, 0]), "`C` (stage 0", "before `A_shared` (stage 1")

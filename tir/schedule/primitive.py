@@ -139,6 +139,15 @@ def _resolve(state: State, value: Any, kind: str, near: Place | None) -> Any:
             is_block, is_loop = value in state.index.blocks, bool(state.index.loops_named(value))
             if is_block and is_loop:
                 raise ScheduleError("`{0}` is both a block and a loop: pass a handle", value)
+            if not (is_block or is_loop or "." in value):
+                blocks = ", ".join(state.index.blocks)
+                loops = ", ".join(dict.fromkeys(ref.name for ref in state.index.loops.values())) or "none"
+                raise ScheduleError(
+                    "no block or loop is called `{0}`; the blocks are {1}, the loops {2}",
+                    value,
+                    blocks,
+                    loops or "none",
+                )
             return (
                 state.find_block(value) if is_block or not (is_loop or "." in value) else state.find_loop(value, near)
             )

@@ -34,7 +34,7 @@ def check_note(state: State, place: LoopRef | BlockRef, key: str, value: Any) ->
         writes = [r.buffer.name for r in place.block.writes]
         require(
             isinstance(value, int) and 0 <= value < len(writes),
-            "{0} is the number of a buffer that block {1} writes, not {2!r}", key, place, value,
+            "{0} is the number of a buffer that block {1} writes, not {2}", key, place, value,
             nodes=[place.node], legal=[f"{n} ({name})" for n, name in enumerate(writes)],
         )  # fmt: skip
 
@@ -71,7 +71,7 @@ def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
         names = [f"statement {n}" for n in range(len(value))]  # steps to come may place more; lowering counts them
     require(
         len(value) == len(names),
-        "{0} has {1} numbers, but the body of loop {2} has {3} statements: {4}",
+        "{0} has {1} numbers, one for each statement, but the body of loop {2} has {3}: {4}",
         key, len(value), loop.node, len(parts), ", ".join(names), nodes=[loop.node],
     )  # fmt: skip
     if key == ORDER:
