@@ -146,7 +146,7 @@ def _resolve(state: State, value: Any, kind: str, near: Place | None) -> Any:
                     "no block or loop is called `{0}`; the blocks are {1}, the loops {2}",
                     value,
                     blocks,
-                    loops or "none",
+                    loops,
                 )
             return (
                 state.find_block(value) if is_block or not (is_loop or "." in value) else state.find_loop(value, near)
