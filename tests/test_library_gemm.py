@@ -49,6 +49,14 @@ def test_a_large_b_of_odd_rows_is_packed_in_parts(monkeypatch: pytest.MonkeyPatc
     run(sch, 17, 61, 300)
 
 
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_large_c_is_written_around_the_cache(monkeypatch: pytest.MonkeyPatch, cores: int):
+    monkeypatch.setattr(gemm, "streams", lambda elements: True)
+    sch = gemm.scheduled_gemm(61, 144, 9, cores)
+    assert "pragma_nontemporal" in sch.script()
+    run(sch, 61, 144, 9)
+
+
 @pytest.mark.parametrize("parallel", ["columns", "rows"])
 @pytest.mark.parametrize("m, n, k", SIZES[1:4])
 def test_parallel_gemm(m: int, n: int, k: int, parallel: str):

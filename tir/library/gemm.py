@@ -15,7 +15,7 @@ from __future__ import annotations
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..script import tir as T
-from .machine import cache_bytes, threads
+from .machine import cache_bytes, streams, threads
 
 LANES = 16  # of float32 in 512 bits
 REGISTERS = 32
@@ -283,4 +283,10 @@ def scheduled_gemm(m: int, n: int, k: int, cores: int | None = None) -> Schedule
     together = _together(m, n, k, rows, columns, cores if parallel == "columns" else 1)
     if parallel == "rows":
         together = together or 1
-    return schedule_gemm(Schedule(gemm(m, n, k, rows, columns)), together, parallel=parallel)
+    written = k <= THIN and n % LANES == 0 and streams(m * n)  # little work for each element of a large C
+    sch = schedule_gemm(
+        Schedule(gemm(m, n, k, rows, columns)), min(together, 4) if written else together, parallel=parallel
+    )
+    if written:
+        sch.annotate(sch.get_loops("store")[0], "pragma_nontemporal", "C")
+    return sch
