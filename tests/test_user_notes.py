@@ -295,7 +295,7 @@ def test_int8_constants_stay_int8():
     assert (tir.const(1, "int8") * tir.Var("x", "int8")).dtype == "int8"
     failing(ValueError, lambda: tir.const(300, "int8"), "300 does not fit int8 (-128 to 127)")
     mixed = SCALE.replace("float32", "int8").replace("T.int8(2)", "{}")
-    failing(tir.ParseError, lambda: parse(mixed.format("1.5")), "mixes int8 with the float 1.5", ":6:21")
+    failing(tir.ParseError, lambda: parse(mixed.format("1.5")), "mixes int8 with the float 1.5", ":7:21")
     failing(tir.ParseError, lambda: parse(mixed.format("T.int32(2)")), "int8", "int32")
     kept = parse(mixed.format("2"))
     b = np.zeros(64, "int8")
@@ -470,7 +470,7 @@ def test_inf_and_nan_parse_back(value: str):
 
 def test_an_undefined_variable_names_function_and_line():
     failing(
-        tir.ParseError, lambda: parse(SCALE.replace("T.float32(2)", "factor")), "undefined name `factor`", "<text>:6:29"
+        tir.ParseError, lambda: parse(SCALE.replace("T.float32(2)", "factor")), "undefined name `factor`", "<text>:7:29"
     )
     n = tir.Var("n", "int32")
     made = parse(SCALE)
