@@ -18,7 +18,7 @@ from ...function import PrimFunc
 from ...node import frozendict
 from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
-from ...visit import rewrite, substitute, uses_var, walk
+from ...visit import accesses, rewrite, substitute, uses_var, walk
 from ..blocks import conjuncts, refresh
 from ..handles import BlockRV
 from ..primitive import primitive
@@ -186,7 +186,12 @@ def _init_nest(block: Block, inner: list[LoopRef], values: list[Expr], predicate
     pairs = [(i, v) for i, v in zip(block.iter_vars, values) if i.iter_type != "reduce"]
     kept = [r for r in inner if any(uses_var(v, r.var) for _, v in pairs)]
     removed = {r.var: r.node.min for r in inner if r not in kept}
-    made = _with_regions(block.replace(iter_vars=tuple(i for i, _ in pairs), name=f"{block.name}_init", init=None))
+    used = {a.buffer for a in accesses(block.body)}  # the rest of what the block allocates is the update's
+    made = block.replace(
+        iter_vars=tuple(i for i, _ in pairs), name=f"{block.name}_init", init=None,
+        alloc_buffers=tuple(b for b in block.alloc_buffers if b in used),
+    )  # fmt: skip
+    made = _with_regions(made)
     condition = Analyzer().simplify(substitute(predicate, removed))
     realize = BlockRealize(tuple(v for _, v in pairs), condition, made)
     plain = [r.node.replace(kind="serial", annotations=frozendict()) for r in kept]
