@@ -208,6 +208,14 @@ def _pick(pick: Any, build: Any, x: Any, y: Any, dtype: Any) -> Any:
     return build(ex, ey)
 
 
+def prefetched(call: Call) -> tuple[Expr, ...]:
+    """The expressions that a prefetch evaluates: those of its address. It reads and writes no element."""
+    (address, *_) = call.args
+    if isinstance(address, Call) and address.op == "address_of" and isinstance(address.args[0], BufferLoad):
+        return address.args[0].indices
+    return ()
+
+
 class _Collector:
     """Walks one block and unites what it touches, buffer by buffer, in order of first touch."""
 
@@ -268,6 +276,10 @@ class _Collector:
         self.touch(self.reads, load.buffer, load.indices)
 
     def _call(self, call: Call) -> None:
+        if call.op == "prefetch":
+            for index in prefetched(call):
+                self.visit(index)
+            return
         if call.op == "tvm_access_ptr" and len(call.args) >= 5 and isinstance(call.args[1], Var):
             mask = call.args[4].value if isinstance(call.args[4], IntImm) else 3
             buffer = self.pointers.get(call.args[1])

@@ -50,6 +50,7 @@ from ..stmt import (
     While,
 )
 from ..visit import substitute, uses_var, walk
+from .access import prefetched
 from .reducers import combines
 
 Loop = tuple[Var, Expr, Expr]
@@ -354,6 +355,10 @@ class _Accesses:
                 self.guards.pop()
 
     def call(self, s: Call) -> None:
+        if s.op == "prefetch":  # touches a cache, no element
+            for index in prefetched(s):
+                self.visit(index)
+            return
         opaque = effect_of(s) == "opaque"
         self.opaque = self.opaque or opaque
         for arg in s.args:
