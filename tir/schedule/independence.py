@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
+from ..analysis.privacy import private_buffers
 from ..errors import ScheduleError
 from ..function import PrimFunc
-from ..stmt import BufferStore, For
+from ..stmt import THREAD_BINDING, BufferStore, For
 from ..visit import walk
 from .blocks import clash
 from .legality import Violation
@@ -37,6 +38,24 @@ def check_independence(before: PrimFunc | None, after: PrimFunc, only_marked: bo
     if found is None or (before is not None and _problem(before, {}) is not None):
         return
     raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after, legal=found.legal)
+
+
+def loses_private(before: PrimFunc | None, after: PrimFunc) -> bool:
+    """Whether a buffer that each iteration of a marked loop could have for itself is no longer seen to be one.
+
+    A step that leaves what iterations touch may still give the program a form from which it cannot be told, and lowering
+    would let them share the buffer.
+    """
+    if before is None:
+        return False
+    old = {ref.var: ref.node for ref in index_of(before).loops.values() if ref.node.kind in _AT_ONCE}
+    for ref in index_of(after).loops.values():
+        was = old.get(ref.var)
+        if was is None or was is ref.node or ref.node.kind == THREAD_BINDING:
+            continue
+        if private_buffers(before, was) - private_buffers(after, ref.node):
+            return True
+    return False
 
 
 def _problem(func: PrimFunc, known: Container[For], before: PrimFunc | None = None) -> Violation | None:

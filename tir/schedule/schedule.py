@@ -16,7 +16,7 @@ from . import primitives as _families  # noqa: F401  (registers every primitive)
 from . import queries as _queries  # noqa: F401
 from . import trace as _trace
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
-from .independence import check_independence
+from .independence import check_independence, loses_private
 from .kernels import check_kernels
 from .limits import check_shared_memory
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load_entry_points, lookup, request_text, run
@@ -432,10 +432,14 @@ class Schedule:
                 raise explain(error, step, given, before)
             try:
                 check_shared_memory(before.mod.functions.get(name), after.mod[name], after.target)
-                if not given.get("unsafe") and not _same_accesses(step.name, after.mod[name]):
-                    bound = step.name == "bind"
-                    check_independence(before.mod.functions.get(name), after.mod[name], only_marked=bound)
-                    check_kernels(before.mod.functions.get(name), after.mod[name])
+                old = before.mod.functions.get(name)
+                if given.get("unsafe"):
+                    pass
+                elif not _same_accesses(step.name, after.mod[name]):
+                    check_independence(old, after.mod[name], only_marked=step.name == "bind")
+                    check_kernels(old, after.mod[name])
+                elif loses_private(old, after.mod[name]):
+                    check_independence(old, after.mod[name])
             except ScheduleError as error:
                 raise self._plainer(explain(error, step, given, after)) from None
             if self._verify == "run" and name in before.mod:
