@@ -25,6 +25,7 @@ from ..expr import (
     Ramp,
     Sub,
     Var,
+    cast,
     const,
     is_const,
 )
@@ -333,6 +334,9 @@ def intersect(regions: Iterable[Sequence[Range]], analyzer: Analyzer | None = No
 def _hull2(ctx: Analyzer, a: Range, b: Range, low_of: Any, high_of: Any) -> Range:
     if a is b:
         return a
+    if a.min.dtype is not b.min.dtype:  # regions may be declared in a narrower type than the indices have
+        wide = max(a.min.dtype, b.min.dtype, key=lambda dtype: dtype.bits)
+        a, b = (Range(cast(wide, r.min), cast(wide, r.extent)) for r in (a, b))
     ends = [e for r in (a, b) for e in (r.min, r.extent)]
     if all(isinstance(e, IntImm) and e.dtype is a.min.dtype for e in ends):
         (a_low, a_size, b_low, b_size), larger = (e.value for e in ends), low_of is Max  # type: ignore[attr-defined]
