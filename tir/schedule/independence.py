@@ -48,6 +48,10 @@ def loses_private(before: PrimFunc | None, after: PrimFunc) -> bool:
     """
     if before is None:
         return False
+    known = {ref.var for ref in index_of(before).loops.values()}
+    new = [ref for ref in index_of(after).loops.values() if ref.var not in known]
+    if all(constant(ref.node.extent) is not None for ref in new):
+        return False  # loops of known lengths leave to exact sets what they could tell
     old = {ref.var: ref.node for ref in index_of(before).loops.values() if ref.node.kind in _AT_ONCE}
     for ref in index_of(after).loops.values():
         was = old.get(ref.var)

@@ -438,7 +438,7 @@ class Schedule:
                 elif not _same_accesses(step.name, after.mod[name]):
                     check_independence(old, after.mod[name], only_marked=step.name == "bind")
                     check_kernels(old, after.mod[name])
-                elif loses_private(old, after.mod[name]):
+                elif step.name in _NEW_LOOPS and loses_private(old, after.mod[name]):
                     check_independence(old, after.mod[name])
             except ScheduleError as error:
                 raise self._plainer(explain(error, step, given, after)) from None
@@ -458,6 +458,8 @@ _SAME_ACCESSES = frozenset(
     {"split", "fuse", "unroll", "annotate", "unannotate", "add_unit_loop", "storage_align", "storage_swizzle",
      "reorder_block_iter_var", "parallel", "vectorize"}
 )  # fmt: skip
+
+_NEW_LOOPS = frozenset({"split", "fuse", "add_unit_loop"})  # of them, those that change the form of what loops do
 
 
 def _same_accesses(step: str, func: PrimFunc) -> bool:
