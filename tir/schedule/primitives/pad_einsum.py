@@ -164,15 +164,24 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     for ref in reversed(loops):
         stmt = ref.node.replace(extent=by_loop[ref.var], body=stmt)
     plan = PadEinsumPlan(scope, top, seq([*before, stmt, *after]), tuple(made))
-    _require_written(state, plan, block, [b for b, _ in groups])
+    partial = not all(_uses_all(axes, buffer.shape) for (buffer, _), axes in groups.items())
+    _require_written(state, plan, block, [b for b, _ in groups], partial)
     return plan
 
 
-def _require_written(state: State, plan: PadEinsumPlan, block: BlockRef, buffers: Sequence[Buffer]) -> None:
-    """Raise ``ScheduleError`` where a copy reads an element that has no value, and the block would not: under a guard, or
-    because it has stored to it."""
+def _uses_all(axes: Sequence[tuple[Any, Range]], shape: Sequence[Expr]) -> bool:
+    """Whether the block uses each element of a copy: an iterator stands on every axis, and none on two."""
+    used = [v for (v, _), size in zip(axes, shape) if not is_const(size, 1)]
+    return all(v is not None for v in used) and len({*used}) == len(used)
+
+
+def _require_written(
+    state: State, plan: PadEinsumPlan, block: BlockRef, buffers: Sequence[Buffer], partial: bool
+) -> None:
+    """Raise ``ScheduleError`` where a copy reads an element that has no value, and the block would not: under a guard,
+    because it has stored to it, or because it uses part of the copy only (``partial``)."""
     guarded = any(isinstance(n, Call) and n.op == "if_then_else" for n in walk(block.block.body))
-    if not guarded and not any(reads_own_writes(block.block, b) for b in buffers):
+    if not partial and not guarded and not any(reads_own_writes(block.block, b) for b in buffers):
         return
     after = pad_einsum(state, plan)
     for buffer in buffers:
