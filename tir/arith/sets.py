@@ -40,11 +40,13 @@ from ..expr import (
     const,
     is_const,
 )
+from ..visit import walk
 from .constraints import Row, Sum, plus, points, relation
 
 # what to add of x & y to x + y
 _BITWISE = {"bitwise_and": 0, "bitwise_or": -1, "bitwise_xor": -2}
 MOST_BITS = 6  # of the smaller operand
+MOST_NESTED = 3  # operations on bits in one another: sets of more can take minutes
 _COMPARE = {EQ: "=", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">="}
 
 
@@ -227,6 +229,8 @@ class Formula:
 
     def _bits(self, e: Call) -> Sum | None:
         """x & y, x | y, x ^ y where one of the two is known to have few bits: one product of bits for each of them."""
+        if sum(isinstance(n, Call) and n.op in _BITWISE for n in walk(e)) > MOST_NESTED:
+            return None
         a, b = self._linear(e.args[0]), self._linear(e.args[1])
         count = min(self._bit_count(x) for x in e.args)
         if a is None or b is None or count > MOST_BITS:
