@@ -21,6 +21,8 @@ from .peers import Peer, clock
 from .work import Work, expected
 
 Row = dict[str, Any]
+# Seconds. OpenBLAS's idle threads keep a core busy for some 30 ms after a call; a virtual core that slept is slow to return.
+REST, WAKE = 0.05, 0.02
 
 
 def measure(work: Work, threads: int, peers: Sequence[Peer], repeat: int, peaks: dict[str, FmaPeak | None]) -> Row:
@@ -45,6 +47,8 @@ def measure(work: Work, threads: int, peers: Sequence[Peer], repeat: int, peaks:
     limits = []
     limit = _limit(work, peaks, now, number)
     for _ in range(repeat):
+        if threads > 1:
+            _settle(lambda: module(*arrays))
         if number > 1:  # the turns before have used the caches
             module(*arrays)
         begin = now()
@@ -52,6 +56,8 @@ def measure(work: Work, threads: int, peers: Sequence[Peer], repeat: int, peaks:
             module(*arrays)
         times["ours"].append((now() - begin) / number)
         for peer in asked:
+            if threads > 1:
+                _settle(lambda: peer.seconds(work.kind, work.sizes, number))  # noqa: B023
             taken = peer.seconds(work.kind, work.sizes, number)
             assert taken is not None
             times[peer.name].append(taken)
@@ -66,6 +72,14 @@ def measure(work: Work, threads: int, peers: Sequence[Peer], repeat: int, peaks:
         "schedule_s": scheduled - start, "build_s": built - scheduled, "scratch": scratch(module),
         "steps": len(sch.history) - 1,
     }  # fmt: skip
+
+
+def _settle(turn: Any) -> None:
+    """Wait until the threads of others sleep, and wake one's own."""
+    time.sleep(REST)
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < WAKE:
+        turn()
 
 
 def _number(module: Any, arrays: list[np.ndarray], now: Any) -> int:
