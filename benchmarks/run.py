@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def measure(work: Work, threads: int, peers: Sequence[Peer], repeat: int, peaks:
     limit = _limit(work, peaks, now, number)
     for _ in range(repeat):
         if threads > 1:
-            _settle(lambda: module(*arrays))
+            _settle(partial(module, *arrays))
         if number > 1:  # the turns before have used the caches
             module(*arrays)
         begin = now()
@@ -57,7 +58,7 @@ def measure(work: Work, threads: int, peers: Sequence[Peer], repeat: int, peaks:
         times["ours"].append((now() - begin) / number)
         for peer in asked:
             if threads > 1:
-                _settle(lambda: peer.seconds(work.kind, work.sizes, number))  # noqa: B023
+                _settle(partial(peer.seconds, work.kind, work.sizes, number))
             taken = peer.seconds(work.kind, work.sizes, number)
             assert taken is not None
             times[peer.name].append(taken)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .buffer import Range
 from .equal import assert_structural_equal, structural_equal, structural_hash
 from .function import IRModule, PrimFunc
 from .visit import rewrite, substitute, walk
@@ -167,16 +168,10 @@ class PassContext:
         return None
 
 
-def _ir() -> SimpleNamespace:
-    from .buffer import Range
-
-    return SimpleNamespace(
-        IRModule=IRModule, Range=Range, assert_structural_equal=assert_structural_equal,
-        structural_equal=structural_equal, structural_hash=structural_hash,
-    )  # fmt: skip
-
-
-ir = _ir()
+ir = SimpleNamespace(
+    IRModule=IRModule, Range=Range, assert_structural_equal=assert_structural_equal,
+    structural_equal=structural_equal, structural_hash=structural_hash,
+)  # fmt: skip
 nd = SimpleNamespace(array=array, empty=empty, NDArray=NDArray, cpu=cpu, cuda=cuda, device=device)
 runtime = SimpleNamespace(**vars(nd), tensor=array)
 stmt_functor = SimpleNamespace(

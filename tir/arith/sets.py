@@ -430,7 +430,6 @@ def _greatest_of(e: Expr) -> list[Expr]:
 
 def _depends_on_data(e: Any) -> bool:
     from ..expr import BufferLoad
-    from ..visit import walk
 
     return any(isinstance(n, BufferLoad) for n in walk(e))
 

@@ -7,6 +7,7 @@ unnecessary, and most bounds checks too.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,7 @@ _COMPARE = {E.EQ: "==", E.NE: "!=", E.LT: "<", E.LE: "<=", E.GT: ">", E.GE: ">="
 _BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 
 
-class Expressions:
+class Expressions(ABC):
     """The expression half of the compiler; the statement half keeps the scopes that this one reads."""
 
     def __init__(self) -> None:
@@ -38,18 +39,21 @@ class Expressions:
         self.masks: list[str] = []  # active lanes of the vector conditions in force, each within the one before
         self.mask_depth: dict[E.Var, int] = {}  # how many of them were in force where a vector variable got its value
 
-    # provided by the statement half
+    @abstractmethod
     def load(self, e: E.BufferLoad) -> str:
-        raise NotImplementedError
+        """The element that ``e`` reads, with its checks."""
 
+    @abstractmethod
     def site(self, what: str, buffer: Buffer | None) -> tuple[str, str]:
-        raise NotImplementedError
+        """Names of the place that a failed check reports, and of the values of the variables there."""
 
+    @abstractmethod
     def pointer(self, e: Any) -> str:
-        raise NotImplementedError
+        """The memory behind a pointer, from its place on."""
 
+    @abstractmethod
     def call_function(self, e: E.Call) -> str:
-        raise NotImplementedError
+        """A call of another function of the module."""
 
     def fresh(self, prefix: str) -> str:
         self.counter += 1

@@ -7,6 +7,7 @@ the threads that get there.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,7 @@ _SHUFFLES = {"tvm_warp_shuffle": "index", "tvm_warp_shuffle_up": "up", "tvm_warp
              "tvm_warp_shuffle_xor": "xor"}  # fmt: skip
 
 
-class Values:
+class Values(ABC):
     """Compiles expressions; statements and memory are added by the subclass."""
 
     def __init__(self) -> None:
@@ -66,8 +67,9 @@ class Values:
     def helper(self, fn: Any) -> str:
         return self.const(fn, getattr(fn, "__name__", "f").strip("_<>"))
 
+    @abstractmethod
     def site(self, what: str, buffer: str = "") -> str:
-        raise NotImplementedError
+        """The name of the place that a finding reports."""
 
     def keep(self, text: str, stem: str = "x") -> str:
         name = self.fresh(stem)
