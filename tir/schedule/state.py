@@ -61,9 +61,9 @@ class State:
     step: int = 0
     seed: int = 0
     trace: Any = None
-    doing: str = ""
+    primitive_name: str = ""
 
-    def but(self, **changes: Any) -> State:
+    def replaced(self, **changes: Any) -> State:
         """The snapshot with these fields changed: what ``dataclasses.replace`` does, for what happens at every step."""
         made = object.__new__(State)
         made.__dict__.update(self.__dict__, **changes)
@@ -213,15 +213,15 @@ class State:
             fates = dict(fates)
             for key, value in moved.items():
                 fates[self._fate_key(key)] = self._fate(value)
-        return self.but(mod=self.mod.with_function(self.func_name, func), fates=fates)
+        return self.replaced(mod=self.mod.with_function(self.func_name, func), fates=fates)
 
     def _fate_key(self, key: Any) -> Any:
         return (self.func_name, key) if isinstance(key, str) else key
 
     def _fate(self, value: Any) -> Fate:
         if isinstance(value, (list, tuple)):
-            return Fate(self.step + 1, self.doing, tuple(v if isinstance(v, str) else v.name for v in value))
-        return Fate(self.step + 1, self.doing, alias=self._fate_key(value))
+            return Fate(self.step + 1, self.primitive_name, tuple(v if isinstance(v, str) else v.name for v in value))
+        return Fate(self.step + 1, self.primitive_name, alias=self._fate_key(value))
 
     def note_losses(self, before: State) -> State:
         """Record, for loops and blocks of ``before`` that are gone and not forwarded, that this step removed them."""
@@ -234,13 +234,13 @@ class State:
         ]
         if not lost:
             return self
-        fate = Fate(self.step + 1, self.doing)
-        return self.but(fates={**self.fates, **dict.fromkeys(lost, fate)})
+        fate = Fate(self.step + 1, self.primitive_name)
+        return self.replaced(fates={**self.fates, **dict.fromkeys(lost, fate)})
 
     def draw(self) -> tuple[State, random.Random]:
         """A random generator for one decision, and the snapshot whose next draw differs."""
         generator = random.Random(self.seed)
-        return self.but(seed=generator.getrandbits(62)), generator
+        return self.replaced(seed=generator.getrandbits(62)), generator
 
     # ------------------------------------------------------------ fresh names
 
