@@ -20,7 +20,7 @@ test: $(VENV)/.installed
 	$(BIN)/python -m pytest -n $(JOBS)
 
 test-gpu: $(VENV)/.installed
-	$(BIN)/python -m pytest tests/test_cuda_device.py --need-gpu
+	$(BIN)/python -m pytest tests/cuda/test_cuda_device.py --need-gpu
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .

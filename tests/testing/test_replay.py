@@ -5,10 +5,10 @@ from __future__ import annotations
 import multiprocessing
 
 import pytest
-from tools import replay
 
 import tir
 from benchmarks import counts
+from tests.tools import replay
 
 
 def test_a_folder_has_every_step_and_refusal(tmp_path):
