@@ -13,10 +13,10 @@ from ...buffer import Buffer
 from ...errors import ScheduleError
 from ...function import PrimFunc
 from ...poly.sets import Names, NotAffine, sample
-from .verdict import cannot_prove
 from .access_relations import access_map, schedule_map
 from .relations import Context
 from .statements import Access, Statement, statements_of
+from .verdict import cannot_prove
 
 
 @dataclass(frozen=True)
