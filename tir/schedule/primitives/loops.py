@@ -229,7 +229,7 @@ def _covers_exactly(extent: Expr, total: Expr, known: Analyzer) -> bool:
     return _proved(known, extent == total)
 
 
-@primitive(check=_check_split, keeps=Keeps.ACCESSES | Keeps.THREADS)
+@primitive(check=_check_split, keeps=Keeps.ACCESSES | Keeps.THREADS, past="split")
 def split(state: State, plan: SplitPlan) -> tuple[State, list[LoopRV]]:
     node = plan.loop.node
     dtype = node.loop_var.dtype
@@ -398,7 +398,7 @@ def _members(loops: Sequence[Any]) -> list[LoopRef]:
     return list(loops)
 
 
-@primitive(check=_check_fuse, keeps=Keeps.ACCESSES | Keeps.THREADS)
+@primitive(check=_check_fuse, keeps=Keeps.ACCESSES | Keeps.THREADS, past="fused")
 def fuse(state: State, plan: FusePlan) -> tuple[State, LoopRV]:
     nodes = [loop.node for loop in plan.loops]
     dtype = max((n.loop_var.dtype for n in nodes), key=lambda d: d.bits)
