@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 EXAMPLES ?= 20000
+AGAINST ?= HEAD
 
-.PHONY: demo test test-gpu lint fuzz bench bench-gpu clean
+.PHONY: demo test test-gpu lint fuzz replay counts bench bench-gpu clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -19,7 +20,7 @@ test: $(VENV)/.installed
 	$(BIN)/python -m pytest -n $(JOBS)
 
 test-gpu: $(VENV)/.installed
-	$(BIN)/python -m pytest tests/test_cuda_device.py --need-gpu
+	$(BIN)/python -m pytest tests/cuda/test_cuda_device.py --need-gpu
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
@@ -28,6 +29,12 @@ lint: $(VENV)/.installed
 
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m tir.testing.fuzz --all --steps 12 --examples $(EXAMPLES)
+
+replay: $(VENV)/.installed
+	$(BIN)/python -m tests.tools.replay --against $(AGAINST) --jobs $(JOBS)
+
+counts: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.counts
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks

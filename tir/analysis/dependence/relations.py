@@ -14,7 +14,6 @@ from ...stmt import BlockRealize, For, Stmt
 from .access_relations import access_map
 from .statements import Access, Statement
 
-
 Points = TypeVar("Points", IntegerSet, Relation)
 
 

@@ -13,7 +13,7 @@ import pytest
 import tir
 from tir import extension
 
-HERE = Path(__file__).parent / "extension_package"
+HERE = Path(__file__).parents[1] / "extension_package"
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_golden_primitives import read
+from golden_cases import read
 
 import tir
 from codegen.cuda import nvrtc
@@ -30,7 +30,7 @@ from tir.dtype import DType
 from tir.interp.numbers import decode_table, encode, is_small_float, storage_dtype
 from tir.script import parse
 
-GOLDEN = Path(__file__).parent / "golden" / "cuda"
+GOLDEN = Path(__file__).parents[1] / "golden" / "cuda"
 CASES = sorted(path.stem for path in GOLDEN.glob("*.txt"))
 ARCHS = ("sm_80", "sm_90a")
 

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import gpu
 from codegen.cuda.driver import has_device
+from tests.cuda.test_cuda_runtime import RecordingDriver
 from tests.gpu_examples import NAMES, load
-from tests.test_cuda_runtime import RecordingDriver
 
 
 class Device(RecordingDriver):

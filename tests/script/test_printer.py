@@ -22,7 +22,7 @@ from tir.script.printer import short_text, to_lines
 from tir.stmt import root_block
 from tir.visit import walk
 
-GOLDEN = Path(__file__).parent / "golden" / "printer"
+GOLDEN = Path(__file__).parents[1] / "golden" / "printer"
 F32 = DType("float32")
 I64 = DType("int64")
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import traceback
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -170,7 +171,7 @@ def test_host_array_to_a_gpu_kernel(kernel):
 def test_no_gpu_is_said_only_when_a_kernel_runs(kernel):
     assert "__global__" in kernel.source("cuda") and len(kernel.cubin()) > 1000
     if not _no_device():
-        return  # a device is here: that kernels run on it is tests/test_cuda_device.py
+        return  # a device is here: that kernels run on it is tests/cuda/test_cuda_device.py
     a = np.zeros((16, 16), "float32")
     failing(
         tir.RunError, lambda: kernel["main"].on_copies(a, a, a.copy()),
@@ -432,7 +433,7 @@ def test_traces_replay_to_the_same_program_elsewhere(tmp_path):
         print(first.mod.script())
     """)
     )
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": root}
     done = subprocess.run([sys.executable, "again.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -521,7 +522,7 @@ def test_what_was_vectorized_and_why_not():
 
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_omp_num_threads(threads: str):
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = str(Path(__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-m", "tir.doctor"], capture_output=True, text=True,
         env={**os.environ, "OMP_NUM_THREADS": threads, "PYTHONPATH": root},

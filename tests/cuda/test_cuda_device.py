@@ -12,10 +12,10 @@ import pytest
 import tir
 from codegen.cuda.arrays import DeviceArray
 from codegen.cuda.driver import has_device
-from tests import test_golden_cuda as golden
+from tests.cuda import test_golden_cuda as golden
+from tests.cuda.test_cuda_intrin import CASES, MMA, mma_schedule, stored, wmma_schedule
 from tests.gpu_examples import NAMES, load
-from tests.test_cuda_intrin import CASES, MMA, mma_schedule, stored, wmma_schedule
-from tests.test_gpu_faults import GOOD, parse
+from tests.interp.test_gpu_faults import GOOD, parse
 from tests.user_programs import PROGRAMS, UserProgram, conv, dense, gpu, nn  # noqa: F401  (each registers its programs)
 from tir.dtype import DType
 from tir.interp.numbers import storage_dtype

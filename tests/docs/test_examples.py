@@ -9,7 +9,7 @@ import pytest
 
 
 def example(name: str):
-    path = pathlib.Path(__file__).parent.parent / "docs" / "examples" / f"{name}.py"
+    path = pathlib.Path(__file__).parents[2] / "docs" / "examples" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"example_{name}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -16,7 +16,7 @@ from codegen.cuda.ops import NO_MEANING
 from codegen.cuda.prelude import part_names, prelude
 from codegen.cuda.report import check_limits
 from tests.gpu_examples import NAMES, load
-from tests.test_gpu_faults import GOOD, parse
+from tests.interp.test_gpu_faults import GOOD, parse
 from tir import BuildError, expr, op, stmt
 
 ARCHS = ("sm_80", "sm_90a")
@@ -312,7 +312,7 @@ def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
 
 
 def test_users_programs_for_gpus_compile():
-    from tests.test_cuda_device import GPU_PROGRAMS
+    from tests.cuda.test_cuda_device import GPU_PROGRAMS
     from tir.script import parse as program
 
     assert len(GPU_PROGRAMS) >= 8

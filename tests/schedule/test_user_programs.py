@@ -1,11 +1,6 @@
 """Programs as users of TVM write them: parse, print, schedule with the steps typical for each, and mean the same."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import tir
 from tests.user_programs import PROGRAMS, conv, dense, gpu, nn  # noqa: F401  (each registers its programs)

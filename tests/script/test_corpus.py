@@ -8,7 +8,7 @@ import pytest
 from tir.equal import assert_structural_equal, structural_hash
 from tir.script import parse
 
-CORPUS = Path(__file__).parent / "corpus"
+CORPUS = Path(__file__).parents[1] / "corpus"
 
 
 def programs():

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parents[2]
 INDEX = ROOT / "docs/README.md"
 PAGES = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").glob("*.md") if p != INDEX)]
 

@@ -4,19 +4,15 @@
 """
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
+from golden_cases import CLASSIC_PROGRAMS as PROGRAMS
+from golden_cases import CLASSIC_SCHEDULES as CASES
+from prim_checks import results
 
 import tir
-from tests.prim_checks import results
 from tir.script import parse
-
-TEXT = (Path(__file__).parent / "classic_schedules.txt").read_text(encoding="utf-8")
-SECTIONS = re.findall(r"^== (\w+) (\w+)\n(.*?)(?=^== |\Z)", TEXT, flags=re.M | re.S)
-PROGRAMS = {name: text for kind, name, text in SECTIONS if kind == "program"}
-CASES = [(name, text) for kind, name, text in SECTIONS if kind == "schedule"]
 
 
 def title(case):

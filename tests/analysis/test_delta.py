@@ -91,7 +91,7 @@ def _agree(monkeypatch) -> list[str]:
     def both_kernels(before, after):
         quick = refused(check, before, after)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(kernels, "settled", lambda *_: frozenset())
+            patched.setattr(kernels, "unchanged_buffers", lambda *_: frozenset())
             assert quick == refused(check, before, after)
         asked.append("kernels")
         check(before, after)

@@ -1,5 +1,5 @@
 """The GPU examples: their small shapes on the simulator in several orders of threads against NumPy, no report of any
-kind, no bank conflict. (test_cuda_codegen.py compiles their full shapes.)"""
+kind, no bank conflict. (cuda/test_cuda_codegen.py compiles their full shapes.)"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import tir
 
-FOLDER = pathlib.Path(__file__).parent.parent / "docs" / "examples" / "gpu"
+FOLDER = pathlib.Path(__file__).parents[2] / "docs" / "examples" / "gpu"
 EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py"))
 sys.path.append(str(FOLDER))  # as for a script in it: examples import each other
 ORDERS = ("forward", "reverse", "random", "warp_interleaved")
