@@ -17,7 +17,6 @@ from ...analysis.dependence.relations import (
     StatementRelations,
     by_loops,
     conflicting_pairs,
-    isl_module,
     loop_times,
     same_element,
 )
@@ -29,7 +28,7 @@ from ...analysis.structure import regions_of
 from ...buffer import Buffer
 from ...expr import IntImm, Var
 from ...function import PrimFunc
-from ...poly.sets import Names, NotAffine, TooLong, bounded
+from ...poly import Names, NotAffine, Relation, TooLong, bounded, everything
 from ...stmt import THREAD_BINDING, Block, For
 from ...visit import walk
 from . import Keeps, Problem, invariant
@@ -262,7 +261,7 @@ class _Kernels:
                 if not is_exact(k.unit, c.access):
                     continue
                 first = _ordered(same_element(s, a, k, c), s, k)
-                bad = bad.subtract(first.apply_range(_ordered(same_element(k, c, t, b), k, t)))
+                bad = bad.subtract(first.then(_ordered(same_element(k, c, t, b), k, t)))
                 if bad.is_empty():
                     return bad
         return bad
@@ -278,7 +277,7 @@ class _Kernels:
                 equal.append((v, w))
             elif v is not None and self.final and not _one(self.loops[v]):  # every thread reads what one wrote
                 nobody = s.before.domain()
-                return _related(s, t, []).intersect_domain(nobody.subtract(nobody))
+                return _related(s, t, []).domain_in(nobody.subtract(nobody))
         return _related(s, t, equal) if equal else None
 
     def _blocks(self, buffer: Buffer, users: list[Statement], sides: Any, context: Any) -> Problem | None:
@@ -341,15 +340,11 @@ def _one(loop: LoopRef) -> bool:
 
 def _ordered(pairs: Any, s: Any, t: Any) -> Any:
     """The pairs whose first run is before the second."""
-    return pairs.intersect(s.before.lex_lt_map(t.before)).intersect_domain(s.before.domain())
+    return pairs.intersect(s.before.before(t.before)).domain_in(s.before.domain())
 
 
-def _related(s: Any, t: Any, equal: list[tuple[Var, Var]]) -> Any:
+def _related(s: Any, t: Any, equal: list[tuple[Var, Var]]) -> Relation:
     """Pairs of runs of ``s`` and ``t`` with these loops equal."""
-    isl = isl_module()
-    space = isl.Space.map_from_domain_and_range(s.before.domain().get_space(), t.before.domain().get_space())
-    made = isl.Map.universe(space)
     at = [{v: n for n, v in enumerate(side.unit.coords)} for side in (s, t)]
-    for v, w in equal:
-        made = made.equate(isl.dim_type.in_, at[0][v], isl.dim_type.out, at[1][w])
-    return made
+    every = everything(s.before.domain(), t.before.domain())
+    return every.equating([(at[0][v], at[1][w]) for v, w in equal])
