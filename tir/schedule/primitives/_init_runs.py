@@ -8,7 +8,6 @@ from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import conjuncts
 from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
-from ...buffer import Range
 from ...errors import ScheduleError
 from ...expr import EQ, LE, LT, Expr, is_const
 from ...poly import Formula, Names, Relation, Undecided, bounded
@@ -31,7 +30,7 @@ class InitRuns:
         self.dropped = [ref for ref in inner if ref not in self.kept]
         self.analyzer = Analyzer()
         for ref in block.all_loops():
-            self.analyzer.bind(ref.var, Range(ref.node.min, ref.node.extent))
+            self.analyzer.bind(ref.var, ref.range)
 
     def guards(self, unsafe: bool = False) -> list[Expr]:
         """Conditions on the loops around and ``kept`` under which the reduction has a first run, which inits.
@@ -71,7 +70,7 @@ class InitRuns:
         if len({v for v in values if any(v is ref.var for ref in moving)}) == len(moving):
             return True
         one = {ref.var: ref.node.min for ref in self.inner if ref not in moving}
-        domains = {ref.var: Range(ref.node.min, ref.node.extent) for ref in moving}
+        domains = {ref.var: ref.range for ref in moving}
         return bool(detect_iter_map([substitute(v, one) for v in values], domains, check="bijective"))
 
     def _holds_at_the_start(self, condition: Expr) -> bool:

@@ -54,9 +54,9 @@ from ...stmt import (
     seq,
 )
 from ...visit import accesses, rewrite, walk
-from ..blocks import add_alloc, copy_block, scope_of
+from ..build import add_alloc, copy_block
 from ..primitive import BadArgument, primitive
-from ..state import State
+from ..state import State, scope_of
 from ._reducer import Reducer, reducer_of
 
 

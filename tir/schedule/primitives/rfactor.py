@@ -9,18 +9,17 @@ from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reductions import BlockReducer, NotAReducer, is_selection
 from ...analysis.structure import conjuncts, first_line, refresh, wrapped_in
-from ...arith import Analyzer
-from ...buffer import Buffer, IterVar, Range, decl_buffer
+from ...buffer import Buffer, IterVar, decl_buffer
 from ...equal import structural_equal
 from ...errors import ScheduleError, require
 from ...expr import Add, And, BufferLoad, Expr, Max, Min, Mul, Or, Sub, Var, all_of
 from ...script.printer import short_text
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, LetStmt, Stmt, seq
 from ...visit import accesses, substitute, uses_var, walk
-from ..blocks import add_alloc, scope_of
+from ..build import add_alloc
 from ..handles import BlockRV
 from ..primitive import primitive
-from ..state import State
+from ..state import State, scope_of
 from ._start import require_start
 
 COMMUTATIVE = (Add, Sub, Mul, Min, Max, And, Or)
@@ -138,9 +137,7 @@ def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
     """
     spatial = {r.var for r in block.loops() if any(i.iter_type != "reduce" and uses_var(v, r.var) for i, v in pairs)}
     start = {ref.var: ref.node.min for ref in block.loops() if ref is not loop and ref.var not in spatial}
-    analyzer = Analyzer()
-    for ref in block.all_loops():
-        analyzer.bind(ref.var, Range(ref.node.min, ref.node.extent))
+    analyzer = block.analyzer()
     kept = []
     for condition in conjuncts(block.node.predicate):
         first = analyzer.simplify(substitute(condition, start))
@@ -231,10 +228,10 @@ def _partial_block(plan: RfactorPlan, partials: list[Buffer], name: str) -> Bloc
         for ref in block.loops():
             if ref.var not in split and uses_var(value, ref.var):
                 split[ref.var] = Var(f"v{ref.name}", ref.var.dtype)
-                iters.append(IterVar(Range(ref.node.min, ref.node.extent), split[ref.var], "reduce"))
+                iters.append(IterVar(ref.range, split[ref.var], "reduce"))
                 values.append(ref.var)
         inside[iterator.var] = substitute(value, split)
-    iters.insert(0, IterVar(Range(loop.node.min, loop.node.extent), factor))
+    iters.insert(0, IterVar(loop.range, factor))
     values.insert(0, loop.var)
     index = _insert(reducer.stores[0].indices, plan.axis, factor - loop.node.min)
     loads = [BufferLoad(partial, index) for partial in partials]
@@ -250,7 +247,7 @@ def _final_nest(plan: RfactorPlan, partials: list[Buffer]) -> Stmt:
     block, loop, reducer = plan.block, plan.loop, plan.reducer
     pairs = [(i, v) for i, v in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type != "reduce"]
     kept = [r for r in block.loops() if any(uses_var(v, r.var) for _, v in pairs)]
-    factor = IterVar(Range(loop.node.min, loop.node.extent), Var(f"v{loop.name}", loop.var.dtype), "reduce")
+    factor = IterVar(loop.range, Var(f"v{loop.name}", loop.var.dtype), "reduce")
     index = _insert(reducer.stores[0].indices, plan.axis, factor.var - loop.node.min)
     results = [BufferLoad(store.buffer, store.indices) for store in reducer.stores]
     update = _update(results, reducer.combine(list(results), [BufferLoad(partial, index) for partial in partials]))
