@@ -91,12 +91,6 @@ def test_import_is_light():
     assert done.stdout.strip() == "[]"
 
 
-def test_primitives_page_is_up_to_date():
-    from tir.schedule import docs
-
-    assert docs.PAGE.read_text(encoding="utf-8") == docs.text(), "run: python -m tir.schedule.docs"
-
-
 def run_notebook(name: str) -> None:
     """Its cells, as a notebook would run them: each registers its text, and the last expression is shown."""
     import ast

@@ -1599,3 +1599,4 @@ _SAME_ACCESSES = frozenset(
         "vectorize",
     }
 )
+_NEW_LOOPS = frozenset({"split", "fuse", "add_unit_loop"})
