@@ -70,14 +70,14 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
 def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
     """Compiled, or found in the cache of programs; stages are dumped and verified only by really lowering."""
     from tir import config
-    from tir.analysis.overrun import refuse_overruns
+    from tir.analysis.bounds_check import check_bounds
     from tir.transform.pipeline import cpu_pipeline, lower
 
     from . import compiled
     from .program_key import program_key
 
     def emit() -> tuple[compiled.Emitted, Any]:
-        refuse_overruns(mod)
+        check_bounds(mod)
         return _emit(lower(mod, target=target), target)
 
     on = _machine(target)

@@ -38,10 +38,10 @@ _OPTIONS = ("arch", "device_id", "fast_math", "max_threads_per_block", "max_shar
 
 def build_cuda(mod: IRModule, target: Target) -> CUDAModule:
     """``mod`` lowered, written as CUDA C and compiled. No device is needed. Raises ``BuildError``."""
-    from tir.analysis.overrun import refuse_overruns
+    from tir.analysis.bounds_check import check_bounds
     from tir.transform.pipeline import lower
 
-    refuse_overruns(mod)
+    check_bounds(mod)
     return CUDAModule(mod, target, lower(mod, target=target))
 
 

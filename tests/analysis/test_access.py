@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tir.analysis.access import accesses_of, block_access_region
-from tir.analysis.dependence import commutes, units_of
+from tir.analysis.block_regions import accesses_of, block_access_region
+from tir.analysis.commutativity import commutes
+from tir.analysis.dependence.statements import statements_of
 from tir.buffer import IterVar, Range, decl_buffer
 from tir.expr import TRUE, BufferLoad, IntImm, Var, const
 from tir.op import call
@@ -87,5 +88,7 @@ def test_units_and_commuting_updates():
     ):  # fmt: skip
         assert commutes(BufferStore(C, value, (VI, VJ))) == free
     one = BufferStore(C, other, (VI, VJ))
-    units = units_of(For(VI, IntImm(0), IntImm(8), "serial", seq([one, For(VJ, IntImm(0), IntImm(8), "serial", one)])))
+    units = statements_of(
+        For(VI, IntImm(0), IntImm(8), "serial", seq([one, For(VJ, IntImm(0), IntImm(8), "serial", one)]))
+    )
     assert [u.time for u in units] == [(VI, 0), (VI, 1, VJ)]

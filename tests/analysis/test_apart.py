@@ -7,14 +7,14 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tir.analysis.apart import Forms, iterations_apart
-from tir.analysis.dependence import units_of
+from tir.analysis.dependence import loops as legality_loops
+from tir.analysis.dependence.affine import AffineForms, no_carried_dependence
+from tir.analysis.dependence.loops import check_parallel
+from tir.analysis.dependence.statements import statements_of
 from tir.buffer import decl_buffer
 from tir.expr import BufferLoad, IntImm, Var, const
 from tir.function import PrimFunc
 from tir.node import frozendict
-from tir.schedule.legality import check_parallel
-from tir.schedule.legality import loops as legality_loops
 from tir.script import tir as T
 from tir.stmt import BufferStore, For, root_block, seq
 
@@ -51,11 +51,11 @@ def test_indices_that_are_apart_never_meet_in_two_iterations(written, read):
     body = store
     for v in (Y, X, LOOP):
         body = For(v, IntImm(0), IntImm(EXTENTS[v]), "serial", body)
-    (unit,) = units_of(body, blocks=False)
-    forms = Forms(unit)
+    (unit,) = statements_of(body, blocks=False)
+    forms = AffineForms(unit)
     write, load = unit.writes()[0], unit.reads()[0]
     for a, b, fa, fb in ((write, write, written, written), (write, load, written, read)):
-        if not iterations_apart(forms, a, forms, b, LOOP):
+        if not no_carried_dependence(forms, a, forms, b, LOOP):
             continue
         for fixed, p, q in itertools.product(points([OUTER]), points([LOOP, X, Y]), points([LOOP, X, Y])):
             if p[LOOP] != q[LOOP]:
@@ -78,11 +78,11 @@ def test_a_loop_is_parallel_by_form_only_where_it_is_by_sets(written, read):
         buffer_map=frozendict({handle: A}),
     )
     quick = check_parallel(func, target)
-    by_form, legality_loops.iterations_apart = legality_loops.iterations_apart, lambda *_: False
+    by_form, legality_loops.no_carried_dependence = legality_loops.no_carried_dependence, lambda *_: False
     try:
         exact = check_parallel(func, target)
     finally:
-        legality_loops.iterations_apart = by_form
+        legality_loops.no_carried_dependence = by_form
     assert (quick is None) == (exact is None)
 
 
@@ -101,13 +101,13 @@ def windows(C: T.Buffer((64,), "float32")):
 
 def test_a_fused_loop_is_told_by_its_digits():
     loop = fused.body.block.body if hasattr(fused.body, "block") else fused.body
-    (unit,) = units_of(loop, blocks=False)
-    forms = Forms(unit)
-    assert iterations_apart(forms, unit.writes()[0], forms, unit.writes()[0], loop.loop_var)
+    (unit,) = statements_of(loop, blocks=False)
+    forms = AffineForms(unit)
+    assert no_carried_dependence(forms, unit.writes()[0], forms, unit.writes()[0], loop.loop_var)
 
 
 def test_overlapping_windows_are_not_apart():
     loop = windows.body.block.body if hasattr(windows.body, "block") else windows.body
-    (unit,) = units_of(loop, blocks=False)
-    forms = Forms(unit)
-    assert not iterations_apart(forms, unit.writes()[0], forms, unit.writes()[0], loop.loop_var)
+    (unit,) = statements_of(loop, blocks=False)
+    forms = AffineForms(unit)
+    assert not no_carried_dependence(forms, unit.writes()[0], forms, unit.writes()[0], loop.loop_var)

@@ -7,9 +7,11 @@ import pytest
 import tir
 from tests.gpu_examples import load
 from tests.prim_checks import schedule
-from tir.schedule import independence, kernels, limits
 from tir.schedule import schedule as steps
-from tir.schedule.settled import settled
+from tir.schedule.invariants import parallel_loops as independence
+from tir.schedule.invariants import shared_memory as limits
+from tir.schedule.invariants import thread_memory as kernels
+from tir.schedule.invariants.delta import unchanged_buffers
 from tir.testing.fuzz import run
 
 CHAIN = """
@@ -36,7 +38,7 @@ def left_alone(step) -> list[str]:
     sch = schedule(CHAIN)
     before = sch.func
     step(sch)
-    return sorted(memory.name for memory in settled(before, sch.func))
+    return sorted(memory.name for memory in unchanged_buffers(before, sch.func))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_a_loop_taken_apart_and_the_same_loop_are_different_uses():
     sch.merge(sch.get_loops("B")[0], sch.get_loops("C")[0])
     before = sch.func
     sch.fission(sch.get_loops("B")[0], 1)
-    assert "B" not in {memory.name for memory in settled(before, sch.func)}
+    assert "B" not in {memory.name for memory in unchanged_buffers(before, sch.func)}
 
 
 def _agree(monkeypatch) -> list[str]:
@@ -74,7 +76,7 @@ def _agree(monkeypatch) -> list[str]:
 
     def both_problems(func, known, before=None):
         quick = problem(func, known, before)
-        if before is not None and settled(before, func):
+        if before is not None and unchanged_buffers(before, func):
             asked.append("independence")
             assert (quick is None) == (problem(func, known) is None)
         return quick
@@ -89,7 +91,7 @@ def _agree(monkeypatch) -> list[str]:
     def both_kernels(before, after):
         quick = refused(check, before, after)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(kernels, "settled", lambda *_: frozenset())
+            patched.setattr(kernels, "unchanged_buffers", lambda *_: frozenset())
             assert quick == refused(check, before, after)
         asked.append("kernels")
         check(before, after)

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tir.analysis.dependence.coverage import check_initialized
+from tir.analysis.dependence.loops import check_merge, check_parallel, check_reorder
+from tir.analysis.dependence.programs import check
+from tir.analysis.simple_blocks import distinguishes_iterations
 from tir.buffer import IterVar, Range, decl_buffer
 from tir.expr import TRUE, BufferLoad, IntImm, Var, const
 from tir.function import PrimFunc
 from tir.node import frozendict
-from tir.schedule import legality
-from tir.schedule.primitives._structure import separates
 from tir.stmt import Block, BlockRealize, BufferStore, For, root_block, seq
 
 N = 3
@@ -88,7 +90,7 @@ def test_reorder_of_one_block_is_exact(write, read):
     func = function(outer)
     before = [("S", p) for p in POINTS]
     after = [("S", (i, j)) for j in range(N) for i in range(N)]
-    violation = legality.check_reorder(func, [outer, inner], [inner, outer])
+    violation = check_reorder(func, [outer, inner], [inner, outer])
     assert (violation is not None) == broken(before, after, touched)
     if violation is not None:
         assert len(violation.witness) == 2 and "S at (" in violation.witness[0]
@@ -106,17 +108,17 @@ def test_merge_and_swap_and_interleave_are_exact(w1, r1, w2, r2):
     func = function(seq([nest_p, nest_c]))
     before = [("P", x) for x in POINTS] + [("C", x) for x in POINTS]
     merged = [(n, x) for x in POINTS for n in "PC"]
-    both = legality.check_merge(func, [[nest_p, nest_p.body], [nest_c, nest_c.body]])
+    both = check_merge(func, [[nest_p, nest_p.body], [nest_c, nest_c.body]])
     assert (both is not None) == broken(before, merged, touched)
 
     swapped = function(seq([nest_c, nest_p])).replace(params=func.params, buffer_map=func.buffer_map)
-    assert (legality.check(func, swapped) is not None) == broken(before, before[9:] + before[:9], touched)
+    assert (check(func, swapped) is not None) == broken(before, before[9:] + before[:9], touched)
 
     rows = [(n, (i, j)) for i in range(N) for n in "PC" for j in range(N)]
     moved_p = loop(LOOPS[1], BlockRealize((LOOPS[2], LOOPS[1]), TRUE, p.block))
     at_row = function(loop(LOOPS[2], seq([moved_p, loop(LOOPS[3], c)])))
     at_row = at_row.replace(params=func.params, buffer_map=func.buffer_map)
-    assert (legality.check(func, at_row) is not None) == broken(before, rows, touched)
+    assert (check(func, at_row) is not None) == broken(before, rows, touched)
 
 
 @settings(max_examples=60, deadline=None)
@@ -138,8 +140,8 @@ def test_parallel_is_exact(write, read):
                     return True
         return False
 
-    assert (legality.check_parallel(func, outer) is not None) == clash(0)
-    assert (legality.check_parallel(func, inner, "vectorized") is not None) == clash(1)
+    assert (check_parallel(func, outer) is not None) == clash(0)
+    assert (check_parallel(func, inner, "vectorized") is not None) == clash(1)
 
 
 def reduction(op=None):
@@ -154,14 +156,14 @@ def test_reduction_updates_commute_but_not_before_init():
     inner = loop(LOOPS[1], reduction())
     outer = loop(LOOPS[0], inner)
     func = function(outer)
-    assert legality.check_reorder(func, [outer, inner], [inner, outer]) is None
-    violation = legality.check_parallel(func, inner, "vectorized")
+    assert check_reorder(func, [outer, inner], [inner, outer]) is None
+    violation = check_parallel(func, inner, "vectorized")
     assert violation is not None and "R" in violation.witness[0]
     # the first step of the reduction, which holds the init, moved last
     late = BlockRealize((LOOPS[0], IntImm(N - 1) - LOOPS[1]), TRUE, reduction().block)
     late = late.replace(block=inner.body.block)
     after = func.replace(body=function(loop(LOOPS[0], loop(LOOPS[1], late))).body)
-    assert legality.check(func, after) is not None
+    assert check(func, after) is not None
 
 
 def test_order_matters_where_updates_do_not_commute():
@@ -173,8 +175,8 @@ def test_order_matters_where_updates_do_not_commute():
     func = function(outer)
     backwards = BlockRealize((LOOPS[0], (LOOPS[1] + 1) % N), TRUE, inner.body.block)
     after = func.replace(body=function(loop(LOOPS[0], loop(LOOPS[1], backwards))).body)
-    assert legality.check(func, after) is not None
-    assert legality.check_reorder(func, [outer, inner], [inner, outer]) is None
+    assert check(func, after) is not None
+    assert check_reorder(func, [outer, inner], [inner, outer]) is None
 
 
 @pytest.mark.parametrize("parts, tail, legal", [((2, 2), True, True), ((2, 2), False, False), ((1, 2), False, False)])
@@ -185,7 +187,7 @@ def test_split_must_run_every_instance_once(parts, tail, legal):
     bound = LOOPS[2] * parts[1] + LOOPS[3]
     realize = BlockRealize((bound, LOOPS[1]), bound < N if tail else TRUE, body.block)
     nest = loop(LOOPS[2], loop(LOOPS[3], loop(LOOPS[1], realize), parts[1]), parts[0])
-    violation = legality.check(func, func.replace(body=function(nest).body))
+    violation = check(func, func.replace(body=function(nest).body))
     assert (violation is None) == legal
 
 
@@ -197,7 +199,7 @@ def test_recomputing_a_producer_is_legal_and_a_self_update_is_not():
         make, use = loop(LOOPS[0], loop(LOOPS[1], p)), loop(LOOPS[3], c)
         func = function(seq([make, loop(LOOPS[2], use)]))
         after = func.replace(body=function(loop(LOOPS[2], seq([make, use]))).body)
-        assert (legality.check(func, after) is None) == legal
+        assert (check(func, after) is None) == legal
 
 
 def test_data_dependent_indices_touch_the_whole_dimension():
@@ -207,8 +209,8 @@ def test_data_dependent_indices_touch_the_whole_dimension():
     inner = loop(LOOPS[1], body)
     outer = loop(LOOPS[0], inner)
     func = function(outer, params=(A, D, where))
-    assert legality.check_parallel(func, outer) is not None
-    assert legality.check_parallel(func, inner) is None
+    assert check_parallel(func, outer) is not None
+    assert check_parallel(func, inner) is None
 
 
 @pytest.mark.parametrize("shift, missing", [(0, None), (1, "C at (vx=2")])
@@ -217,7 +219,7 @@ def test_every_read_is_covered_by_an_earlier_write(shift, missing):
     p = block("P", v, LOOPS[:2], BufferStore(B, BufferLoad(A, tuple(v)), tuple(v)))
     c = block("C", w, LOOPS[2:], BufferStore(D, BufferLoad(B, (w[0] + shift, w[1])) + 1.0, tuple(w)))
     func = function(seq([loop(LOOPS[0], loop(LOOPS[1], p)), loop(LOOPS[2], loop(LOOPS[3], c))]))
-    violation = legality.check_coverage(func, B)
+    violation = check_initialized(func, B)
     assert (violation is None) if missing is None else violation.witness[0].startswith(missing)
 
 
@@ -228,4 +230,4 @@ def test_loops_of_one_name_below_a_parallel_loop():
     body = BufferStore(D, const(1.0, "float32"), (v.var, IntImm(0)))
     made = BlockRealize((value,), TRUE, Block((v,), (), (), "S", body))
     nest = loop(outer, loop(inner[0], loop(inner[1], made, 2), 2), 2)
-    assert separates(made, nest, [nest.body, nest.body.body]) is False
+    assert distinguishes_iterations(made, nest, [nest.body, nest.body.body]) is False

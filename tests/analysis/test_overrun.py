@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tir
-from tir.analysis.overrun import refuse_overruns
+from tir.analysis.bounds_check import check_bounds
 from tir.script import parse
 
 
@@ -56,4 +56,4 @@ def test_refused(body: str, says: str, target: str):
 )
 def test_left(body: str):
     func = program(body)
-    refuse_overruns(tir.IRModule.of(func))
+    check_bounds(tir.IRModule.of(func))

@@ -4,11 +4,11 @@ from tests.prim_checks import refused, same, schedule
 from tir.errors import ScheduleError
 from tir.function import PrimFunc
 from tir.library.gemm import gemm
-from tir.schedule.primitives import location
+from tir.schedule.primitives import compute_at as location
 from tir.testing import assert_same_result
-from tir.testing.choice import SeededChoice
-from tir.testing.families import family_program
+from tir.testing.decisions import SeededChoice
 from tir.testing.fuzz import run
+from tir.testing.kernel_programs import family_program
 from tir.testing.schedules import random_schedule
 
 STEPS = ["split", "reorder", "fuse", "cache_read", "cache_write", "compute_at", "reverse_compute_at",
@@ -27,8 +27,8 @@ def check(monkeypatch, examples: int, seed: int) -> int:
 
         return ask
 
-    monkeypatch.setattr(location, "plain_producer", counted(location.plain_producer))
-    monkeypatch.setattr(location, "plain_consumer", counted(location.plain_consumer))
+    monkeypatch.setattr(location, "producer_move_is_legal", counted(location.producer_move_is_legal))
+    monkeypatch.setattr(location, "consumer_move_is_legal", counted(location.consumer_move_is_legal))
     report = run(examples, seed=seed, steps=10, llvm_every=0, families=True, primitives=STEPS, log=False)
     assert not report.failures, report.failures
     return len(plain)
@@ -91,7 +91,7 @@ def main(A: T.Buffer((3, 4), "float32"), B: T.Buffer((3, 4), "float32")):
 
 
 def test_sets_see_a_sum_made_anew_through_unit_loops(monkeypatch):
-    monkeypatch.setattr(location, "plain_producer", lambda *_: False)
+    monkeypatch.setattr(location, "producer_move_is_legal", lambda *_: False)
     sch = schedule(SUM_WITH_A_UNIT_LOOP)
     sch.compute_at("S", sch.get_loops("B")[1])
     same(sch)

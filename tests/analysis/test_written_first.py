@@ -5,7 +5,7 @@ import pytest
 
 import tir
 from tests.prim_checks import refused, same, schedule
-from tir.analysis.privacy import is_private
+from tir.analysis.privatization import is_privatizable
 from tir.stmt import For
 from tir.visit import walk
 
@@ -38,7 +38,7 @@ def private(write: str) -> tuple[bool, bool]:
     func = schedule(PROGRAM.replace("WRITE", write)).mod["main"]
     loop = next(n for n in walk(func) if isinstance(n, For) and n.loop_var.name == "t")
     buffer = func.body.block.alloc_buffers[0]
-    return is_private(buffer, [loop]), is_private(buffer, [loop], exact=True)
+    return is_privatizable(buffer, [loop]), is_privatizable(buffer, [loop], exact=True)
 
 
 @pytest.mark.parametrize("write", TAKEN)
@@ -94,4 +94,4 @@ def test_a_copy_of_a_fused_loop_that_a_guard_ends(guard, shown):
     """Told from the form of the guard: sets of digits of fused loops take long."""
     func = schedule(COPIED.replace("GUARD", guard)).mod["main"]
     loop = next(n for n in walk(func) if isinstance(n, For) and n.loop_var.name == "t")
-    assert is_private(func.body.block.alloc_buffers[0], [loop]) is shown
+    assert is_privatizable(func.body.block.alloc_buffers[0], [loop]) is shown

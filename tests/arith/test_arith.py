@@ -318,7 +318,7 @@ def test_relax_clips_by_the_predicate():
 )
 def test_ranges_of_sets_take_least_and_greatest_apart(extent):
     """Exactly 1 <= i < 1 + extent, also for loops that run no times."""
-    from tir.arith.sets import Formula, Names
+    from tir.poly.sets import Formula, Names
 
     formula = Formula(Names())
     for v in (N, K):
@@ -336,7 +336,7 @@ def test_ranges_of_sets_take_least_and_greatest_apart(extent):
 @given(st.integers(0, 2**32), domains())
 def test_swizzles_keep_their_values(seed, dom):
     """Simplified, as exact sets, and by their bounds: sums of powers of two, xored."""
-    from tir.arith.sets import Formula, Names, NotAffine
+    from tir.poly.sets import Formula, Names, NotAffine
 
     r = Random(seed)
 

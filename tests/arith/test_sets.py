@@ -8,8 +8,8 @@ import islpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tir.arith.sets import Formula, Names
 from tir.expr import EQ, GE, LT, And, Expr, IntImm, Max, Var, const
+from tir.poly.sets import Formula, Names
 
 I, J, P = Var("i"), Var("j"), Var("p")
 SPAN = range(-4, 5)

@@ -110,7 +110,7 @@ GPU_PROGRAMS = [case for case in PROGRAMS if binds_threads(case)]
 def test_user_program(case):
     """Programs that users schedule for GPUs, against the reference executor."""
     from tir.interp import run
-    from tir.schedule.verify import random_arguments
+    from tir.schedule.invariants.executed import random_arguments
     from tir.script import parse
 
     sch = tir.Schedule(parse(case.text), seed=1)

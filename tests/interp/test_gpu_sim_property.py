@@ -11,8 +11,8 @@ import pytest
 import tir
 from tir import testing
 from tir.errors import BuildError, ScheduleError
-from tir.testing.choice import SeededChoice
-from tir.testing.families import family_program
+from tir.testing.decisions import SeededChoice
+from tir.testing.kernel_programs import family_program
 from tir.visit import walk
 
 THREADS = (2, 4, 8, 32)

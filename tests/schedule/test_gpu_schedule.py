@@ -10,7 +10,7 @@ import pytest
 from prim_checks import refused, same, schedule
 
 import tir
-from tir.schedule.limits import shared_buffers
+from tir.schedule.invariants.shared_memory import shared_buffers
 
 
 def matmul(n: int) -> str:

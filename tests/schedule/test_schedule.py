@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import pytest
 
 import tir
+from tir.analysis.index import LoopRef, index_of
 from tir.schedule import State, Trace
 from tir.schedule.handles import ExprRV
 from tir.schedule.primitive import PRIMITIVES, primitive
-from tir.schedule.state import LoopRef, index_of
 from tir.script import parse
 
 CHAIN = """

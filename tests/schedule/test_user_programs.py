@@ -6,7 +6,7 @@ import tir
 from tests.user_programs import PROGRAMS, conv, dense, gpu, nn  # noqa: F401  (each registers its programs)
 from tir.equal import assert_structural_equal
 from tir.interp import run
-from tir.schedule.verify import random_arguments, same_results
+from tir.schedule.invariants.executed import random_arguments, same_results
 from tir.script import parse
 
 

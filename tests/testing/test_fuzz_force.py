@@ -2,8 +2,8 @@
 
 import tir
 from tests.prim_checks import schedule
-from tir.testing.force import Confirmations, is_confirmed
 from tir.testing.fuzz import run
+from tir.testing.refusal_audit import Confirmations, is_confirmed
 from tir.testing.schedules import Attempt
 
 CHAIN = """

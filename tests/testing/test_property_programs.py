@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tir.equal import assert_structural_equal
 from tir.interp import run
 from tir.testing import assert_roundtrip, assert_same_result, fuzz, programs, random_inputs, random_program, schedules
-from tir.testing.families import FAMILIES
 from tir.testing.fuzz import Report, run_example
+from tir.testing.kernel_programs import FAMILIES
 from tir.testing.schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES
 
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)

@@ -14,7 +14,7 @@ from tir.testing import (
     random_program,
     random_schedule,
 )
-from tir.testing.choice import SeededChoice
+from tir.testing.decisions import SeededChoice
 from tir.testing.programs import STAGES, random_text
 
 ADD = parse("""

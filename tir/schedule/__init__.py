@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ..analysis.index import BlockRef, LoopRef
 from .handles import BlockRV, ExprRV, LoopRV
 from .primitive import primitive, query
 from .schedule import Answer, Schedule, Step
-from .state import BlockRef, LoopRef, State
+from .state import State
 from .trace import Trace
 
 __all__ = [

@@ -30,10 +30,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import extension
+from ..analysis.index import BlockRef, LoopRef, Place
 from ..deep import deep
 from ..errors import ScheduleError, TirError
 from .handles import BlockRV, Location, LoopRV
-from .state import BlockRef, LoopRef, Place, State
+from .state import State
 
 
 class BadArgument(TypeError):

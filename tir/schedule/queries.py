@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..analysis.index import BlockRef, LoopRef
 from ..errors import require
 from ..visit import walk
 from .handles import BlockRV, LoopRV
 from .primitive import query
-from .state import BlockRef, LoopRef, State
+from .state import State
 
 
 @query

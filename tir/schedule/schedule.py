@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..analysis.index import BlockRef, LoopRef, index_of
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
 from ..stmt import THREAD_BINDING, Block, For
@@ -16,11 +17,11 @@ from . import primitives as _families  # noqa: F401  (registers every primitive)
 from . import queries as _queries  # noqa: F401
 from . import trace as _trace
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
-from .independence import check_independence, loses_private
-from .kernels import check_kernels
-from .limits import check_shared_memory
+from .invariants.parallel_loops import check_independence, loses_private
+from .invariants.shared_memory import check_shared_memory
+from .invariants.thread_memory import check_kernels
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load_entry_points, lookup, request_text, run
-from .state import BlockRef, LoopRef, State, index_of
+from .state import State
 
 ERROR_LEVELS = ("detail", "fast", "none")
 
@@ -443,7 +444,7 @@ class Schedule:
             except ScheduleError as error:
                 raise self._plainer(explain(error, step, given, after)) from None
             if self._verify == "run" and name in before.mod:
-                from .verify import same_results
+                from .invariants.executed import same_results
 
                 difference = same_results(before.mod, after.mod, name)
                 if difference:

@@ -135,7 +135,7 @@ class BlockParser:
 
     def infer_regions(self, block: Block, building: OpenBlock | None) -> Block:
         """The block with the regions that the text leaves out, from its body."""
-        from ..analysis.access import block_access_region
+        from ..analysis.block_regions import block_access_region
 
         reads, writes = block_access_region(block)
         return block.replace(

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from .choice import SeededChoice
-from .families import FAMILIES, family_program
-from .force import Confirmations, is_confirmed
+from .decisions import SeededChoice
+from .kernel_programs import FAMILIES, family_program
 from .oracle import assert_roundtrip, assert_same_result, random_inputs
 from .programs import random_program
+from .refusal_audit import Confirmations, is_confirmed
 from .schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt, random_schedule
 
 
@@ -57,7 +57,7 @@ def run_example(
 ) -> None:
     """One program and one schedule of it. Raises whatever is wrong.
 
-    With ``families``, the kernels of :mod:`tir.testing.families` take turns with random chains.
+    With ``families``, the kernels of :mod:`tir.testing.kernel_programs` take turns with random chains.
     """
     from ..equal import assert_structural_equal
 

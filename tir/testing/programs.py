@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..function import PrimFunc
-from .choice import Choice, SeededChoice
+from .decisions import Choice, SeededChoice
 
 SIZES = (1, 2, 3, 4, 5, 7, 8)
 DTYPES = ("float32", "float32", "float64", "int32", "int64", "int8", "uint8")

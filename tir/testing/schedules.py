@@ -11,7 +11,7 @@ from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
 from ..stmt import Block, For
 from ..visit import walk
-from .choice import Choice, SeededChoice
+from .decisions import Choice, SeededChoice
 
 
 @dataclass(frozen=True)

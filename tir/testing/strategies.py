@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..function import PrimFunc
-from .choice import DrawnChoice
+from .decisions import DrawnChoice
 from .programs import random_program
 from .schedules import random_schedule
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..analysis.access import block_access_region
-from ..analysis.reducers import BlockReducer, NotAReducer
+from ..analysis.block_regions import block_access_region
+from ..analysis.reductions import BlockReducer, NotAReducer
 from ..arith import Analyzer
 from ..buffer import Buffer, Range, decl_buffer
 from ..errors import BuildError

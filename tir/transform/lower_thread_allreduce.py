@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..analysis.reducers import combine
+from ..analysis.reductions import combine
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..errors import BuildError

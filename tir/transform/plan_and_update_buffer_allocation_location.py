@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..analysis.access import block_access_region
-from ..analysis.privacy import is_private
+from ..analysis.block_regions import block_access_region
+from ..analysis.privatization import is_privatizable
 from ..buffer import Buffer
 from ..expr import TRUE, BufferLoad, Var
 from ..function import PrimFunc
@@ -79,7 +79,7 @@ def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
         if buffer.scope == "global" and (any(n.thread for n in crossed) or any(map(_launches, around))):
             continue  # a kernel has no global memory of its own
         # iterations that run at once were promised a buffer each, on whatever grounds
-        if not crossed or is_private(buffer, crossed, exact=True):
+        if not crossed or is_privatizable(buffer, crossed, exact=True):
             return uses[depth - 1]
     return start[-1]
 

@@ -11,7 +11,7 @@ from ..dtype import DType
 from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, Var, const
 from ..function import IRModule, PrimFunc
-from ..schedule.limits import DYNAMIC, size_text
+from ..schedule.invariants.shared_memory import DYNAMIC, size_text
 from ..stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, SeqStmt, Stmt, While, seq
 from ..target import Target
 from ..visit import rewrite, walk

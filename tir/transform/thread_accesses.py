@@ -13,7 +13,6 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..arith.linear import key
-from ..arith.sets import Formula, Names, NotAffine
 from ..buffer import Buffer, Range
 from ..dtype import DType
 from ..expr import (
@@ -36,6 +35,7 @@ from ..expr import (
     logical_not,
 )
 from ..op import effect_of
+from ..poly.sets import Formula, Names, NotAffine
 from ..stmt import AssertStmt, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, While
 from ..visit import rewrite, substitute, walk
 

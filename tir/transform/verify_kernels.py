@@ -28,12 +28,12 @@ def _refuse_elements_of_fragments(func: PrimFunc) -> None:
 def verify_kernels(func: PrimFunc) -> PrimFunc:
     """Nothing changes. Raises ``BuildError`` with a witness where memory of a thread or a block is read by another, or
     thread blocks of one kernel depend on each other, or an element of a fragment is used; schedules refuse the steps that surely lead there."""
-    from ..schedule.kernels import refuse_foreign_memory
+    from ..schedule.invariants.thread_memory import check_thread_memory
 
     if func.root is not None:
         _refuse_elements_of_fragments(func)
         try:
-            refuse_foreign_memory(func)
+            check_thread_memory(func)
         except ScheduleError as error:
             raise BuildError(f"{func.name}: {error}") from None
     return func

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...analysis.index import BlockRef, LoopRef
+from ...analysis.structure import conjuncts
 from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
-from ...arith.sets import Formula, Names, NotAffine, sample
 from ...buffer import Range
 from ...errors import ScheduleError
 from ...expr import EQ, LE, LT, Expr, is_const
+from ...poly.sets import Formula, Names, NotAffine, sample
 from ...stmt import BlockRealize
 from ...visit import substitute, uses_var
-from ..blocks import conjuncts
-from ..state import BlockRef, LoopRef
 
 
 class InitRuns:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.access import block_access_region
+from ...analysis.block_regions import block_access_region
+from ...analysis.index import BlockRef
+from ...analysis.structure import affine_in_one
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
 from ...buffer import Buffer
@@ -16,8 +18,8 @@ from ...expr import EQ, BufferLoad, Expr, IntImm, Var, const, floordiv, floormod
 from ...script.printer import short_text
 from ...stmt import BlockRealize
 from ...visit import substitute, uses_var
-from ..blocks import about_iterators, affine_in_one, statements, top_statement
-from ..state import BlockRef, State
+from ..blocks import about_iterators
+from ..state import State
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,6 @@ def require_spatial(block: BlockRef) -> None:
 
 def is_unit(iterator: Any) -> bool:
     return isinstance(iterator.dom.extent, IntImm) and iterator.dom.extent.value == 1
-
-
-def order(scope: BlockRef, block: BlockRef) -> int:
-    """The number of the statement of ``scope`` that holds ``block``; -1 for its init, which comes first."""
-    top = top_statement(block, scope).node
-    return next((n for n, s in enumerate(statements(scope)) if s is top), -1)
 
 
 def solve_iters(

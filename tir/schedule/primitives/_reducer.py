@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.index import BlockRef
 from ...dtype import DType
 from ...equal import structural_equal
 from ...errors import require
 from ...expr import Add, And, BufferLoad, Expr, FloatImm, Max, Min, Mul, Or, Sub, const
 from ...stmt import BufferStore
 from ...visit import accesses
-from ..state import BlockRef
 
 COMMUTATIVE = (Add, Mul, Min, Max, And, Or)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ...analysis.index import BlockRef
 from ...arith import Analyzer
 from ...errors import require
 from ...script.printer import short_text
 from ...visit import substitute
-from ..state import BlockRef
 
 
 def require_start(block: BlockRef, legal: str = "") -> None:

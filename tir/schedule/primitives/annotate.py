@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.index import BlockRef, LoopRef
 from ...errors import require
 from ...node import Node, freeze, frozendict
 from ...stmt import For
 from ..primitive import BadArgument, primitive
-from ..state import BlockRef, LoopRef, State
-from ._notes import check_note
+from ..state import State
+from ._annotations import check_annotation
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: st
     node = _noted(block_or_loop)
     require(isinstance(ann_key, str), "an annotation key is a string, not {0}", type(ann_key).__name__)
     value = _plain(ann_val)
-    check_note(state, block_or_loop, ann_key, value)
+    check_annotation(state, block_or_loop, ann_key, value)
     return AnnotatePlan(node, frozendict({**node.annotations, ann_key: value}))
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.access import block_access_region
+from ...analysis.block_regions import block_access_region
+from ...analysis.index import BlockRef, LoopRef
+from ...analysis.structure import conjuncts, is_one, refresh
 from ...arith import Analyzer
 from ...arith.itermap import Division, subspace_divide
 from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
@@ -19,12 +21,10 @@ from ...node import frozendict
 from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
 from ...visit import accesses, rewrite, substitute, uses_var, walk
-from ..blocks import conjuncts, refresh
 from ..handles import BlockRV
 from ..primitive import primitive
-from ..state import BlockRef, LoopRef, State
+from ..state import State
 from ._start import require_start
-from ._substitute import is_one
 from .loops import _check_reorder, reorder
 
 

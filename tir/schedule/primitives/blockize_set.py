@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...analysis.index import BlockRef, LoopRef, Place
 from ...arith.linear import key
 from ...buffer import IterVar
 from ...errors import require
 from ...expr import Expr, Var
 from ...stmt import Block, BlockRealize, SeqStmt, Stmt, seq
 from ...visit import substitute
-from ..state import BlockRef, LoopRef, Place, State
+from ..state import State
 from .blockize import BlockizePlan, _divide, _outer_block, _require_only_loops, _with_regions
 
 

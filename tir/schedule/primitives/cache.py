@@ -6,6 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.dependence.coverage import check_initialized
+from ...analysis.dependence.live_values import Timestamps
+from ...analysis.index import BlockRef, LoopRef
+from ...analysis.simple_blocks import is_simple_block, same_index
+from ...analysis.structure import (
+    common_host,
+    conjuncts,
+    loops_below,
+    readers,
+    reads_own_writes,
+    regions_of,
+    statements,
+    top_statement,
+    uses_pointer,
+    wrapped_in,
+    writers,
+)
 from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
 from ...arith.regions import intersect, relax, union
@@ -14,32 +31,11 @@ from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt, seq
 from ...visit import rewrite, substitute, uses_var, walk
-from ..blocks import (
-    add_alloc,
-    common_host,
-    conjuncts,
-    copy_block,
-    loops_below,
-    pick_buffer,
-    readers,
-    reads_own_writes,
-    regions_of,
-    replace_buffer,
-    require_independent,
-    scope_of,
-    statements,
-    top_statement,
-    uses_pointer,
-    wrapped_in,
-    writers,
-)
+from ..blocks import add_alloc, copy_block, pick_buffer, replace_buffer, require_independent, scope_of
 from ..handles import BlockRV
-from ..legality import check_coverage
 from ..primitive import primitive
-from ..state import BlockRef, LoopRef, State
-from ._moments import Moments
-from ._structure import is_standard, same_index
-from .memory import require_scope
+from ..state import State
+from .storage import require_scope
 
 
 @dataclass(frozen=True)
@@ -133,7 +129,7 @@ def _keeps_to_itself(
         or len([m for m in makers if m is not maker]) > 0
     ):
         return False
-    return is_standard(maker.block) and all(i.iter_type != "reduce" for i in maker.block.iter_vars)
+    return is_simple_block(maker.block) and all(i.iter_type != "reduce" for i in maker.block.iter_vars)
 
 
 def _read_copy(consumer: BlockRef, buffer: Buffer, cached: Buffer) -> Stmt:
@@ -169,7 +165,7 @@ def _require_written(state: State, plan: CachePlan, buffer: Buffer, unsafe: bool
     if unsafe:
         return
     after, _ = _apply(state, plan)
-    found = check_coverage(after.func, buffer)
+    found = check_initialized(after.func, buffer)
     if found is not None:
         raise ScheduleError(
             found.rule, witness=found.witness, nodes=[plan.scope.node] if plan.scope.scope else [], func=state.func
@@ -242,7 +238,7 @@ def _reads_only_old(state: State, block: BlockRef, buffer: Buffer) -> bool:
     if not regions_of(block.block.reads, buffer):
         return False
     try:
-        moments = Moments(state.func, [buffer])
+        moments = Timestamps(state.func, [buffer])
     except ScheduleError:
         return False  # not quasi-affine: the copy is read as well, and that is checked
     mine = [moments.of(buffer, write=w, where=lambda unit: unit.name == block.name) for w in (True, False)]

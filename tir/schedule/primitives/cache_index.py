@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.index import BlockRef
+from ...analysis.structure import top_statement
 from ...arith import Analyzer
 from ...arith.linear import key
 from ...buffer import Buffer, IterVar, Range, decl_buffer
@@ -14,10 +16,10 @@ from ...expr import TRUE, BufferLoad, Call, Expr, FloatImm, FloorDiv, FloorMod, 
 from ...op import effect_of
 from ...stmt import Block, BlockRealize, BufferStore, For, LetStmt, Stmt, seq
 from ...visit import rewrite, substitute, walk
-from ..blocks import add_alloc, nest, scope_of, top_statement, unit_region
+from ..blocks import add_alloc, nest, scope_of, unit_region
 from ..handles import BlockRV
 from ..primitive import BadArgument, primitive
-from ..state import BlockRef, State
+from ..state import State
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...analysis.index import BlockRef
+from ...analysis.structure import order, readers, uses_pointer, writers
 from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer
 from ...equal import structural_equal
@@ -12,10 +14,10 @@ from ...errors import ScheduleError, require
 from ...expr import EQ, Add, BufferLoad, Expr, Max, Min, Mul, Sub, Var, all_of, is_const
 from ...stmt import BufferStore, IfThenElse, seq
 from ...visit import accesses, rewrite, substitute
-from ..blocks import readers, require_same_meaning, scope_of, uses_pointer, writers
+from ..blocks import require_same_meaning, scope_of
 from ..primitive import primitive
-from ..state import BlockRef, State
-from ._inlining import InlinePlan, apply_inline, domain_guards, known, order, require_spatial, solve_iters, with_regions
+from ..state import State
+from ._inlining import InlinePlan, apply_inline, domain_guards, known, require_spatial, solve_iters, with_regions
 from ._reducer import Reducer, reducer_of
 
 

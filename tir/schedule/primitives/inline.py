@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from ...analysis.index import BlockRef
+from ...analysis.structure import order, readers, uses_pointer, writers
 from ...arith import Analyzer
 from ...buffer import Buffer
 from ...errors import ScheduleError, require
@@ -16,21 +18,14 @@ from ...expr import (
 )
 from ...stmt import BlockRealize, BufferStore, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
-from ..blocks import (
-    readers,
-    require_same_meaning,
-    scope_of,
-    uses_pointer,
-    writers,
-)
+from ..blocks import require_same_meaning, scope_of
 from ..primitive import primitive
-from ..state import BlockRef, State
+from ..state import State
 from ._inlining import (
     InlinePlan,
     apply_inline,
     domain_guards,
     known,
-    order,
     reads_element,
     require_spatial,
     solve_iters,

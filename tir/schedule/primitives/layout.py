@@ -8,7 +8,9 @@ from functools import reduce
 from math import prod
 from typing import Any
 
-from ...analysis.access import block_access_region
+from ...analysis.block_regions import block_access_region
+from ...analysis.index import BlockRef
+from ...analysis.structure import runs_whole_domain, statements, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...arith.itermap import detect_iter_map
@@ -22,11 +24,11 @@ from ...node import frozendict
 from ...op import call
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, seq
 from ...visit import rewrite, substitute, uses_var, walk
-from ..blocks import nest, require_same_meaning, runs_whole_domain, statements, unit_region, uses_pointer
+from ..blocks import nest, require_same_meaning, unit_region
 from ..primitive import BadArgument, primitive
-from ..state import BlockRef, State
+from ..state import State
 from .loops import require_plain
-from .memory import pick_any
+from .storage import pick_any
 
 
 def index_map_of(value: Any, ndim: int, index_dtype: str, what: str = "index_map") -> IndexMap:
@@ -67,7 +69,7 @@ def collision(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[str
     pair = _counted(indices, domains)
     if pair is not None:
         return [_goes_to(indices, domains, point) for point in pair] or None
-    from ...arith.sets import Formula, Names, sample
+    from ...poly.sets import Formula, Names, sample
 
     other = {v: v.replace() for v in domains}
     formula = Formula(Names())
@@ -123,7 +125,7 @@ def _counted(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[tupl
 
 def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rule: str, *parts: Any) -> None:
     """Refuse, with two points that meet, indices that are not one-to-one over ``domains``."""
-    from ...arith.sets import NotAffine
+    from ...poly.sets import NotAffine
 
     try:
         pair = collision(indices, domains)

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.index import BlockRef, LoopRef
+from ...analysis.simple_blocks import commutes_under_any_order
+from ...analysis.structure import constant, is_one, vars_in
 from ...arith import Analyzer, simplify
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod
@@ -15,9 +18,8 @@ from ...node import EMPTY
 from ...stmt import PARALLEL, SERIAL, Block, For, SeqStmt, Stmt
 from ..handles import LoopRV
 from ..primitive import BadArgument, primitive
-from ..state import BlockRef, LoopRef, State, owners
-from ._structure import single_standard
-from ._substitute import constant, domains, is_one, nest, product, rebind, vars_in
+from ..state import State, owners
+from ._rebind import domains, nest, product, substitute_loop_vars
 
 
 def require_plain(loop: LoopRef, what: str) -> None:
@@ -239,10 +241,10 @@ def split(state: State, plan: SplitPlan) -> tuple[State, list[LoopRV]]:
     loops = [For(v, zero, e, SERIAL, node.body) for v, e in zip(variables, plan.extents)]
     bounds = domains([*(p.node for p in plan.loop.all_loops()), *loops], units=not plan.keep_units)
     guard = fused < node.extent if plan.guarded else None
-    body = rebind(node.body, {node.loop_var: node.min + fused}, bounds, guard, units=not plan.keep_units)
+    body = substitute_loop_vars(node.body, {node.loop_var: node.min + fused}, bounds, guard, units=not plan.keep_units)
     new: Stmt = nest(loops, body)
     if plan.cut is not None:
-        from ._substitute import copy_renamed
+        from ._rebind import copy_renamed
 
         taken: set[str] = set()
 
@@ -413,7 +415,7 @@ def fuse(state: State, plan: FusePlan) -> tuple[State, LoopRV]:
         values[node.loop_var] = cast(node.loop_var.dtype, cast(dtype, node.min) + value)
     loop = nodes[0].replace(loop_var=var, min=const(0, dtype), extent=total, body=nodes[-1].body)
     bounds = domains([*(p.node for p in plan.loops[0].all_loops()), loop])
-    new = nest([loop], rebind(nodes[-1].body, values, bounds))
+    new = nest([loop], substitute_loop_vars(nodes[-1].body, values, bounds))
     return state.replace(nodes[0], new, moved={n.loop_var: [var] for n in nodes}), state.loop_rv(var)
 
 
@@ -529,16 +531,17 @@ def _require_commute(state: State, before: list[For], after: list[For]) -> None:
     while isinstance(body, For):
         inner.append(body)
         body = body.body
-    if isinstance(body, BlockRealize) and single_standard(body, [*before, *inner]):
+    if isinstance(body, BlockRealize) and commutes_under_any_order(body, [*before, *inner]):
         return
-    from .. import legality
+    from ...analysis.dependence.loops import check_reorder
+    from ...analysis.dependence.programs import check
 
-    violation = legality.check_reorder(state.func, before, after)
+    violation = check_reorder(state.func, before, after)
     if violation is None:
         return
     # iterations that make the same elements again, as those of tiles with a halo do, may trade places
     made = state.replace(before[0], nest(after, before[-1].body))
-    if legality.check(state.func, made.func, repeats=True) is not None:
+    if check(state.func, made.func, repeats=True) is not None:
         refuse(state, violation)
 
 

@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.access import block_access_region
-from ...analysis.dependence import _is_load_of as is_load_of
-from ...analysis.dependence import _terms as sum_terms
+from ...analysis.block_regions import block_access_region
+from ...analysis.commutativity import _is_load_of as is_load_of
+from ...analysis.commutativity import _terms as sum_terms
+from ...analysis.dependence.coverage import check_initialized
+from ...analysis.index import BlockRef, LoopRef
+from ...analysis.structure import reads_own_writes, uses_pointer
 from ...arith import Analyzer
 from ...buffer import Buffer, Range, decl_buffer
 from ...errors import ScheduleError, require
@@ -51,10 +54,9 @@ from ...stmt import (
     seq,
 )
 from ...visit import accesses, rewrite, walk
-from ..blocks import add_alloc, copy_block, reads_own_writes, scope_of, uses_pointer
-from ..legality import check_coverage
+from ..blocks import add_alloc, copy_block, scope_of
 from ..primitive import BadArgument, primitive
-from ..state import BlockRef, LoopRef, State
+from ..state import State
 from ._reducer import Reducer, reducer_of
 
 
@@ -186,7 +188,7 @@ def _require_written(
     after = pad_einsum(state, plan)
     for buffer in buffers:
         if buffer not in state.func.buffer_map.values():
-            found = check_coverage(after.func, buffer)
+            found = check_initialized(after.func, buffer)
             if found is not None:
                 raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after.func)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.index import BlockRef, LoopRef
+from ...analysis.structure import affine_in_one, conjuncts, refresh
 from ...arith import Analyzer
 from ...buffer import IterVar, Range
 from ...errors import require
@@ -12,10 +14,10 @@ from ...expr import GE, GT, LE, LT, BufferLoad, Call, Expr, IntImm, Select, Var,
 from ...script.printer import short_text
 from ...stmt import Block, BufferStore, For, Stmt
 from ...visit import accesses, rewrite, substitute, uses_var
-from ..blocks import affine_in_one, conjuncts, insert_before, refresh, unit_region
+from ..blocks import insert_before, unit_region
 from ..handles import BlockRV
 from ..primitive import primitive
-from ..state import BlockRef, LoopRef, State, require_above
+from ..state import State, require_above
 from .reduction import _require_distinct
 
 
@@ -130,7 +132,7 @@ def _fill(block: BlockRef, loop: LoopRef, store: BufferStore, name: str) -> Stmt
 
 def _shrunk(block: BlockRef, loop: LoopRef, store: BufferStore, condition: Expr) -> tuple[Any, Stmt]:
     """What to replace, by what: the nest from ``loop`` inwards over a smaller box, or the block under a predicate."""
-    from ...analysis.access import block_access_region
+    from ...analysis.block_regions import block_access_region
 
     body = block.block
     box = _box(block, loop, condition)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.index import BlockRef, LoopRef, Place
+from ...analysis.structure import constant, vars_in
 from ...errors import ScheduleError, require
 from ...expr import Expr, Var, const
 from ...names import fresh
@@ -13,8 +15,8 @@ from ...stmt import SERIAL, For, SeqStmt, seq
 from ...visit import substitute
 from ..handles import LoopRV
 from ..primitive import primitive
-from ..state import BlockRef, LoopRef, Place, State
-from ._substitute import constant, copy_renamed, nest, vars_in, with_body
+from ..state import State
+from ._rebind import copy_renamed, nest, with_body
 from .loops import _factor_exprs, _members, name_of, refuse, require_plain, visible_names
 
 # ---------------------------------------------------------------- loop_partition
@@ -235,9 +237,9 @@ def _common_parent(loops: list[LoopRef]) -> Place:
 
 
 def _require_order(state: State, plan: MergePlan) -> None:
-    from .. import legality
+    from ...analysis.dependence.loops import check_merge
 
-    violation = legality.check_merge(state.func, plan.chains)
+    violation = check_merge(state.func, plan.chains)
     if violation is not None:
         refuse(state, violation)
 

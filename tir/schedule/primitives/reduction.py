@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...analysis.index import BlockRef, LoopRef
+from ...analysis.structure import affine_in_one, first_line, refresh, wrapped_in
 from ...buffer import Range
 from ...errors import require
 from ...expr import all_of
 from ...stmt import Block, BlockRealize, Stmt
 from ...visit import accesses
-from ..blocks import affine_in_one, first_line, insert_before, refresh, wrapped_in
+from ..blocks import insert_before
 from ..handles import BlockRV
 from ..primitive import primitive
-from ..state import BlockRef, LoopRef, State, require_above
+from ..state import State, require_above
 from ._init_runs import InitRuns
 
 

@@ -9,7 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.access import block_access_region
+from ...analysis.block_regions import block_access_region
+from ...analysis.dependence.coverage import check_initialized
+from ...analysis.index import BlockRef
+from ...analysis.simple_blocks import same_index
+from ...analysis.structure import runs_whole_domain, statements, top_statement, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...arith.regions import intersect, relax, union
@@ -19,26 +23,12 @@ from ...expr import GE, LT, BufferLoad, Call, Expr, Select, Var, all_of, as_expr
 from ...node import frozendict
 from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
-from ..blocks import (
-    add_alloc,
-    copy_block,
-    nest,
-    pick_buffer,
-    replace_buffer,
-    runs_whole_domain,
-    scope_of,
-    statements,
-    top_statement,
-    unit_region,
-    uses_pointer,
-)
+from ..blocks import add_alloc, copy_block, nest, pick_buffer, replace_buffer, scope_of, unit_region
 from ..handles import BlockRV
-from ..legality import check_coverage
 from ..primitive import BadArgument, primitive
-from ..state import BlockRef, State
-from ._structure import same_index
+from ..state import State
 from .layout import index_map_of, require_injective
-from .memory import pick_any
+from .storage import pick_any
 
 
 @dataclass(frozen=True)
@@ -320,7 +310,7 @@ def _require_written(state: State, plan: StagePlan, block: BlockRef, buffer: Buf
     """Raise ``ScheduleError``, naming the element, if ``buffer`` would be read where it has no value."""
     if buffer in state.func.buffer_map.values():
         return
-    problem = check_coverage(_placed(state, plan).func, buffer)
+    problem = check_initialized(_placed(state, plan).func, buffer)
     if problem is not None:
         raise ScheduleError(problem.rule, witness=problem.witness, nodes=[block.node], func=state.func)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.access import block_access_region
-from ...analysis.reducers import BlockReducer, NotAReducer, is_selection
+from ...analysis.block_regions import block_access_region
+from ...analysis.index import BlockRef, LoopRef
+from ...analysis.reductions import BlockReducer, NotAReducer, is_selection
+from ...analysis.structure import conjuncts, first_line, refresh, wrapped_in
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, Range, decl_buffer
 from ...equal import structural_equal
@@ -15,10 +17,10 @@ from ...expr import Add, And, BufferLoad, Expr, Max, Min, Mul, Or, Sub, Var, all
 from ...script.printer import short_text
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, LetStmt, Stmt, seq
 from ...visit import accesses, substitute, uses_var, walk
-from ..blocks import add_alloc, conjuncts, first_line, refresh, scope_of, wrapped_in
+from ..blocks import add_alloc, scope_of
 from ..handles import BlockRV
 from ..primitive import primitive
-from ..state import BlockRef, LoopRef, State
+from ..state import State
 from ._start import require_start
 
 COMMUTATIVE = (Add, Sub, Mul, Min, Max, And, Or)

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.access import block_access_region
+from ...analysis.block_regions import block_access_region
+from ...analysis.dependence.live_values import Timestamps, clobbered_between
+from ...analysis.dependence.programs import check
+from ...analysis.dependence.reduction_summary import collapse_reductions
+from ...analysis.index import BlockRef, LoopRef
+from ...analysis.structure import conjuncts, readers, regions_of, uses_pointer, writers
 from ...arith import Analyzer
 from ...arith.regions import relax
 from ...buffer import Buffer, BufferRegion, Range
@@ -15,12 +20,9 @@ from ...expr import BufferLoad, Expr, IntImm, Var, all_of, const, floordiv, floo
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, Block, BufferStore
 from ...visit import rewrite, substitute, uses_var
-from ..blocks import conjuncts, pick_buffer, readers, regions_of, require_independent, scope_of, uses_pointer, writers
-from ..legality import check
+from ..blocks import pick_buffer, require_independent, scope_of
 from ..primitive import primitive
-from ..state import BlockRef, LoopRef, State
-from ._moments import Moments, between
-from ._whole import whole_reductions
+from ..state import State
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ def _rolled(
     axis, size = rolls[0].axis, rolls[0].size
     if not unsafe:
         # Back from the new program to the old one elements are made again and again: legal just where all are the same.
-        problem = check(whole_reductions(once.func), whole_reductions(state.func), whole=True)
+        problem = check(collapse_reductions(once.func), collapse_reductions(state.func), whole=True)
         if problem is not None:
             raise ScheduleError(
                 f"without making elements of `{buffer.name}` again: {problem.rule}", witness=problem.witness,
@@ -223,7 +225,7 @@ def _require_there(once: State, block: BlockRef, buffer: Buffer, axis: int, size
     """Raise ``ScheduleError`` where an element would make room for another and be read after that."""
     import islpy as isl
 
-    moments = Moments(once.func, [buffer])
+    moments = Timestamps(once.func, [buffer])
     makes = moments.of(buffer, write=True)
     a = [f"a{n}" for n in range(buffer.ndim)]
     b = [f"b{n}" for n in range(buffer.ndim)]
@@ -233,7 +235,7 @@ def _require_there(once: State, block: BlockRef, buffer: Buffer, axis: int, size
     for read in moments.of(buffer, write=False):
         for made in makes:
             since = read.elements.range_map().apply_range(made.elements.reverse())
-            witness = between(moments, read, since, [(w, others) for w in makes])
+            witness = clobbered_between(moments, read, since, [(w, others) for w in makes])
             if witness is not None:
                 raise ScheduleError(
                     f"an element of `{buffer.name}` would be gone before it is read: of axis {axis} only {size} are kept",

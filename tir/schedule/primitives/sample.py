@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.index import LoopRef
 from ...errors import require
 from ...expr import IntImm
 from ..handles import ExprRV
 from ..primitive import primitive
-from ..state import LoopRef, State
+from ..state import State
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.index import BlockRef, LoopRef
 from ...errors import ScheduleError, require
 from ...expr import IntImm
 from ..handles import ExprRV, Location, LoopRV
 from ..primitive import BadArgument, primitive
-from ..state import BlockRef, LoopRef, State
+from ..state import State
+from .compute_at import check_root, locations
 from .inline import _check_compute_inline, _check_reverse_compute_inline
-from .location import check_root, locations
 from .sample import SamplePlan, _divisors, _draw_tiling
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...analysis.index import BlockRef, LoopRef
+from ...analysis.structure import readers, writers
 from ...buffer import Buffer
 from ...errors import require
-from ..blocks import pick_buffer, readers, scope_of, writers
+from ..blocks import pick_buffer, scope_of
 from ..handles import BlockRV
 from ..primitive import primitive
-from ..state import BlockRef, LoopRef, State, require_above
+from ..state import State, require_above
 from .cache import _check_cache_read, _check_cache_write, cache_read, cache_write
-from .location import _check_compute_at, _check_reverse_compute_at
+from .compute_at import _check_compute_at, _check_reverse_compute_at
 
 
 @dataclass(frozen=True)

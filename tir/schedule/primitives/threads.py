@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ...analysis.privacy import THREADS_OWN, same_for_all
-from ...analysis.reducers import BlockReducer, NotAReducer, OrderMatters, combines
+from ...analysis.index import BlockRef, LoopRef, Place
+from ...analysis.privatization import THREADS_OWN, is_uniform
+from ...analysis.reductions import BlockReducer, NotAReducer, OrderMatters, combines
+from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
+from ...analysis.structure import constant, vars_in
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var
 from ...node import EMPTY
@@ -27,9 +30,7 @@ from ...stmt import (
 )
 from ...visit import substitute, uses_var, walk
 from ..primitive import primitive
-from ..state import BlockRef, LoopRef, Place, State
-from ._structure import is_standard, separates
-from ._substitute import constant, vars_in
+from ..state import State
 from .loops import refuse
 
 MOST_THREADS = 1024  # in a block, on every GPU that we know of
@@ -70,11 +71,11 @@ def _require_independent(state: State, loop: LoopRef, kind: str) -> None:
         for ref in blocks:
             _require_no_reduction(state, loop, ref.node, kind)
         inside = {b: [p.node for p in b.loops() if loop in p.ancestors()] for b in blocks}
-        if all(separates(b.node, f, inside[b]) for b in blocks) and _apart([b.block for b in blocks]):
+        if all(distinguishes_iterations(b.node, f, inside[b]) for b in blocks) and _apart([b.block for b in blocks]):
             return
-    from .. import legality
+    from ...analysis.dependence.loops import check_parallel
 
-    violation = legality.check_parallel(state.func, f, kind)
+    violation = check_parallel(state.func, f, kind)
     if violation is not None and violation.rule.startswith("cannot prove"):
         legal = "unsafe=True, if you know that they are"
         raise ScheduleError(violation.rule, witness=violation.witness, func=state.func, nodes=[f], legal=legal)
@@ -95,15 +96,15 @@ def _apart(blocks: Sequence[Block]) -> bool:
 def _require_no_reduction(state: State, loop: LoopRef, realize: BlockRealize, kind: str) -> None:
     """Refuse where ``loop`` moves only reduction iterators of an update: all iterations write one element."""
     block = realize.block
-    if not is_standard(block):
+    if not is_simple_block(block):
         return
     moved = [i for i, v in zip(block.iter_vars, realize.iter_values) if loop.var in vars_in(v)]
     if not moved or any(i.iter_type != "reduce" for i in moved):
         return
     if uses_var(realize.predicate, loop.var):
-        from .. import legality
+        from ...analysis.dependence.loops import check_parallel
 
-        if legality.check_parallel(state.func, loop.node, kind) is None:
+        if check_parallel(state.func, loop.node, kind) is None:
             return  # just one of its iterations does anything
     lines = _same_element(loop.node, realize)
     verb = {VECTORIZED: "vectorized", PARALLEL: "parallel", THREAD_BINDING: "bound to threads"}.get(kind, kind)
@@ -360,7 +361,7 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
             legal="nested loops of one axis may only use shared and global memory",
         )
         require(
-            same_for_all(ref.block, outer.node),
+            is_uniform(ref.block, outer.node),
             already + "block {2} below loop {3} would not write the same again in every iteration of {1}",
             axis,
             outer.node,
@@ -416,12 +417,12 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
         block = ref.block
         moved = [i for i, v in zip(block.iter_vars, ref.node.iter_values) if loop.var in vars_in(v)]
         if any(i.iter_type == "reduce" for i in moved):
-            shared = is_standard(block) or combines(block)
+            shared = is_simple_block(block) or combines(block)
             _require_free_choice(ref)
             if not shared or any(i.iter_type != "reduce" for i in moved):
                 return False
             crossed.append(ref)
-        elif not separates(ref.node, loop.node, [p.node for p in ref.loops() if loop in p.ancestors()]):
+        elif not distinguishes_iterations(ref.node, loop.node, [p.node for p in ref.loops() if loop in p.ancestors()]):
             return False
     if not crossed:
         return False
@@ -429,10 +430,10 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
         _require_result_after(state, loop, ref)
     if _apart([b.block for b in blocks]):
         return True
-    from .. import legality
+    from ...analysis.dependence.loops import check_parallel
 
     results = {r.buffer.data for ref in crossed for r in ref.block.writes}
-    violation = legality.check_parallel(state.func, loop.node, THREAD_BINDING, lambda b: b.data not in results)
+    violation = check_parallel(state.func, loop.node, THREAD_BINDING, lambda b: b.data not in results)
     if violation is not None:
         refuse(state, violation)
     return True

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.index import BlockRef, LoopRef
+from ...analysis.structure import has_load, vars_in
 from ...errors import ScheduleError, require
 from ...expr import Var, const, logical_and
 from ...names import fresh
@@ -14,8 +16,8 @@ from ...visit import substitute
 from ..blocks import require_same_meaning
 from ..handles import LoopRV
 from ..primitive import BadArgument, primitive
-from ..state import BlockRef, LoopRef, State
-from ._substitute import domains, has_load, rebind, vars_in, with_body
+from ..state import State
+from ._rebind import domains, substitute_loop_vars, with_body
 from .loops import _check_reorder, _check_split, refuse, reorder, require_plain, split, visible_names
 
 # ---------------------------------------------------------------- tile
@@ -166,7 +168,7 @@ def skew(state: State, plan: SkewPlan) -> tuple[State, LoopRV]:
     analyzer.bind(var, bounds[var])
     at = analyzer.simplify(var - shift)
     guard = logical_and(analyzer.simplify(at >= 0), analyzer.simplify(at < inner.extent))
-    body = rebind(inner.body, {inner.loop_var: inner.min + at}, bounds, guard)
+    body = substitute_loop_vars(inner.body, {inner.loop_var: inner.min + at}, bounds, guard)
     return state.replace(inner, with_body(loop, body), moved={inner.loop_var: [var]}), state.loop_rv(var)
 
 
@@ -234,7 +236,7 @@ def _check_fission(
         names.append(fresh(f"{loop.name}_{n}", taken | set(names)))
     plan = FissionPlan(loop, parts, tuple(names))
     if not unsafe:
-        from ..legality import check_fission
+        from ...analysis.dependence.loops import check_fission
 
         violation = check_fission(state.func, node, cuts)
         if violation is not None and not _same_meaning(state, _distributed(state, plan)[0]):

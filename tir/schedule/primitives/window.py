@@ -6,30 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.dependence.coverage import check_initialized
+from ...analysis.dependence.live_values import Timestamps, clobbered_between
+from ...analysis.index import BlockRef, LoopRef
+from ...analysis.structure import reads_own_writes, regions_of, uses_pointer
 from ...arith import Analyzer
 from ...buffer import Buffer, BufferRegion, IterVar, Range
 from ...errors import ScheduleError, require
 from ...expr import TRUE, BufferLoad, Expr, Max, Min, Var, const
 from ...stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
 from ...visit import substitute, uses_var
-from ..blocks import (
-    add_alloc,
-    nest,
-    pick_buffer,
-    reads_own_writes,
-    regions_of,
-    replace_buffer,
-    require_independent,
-    scope_of,
-    uses_pointer,
-)
+from ..blocks import add_alloc, nest, pick_buffer, replace_buffer, require_independent, scope_of
 from ..handles import BlockRV
-from ..legality import check_coverage
 from ..primitive import primitive
-from ..state import BlockRef, LoopRef, State, require_above
-from ._moments import Moments, between
+from ..state import State, require_above
 from .cache import _cached, _read_copy, _swap_in
-from .location import _accessed, _position
+from .compute_at import _accessed, _position
 
 
 @dataclass(frozen=True)
@@ -226,14 +218,14 @@ def _outlives(state: State, buffer: Buffer) -> bool:
 
 def _require_fresh(after: State, loop: LoopRef, buffer: Buffer, cached: Buffer, box: Any) -> None:
     """Raise ``ScheduleError`` where an element is written after it was copied and before the copy is read."""
-    moments = Moments(after.func, [buffer, cached])
+    moments = Timestamps(after.func, [buffer, cached])
     copies = moments.of(cached, write=True)
     depth = next(n for n, t in enumerate(copies[0].unit.time) if t is loop.var) + 1
     when = copies[0].elements.domain()
     for touch in moments.of(cached, write=False):
         made = touch.elements.domain_map().apply_range(moments.alike(depth)).intersect_range(when)
         same = _identity(buffer.ndim)
-        witness = between(moments, touch, made, [(w, same) for w in moments.of(buffer, write=True)])
+        witness = clobbered_between(moments, touch, made, [(w, same) for w in moments.of(buffer, write=True)])
         if witness is not None:
             witness[0] = witness[0].replace(cached.name, buffer.name)
             raise ScheduleError(
@@ -243,20 +235,20 @@ def _require_fresh(after: State, loop: LoopRef, buffer: Buffer, cached: Buffer, 
 
 
 def _require_written(state: State, after: State, buffer: Buffer) -> None:
-    found = check_coverage(after.func, buffer)
+    found = check_initialized(after.func, buffer)
     if found is not None:
         raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after.func)
 
 
 def _require_alone(after: State, buffer: Buffer, cached: Buffer, name: str) -> None:
     """Raise ``ScheduleError`` where another block writes an element of ``buffer`` that is held in the copy."""
-    moments = Moments(after.func, [buffer, cached])
+    moments = Timestamps(after.func, [buffer, cached])
     others = moments.of(buffer, write=True, where=lambda unit: unit.name != name)
     same = _identity(buffer.ndim)
     for touch in moments.of(cached, write=False):
         for maker in moments.of(cached, write=True):
             since = touch.elements.range_map().apply_range(maker.elements.reverse())
-            witness = between(moments, touch, since, [(w, same) for w in others])
+            witness = clobbered_between(moments, touch, since, [(w, same) for w in others])
             if witness is not None:
                 raise ScheduleError(
                     f"an element of `{buffer.name}` is written elsewhere while its copy is in use", witness=witness,

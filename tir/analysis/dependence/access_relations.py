@@ -1,0 +1,185 @@
+"""Statements and their accesses as exact integer relations: which elements an instance touches, and when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...buffer import Range
+from ...expr import (
+    Call,
+    Expr,
+    IntImm,
+    Ramp,
+    Var,
+    const,
+)
+from ...poly.sets import Formula, Names, NotAffine
+from ...visit import walk
+from .statements import Access, Loop, Statement
+
+
+def add_loops(formula: Formula, loops: Sequence[Loop], rough: bool = False) -> None:
+    """``rough``: a loop whose bounds data decides may take any value."""
+    for var, low, extent in loops:
+        try:
+            formula.within(var, low, extent)
+        except NotAffine:
+            if not rough:
+                raise
+            formula.var(var)
+
+
+def schedule_map(unit: Statement, names: Names, length: int, coord_names: Sequence[str]) -> Any:
+    """The relation from instances (``coord_names``) to the moments they run. Raises ``NotAffine``."""
+    formula = Formula(names)
+    add_loops(formula, unit.loops)
+    for guard in unit.guards:
+        try:
+            formula.require(guard)
+        except NotAffine:
+            continue  # data decides: both programs are taken to ask the same question
+    mine = {v for v, _, _ in unit.loops}
+    for name, value in zip(coord_names, unit.values):
+        formula.equal(name, value)
+    moments = [formula.var(t) if isinstance(t, Var) else str(t) for t in unit.time]
+    moments += ["0"] * (length - len(moments))
+    return formula.map(coord_names, moments, [names.of(v) for v in mine])
+
+
+def access_map(
+    unit: Statement,
+    access: Access,
+    names: Names,
+    coord_names: Sequence[str],
+    on_loops: bool = False,
+    rough: bool = False,
+) -> Any:
+    """The relation from instances to the elements ``access`` touches (everything where an index is not affine).
+
+    ``on_loops``: coordinates are the unit's own loops, whose bounds and guards are added; ``rough``: those that are
+    affine (more instances than there are, and more elements).
+    """
+    formula = Formula(names)
+    hidden: list[str] = []
+    if on_loops:
+        add_loops(formula, unit.loops, rough)
+        for var, value in unit.inner:
+            hidden.append(formula.var(var))
+            try:
+                formula.equal(names.of(var), value)
+            except NotAffine:
+                if not rough:
+                    raise
+        for guard in unit.guards:
+            _try_require(formula, guard)
+    elif has_bits(access):
+        _know_coords(formula, unit)
+    for var, low, extent in access.loops:
+        formula.var(var)
+        hidden.append(names.of(var))
+        try:
+            formula.within(var, low, extent)
+        except NotAffine:
+            continue
+    for guard in access.guards:
+        _try_require(formula, guard)
+    element = []
+    for axis in range(access.buffer.ndim):
+        name = names.fresh("e")
+        element.append(name)
+        if access.indices is None:
+            continue
+        index = access.indices[axis]
+        try:
+            if isinstance(index, tuple):
+                formula.between(name, *index)
+            elif isinstance(index, Ramp):
+                if not isinstance(index.stride, IntImm):
+                    raise NotAffine(index)
+                formula.lane_of(name, index.base, index.stride.value, index.lanes)
+            else:
+                formula.equal(name, index)
+        except NotAffine:
+            continue
+    return formula.map(coord_names, element, [*hidden, *element])
+
+
+def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
+    """``units`` with the accesses of each swizzled buffer as they would be without: its elements in other places, which
+    changes nothing of which accesses meet. Buffers of which not all accesses are swizzled alike stay as they are."""
+    swizzled = dict.fromkeys(a.buffer.data for u in units for a in u.accesses if has_bits(a))
+    if not swizzled:
+        return list(units)
+    from ...arith import Analyzer
+    from ...arith.swizzle import unswizzled
+
+    plain: dict[int, Access] = {}
+    rules: dict[Var, set[Any]] = {}
+    for unit in units:
+        for access in unit.accesses:
+            if access.buffer.data not in swizzled:
+                continue
+            ctx = Analyzer({v: Range(low, extent) for v, low, extent in (*unit.loops, *access.loops)})
+            for var, value in (*zip(unit.coords, unit.values), *unit.inner):
+                if not any(var is v for v, _, _ in unit.loops):
+                    least, most = ctx.bound(value)
+                    if least is not None and most is not None:
+                        ctx.bind(var, Range(const(least, var.dtype), const(most - least + 1, var.dtype)))
+            indices = access.indices
+            found = None
+            if indices is not None and all(isinstance(i, Expr) and not isinstance(i, Ramp) for i in indices):
+                found = unswizzled(indices, ctx)
+            rules.setdefault(access.buffer.data, set()).add(None if found is None else (access.buffer, found.rule))
+            if found is not None:
+                plain[id(access)] = replace(access, indices=found.indices)
+    alike = {data for data, seen in rules.items() if len(seen) == 1 and None not in seen}
+    return [
+        replace(u, accesses=[plain[id(a)] if a.buffer.data in alike else a for a in u.accesses]) for u in units
+    ]  # fmt: skip
+
+
+def has_bits(access: Access) -> bool:
+    """Whether an index has operations on bits: exact sets speak of them, but not quickly."""
+    parts = [p for i in access.indices or () for p in (i if isinstance(i, tuple) else (i,))]
+    return any(isinstance(n, Call) and n.op.startswith("bitwise") for p in parts for n in walk(p))
+
+
+def _know_coords(formula: Formula, unit: Statement) -> None:
+    """What the loops say of the coordinates: between which numbers each is."""
+    from ...arith import Analyzer
+
+    ctx = Analyzer({var: Range(low, extent) for var, low, extent in unit.loops})
+    for var, value in zip(unit.coords, unit.values):
+        least, most = ctx.bound(value)
+        if least is not None and most is not None:
+            formula.know(var, least, most)
+
+
+def _try_require(formula: Formula, condition: Expr) -> None:
+    try:
+        formula.require(condition)
+    except NotAffine:
+        return
+
+
+def is_exact(unit: Statement, access: Access) -> bool:
+    """Whether sets tell exactly which elements ``access`` touches: no data decides an index, a bound or a guard."""
+    return access.indices is not None and why_inexact(unit, access) is None
+
+
+def why_inexact(unit: Statement, access: Access) -> NotAffine | None:
+    """The expression because of which sets do not tell exactly which elements ``access`` touches."""
+    formula = Formula(Names())
+    try:
+        add_loops(formula, (*unit.loops, *access.loops))
+        for guard in (*unit.guards, *access.guards):
+            formula.require(guard)
+        _know_coords(formula, unit)
+        for index in access.indices or ():
+            for part in index if isinstance(index, tuple) else (index.base,) if isinstance(index, Ramp) else (index,):
+                formula.affine(part)
+    except NotAffine as error:
+        return error
+    return None

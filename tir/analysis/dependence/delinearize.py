@@ -1,0 +1,149 @@
+"""MixedRadix of a fused loop over symbolic sizes: ``f // m`` and ``f % m``, which exact sets cannot speak of.
+
+The digits of a number say which number it is, and are ordered as it is. With that said of pairs of iterations, the
+digits can be coordinates of their own, and the product of sizes that bounds the loop an unknown number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...arith import Analyzer
+from ...arith.linear import key
+from ...expr import Expr, FloorDiv, FloorMod, IntImm, Var, const
+from ...poly.sets import Formula, Names, NotAffine
+from ...stmt import For
+from ...visit import free_vars, rewrite, walk
+
+
+@dataclass(frozen=True)
+class MixedRadix:
+    """``value`` in a mixed radix: its digits, the highest first."""
+
+    value: Expr
+    variables: tuple[Var, ...]
+
+
+def delinearized(loop: For) -> tuple[For, list[MixedRadix]] | None:
+    """``loop`` with the digits of its fused variables as loops of their own just inside it; None where it has none.
+
+    The result runs more than the loop does: it is for questions that are about all runs. Its bounds that are no
+    quasi-affine expressions are unknown numbers.
+
+    >>> from tir.script import parse
+    >>> f = parse('''
+    ... @T.prim_func
+    ... def f(a: T.handle, n: T.int32, m: T.int32):
+    ...     A = T.match_buffer(a, (n, m), "float32")
+    ...     for i in range(n * m):
+    ...         A[i // m, i % m] = 1.0
+    ... ''')
+    >>> loop, (digits,) = delinearized(f.body)
+    >>> [v.name for v in digits.variables], loop.body.body.body.indices[1].name
+    (['i_1', 'i_0'], 'i_0')
+    """
+    groups: dict[Any, tuple[Expr, dict[Any, tuple[Expr, Expr | None, list[Any]]]]] = {}
+    inside: set[int] = set()
+    for item in walk(loop.body):
+        if id(item) not in inside:
+            found = _digit(item)
+            if found is not None:
+                value, by, radix = found
+                _, digits = groups.setdefault(key(value), (value, {}))
+                place = (key(by), None if radix is None else key(radix))
+                digits.setdefault(place, (by, radix, []))[2].append(item)
+                inside.update(id(n) for n in walk(item))
+    swaps: dict[int, Var] = {}
+    made: list[MixedRadix] = []
+    wrappers: list[tuple[Var, Expr]] = []
+    for value, digits in groups.values():
+        order = _in_order(list(digits.values()))
+        if order is None:
+            continue
+        name = next((v.name for v in free_vars(value)), "f")
+        variables = []
+        for place, (_, radix, items) in enumerate(order):
+            var = Var(f"{name}_{place}", items[0].dtype)
+            variables.insert(0, var)
+            wrappers.insert(0, (var, Var("unknown", var.dtype) if radix is None else radix))
+            swaps.update((id(item), var) for item in items)
+        made.append(MixedRadix(value, tuple(variables)))
+    if not made:
+        return None
+    body = rewrite(loop.body, lambda n: swaps.get(id(n)))
+    for var, extent in reversed(wrappers):
+        body = For(var, const(0, var.dtype), extent, "serial", body)
+    return rewrite(loop.replace(body=body), _bounded), made
+
+
+def _digit(e: Any) -> tuple[Expr, Expr, Expr | None] | None:
+    """(value, by, radix) of ``value // by % radix``, one of ``by`` and ``radix`` not constant; no ``radix``: no limit."""
+    if not isinstance(e, (FloorDiv, FloorMod)) or (isinstance(e.b, IntImm) and not isinstance(e.a, FloorDiv)):
+        return None
+    if isinstance(e, FloorDiv):
+        return None if isinstance(e.b, IntImm) else (e.a, e.b, None)
+    if isinstance(e.a, FloorDiv):
+        constant = isinstance(e.b, IntImm) and isinstance(e.a.b, IntImm)
+        return None if constant else (e.a.a, e.a.b, e.b)
+    return e.a, const(1, e.dtype), e.b
+
+
+def _in_order(found: Sequence[tuple[Expr, Expr | None, list[Any]]]) -> list[tuple[Expr, Expr | None, list[Any]]] | None:
+    """The digits from the lowest on, where each starts where the one before ends and the last has no limit."""
+    analyzer = Analyzer()
+    left = list(found)
+    order: list[tuple[Expr, Expr | None, list[Any]]] = []
+    start: Expr | None = const(1, found[0][0].dtype)
+    while left:
+        at = start
+        following = None if at is None else next((d for d in left if analyzer.can_prove_equal(d[0], at)), None)
+        if following is None:
+            return None
+        left = [d for d in left if d is not following]
+        order.append(following)
+        start = None if following[1] is None else following[0] * following[1]
+    return order if start is None else None
+
+
+def _bounded(item: Any) -> Any:
+    if not isinstance(item, For):
+        return None
+    try:
+        Formula(Names()).affine(item.extent)
+    except NotAffine:
+        return item.replace(extent=Var("unknown", item.extent.dtype))
+    return None
+
+
+def pairs_of(digits: MixedRadix, first: Sequence[Var], second: Sequence[Var], names: Names) -> Any:
+    """The pairs of runs, told by the loops ``first`` and ``second``, for which digits are ordered as their values are.
+
+    None where the loops do not tell that. Variables of neither are the same for both runs.
+    """
+    import islpy as isl
+
+    around, other = set(first), set(second)
+    if any((v in around) != (v in other) for v in free_vars(digits.value)):
+        return None
+    if not all(v in around and v in other for v in digits.variables):
+        return None
+    sides = []
+    for loops in (first, second):
+        formula = Formula(names)
+        values = [formula.affine(digits.value), *(formula.var(v) for v in digits.variables)]
+        sides.append(formula.map([names.of(v) for v in loops], values))
+    count = len(digits.variables)
+    a, b = ([f"{side}{n}" for n in range(count)] for side in "ab")
+    lower = " or ".join(
+        "(" + " and ".join([*(f"{x} = {y}" for x, y in zip(a[:n], b[:n])), f"{a[n]} < {b[n]}"]) + ")"
+        for n in range(count)
+    )
+    higher = " or ".join(
+        "(" + " and ".join([*(f"{x} = {y}" for x, y in zip(a[:n], b[:n])), f"{a[n]} > {b[n]}"]) + ")"
+        for n in range(count)
+    )
+    same = " and ".join(f"{x} = {y}" for x, y in zip(a, b))
+    text = f"{{ [v, {', '.join(a)}] -> [w, {', '.join(b)}] : (v < w and ({lower})) or (v = w and {same}) or (v > w and ({higher})) }}"
+    return sides[0].apply_range(isl.Map(text)).apply_range(sides[1].reverse())

@@ -1,0 +1,264 @@
+"""Two programs: whether one runs the block instances of the other in an order that keeps every dependence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...expr import BufferLoad, Var
+from ...function import PrimFunc
+from ...poly.sets import Names, NotAffine, sample
+from ...stmt import Block, BlockRealize, BufferStore, For, SeqStmt
+from ...visit import walk
+from .access_relations import schedule_map
+from .order import compare, same_order
+from .relations import Context, StatementRelations, by_loops, path_to, same_element
+from .statements import Statement, statements_of
+from .verdict import Violation, cannot_prove
+from .witness import show_element
+
+
+def check(
+    before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any] | None = None, *,
+    whole: bool = False, repeats: bool = False,
+) -> Violation | None:  # fmt: skip
+    """Whether ``after`` runs the block instances of ``before`` in an order that keeps every dependence.
+
+    Instances are told apart by block name and iterator values. ``mapping`` says where a block of ``after`` comes
+    from: a block name, or (name, "init" or "update") for a reduction taken apart. A block may run an instance more
+    than once where that repeats the same values; an instance whose result nobody reads may be left out. ``whole``
+    compares all of both, not just the smallest part that differs: for a step that moves work between iterations of a
+    loop that it does not change.
+
+    A block that loops repeat (none of its iterators names them) and that reads nothing it writes makes the same values
+    each time: how often it does so is no part of the meaning. ``repeats``: the same goes for one of which iterators take
+    the same values again, as those of overlapping tiles do.
+    """
+    found = _check(before, after, mapping or {}, whole, False)
+    if found is None or not (repeats or _repeats(before, after)):
+        return found
+    return _check(before, after, mapping or {}, whole, True) and found
+
+
+def _repeats(*funcs: PrimFunc) -> bool:
+    """Whether a block is repeated by loops, to the same effect."""
+    return any(_bare_coords(u) != len(u.coords) and _is_pure(u) for f in funcs for u in statements_of(f.body))
+
+
+def _bare_coords(unit: Statement) -> int:
+    """How many coordinates are iterators of blocks: those after them are loops that only repeat the unit."""
+    loops = {v for v, _, _ in unit.loops}
+    return sum(v not in loops for v in unit.coords)
+
+
+def _is_pure(unit: Statement) -> bool:
+    written = {a.buffer.data for a in unit.writes()}
+    opaque = not unit.writes() or not all(isinstance(a.node, (BufferLoad, BufferStore)) for a in unit.accesses)
+    return isinstance(unit.node, Block) and not opaque and not any(a.buffer.data in written for a in unit.reads())
+
+
+def _without_repeats(unit: Statement) -> Statement:
+    count = _bare_coords(unit)
+    return replace(unit, coords=unit.coords[:count], values=unit.values[:count])
+
+
+def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole: bool, once: bool) -> Violation | None:
+    """``once``: blocks that loops repeat to the same effect are taken to run for iterator values, however often."""
+    old, new = (before.body, after.body) if whole else _changed(before.body, after.body)
+    if old is new:
+        return None
+    names = Names()
+    was, now = statements_of(old), statements_of(new)
+    pure: set[tuple[str, str]] = set()
+    if once:
+        pure = {u.key for u in was if _is_pure(u)} & {_origin(u, mapping) for u in now if _is_pure(u)}
+        was = [_without_repeats(u) if u.key in pure else u for u in was]
+        now = [_without_repeats(u) if _origin(u, mapping) in pure else u for u in now]
+    length = max((len(u.time) for u in (*was, *now)), default=0)
+    runs: dict[tuple[str, str], list[Statement]] = {}
+    for unit in now:
+        runs.setdefault(_origin(unit, mapping), []).append(unit)
+    places = [runs.pop(unit.key, []) for unit in was]
+    for (name, _), extra in runs.items():
+        return Violation(f"block `{name}` is new: it runs what the program before did not", [], (extra[0].node,))
+    sides = []
+
+    def outside() -> set[Any]:
+        return {b.data for b in before.buffer_map.values()} | _used_outside(before.body, old)
+
+    try:
+        for unit, there in _in_question(was, places, pure):
+            side = StatementRelations(unit, names, fresh=True)
+            side.before = schedule_map(unit, names, length, side.dims)
+            side.kept = _is_kept(unit, there)
+            side.pure = unit.key in pure and not side.before.is_single_valued()
+            if side.kept and not side.pure and not side.before.is_single_valued():
+                # runs of one instance are told apart by the loops, which the step leaves alone
+                side = StatementRelations(by_loops(unit), names, fresh=True)
+                side.before = schedule_map(side.unit, names, length, side.dims)
+                there, side.kept, side.on_loops = [by_loops(there[0])], True, True
+            side.after = _after_times(side.unit, there, side, names, length)
+            side.moments = _moments(unit, there)
+            side.places = tuple(u.node for u in there)
+            side.touch(side.on_loops)
+            sides.append(side)
+        context = Context(before, old, names)
+        for side in sides:
+            problem = _coverage(side, context, outside)
+            if problem is not None:
+                return problem
+        return compare(sides, context, ())
+    except NotAffine as error:
+        return cannot_prove(error)
+
+
+def _is_kept(unit: Statement, there: Sequence[Statement]) -> bool:
+    return len(there) == 1 and _same_loops(unit, there[0])
+
+
+def _same_loops(a: Statement, b: Statement) -> bool:
+    """Whether two units have the same loops, in the same order, and say the same of them."""
+    said = [(*(part for loop in u.loops for part in loop), *u.values, *u.guards) for u in (a, b)]
+    return len(a.loops) == len(b.loops) and len(said[0]) == len(said[1]) and all(x is y for x, y in zip(*said))
+
+
+def _moments(unit: Statement, there: Sequence[Statement]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    return [unit.time], [u.time for u in there]
+
+
+def _in_question(
+    was: Sequence[Statement], places: Sequence[list[Statement]], pure: set[tuple[str, str]]
+) -> list[tuple[Statement, list[Statement]]]:
+    """The units, and where they run after the step, without those that the step plainly leaves as they were: in the
+    same loops, and ordered as before to all that meet them in some memory."""
+    kept = [_is_kept(u, there) and u.key not in pure for u, there in zip(was, places)]
+    moments = [_moments(u, there) for u, there in zip(was, places)]
+    touched = [({a.buffer.data for a in u.accesses}, {a.buffer.data for a in u.writes()}) for u in was]
+
+    def is_settled(m: int, n: int) -> bool:
+        if kept[m] and kept[n] and (m == n or same_order(moments[m], moments[n])):
+            return True
+        return touched[m][0].isdisjoint(touched[n][1]) and touched[n][0].isdisjoint(touched[m][1])
+
+    chosen = [n for n in range(len(was)) if not kept[n] or not all(is_settled(m, n) for m in range(len(was)))]
+    return [(was[n], places[n]) for n in chosen]
+
+
+def _origin(unit: Statement, mapping: Mapping[str, Any]) -> tuple[str, str]:
+    found = mapping.get(unit.name, unit.name)
+    if isinstance(found, str):
+        return (found, unit.part)
+    name, part = found
+    return (name, "" if part == "update" else part)
+
+
+def _after_times(
+    unit: Statement, there: Sequence[Statement], side: StatementRelations, names: Names, length: int
+) -> Any:
+    made = None
+    for run in there:
+        if len(run.coords) != len(unit.coords):
+            run, ok = _drop_repeats(run, unit)
+            if not ok:
+                raise NotAffine(
+                    unit.node.name, f"block `{unit.name}` is repeated by a loop that none of its iterators names"
+                )
+        times = schedule_map(run, names, length, side.dims)
+        made = times if made is None else made.union(times)
+    if made is None:
+        return side.before.subtract(side.before)
+    return made
+
+
+def _drop_repeats(run: Statement, unit: Statement) -> tuple[Statement, bool]:
+    """``run`` without the loops that only repeat it, when it then has the coordinates of ``unit``."""
+    count = len(unit.coords)
+    if len(run.coords) < count:
+        return run, False
+    return replace(run, coords=run.coords[:count], values=run.values[:count]), True
+
+
+def _changed(old: Any, new: Any) -> tuple[Any, Any]:
+    """The smallest part that differs: what is shared above it keeps its order."""
+    while old is not new:
+        if isinstance(old, For) and isinstance(new, For):
+            same = old.loop_var is new.loop_var and old.min is new.min and old.extent is new.extent
+            if not same:
+                break
+            old, new = old.body, new.body
+        elif isinstance(old, SeqStmt) and isinstance(new, SeqStmt) and len(old.stmts) == len(new.stmts):
+            differ = [(a, b) for a, b in zip(old.stmts, new.stmts) if a is not b]
+            if len(differ) != 1:
+                break
+            old, new = differ[0]
+        elif isinstance(old, BlockRealize) and isinstance(new, BlockRealize):
+            a, b = old.block, new.block
+            same = old.predicate is new.predicate and all(x is y for x, y in zip(old.iter_values, new.iter_values))
+            same = same and len(a.iter_vars) == len(b.iter_vars) and a.init is b.init
+            if not same or not _has_blocks(a) or not _has_blocks(b):
+                break
+            if any(x.var is not y.var for x, y in zip(a.iter_vars, b.iter_vars)):
+                break
+            old, new = a.body, b.body
+        else:
+            break
+    return old, new
+
+
+def _used_outside(body: Any, part: Any) -> set[Any]:
+    """Pointers of the buffers that statements of ``body`` outside of ``part`` use."""
+    if part is body:
+        return set()
+    around = {id(node) for node in path_to(body, part)}
+    found = set()
+    for node in walk(body, enter=lambda n: n is not part):
+        if isinstance(node, Var):
+            found.add(node)
+        elif isinstance(node, (BufferLoad, BufferStore)):
+            found.add(node.buffer.data)
+        elif isinstance(node, BlockRealize) and id(node) not in around:
+            found.update(r.buffer.data for r in (*node.block.reads, *node.block.writes))
+    return found
+
+
+def _has_blocks(block: Block) -> bool:
+    return any(isinstance(n, BlockRealize) for n in walk(block.body))
+
+
+def _coverage(side: StatementRelations, context: Context, outside: Callable[[], set[Any]]) -> Violation | None:
+    unit = side.unit
+    if side.kept:
+        return None
+    if not side.pure and not side.before.is_single_valued():
+        if side.before.is_equal(side.after):
+            return None
+        return Violation(
+            f"cannot prove that the step keeps the program's meaning: block `{unit.name}` runs several times "
+            "for the same iterator values", [], (unit.node,),
+        )  # fmt: skip
+    ran, runs = side.before.domain(), side.after.domain()
+    extra = context.restrict(runs.subtract(ran))
+    if not extra.is_empty():
+        return Violation(
+            f"block `{unit.name}` would run where it did not before",
+            [f"{side.show(sample(extra) or [])} runs only afterwards"], (unit.node,),
+        )  # fmt: skip
+    missing = context.restrict(ran.subtract(runs))
+    if not missing.is_empty() and not {a.buffer.data for a in unit.writes()}.isdisjoint(outside()):
+        return Violation(
+            f"block `{unit.name}` would no longer run for every iterator value",
+            [f"{side.show(sample(missing) or [])} would not run"], (unit.node,),
+        )  # fmt: skip
+    if not side.after.is_single_valued():
+        for a in side.writes:
+            for b in side.reads:
+                if a.access.buffer.data is b.access.buffer.data:
+                    twice = context.restrict(same_element(side, a, side, b))
+                    if not twice.is_empty():
+                        point = sample(twice.domain()) or []
+                        return Violation(
+                            f"block `{unit.name}` would run more than once, and it reads what it writes",
+                            [f"{side.show(point)} reads and writes {show_element(a.access, [])}"], (unit.node,),
+                        )  # fmt: skip
+    return None

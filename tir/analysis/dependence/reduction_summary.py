@@ -1,0 +1,155 @@
+"""Replaces each complete reduction by one block that writes its result, so that recomputation can be checked like a map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...arith import Analyzer
+from ...arith.itermap import IterMap, detect_iter_map
+from ...buffer import Range
+from ...expr import BufferLoad, Var, const, is_const
+from ...function import PrimFunc
+from ...script.printer import short_text
+from ...stmt import Block, BufferStore, For, LetStmt, SeqStmt, Stmt, seq
+from ...visit import rewrite, substitute, uses_var, walk
+from ..index import BlockRef, index_of
+from ..structure import refresh
+
+
+def collapse_reductions(func: PrimFunc) -> PrimFunc:
+    """``func`` with every reduction in loops of its own as one block over its spatial iterators.
+
+    Only the order and the accesses are those of the program: the updates no longer read the result. What is not of that
+    form (no init, an incomplete reduction domain, reduction loops around other statements) stays as it is.
+    """
+    return _with(func, _wholes(func))
+
+
+def with_reductions_collapsed(before: PrimFunc, after: PrimFunc) -> tuple[PrimFunc, PrimFunc] | None:
+    """Two programs with the reductions taken as a whole that are of that form in both; None where there are none."""
+    first, second = _wholes(before), _wholes(after)
+    common = [name for name in first if name in second]
+    if not common:
+        return None
+    return _with(before, {n: first[n] for n in common}), _with(after, {n: second[n] for n in common})
+
+
+def _wholes(func: PrimFunc) -> dict[str, tuple[Stmt, Stmt]]:
+    found = ((name, _whole(ref)) for name, ref in index_of(func).blocks.items())
+    return {name: whole for name, whole in found if whole is not None}
+
+
+def _with(func: PrimFunc, wholes: dict[str, tuple[Stmt, Stmt]]) -> PrimFunc:
+    swaps = {id(old): new for old, new in wholes.values()}
+    return func.with_body(rewrite(func.body, lambda n: swaps.get(id(n)))) if swaps else func
+
+
+def _whole(ref: BlockRef) -> tuple[Stmt, Stmt] | None:
+    """The loops of a reduction, and what to put for them."""
+    block = ref.block
+    pairs = list(zip(block.iter_vars, ref.node.iter_values))
+    reduce = [(i, v) for i, v in pairs if i.iter_type == "reduce"]
+    kept = [(i, v) for i, v in pairs if i.iter_type != "reduce"]
+    if block.init is None or not reduce:
+        return None
+    stores, starts = _stores(block.body), _stores(block.init)
+    if not stores or not starts or not _places(stores) <= _places(starts):
+        return None
+    if any(uses_var(index, [i.var for i, _ in reduce]) for s in stores for index in s.indices):
+        return None
+    loops = _loops_of(ref, reduce)
+    about = [f for f in loops if is_const(f.extent, 1) or any(uses_var(v, f.loop_var) for _, v in reduce)]
+    chain, spatial = about, [f for f in loops if f not in about]
+    if spatial and not _trade_places(spatial, chain, block, stores):
+        return None
+    if not _complete(reduce, chain):
+        return None
+    # a loop of one iteration may be about anything
+    one = {f.loop_var: f.min for f in chain if is_const(f.extent, 1)}
+    kept, predicate = [(i, substitute(v, one)) for i, v in kept], substitute(ref.node.predicate, one)
+    mine = [f.loop_var for f in chain]
+    if uses_var(predicate, mine) or any(uses_var(v, mine) for _, v in kept):
+        return None
+    body: Any = substitute(_unread(block.body, _places(stores)), {i.var: v for i, v in reduce})
+    for loop in reversed(chain):
+        body = For(loop.loop_var, loop.min, loop.extent, "serial", body)
+    body = refresh(seq([block.init, body]))
+    made = block.replace(iter_vars=tuple(i for i, _ in kept), body=body, init=None)
+    whole: Stmt = ref.node.replace(iter_values=tuple(v for _, v in kept), predicate=predicate, block=made)
+    for loop in reversed(spatial):
+        whole = loop.replace(body=whole)
+    return (loops[0] if loops else ref.node), whole
+
+
+def _loops_of(ref: BlockRef, reduce: list[Any]) -> list[For]:
+    """The loops that are around the block only, from the outermost one that the reduction is about, and those of one
+    iteration just outside."""
+    loops: list[For] = []
+    inner: Any = ref
+    for above in reversed(ref.loops()):
+        if above.node.body is not inner.node:
+            break
+        loops.insert(0, above.node)
+        inner = above
+    about = [n for n, f in enumerate(loops) if any(uses_var(v, f.loop_var) for _, v in reduce)]
+    start = about[0] if about else len(loops)
+    while start and is_const(loops[start - 1].extent, 1):
+        start -= 1
+    return loops[start:]
+
+
+def _trade_places(spatial: list[For], chain: list[For], block: Block, stores: list[BufferStore]) -> bool:
+    """Whether ``spatial`` loops may be outside those of the reduction: results keep to elements of their own."""
+    inner = [f.loop_var for f in chain]
+    if any(uses_var(e, inner) for f in spatial for e in (f.min, f.extent)):
+        return False
+    free = {i.var for i in block.iter_vars if i.iter_type != "reduce" and not (i.dom and is_const(i.dom.extent, 1))}
+    if any(not free <= {i for i in s.indices if isinstance(i, Var)} for s in stores):
+        return False
+    places, written = _places(stores), {s.buffer.data for s in stores}
+    loads = [n for n in walk(block.body) if isinstance(n, BufferLoad) and n.buffer.data in written]
+    return all(_place(n) in places for n in loads)
+
+
+def _complete(reduce: list[Any], chain: list[For]) -> bool:
+    """Whether ``chain`` runs the reduction from its start over all of its domain, each part once."""
+    domains = {f.loop_var: Range(f.min, f.extent) for f in chain if not is_const(f.extent, 1)}
+    first = {f.loop_var: f.min for f in chain}
+    one = {f.loop_var: f.min for f in chain if f.loop_var not in domains}
+    values = [substitute(v, one) for _, v in reduce]
+    found = detect_iter_map(values, domains, check="bijective") if domains else None
+    extents = found.extents if isinstance(found, IterMap) else [const(1, i.dom.extent.dtype) for i, _ in reduce]
+    analyzer = Analyzer()
+    return (not domains or isinstance(found, IterMap)) and all(
+        analyzer.can_prove_equal(substitute(v, first), i.dom.min) and analyzer.can_prove_equal(extent, i.dom.extent)
+        for (i, v), extent in zip(reduce, extents)
+    )
+
+
+def _stores(s: Stmt) -> list[BufferStore]:
+    """The stores of a body that does each of them once; none where it is of another form."""
+    if isinstance(s, BufferStore):
+        return [s]
+    if isinstance(s, LetStmt):
+        return _stores(s.body)
+    if isinstance(s, SeqStmt):
+        parts = [_stores(p) for p in s.stmts]
+        return [store for p in parts for store in p] if all(parts) else []
+    return []
+
+
+def _place(access: BufferStore | BufferLoad) -> tuple[Any, ...]:
+    return (access.buffer, *(short_text(i) for i in access.indices))
+
+
+def _places(stores: list[BufferStore]) -> set[tuple[Any, ...]]:
+    return {_place(s) for s in stores}
+
+
+def _unread(body: Stmt, places: set[tuple[Any, ...]]) -> Stmt:
+    """``body`` without its reads of the very elements that it writes."""
+
+    def visit(item: Any) -> Any:
+        return const(0, item.dtype) if isinstance(item, BufferLoad) and _place(item) in places else None
+
+    return rewrite(body, visit)

@@ -1,0 +1,172 @@
+"""Units of a program with their exact relations: what each touches, and when it runs before and after a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ...expr import Var, const
+from ...function import PrimFunc
+from ...poly.sets import Formula, Names, NotAffine
+from ...stmt import BlockRealize, For, Stmt
+from .access_relations import access_map
+from .statements import Access, Statement
+
+
+class AccessRelation:
+    """An access and, made when asked for, the relation from instances to the elements that it touches."""
+
+    __slots__ = ("access", "_make", "_made")
+
+    def __init__(self, access: Access, make: Callable[[], Any]):
+        self.access = access
+        self._make = make
+        self._made: Any = None
+
+    @property
+    def map(self) -> Any:
+        """Raises ``NotAffine``."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+
+class StatementRelations:
+    """A unit with its relations: what it touches, when it ran and when it will run."""
+
+    def __init__(self, unit: Statement, names: Names, fresh: bool = False):
+        self.unit = unit
+        self.names = names
+        self.dims = [names.of(v) for v in unit.coords]
+        if fresh:
+            # iterators keep their names in accesses; loops that are coordinates must not be captured by the order
+            self.dims = [names.fresh(v.name) for v in unit.coords]
+        self.fresh = fresh
+        self.before: Any = None
+        self.after: Any = None
+        self.moments: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]] = ([], [])  # the times behind the two
+        self.kept = False  # the step leaves the loops around the unit, and so the order among its runs
+        self.pure = False  # a further run of an instance makes the same values again
+        self.on_loops = False  # the coordinates are the loops
+        self.places: tuple[Any, ...] = ()
+        self.reads: list[AccessRelation] = []
+        self.writes: list[AccessRelation] = []
+
+    def touch(self, on_loops: bool = False, rough: bool = False) -> None:
+        dims = [self.names.of(v) for v in self.unit.coords]
+        seen = set()
+        for access in self.unit.accesses:
+            key = (access.buffer, access.write, id(access.node))
+            if key in seen:
+                continue
+            seen.add(key)
+            make = partial(access_map, self.unit, access, self.names, dims, on_loops, rough)
+            (self.writes if access.write else self.reads).append(AccessRelation(access, make))
+
+    def show(self, point: Sequence[int], loops: bool = False) -> str:
+        unit = self.unit
+        pairs = ", ".join(f"{v.name}={x}" for v, x in zip(unit.coords, point))
+        name = unit.name.split("#")[0] or "a statement"
+        part = " (init)" if unit.part == "init" else ""
+        return f"{name}{part} at ({pairs})"
+
+
+class Context:
+    """What is known of the variables defined outside the part that is compared."""
+
+    def __init__(self, func: PrimFunc, stmt: Any, names: Names):
+        self.func, self.stmt, self.names = func, stmt, names
+        self.known: Any = None
+
+    def restrict(self, found: Any) -> Any:
+        if found.is_empty():
+            return found
+        if self.known is None:
+            self.known = self._collect()
+        return found.intersect_params(self.known)
+
+    def _collect(self) -> Any:
+        formula = Formula(self.names)
+        for node in path_to(self.func.body, self.stmt):
+            if isinstance(node, For):
+                _try(formula.within, node.loop_var, node.min, node.extent)
+            elif isinstance(node, BlockRealize):
+                for iv, value in zip(node.block.iter_vars, node.iter_values):
+                    if iv.dom is not None:
+                        _try(formula.within, iv.var, iv.dom.min, iv.dom.extent)
+                    _try(formula.equal, formula.var(iv.var), value)
+                _try(formula.require, node.predicate)
+        for buffer in self.func.buffer_map.values():
+            for size in buffer.shape:
+                if isinstance(size, Var):
+                    _try(formula.require, size >= const(0, size.dtype))
+        return formula.set([]).params()
+
+
+def _try(fn: Any, *args: Any) -> None:
+    try:
+        fn(*args)
+    except NotAffine:
+        return
+
+
+def path_to(root: Any, target: Any) -> list[Any]:
+    """The statements from ``root`` down to, not including, ``target``."""
+    if root is target:
+        return []
+    stack: list[tuple[Any, tuple[Any, ...]]] = [(root, ())]
+    while stack:
+        item, above = stack.pop()
+        if item is target:
+            return list(above)
+        body = item.block if isinstance(item, BlockRealize) else item
+        for child in body.children():
+            if isinstance(child, Stmt):
+                stack.append((child, (*above, item)))
+    return []
+
+
+def by_loops(unit: Statement) -> Statement:
+    """``unit`` with its runs told apart by the loops around it."""
+    loops = tuple(v for v, _, _ in unit.loops)
+    inner = tuple((v, e) for v, e in zip(unit.coords, unit.values) if v not in set(loops))
+    return replace(unit, coords=loops, values=loops, inner=inner)
+
+
+def loop_times(unit: Statement, time: tuple[Any, ...], names: Names, length: int) -> Any:
+    formula = Formula(names)
+    moments = [formula.var(t) if isinstance(t, Var) else str(t) for t in time]
+    moments += ["0"] * (length - len(moments))
+    return formula.map([names.of(v) for v in unit.coords], moments)
+
+
+def conflicting_pairs(
+    s: StatementRelations, t: StatementRelations, local: bool = False
+) -> list[tuple[AccessRelation, AccessRelation]]:
+    """Pairs of touches of one memory, one of them a write."""
+    found = []
+    for a in (*s.writes, *s.reads):
+        for b in (*t.writes, *t.reads):
+            if a.access.buffer.data is not b.access.buffer.data or not (a.access.write or b.access.write):
+                continue
+            if local and a.access.buffer.data in s.unit.local:
+                continue
+            found.append((a, b))
+    return found
+
+
+def same_element(s: StatementRelations, a: AccessRelation, t: StatementRelations, b: AccessRelation) -> Any:
+    first, second = a.map, b.map
+    if a.access.buffer is not b.access.buffer:
+        isl = isl_module()
+        first = first.project_out(isl.dim_type.out, 0, first.dim(isl.dim_type.out))
+        second = second.project_out(isl.dim_type.out, 0, second.dim(isl.dim_type.out))
+    return first.apply_range(second.reverse())
+
+
+def isl_module() -> Any:
+    import islpy
+
+    return islpy

@@ -1,0 +1,283 @@
+"""Moves whose legality is plain from the program's form, so that no sets have to be built.
+
+Both say "legal" or "not shown"; the dependences decide the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ...arith import Analyzer
+from ...arith.itermap import IterMap, detect_iter_map
+from ...arith.linear import key
+from ...buffer import Buffer, BufferRegion, Range
+from ...expr import BufferLoad, Call, Expr, Ramp, Var, is_const
+from ...stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
+from ...visit import accesses, uses_var, walk
+from ..index import BlockRef, LoopRef
+from ..simple_blocks import impure, is_simple_block, same_index
+from ..structure import order
+
+
+def producer_move_is_legal(block: BlockRef, loop: LoopRef, consumers: Sequence[BlockRef]) -> bool:
+    """Whether ``block`` may be made just before its first consumer under ``loop``, as much as they read there.
+
+    Each element that it makes is a function of its indices and of inputs that nothing writes from where the block is to
+    where it goes; all that reads it is under ``loop``.
+    """
+    made = _sole_result(block)
+    scope = block.scope
+    if made is None or scope is None or loop.scope is not scope or not _is_alone(block, scope):
+        return False
+    if any(_touches(child, made) and child is not block and child not in consumers for child in scope.children):
+        return False
+    if any(made.data in _uses(c).stored for c in consumers):
+        return False  # made again for a later iteration, it would undo what this one does to it
+    here, there = order(scope, block), order(scope, consumers[0])
+    return (
+        here < there
+        and _inputs_stay(block, made, scope, here, there)
+        and all(_reads_elements(c, made) for c in consumers)
+    )
+
+
+def consumer_move_is_legal(
+    block: BlockRef, loop: LoopRef, producer: BlockRef, boxes: Mapping[Buffer, tuple[Range, ...]]
+) -> bool:
+    """Whether ``block``, elementwise, may use what an iteration of ``loop`` makes just after its ``producer`` there.
+
+    The boxes made by the iterations are whole, disjoint, and together all of the block's domain. Where a condition about
+    an element keeps the producer from making it, nobody ever does.
+    """
+    made = _sole_result(producer, guarded=True)
+    scope = block.scope
+    if made is None or scope is None or len(boxes) != 1 or made not in boxes or loop.scope is not scope:
+        return False
+    if not _is_alone(block, scope) or not _instances_apart(block.block) or not _reads_each(block, made):
+        return False
+    if any(_touches(child, made) and child is not block and child is not producer for child in scope.children):
+        return False
+    here, there = order(scope, producer), order(scope, block)
+    if not here < there or not _inputs_stay(block, made, scope, here, there):
+        return False
+    written = _uses(block).stored
+    between = [c for c in scope.children if c is not block and here <= order(scope, c) <= there]
+    if any(a.buffer.data in written for c in between for a in accesses(c.node)):
+        return False
+    return _makes_whole_boxes(producer, loop, boxes[made])
+
+
+def _sole_result(block: BlockRef, guarded: bool = False) -> Buffer | None:
+    """The one buffer that ``block`` writes, each element by one instance, where it is of a scope's own.
+
+    ``guarded``: there may be a condition.
+    """
+    scope, body = block.scope, block.block
+    if scope is None or len(body.writes) != 1 or not is_simple_block(body):
+        return None
+    if not guarded and not is_const(block.node.predicate, 1):
+        return None
+    if any(i.iter_type == "reduce" for i in body.iter_vars) and body.init is None:
+        return None
+    (region,) = body.writes
+    stores = [a for a in accesses(body) if not isinstance(a, BufferLoad)]
+    mins = [r.min for r in region.region]
+    if not all(a.buffer is region.buffer and same_index(a.indices, mins) for a in stores):
+        return None
+    return region.buffer if region.buffer in scope.block.alloc_buffers else None
+
+
+def _is_alone(block: BlockRef, scope: BlockRef) -> bool:
+    """Whether ``block`` shares no loop, runs once for each value of its iterators, among blocks that say what they do."""
+    place = order(scope, block)
+    return (
+        is_const(block.node.predicate, 1)
+        and scope.block.init is None
+        and _runs_all(block)
+        and all(child is block or order(scope, child) != place for child in scope.children)
+        and all(_uses(child).is_all for child in scope.children)
+        and _only_blocks(scope.block.body)
+    )
+
+
+class _Uses:
+    """What a block does, found in one walk: its loads, the pointers of what it stores to or says that it writes, and
+    whether that is all (no pointers, no views, no calls with effects)."""
+
+    __slots__ = ("loads", "stored", "is_all")
+
+    def __init__(self, realize: BlockRealize):
+        self.loads: list[BufferLoad] = []
+        self.stored = {r.buffer.data for r in realize.block.writes}
+        self.is_all = True
+        for n in walk(realize):
+            if isinstance(n, BufferLoad):
+                self.loads.append(n)
+            elif isinstance(n, BufferStore):
+                self.stored.add(n.buffer.data)
+            elif isinstance(n, Var):
+                self.is_all = self.is_all and not n.dtype.is_handle
+            elif isinstance(n, Block):
+                self.is_all = self.is_all and not n.match_buffers
+            elif isinstance(n, Call):
+                self.is_all = self.is_all and not (impure(n) or any(isinstance(a, BufferRegion) for a in n.args))
+
+
+_USES: WeakKeyDictionary[BlockRealize, _Uses] = WeakKeyDictionary()
+
+
+def _uses(block: BlockRef) -> _Uses:
+    found = _USES.get(block.node)
+    if found is None:
+        found = _USES[block.node] = _Uses(block.node)
+    return found
+
+
+def _instances_apart(block: Block) -> bool:
+    """Whether instances of ``block`` may run in any order: each stores to elements of its own, and of what it stores to
+    loads these only."""
+    if block.match_buffers or block.alloc_buffers or block.init is not None:
+        return False
+    if any(i.iter_type != "spatial" for i in block.iter_vars) or not _only_stores(block.body):
+        return False
+    places: dict[Var, tuple[Buffer, Any]] = {}
+    for store in (a for a in accesses(block.body) if isinstance(a, BufferStore)):
+        if any(isinstance(i, Ramp) for i in store.indices):
+            return False
+        place = (store.buffer, [key(i) for i in store.indices])
+        if store.buffer.data in places:
+            if places[store.buffer.data] != place:
+                return False
+            continue
+        places[store.buffer.data] = place
+        domains = {i.var: i.dom for i in block.iter_vars if i.dom is not None}
+        if not isinstance(detect_iter_map(store.indices, domains, check="bijective"), IterMap):
+            return False
+    loads = (a for a in accesses(block.body) if isinstance(a, BufferLoad) and a.buffer.data in places)
+    return all((a.buffer, [key(i) for i in a.indices]) == places[a.buffer.data] for a in loads)
+
+
+def _only_stores(s: Any) -> bool:
+    if isinstance(s, SeqStmt):
+        return all(_only_stores(part) for part in s.stmts)
+    if isinstance(s, IfThenElse):
+        return _only_stores(s.then_case) and (s.else_case is None or _only_stores(s.else_case))
+    return isinstance(s, BufferStore)
+
+
+def _runs_all(block: BlockRef) -> bool:
+    """Whether ``block`` runs once for each value of its iterators, but for its condition."""
+    pairs = list(zip(block.block.iter_vars, block.node.iter_values))
+    domains = {p.var: Range(p.node.min, p.node.extent) for p in block.loops()}
+    found = detect_iter_map([v for _, v in pairs], domains, check="bijective")
+    analyzer = Analyzer()
+    return isinstance(found, IterMap) and all(
+        is_const(i.dom.min, 0) and analyzer.can_prove_equal(extent, i.dom.extent)
+        for (i, _), extent in zip(pairs, found.extents)
+    )
+
+
+def _only_blocks(s: object) -> bool:
+    """Whether there are but blocks in loops, whose numbers of iterations no data decides."""
+    while isinstance(s, For):
+        if any(isinstance(n, BufferLoad) for e in (s.min, s.extent) for n in walk(e)):
+            return False
+        s = s.body
+    return all(_only_blocks(part) for part in s.stmts) if isinstance(s, SeqStmt) else isinstance(s, BlockRealize)
+
+
+def _touches(block: BlockRef, buffer: Buffer) -> bool:
+    uses = _uses(block)
+    return buffer.data in uses.stored or any(a.buffer.data is buffer.data for a in uses.loads)
+
+
+def _inputs_stay(block: BlockRef, made: Buffer, scope: BlockRef, here: int, there: int) -> bool:
+    """Whether nothing from statement ``here`` to ``there`` writes what ``block`` reads, but ``made``."""
+    read = {a.buffer.data for a in _uses(block).loads} - {made.data}
+    return not any(
+        not read.isdisjoint(_uses(child).stored)
+        for child in scope.children
+        if child is not block and here <= order(scope, child) <= there
+    )
+
+
+def _reads_elements(block: BlockRef, buffer: Buffer) -> bool:
+    """Whether the block's regions hold every element of ``buffer`` that it loads."""
+    regions = [r.region for r in block.block.reads if r.buffer is buffer]
+    loads = [a for a in _uses(block).loads if a.buffer is buffer]
+    exact = [[axis.min for axis in r] for r in regions]
+    unsure = [a for a in loads if not any(same_index(a.indices, e) for e in exact)]
+    if not unsure:
+        return True
+    analyzer = Analyzer()
+    for iterator in block.block.iter_vars:
+        assert iterator.dom is not None
+        analyzer.bind(iterator.var, iterator.dom)
+    return all(any(_holds(r, a.indices, analyzer) for r in regions) for a in unsure)
+
+
+def _holds(region: Sequence[Range], indices: Sequence[Expr], analyzer: Analyzer) -> bool:
+    """Whether ``indices`` lie in ``region``, whatever their variables are."""
+    return all(
+        not isinstance(i, Ramp)
+        and not any(isinstance(n, BufferLoad) for n in walk(i))
+        and analyzer.can_prove(i >= axis.min)
+        and analyzer.can_prove(i < axis.min + axis.extent)
+        for i, axis in zip(indices, region)
+    )
+
+
+def _reads_each(block: BlockRef, buffer: Buffer) -> bool:
+    """Whether an instance reads one element of ``buffer``, its iterators being the indices of that."""
+    loads = [a for a in _uses(block).loads if a.buffer is buffer]
+    regions = [r.region for r in block.block.reads if r.buffer is buffer]
+    if not loads or any(not is_const(axis.extent, 1) for r in regions for axis in r):
+        return False
+    if not _reads_elements(block, buffer):
+        return False
+    if not all(same_index(a.indices, loads[0].indices) for a in loads):
+        return False
+    domains = {i.var: i.dom for i in block.block.iter_vars}
+    plain = [i for i in loads[0].indices if isinstance(i, Var) and i in domains]
+    if len(plain) != len(loads[0].indices) or len(set(plain)) != len(domains):
+        return False
+    analyzer = Analyzer()
+    return all(
+        is_const(domains[v].min, 0) and analyzer.can_prove_equal(domains[v].extent, size)
+        for v, size in zip(plain, buffer.shape)
+    )
+
+
+def _is_about_elements(producer: BlockRef) -> bool:
+    """Whether the condition of ``producer`` is one about the element made, and no data decides it."""
+    if is_const(producer.node.predicate, 1):
+        return True
+    pairs = zip(producer.block.iter_vars, producer.node.iter_values)
+    told = {n for i, v in pairs if i.iter_type != "reduce" for n in walk(v) if isinstance(n, Var)}
+    mine = {p.var for p in producer.loops()}
+    used = list(walk(producer.node.predicate))
+    return not any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n in mine and n not in told) for n in used)
+
+
+def _makes_whole_boxes(producer: BlockRef, loop: LoopRef, box: Sequence[Range]) -> bool:
+    """Whether each iteration of ``loop`` finishes all elements of ``box``, each element in one iteration only."""
+    pairs = list(zip(producer.block.iter_vars, producer.node.iter_values))
+    around = {loop.var, *(p.var for p in loop.all_loops())}
+    if any(uses_var(v, around) for i, v in pairs if i.iter_type == "reduce"):
+        return False
+    if not _runs_all(producer) or not _is_about_elements(producer):
+        return False
+    domains = {p.var: Range(p.node.min, p.node.extent) for p in producer.loops()}
+    analyzer = Analyzer()
+    inner = {v: r for v, r in domains.items() if v not in around}
+    spatial = [(i, v) for i, v in pairs if i.iter_type != "reduce"]
+    part = detect_iter_map([v for _, v in spatial], inner, check="surjective")
+    if not isinstance(part, IterMap) or len(box) != len(spatial):
+        return False
+    (region,) = producer.block.writes
+    extents = {axis.min: b.extent for axis, b in zip(region.region, box)}
+    return all(
+        i.var in extents and analyzer.can_prove_equal(extents[i.var], e) for (i, _), e in zip(spatial, part.extents)
+    )

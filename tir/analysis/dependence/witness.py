@@ -1,0 +1,67 @@
+"""What a refusal shows as proof: two instances, and the element in which they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...expr import BufferLoad
+from ...poly.sets import sample
+from ...visit import walk
+from .access_relations import why_inexact
+from .statements import Access, Statement
+
+
+def witness(pairs: Any, s: Any, a: Any, t: Any, b: Any, late: str, early: str) -> list[str]:
+    """Two lines on one of ``pairs`` of instances of the sides ``s`` and ``t``, which meet by their touches ``a`` and
+    ``b``: the second's first."""
+    import islpy as isl
+
+    point = sample(pairs.wrap())
+    if point is None:
+        return []
+    n = pairs.dim(isl.dim_type.in_)
+    x, y = point[:n], point[n:]
+    element = _shared_element(a, b, x, y)
+    return [
+        f"{t.show(y)} {_verb(t.unit, b.access)} {show_element(b.access, element)}{early}",
+        f"{s.show(x)} {_verb(s.unit, a.access)} {show_element(a.access, element)}{late}",
+    ]
+
+
+def why_unknown(sides: Sequence[tuple[Statement, Access]]) -> str | None:
+    """Why it is not known which elements the accesses touch; None where it is."""
+    for unit, access in sides:
+        if access.indices is None:
+            return f"what is done behind a pointer to `{access.buffer.name}` is not known"
+        reason = why_inexact(unit, access)
+        if reason is not None:
+            of_data = any(isinstance(n, BufferLoad) for n in walk(reason.expr))
+            return f"`{reason.expr!r}` depends on data" if of_data else str(reason)
+    return None
+
+
+def show_element(access: Access, element: Sequence[int]) -> str:
+    inside = ", ".join(str(v) for v in element) if element else "…"
+    return f"{access.buffer.name}[{inside}]"
+
+
+def _verb(unit: Statement, access: Access) -> str:
+    """What an access does to an element, as far as is known."""
+    if access.indices is None or why_inexact(unit, access) is not None:
+        return "may write" if access.write else "may read"
+    return "writes" if access.write else "reads"
+
+
+def _shared_element(a: Any, b: Any, x: Sequence[int], y: Sequence[int]) -> list[int]:
+    if a.access.buffer is not b.access.buffer:
+        return []
+    import islpy as isl
+
+    images = []
+    for touch, point in ((a, x), (b, y)):
+        relation = touch.map
+        for i, value in enumerate(point):
+            relation = relation.fix_val(isl.dim_type.in_, i, value)
+        images.append(relation.range())
+    return sample(images[0].intersect(images[1])) or []

@@ -1,0 +1,374 @@
+"""Whether a loop's iterations pass data on to later iterations through a buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ..arith import Analyzer
+from ..arith.linear import key
+from ..arith.regions import relax
+from ..arith.swizzle import Unswizzled, unswizzled
+from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
+from ..expr import (
+    TRUE,
+    And,
+    BufferLoad,
+    Call,
+    Expr,
+    IntImm,
+    Ramp,
+    Var,
+    all_of,
+    const,
+    is_const,
+    logical_and,
+    logical_not,
+)
+from ..function import PrimFunc
+from ..stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt
+from ..visit import free_vars, substitute, uses_var, walk
+from .dependence.initialization import initialized_before_read
+
+Box = tuple[Range, ...]
+Filled = tuple[Box, frozenset[Any]]  # a box all of whose elements are written, where all of the conditions hold
+
+
+def is_privatizable(buffer: Buffer, loops: Sequence[For], exact: bool = False) -> bool:
+    """Whether each iteration of the innermost of nested ``loops`` writes an element of ``buffer`` before it reads it.
+
+    Decided from the shape of the program: the loop's body, or a loop in it, is a sequence, and what a later part reads
+    lies in a box that an earlier part fills completely. With ``exact``, where that shows nothing, by exact sets, which
+    take longer. False means "not shown".
+    """
+    analyzer = Analyzer()
+    for loop in loops:
+        analyzer.bind(loop.loop_var, Range(loop.min, loop.extent))
+    return _writes_first(buffer, loops, (), analyzer) or (exact and initialized_before_read(buffer, loops))
+
+
+def _writes_first(buffer: Buffer, loops: Sequence[For], before: Sequence[_Access], analyzer: Analyzer) -> bool:
+    """Whether the body of the innermost loop reads only what its writes, or earlier ones (``before``), have filled."""
+    body: Stmt = loops[-1].body
+    written = list(before)
+    for part in body.stmts if isinstance(body, SeqStmt) else (body,):
+        accesses = _known_accesses(part, buffer, loops)
+        reads = (a for a in accesses if not a.is_write)
+        if not all(a.own or _within(analyzer, a, written) for a in reads):
+            if not isinstance(part, For):
+                return False
+            analyzer.bind(part.loop_var, Range(part.min, part.extent))
+            if not _writes_first(buffer, [*loops, part], written, analyzer):
+                return False
+        written += [a for a in accesses if a.is_write]
+    return True
+
+
+def _within(analyzer: Analyzer, access: _Access, written: Sequence[_Access]) -> bool:
+    box = access.box(analyzer) if written else None
+    if box is None:
+        return False
+    given = _conjuncts(access.condition)
+    for write in reversed(written):  # what was written last is most likely what is read
+        found = access.inside.get(write)
+        if found is None:
+            filled = write.filled(analyzer)
+            found = filled is not None and filled[1] <= given and _inside(analyzer, box, filled[0])
+            access.inside[write] = found
+        if found:
+            return True
+    return False
+
+
+_KNOWN: WeakKeyDictionary[Stmt, dict[Any, Any]] = WeakKeyDictionary()
+
+
+def _known_accesses(part: Stmt, buffer: Buffer, loops: Sequence[For]) -> list[_Access]:
+    """The accesses of ``buffer`` in ``part``, which is inside ``loops``; found once, as steps leave most parts alone."""
+    about = tuple(x for loop in loops for x in (loop.loop_var, loop.min, loop.extent))
+    place = (buffer, tuple(map(id, about)))
+    memo = _KNOWN.setdefault(part, {})
+    if place not in memo:
+        # ``about`` stays with it, so that no other node gets one of these numbers
+        memo[place] = about, list(_accesses(part, buffer, [loop.loop_var for loop in loops]))
+    return memo[place][1]
+
+
+def _conjuncts(condition: Expr) -> frozenset[Any]:
+    """The parts of a condition that all have to hold, comparable by value."""
+    return frozenset(key(c) for c in _parts(condition))
+
+
+def _parts(condition: Expr) -> list[Expr]:
+    if isinstance(condition, And):
+        return [*_parts(condition.a), *_parts(condition.b)]
+    return [] if is_const(condition, 1) else [condition]
+
+
+def private_buffers(func: PrimFunc, loop: For, only: Var | None = None) -> frozenset[Var]:
+    """Pointers of the buffers allocated around ``loop`` that each iteration of it can have for itself; of the one with
+    the pointer ``only``, where that is given.
+
+    All their uses are in the loop, and an iteration reads nothing of them that it has not written. Threads of one
+    block share what is in shared memory: there they must write the same (:func:`is_redundant_write`). A kernel has no global
+    memory of its own.
+    """
+    chain = _chain(func.body, loop)
+    candidates: dict[Buffer, list[For]] = {}
+    crossed: list[For] = [loop]
+    for item in reversed(chain):
+        if isinstance(item, For):
+            crossed.insert(0, item)
+        elif isinstance(item, Block):
+            for buffer in item.alloc_buffers:
+                if only is not None and buffer.data is not only:
+                    continue
+                if buffer.scope == "global" and any(n.thread for n in crossed):
+                    continue
+                common = loop.thread.startswith("threadIdx") and buffer.scope.startswith("shared")
+                if not common or is_redundant_write(loop, buffer):
+                    candidates[buffer] = list(crossed)
+    if not candidates:
+        return frozenset()
+    by_pointer = {b.data: b for b in candidates}
+    for item in walk(func.body, enter=lambda n: n is not loop):
+        used: Any = item.buffer.data if isinstance(item, (BufferLoad, BufferStore, BufferRegion)) else item
+        if used in by_pointer and not isinstance(item, Buffer):
+            candidates.pop(by_pointer[used], None)
+    return frozenset(b.data for b, loops in candidates.items() if is_privatizable(b, loops, exact=True))
+
+
+THREADS_OWN = ("local", "warp", "wmma.", "m16n8k8.", "mma.", "amx.")
+
+
+def is_redundant_write(loop: For, buffer: Buffer) -> bool:
+    """Whether iterations of ``loop`` that write one element of ``buffer`` write the same value: one block makes it,
+    each element by one instance, from what all threads see."""
+    makers = []
+    stack: list[Any] = [loop]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, BlockRealize) and not any(isinstance(n, BlockRealize) for n in walk(item.block.body)):
+            stores = [n for n in walk(item.block) if isinstance(n, BufferStore)]
+            if any(n.buffer.data is buffer.data for n in stores):
+                makers.append(item.block)
+            continue
+        if isinstance(item, BufferStore) and item.buffer.data is buffer.data:
+            return False
+        stack += [c for c in item.children() if isinstance(c, (Stmt, Block))]
+    return len(makers) == 1 and is_uniform(makers[0], loop)
+
+
+def is_uniform(block: Block, loop: For) -> bool:
+    """Whether what ``block`` stores follows from its iterators alone, each element by one instance: running it again in
+    another iteration of ``loop`` repeats the same values."""
+    stores = [n for n in walk(block) if isinstance(n, BufferStore)]
+    spatial = {v.var for v in block.iter_vars}
+    if block.init is not None or any(v.iter_type != "spatial" for v in block.iter_vars):
+        return False
+    if not all(spatial <= {i for i in s.indices if isinstance(i, Var)} for s in stores):
+        return False
+    made = {s.buffer.data for s in stores}
+    loads = [n.buffer for n in walk(block) if isinstance(n, BufferLoad)]
+    if any(b.data in made or b.scope.startswith(THREADS_OWN) for b in loads):
+        return False
+    inside = {n.loop_var for n in walk(loop) if isinstance(n, For)}
+    inside |= {n.var for n in walk(loop) if isinstance(n, IterVar)} - spatial
+    return inside.isdisjoint(free_vars(block))
+
+
+def _chain(root: Stmt, target: Stmt) -> list[Any]:
+    """The statements and blocks around ``target``, outermost first."""
+    stack: list[tuple[Any, tuple[Any, ...]]] = [(root, ())]
+    while stack:
+        item, above = stack.pop()
+        if item is target:
+            return list(above)
+        for child in item.children():
+            if isinstance(child, (Stmt, Block)):
+                stack.append((child, (*above, item)))
+    return []
+
+
+def _inside(analyzer: Analyzer, inner: Box, outer: Box) -> bool:
+    return all(
+        analyzer.can_prove(b.min <= a.min) and analyzer.can_prove(a.min + a.extent <= b.min + b.extent)
+        for a, b in zip(inner, outer)
+    )
+
+
+class _Access:
+    """One load or store, the loops around it (inside the loop asked about), and the condition it is under."""
+
+    def __init__(
+        self, indices: tuple[Expr, ...] | None, loops: dict[Var, Range], condition: Expr, is_write: bool, own: bool
+    ):
+        self.indices = indices  # None: any element
+        self.loops = loops
+        self.condition = condition
+        self.is_write = is_write
+        self.own = own  # a read of the element that the same block's init has written
+        self._filled: Any = False  # not asked yet
+        self._box: Any = False
+        self.inside: dict[_Access, bool] = {}  # whether what it touches lies in what another access fills
+
+    def box(self, analyzer: Analyzer) -> Box | None:
+        if self._box is False:
+            ranges = [Range(i, const(1, i.dtype)) for i in self.indices or ()]
+            self._box = None if self.indices is None else relax(ranges, self.loops, self.condition, analyzer)
+        return self._box
+
+    def filled(self, analyzer: Analyzer) -> Filled | None:
+        """The box written, where every element of it is, and under which conditions."""
+        if self._filled is False:
+            self._filled = self._find_filled(analyzer)
+        return self._filled
+
+    def _find_filled(self, analyzer: Analyzer) -> Filled | None:
+        box = self.box(analyzer)
+        if box is None or any(isinstance(n, BufferLoad) for n in walk(self.condition)):
+            return None  # what it loads may have changed by the time of the read
+        moving = {n: i for n, i in enumerate(self.indices or ()) if any(v in self.loops for v in _vars(i))}
+        inner = {v: self.loops[v] for i in moving.values() for v in _vars(i) if v in self.loops}
+        guards = [c for c in _parts(self.condition) if uses_var(c, list(self.loops))]
+        if any(v in self.loops and v not in inner for c in guards for v in _vars(c)):
+            return None  # it leaves out iterations, and with them perhaps elements
+        if moving:
+            from ..arith.itermap import detect_iter_map
+
+            plain = self._unswizzled(analyzer)
+            indices = list(moving.values()) if plain is None else [plain.indices[n] for n in moving]
+            found: Any = detect_iter_map(indices, inner, all_of(guards), check="surjective")
+            if not found:
+                return None
+            taken = {n: Range(i.base, i.extent) for n, i in zip(moving, found.indices)}
+            if plain is not None and plain.axis in taken:
+                # where elements are exchanged within whole runs, all of them are written if they were before
+                run = taken[plain.axis]
+                if guards or not all(analyzer.can_prove_equal(e % plain.period, 0) for e in (run.min, run.extent)):
+                    return None
+            box = tuple(taken.get(n, axis) for n, axis in enumerate(box))
+        return box, frozenset(key(c) for c in _parts(self.condition) if all(c is not g for g in guards))
+
+    def _unswizzled(self, analyzer: Analyzer) -> Unswizzled | None:
+        if not any(isinstance(n, Call) for i in self.indices or () for n in walk(i)):
+            return None
+        with analyzer.scope():
+            for var, dom in self.loops.items():
+                analyzer.bind(var, dom)
+            return unswizzled(self.indices or (), analyzer)
+
+
+def _vars(e: Any) -> set[Var]:
+    return {n for n in walk(e) if isinstance(n, Var)}
+
+
+def _accesses(root: Any, buffer: Buffer, step_vars: Any) -> Iterator[_Access]:
+    """Accesses of ``buffer`` under ``root`` in program order; a use of its pointer reads any element.
+
+    ``step_vars`` are the variables of the loops asked about.
+    """
+
+    def visit(
+        item: Any, loops: dict[Var, Range], condition: Expr, bound: dict[Var, Any], init: Any
+    ) -> Iterator[_Access]:
+        def expr(e: Any) -> Any:
+            return substitute(e, bound) if bound else e
+
+        if isinstance(item, (Buffer, Var)):
+            if item is buffer.data:
+                yield _Access(None, {}, condition, False, False)
+            return
+        if isinstance(item, For):
+            yield from visit(item.extent, loops, condition, bound, init)
+            inner = {**loops, item.loop_var: Range(expr(item.min), expr(item.extent))}
+            yield from visit(item.body, inner, condition, bound, init)
+        elif isinstance(item, IfThenElse):
+            yield from visit(item.condition, loops, condition, bound, init)
+            yield from visit(item.then_case, loops, logical_and(condition, expr(item.condition)), bound, init)
+            if item.else_case is not None:
+                otherwise = logical_and(condition, logical_not(expr(item.condition)))
+                yield from visit(item.else_case, loops, otherwise, bound, init)
+        elif isinstance(item, BlockRealize):
+            values = {v.var: expr(e) for v, e in zip(item.block.iter_vars, item.iter_values)}
+            inner_bound = {**bound, **values}
+            guard = logical_and(condition, expr(item.predicate))
+            block: Block = item.block
+            for match in block.match_buffers:
+                if match.source.buffer is buffer:
+                    yield from _through(match, block, loops, guard, lambda e, b=inner_bound: substitute(e, b))
+            stored = None
+            # where a loop asked about steps the reduction, init runs in its first iteration only
+            partial = any(v.iter_type == "reduce" and uses_var(values[v.var], step_vars) for v in block.iter_vars)
+            if block.init is not None and not partial:
+                yield from visit(block.init, loops, guard, inner_bound, None)
+                stored = _stored(block.init, buffer)
+            yield from visit(block.body, loops, guard, inner_bound, stored)
+        elif isinstance(item, BufferStore):
+            for child in (item.value, *item.indices):
+                yield from visit(child, loops, condition, bound, init)
+            if item.buffer is buffer:
+                yield _Access(tuple(expr(i) for i in item.indices), loops, condition, True, False)
+        elif isinstance(item, BufferLoad):
+            for child in item.indices:
+                yield from visit(child, loops, condition, bound, init)
+            if item.buffer is buffer:
+                own = init is not None and _index_key(item.indices) in init
+                yield _Access(tuple(expr(i) for i in item.indices), loops, condition, False, own)
+        else:
+            for child in item.children():
+                yield from visit(child, loops, condition, bound, init)
+
+    yield from visit(root, {}, TRUE, {}, None)
+
+
+def _through(
+    match: MatchBufferRegion, block: Block, loops: dict[Var, Range], guard: Expr, value: Callable[[Expr], Expr]
+) -> Iterator[_Access]:
+    """What ``block`` does to a buffer through a view: it reads the viewed box, unless it only stores; it writes all of
+    it where a store says so. Behind a pointer it does what its regions say."""
+    indices: list[Expr] = []
+    inner = dict(loops)
+    for axis in match.source.region:
+        low, extent = value(axis.min), value(axis.extent)
+        if not is_const(extent, 1):
+            var = Var("v", low.dtype)
+            inner[var] = Range(const(0, low.dtype), extent)
+            low = low + var
+        indices.append(low)
+    view = match.buffer
+    nodes = list(walk(block.body))
+    if not any(isinstance(n, (BufferLoad, BufferStore)) and n.buffer is view for n in nodes):
+        # an intrinsic has its pointer, and does what the block says
+        for regions, is_write in ((block.reads, False), (block.writes, True)):
+            if any(r.buffer is match.source.buffer for r in regions):
+                yield _Access(tuple(indices), inner, guard, is_write, False)
+        return
+    only_stores = not any((isinstance(n, BufferLoad) and n.buffer is view) or n is view.data for n in nodes)
+    if not only_stores:
+        yield _Access(tuple(indices), inner, guard, False, False)
+    steps = block.body.stmts if isinstance(block.body, SeqStmt) else (block.body,)
+    if any(isinstance(s, BufferStore) and s.buffer is view and _whole(s) for s in steps):
+        yield _Access(tuple(indices), inner, guard, True, False)
+
+
+def _whole(store: BufferStore) -> bool:
+    """Whether one vector store writes every element of a buffer of constant size."""
+    *outer, last = store.indices
+    size = 1
+    for extent in store.buffer.shape:
+        if not isinstance(extent, IntImm):
+            return False
+        size *= extent.value
+    if not isinstance(last, Ramp) or last.lanes != size or not is_const(last.base, 0):
+        return False
+    return is_const(last.stride, 1) and all(is_const(i, 0) for i in outer)
+
+
+def _stored(init: Stmt, buffer: Buffer) -> set[Any]:
+    return {_index_key(s.indices) for s in walk(init) if isinstance(s, BufferStore) and s.buffer is buffer}
+
+
+def _index_key(indices: Any) -> tuple[Any, ...]:
+    return tuple(key(i) for i in indices)

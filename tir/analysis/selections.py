@@ -1,0 +1,152 @@
+"""Whether values reduced by selection (arg-max and the like) may be grouped in any order: decided by trying.
+
+Such a reducer only compares values and picks one, so what it does depends on the order of the values compared, not on
+the values: a few of them stand for all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..dtype import DType
+from ..expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Call,
+    CommReducer,
+    Expr,
+    FloatImm,
+    IntImm,
+    Max,
+    Min,
+    Not,
+    Or,
+    Select,
+    Sub,
+    Var,
+)
+from ..visit import walk
+
+_OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
+    EQ: operator.eq, NE: operator.ne, LT: operator.lt, LE: operator.le, GT: operator.gt, GE: operator.ge, Min: min,
+    Max: max, Add: operator.add, Sub: operator.sub, And: lambda a, b: a and b, Or: lambda a, b: a or b,
+}  # fmt: skip
+
+
+_MOST = 50_000  # triples of values tried
+
+
+class _Undecided(Exception):
+    """The reducer does more than compare and pick."""
+
+
+def choice_parts(value: Any) -> tuple[Expr, Expr, Expr] | None:
+    """Condition, value if true and value if false of a selection; None for what is not one."""
+    if isinstance(value, Select):
+        return value.condition, value.true_value, value.false_value
+    if isinstance(value, Call) and value.op == "if_then_else":
+        return value.args[0], value.args[1], value.args[2]
+    return None
+
+
+def associativity_counterexample(comm: CommReducer) -> str | None:
+    """Why the result of ``comm`` depends on how the values are grouped, or on their order where none are equal.
+
+    None where it does not, NaN and rounding aside. Equal candidates may change places: which of them wins is open.
+    """
+    conditions = [parts[0] for r in comm.result for n in walk(r) if (parts := choice_parts(n))]
+    if not conditions:
+        return None
+    used = {n for c in conditions for n in walk(c) if isinstance(n, Var)}
+    numbers = list(range(len(comm.lhs)))
+    compared = [k for k in numbers if comm.lhs[k] in used or comm.rhs[k] in used]
+    picked = [k for k in numbers if k not in compared and choice_parts(comm.result[k])]
+    kept = compared + picked
+    try:
+        functions = [_compiled(comm.result[k], comm, kept) for k in kept]
+        constants = [_number(n) for c in conditions for n in walk(c) if isinstance(n, (IntImm, FloatImm))]
+        starts = [_number(comm.identity[k]) if k in compared else "init" for k in kept]
+    except _Undecided as why:
+        return f"{why}, so it cannot be proved that values may be grouped in any order"
+
+    def join(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+        both = (*a, *b)
+        return tuple(f(both) for f in functions)
+
+    few = len(compared) > 1
+    ranges = [list(_samples(comm.lhs[k].dtype, starts[n], constants, few)) for n, k in enumerate(compared)]
+    points = list(itertools.product(*ranges))
+    if len(points) ** 3 > _MOST:
+        return "it compares too many values to prove that they may be grouped in any order"
+    a, b, c = ([(*p, *(f"{name}{k}" for k in picked)) for p in points] for name in "abc")
+    width = len(compared)
+    for x, y in itertools.product(a, b):
+        apart = all(m != n for m, n in zip(x[:width], y[:width]))
+        if apart and join(x, y) != join(y, x):
+            return f"it matters which comes first, {_shown(x, width)} or {_shown(y, width)}"
+    for x, y, z in itertools.product(a, b, c):
+        if join(join(x, y), z) != join(x, join(y, z)):
+            return f"of {', '.join(_shown(p, width) for p in (x, y, z))} it matters which two are combined first"
+    init = tuple(starts)
+    for x, y in itertools.product([join(init, p) for p in a], b):
+        if join(x, join(init, y)) != join(x, y):
+            return f"partial results that start from init lose {_shown(x, width)} or {_shown(y, width)}"
+    return None
+
+
+def _shown(point: Sequence[Any], width: int) -> str:
+    return str(point[0]) if width == 1 else f"({', '.join(map(str, point[:width]))})"
+
+
+def _samples(dtype: DType, start: Any, constants: Sequence[Any], few: bool) -> Iterator[Any]:
+    """Values that stand for all: below, between and above every constant that values are compared with."""
+    near = [start] if few else [start - 1, start, start + 1]
+    around = [v for c in constants for v in (c - 1, c, c + 1)]
+    for value in dict.fromkeys((0, 1, 2, *near, *around)):
+        if dtype.min_value <= value <= dtype.max_value:
+            yield value
+
+
+def _number(e: Any) -> Any:
+    if isinstance(e, (IntImm, FloatImm)):
+        return e.value
+    raise _Undecided("a value that is compared starts from one that is not constant")
+
+
+def _compiled(e: Any, comm: CommReducer, kept: Sequence[int]) -> Callable[[tuple[Any, ...]], Any]:
+    """``e`` as a function of the components ``kept`` of two values, one after the other."""
+    places: dict[Any, int] = {}
+    for at, k in enumerate(kept):
+        places[comm.lhs[k]] = at
+        places[comm.rhs[k]] = at + len(kept)
+
+    def build(e: Any) -> Callable[[Any], Any]:
+        if isinstance(e, Var) and e in places:
+            return operator.itemgetter(places[e])
+        if isinstance(e, (IntImm, FloatImm)):
+            value = e.value
+            return lambda p: value
+        if type(e) in _OPERATORS:
+            do, left, right = _OPERATORS[type(e)], build(e.a), build(e.b)
+            return lambda p: do(left(p), right(p))
+        if isinstance(e, Not):
+            inner = build(e.a)
+            return lambda p: not inner(p)
+        parts = choice_parts(e)
+        if parts is None:
+            from ..script.printer import short_text
+
+            raise _Undecided(f"`{short_text(e)}` is more than a comparison")
+        condition, yes, no = map(build, parts)
+        return lambda p: yes(p) if condition(p) else no(p)
+
+    return build(e)

@@ -1,0 +1,178 @@
+"""Structural answers to legality: true without sets where a block's form already proves it. Never a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ..expr import Add, And, BufferLoad, Call, Expr, IntImm, Max, Min, Mul, Or, Sub, Var
+from ..op import OPS
+from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt
+from ..visit import walk
+from .structure import constant, free_in, vars_in
+
+_SIMPLE: WeakKeyDictionary[Block, bool] = WeakKeyDictionary()
+_COMMUTING = (Add, Mul, Min, Max, And, Or)
+
+
+def same_index(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two index lists are the same variables and constants."""
+    return len(a) == len(b) and all(
+        x is y or (isinstance(x, IntImm) and isinstance(y, IntImm) and x.value == y.value) for x, y in zip(a, b)
+    )
+
+
+def iterators(block: Block, kind: str) -> list[Var]:
+    return [i.var for i in block.iter_vars if i.iter_type == kind]
+
+
+def is_simple_block(block: Block) -> bool:
+    """Whether instances of ``block`` commute by form alone.
+
+    Plain stores whose indices are all the spatial iterators that have more than one value (and nothing of the reduce
+    ones), which read what the block writes only at the element being written, and under reduce iterators only as
+    ``x = x op y`` with ``op`` commuting with itself.
+    """
+    found = _SIMPLE.get(block)
+    if found is None:
+        found = _SIMPLE[block] = _is_simple(block)
+    return found
+
+
+def _is_simple(block: Block) -> bool:
+    if (
+        block.match_buffers
+        or block.alloc_buffers
+        or any(i.iter_type not in ("spatial", "reduce") for i in block.iter_vars)
+    ):
+        return False
+    stores = [s for part in (block.init, block.body) if part is not None for s in _parts(part)]
+    if not all(isinstance(s, BufferStore) for s in stores):
+        return False
+    single = {i.var for i in block.iter_vars if i.dom is not None and constant(i.dom.extent) == 1}
+    spatial, reduce = set(iterators(block, "spatial")) - single, set(iterators(block, "reduce"))
+    if any(isinstance(item, Call) and impure(item) for s in stores for item in walk(s)):
+        return False
+    target: dict[Var, Sequence[Expr]] = {}
+    for store in stores:
+        plain = {i for i in store.indices if isinstance(i, Var)}
+        if not spatial <= plain or any(vars_in(i) & reduce for i in store.indices):
+            return False
+        known = target.setdefault(store.buffer.data, store.indices)
+        if not same_index(known, store.indices):
+            return False
+    body = _parts(block.body)
+    if reduce and len(body) != 1:
+        return False
+    for store in stores:
+        for item in walk(store.value):
+            if isinstance(item, BufferLoad) and item.buffer.data in target:
+                if not same_index(item.indices, target[item.buffer.data]):
+                    return False
+    return not reduce or _is_update(body[0])
+
+
+def _parts(stmt: Any) -> Sequence[Any]:
+    return stmt.stmts if isinstance(stmt, SeqStmt) else (stmt,)
+
+
+def impure(call: Call) -> bool:
+    """Whether a call does more than compute a value."""
+    known = OPS.get(call.op)
+    return known is None or known.effect not in ("pure", "read")
+
+
+def _is_update(store: BufferStore) -> bool:
+    value = store.value
+    if isinstance(value, _COMMUTING):
+        sides = [(value.a, value.b), (value.b, value.a)]
+    elif isinstance(value, Sub):
+        sides = [(value.a, value.b)]
+    else:
+        return False
+    return any(
+        isinstance(own, BufferLoad)
+        and own.buffer.data is store.buffer.data
+        and same_index(own.indices, store.indices)
+        and not any(isinstance(i, BufferLoad) and i.buffer.data is store.buffer.data for i in walk(other))
+        for own, other in sides
+    )
+
+
+def affine(e: Expr) -> tuple[dict[Var, int], int] | None:
+    """Coefficients and constant of an affine expression over variables; None for anything else."""
+    if isinstance(e, IntImm):
+        return {}, e.value
+    if isinstance(e, Var):
+        return {e: 1}, 0
+    if isinstance(e, (Add, Sub)):
+        a, b = affine(e.a), affine(e.b)
+        if a is None or b is None:
+            return None
+        sign = 1 if isinstance(e, Add) else -1
+        terms = dict(a[0])
+        for v, c in b[0].items():
+            terms[v] = terms.get(v, 0) + sign * c
+        return terms, a[1] + sign * b[1]
+    if isinstance(e, Mul):
+        a, b = affine(e.a), affine(e.b)
+        if a is None or b is None or (a[0] and b[0]):
+            return None
+        terms, scale = (a[0], b[1]) if not b[0] else (b[0], a[1])
+        return {v: c * scale for v, c in terms.items()}, a[1] * b[1]
+    return None
+
+
+def commutes_under_any_order(block: BlockRealize, loops: Sequence[For]) -> bool:
+    """Whether any order of ``loops`` around ``block`` alone gives the same result."""
+    inner = block.block
+    names = {f.loop_var for f in loops}
+    if not is_simple_block(inner) or not names.isdisjoint(free_in(inner)):
+        return False
+    if inner.init is None:
+        return True
+    used: dict[str, set[Var]] = {"spatial": set(), "reduce": set()}
+    for iterator, value in zip(inner.iter_vars, block.iter_values):
+        used[iterator.iter_type] |= vars_in(value)
+        if iterator.iter_type == "reduce":
+            form = affine(value)
+            if form is None or any(c < 0 for c in form[0].values()):
+                return False
+    # The first instance of each element must be the one that runs init, in any order: all reduce loops at their start.
+    return used["spatial"].isdisjoint(used["reduce"]) and used["reduce"].isdisjoint(vars_in(block.predicate))
+
+
+def distinguishes_iterations(block: BlockRealize, loop: For, inside: Sequence[For]) -> bool:
+    """Whether different iterations of ``loop`` run ``block`` for different elements, whatever loops ``inside`` do."""
+    inner = block.block
+    if not is_simple_block(inner) or loop.loop_var in free_in(inner):
+        return False
+    extents = {f.loop_var: constant(f.extent) for f in (loop, *inside)}
+    if any(f.loop_var in free_in(inner) for f in inside):
+        return False
+    decoded = False
+    for iterator, value in zip(inner.iter_vars, block.iter_values):
+        used = vars_in(value)
+        if loop.loop_var not in used:
+            continue
+        if iterator.iter_type != "spatial":
+            return False
+        form = affine(value)
+        decoded = decoded or (form is not None and _decodable(form[0], extents, loop.loop_var))
+    return decoded
+
+
+def _decodable(terms: dict[Var, int], extents: dict[Var, int | None], wanted: Var) -> bool:
+    """Whether ``wanted`` can be read off the sum: strides in mixed radix over the loops that move."""
+    found = ((abs(c), v.name, v) for v, c in terms.items() if v in extents and c)
+    moving = sorted(found, key=lambda term: term[:2])  # two loops may have one name
+    reach = 0  # the largest difference that smaller terms can make
+    for stride, _, v in moving:
+        if stride <= reach:
+            return False
+        extent = extents[v]
+        if extent is None:  # of unknown size: fine only as the largest term
+            return v is moving[-1][2]
+        reach += stride * max(extent - 1, 0)
+    return any(v is wanted for _, _, v in moving)

@@ -1,0 +1,1 @@
+"""Exact integer sets and relations: the one room that imports islpy."""

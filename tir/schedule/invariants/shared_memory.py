@@ -1,0 +1,193 @@
+"""What a kernel asks of its GPU, checked after every step: bytes of shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from ...analysis.index import BlockRef, LoopRef, index_of
+from ...analysis.structure import regions_of
+from ...arith import Analyzer
+from ...arith.regions import relax, union
+from ...buffer import Buffer, Range
+from ...errors import ScheduleError
+from ...expr import IntImm, Var
+from ...function import PrimFunc
+from ...stmt import SERIAL
+from ...target import Target
+from ...visit import substitute
+from .delta import unchanged_buffers
+
+DYNAMIC = 232448  # bytes of `shared.dyn` that some GPU gives
+_AXES = ("blockIdx", "threadIdx")
+_SHARED_BY = ("threadIdx", "vthread")
+
+
+@dataclass(frozen=True)
+class SharedBuffer:
+    """A buffer in shared memory: the kernel that has it, its bytes once compacted, the blocks of its scope that use it
+    (first and last, by number), and the innermost loop that it is made in."""
+
+    buffer: Buffer
+    kernel: LoopRef
+    bytes: int
+    first: int
+    last: int
+    loop: LoopRef
+
+
+def shared_buffers(func: PrimFunc, before: PrimFunc | None = None) -> list[SharedBuffer]:
+    """The buffers in shared memory that lie in a kernel of ``func`` and have a size known now. Those that are used as
+    in ``before`` have the size that they had there."""
+    sizes = _SIZES.setdefault(func, {})
+    known = _SIZES.get(before) if before is not None else None
+    if known:
+        same = unchanged_buffers(before, func)
+        sizes.update((b, size) for b, size in known.items() if b.data in same and b not in sizes)
+    found = []
+    for scope in index_of(func).blocks.values():
+        for buffer in scope.block.alloc_buffers:
+            if buffer.scope.startswith("shared"):
+                found += _measured(scope, buffer, sizes)
+    return found
+
+
+_SIZES: WeakKeyDictionary[PrimFunc, dict[Buffer, int | None]] = WeakKeyDictionary()
+
+
+def _measured(scope: BlockRef, buffer: Buffer, sizes: dict[Buffer, int | None]) -> list[SharedBuffer]:
+    users = [
+        (n, ref)
+        for n, ref in enumerate(scope.children)
+        if regions_of((*ref.block.reads, *ref.block.writes), buffer)
+    ]  # fmt: skip
+    if not users:
+        return []
+    common: list[LoopRef] = []
+    for level in zip(*(ref.loops() for _, ref in users)):
+        if any(loop is not level[0] for loop in level):
+            break
+        common.append(level[0])
+    around = [*scope.all_loops(), *common]
+    kernel = next((loop for loop in around if loop.node.thread.startswith(_AXES)), None)
+    if kernel is None:
+        return []
+    if buffer not in sizes:
+        sizes[buffer] = _bytes(buffer, [ref for _, ref in users], common)
+    size = sizes[buffer]
+    if size is None:
+        return []
+    return [SharedBuffer(buffer, kernel, size, users[0][0], users[-1][0], around[-1])]
+
+
+def _bytes(buffer: Buffer, users: Sequence[BlockRef], common: Sequence[LoopRef]) -> int | None:
+    """What ``buffer`` takes once it holds no more than ``users`` touch in one iteration of the ``common`` loops."""
+    boxes = []
+    for ref in users:
+        inner: dict[Var, Range] = {
+            loop.var: Range(loop.node.min, loop.node.extent)
+            for loop in ref.loops()
+            if loop not in common or loop.node.thread.startswith(_SHARED_BY)
+        }
+        values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}
+        for region in regions_of((*ref.block.reads, *ref.block.writes), buffer):
+            box = relax(tuple(substitute(r, values) for r in region.region), inner, predicate=ref.node.predicate)
+            boxes.append(box or buffer.full_region().region)
+    box = boxes[0] if len(boxes) == 1 else union(boxes)
+    analyzer = Analyzer()
+    extents = []
+    for touched, whole in zip(box, buffer.shape):
+        sizes = [e.value for e in (analyzer.simplify(touched.extent), whole) if isinstance(e, IntImm)]
+        if not sizes:
+            return None
+        extents.append(min(sizes))
+    doubled = any(
+        ref.block.writes[int(ref.block.annotations["double_buffer_scope"])].buffer is buffer
+        for ref in users
+        if "double_buffer_scope" in ref.block.annotations
+    )
+    return _padded(extents, users, buffer) * buffer.dtype.bytes * (2 if doubled else 1)
+
+
+def _padded(extents: Sequence[int], users: Sequence[BlockRef], buffer: Buffer) -> int:
+    """Elements of a buffer of these extents, with the strides that ``storage_align`` asked for."""
+    asked: dict[int, tuple[int, int]] = {}
+    for ref in users:
+        for number, axis, factor, offset in ref.block.annotations.get("buffer_dim_align", ()):
+            if ref.block.writes[int(number)].buffer is buffer:
+                asked[int(axis)] = (int(factor), int(offset))
+    stride = 1
+    for axis in reversed(range(len(extents))):
+        if axis in asked:
+            factor, offset = asked[axis]
+            stride += (offset - stride) % factor
+        stride *= extents[axis]
+    return stride
+
+
+def check_shared_memory(before: PrimFunc | None, after: PrimFunc, target: Target | None) -> None:
+    """Raise ``ScheduleError`` where a kernel of ``after`` needs more shared memory than the GPU has for a block, and it
+    did not in ``before``.
+
+    ``target`` None stands for the function's own; without a GPU among them, lowering for one decides.
+    """
+    own = after.attrs.get("target")
+    target = target or (Target.of(own) if own is not None else None)
+    static = target.limit("max_shared_memory_per_block") if target is not None else None
+    if target is None or static is None:
+        return
+    found = shared_buffers(after, before)
+    limits = {"shared": static, "shared.dyn": target.limit("max_dynamic_shared_memory_per_block") or DYNAMIC}
+    known: list[SharedBuffer] | None = None
+    for scope, limit in limits.items():
+        live = _most_at_once([b for b in found if b.buffer.scope == scope])
+        total = sum(b.bytes for b in live)
+        if total <= limit:
+            continue
+        if known is None:
+            known = shared_buffers(before) if before is not None else []
+        if sum(b.bytes for b in _most_at_once([b for b in known if b.buffer.scope == scope])) < total:
+            raise _too_much(after, live, scope, total, limit, limits["shared.dyn"], target)
+
+
+def _most_at_once(buffers: Sequence[SharedBuffer]) -> list[SharedBuffer]:
+    """The buffers of one kernel that hold data at the same time, where they are largest together."""
+    best: list[SharedBuffer] = []
+    for one in buffers:
+        live = [
+            b
+            for b in buffers
+            if b.kernel is one.kernel and b.first <= one.first <= b.last and b.loop.scope is one.loop.scope
+        ]  # fmt: skip
+        if sum(b.bytes for b in live) > sum(b.bytes for b in best):
+            best = live
+    return best
+
+
+def _too_much(
+    func: PrimFunc,
+    live: Sequence[SharedBuffer],
+    scope: str,
+    total: int,
+    limit: int,
+    dynamic: int,
+    target: Target,
+) -> ScheduleError:
+    each = ", ".join(f"{b.buffer.name} {size_text(b.bytes)}" for b in sorted(live, key=lambda b: -b.bytes))
+    tiles = dict.fromkeys(b.loop.name for b in live if b.loop.node.kind == SERIAL)
+    ways = [f"shrink the tile of {', '.join(tiles)}" if tiles else "use smaller tiles"]
+    if scope == "shared" and total <= dynamic:
+        where = str(target.attrs["arch"]) if "arch" in target.attrs else "the newest GPUs"
+        ways.append(f"use `shared.dyn` ({dynamic} B on {where})")
+    return ScheduleError(
+        f"shared memory of a block would be {total} B > {limit} B (`{scope}`): {each}",
+        nodes=[b.loop.node for b in live[:1]],
+        func=func,
+        legal=", or ".join(ways),
+    )
+
+
+def size_text(count: int) -> str:
+    """Bytes as a person would say them."""
+    return f"{count // 1024} KB" if count % 1024 == 0 else f"{count} B"

@@ -1,0 +1,375 @@
+"""What threads of a kernel can see of each other's work, checked after every step.
+
+BufferSet of a thread (``local``, fragments …) holds what that thread wrote, shared memory what the threads of one block
+wrote, and nothing orders the blocks of one launch. So a value must be written where it is read: by the same thread, in
+the same block, in the same kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from ...analysis.dependence.access_relations import is_exact, without_swizzles
+from ...analysis.dependence.relations import (
+    Context,
+    StatementRelations,
+    by_loops,
+    conflicting_pairs,
+    isl_module,
+    loop_times,
+    same_element,
+)
+from ...analysis.dependence.statements import Statement, statements_of
+from ...analysis.dependence.witness import witness
+from ...analysis.index import BlockRef, Index, LoopRef, index_of
+from ...analysis.privatization import THREADS_OWN, is_privatizable
+from ...analysis.structure import regions_of
+from ...buffer import Buffer
+from ...errors import ScheduleError
+from ...expr import IntImm, Var
+from ...function import PrimFunc
+from ...poly.sets import Names, NotAffine, TooLong, bounded
+from ...stmt import Block, For
+from ...visit import walk
+from .delta import BufferSet, unchanged_buffers
+
+_AXES = tuple(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx") for d in "xyz")
+
+
+def private_axes(scope: str) -> tuple[str, ...]:
+    """The axes along which each index has a buffer of ``scope`` for itself; none for global memory."""
+    if scope.startswith("shared"):
+        return _AXES[:3]
+    if not scope.startswith(THREADS_OWN):
+        return ()
+    return _AXES if scope == "local" else tuple(a for a in _AXES if a != "threadIdx.x")  # the rest belong to warps
+
+
+def check_kernels(before: PrimFunc | None, after: PrimFunc) -> None:
+    """Raise ``ScheduleError`` where a kernel of ``after`` reads what no thread (or block) of its own wrote, and the
+    step from ``before`` brought that about."""
+    index = index_of(after)
+    bound = [ref for ref in index.loops.values() if ref.node.thread.startswith(("blockIdx", "threadIdx"))]
+    if not bound:
+        return
+    changed = {ref.node for ref in bound if before is None or ref.node not in index_of(before).places}
+    if not changed:
+        return
+    same = unchanged_buffers(before, after)
+    suspects = [b for b in _own_buffers(index) if b[1].data not in same and not _plain(index, *b, changed)]
+    crossed = _many_of_an_axis(bound)
+    if not suspects and not crossed:
+        return
+    found = _Kernels(after, bound).problem([b for _, b in suspects], crossed, same)
+    if found is None:
+        return
+    if before is not None and _had(before, found.about, found.message):
+        return
+    raise ScheduleError(found.message, witness=found.witness, nodes=found.nodes, func=after, legal=found.legal)
+
+
+def check_thread_memory(func: PrimFunc) -> None:
+    """As ``check_kernels``, for a program that is to be lowered: what is not bound now stays so."""
+    index = index_of(func)
+    bound = [ref for ref in index.loops.values() if ref.node.thread.startswith(("blockIdx", "threadIdx"))]
+    changed = {ref.node for ref in bound}
+    suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(index, scope, buffer, changed)]
+    crossed = _many_of_an_axis(bound)
+    found = _Kernels(func, bound, final=True).problem(suspects, crossed) if suspects or crossed else None
+    if found is not None:
+        raise ScheduleError(found.message, witness=found.witness, nodes=found.nodes, func=func, legal=found.legal)
+
+
+class _Problem:
+    def __init__(self, about: str, message: str, witness: list[str], nodes: list[Any], legal: str):
+        self.about, self.message, self.witness, self.nodes, self.legal = about, message, witness, nodes, legal
+
+
+def _had(before: PrimFunc, about: str, message: str) -> bool:
+    """Whether the program before the step had the same problem with the same buffer (a step that was ``unsafe``)."""
+    index = index_of(before)
+    bound = [ref for ref in index.loops.values() if ref.node.thread.startswith(("blockIdx", "threadIdx"))]
+    if not bound:
+        return False
+    buffers = [b for _, b in _own_buffers(index)]
+    found = _Kernels(before, bound).problem(buffers, _many_of_an_axis(bound))
+    return found is not None and found.about == about and found.message == message
+
+
+def _own_buffers(index: Index) -> Iterator[tuple[BlockRef, Buffer]]:
+    for scope in index.blocks.values():
+        for buffer in scope.block.alloc_buffers:
+            if private_axes(buffer.scope):
+                yield scope, buffer
+
+
+def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> bool:
+    """Whether all uses of ``buffer`` plainly keep to one thread: they share their thread loops, in each iteration of
+    which they write before they read."""
+    users = [c for c in scope.children if regions_of((*c.block.reads, *c.block.writes), buffer)]
+    axes = private_axes(buffer.scope)
+    threads = [[p for p in ref.loops() if p.node.thread in axes] for ref in users]
+    if not any(threads):
+        return True
+    if any(len(t) != len(threads[0]) or any(a is not b for a, b in zip(t, threads[0])) for t in threads):
+        return False
+    inner = threads[0][-1]
+    if inner.node not in changed:
+        return True
+    chain = users[0].loops()
+    return is_privatizable(buffer, [p.node for p in chain[: chain.index(inner) + 1]], exact=True)
+
+
+def _many_of_an_axis(bound: list[LoopRef]) -> bool:
+    """Whether one kernel has several loops of one axis of blocks, or blocks inside threads."""
+    seen: set[tuple[Any, str]] = set()
+    for ref in bound:
+        if ref.node.thread.startswith("blockIdx"):
+            key = (_outermost(ref), ref.node.thread)
+            if key in seen or not key[0].node.thread.startswith("blockIdx"):
+                return True
+            seen.add(key)
+    return False
+
+
+def _outermost(ref: LoopRef) -> LoopRef:
+    found = ref
+    for above in ref.ancestors():
+        if isinstance(above, LoopRef) and above.node.thread.startswith(("blockIdx", "threadIdx")):
+            found = above
+    return found
+
+
+class _Kernels:
+    """The units of a program, the threads that run them, and the pairs of them that meet in one memory.
+
+    ``final``: no loop is going to be bound any more. Then a loop that one part lacks is work that all threads do, or
+    that the first does where they share the memory.
+    """
+
+    def __init__(self, func: PrimFunc, bound: list[LoopRef], final: bool = False):
+        self.func = func
+        self.loops = {ref.var: ref for ref in bound}
+        self.final = final
+        self.units = without_swizzles(statements_of(func.body))
+        blocks = (n for n in walk(func.body) if isinstance(n, Block))
+        self.reductions = {i.var for b in blocks for i in b.iter_vars if i.iter_type == "reduce"}
+
+    def kernel(self, unit: Statement) -> LoopRef | None:
+        return next((self.loops[v] for v, _, _ in unit.loops if v in self.loops), None)
+
+    def threads(self, unit: Statement, buffer: Buffer | None = None) -> dict[str, Var]:
+        """The loop of each axis around ``unit``; for a ``buffer`` that it writes not one whose threads share a
+        reduction, which all get the result."""
+        said = (*zip(unit.coords, unit.values), *unit.inner)
+        shares = buffer is None or any(a.buffer.data is buffer.data for a in unit.writes())
+        reduced = {v for i, e in said if shares and i in self.reductions for v in _vars(e)}
+        return {self.loops[v].node.thread: v for v, _, _ in unit.loops if v in self.loops and v not in reduced}
+
+    def problem(self, own: list[Buffer], crossed: bool, same: BufferSet = frozenset()) -> _Problem | None:
+        """What is wrong with the buffers ``own``, or (``crossed``) with global memory but that of ``same``."""
+        for buffer in own:
+            users = [u for u in self.units if any(a.buffer.data is buffer.data for a in u.accesses)]
+            found = self._two_kernels(buffer, users) or self._asked(self._flows, buffer, users)
+            if found is not None:
+                return found
+        if crossed:
+            shared = {a.buffer.data: a.buffer for u in self.units for a in u.writes() if a.buffer.scope == "global"}
+            for buffer in shared.values():
+                if buffer.data in same:
+                    continue
+                users = [u for u in self.units if any(a.buffer.data is buffer.data for a in u.accesses)]
+                found = self._asked(self._blocks, buffer, users)
+                if found is not None:
+                    return found
+        return None
+
+    def _two_kernels(self, buffer: Buffer, users: list[Statement]) -> _Problem | None:
+        for w in users:
+            made = self.kernel(w)
+            if made is None or not any(a.buffer.data is buffer.data for a in w.writes()):
+                continue
+            for u in users:
+                used = self.kernel(u)
+                if used is not None and used is not made:
+                    return _Problem(
+                        buffer.name,
+                        f"`{buffer.name}` ({buffer.scope} memory) would be used by two kernels, which share global "
+                        "memory only",
+                        [f"{w.name} writes it in the kernel of loop {made.name}, {u.name} uses it in that of loop "
+                         f"{used.name}"],
+                        [made.node, used.node],
+                        self._one_kernel(made, used)
+                        + f'compute_at("{w.name}", …) in the other kernel, or set_scope("{w.name}", …, "global")',
+                    )  # fmt: skip
+        return None
+
+    @staticmethod
+    def _one_kernel(a: LoopRef, b: LoopRef) -> str:
+        """The advice to bind a loop around both first, where there is one."""
+        around = next((p for p in a.loops() if any(p is q for q in b.loops())), None)
+        return f'bind("{around.name}", "blockIdx.x") before, which makes them one; or ' if around else ""
+
+    def _asked(self, question: Any, buffer: Buffer, users: list[Statement]) -> _Problem | None:
+        try:
+            sides, context = self._sides(buffer, users)
+        except NotAffine:
+            return None
+        return _decided(lambda s, c: question(buffer, users, s, c), sides, context)
+
+    def _sides(self, buffer: Buffer, users: list[Statement]) -> tuple[list[Any], Any]:
+        names = Names()
+        length = max(len(u.time) for u in users) + 2
+        sides = []
+        for unit in users:
+            looped = by_loops(unit)
+            mine = [a for a in looped.accesses if a.buffer.data is buffer.data]
+            side = StatementRelations(replace(looped, accesses=mine), names)
+            side.touch(on_loops=True)
+            for touch in (*side.reads, *side.writes):
+                _ = touch.map  # now, before time is counted: it reads text
+            side.before = loop_times(looped, unit.time, names, length)
+            sides.append(side)
+        context = Context(self.func, self.func.body, names)
+        context.restrict(sides[0].before)  # now, before time is counted: it reads text
+        return sides, context
+
+    def _flows(self, buffer: Buffer, users: list[Statement], sides: Any, context: Any) -> _Problem | None:
+        """Whether each thread (or block) reads only what it wrote itself."""
+        axes = private_axes(buffer.scope)
+        for t in sides:
+            for s in sides:
+                if self.kernel(s.unit) is None or self.kernel(s.unit) is not self.kernel(t.unit):
+                    continue
+                for b in t.reads:
+                    for a in s.writes:
+                        apart = self._apart(s, t, axes, buffer)
+                        if apart is None or (s is t and self._across(s.unit, axes)):
+                            continue
+                        depend = _ordered(same_element(s, a, t, b), s, t)
+                        bad = depend.subtract(apart)
+                        if bad.is_empty():
+                            continue
+                        bad = context.restrict(self._unkilled(bad, sides, s, a, t, b))
+                        if not bad.is_empty():
+                            whose = "block" if buffer.scope.startswith("shared") else "thread"
+                            if buffer.scope != "local" and whose == "thread":
+                                whose = "warp"
+                            return _Problem(
+                                buffer.name,
+                                f"`{buffer.name}` ({buffer.scope} memory) would be read by another {whose} than the one "
+                                "that wrote it; each has its own",
+                                witness(bad, s, a, t, b, f", in another {whose}", ""),
+                                [s.unit.node, t.unit.node],
+                                self._advice(buffer, t.unit),
+                            )
+        return None
+
+    def _advice(self, buffer: Buffer, reader: Statement) -> str:
+        wider = "global" if buffer.scope.startswith("shared") else "shared"
+        return f"compute them in the same thread loop (compute_at), or give `{buffer.name}` the scope {wider}"
+
+    def _across(self, unit: Statement, axes: tuple[str, ...]) -> bool:
+        """Whether ``unit`` is a reduction that threads of these axes share."""
+        return set(self.threads(unit)) != {self.loops[v].node.thread for v, _, _ in unit.loops if v in self.loops}
+
+    def _unkilled(self, bad: Any, sides: list[Any], s: Any, a: Any, t: Any, b: Any) -> Any:
+        """The pairs of ``bad`` that no write in between undoes."""
+        for k in sides:
+            for c in k.writes:
+                if not is_exact(k.unit, c.access):
+                    continue
+                first = _ordered(same_element(s, a, k, c), s, k)
+                bad = bad.subtract(first.apply_range(_ordered(same_element(k, c, t, b), k, t)))
+                if bad.is_empty():
+                    return bad
+        return bad
+
+    def _apart(self, s: Any, t: Any, axes: tuple[str, ...], buffer: Buffer) -> Any:
+        """The pairs of runs of ``s``, which writes ``buffer``, and ``t``, which reads it, that one thread does. None
+        where all are: nothing can be wrong."""
+        wrote, reads = self.threads(s.unit), self.threads(t.unit, buffer)
+        equal: list[tuple[Var, Var]] = []
+        for axis in axes:
+            v, w = wrote.get(axis), reads.get(axis)
+            if v is not None and w is not None:
+                equal.append((v, w))
+            elif v is not None and self.final and not _one(self.loops[v]):  # every thread reads what one wrote
+                nobody = s.before.domain()
+                return _related(s, t, []).intersect_domain(nobody.subtract(nobody))
+        return _related(s, t, equal) if equal else None
+
+    def _blocks(self, buffer: Buffer, users: list[Statement], sides: Any, context: Any) -> _Problem | None:
+        """Whether blocks of one kernel keep from the elements of global memory that others write."""
+        axes = _AXES[:3]
+        pairs = [
+            (s, t)
+            for s in users
+            for t in users
+            if self.kernel(s) is not None
+            and self.kernel(s) is self.kernel(t)
+            and any(self.threads(s).get(x) is not self.threads(t).get(x) for x in axes)
+        ]
+        if not pairs:
+            return None
+        by_unit = {id(u): side for u, side in zip(users, sides)}
+        for u, v in pairs:
+            s, t = by_unit[id(u)], by_unit[id(v)]
+            first, second = self.threads(u), self.threads(v)
+            both = [(first[x], second[x]) for x in axes if x in first and x in second]
+            alone = [v for x in axes for v in (first.get(x), second.get(x))
+                     if v is not None and (x in first) != (x in second)]  # fmt: skip
+            alone = [v for v in alone if self.final and not _one(self.loops[v])]
+            if not both and not alone:
+                continue
+            for a, b in conflicting_pairs(s, t):
+                bad = _ordered(same_element(s, a, t, b), s, t)
+                if not alone:
+                    bad = bad.subtract(_related(s, t, both))
+                bad = context.restrict(bad)
+                if not bad.is_empty():
+                    return _Problem(
+                        buffer.name,
+                        f"thread blocks of one kernel would depend on each other through `{buffer.name}`, and nothing "
+                        "orders them",
+                        witness(bad, s, a, t, b, ", in another block", ""),
+                        [u.node, v.node],
+                        "compute_at the one where the other uses it, or keep them in loops of their own: two kernels",
+                    )
+        return None
+
+
+def _decided(ask: Callable[[Any, Any], _Problem | None], sides: Any, context: Any) -> _Problem | None:
+    """The answer, if sets give one in bounded time. What they do not decide is not refused: no step is illegal because
+    data, or a minimum of several, decides an index, and the simulator reports what is wrong after all."""
+    try:
+        with bounded():
+            return ask(sides, context)
+    except TooLong:
+        return None
+
+
+def _vars(e: Any) -> set[Var]:
+    return {n for n in walk(e) if isinstance(n, Var)}
+
+
+def _one(loop: LoopRef) -> bool:
+    return isinstance(loop.node.extent, IntImm) and loop.node.extent.value == 1
+
+
+def _ordered(pairs: Any, s: Any, t: Any) -> Any:
+    """The pairs whose first run is before the second."""
+    return pairs.intersect(s.before.lex_lt_map(t.before)).intersect_domain(s.before.domain())
+
+
+def _related(s: Any, t: Any, equal: list[tuple[Var, Var]]) -> Any:
+    """Pairs of runs of ``s`` and ``t`` with these loops equal."""
+    isl = isl_module()
+    space = isl.Space.map_from_domain_and_range(s.before.domain().get_space(), t.before.domain().get_space())
+    made = isl.Map.universe(space)
+    at = [{v: n for n, v in enumerate(side.unit.coords)} for side in (s, t)]
+    for v, w in equal:
+        made = made.equate(isl.dim_type.in_, at[0][v], isl.dim_type.out, at[1][w])
+    return made

@@ -1,0 +1,135 @@
+"""Notes that lowering obeys: software pipelines, double buffers. Checked where they are put on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...analysis.annotations import asks_for_registers
+from ...analysis.index import BlockRef, LoopRef
+from ...buffer import Buffer
+from ...errors import require
+from ...expr import BufferLoad, is_const
+from ...stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
+from ...visit import walk
+from ..state import State
+
+STAGE, ORDER, ASYNC = "software_pipeline_stage", "software_pipeline_order", "software_pipeline_async_stages"
+DOUBLE_BUFFER = "double_buffer_scope"
+
+
+def check_annotation(state: State, place: LoopRef | BlockRef, key: str, value: Any) -> None:
+    """Refuse a note ``key`` = ``value`` that lowering could not obey on ``place``; keys it does not know are free."""
+    if key in (STAGE, ORDER, ASYNC):
+        require(isinstance(place, LoopRef), "{0} is a note for a loop, {1} is a block", key, place)
+        assert isinstance(place, LoopRef)
+        require(
+            not place.node.thread,
+            "{0} is a note for a serial loop; loop {1} is bound to {2}, and its iterations run at once",
+            key, place, place.node.thread, nodes=[place.node],
+        )  # fmt: skip
+        _check_pipeline(place, {**place.node.annotations, key: value}, key)
+    elif key == DOUBLE_BUFFER:
+        require(isinstance(place, BlockRef), "{0} is a note for a block, {1} is a loop", key, place)
+        assert isinstance(place, BlockRef)
+        writes = [r.buffer.name for r in place.block.writes]
+        require(
+            isinstance(value, int) and 0 <= value < len(writes),
+            "{0} is the number of a buffer that block {1} writes, not {2}", key, place, value,
+            nodes=[place.node], legal=[f"{n} ({name})" for n, name in enumerate(writes)],
+        )  # fmt: skip
+
+
+def statements_of_pipeline(loop: LoopRef) -> list[Stmt]:
+    """What the stages of a pipelined loop are told for: the statements of its body, or of the block around them."""
+    body: Any = loop.node.body
+    while isinstance(body, BlockRealize) and not body.block.iter_vars and is_const(body.predicate, 1):
+        body = body.block.body
+    return list(body.stmts) if isinstance(body, SeqStmt) else [body]
+
+
+def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
+    value = notes[key]
+    require(
+        isinstance(value, tuple) and all(isinstance(n, int) and n >= 0 for n in value),
+        "{0} is a list of numbers, none of them negative, not {1!r}", key, value, nodes=[loop.node],
+    )  # fmt: skip
+    parts = statements_of_pipeline(loop)
+    names = [_name(p, n) for n, p in enumerate(parts)]
+    taken_apart = [name for p, n in zip(parts, names) for name in _lowered_to(p, n)]
+    if key == ASYNC:
+        stages = notes.get(STAGE)
+        unknown = [n for n in value if stages is not None and n not in stages]
+        require(
+            not unknown,
+            "there is no stage {0} in the pipeline of loop {1}", unknown[0] if unknown else "", loop.node,
+            nodes=[loop.node], legal=sorted(map(str, set(stages or ()))),
+        )  # fmt: skip
+        return
+    if len(value) == len(taken_apart):
+        names = taken_apart
+    elif len(value) > len(names):
+        names = [f"statement {n}" for n in range(len(value))]  # steps to come may place more; lowering counts them
+    require(
+        len(value) == len(names),
+        "{0} has {1} numbers, one for each statement, but the body of loop {2} has {3}: {4}",
+        key, len(value), loop.node, len(parts), ", ".join(names), nodes=[loop.node],
+    )  # fmt: skip
+    if key == ORDER:
+        require(
+            sorted(value) == list(range(len(names))),
+            "{0} gives each statement its place in a step, 0 to {1} once each; {2} does not", key, len(names) - 1,
+            list(value), nodes=[loop.node],
+        )  # fmt: skip
+    if len(names) == len(parts):
+        _check_dependences(loop, parts, names, notes)
+
+
+def _lowered_to(part: Stmt, name: str) -> list[str]:
+    """What lowering makes of a statement of a pipeline: a copy that goes through registers is two, and a pipeline inside
+    is what is before its loop, the loop, and what is after it."""
+    for n in walk(part):
+        if isinstance(n, For) and STAGE in n.annotations:
+            return [f"{name} before loop {n.loop_var.name}", f"{name} in it", f"{name} after it"]
+        if isinstance(n, Block) and asks_for_registers(n):
+            return [f"{name} into registers", f"{name} from there"]
+    return [name]
+
+
+def _check_dependences(loop: LoopRef, parts: list[Stmt], names: list[str], notes: Mapping[str, Any]) -> None:
+    """Refuse a pipeline in which a statement of one iteration would run before what it needs of the same iteration."""
+    stages, orders = notes.get(STAGE), notes.get(ORDER)
+    if stages is None or len(stages) != len(parts):
+        return
+    places = orders if orders is not None and len(orders) == len(parts) else (0,) * len(parts)
+    touched = [_touched(p) for p in parts]
+    for y, (reads, _) in enumerate(touched):
+        for x in range(y):
+            for buffer in touched[x][1]:
+                late = (stages[x], places[x]) > (stages[y], places[y])
+                require(
+                    not (late and buffer in reads),
+                    "`{0}` (stage {1}, order {2}) would run before `{3}` (stage {4}, order {5}) of the same iteration "
+                    "of loop {6}, which writes the `{7}` that it reads",
+                    names[y], stages[y], places[y], names[x], stages[x], places[x], loop.node, buffer.name,
+                    nodes=[loop.node, parts[x], parts[y]],
+                    legal=f"a stage for `{names[y]}` of at least {stages[x]}, and in the same stage a later order",
+                )  # fmt: skip
+
+
+def _touched(stmt: Stmt) -> tuple[set[Buffer], set[Buffer]]:
+    reads: set[Buffer] = set()
+    writes: set[Buffer] = set()
+    for item in walk(stmt):
+        if isinstance(item, BufferLoad):
+            reads.add(item.buffer)
+        elif isinstance(item, BufferStore):
+            writes.add(item.buffer)
+        elif isinstance(item, Block):
+            reads |= {r.buffer for r in item.reads}
+            writes |= {r.buffer for r in item.writes}
+    return reads, writes
+
+
+def _name(stmt: Stmt, number: int) -> str:
+    return next((n.name for n in walk(stmt) if isinstance(n, Block)), f"statement {number}")

@@ -1,0 +1,137 @@
+"""Putting expressions in the place of loop variables, with bindings simplified and guards put where they belong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...analysis.structure import free_in, has_load, is_one
+from ...arith import simplify
+from ...buffer import Range
+from ...expr import Expr, IntImm, Let, Var, const, logical_and
+from ...stmt import Block, BlockRealize, For, IfThenElse, LetStmt, SeqStmt, Stmt
+from ...visit import rewrite, substitute, walk
+
+
+def domains(loops: Iterable[For], units: bool = False) -> dict[Var, Range]:
+    """Ranges of loop variables; loops of one iteration are left out, so that bindings go on naming them."""
+    return {f.loop_var: Range(f.min, f.extent) for f in loops if units or not is_one(f.extent)}
+
+
+def substitute_loop_vars(
+    body: Stmt,
+    values: Mapping[Var, Expr],
+    bounds: Mapping[Var, Range],
+    guard: Expr | None = None,
+    units: bool = False,
+) -> Stmt:
+    """``body`` with loop variables replaced by ``values``, run only where ``guard``.
+
+    The guard becomes part of the predicates of the blocks below; where something else than blocks would run under it,
+    an ``if`` around it all.
+    """
+    if guard is not None and not _takes_predicate(body):
+        from ...stmt import IfThenElse as If
+
+        return If(guard, _Rebinder(values, None, units).stmt(body, dict(bounds)))
+    return _Rebinder(values, guard, units).stmt(body, dict(bounds))
+
+
+def _takes_predicate(stmt: Stmt) -> bool:
+    if isinstance(stmt, BlockRealize):
+        return True
+    if isinstance(stmt, For):
+        return not has_load(stmt.extent) and not has_load(stmt.min) and _takes_predicate(stmt.body)
+    if isinstance(stmt, SeqStmt):
+        return all(_takes_predicate(s) for s in stmt.stmts)
+    if isinstance(stmt, IfThenElse):
+        cases = [stmt.then_case] if stmt.else_case is None else [stmt.then_case, stmt.else_case]
+        return not has_load(stmt.condition) and all(_takes_predicate(c) for c in cases)
+    return False
+
+
+class _Rebinder:
+    def __init__(self, values: Mapping[Var, Expr], guard: Expr | None, units: bool):
+        self.values = values
+        self.guard = guard
+        self.units = units
+
+    def expr(self, e: Expr, bounds: Mapping[Var, Range]) -> Expr:
+        if isinstance(e, Var):
+            return self.values.get(e, e)
+        if isinstance(e, IntImm):
+            return e
+        new = rewrite(e, lambda item: self.values.get(item) if isinstance(item, Var) else None)
+        return e if new is e else simplify(new, bounds)
+
+    def stmt(self, s: Any, bounds: dict[Var, Range]) -> Any:
+        if isinstance(s, For):
+            low, extent = self.expr(s.min, bounds), self.expr(s.extent, bounds)
+            inner = bounds if is_one(extent) and not self.units else {**bounds, s.loop_var: Range(low, extent)}
+            body = self.stmt(s.body, inner)
+            if low is s.min and extent is s.extent:
+                return s if body is s.body else with_body(s, body)
+            return s.replace(min=low, extent=extent, body=body)
+        if isinstance(s, BlockRealize):
+            iter_values = tuple(self.expr(v, bounds) for v in s.iter_values)
+            predicate = self.expr(s.predicate, bounds)
+            if self.guard is not None:
+                predicate = logical_and(predicate, self.guard)
+            block = s.block
+            if not free_in(block).isdisjoint(self.values):
+                block = substitute(block, self.values)
+            return BlockRealize(iter_values, predicate, block, span=s.span)
+        if isinstance(s, SeqStmt):
+            return SeqStmt(tuple(self.stmt(c, bounds) for c in s.stmts), span=s.span)
+        if isinstance(s, IfThenElse):
+            other = None if s.else_case is None else self.stmt(s.else_case, bounds)
+            return IfThenElse(self.expr(s.condition, bounds), self.stmt(s.then_case, bounds), other, span=s.span)
+        return substitute(s, self.values)
+
+
+def with_body(loop: For, body: Stmt) -> For:
+    """``loop`` around another body."""
+    return For(loop.loop_var, loop.min, loop.extent, loop.kind, body, loop.thread, loop.annotations, span=loop.span)
+
+
+def nest(loops: Iterable[For], body: Stmt) -> Stmt:
+    """``loops``, outermost first, around ``body``."""
+    for loop in reversed(list(loops)):
+        body = with_body(loop, body)
+    return body
+
+
+def product(factors: Iterable[Expr], dtype: str) -> Expr:
+    result: Expr = const(1, dtype)
+    for factor in factors:
+        result = result * factor
+    return result
+
+
+def copy_renamed(stmt: Any, names: Any, loop_names: Mapping[str, str] | None = None) -> Any:
+    """A copy of ``stmt`` that can stand in the same function: new variables of loops, iterators and lets, new block names.
+
+    ``names(old)`` gives the new name of a block.
+    """
+    from ...buffer import IterVar
+
+    variables: dict[Var, Var] = {}
+    for item in walk(stmt):
+        if isinstance(item, For):
+            variables[item.loop_var] = Var(
+                (loop_names or {}).get(item.loop_var.name, item.loop_var.name), item.loop_var.dtype
+            )
+        elif isinstance(item, (IterVar, LetStmt, Let)):
+            variables[item.var] = item.var.replace()
+
+    def rename(item: Any) -> Any:
+        return item.replace(name=names(item.name)) if isinstance(item, Block) else None
+
+    buffers = {}
+    for item in walk(stmt):
+        if isinstance(item, Block):
+            for b in (*item.alloc_buffers, *(m.buffer for m in item.match_buffers)):
+                fields = {"data": b.data.replace()}
+                buffers[b] = b.replace(**fields)
+                variables[b.data] = fields["data"]
+    return rewrite(substitute(stmt, variables, buffers), rename)

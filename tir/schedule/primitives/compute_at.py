@@ -1,0 +1,588 @@
+"""Moving a block into the loops of another and out: compute_at, reverse_compute_at, compute_root.
+
+The loops are rebuilt from the region that is needed (or made) under the target loop; the dependences of the whole
+program before and after decide whether the move is accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...analysis.dependence.programs import check
+from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
+from ...analysis.index import BlockRef, LoopRef
+from ...analysis.structure import affine_in_one, conjuncts, regions_of, top_statement
+from ...arith import Analyzer
+from ...arith.regions import relax, union
+from ...buffer import Buffer, BufferRegion, Range
+from ...errors import ScheduleError, require
+from ...expr import BufferLoad, Expr, FloorDiv, IntImm, Var, all_of, const, floordiv, is_const
+from ...script.printer import short_text
+from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, seq
+from ...visit import accesses, free_vars, substitute, uses_var
+from ..blocks import about_iterators, insert_before, nest, require_independent, require_same_meaning
+from ..handles import Location
+from ..primitive import primitive
+from ..queries import consumers_of, producers_of
+from ..state import State
+from ._inlining import domain_guards, known, reads_element, solve_iters
+from .inline import _check_compute_inline, _check_reverse_compute_inline, compute_inline
+
+
+@dataclass(frozen=True)
+class MovePlan:
+    """The program after the move, ready to be taken."""
+
+    after: State
+
+
+def _check_compute_at(
+    state: State,
+    block: BlockRef,
+    loop: LoopRef | Location,
+    preserve_unit_loops: bool = False,
+    index: int = -1,
+    *,
+    unsafe: bool = False,
+) -> MovePlan:
+    """Compute a producer where it is consumed: move ``block`` under ``loop``, making just what is needed there.
+
+    ``index`` says where in the body of ``loop``: -1 just before the first consumer, -2 as early as its own producers
+    allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the block below
+    ``loop`` are called ``ax0``, ``ax1`` …
+
+    Before → after, for ``sch.compute_at("B", "i")``::
+
+        for i, j in T.grid(8, 8):                for i in range(8):
+            B[i, j] = A[i, j] * 2.0                  for ax0 in range(8):
+        for i, j in T.grid(8, 8):                        B[i, ax0] = A[i, ax0] * 2.0
+            C[i, j] = B[i, j] + 1.0                  for j in range(8):
+                                                         C[i, j] = B[i, j] + 1.0
+
+    A block that writes ``shared`` memory makes what all threads around need, not one thread's part: loops bound to
+    ``threadIdx`` and ``vthread`` count as running whole (for ``warp``, ``threadIdx.x``). Bind its own loops to the same
+    axes again, and the threads load it together.
+
+    Raises ``ScheduleError`` when no consumer is under ``loop``, or some consumer would read an element not yet written.
+    """
+    if isinstance(loop, Location):
+        return _at_location(state, block, loop, _check_compute_inline, unsafe)
+    try:
+        return _plan_compute_at(state, block, loop, preserve_unit_loops, index, unsafe)
+    except ScheduleError as error:
+        _add_locations(error, state, block, loop, _plan_compute_at)
+        raise
+
+
+def _check_reverse_compute_at(
+    state: State,
+    block: BlockRef,
+    loop: LoopRef | Location,
+    preserve_unit_loops: bool = False,
+    index: int = -1,
+    *,
+    unsafe: bool = False,
+) -> MovePlan:
+    """Consume where it is produced: move ``block`` under ``loop``, using just what is made there.
+
+    ``index`` says where in the body of ``loop``: -1 as late as its own consumers allow, -2 just after the last
+    producer, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one.
+
+    Before → after, for ``sch.reverse_compute_at("C", "i")``::
+
+        for i, j in T.grid(8, 8):                for i in range(8):
+            B[i, j] = A[i, j] * 2.0                  for j in range(8):
+        for i, j in T.grid(8, 8):                        B[i, j] = A[i, j] * 2.0
+            C[i, j] = B[i, j] + 1.0                  for ax0 in range(8):
+                                                         C[i, ax0] = B[i, ax0] + 1.0
+
+    Raises ``ScheduleError`` when no producer is under ``loop``, or the move would read an element not yet written.
+    """
+    if isinstance(loop, Location):
+        return _at_location(state, block, loop, _check_reverse_compute_inline, unsafe)
+    try:
+        return _plan_reverse_compute_at(state, block, loop, preserve_unit_loops, index, unsafe)
+    except ScheduleError as error:
+        _add_locations(error, state, block, loop, _plan_reverse_compute_at)
+        raise
+
+
+def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) -> MovePlan:
+    """Take a block out of the loops of others, to loops of its own: the inverse of compute_at and reverse_compute_at.
+
+    It goes just before the statement that it was in, where that is legal, else just after it.
+
+    Before → after, for ``sch.compute_root("B")``::
+
+        for i in range(8):                       for ax0, ax1 in T.grid(8, 8):
+            for ax0 in range(8):                     B[ax0, ax1] = A[ax0, ax1] * 2.0
+                B[i, ax0] = A[i, ax0] * 2.0      for i, j in T.grid(8, 8):
+            for j in range(8):                       C[i, j] = B[i, j] + 1.0
+                C[i, j] = B[i, j] + 1.0
+
+    Raises ``ScheduleError`` when the block shares no loop, or needs what is made in the loops that it leaves.
+    """
+    require(block.scope is not None, "the root block cannot be moved")
+    assert block.scope is not None
+    top = top_statement(block, block.scope)
+    require(state.index.blocks_below(top) != [block], "block {0} shares no loop with another", block)
+    loops = {p.var: Range(p.node.min, p.node.extent) for p in block.loops()}
+    points = [Range(v, const(1, v.dtype)) for v in block.node.iter_values]
+    box = relax(points, loops, predicate=block.node.predicate)
+    domains = {i.var: r for i, r in zip(block.block.iter_vars, box or ())}
+    moved = _rebuild(block, [p for p in block.all_loops() if p.var not in loops], domains, False)
+    first: ScheduleError | None = None
+    for late in (False, True):
+        after = insert_before(state, top, moved, after=late).replace(block.node, None)
+        try:
+            require_same_meaning(state, after, unsafe)
+            return MovePlan(after)
+        except ScheduleError as error:
+            # A block that made some elements several times: the way back is compute_at, if that is legal there.
+            if check(after.func, state.func) is None:
+                return MovePlan(after)
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def locations(state: State, block: BlockRef) -> tuple[str, list[LoopRef], Callable[[LoopRef], bool]]:
+    """Where ``block`` may be computed: the primitive that moves it there, the loops around what it goes to, outermost
+    first, and whether one of them is accepted.
+
+    A block with consumers goes to the first of them by ``compute_at``; one without to its last producer by
+    ``reverse_compute_at``.
+    """
+    consumers, producers = consumers_of(block), producers_of(block)
+    reverse = not consumers
+    near = consumers[:1] or producers[-1:]
+    around = near[0].loops() if near else []
+    plan = _plan_reverse_compute_at if reverse else _plan_compute_at
+
+    def is_accepted(loop: LoopRef) -> bool:
+        try:
+            plan(state, block, loop, False, -1, False)
+        except ScheduleError:
+            return False
+        return True
+
+    return "reverse_compute_at" if reverse else "compute_at", around, is_accepted
+
+
+def _at_location(state: State, block: BlockRef, place: Location, inline: Callable[..., Any], unsafe: bool) -> MovePlan:
+    """A block moved where no loop is: into what uses it, or to loops of its own (where it may be already)."""
+    if place.name == "inline":
+        return MovePlan(compute_inline(state, inline(state, block, unsafe=unsafe)))
+    return check_root(state, block, unsafe=unsafe)
+
+
+def check_root(state: State, block: BlockRef, *, unsafe: bool = False) -> MovePlan:
+    """``compute_root``, for a block that may have its loops to itself already."""
+    require(block.scope is not None, "the root block cannot be moved")
+    assert block.scope is not None
+    if state.index.blocks_below(top_statement(block, block.scope)) == [block]:
+        return MovePlan(state)
+    return _check_compute_root(state, block, unsafe=unsafe)
+
+
+MOST_LOCATIONS = 12
+
+
+def _add_locations(
+    error: ScheduleError, state: State, block: BlockRef, asked: LoopRef, plan: Callable[..., MovePlan]
+) -> None:
+    """Have ``error`` find, when it is shown, the loops at which the same step would be accepted."""
+    if not error.has_legal:
+        error.legal = lambda: _legal_locations(state, block, asked, plan)
+
+
+def _legal_locations(state: State, block: BlockRef, asked: LoopRef, plan: Callable[..., MovePlan]) -> str:
+    scope = block.scope
+    if scope is None:
+        return ""
+    own = set(block.loops())
+    tried = [ref for ref in state.index.loops.values() if ref.scope is scope and ref not in own and ref is not asked]
+    found = ["root"] if not any(len(state.index.blocks_below(ref)) > 1 for ref in own) else []
+    for ref in tried[:MOST_LOCATIONS]:
+        try:
+            plan(state, block, ref, False, -1, False)
+        except ScheduleError:
+            continue
+        alike = len(state.index.loops_named(ref.name)) > 1
+        found.append(f"{state.index.blocks_below(ref)[0].name}.{ref.name}" if alike else ref.name)
+    more = f" (of the first {MOST_LOCATIONS} loops)" if len(tried) > MOST_LOCATIONS else ""
+    return f'legal locations for "{block.name}": {", ".join(found) or "none"}{more}'
+
+
+def _plan_compute_at(
+    state: State, block: BlockRef, loop: LoopRef, preserve_unit_loops: bool, index: int, unsafe: bool
+) -> MovePlan:
+    written = [r.buffer for r in block.block.writes]
+    below = _movable(state, block, loop)
+    consumers = [b for b in below if any(r.buffer in written for r in b.block.reads)]
+    users = [c.name for c in block.scope.children if any(r.buffer in written for r in c.block.reads) and c is not block]
+    require(
+        consumers,
+        "no consumer of block {0} is under loop {1}; its consumers are {2}",
+        block, loop.node, ", ".join(users) or "outside this function", nodes=[loop.node],
+    )  # fmt: skip
+    needed = {b: _accessed(loop, consumers, b, "reads", _shared_by(b)) for b in written}
+    domains = _solve(block, block.block.writes, needed)
+    first = min(_position(loop, c) for c in consumers)
+    # one that comes later makes it for the next iteration, if at all: the dependences decide
+    producers = [p for p in _producer_positions(loop, below, block) if p < first]
+    plain = index in range(-2, first + 1) and producer_move_is_legal(block, loop, consumers)
+    place = (index, max(producers, default=-1) + 1, first, unsafe)
+    return _move(state, block, loop, domains, preserve_unit_loops, *place, plain=plain)
+
+
+def _plan_reverse_compute_at(
+    state: State, block: BlockRef, loop: LoopRef, preserve_unit_loops: bool, index: int, unsafe: bool
+) -> MovePlan:
+    read = [r.buffer for r in block.block.reads]
+    below = _movable(state, block, loop)
+    producers = [b for b in below if any(r.buffer in read for r in b.block.writes)]
+    makers = [c.name for c in block.scope.children if any(r.buffer in read for r in c.block.writes) and c is not block]
+    require(
+        producers,
+        "no producer of block {0} is under loop {1}; its producers are {2}",
+        block, loop.node, ", ".join(makers) or "outside this function", nodes=[loop.node],
+    )  # fmt: skip
+    made = {b: r for b in read if (r := _accessed(loop, producers, b, "writes")) is not None}
+    domains = _solve(block, block.block.reads, made)
+    last = max(_position(loop, p) for p in producers) + 1
+    written = [r.buffer for r in block.block.writes]
+    users = [_position(loop, b) for b in below if any(r.buffer in written for r in b.block.reads)]
+    latest = min((u for u in users if u >= last), default=_size(loop))
+    when = _runs_when(loop, producers[0]) if len(producers) == 1 else []
+    plain = (index < 0 or last <= index) and len(producers) == 1 and not when
+    plain = plain and consumer_move_is_legal(block, loop, producers[0], made)
+    place = (index, last, latest, unsafe)
+    if not is_const(block.node.predicate, 1) and any(_idle(p, loop) for p in producers):
+        # loops over all of the threads that make it, so that they can be bound to these; the guard stays
+        wide = {b: r for b in made if (r := _accessed(loop, producers, b, "writes", idle=True)) is not None}
+        try:
+            return _move(state, block, loop, _solve(block, block.block.reads, wide), preserve_unit_loops, *place, when)
+        except ScheduleError:
+            pass  # where it reads more than what they made
+    try:
+        return _move(state, block, loop, domains, preserve_unit_loops, *place, when, plain)
+    except ScheduleError as error:
+        other = _in_step(state, block, loop, producers, made, preserve_unit_loops, place, when)
+        if other is None:
+            raise error
+        return other
+
+
+def _in_step(
+    state: State,
+    block: BlockRef,
+    loop: LoopRef,
+    producers: Sequence[BlockRef],
+    made: Mapping[Buffer, tuple[Range, ...]],
+    keep_units: bool,
+    place: tuple[int, int, int, bool],
+    when: Sequence[Expr],
+) -> MovePlan | None:
+    """The move where the box that an iteration of ``loop`` makes is not what can be used there, as far as it is legal:
+    each instance when the last element that it reads is made (of a window that slides), or in the loops in which its
+    one producer runs (of a tile that does not divide the rows)."""
+    steps = {loop.var, *(p.var for p in loop.loops())}
+    moving = [r for box in made.values() for r in box if uses_var(r.min, steps)]
+    tries: list[Callable[[], Stmt | None]] = [
+        lambda end=end: _rebuild(  # type: ignore[misc]
+            block, [*loop.all_loops(), loop], _solve(block, block.block.reads, made, steps, end), keep_units, when
+        )
+        for end in (1, 0)
+        if moving
+    ]
+    if len(producers) == 1:
+        tries.append(lambda: _beside(block, loop, producers[0]))
+    for attempt in tries:
+        try:
+            moved = attempt()
+            if moved is not None:
+                return _put(state, block, loop, moved, *place)
+        except ScheduleError:
+            continue
+    return None
+
+
+def _beside(block: BlockRef, loop: LoopRef, producer: BlockRef) -> Stmt | None:
+    """``block`` in loops like those below ``loop`` around its producer: an instance for each element made."""
+    store = producer.block.body
+    loads = [a for a in accesses(block.block.body) if isinstance(a, BufferLoad)]
+    if not isinstance(store, BufferStore) or producer.block.init is not None or block.block.init is not None:
+        return None
+    used = [a for a in loads if a.buffer is store.buffer]
+    if not used:
+        return None
+    there = known(producer)
+    solved, conditions = solve_iters(block, used[0].indices, store.indices, there)
+    if not all(reads_element(a, solved, store.indices, there) for a in used[1:]):
+        return None
+    guards = domain_guards(producer, block, solved, conditions)
+    own = {i.var: v for i, v in zip(producer.block.iter_vars, producer.node.iter_values)}
+    inner = [p for p in producer.loops() if loop in p.ancestors()]
+    fresh = {p.var: Var(f"ax{n}", p.var.dtype) for n, p in enumerate(inner)}
+    if any(p.node.kind != SERIAL or uses_var(p.node.extent, fresh) or not is_const(p.node.min, 0) for p in inner):
+        return None
+    values = tuple(substitute(substitute(solved[i.var], own), fresh) for i in block.block.iter_vars)
+    condition = substitute(all_of([producer.node.predicate, *guards]), fresh)
+    realize = block.node.replace(iter_values=values, predicate=condition)
+    return nest([(fresh[p.var], p.node.extent) for p in inner], realize)
+
+
+def _runs_when(loop: LoopRef, producer: BlockRef) -> list[Expr]:
+    """The parts of the condition of ``producer`` that are about ``loop`` and the loops around it: where they do not
+    hold, nothing is made."""
+    inner = {p.var for p in producer.loops() if loop in p.ancestors()}
+    outer = {loop.var, *(p.var for p in loop.loops())}
+    parts = conjuncts(producer.node.predicate)
+    return [c for c in parts if uses_var(c, outer) and not uses_var(c, inner)]
+
+
+def _movable(state: State, block: BlockRef, loop: LoopRef) -> list[BlockRef]:
+    """The blocks under ``loop``; refuses a loop in another scope, or one above ``block`` itself."""
+    require(block.scope is not None, "the root block cannot be moved")
+    require(
+        loop.scope is block.scope,
+        "loop {0} and block {1} are not in the same block: {0} is inside `{2}`, {1} inside `{3}`",
+        loop.node, block, loop.scope.name if loop.scope else "?", block.scope.name,
+    )  # fmt: skip
+    require(loop not in block.loops(), "loop {0} already is above block {1}", loop.node, block)
+    return state.index.blocks_below(loop)
+
+
+def _shared_by(buffer: Buffer) -> tuple[str, ...]:
+    """The thread axes whose threads all see one copy of ``buffer``: what it holds is made for all of them together."""
+    if buffer.scope.startswith("shared"):
+        return ("threadIdx.", "vthread")
+    return ("threadIdx.x",) if buffer.scope == "warp" else ()
+
+
+def _accessed(
+    loop: LoopRef,
+    blocks: Sequence[BlockRef],
+    buffer: Buffer,
+    side: str,
+    shared_by: tuple[str, ...] = (),
+    idle: bool = False,
+) -> tuple[Range, ...] | None:
+    """What ``blocks`` touch of ``buffer`` in one iteration of ``loop``; None where they do not. Loops around that are
+    bound to axes of ``shared_by`` run whole. ``idle``: as though threads under ``loop`` that conditions leave idle had
+    work as well."""
+    boxes = []
+    for ref in blocks:
+        said = conjuncts(ref.node.predicate)
+        left_out = _idle(ref, loop) if idle else []
+        condition = all_of([c for c in said if not any(c is d for d in left_out)])
+        inner: dict[Var, Range] = {}
+        for above in ref.loops():
+            if loop in above.ancestors() or (shared_by and above.node.thread.startswith(shared_by)):
+                inner[above.var] = Range(above.node.min, above.node.extent)
+        values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}
+        for region in regions_of(getattr(ref.block, side), buffer):
+            box = tuple(substitute(r, values) for r in region.region)
+            boxes.append(relax(box, inner, predicate=condition) or buffer.full_region().region)
+    if not boxes:
+        return None
+    return boxes[0] if len(boxes) == 1 else union(boxes)
+
+
+def _idle(producer: BlockRef, loop: LoopRef) -> list[Expr]:
+    """The parts of the condition of ``producer`` that leave threads under ``loop`` idle."""
+    inner = [p for p in producer.loops() if loop in p.ancestors()]
+    threads = {p.var for p in inner if p.node.thread}
+    written = {v for region in producer.block.writes for axis in region.region for v in free_vars(axis)}
+    where = [e for i, e in zip(producer.block.iter_vars, producer.node.iter_values) if i.var in written]
+    others = {p.var for p in inner if not p.node.thread and any(uses_var(e, p.var) for e in where)}
+    parts = conjuncts(producer.node.predicate)
+    return [c for c in parts if uses_var(c, threads) and not uses_var(c, others)]
+
+
+def _solve(
+    block: BlockRef,
+    regions: Sequence[BufferRegion],
+    wanted: Mapping[Buffer, tuple[Range, ...] | None],
+    steps: Collection[Var] = (),
+    end: int = 0,
+) -> dict[Var, Range]:
+    """Per iterator of ``block`` the values for which its access overlaps the wanted boxes; absent means its domain.
+
+    Where a box moves with ``steps``, only the access's last element (``end`` 1) or first one (0) has to be in it.
+    """
+    found: dict[Var, list[Range]] = {}
+    iters = {i.var for i in block.block.iter_vars}
+    for region in regions:
+        box = wanted.get(region.buffer)
+        if box is None:
+            continue
+        for axis, want in zip(region.region, box):
+            if steps and uses_var(want.min, steps):
+                one = const(1, axis.min.dtype)
+                axis = Range(axis.min + (axis.extent - 1) * end, one)
+            solved = _solve_axis(axis, want, iters)
+            if solved is not None:
+                found.setdefault(solved[0], []).append(solved[1])
+    return {var: ranges[0] if len(ranges) == 1 else union([(r,) for r in ranges])[0] for var, ranges in found.items()}
+
+
+def _solve_axis(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] | None:
+    """From an access [a*v + b, a*v + b + w) the v that overlap ``want``; None when it is not of that form."""
+    parts = affine_in_one(axis.min, iters)
+    if parts is None and isinstance(axis.min, FloorDiv) and isinstance(axis.min.b, IntImm) and is_const(axis.extent, 1):
+        size = axis.min.b  # e // size is in a box where e is in one size times as large
+        return _solve_axis(Range(axis.min.a, axis.extent), Range(want.min * size, want.extent * size), iters)
+    if parts is None or not isinstance(axis.extent, IntImm):
+        return None
+    var, scale, offset = parts
+    width = axis.extent.value
+    low, high = want.min - offset, want.min + want.extent - 1 - offset
+    if scale == 1 and width == 1:
+        return var, Range(low, want.extent)
+    if scale < 0:
+        # [a*v, a*v + w) overlaps [low, high] where [-a*v - w + 1, -a*v] overlaps [-high, -low]
+        zero = const(0, low.dtype)
+        low, high, scale = zero - high + (width - 1), zero - low + (width - 1), -scale
+    analyzer = Analyzer()
+    first = analyzer.simplify(floordiv(low - (width - 1) + (scale - 1), const(scale, low.dtype)))
+    last = analyzer.simplify(floordiv(high, const(scale, high.dtype)))
+    return var, Range(first, analyzer.simplify(last - first + 1))
+
+
+def _members(loop: LoopRef) -> tuple[Stmt, ...]:
+    body = loop.node.body
+    return body.stmts if isinstance(body, SeqStmt) else (body,)
+
+
+def _size(loop: LoopRef) -> int:
+    return len(_members(loop))
+
+
+def _position(loop: LoopRef, block: BlockRef) -> int:
+    """Which statement of the body of ``loop`` holds ``block``."""
+    above = {id(p.node) for p in (block, *block.ancestors())}
+    return next(n for n, s in enumerate(_members(loop)) if id(s) in above)
+
+
+def _producer_positions(loop: LoopRef, below: Sequence[BlockRef], block: BlockRef) -> list[int]:
+    read = {r.buffer for r in block.block.reads}
+    return [_position(loop, b) for b in below if any(r.buffer in read for r in b.block.writes)]
+
+
+def _move(
+    state: State,
+    block: BlockRef,
+    loop: LoopRef,
+    domains: Mapping[Var, Range],
+    keep_units: bool,
+    index: int,
+    earliest: int,
+    latest: int,
+    unsafe: bool,
+    when: Sequence[Expr] = (),
+    plain: bool = False,
+) -> MovePlan:
+    """``when``: conditions without which the moved block is not to run."""
+    moved = _rebuild(block, [*loop.all_loops(), loop], domains, keep_units, when)
+    return _put(state, block, loop, moved, index, earliest, latest, unsafe, plain)
+
+
+def _put(
+    state: State, block: BlockRef, loop: LoopRef, moved: Stmt, index: int, earliest: int, latest: int, unsafe: bool,
+    plain: bool = False,
+) -> MovePlan:  # fmt: skip
+    """``moved``, the block in its new loops, at its place under ``loop``. ``plain``: its order is known to be legal, but
+    not that loops whose iterations run at once still may. Raises ``ScheduleError``."""
+    position = latest if index == -1 else earliest if index == -2 else index
+    require(
+        0 <= position <= _size(loop),
+        "index {0} is not in the body of loop {1}, which has {2} statements",
+        index, loop.node, _size(loop), legal=f"-1, -2, or {earliest} to {latest}",
+    )  # fmt: skip
+    members = list(_members(loop))
+    members.insert(position, moved)
+    new_loop = loop.node.replace(body=seq(members))
+    # Two places change, neither inside the other: the loop first, then the block where it was.
+    inserted = state.replace(loop.node, new_loop)
+    after = inserted.replace(block.node, None)
+    if plain and not unsafe:
+        require_independent(state, after)
+    else:
+        require_same_meaning(state, after, unsafe)
+    return MovePlan(after)
+
+
+def _rebuild(
+    block: BlockRef,
+    around: Sequence[LoopRef],
+    domains: Mapping[Var, Range],
+    keep_units: bool,
+    when: Sequence[Expr] = (),
+) -> Stmt:
+    """The block in new loops inside those ``around``: iterators run over ``domains``, guarded where past their own, and
+    by ``when`` where that says more."""
+    analyzer = Analyzer()
+    for above in around:
+        analyzer.bind(above.var, Range(above.node.min, above.node.extent))
+    loops: list[tuple[Var, Expr]] = []
+    values: list[Expr] = []
+    guards: list[Expr] = []
+    for iterator in block.block.iter_vars:
+        dom = iterator.dom
+        box = domains.get(iterator.var, dom)
+        low, extent = analyzer.simplify(box.min), analyzer.simplify(box.extent)
+        if _no_larger(analyzer, dom.extent, extent):
+            low, extent = dom.min, dom.extent
+        if isinstance(extent, IntImm) and extent.value == 1 and not keep_units:
+            value = low
+        else:
+            var = Var(f"ax{len(loops)}", iterator.var.dtype)
+            loops.append((var, extent))
+            analyzer.bind(var, Range(const(0, var.dtype), extent))
+            # a kept loop of extent one stays in the iterator's value, so that fuse and get_loops find it there
+            value = low + var if is_const(extent, 1) else analyzer.simplify(low + var)
+        values.append(value)
+        for guard in (value >= dom.min, value < dom.min + dom.extent):
+            if not analyzer.can_prove(guard):
+                guards.append(analyzer.simplify(guard))
+    for guard in guards:
+        analyzer.assume(guard)
+    guards += [c for c in when if not analyzer.can_prove(c)]
+    kept = _own_predicate(block, values)
+    return nest(loops, block.node.replace(iter_values=tuple(values), predicate=all_of([*kept, *guards])))
+
+
+def _no_larger(analyzer: Analyzer, a: Expr, b: Expr) -> bool:
+    if isinstance(a, IntImm) and isinstance(b, IntImm):
+        return a.value <= b.value
+    return analyzer.can_prove(a <= b)
+
+
+def _own_predicate(block: BlockRef, values: Sequence[Expr]) -> list[Expr]:
+    kept = about_iterators(block, values)
+    require(
+        kept is not None,
+        "cannot prove what becomes of the condition `{0}` of block {1}, because it is about a loop that is not the value of an iterator",
+        short_text(block.node.predicate) if kept is None else "", block, nodes=[block.node],
+    )  # fmt: skip
+    assert kept is not None
+    return kept
+
+
+@primitive(check=_check_compute_at)
+def compute_at(state: State, plan: MovePlan) -> State:
+    return plan.after
+
+
+@primitive(check=_check_reverse_compute_at)
+def reverse_compute_at(state: State, plan: MovePlan) -> State:
+    return plan.after
+
+
+@primitive(check=_check_compute_root)
+def compute_root(state: State, plan: MovePlan) -> State:
+    return plan.after

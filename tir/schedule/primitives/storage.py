@@ -1,0 +1,288 @@
+"""How a buffer lies in memory: set_scope, storage_align, set_axis_separator, unsafe_set_dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...analysis.index import BlockRef
+from ...buffer import Buffer
+from ...dtype import DType
+from ...errors import ScheduleError, require
+from ...expr import BufferLoad, cast
+from ...node import frozendict
+from ...stmt import Block, BufferStore
+from ...visit import rewrite
+from ..blocks import pick_buffer
+from ..primitive import primitive
+from ..state import State
+
+SCOPES = (
+    "global", "shared", "shared.dyn", "local", "warp", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator",
+    "m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC", "texture", "texture.weight", "global.texture",
+    "amx.tile",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BufferPlan:
+    old: Buffer
+    new: Buffer
+
+
+def _allocated(state: State, block: BlockRef, which: Any, side: str) -> Buffer:
+    buffer = pick_buffer(block, side, which)
+    params = set(state.func.buffer_map.values())
+    require(buffer not in params, "buffer {0} is a parameter of the function: its memory is the caller's", buffer.name)
+    return buffer
+
+
+def require_scope(scope: str) -> None:
+    """Refuse a storage scope that no hardware has. Part of one after a dot is the hardware's own (``global.vtcm``)."""
+    require(
+        isinstance(scope, str) and (scope in SCOPES or scope.partition(".")[0] in ("global", "local", "texture")),
+        "there is no storage scope `{0}`", scope, legal=SCOPES,
+    )  # fmt: skip
+
+
+def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str, storage_scope: str) -> BufferPlan:
+    """Put a buffer that ``block`` writes (number or name) into ``storage_scope``.
+
+    Before → after, for ``sch.set_scope("B", 0, "shared")``::
+
+        B = T.alloc_buffer((8,))                 B = T.alloc_buffer((8,), scope="shared")
+
+    Raises ``ScheduleError`` for a parameter buffer, or a scope that does not exist.
+    """
+    require_scope(storage_scope)
+    buffer = _allocated(state, block, buffer_index, "writes")
+    return BufferPlan(buffer, buffer.replace(scope=storage_scope, data=buffer.data.replace(scope=storage_scope)))
+
+
+@primitive(check=_check_set_scope)
+def set_scope(state: State, plan: BufferPlan) -> State:
+    return state.with_func(swap_buffer(state.func, plan.old, plan.new))
+
+
+def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | str, dtype: str) -> BufferPlan:
+    """Store a buffer that ``block`` writes in another type; values are cast when stored and back when loaded.
+
+    Unsafe by name: precision and range change. Raises ``ScheduleError`` for a parameter buffer.
+
+    Before, and after ``sch.unsafe_set_dtype("H", 0, "float16")``::
+
+        H = T.alloc_buffer((4, 8), "float32")
+        for i, j in T.grid(4, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(4, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
+
+        H = T.alloc_buffer((4, 8), "float16")
+        for i, j in T.grid(4, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = T.Cast("float16", A[vi, vj] * 2.0)
+        for i, j in T.grid(4, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = T.Cast("float32", H[vi, vj]) + 1.0
+    """
+    buffer = _allocated(state, block, buffer_index, "writes")
+    try:
+        wanted = DType(dtype)
+    except ValueError as error:
+        raise ScheduleError("{0}", error) from None
+    require(wanted.lanes == 1 and not wanted.is_handle, "a buffer holds numbers, one an element, not {0}", wanted)
+    return BufferPlan(buffer, buffer.with_dtype(wanted))
+
+
+@primitive(check=_check_unsafe_set_dtype)
+def unsafe_set_dtype(state: State, plan: BufferPlan) -> State:
+    def load(node: Any, new: Buffer) -> Any:
+        return cast(plan.old.dtype, BufferLoad(new, node.indices))
+
+    return state.with_func(swap_buffer(state.func, plan.old, plan.new, load, lambda value: cast(plan.new.dtype, value)))
+
+
+def _check_set_axis_separator(state: State, block: BlockRef, buffer: Any, axis_separators: Sequence[int]) -> BufferPlan:
+    """Split the axes of a buffer into groups that flattening makes one physical axis each.
+
+    ``buffer`` is a name, or ``("read" | "write", number)``. Raises ``ScheduleError`` for separators that do not
+    increase within the rank.
+
+    Before, and after ``sch.set_axis_separator("H", "H", [1])``::
+
+        H = T.alloc_buffer((4, 8), "float32")
+        for i, j in T.grid(4, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(4, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
+
+        H = T.alloc_buffer((4, 8), "float32", axis_separators=[1])
+        for i, j in T.grid(4, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(4, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
+    """
+    found = pick_any(block, buffer)
+    ends = [0, *axis_separators, found.ndim]
+    require(
+        all(a <= b for a, b in zip(ends, ends[1:])),
+        "axis separators {0} do not increase within the {1} axes of {2}", list(axis_separators), found.ndim, found.name,
+    )  # fmt: skip
+    return BufferPlan(found, found.replace(axis_separators=tuple(int(a) for a in axis_separators)))
+
+
+@primitive(check=_check_set_axis_separator)
+def set_axis_separator(state: State, plan: BufferPlan) -> State:
+    return state.with_func(swap_buffer(state.func, plan.old, plan.new))
+
+
+@dataclass(frozen=True)
+class AlignPlan:
+    block: Block
+    new: Block
+
+
+def _check_storage_align(
+    state: State, block: BlockRef, buffer_index: int, axis: int, factor: int, offset: int
+) -> AlignPlan:
+    """Make the stride of ``axis`` of a written buffer ≡ ``offset`` modulo ``factor`` (elements), by padding.
+
+    With factor 32 and offset 1 the rows of a 32-wide shared tile start in different banks. Raises ``ScheduleError``
+    for an axis the buffer does not have, or a factor that is not positive. The note is obeyed when the buffer gets
+    its final shape: rows of 8 elements, as here, then begin 9 elements apart.
+
+    Before, and after ``sch.storage_align("H", 0, 0, 8, 1)``::
+
+        H = T.alloc_buffer((4, 8), "float32")
+        for i, j in T.grid(4, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(4, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
+
+        H = T.alloc_buffer((4, 8), "float32")
+        for i, j in T.grid(4, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.block_attr({"buffer_dim_align": [[0, 0, 8, 1]]})
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(4, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
+    """
+    buffer = pick_buffer(block, "writes", buffer_index)
+    number = buffer.ndim + axis if axis < 0 else axis
+    require(
+        0 <= number < buffer.ndim, "buffer {0} has {1} axes, so there is no axis {2}", buffer.name, buffer.ndim, axis
+    )
+    require(factor > 0, "the alignment factor must be positive, not {0}", factor)
+    require(offset >= 0, "the alignment offset must be at least 0, not {0}", offset)
+    entry = (int(buffer_index), number, int(factor), int(offset))
+    old = block.block.annotations.get("buffer_dim_align", ())
+    kept = tuple(e for e in old if tuple(e[:2]) != entry[:2])
+    notes = frozendict({**block.block.annotations, "buffer_dim_align": (*kept, entry)})
+    return AlignPlan(block.block, block.block.replace(annotations=notes))
+
+
+@primitive(check=_check_storage_align)
+def storage_align(state: State, plan: AlignPlan) -> State:
+    return state.replace(plan.block, plan.new)
+
+
+def _check_storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> AlignPlan:
+    """Exchange the 16-byte pieces of each row of a written buffer in shared memory by the row's number (exclusive or).
+
+    The pieces of a column then lie in different banks, and no memory is lost to padding: copies of 16 bytes and
+    ``ldmatrix`` meet no bank twice. The note is obeyed when lowering for a GPU: the program's indices stay as they are,
+    the kernel's become ``j ^ i % 8 * p`` with pieces of p elements. The rows that are then kept need 2, 4 or a multiple
+    of 8 pieces, and there are 8 rows or a multiple.
+
+    Before, and after ``sch.storage_swizzle("H", 0)``::
+
+        H = T.alloc_buffer((8, 32), "float32", scope="shared")
+        for i, j in T.grid(8, 32):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = A[vi, vj] * 2.0
+
+        H = T.alloc_buffer((8, 32), "float32", scope="shared")
+        for i, j in T.grid(8, 32):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.block_attr({"buffer_swizzle": [0]})
+                H[vi, vj] = A[vi, vj] * 2.0
+
+    Raises ``ScheduleError`` for a buffer that is not in shared memory, has one axis, or has ``storage_align``.
+    """
+    buffer = pick_buffer(block, "writes", buffer_index)
+    require(
+        buffer.scope.startswith("shared"),
+        "buffer {0} is in `{1}` memory; banks are a matter of shared memory", buffer.name, buffer.scope,
+    )  # fmt: skip
+    require(buffer.ndim >= 2, "buffer {0} has {1} axes; a swizzle exchanges pieces of rows", buffer.name, buffer.ndim)
+    notes = block.block.annotations
+    aligned = any(int(entry[0]) == buffer_index for entry in notes.get("buffer_dim_align", ()))
+    require(not aligned, "the rows of {0} are moved apart by storage_align already", buffer.name)
+    asked = (*(n for n in notes.get("buffer_swizzle", ()) if n != buffer_index), int(buffer_index))
+    return AlignPlan(block.block, block.block.replace(annotations=frozendict({**notes, "buffer_swizzle": asked})))
+
+
+@primitive(check=_check_storage_swizzle)
+def storage_swizzle(state: State, plan: AlignPlan) -> State:
+    return state.replace(plan.block, plan.new)
+
+
+def pick_any(block: BlockRef, buffer: Any) -> Buffer:
+    """A buffer of ``block`` by name, object, or (side, number)."""
+    if isinstance(buffer, (tuple, list)):
+        side, number = buffer
+        require(side in ("read", "write"), "the side of a buffer is `read` or `write`, not `{0}`", side)
+        return pick_buffer(block, side + "s", number)
+    for side in ("writes", "reads"):
+        if any(r.buffer is buffer or r.buffer.name == buffer for r in getattr(block.block, side)):
+            return pick_buffer(block, side, buffer)
+    return pick_buffer(block, "writes", buffer)
+
+
+def swap_buffer(
+    func: Any,
+    old: Buffer,
+    new: Buffer,
+    load: Callable[[Any, Buffer], Any] | None = None,
+    stored: Callable[[Any], Any] | None = None,
+) -> Any:
+    """``func`` with ``old`` declared and used as ``new``; ``load`` and ``stored`` wrap what is loaded and stored."""
+
+    def visit(node: Any) -> Any:
+        if isinstance(node, BufferLoad) and node.buffer is new and load is not None:
+            return load(node, new)
+        if isinstance(node, BufferStore) and node.buffer is new and stored is not None:
+            return node.replace(value=stored(node.value))
+        if node is old:
+            return new
+        if node is old.data:
+            return new.data
+        return None
+
+    body = rewrite(func.body, visit)
+    buffer_map = frozendict({p: new if b is old else b for p, b in func.buffer_map.items()})
+    return func.replace(body=body, buffer_map=buffer_map)

@@ -1,0 +1,242 @@
+"""Conditions asked outside of loops that leave them as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...analysis.index import BlockRef, LoopRef
+from ...analysis.structure import conjuncts, constant, has_load, vars_in
+from ...errors import ScheduleError, require
+from ...expr import Expr, FloorDiv, FloorMod, IntImm, Var, all_of
+from ...script.printer import short_text
+from ...stmt import THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
+from ...visit import accesses, buffers_in, rewrite, walk
+from ..primitive import primitive
+from ..state import State, require_above
+from ._rebind import copy_renamed, nest
+
+
+@dataclass(frozen=True)
+class HoistPlan:
+    """``found`` is the ``if`` to take out whole; or a block, of whose predicate ``conditions`` are taken out."""
+
+    loop: LoopRef
+    found: IfThenElse | BlockRealize
+    conditions: tuple[Expr, ...]
+
+
+def _check_unswitch(state: State, loop: LoopRef) -> HoistPlan:
+    """Ask a condition that every iteration answers alike once, outside the loop.
+
+    Takes the first ``if`` under ``loop`` whose condition neither uses a loop variable from ``loop`` inwards nor reads
+    what is written there; the rest of the body is repeated in both cases, the copies of its blocks named afresh. Where
+    there is no such ``if``, takes those parts out of the predicate of the only block of the nest.
+
+    Raises ``ScheduleError`` when there is no such condition, saying for each one there is why not.
+
+    Before, and after ``sch.unswitch("i")``::
+
+        for i in range(16):
+            if n > 4:
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i)
+                    B[vi] = A[vi] * 2.0
+
+        if n > 4:
+            for i in range(16):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i)
+                    B[vi] = A[vi] * 2.0
+    """
+    return _plan(state, loop, None)
+
+
+def _check_hoist(state: State, block: BlockRef, loop: LoopRef | None = None) -> HoistPlan:
+    """Ask a condition of ``block`` once, outside of ``loop``, all iterations of which answer it alike.
+
+    A condition of ``block`` is an ``if`` around it or a part of its predicate; ``unswitch`` takes the first there
+    is under the loop, whichever block it is about. With ``loop`` left out, the outermost loop that a condition
+    can leave. Where the loop holds other statements too, what an ``if`` is not about is repeated in both cases;
+    a part of a predicate stays, as it is not about them.
+
+    Raises ``ScheduleError`` when there is no such condition, saying for each one there is why not.
+
+    Before, and after ``sch.hoist("B", "j")``::
+
+        for i, j in T.grid(16, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(i < n)
+                B[vi, vj] = A[vi, vj] * 2.0
+
+        for i in range(16):
+            if i < n:
+                for j in range(8):
+                    with T.block("B"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        B[vi, vj] = A[vi, vj] * 2.0
+    """
+    loops = block.loops()
+    require(loops, "block {0} is in no loop", block, nodes=[block.node])
+    if loop is not None:
+        require_above(state, loop, block)
+        return _plan(state, loop, block)
+    last: ScheduleError | None = None
+    for candidate in loops:
+        try:
+            return _plan(state, candidate, block)
+        except ScheduleError as error:
+            last = error
+    assert last is not None
+    raise last
+
+
+def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
+    """The first condition that can leave ``loop``; of block ``about``, where that is given."""
+    node = loop.node
+    require(
+        node.kind != THREAD_BINDING, "loop {0} is bound to {1}; a condition leaves loops that are not", node, node.thread,
+        nodes=[node],
+    )  # fmt: skip
+    written = {s.buffer.data for s in accesses(node) if isinstance(s, BufferStore)}
+    written |= {r.buffer.data for b in state.index.below(loop) if isinstance(b, BlockRef) for r in b.block.writes}
+    written |= {v for v in walk(node) if isinstance(v, Var) and v.dtype.is_handle}  # passed on by pointer
+    reasons: list[str] = []
+    places: list[Stmt] = []
+    for stmt, inner, surely in _conditional(node):
+        if about is not None and stmt is not about.node and not any(n is about.node for n in walk(stmt)):
+            continue
+        parts = [stmt.condition] if isinstance(stmt, IfThenElse) else conjuncts(stmt.predicate)
+        taken: list[Expr] = []
+        for position, part in enumerate(parts):
+            why = _varies(part, inner, written)
+            if not why and _may_fail(part) and (not surely or position != len(taken)):
+                why = "could fail where the loop does not ask it"
+            if why:
+                reasons.append(f"`{short_text(part)}` {why}")
+                places.append(stmt)
+            else:
+                taken.append(part)
+        if taken and (isinstance(stmt, IfThenElse) or _alone(node, stmt)):
+            return HoistPlan(loop, stmt, tuple(taken))
+        if taken:
+            reasons.append(f"`{short_text(taken[0])}` is about block `{stmt.block.name}` only")  # type: ignore[union-attr]
+    of = "" if about is None else f" of block `{about.name}`"
+    require(
+        False, "no condition" + of + " under loop {0} is the same for all its iterations", node,
+        witness=reasons or ["there is no `if` and no predicate"], nodes=places or [node],
+    )  # fmt: skip
+    raise AssertionError
+
+
+def _conditional(loop: For) -> list[tuple[IfThenElse | BlockRealize, set[Var], bool]]:
+    """``if`` statements and blocks with a predicate under ``loop``, ``if`` first: each with the variables bound above
+    it, and whether it is surely reached."""
+    found: list[tuple[Any, set[Var], bool]] = []
+
+    def visit(stmt: Any, bound: set[Var], surely: bool) -> None:
+        if isinstance(stmt, For):
+            visit(stmt.body, bound | {stmt.loop_var}, surely and (constant(stmt.extent) or 0) > 0)
+        elif isinstance(stmt, SeqStmt):
+            for child in stmt.stmts:
+                visit(child, bound, surely)
+        elif isinstance(stmt, IfThenElse):
+            found.append((stmt, bound, surely))
+            visit(stmt.then_case, bound, False)
+            if stmt.else_case is not None:
+                visit(stmt.else_case, bound, False)
+        elif isinstance(stmt, BlockRealize) and conjuncts(stmt.predicate):
+            found.append((stmt, bound, surely))
+
+    visit(loop, set(), True)
+    return sorted(found, key=lambda pair: not isinstance(pair[0], IfThenElse))
+
+
+def _varies(condition: Expr, inner: set[Var], written: set[Var]) -> str:
+    """Why ``condition`` cannot be asked once before ``loop``; empty when it can."""
+    used = [v.name for v in vars_in(condition) if v in inner]
+    if used:
+        return f"changes with {' and '.join(sorted(used))}"
+    stored = [b.name for b in buffers_in(condition) if b.data in written]
+    if stored:
+        return f"reads {stored[0]}, which the loop writes"
+    return ""
+
+
+def _may_fail(condition: Expr) -> bool:
+    """Whether asking has a precondition: an index in range, a divisor that is not zero."""
+    return has_load(condition) or any(
+        isinstance(e, (FloorDiv, FloorMod)) and not isinstance(e.b, IntImm) for e in walk(condition)
+    )
+
+
+def _alone(loop: For, block: BlockRealize) -> bool:
+    """Whether the nest of ``loop`` holds nothing but ``block``."""
+    body: Any = loop
+    while isinstance(body, For):
+        body = body.body
+    return body is block
+
+
+@primitive(check=_check_unswitch)
+def unswitch(state: State, plan: HoistPlan) -> State:
+    return _moved_out(state, plan)
+
+
+@primitive(check=_check_hoist)
+def hoist(state: State, plan: HoistPlan) -> State:
+    return _moved_out(state, plan)
+
+
+def _moved_out(state: State, plan: HoistPlan) -> State:
+    node, found = plan.loop.node, plan.found
+    if isinstance(found, BlockRealize):
+        kept = [c for c in conjuncts(found.predicate) if not any(c is t for t in plan.conditions)]
+        inner = _put(node, found, found.replace(predicate=all_of(kept)))
+        return state.replace(node, IfThenElse(all_of(plan.conditions), inner))
+    then = _put(node, found, found.then_case)
+    other = _put(node, found, found.else_case) if found.else_case is not None else _without(node, found)
+    if other is not None:
+        kept_names = {s.name for s in _blocks(then)}
+        taken: set[str] = set()
+
+        def rename(old: str) -> str:
+            if old not in kept_names:
+                return old
+            taken.add(name := state.fresh_block_name(f"{old}_else", taken))
+            return name
+
+        other = copy_renamed(other, rename)
+    return state.replace(node, IfThenElse(found.condition, then, other))
+
+
+def _put(root: Stmt, old: Stmt, new: Stmt) -> Any:
+    flat = rewrite(root, lambda s: new if s is old else None)
+    return rewrite(flat, lambda s: seq(s.stmts) if isinstance(s, SeqStmt) else None)
+
+
+def _without(loop: For, found: Stmt) -> Any:
+    """``loop`` without ``found`` and what that leaves empty; None when nothing is left."""
+
+    def visit(stmt: Any) -> Any:
+        if stmt is found or is_nop(stmt):
+            return None
+        if isinstance(stmt, For):
+            body = visit(stmt.body)
+            return None if body is None else nest([stmt], body)
+        if isinstance(stmt, SeqStmt):
+            kept = [s for s in map(visit, stmt.stmts) if s is not None]
+            return seq(kept) if kept else None
+        if isinstance(stmt, IfThenElse):
+            then, other = visit(stmt.then_case), stmt.else_case and visit(stmt.else_case)
+            if then is None and other is None:
+                return None
+            return stmt.replace(then_case=then or seq(()), else_case=other)
+        return stmt
+
+    return visit(loop)
+
+
+def _blocks(stmt: Any) -> list[Any]:
+    return [s.block for s in walk(stmt) if isinstance(s, BlockRealize)]
