@@ -7,7 +7,7 @@ must say ``truncdiv`` or ``floordiv``). Operators fold constants, and widen the 
 from __future__ import annotations
 
 import math
-from typing import Any, Union
+from typing import Any
 
 from .dtype import BOOL, HANDLE, INT32, DType
 from .node import EMPTY, Node, node, set_field
@@ -129,7 +129,7 @@ class Expr(Node):
         return cast(dtype, self)
 
 
-ExprLike = Union[Expr, int, float, bool]
+ExprLike = Expr | int | float | bool
 
 
 @node

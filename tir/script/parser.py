@@ -172,8 +172,7 @@ def build_function(parser: StmtParser, node: ast.FunctionDef, options: Options) 
     if not options.private:
         attrs = {"global_symbol": node.name, **attrs}
     buffer_map = frozendict({p: parser.buffer_map[p] for p in params if p in parser.buffer_map})
-    func = PrimFunc(tuple(params), body, ret_type, buffer_map, freeze(attrs))  # type: ignore[arg-type]
-    return func
+    return PrimFunc(tuple(params), body, ret_type, buffer_map, freeze(attrs))  # type: ignore[arg-type]
 
 
 def _complete(parser: StmtParser, body: Stmt) -> Stmt:
