@@ -22,7 +22,7 @@ from .invariants import invariant_divisions
 from .memory import from_memory
 from .parallel import declare_runtime
 from .peel import peel_first_iterations
-from .promote import promote_accumulators
+from .scalar_replacement import promote_accumulators
 from .text import FunctionText, ModuleText, symbol
 from .tiles import configure_tiles
 from .types import memory_bytes, memory_element, value_type, vector
