@@ -9,7 +9,25 @@ from weakref import WeakKeyDictionary
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ..errors import ScheduleError, require
-from ..expr import GE, GT, LE, LT, TRUE, Add, And, BufferLoad, Expr, IntImm, Let, Mul, Sub, Var, cast, const, is_const
+from ..expr import (  # fmt: skip
+    GE,
+    GT,
+    LE,
+    LT,
+    TRUE,
+    Add,
+    BufferLoad,
+    Expr,
+    IntImm,
+    Let,
+    Mul,
+    Sub,
+    Var,
+    cast,
+    conjuncts,
+    const,
+    is_const,
+)
 from ..stmt import (
     PARALLEL,
     SERIAL,
@@ -198,13 +216,6 @@ def insert_before(state: State, place: Place, stmt: Stmt, *, after: bool = False
 
 def add_alloc(block: Block, *buffers: Buffer) -> Block:
     return block.replace(alloc_buffers=(*block.alloc_buffers, *buffers))
-
-
-def conjuncts(condition: Expr) -> list[Expr]:
-    """The parts of a conjunction, left to right; none for true."""
-    if isinstance(condition, And):
-        return [*conjuncts(condition.a), *conjuncts(condition.b)]
-    return [] if is_const(condition, 1) else [condition]
 
 
 def reads_own_writes(block: Block, buffer: Buffer) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import extension
+from .canonicalize_loop import canonicalize_loop
 from .check_cpu import refuse_thread_axes
 from .common_subexpr_elim import common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation
@@ -82,6 +83,7 @@ __all__ = [
     "Pass",
     "Sequential",
     "SharedMemoryPlan",
+    "canonicalize_loop",
     "common_subexpr_elim",
     "compact_buffer_allocation",
     "convert_blocks_to_opaque",

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...analysis.privacy import THREADS_OWN, same_for_all
 from ...analysis.reducers import BlockReducer, NotAReducer, OrderMatters, combines
+from ...analysis.reduction_start import NoSingleStart, result_guards
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var
 from ...node import EMPTY
@@ -427,6 +428,7 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
         return False
     for ref in crossed:
         _require_result_after(state, loop, ref)
+        _require_one_start(loop, ref)
     if _apart([b.block for b in blocks]):
         return True
     from .. import legality
@@ -446,6 +448,18 @@ def _require_free_choice(ref: BlockRef) -> None:
         raise ScheduleError(str(error), nodes=[ref.node]) from None
     except NotAReducer:
         return
+
+
+def _require_one_start(loop: LoopRef, ref: BlockRef) -> None:
+    """Refuse a reduction whose init does not run at the first update of each result and nowhere else: threads combine
+    all of their updates."""
+    try:
+        result_guards(ref.node, [p.node for p in ref.loops()])
+    except NoSingleStart as error:
+        raise ScheduleError(
+            "block {0} cannot reduce across the threads of loop {1}: {2}", ref, loop.node, str(error),
+            nodes=[ref.node], legal="bind a spatial loop, or let the reduction iterators start where the loops do",
+        ) from None  # fmt: skip
 
 
 def _require_result_after(state: State, loop: LoopRef, ref: BlockRef) -> None:
