@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ...analysis.privacy import THREADS_OWN, same_for_all
+from ...analysis.privacy import THREADS_OWN, same_for_all, views_under
 from ...analysis.reducers import BlockReducer, NotAReducer, OrderMatters, combines
 from ...analysis.reduction_start import NoSingleStart, result_guards
 from ...errors import ScheduleError, require
@@ -330,6 +330,7 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
     """Refuse unless ``inner`` may be bound to the axis of ``outer`` around it: all threads of the axis are in the
     iteration of ``outer`` at once, so its copies of the work below ``inner`` are one, which the threads share."""
     already = "{0} is already bound to loop {1} on the same path, and "
+    views = views_under(state.func.body)
     for ref in (inner, *state.index.below(inner)):
         node: Any = ref.node
         parts = (node.min, node.extent) if isinstance(node, For) else (*node.iter_values, node.predicate) if isinstance(
@@ -361,7 +362,7 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
             legal="nested loops of one axis may only use shared and global memory",
         )
         require(
-            same_for_all(ref.block, outer.node),
+            same_for_all(ref.block, outer.node, views),
             already + "block {2} below loop {3} would not write the same again in every iteration of {1}",
             axis,
             outer.node,
