@@ -707,6 +707,13 @@ def all_of(conditions: Any) -> Expr:
     return result
 
 
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The parts of a conjunction, left to right; none for true. The inverse of :func:`all_of`."""
+    if isinstance(condition, And):
+        return [*conjuncts(condition.a), *conjuncts(condition.b)]
+    return [] if is_const(condition, 1) else [condition]
+
+
 def bit_op(op: str, a: ExprLike, b: ExprLike) -> Expr:
     """Bitwise operators and shifts of integers; of bools, ``&`` and ``|`` are the logical ones."""
     x, y = _match(a, b, f"`{op}`")
