@@ -212,7 +212,7 @@ class ExprParser:
         try:
             return getattr(base, node.attr)
         except AttributeError as exc:
-            if "did you mean" in str(exc) or "the dialect has no" in str(exc):
+            if base is _dialect() or "did you mean" in str(exc):
                 raise
             return self.fail(
                 node, f"{type_name(base)} has no attribute `{node.attr}`", *did_you_mean(node.attr, dir(base))
@@ -269,6 +269,12 @@ class ExprParser:
             ast.Expression(_Rewrite().visit(ast.parse(ast.unparse(node), mode="eval").body))
         )
         return eval(compile_expression(code), names)  # the user's own code, as Python would run it
+
+
+def _dialect() -> Any:
+    from . import tir
+
+    return tir
 
 
 def compile_expression(code: ast.Expression) -> Any:

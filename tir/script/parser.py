@@ -169,6 +169,10 @@ def build_function(parser: StmtParser, node: ast.FunctionDef, options: Options) 
         return None
     body = _complete(parser, close(parser.out))
     attrs = dict(parser.func_attrs)
+    if options.private and "global_symbol" in attrs:
+        parser.report(node, f"`{node.name}` is private, but has the global_symbol {attrs['global_symbol']!r}",
+                      "a private function has no name outside of its module: leave one of the two out")  # fmt: skip
+        return None
     if not options.private:
         attrs = {"global_symbol": node.name, **attrs}
     buffer_map = frozendict({p: parser.buffer_map[p] for p in params if p in parser.buffer_map})
