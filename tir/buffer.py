@@ -123,7 +123,7 @@ def decl_buffer(
 def index_expr(value: Any) -> Expr:
     """An index or a size as an expression: ints become int32 (int64 where they do not fit)."""
     e = as_expr(value)
-    if not (e.dtype.is_int or e.dtype.is_bool or e.dtype.is_handle):
+    if not (e.dtype.is_int or e.dtype.is_bool):
         raise TypeError(f"an index or size must be an integer, not {e.dtype}: `{e!r}`")
     return e
 

@@ -18,8 +18,10 @@ from ..node import freeze
 from ..stmt import AssertStmt, BufferStore, Evaluate, For, IfThenElse, Stmt, While
 from . import frames as f
 from .diagnostics import Abort, Source, type_name
+from .macro import MOST_EXPANDED
+from .operators import apply, plain
 from .parse_block import BlockParser
-from .parse_expr import ExprParser, plain
+from .parse_expr import ExprParser
 from .scope import POISON, Environment, Item, Scope, close
 from .values import dtype_of, index_tuple, range_of, row_indices, to_expr
 
@@ -56,6 +58,7 @@ class StmtParser(BlockParser, ExprParser):
         self.size_dtypes: dict[str, str] = {}
         self.buffer_map: dict[Var, Buffer] = {}
         self.returned: list[Any] | None = None
+        self.expanded = 0
 
     # ------------------------------------------------------------ scopes
 
@@ -84,6 +87,8 @@ class StmtParser(BlockParser, ExprParser):
 
     def statement(self, node: ast.stmt) -> None:
         """One statement; a fault in it is recorded and the names it defines stand for nothing."""
+        if self.expansions and not self.expand_one(node):
+            return
         handler = _STATEMENTS.get(type(node))
         try:
             if handler is None:
@@ -100,6 +105,13 @@ class StmtParser(BlockParser, ExprParser):
         except RecursionError:
             self.report(node, "nested too deeply to be parsed", "split it into parts, or use a loop")
             self.poison(node)
+
+    def expand_one(self, node: ast.stmt) -> bool:
+        """Count a statement that a macro expands to; False once they are too many, which is reported once."""
+        self.expanded += 1
+        if self.expanded == MOST_EXPANDED:
+            self.report(node, f"macros expand to more than {MOST_EXPANDED} statements", "use a loop")
+        return self.expanded < MOST_EXPANDED
 
     def poison(self, node: ast.AST) -> None:
         for child in ast.walk(node):
@@ -265,7 +277,7 @@ class StmtParser(BlockParser, ExprParser):
 
     def _apply_at(self, node: ast.AugAssign, old: Any, value: Any) -> Any:
         try:
-            return self.apply(node.op, old, value)
+            return apply(node.op, old, value)
         except (Abort, RecursionError):
             raise
         except Exception as exc:

@@ -423,7 +423,10 @@ def _top_level(
 ) -> PrimFunc | IRModule | None:
     """One statement of a text; what it defines is entered in ``known``."""
     if isinstance(item, (ast.Import, ast.ImportFrom)):
-        _import(parser, item, known)
+        try:
+            _import(parser, item, known)
+        except Exception as exc:  # whatever the module's own code raises
+            parser.fault(item, exc)
     elif isinstance(item, ast.ClassDef):
         known[item.name] = parse_module(item, source, env)
         return known[item.name]
@@ -438,8 +441,11 @@ def _top_level(
             known[item.name] = parse_function(item, source, env, _options(parser, item))
             return known[item.name]
         else:
-            code = compile(ast.Module([item], []), source.filename, "exec")
-            exec(code, known)  # a helper function of the user's own text
+            try:
+                code = compile(ast.Module([item], []), source.filename, "exec")
+                exec(code, known)  # a helper function of the user's own text
+            except Exception as exc:  # whatever its decorators or defaults raise
+                parser.fault(item, exc)
     elif isinstance(item, ast.Assign) and all(isinstance(t, ast.Name) for t in item.targets):
         value = parser.ev(item.value)
         for target in item.targets:
