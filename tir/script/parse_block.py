@@ -27,7 +27,7 @@ from ..stmt import (
 from . import frames as f
 from .diagnostics import type_name
 from .scope import Item, close
-from .values import as_region, dtype_of, make_buffer, to_expr
+from .values import as_region, attributes, dtype_of, make_buffer, to_expr
 
 
 @dataclass
@@ -194,9 +194,9 @@ class BlockParser:
     def directive(self, directive: f.Directive, node: ast.AST) -> None:
         """A statement about the enclosing block or function."""
         key, value = directive.key, directive.value
+        if key in ("func_attr", "block_attr"):
+            value = attributes(value, directive.described)
         if key == "func_attr":
-            if not isinstance(value, dict):
-                self.fail(node, "T.func_attr takes a dict")
             if self.blocks or self.depth:
                 self.fail(node, "T.func_attr belongs at the top of the function")
             self.merge(self.func_attrs, value, "T.func_attr", node)
@@ -209,8 +209,6 @@ class BlockParser:
                 )
             block.predicate = as_bool(to_expr(value))
         elif key == "block_attr":
-            if not isinstance(value, dict):
-                self.fail(node, "T.block_attr takes a dict")
             self.merge(block.annotations, value, "T.block_attr", node)
         else:
             items: list[Any] = []
@@ -370,7 +368,7 @@ class BlockParser:
     def allocation(self, frame: f.AllocateFrame, name: str, span: Any) -> tuple[Callable[[Stmt], Stmt], Var]:
         var = Var(name, HANDLE, DType(frame.dtype), frame.scope)
         extents = tuple(index_expr(e) for e in frame.extents)
-        annotations = freeze(frame.annotations)
+        annotations = attributes(frame.annotations, "T.allocate")
         self.known.add(var)
         self.declare_pointer(var, frame.dtype, extents)
         if frame.data is None:

@@ -26,7 +26,7 @@ from .parser import macro as macro
 from .parser import prim_func as prim_func
 from .tir_expr import *  # noqa: F403
 from .tir_expr import DataType, Let, Range
-from .values import as_buffer_load, dtype_of, to_expr
+from .values import as_buffer_load, attributes, dtype_of, to_expr
 
 # ---------------------------------------------------------------- buffers
 
@@ -175,8 +175,10 @@ def _loop(
 ) -> _f.LoopFrame:
     if not 1 <= len(args) <= 2:
         raise TypeError(f"{spelled} takes an extent, or start and stop; got {len(args)} bounds")
+    if not isinstance(thread, str):
+        raise TypeError(f'the thread axis of {spelled} is a string, such as "threadIdx.x", not {thread!r}')
     start, stop = args if len(args) == 2 else (args[0], None)
-    loop = _f.Loop(start, stop, kind, thread, dict(annotations or {}), 1 if step is None else step)
+    loop = _f.Loop(start, stop, kind, thread, attributes(annotations or {}, spelled), 1 if step is None else step)
     return _f.LoopFrame([loop], spelled)
 
 
@@ -353,6 +355,8 @@ bind = LetStmt
 
 def attr(node: Any, attr_key: str | None = None, value: Any = None) -> Any:
     """A fact about ``node`` over the body of ``with``, or over what follows; ``T.attr({key: value})`` is about nothing."""
+    if attr_key is not None and not isinstance(attr_key, str):
+        raise TypeError(f"the key of T.attr is a string, not {attr_key!r}")
     if attr_key is not None:
         return _f.AttrFrame(_freeze(node), {attr_key: value})
     if not isinstance(node, dict) or not node:
@@ -397,7 +401,11 @@ def _operator(name: str) -> Callable[..., Expr]:
         if entry.effect == "pure" and name in _FLOAT:
             return _op.math_call(name, *values)
         call = _op.call(name, *values, dtype=given)
-        return call.replace(annotations=_freeze(options["annotations"])) if "annotations" in options else call
+        return (
+            call.replace(annotations=attributes(options["annotations"], f"T.{name}"))
+            if "annotations" in options
+            else call
+        )
 
     build.__name__ = build.__qualname__ = name
     build.__doc__ = f"The operator ``{name}``."

@@ -9,7 +9,7 @@ from ..buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer, index_ex
 from ..dtype import DType
 from ..equal import structural_equal
 from ..expr import Add, BufferLoad, Expr, IntImm, Ramp, Var, _match, as_expr, const
-from ..node import Node
+from ..node import Node, frozendict
 from .frames import BufferSpec
 
 
@@ -24,6 +24,35 @@ def dtype_of(value: Any) -> str:
     if isinstance(name, str) and not isinstance(value, Node):
         return DType(name)
     raise TypeError(f'a data type is expected, such as "float32" or T.float32, not {value!r}')
+
+
+def attributes(given: Any, what: str) -> Any:
+    """Attributes or annotations, frozen: a dict of what a text can say. Raises ``TypeError`` for anything else."""
+    if not isinstance(given, dict):
+        raise TypeError(f"{what} takes a dict, not {given!r}")
+    return frozendict((_attribute_key(key, what), _attribute(value, f"{what} `{key}`")) for key, value in given.items())
+
+
+def _attribute_key(key: Any, what: str) -> Any:
+    if not isinstance(key, (str, int)):
+        raise TypeError(f"a key of {what} is a string, not {key!r}")
+    return key
+
+
+def _attribute(value: Any, what: str) -> Any:
+    if isinstance(value, dict):
+        return attributes(value, what)
+    if isinstance(value, (list, tuple)):
+        return tuple(_attribute(item, what) for item in value)
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        return value.item()  # a NumPy number
+    if value is None or isinstance(value, (str, int, float, Node)) or callable(getattr(value, "as_script", None)):
+        return value
+    if isinstance(dtype := getattr(value, "dtype", None), DType):
+        return str(dtype)
+    raise TypeError(
+        f"{what} cannot hold {value!r}: attributes are numbers, strings, lists, dicts and parts of programs"
+    )
 
 
 def to_expr(value: Any) -> Expr:
