@@ -100,7 +100,7 @@ def f(A: T.Buffer((64,), "{dtype}"), B: T.Buffer((64,), "{dtype}"), n: T.{dtype}
     tx = T.launch_thread("threadIdx.x", 64)
     B[tx] = A[tx] // T.{dtype}(3) + A[tx] % T.{dtype}(3) + A[tx] // T.{dtype}(4) + A[tx] % T.{dtype}(4)
     B[tx] = A[tx] // n + A[tx] % n + T.truncdiv(A[tx], n) + T.truncmod(A[tx], n)
-    B[tx] = T.min(A[tx], B[tx]) + T.max(A[tx], B[tx]) + T.popcount(A[tx]) + T.clz(A[tx])
+    B[tx] = T.min(A[tx], B[tx]) + T.max(A[tx], B[tx]) + T.popcount(A[tx]) + T.Cast("{dtype}", T.clz(A[tx]))
     B[tx] = (A[tx] & B[tx]) | (A[tx] ^ B[tx]) + (A[tx] << T.{dtype}(2)) + (A[tx] >> T.{dtype}(1)) + ~A[tx]
 """)
 

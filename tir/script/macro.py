@@ -13,6 +13,7 @@ from .diagnostics import Source
 from .scope import Environment, Scope
 
 _DEEPEST = 64
+MOST_EXPANDED = 1 << 17  # statements that the macros of one function expand to
 
 
 class Macro:
@@ -37,6 +38,7 @@ class Macro:
         bound = self.signature.bind(*args, **named)
         bound.apply_defaults()
         if len(parser.expansions) >= _DEEPEST:
+            parser.expanded = MOST_EXPANDED + 1
             parser.fail(call, f"macro `{self.node.name}` expands without end")
         saved = parser.source, parser.env, parser.scopes, parser.returned
         place = parser.source.span(call)
