@@ -8,13 +8,13 @@ from typing import Any
 
 from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef
-from ...analysis.structure import affine_in_one, conjuncts, runs_whole_domain
+from ...analysis.structure import affine_in_one, runs_whole_domain
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
 from ...buffer import Buffer
 from ...equal import structural_equal
 from ...errors import require
-from ...expr import EQ, GE, GT, LE, LT, BufferLoad, Expr, IntImm, Var, const, floordiv, floormod, is_const
+from ...expr import EQ, GE, GT, LE, LT, BufferLoad, Expr, IntImm, Var, conjuncts, const, floordiv, floormod, is_const
 from ...script.printer import short_text
 from ...stmt import BlockRealize
 from ...visit import substitute, uses_var, walk
