@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 DEEPEST = 8000  # frames; beyond, a program is refused with an error that says so, well before the C stack ends
 
-F = TypeVar("F", bound=Callable)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def deep(fn: F) -> F:
@@ -21,7 +21,7 @@ def deep(fn: F) -> F:
     """
 
     @functools.wraps(fn)
-    def run(*args, **named):
+    def run(*args: Any, **named: Any) -> Any:
         before = sys.getrecursionlimit()
         if before >= DEEPEST:
             return fn(*args, **named)

@@ -23,7 +23,7 @@ class TirError(Exception):
         from pathlib import Path
 
         ours = tuple(str(Path(__file__).parent.parent / package) + os.sep for package in ("tir", "codegen"))
-        lines = []
+        lines: list[str] = []
         for frame, number in traceback.walk_tb(self.__traceback__):
             name = frame.f_code.co_filename
             if not name.startswith(ours) and f"{os.sep}IPython{os.sep}" not in name:
