@@ -17,13 +17,14 @@ import numpy as np
 from tir.dtype import DType
 from tir.errors import RunError
 from tir.function import PrimFunc
+from tir.stmt import NOP
 from tir.visit import uses_var
 
-from .llvm.function import buffer_alignment, size_vars, written_data
+from .llvm.signature import buffer_alignment, size_vars, written_data
 from .llvm.tiles import MARK, request_tiles
 from .runtime.fast_call import MISMATCH, fast_call
 from .runtime.packed import PackedCalls
-from .runtime.parallel import openmp, team_size
+from .runtime.parallel import Team
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _FORMATS = {
@@ -33,10 +34,13 @@ _FORMATS = {
 }  # fmt: skip
 
 
+def stub(func: PrimFunc) -> PrimFunc:
+    """The function with an empty body: its signature."""
+    return func.with_body(NOP)
+
+
 def signature(func: PrimFunc) -> tuple[PrimFunc, frozenset[int]]:
     """A function with an empty body, and the positions of the parameters it may write."""
-    from .module import stub
-
     written = written_data(func)
     positions = frozenset(
         k
@@ -46,49 +50,26 @@ def signature(func: PrimFunc) -> tuple[PrimFunc, frozenset[int]]:
     return stub(func), positions
 
 
-def metadata(functions: dict[str, Any], program: Any) -> dict[str, Any]:
-    """What a saved library says about itself."""
-    from .module import FORMAT
-
-    entries = {
-        name: {"script": f.func.with_attr("global_symbol", name).script(), "written": sorted(f.written)}
-        for name, f in functions.items()
-    }
-    return {
-        "format": FORMAT,
-        "functions": entries,
-        "messages": program.messages,
-        "packed": program.packed,
-        "parallel": program.parallel,
-    }
-
-
 class Runtime:
-    """Loaded code with its error messages, and its links to threads and to Python set up."""
+    """Loaded code with its error messages, and its links to threads and to Python set up.
 
-    def __init__(self, code: Any, messages: list[str], packed: list[Any], parallel: bool, cores: int | None):
-        self.code, self.messages, self.parallel = code, messages, parallel
-        self.packed = PackedCalls(packed) if packed else None
-        self._team: ctypes.c_int32 | None = None
-        self._cores = cores
-        if code.variable(MARK):
+    ``program``: a :class:`codegen.compiled.Compiled`, or what a saved library says of itself.
+    """
+
+    def __init__(self, code: Any, program: Any, cores: int | None):
+        self.code, self.messages, self.parallel = code, program.messages, program.parallel
+        self.packed = PackedCalls(program.packed) if program.packed else None
+        self.refusal = program.needs.refusal()
+        if code.variable(MARK) and self.refusal is None:
             request_tiles()
         if self.packed is not None:
             ctypes.c_void_p.from_address(code.variable("__tir_packed")).value = self.packed.pointer
-        library = openmp() if parallel else None
-        if library is not None:
-            for symbol, address in (
-                ("__tir_thread", library.thread_num),
-                ("__tir_threads", library.num_threads),
-                ("__tir_parallel", library.parallel),
-            ):
-                ctypes.c_void_p.from_address(code.variable(symbol)).value = address
-            self._team = ctypes.c_int32.from_address(code.variable("__tir_team"))
+        self._team = Team(code, cores) if self.parallel else None
 
     def before_call(self) -> None:
-        """Set the size of the team: the environment may have changed since the last call."""
+        """Make the team of threads ready, if there is one."""
         if self._team is not None:
-            self._team.value = team_size(self._cores)
+            self._team.before_call()
 
     def raise_error(self, code: int) -> None:
         if self.packed is not None and self.packed.error is not None:
@@ -242,6 +223,8 @@ class NativeFunction:
         """Bind sizes and check layouts in full. Raises ``RunError`` naming what does not fit."""
         from tir.interp.arguments import bind_arguments
 
+        if self._runtime.refusal is not None:
+            raise RunError(f"{self.name}: {self._runtime.refusal}")
         if len(args) != self._count:
             names = ", ".join(self._named(k).split("`")[1] for k in range(self._count))
             raise RunError(f"{self.name} takes {self._count} arguments ({names}), got {len(args)}")
