@@ -31,10 +31,11 @@ FORMAT = 2  # of the metadata in saved libraries
 METADATA = "__tir_metadata"
 SUFFIXES = (".so", ".o", ".dylib")
 
-_KEYWORDS = frozenset(
+_C_KEYWORDS = (
     "auto break case char const continue default do double else enum extern float for goto if inline int long register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while".split()
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while"
 )
+_KEYWORDS = frozenset(_C_KEYWORDS.split())
 # A saved program finds OpenMP by its linker: with -fopenmp parallel loops run on a team, without they run serially.
 _OPENMP = """\
 declare extern_weak void @GOMP_parallel(ptr, ptr, i32, i32)

@@ -17,6 +17,7 @@ import numpy as np
 from tir.dtype import DType
 from tir.errors import RunError
 from tir.function import PrimFunc
+from tir.interp.dlpack import host_array
 from tir.stmt import NOP
 from tir.visit import uses_var
 
@@ -95,7 +96,7 @@ class NativeFunction:
         self._runtime = runtime
         self._entry = _ENTRY(runtime.code.function(name))
         func = self.func
-        buffers = [func.buffer_map.get(p) for p in func.params]
+        buffers = self._buffers = [func.buffer_map.get(p) for p in func.params]
         self._count = len(func.params)
         self._alignments = [0 if b is None else buffer_alignment(b) for b in buffers]
         self._is_array = [b is not None for b in buffers]
@@ -209,9 +210,9 @@ class NativeFunction:
         """An array argument from another library, seen through DLPack."""
         if hasattr(arg, "__dlpack__"):
             try:
-                return np.from_dlpack(arg)
-            except (BufferError, RuntimeError, TypeError) as error:
-                raise RunError(f"{self._named(k)} cannot be read through DLPack on the CPU: {error}") from error
+                return host_array(arg, self._buffers[k].dtype)
+            except RunError as error:
+                raise RunError(f"{self._named(k)}: {error}") from error
         raise RunError(f"{self._named(k)} must be an array, not {type(arg).__name__}: {arg!r:.60}")
 
     def _named(self, k: int) -> str:
@@ -262,15 +263,15 @@ class NativeFunction:
                 continue
             first, last = address + below, address + above
             for (other, _), (j, low, high) in zip(pointers, plan.spans):
-                if j != k and first < other + high and other + low < last and self._overlap(args[k], args[j]):
+                if j != k and first < other + high and other + low < last and self._overlap(args, k, j):
                     raise RunError(
                         f"{self._named(k)} is written and overlaps argument {j + 1} "
                         f"(`{self.func.buffer_map[self.func.params[j]].name}`) in memory: copy one, or give the "
                         'function the attribute "tir.noalias": False'
                     )
 
-    def _overlap(self, a: Any, b: Any) -> bool:
-        a, b = (x if isinstance(x, np.ndarray) else np.from_dlpack(x) for x in (a, b))
+    def _overlap(self, args: tuple[Any, ...], k: int, j: int) -> bool:
+        a, b = (x if isinstance(x, np.ndarray) else self._array(at, x) for at, x in ((k, args[k]), (j, args[j])))
         try:
             return bool(np.shares_memory(a, b, max_work=100_000))  # type: ignore[arg-type]  (the stub knows two of the values)
         except np.exceptions.TooHardError:

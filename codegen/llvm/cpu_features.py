@@ -9,11 +9,12 @@ from .compile import Machine, machine, optimise
 
 # Features of the system, of cryptography and of hints: LLVM selects their instructions for their intrinsics alone. One
 # that is missing here makes a check stricter than it must be.
-_ONLY_INTRINSICS = frozenset(
+_BY_INTRINSICS = (
     "64bit adx aes cldemote clflushopt clwb clzero cmpccxadd cx8 cx16 enqcmd fsgsbase fxsr hreset invpcid kl lwp movdir64b "
     "mwaitx pclmul pconfig pku prefetchi prfchw ptwrite raoint rdpid rdpru rdrnd rdseed rtm sahf serialize sgx sha sha512 "
-    "shstk sm3 sm4 tsxldtrk uintr usermsr vaes vpclmulqdq waitpkg wbnoinvd widekl xsave xsavec xsaveopt xsaves".split()
+    "shstk sm3 sm4 tsxldtrk uintr usermsr vaes vpclmulqdq waitpkg wbnoinvd widekl xsave xsavec xsaveopt xsaves"
 )
+_ONLY_INTRINSICS = frozenset(_BY_INTRINSICS.split())
 
 
 @dataclass(frozen=True)
