@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...arith import Analyzer, simplify
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod
 from ...names import fresh
-from ...node import EMPTY
+from ...node import frozendict
 from ...stmt import PARALLEL, SERIAL, Block, For, SeqStmt, Stmt
 from ..handles import LoopRV
 from ..primitive import BadArgument, primitive
@@ -74,7 +74,7 @@ class SplitPlan:
     guarded: bool
     keep_units: bool
     cut: int | None = None
-    recorded: Mapping[str, Any] = EMPTY
+    recorded: Mapping[str, Any] = field(default_factory=frozendict)
 
 
 def _factor_exprs(factors: Sequence[Any], dtype: str) -> list[Expr | None]:
