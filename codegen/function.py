@@ -17,13 +17,15 @@ import numpy as np
 from tir.dtype import DType
 from tir.errors import RunError
 from tir.function import PrimFunc
+from tir.interp.dlpack import host_array
+from tir.stmt import NOP
 from tir.visit import uses_var
 
-from .llvm.function import buffer_alignment, size_vars, written_data
+from .llvm.signature import buffer_alignment, size_vars, written_data
 from .llvm.tiles import MARK, request_tiles
 from .runtime.fast_call import MISMATCH, fast_call
 from .runtime.packed import PackedCalls
-from .runtime.parallel import openmp, team_size
+from .runtime.parallel import Team
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _FORMATS = {
@@ -33,10 +35,13 @@ _FORMATS = {
 }  # fmt: skip
 
 
+def stub(func: PrimFunc) -> PrimFunc:
+    """The function with an empty body: its signature."""
+    return func.with_body(NOP)
+
+
 def signature(func: PrimFunc) -> tuple[PrimFunc, frozenset[int]]:
     """A function with an empty body, and the positions of the parameters it may write."""
-    from .module import stub
-
     written = written_data(func)
     positions = frozenset(
         k
@@ -46,49 +51,26 @@ def signature(func: PrimFunc) -> tuple[PrimFunc, frozenset[int]]:
     return stub(func), positions
 
 
-def metadata(functions: dict[str, Any], program: Any) -> dict[str, Any]:
-    """What a saved library says about itself."""
-    from .module import FORMAT
-
-    entries = {
-        name: {"script": f.func.with_attr("global_symbol", name).script(), "written": sorted(f.written)}
-        for name, f in functions.items()
-    }
-    return {
-        "format": FORMAT,
-        "functions": entries,
-        "messages": program.messages,
-        "packed": program.packed,
-        "parallel": program.parallel,
-    }
-
-
 class Runtime:
-    """Loaded code with its error messages, and its links to threads and to Python set up."""
+    """Loaded code with its error messages, and its links to threads and to Python set up.
 
-    def __init__(self, code: Any, messages: list[str], packed: list[Any], parallel: bool, cores: int | None):
-        self.code, self.messages, self.parallel = code, messages, parallel
-        self.packed = PackedCalls(packed) if packed else None
-        self._team: ctypes.c_int32 | None = None
-        self._cores = cores
-        if code.variable(MARK):
+    ``program``: a :class:`codegen.compiled.Compiled`, or what a saved library says of itself.
+    """
+
+    def __init__(self, code: Any, program: Any, cores: int | None):
+        self.code, self.messages, self.parallel = code, program.messages, program.parallel
+        self.packed = PackedCalls(program.packed) if program.packed else None
+        self.refusal = program.needs.refusal()
+        if code.variable(MARK) and self.refusal is None:
             request_tiles()
         if self.packed is not None:
             ctypes.c_void_p.from_address(code.variable("__tir_packed")).value = self.packed.pointer
-        library = openmp() if parallel else None
-        if library is not None:
-            for symbol, address in (
-                ("__tir_thread", library.thread_num),
-                ("__tir_threads", library.num_threads),
-                ("__tir_parallel", library.parallel),
-            ):
-                ctypes.c_void_p.from_address(code.variable(symbol)).value = address
-            self._team = ctypes.c_int32.from_address(code.variable("__tir_team"))
+        self._team = Team(code, cores) if self.parallel else None
 
     def before_call(self) -> None:
-        """Set the size of the team: the environment may have changed since the last call."""
+        """Make the team of threads ready, if there is one."""
         if self._team is not None:
-            self._team.value = team_size(self._cores)
+            self._team.before_call()
 
     def raise_error(self, code: int) -> None:
         if self.packed is not None and self.packed.error is not None:
@@ -114,7 +96,7 @@ class NativeFunction:
         self._runtime = runtime
         self._entry = _ENTRY(runtime.code.function(name))
         func = self.func
-        buffers = [func.buffer_map.get(p) for p in func.params]
+        buffers = self._buffers = [func.buffer_map.get(p) for p in func.params]
         self._count = len(func.params)
         self._alignments = [0 if b is None else buffer_alignment(b) for b in buffers]
         self._is_array = [b is not None for b in buffers]
@@ -228,9 +210,9 @@ class NativeFunction:
         """An array argument from another library, seen through DLPack."""
         if hasattr(arg, "__dlpack__"):
             try:
-                return np.from_dlpack(arg)
-            except (BufferError, RuntimeError, TypeError) as error:
-                raise RunError(f"{self._named(k)} cannot be read through DLPack on the CPU: {error}") from error
+                return host_array(arg, self._buffers[k].dtype)
+            except RunError as error:
+                raise RunError(f"{self._named(k)}: {error}") from error
         raise RunError(f"{self._named(k)} must be an array, not {type(arg).__name__}: {arg!r:.60}")
 
     def _named(self, k: int) -> str:
@@ -242,6 +224,8 @@ class NativeFunction:
         """Bind sizes and check layouts in full. Raises ``RunError`` naming what does not fit."""
         from tir.interp.arguments import bind_arguments
 
+        if self._runtime.refusal is not None:
+            raise RunError(f"{self.name}: {self._runtime.refusal}")
         if len(args) != self._count:
             names = ", ".join(self._named(k).split("`")[1] for k in range(self._count))
             raise RunError(f"{self.name} takes {self._count} arguments ({names}), got {len(args)}")
@@ -279,15 +263,15 @@ class NativeFunction:
                 continue
             first, last = address + below, address + above
             for (other, _), (j, low, high) in zip(pointers, plan.spans):
-                if j != k and first < other + high and other + low < last and self._overlap(args[k], args[j]):
+                if j != k and first < other + high and other + low < last and self._overlap(args, k, j):
                     raise RunError(
                         f"{self._named(k)} is written and overlaps argument {j + 1} "
                         f"(`{self.func.buffer_map[self.func.params[j]].name}`) in memory: copy one, or give the "
                         'function the attribute "tir.noalias": False'
                     )
 
-    def _overlap(self, a: Any, b: Any) -> bool:
-        a, b = (x if isinstance(x, np.ndarray) else np.from_dlpack(x) for x in (a, b))
+    def _overlap(self, args: tuple[Any, ...], k: int, j: int) -> bool:
+        a, b = (x if isinstance(x, np.ndarray) else self._array(at, x) for at, x in ((k, args[k]), (j, args[j])))
         try:
             return bool(np.shares_memory(a, b, max_work=100_000))  # type: ignore[arg-type]  (the stub knows two of the values)
         except np.exceptions.TooHardError:

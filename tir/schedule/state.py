@@ -17,7 +17,7 @@ from ..errors import ScheduleError, require
 from ..expr import Var
 from ..function import IRModule, PrimFunc
 from ..names import fresh
-from ..node import EMPTY
+from ..node import frozendict
 from ..stmt import (
     NOP,
     Allocate,
@@ -59,7 +59,7 @@ class State:
     mod: IRModule
     func_name: str
     target: Target | None = None
-    fates: Mapping[Any, Fate] = EMPTY
+    fates: Mapping[Any, Fate] = dataclasses.field(default_factory=frozendict)
     step: int = 0
     seed: int = 0
     trace: Any = None

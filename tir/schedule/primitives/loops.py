@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
@@ -14,7 +14,7 @@ from ...arith import Analyzer, simplify
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod
 from ...names import fresh
-from ...node import EMPTY
+from ...node import frozendict
 from ...stmt import PARALLEL, SERIAL, Block, For, SeqStmt, Stmt
 from ..build import domains, product, renest, substitute_loop_vars
 from ..handles import LoopRV
@@ -67,7 +67,7 @@ class SplitPlan:
     guarded: bool
     keep_units: bool
     cut: int | None = None
-    recorded: Mapping[str, Any] = EMPTY
+    recorded: Mapping[str, Any] = field(default_factory=frozendict)
 
 
 def factor_exprs(factors: Sequence[Any], dtype: str) -> list[Expr | None]:
