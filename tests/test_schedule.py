@@ -156,7 +156,7 @@ def test_wrong_arguments(sch):
         sch.unroll(sch.get_block("B"))
     with pytest.raises(tir.ScheduleError, match="expected a block, but loop `i` was given"):
         sch.get_loops(sch.get_loops("B")[0])
-    with pytest.raises(TypeError, match=r"expected a loop \(a handle or a name\), got float"):
+    with pytest.raises(TypeError, match=r"`loop` is a loop \(a handle or a name\), not float"):
         sch.unroll(1.5)
     with pytest.raises(TypeError, match=r"split\(loop, factors=None"):
         sch.split()

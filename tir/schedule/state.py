@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from ..errors import ScheduleError, require
 from ..expr import Var
 from ..function import IRModule, PrimFunc
-from ..names import fresh
+from ..names import unique_name
 from ..node import EMPTY
 from ..stmt import (
     NOP,
@@ -404,7 +404,7 @@ class State:
 
     def fresh_block_name(self, name: str, taken: set[str] = frozenset()) -> str:  # type: ignore[assignment]
         """``name``, or with a number, so that no block of the function has it."""
-        return fresh(name, self.index.blocks.keys() | taken)
+        return unique_name(name, self.index.blocks.keys() | taken)
 
 
 def require_above(state: State, loop: LoopRef, block: BlockRef) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 from ...errors import require
 from ...node import Node, freeze, frozendict
 from ...stmt import For
-from ..primitive import BadArgument, primitive
+from ..arguments import BadArgument, shown
+from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
 from ._notes import check_note
 
@@ -54,15 +55,18 @@ def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: st
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
         return int(value)
     if isinstance(value, (list, tuple)):
         return tuple(_plain(v) for v in value)
     if isinstance(value, dict):
         return frozendict((k, _plain(v)) for k, v in value.items())
-    if not (value is None or isinstance(value, (str, bool, int, float, Node))):
+    if not (value is None or isinstance(value, (str, bool, float, Node))):
         kind = type(value).__name__
-        raise BadArgument(f"a note is a string, number, expression, or lists and dicts of them, not {kind}: {value!r}")
+        raise BadArgument(
+            f"an annotation is a string, a number of 64 bits, an expression, or lists and dicts of them, not {kind}: "
+            f"{shown(value)}"
+        )
     return freeze(value)
 
 

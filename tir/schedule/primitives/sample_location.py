@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import ScheduleError, require
 from ...expr import IntImm
 from ..handles import ExprRV, Location, LoopRV
-from ..primitive import BadArgument, primitive
+from ..primitive import primitive
 from ..state import BlockRef, LoopRef, State
 from .inline import _check_compute_inline, _check_reverse_compute_inline
 from .location import check_root, locations
@@ -123,8 +123,6 @@ def _check_sample_compute_location(state: State, block: BlockRef, decision: int 
     >>> [loop.name for loop in sch.get_loops("B")]
     ['i', 'ax0']
     """
-    if decision is not None and (isinstance(decision, bool) or not hasattr(decision, "__index__")):
-        raise BadArgument(f"decision is an int, not {decision!r}")
     require(block.scope is not None, "the root block cannot be moved")
     how, around, is_accepted = locations(state, block)
     places: dict[int, LoopRef | str] = {-2: "inline", -1: "root", **dict(enumerate(around))}
