@@ -407,3 +407,10 @@ def test_what_a_trace_decided():
     assert names == ["get_loops", "sample_perfect_tile", "split", "enter_postproc", "parallel"]
     assert [step.name for step in trace.simplified(remove_postproc=True).insts] == names[:3]
     tir.assert_structural_equal(trace.simplified().replay(sch.history[0].mod).mod, sch.mod)
+
+
+def test_a_refusal_shows_its_first_line_as_repr(sch):
+    with pytest.raises(tir.ScheduleError) as caught:
+        sch.split("nothing", [None, 2])
+    first = str(caught.value).splitlines()[0]
+    assert repr(caught.value) == f"ScheduleError({first!r})" and "{0}" not in first
