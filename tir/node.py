@@ -31,10 +31,10 @@ class frozendict(dict):
 
     __slots__ = ()
 
-    def _refuse(self, *_args: Any, **_kwargs: Any) -> Any:
+    def _immutable(self, *_args: Any, **_kwargs: Any) -> Any:
         raise TypeError("IR nodes are immutable: build a new mapping instead")
 
-    __setitem__ = __delitem__ = pop = popitem = clear = update = setdefault = __ior__ = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = pop = popitem = clear = update = setdefault = __ior__ = _immutable  # type: ignore[assignment]
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self))

@@ -14,7 +14,7 @@ import tir
 from tir.errors import BuildError, RunError
 from tir.script import parse
 
-PAGE = Path(__file__).parent.parent / "docs/aot.md"
+PAGE = Path(__file__).parents[2] / "docs/aot.md"
 COMPILER = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
 compiles = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 

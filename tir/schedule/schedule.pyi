@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..expr import Expr
 from ..function import IRModule, PrimFunc
 from ..stmt import Block, For
 from ..target import Target
@@ -111,7 +112,9 @@ class Asker:
         """Whether ``Schedule.fuse_reduction_epilogue`` would do it here, and what speaks against it. Nothing is changed."""
     def hoist(self, block: BlockRV | str, loop: LoopRV | str | None = None) -> Answer:
         """Whether ``Schedule.hoist`` would do it here, and what speaks against it. Nothing is changed."""
-    def loop_partition(self, loop: LoopRV | str, factors: Sequence[Any], preserve_unit_iters: bool = True) -> Answer:
+    def loop_partition(
+        self, loop: LoopRV | str, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True
+    ) -> Answer:
         """Whether ``Schedule.loop_partition`` would do it here, and what speaks against it. Nothing is changed."""
     def merge(self, *loops: LoopRV | str, unsafe: bool = False) -> Answer:
         """Whether ``Schedule.merge`` would do it here, and what speaks against it. Nothing is changed."""
@@ -199,12 +202,12 @@ class Asker:
     def split(
         self,
         loop: LoopRV | str,
-        factors: Sequence[Any] | None = None,
+        factors: Sequence[int | Expr | None] | None = None,
         preserve_unit_iters: bool = True,
         disable_predication: bool = False,
         *,
-        factor: Any = None,
-        nparts: Any = None,
+        factor: int | Expr | None = None,
+        nparts: int | Expr | None = None,
         names: Sequence[str] | None = None,
         tail: str = "guard",
     ) -> Answer:
@@ -230,7 +233,7 @@ class Asker:
     def tile(
         self,
         where: list[LoopRV | str] | BlockRV | str,
-        factors: Sequence[Any],
+        factors: Sequence[int | Expr | None | Sequence[int | Expr | None]],
         *,
         tail: str = "guard",
         unsafe: bool = False,
@@ -738,7 +741,7 @@ class Schedule:
                             B[vi, vj] = A[vi, vj] * 2.0
         """
     def loop_partition(
-        self, loop: LoopRV | str, factors: Sequence[Any], preserve_unit_iters: bool = True
+        self, loop: LoopRV | str, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True
     ) -> list[LoopRV]:
         """Cut a loop into consecutive loops of the lengths ``factors``; one may be None and takes what is left.
 
@@ -1203,12 +1206,12 @@ class Schedule:
     def split(
         self,
         loop: LoopRV | str,
-        factors: Sequence[Any] | None = None,
+        factors: Sequence[int | Expr | None] | None = None,
         preserve_unit_iters: bool = True,
         disable_predication: bool = False,
         *,
-        factor: Any = None,
-        nparts: Any = None,
+        factor: int | Expr | None = None,
+        nparts: int | Expr | None = None,
         names: Sequence[str] | None = None,
         tail: str = "guard",
     ) -> list[LoopRV]:
@@ -1355,7 +1358,7 @@ class Schedule:
     def tile(
         self,
         where: list[LoopRV | str] | BlockRV | str,
-        factors: Sequence[Any],
+        factors: Sequence[int | Expr | None | Sequence[int | Expr | None]],
         *,
         tail: str = "guard",
         unsafe: bool = False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 from ..expr import BufferLoad, IntImm, Var, is_const
 from ..function import PrimFunc
@@ -34,7 +34,7 @@ def _used(stmt: Stmt, pointers: set[Var]) -> set[Var]:
     return found
 
 
-Wrapper = Union[Allocate, DeclBuffer, AttrStmt]
+Wrapper: TypeAlias = "Allocate | DeclBuffer | AttrStmt"
 
 
 def _visit(item: Any) -> Any:

@@ -17,7 +17,7 @@ from ...analysis.structure import runs_whole_domain, statements, top_statement, 
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...arith.regions import intersect
-from ...buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer
+from ...buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer, index_expr
 from ...errors import ScheduleError, require
 from ...expr import GE, LT, BufferLoad, Call, Expr, Select, Var, all_of, as_expr, const
 from ...node import frozendict
@@ -536,14 +536,18 @@ def _ends(given: Any, iters: Sequence[IterVar], buffer: Buffer) -> IndexMap:
     variables = tuple(Var(i.var.name, i.dtype) for i in iters)
     try:
         axes: Any = given(*variables)
-    except TypeError as error:
+    except Exception as error:  # whatever the user's function raises
         raise BadArgument(f"gen_new_ranges takes the {len(iters)} iterators of the block: {error}") from error
     ends: list[Expr] = []
     for axis in axes if isinstance(axes, (list, tuple)) else [axes]:
         if isinstance(axis, (list, tuple)) and len(axis) != 2:
             raise BadArgument(f"a range is an index or a pair (begin, end), not {axis!r}")
-        begin, end = axis if isinstance(axis, (list, tuple)) else (axis, axis + 1)
-        ends += [as_expr(begin, buffer.shape[0].dtype), as_expr(end, buffer.shape[0].dtype)]
+        dtype = buffer.shape[0].dtype
+        try:
+            begin, end = axis if isinstance(axis, (list, tuple)) else (axis, as_expr(axis, dtype) + 1)
+            ends += [index_expr(as_expr(begin, dtype)), index_expr(as_expr(end, dtype))]
+        except (TypeError, ValueError) as error:
+            raise BadArgument(f"a range is an index or a pair (begin, end): {error}") from error
     return IndexMap(variables, tuple(ends))
 
 

@@ -14,6 +14,7 @@ from ...expr import BufferLoad, cast
 from ...node import frozendict
 from ...stmt import Block, BufferStore
 from ...visit import rewrite
+from ..arguments import BadArgument, shown
 from ..invariants import Keeps
 from ..primitive import primitive
 from ..state import State, pick_buffer
@@ -97,7 +98,8 @@ def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | s
         wanted = DType(dtype)
     except ValueError as error:
         raise ScheduleError("{0}", error) from None
-    require(wanted.lanes == 1 and not wanted.is_handle, "a buffer holds numbers, one an element, not {0}", wanted)
+    numbers = wanted.is_float or wanted.is_int or wanted.is_bool
+    require(wanted.lanes == 1 and numbers, "a buffer holds numbers, one an element, not {0}", wanted)
     return BufferPlan(buffer, buffer.with_dtype(wanted))
 
 
@@ -252,9 +254,16 @@ def storage_swizzle(state: State, plan: AlignPlan) -> State:
 
 
 def pick_any(block: BlockRef, buffer: Any) -> Buffer:
-    """A buffer of ``block`` by name, object, or (side, number)."""
-    if isinstance(buffer, (tuple, list)):
-        side, number = buffer
+    """A buffer of ``block`` by name, object, number, or (side, number or name)."""
+    side, number = buffer if isinstance(buffer, (tuple, list)) and len(buffer) == 2 else ("", buffer)
+    if (
+        isinstance(number, bool)
+        or not isinstance(number, (int, str, Buffer))
+        or not isinstance(side, str)
+        or (isinstance(number, int) and abs(number) >= 2**31)
+    ):
+        raise BadArgument(f'`buffer` is a buffer, its name or number, or a pair as ("read", 0), not {shown(buffer)}')
+    if side or isinstance(buffer, (tuple, list)):
         require(side in ("read", "write"), "the side of a buffer is `read` or `write`, not `{0}`", side)
         return pick_buffer(block, side + "s", number)
     for side in ("writes", "reads"):
