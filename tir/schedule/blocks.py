@@ -370,7 +370,7 @@ def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | Non
     return kept
 
 
-def pick_buffer(block: BlockRef, side: str, which: int | str) -> Buffer:
+def pick_buffer(block: BlockRef, side: str, which: int | str | Buffer) -> Buffer:
     """The buffer of a region that ``block`` reads or writes (``side``), by number, name or object."""
     regions = getattr(block.block, side)
     buffers = list(dict.fromkeys(r.buffer for r in regions))

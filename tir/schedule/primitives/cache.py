@@ -56,7 +56,7 @@ class CachePlan:
 def _check_cache_read(
     state: State,
     block: BlockRef,
-    read_buffer_index: int | str,
+    read_buffer_index: int | str | Buffer,
     storage_scope: str,
     consumer_blocks: list[BlockRef] | None = None,
     *,
@@ -179,7 +179,7 @@ def _require_written(state: State, plan: CachePlan, buffer: Buffer, unsafe: bool
 def _check_cache_write(
     state: State,
     block: BlockRef,
-    write_buffer_index: int | str,
+    write_buffer_index: int | str | Buffer,
     storage_scope: str,
     consumer_blocks: list[BlockRef] | None = None,
     *,

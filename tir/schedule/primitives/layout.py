@@ -263,10 +263,10 @@ def _pad_map(pad_value: Any, new: Buffer) -> IndexMap:
             value = pad_value(*variables)
         except Exception as error:  # whatever the user's function raises
             raise BadArgument(f"pad_value takes the {new.ndim} indices of the new layout: {error}") from error
-    if isinstance(value, (tuple, list)) and len(value) == 1:
-        value = value[0]
+    values: list[Any] = list(value) if isinstance(value, (tuple, list)) else [value]
     try:
-        made = cast(new.dtype, value) if isinstance(value, Expr) else as_expr(value, new.dtype)
+        (given,) = values
+        made = cast(new.dtype, given) if isinstance(given, Expr) else as_expr(given, new.dtype)
     except (TypeError, ValueError) as error:
         raise BadArgument(
             f"`pad_value` is a number that {new.dtype} holds, or a function that gives one: {error}"

@@ -23,7 +23,7 @@ class StagePlan:
 
 
 def _check_stage(
-    state: State, block: BlockRef, buffer: int | str, loop: LoopRef, storage_scope: str = "local", *,
+    state: State, block: BlockRef, buffer: int | str | Buffer, loop: LoopRef, storage_scope: str = "local", *,
     unsafe: bool = False,
 ) -> StagePlan:  # fmt: skip
     """Work under ``loop`` on a copy of the window of ``buffer`` that an iteration of it needs.

@@ -57,7 +57,7 @@ def _check_tile(
                 B[vi, vj] = A[vi, vj] * 2.0
     """
     require(factors, "tile needs at least one factor")
-    levels = [list(f) if isinstance(f, (list, tuple)) else [f] for f in factors]
+    levels: list[list[Any]] = [list(f) if isinstance(f, (list, tuple)) else [f] for f in factors]
     depth = max(len(sizes) for sizes in levels)
     require(
         all(len(sizes) == depth for sizes in levels) and depth > 0,
