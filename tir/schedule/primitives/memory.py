@@ -252,12 +252,18 @@ def storage_swizzle(state: State, plan: AlignPlan) -> State:
     return state.replace(plan.block, plan.new)
 
 
+def _names_buffer(which: Any) -> bool:
+    is_number = isinstance(which, int) and not isinstance(which, bool) and abs(which) < 2**31
+    return is_number or isinstance(which, (str, Buffer))
+
+
 def pick_any(block: BlockRef, buffer: Any) -> Buffer:
     """A buffer of ``block`` by name, object, number, or (side, number or name)."""
-    pair: Any = buffer if isinstance(buffer, (tuple, list)) and len(buffer) == 2 else None
-    side, which = pair or ("write", buffer)
-    is_number = isinstance(which, int) and not isinstance(which, bool) and abs(which) < 2**31
-    if not isinstance(side, str) or not (is_number or isinstance(which, (str, Buffer))):
+    side: Any
+    which: Any
+    pair = isinstance(buffer, (tuple, list)) and len(buffer) == 2
+    side, which = buffer if pair else ("write", buffer)
+    if not _names_buffer(which) or not isinstance(side, str):
         raise BadArgument(f'`buffer` is a buffer, its name or number, or a pair as ("read", 0), not {shown(buffer)}')
     if pair:
         require(side in ("read", "write"), "the side of a buffer is `read` or `write`, not `{0}`", side)

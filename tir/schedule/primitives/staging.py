@@ -75,7 +75,7 @@ def _check_stage(
     return StagePlan(moved.after, rv.name)
 
 
-def _pick(block: BlockRef, which: int | str) -> tuple[Buffer, str]:
+def _pick(block: BlockRef, which: int | str | Buffer) -> tuple[Buffer, str]:
     """The buffer, and whether ``block`` ``"reads"`` or ``"writes"`` it; one that it updates counts as written."""
     if not isinstance(which, str):
         return pick_buffer(block, "reads", which), "reads"
