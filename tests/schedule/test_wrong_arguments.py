@@ -116,10 +116,25 @@ def test_the_parameter_the_kind_and_the_value_are_named():
         (lambda: sch.split("B.j", 4), "`factors` is a list (ints, integer expressions or None) or None, not int: 4"),
         (lambda: sch.parallel("B.i", unsafe="yes"), "`unsafe` is True or False, not str: 'yes'"),
         (lambda: sch.pad_einsum("C", [1.5]), "`padding` is a list of ints, not a list: [1.5]"),
-        (lambda: sch.cache_read("C", None, "local"), "`read_buffer_index` is an int or a string, not NoneType: None"),
+        (
+            lambda: sch.cache_read("C", None, "local"),
+            "`read_buffer_index` is an int, a string or a buffer, not NoneType: None",
+        ),
         (lambda: sch.reorder(["B.i"], "B.j"), "`loops` is a loop (a handle or a name), not a list: ['B.i']"),
         (lambda: sch.compute_inline(PROGRAM.body.block), "`block` is a block (a handle or a name), not Block"),
     ]:
         with pytest.raises(BadArgument) as caught:
             call()
         assert says in str(caught.value)
+
+
+def test_a_buffer_is_named_by_number_name_or_itself():
+    buffer = PROGRAM.body.block.alloc_buffers[0]
+    by = [0, "B", buffer, np.int64(0)]
+    results = []
+    for which in by:
+        sch = tir.Schedule(PROGRAM)
+        sch.cache_write("B", which, "local")
+        results.append(sch.mod)
+    for made in results[1:]:
+        tir.assert_structural_equal(results[0], made)

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..analysis.index import BlockRef, Place
 from ..arith.index_map import IndexMap
+from ..buffer import Buffer
 from ..errors import ScheduleError
 from ..expr import Expr, FloatImm, IntImm
 from ..node import Node
@@ -197,6 +198,12 @@ def _expr(value: Any) -> Any:
     return value
 
 
+def _buffer(value: Any) -> Buffer:
+    if not isinstance(value, Buffer):
+        raise _Mismatch
+    return value
+
+
 def _str(value: Any) -> str:
     if not isinstance(value, str):
         raise _Mismatch
@@ -223,10 +230,10 @@ def _index_map(value: Any) -> Any:
 _SCALARS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "int": ("an int", _int), "bool": ("True or False", _bool), "float": ("a finite number", _float),
     "str": ("a string", _str), "None": ("None", _none), "Callable": ("a function of the indices", _callable),
-    "IndexMap": ("a tir.IndexMap", _index_map), "Expr": ("an integer expression", _expr),
+    "IndexMap": ("a tir.IndexMap", _index_map), "Buffer": ("a buffer", _buffer), "Expr": ("an integer expression", _expr),
 }  # fmt: skip
 _PLURAL: dict[Any, str] = {_int: "ints", _bool: "booleans", _float: "finite numbers", _str: "strings", _none: "None",
-                           _callable: "functions", _index_map: "index maps", _expr: "integer expressions"}  # fmt: skip
+                           _callable: "functions", _index_map: "index maps", _expr: "integer expressions", _buffer: "buffers"}  # fmt: skip
 
 
 # ---------------------------------------------------------------- loops and blocks

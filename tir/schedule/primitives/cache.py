@@ -53,7 +53,7 @@ class CachePlan:
 def plan_cache_read(
     state: State,
     block: BlockRef,
-    read_buffer_index: int | str,
+    read_buffer_index: int | str | Buffer,
     storage_scope: str,
     consumer_blocks: list[BlockRef] | None = None,
     *,
@@ -176,7 +176,7 @@ def _require_written(state: State, plan: CachePlan, buffer: Buffer, unsafe: bool
 def plan_cache_write(
     state: State,
     block: BlockRef,
-    write_buffer_index: int | str,
+    write_buffer_index: int | str | Buffer,
     storage_scope: str,
     consumer_blocks: list[BlockRef] | None = None,
     *,

@@ -267,10 +267,9 @@ def _pad_map(pad_value: Any, new: Buffer) -> IndexMap:
             value = pad_value(*variables)
         except Exception as error:  # whatever the user's function raises
             raise BadArgument(f"pad_value takes the {new.ndim} indices of the new layout: {error}") from error
-    if isinstance(value, (tuple, list)) and len(value) == 1:
-        value = value[0]
+    values: list[Any] = list(value) if isinstance(value, (tuple, list)) else [value]
     try:
-        given: Any = value
+        (given,) = values
         made = cast(new.dtype, given) if isinstance(given, Expr) else as_expr(given, new.dtype)
     except (TypeError, ValueError) as error:
         raise BadArgument(

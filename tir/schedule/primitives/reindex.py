@@ -67,7 +67,7 @@ def _check_reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool =
 def _check_reindex_cache_read(
     state: State,
     block: BlockRef,
-    read_buffer_index: int | str,
+    read_buffer_index: int | str | Buffer,
     storage_scope: str,
     index_map: IndexMap | Callable[..., Any],
     *,
@@ -93,7 +93,7 @@ def _check_reindex_cache_read(
 def _check_reindex_cache_write(
     state: State,
     block: BlockRef,
-    write_buffer_index: int | str,
+    write_buffer_index: int | str | Buffer,
     storage_scope: str,
     index_map: IndexMap | Callable[..., Any],
     *,
@@ -391,7 +391,7 @@ def reindex_cache_write(state: State, plan: StagePlan) -> tuple[State, BlockRV]:
 
 
 def _check_cache_inplace(
-    state: State, block: BlockRef, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False
+    state: State, block: BlockRef, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False
 ) -> StagePlan:
     """Work on a copy of a buffer that ``block`` both reads and writes: copied in before, copied back after.
 
@@ -471,7 +471,7 @@ def _side(block: BlockRef, buf_type: str) -> str:
 def _check_annotate_buffer_access(
     state: State,
     block: BlockRef,
-    buffer_index: int | str,
+    buffer_index: int | str | Buffer,
     buf_type: str,
     gen_new_ranges: IndexMap | Callable[..., Any],
 ) -> RegionsPlan:
