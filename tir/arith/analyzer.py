@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import gcd
 from typing import Any
@@ -142,6 +142,13 @@ class Analyzer:
         self._forget()
         self._keep.append(condition)
         self._assume(condition, True)
+
+    def assume_sizes(self, buffers: Iterable[Any]) -> None:
+        """Know that no dimension of ``buffers`` is negative: an argument has its size, memory can be allocated."""
+        for buffer in buffers:
+            for size in buffer.shape:
+                if not isinstance(size, IntImm):
+                    self.assume(size >= 0)
 
     def _assume(self, e: Expr, truth: bool) -> None:
         if isinstance(e, IntImm):

@@ -340,6 +340,7 @@ def _touched(blocks: Sequence[BlockRef], buffer: Buffer, side: str, host: BlockR
     """The box of ``buffer`` that ``blocks`` touch each time that ``host`` runs."""
     boxes = []
     known = _known_around(host)
+    known.assume_sizes([buffer])
     for ref in blocks:
         loops: dict[Var, Range] = {p.var: Range(p.node.min, p.node.extent) for p in loops_below(ref, host)}
         values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}
