@@ -330,8 +330,10 @@ def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
 def _touched(blocks: Sequence[BlockRef], buffer: Buffer, side: str, host: BlockRef | LoopRef) -> tuple[Range, ...]:
     """The box of ``buffer`` that ``blocks`` touch each time that ``host`` runs."""
     boxes = [box for ref in blocks if (box := ref.region_in(host, buffer, side)) is not None]
+    known = host.analyzer()
+    known.assume_sizes([buffer])
     # a guarded tail reaches past the end in name only: its predicate keeps it inside
-    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region], host.analyzer())
+    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region], known)
 
 
 def cached_buffer(buffer: Buffer, scope: str) -> Buffer:
