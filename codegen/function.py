@@ -107,6 +107,11 @@ class NativeFunction:
             b is None and any(uses_var(part, p) for o in func.buffers() for part in (*o.shape, *o.strides))
             for p, b in zip(func.params, buffers)
         ]
+        # a size is hashed, a bool's packing takes whatever Python finds true, a bfloat16's takes integers for bits
+        self._checked = [
+            sized or (not array and dtype.code in ("bool", "bfloat"))
+            for sized, array, dtype in zip(self._in_shapes, self._is_array, self._dtypes)
+        ]
         slots = [DType("handle") if a else d for a, d in zip(self._is_array, self._dtypes)]
         slots += [v.dtype for v in self._sizes]
         self._returns = func.ret_type.code != "void"
@@ -163,7 +168,7 @@ class NativeFunction:
 
     def _prepare(self, args: tuple[Any, ...]) -> bytes:
         """The argument array. Everything that depends only on shapes is looked up; addresses and values are checked."""
-        is_array, in_shapes = self._is_array, self._in_shapes
+        is_array, in_shapes, checked = self._is_array, self._in_shapes, self._checked
         key: list[Any] = []
         values: list[Any] = []
         pointers: list[tuple[int, bool]] = []
@@ -177,6 +182,8 @@ class NativeFunction:
                     pointers.append(at)
                     values.append(at[0])
                 else:
+                    if checked[k]:
+                        arg = self._scalar(k, arg)
                     values.append(arg)
                     key.append(arg if in_shapes[k] else None)
             plan = self._plans.get(tuple(key)) if len(args) == self._count else None
@@ -191,7 +198,7 @@ class NativeFunction:
             self._last = plan
         try:
             return self._pack(*values, *plan.sizes, 0)
-        except (struct.error, TypeError, OverflowError):
+        except (struct.error, TypeError, ValueError, OverflowError):
             return self._pack(*self._scalars(args, values), *plan.sizes, 0)
 
     def _fast_call(self, args: tuple[Any, ...], plan: Plan) -> Callable[..., int] | None:
@@ -279,36 +286,47 @@ class NativeFunction:
 
     def _scalars(self, args: tuple[Any, ...], values: list[Any]) -> list[Any]:
         """Scalar arguments that the packing did not take as they were: converted, or refused by name."""
-        result = []
-        for k, value in enumerate(values):
-            dtype = self._dtypes[k]
-            if not self._is_array[k]:
-                if dtype.is_handle and isinstance(value, np.ndarray):
-                    value = value.ctypes.data
-                value = value.item() if hasattr(value, "item") else value
-                if dtype.code == "bfloat":
-                    value = _bfloat_bits(value)
-                elif dtype.is_handle:
-                    value = int(getattr(value, "value", value) or 0)
-                else:
-                    self._check_scalar(k, value, dtype)
-            result.append(value)
-        return result
+        return [v if self._is_array[k] else self._scalar(k, args[k]) for k, v in enumerate(values)]
 
-    def _check_scalar(self, k: int, value: Any, dtype: DType) -> None:
+    def _scalar(self, k: int, value: Any) -> Any:
+        """What is packed for a scalar argument. Raises ``RunError`` for what is no number of its type."""
+        dtype = self._dtypes[k]
+        if dtype.is_handle:
+            return self._address(k, value)
+        if not (isinstance(value, np.ndarray) and value.ndim) and hasattr(value, "item"):
+            try:
+                value = value.item()
+            except Exception as error:
+                raise RunError(f"{self._named(k)} must be a number ({dtype}): {error}") from error
         if not isinstance(value, (bool, int, float)):
-            raise RunError(f"{self._named(k)} must be a number ({dtype}), not {type(value).__name__}: {value!r:.60}")
+            raise RunError(f"{self._named(k)} must be a number ({dtype}), not {_described(value)}")
         if dtype.is_float:
             if abs(value) > dtype.max_value and abs(value) != float("inf"):
                 raise RunError(f"{self._named(k)}: {value!r} does not fit {dtype}")
-            return
-        if not isinstance(value, (bool, int)):
+            return _bfloat_bits(value) if dtype.code == "bfloat" else value
+        if isinstance(value, float):
             raise RunError(f"{self._named(k)} must be an integer ({dtype}), not {value!r}")
         if not dtype.min_value <= value <= dtype.max_value:
             raise RunError(f"{self._named(k)}: {value} does not fit {dtype} ({dtype.min_value} to {dtype.max_value})")
+        return value
+
+    def _address(self, k: int, value: Any) -> int:
+        """A pointer argument: an address, an array, a ctypes pointer, or None for the null pointer."""
+        if isinstance(value, np.ndarray):
+            return value.ctypes.data
+        value = getattr(value, "value", value)
+        value = 0 if value is None else value.item() if isinstance(value, np.integer) else value
+        if not isinstance(value, int) or not 0 <= value < 1 << 64:
+            raise RunError(f"{self._named(k)} must be an address (an integer or an array), not {_described(value)}")
+        return value
 
     def __repr__(self) -> str:
         return f"<compiled function {self.name}>"
+
+
+def _described(value: Any) -> str:
+    shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else f": {value!r:.60}"
+    return f"{type(value).__name__}{shape}"
 
 
 def _bfloat_bits(value: float) -> int:

@@ -153,8 +153,21 @@ def optimise(text: str, on: Machine) -> tuple[Any, Any]:
     options.loop_interleaving = True
     options.loop_unrolling = True
     builder = binding.create_pass_builder(target_machine, options)
-    builder.getModulePassManager().run(module, builder)
+    manager = builder.getModulePassManager()
+    try:
+        manager.run(module, builder)
+    finally:
+        _dispose(manager)
     return module, target_machine
+
+
+def _dispose(manager: Any) -> None:
+    """Free a pass manager. In llvmlite's classes the method that frees one comes after one that does nothing."""
+    from llvmlite.binding import newpassmanagers
+
+    if not manager.closed:
+        newpassmanagers.NewPassManager._dispose(manager)
+        manager.detach()
 
 
 def object_code(text: str, on: Machine) -> bytes:

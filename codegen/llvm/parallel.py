@@ -1,4 +1,4 @@
-"""A parallel loop: its body becomes a function of its own that a team of threads runs on equal shares.
+"""A parallel loop: its body is outlined into a function that a team of threads runs on equal shares.
 
 The team comes through the module's global function pointers ``__tir_parallel``, ``__tir_thread`` and ``__tir_threads``,
 which :mod:`codegen.runtime.parallel` points at the OpenMP run-time; as emitted they run the loop serially, so that
