@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..analysis.block_regions import block_access_region
-from ..analysis.reductions import BlockReducer, NotAReducer
+from ..analysis.reduction_init import InitRuns, reduction_loops
+from ..analysis.reductions import NotAReduction, Reduction
 from ..arith import Analyzer
 from ..buffer import Buffer, Range, decl_buffer
-from ..errors import BuildError
+from ..errors import BuildError, ScheduleError
 from ..expr import EQ, TRUE, BufferLoad, Expr, IntImm, Var, all_of, cast, const, is_const
 from ..function import PrimFunc
 from ..node import Node
@@ -33,10 +34,17 @@ class _Reduction:
         block = realize.block
         self.name, self.realize, self.block, self.loops = name, realize, block, loops
         self.threads = threads
-        try:
-            self.reducer = BlockReducer(block)
-        except NotAReducer as error:
-            raise BuildError(f"{error}: threads cannot share its reduction; bind another loop") from None
+        found = Reduction.of(block)
+        if isinstance(found, NotAReduction):
+            raise BuildError(f"{found.reason}: threads cannot share its reduction; bind another loop")
+        if found.loops or block.match_buffers:
+            raise BuildError(
+                f"{name}: block `{block.name}` reduces in loops of its own, or through views of buffers: threads cannot "
+                "share its reduction; bind another loop"
+            )
+        if block.init is not None:
+            self.require_init_first()
+        self.reducer = found
         self.serial = [f for f in nest if not f.thread]
         self.bound = [f for f in nest if f.thread]
         values = {v.var: cast(v.var.dtype, e) for v, e in zip(block.iter_vars, realize.iter_values)}
@@ -64,6 +72,13 @@ class _Reduction:
     def _local(b: Buffer, shape: Any, what: str) -> Buffer:
         return decl_buffer(shape, b.dtype, f"{b.name}_{what}", scope="local")
 
+    def require_init_first(self) -> None:
+        """All threads' parts count, so no init may undo some of them."""
+        try:
+            InitRuns(self.realize, self.loops, reduction_loops(self.realize, self.loops)).require_first()
+        except ScheduleError as error:
+            raise BuildError(f"{self.name}: {error}: threads cannot share its reduction; bind another loop") from None
+
     def _over(self, loops: list[For], body: Stmt) -> Stmt:
         """``body`` in fresh copies of ``loops``."""
         for f in reversed(loops):
@@ -83,7 +98,7 @@ class _Reduction:
 
     def start(self, loops: Sequence[For] = ()) -> Stmt:
         """Each thread's part before its first iteration, in the threads of ``loops``."""
-        stores = [BufferStore(p, i, self.index) for p, i in zip(self.partial, self.reducer.comm.identity)]
+        stores = [BufferStore(p, i, self.index) for p, i in zip(self.partial, self.reducer.identity)]
         return self._over([*loops, *self.spread], seq(stores))
 
     def finish(self, loops: Sequence[For] = ()) -> Stmt:
