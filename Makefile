@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 EXAMPLES ?= 20000
+AGAINST ?= HEAD
 
-.PHONY: demo test test-gpu lint fuzz bench bench-gpu clean
+.PHONY: demo test test-gpu lint generated fuzz replay counts bench bench-gpu clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -19,15 +20,27 @@ test: $(VENV)/.installed
 	$(BIN)/python -m pytest -n $(JOBS)
 
 test-gpu: $(VENV)/.installed
-	$(BIN)/python -m pytest tests/test_cuda_device.py --need-gpu
+	$(BIN)/python -m pytest tests/cuda/test_cuda_device.py --need-gpu
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright tir codegen
 
+generated: $(VENV)/.installed
+	$(BIN)/python -m tir.schedule.stubs
+	$(BIN)/python -m tir.schedule.docs
+	$(BIN)/python -m tir.transform._stubs
+	$(BIN)/ruff format -q tir
+
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m tir.testing.fuzz --all --steps 12 --examples $(EXAMPLES)
+
+replay: $(VENV)/.installed
+	$(BIN)/python -m tests.tools.replay --against $(AGAINST) --jobs $(JOBS)
+
+counts: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.counts
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks

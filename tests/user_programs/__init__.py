@@ -1,6 +1,6 @@
 """Programs as users of TVM write them, each with the schedule steps typical for it.
 
-``@program(text)`` registers the steps for the program in ``text``; see ``tests/test_user_programs.py``.
+``@program(text)`` registers the steps for the program in ``text``; see ``tests/schedule/test_user_programs.py``.
 """
 
 from __future__ import annotations

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ..arith import Analyzer
 from ..arith.itermap import detect_iter_map
 from ..buffer import IterVar, Range
 from ..errors import ScheduleError
-from ..expr import EQ, LE, LT, Expr, Var, is_const
-from ..poly.sets import Formula, Names, NotAffine, sample
+from ..expr import EQ, LE, LT, Expr, Var, conjuncts, is_const
+from ..poly import Formula, Names, Relation, Undecided, bounded
 from ..script.printer import short_text
 from ..stmt import BlockRealize, For
 from ..visit import substitute, uses_var
 from .index import BlockRef, LoopRef
-from .structure import conjuncts
 
 
 class InitRuns:
@@ -62,7 +60,7 @@ class InitRuns:
             return at_start
         try:
             return self._exact(at_start, expressible)
-        except NotAffine as error:
+        except Undecided as error:
             raise ScheduleError(
                 "cannot prove that the reduction of block {0} begins with its init: {1}", self.realize, error,
                 nodes=[self.realize],
@@ -123,12 +121,13 @@ class InitRuns:
             made.require(condition)
         return made
 
+    @bounded()
     def _exact(self, at_start: list[Expr], expressible: bool) -> list[Expr]:
         names = Names()
         around = [names.of(f.loop_var) for f in self.loops if f not in self.inner]
         inner = [names.of(f.loop_var) for f in self.inner]
 
-        def runs_of(conditions: Sequence[Expr]) -> Any:
+        def runs_of(conditions: Sequence[Expr]) -> Relation:
             """From the loops around and the spatial iterators, which tell results apart, to the loops inside."""
             made = self._formula(names, conditions)
             for iterator, value in self.spatial:
@@ -140,10 +139,10 @@ class InitRuns:
         firsts = [EQ(v, i.dom.min) for i, v in self.reduce]
         runs, inits = runs_of(parts), runs_of([*parts, *firsts])
         # a run before it: one that another init resets, or an update that is lost
-        later = runs.apply_range(_isl().Map.lex_lt(runs.range().get_space()))
+        later = runs.then(Relation.lex_before(len(inner)))
         late = inits.intersect(later)
         if not late.is_empty():
-            point = sample(late.range()) or []
+            point = late.range().sample() or []
             at = ", ".join(f"{f.loop_var.name} = {x}" for f, x in zip(self.inner, point))
             raise ScheduleError(
                 "the init of block {0} runs after other updates of the same result, which it undoes",
@@ -165,19 +164,6 @@ class InitRuns:
             "cannot hoist init of {0} before {1}: for some results the first update is not at the first iteration of {1}",
             self.realize, tied, nodes=[self.realize],
         )  # fmt: skip
-
-
-def _isl() -> Any:
-    import islpy
-
-    return islpy
-
-
-def reduction_loops(realize: BlockRealize, loops: Sequence[For]) -> list[For]:
-    """``loops`` from the outermost one on that steps a reduction iterator of ``realize``."""
-    values = [v for i, v in zip(realize.block.iter_vars, realize.iter_values) if i.iter_type == "reduce"]
-    first = next((n for n, f in enumerate(loops) if any(uses_var(v, f.loop_var) for v in values)), len(loops))
-    return list(loops[first:])
 
 
 def continues(realize: BlockRealize, iterator: IterVar) -> ScheduleError:

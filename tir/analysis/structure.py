@@ -9,7 +9,6 @@ from weakref import WeakKeyDictionary
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ..expr import (
     Add,
-    And,
     BufferLoad,
     Expr,
     IntImm,
@@ -147,13 +146,6 @@ def loops_below(ref: BlockRef, host: BlockRef | LoopRef) -> list[LoopRef]:
     return loops if isinstance(host, BlockRef) else loops[loops.index(host) + 1 :]
 
 
-def conjuncts(condition: Expr) -> list[Expr]:
-    """The parts of a conjunction, left to right; none for true."""
-    if isinstance(condition, And):
-        return [*conjuncts(condition.a), *conjuncts(condition.b)]
-    return [] if is_const(condition, 1) else [condition]
-
-
 def reads_own_writes(block: Block, buffer: Buffer) -> bool:
     """Whether a run of ``block`` may read an element of ``buffer`` after it has stored to it: a copy made before the run
     would be out of date."""
@@ -225,7 +217,7 @@ def runs_whole_domain(ref: BlockRef) -> bool:
 
 def _covers(ref: BlockRef) -> bool:
     """``runs_whole_domain`` by exact sets, for iterator values that are not of a known form."""
-    from ..poly.sets import Formula, Names, NotAffine
+    from ..poly import Formula, Names, Undecided
 
     names = Names()
     dims = [names.of(i.var) for i in ref.block.iter_vars]
@@ -239,7 +231,7 @@ def _covers(ref: BlockRef) -> bool:
             domain.within(iterator.var, iterator.dom.min, iterator.dom.extent)
         moments = [ran.var(loop.var) for loop in ref.loops()]
         return bool(domain.set(dims).is_subset(ran.map(dims, moments, moments).domain()))
-    except NotAffine:
+    except Undecided:
         return False
 
 

@@ -10,12 +10,12 @@ from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import InitRuns
 from ...analysis.reductions import NotAReduction, Reduction
-from ...analysis.structure import conjuncts, first_line, refresh, wrapped_in
+from ...analysis.structure import first_line, refresh, wrapped_in
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, Range, decl_buffer
 from ...equal import structural_equal
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Expr, Var, all_of, is_const
+from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...script.printer import short_text
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, seq
 from ...visit import accesses, substitute, uses_var, walk

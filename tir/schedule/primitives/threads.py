@@ -9,8 +9,8 @@ from math import prod
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef, Place
-from ...analysis.privatization import THREADS_OWN, is_uniform
-from ...analysis.reduction_init import InitRuns
+from ...analysis.privatization import THREADS_OWN, is_uniform, views_under
+from ...analysis.reduction_start import NoSingleStart, result_guards
 from ...analysis.reductions import NotAReduction, OrderMatters, Reduction
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
 from ...analysis.structure import constant, vars_in
@@ -30,6 +30,7 @@ from ...stmt import (
     SeqStmt,
 )
 from ...visit import substitute, uses_var, walk
+from ..invariants import Keeps
 from ..primitive import primitive
 from ..state import State
 from .loops import refuse
@@ -331,6 +332,7 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
     """Refuse unless ``inner`` may be bound to the axis of ``outer`` around it: all threads of the axis are in the
     iteration of ``outer`` at once, so its copies of the work below ``inner`` are one, which the threads share."""
     already = "{0} is already bound to loop {1} on the same path, and "
+    views = views_under(state.func.body)
     for ref in (inner, *state.index.below(inner)):
         node: Any = ref.node
         parts = (node.min, node.extent) if isinstance(node, For) else (*node.iter_values, node.predicate) if isinstance(
@@ -362,7 +364,7 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
             legal="nested loops of one axis may only use shared and global memory",
         )
         require(
-            is_uniform(ref.block, outer.node),
+            is_uniform(ref.block, outer.node, views),
             already + "block {2} below loop {3} would not write the same again in every iteration of {1}",
             axis,
             outer.node,
@@ -427,6 +429,7 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
         return False
     for ref in crossed:
         _require_result_after(state, loop, ref)
+        _require_one_start(loop, ref)
     if _apart([b.block for b in blocks]):
         return True
     from ...analysis.dependence.loops import check_parallel
@@ -440,7 +443,7 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
 
 def _shares_reduction(ref: BlockRef) -> bool:
     """Whether threads can each reduce a part of what ``ref`` does. Raises ``ScheduleError`` for an arg-max whose conditions
-    make the order of its values matter, and where an init comes after updates, which threads would keep."""
+    make the order of its values matter."""
     block = ref.block
     found = Reduction.of(block)
     if isinstance(found, OrderMatters):
@@ -448,13 +451,19 @@ def _shares_reduction(ref: BlockRef) -> bool:
     if isinstance(found, NotAReduction) or found.loops or block.match_buffers:
         return False
     steps = [i.var for i in block.iter_vars if i.iter_type == "reduce"]
-    if any(uses_var(index, steps) for store in found.stores for index in store.indices):
-        return False
-    if block.init is not None:
-        reduced = [v for i, v in zip(block.iter_vars, ref.node.iter_values) if i.iter_type == "reduce"]
-        first = next(p for p in ref.loops() if any(uses_var(v, p.var) for v in reduced))
-        InitRuns.below(ref, first).require_first()
-    return True
+    return not any(uses_var(index, steps) for store in found.stores for index in store.indices)
+
+
+def _require_one_start(loop: LoopRef, ref: BlockRef) -> None:
+    """Refuse a reduction whose init does not run at the first update of each result and nowhere else: threads combine
+    all of their updates."""
+    try:
+        result_guards(ref.node, [p.node for p in ref.loops()])
+    except NoSingleStart as error:
+        raise ScheduleError(
+            "block {0} cannot reduce across the threads of loop {1}: {2}", ref, loop.node, str(error),
+            nodes=[ref.node], legal="bind a spatial loop, or let the reduction iterators start where the loops do",
+        ) from None  # fmt: skip
 
 
 def _require_result_after(state: State, loop: LoopRef, ref: BlockRef) -> None:
@@ -503,10 +512,10 @@ def _mark(state: State, plan: KindPlan) -> State:
     )
 
 
-for _name, _check in (
-    ("parallel", _check_parallel),
-    ("vectorize", _check_vectorize),
-    ("unroll", _check_unroll),
-    ("bind", _check_bind),
+for _name, _check, _keeps in (
+    ("parallel", _check_parallel, Keeps.THREADS),
+    ("vectorize", _check_vectorize, Keeps.THREADS),
+    ("unroll", _check_unroll, Keeps.THREADS),
+    ("bind", _check_bind, Keeps.NOTHING),
 ):
-    primitive(check=_check, name=_name)(_mark)
+    primitive(check=_check, name=_name, keeps=Keeps.ACCESSES | Keeps.LOOPS | _keeps)(_mark)

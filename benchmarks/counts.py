@@ -1,0 +1,123 @@
+"""What scheduling costs, in counts: exact-set operations and simplifications of whole schedules.
+
+``python -m benchmarks.counts`` prints a table; ``--against FILE`` prints beside it what an earlier run gave. Unlike
+seconds, counts are the same in each run and on each machine, so that they can be compared from commit to commit. They
+are taken from outside: the methods of islpy's sets and maps, and ``Analyzer.simplify``, are replaced by ones that count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import multiprocessing
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import islpy
+
+import tir
+from tests.gpu_examples import load
+from tir.arith import Analyzer
+from tir.library import attention, gemm, rows
+
+SETS = ("BasicSet", "BasicMap", "Set", "Map", "UnionSet", "UnionMap")
+# what asks an object about itself, or makes the Python object: no work on sets
+FREE = re.compile(r"get_|dim|space$|is_null|copy|plain_|tuple|to_|has_|find_dim|set_dim_name|ctx$|user|_")
+OPERATORS = ("__init__", "__and__", "__or__", "__sub__", "__le__", "__lt__", "__ge__", "__gt__", "__eq__")
+COLUMNS = ("steps", "set operations", "simplify calls")
+
+
+def _gpu(name: str) -> tir.Schedule:
+    return load(name).full()[1]
+
+
+SCHEDULES: dict[str, Callable[[], tir.Schedule]] = {
+    "gemm": lambda: gemm.scheduled_gemm(1024, 1024, 1024, 1),
+    "batched gemm": lambda: gemm.scheduled_batched_gemm(32, 128, 128, 64, 1),
+    "attention": lambda: attention.schedule_attention(tir.Schedule(attention.attention(1024, 1024, 64))),
+    "softmax": lambda: rows.schedule_softmax(tir.Schedule(rows.softmax(4096, 4096))),
+    "layer norm": lambda: rows.schedule_layer_norm(tir.Schedule(rows.layer_norm(4096, 4096))),
+    "gpu/sgemm": lambda: _gpu("sgemm"),
+    "gpu/mma_gemm": lambda: _gpu("mma_gemm"),
+    "gpu/conv2d": lambda: _gpu("conv2d"),
+}
+
+
+class Counting:
+    """Counts calls from outside the code that is measured, from its making on; ``counts`` by kind."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._inside = False
+        for name in SETS:
+            cls = getattr(islpy, name)
+            for method in [m for m in vars(cls) if m in OPERATORS or not FREE.match(m)]:
+                if callable(getattr(cls, method)):
+                    self._replace(cls, method, "set operations")
+        self._replace(Analyzer, "simplify", "simplify calls")
+
+    def _replace(self, cls: type, name: str, kind: str) -> None:
+        """Count the calls of a method; of those of sets, only the outermost (islpy writes some with others)."""
+        known = vars(cls)[name]
+        static = type(known).__name__ in ("nb_func", "staticmethod")
+        call = getattr(cls, name)
+
+        @functools.wraps(call, assigned=("__name__",), updated=())
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            if kind == "set operations" and self._inside:
+                return call(*args, **kwargs)
+            self.counts[kind] += 1
+            before, self._inside = self._inside, kind == "set operations"
+            try:
+                return call(*args, **kwargs)
+            finally:
+                self._inside = before
+
+        setattr(cls, name, staticmethod(counted) if static else counted)
+
+
+def count(name: str) -> dict[str, int]:
+    """The counts of one schedule. Methods stay replaced: this is for a process of its own, as caches are."""
+    counting = Counting()
+    sch = SCHEDULES[name]()
+    return {"steps": len(sch.history) - 1, **{c: counting.counts[c] for c in COLUMNS[1:]}}
+
+
+def table(rows: dict[str, dict[str, int]]) -> str:
+    lines = [f"{'schedule':<16}" + "".join(f"{c:>18}" for c in COLUMNS)]
+    lines += [f"{name:<16}" + "".join(f"{row[c]:>18}" for c in COLUMNS) for name, row in rows.items()]
+    return "\n".join(lines)
+
+
+def parsed(text: str) -> dict[str, dict[str, int]]:
+    """The rows of a printed table."""
+    found = re.findall(r"^(\S.*?)\s{2,}(\d+)\s+(\d+)\s+(\d+)", text, flags=re.M)
+    return {name: dict(zip(COLUMNS, map(int, numbers))) for name, *numbers in found}
+
+
+def difference(old: dict[str, dict[str, int]], new: dict[str, dict[str, int]]) -> str:
+    """The table of ``new`` with, after each number that differs, what it was."""
+    lines = [f"{'schedule':<16}" + "".join(f"{c:>28}" for c in COLUMNS)]
+    for name, row in new.items():
+        cells = [
+            f"{row[c]}" if old.get(name, row)[c] == row[c] else f"{row[c]} (was {old[name][c]})" for c in COLUMNS
+        ]  # fmt: skip
+        lines.append(f"{name:<16}" + "".join(f"{cell:>28}" for cell in cells))
+    return "\n".join(lines)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--against", type=Path, help="what an earlier run printed, in a file")
+    options.add_argument("--jobs", type=int, default=1)
+    args = options.parse_args()
+    with multiprocessing.get_context("spawn").Pool(args.jobs, maxtasksperchild=1) as pool:
+        found = dict(zip(SCHEDULES, pool.map(count, SCHEDULES, chunksize=1)))
+    print(difference(parsed(args.against.read_text(encoding="utf-8")), found) if args.against else table(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Memory that a step left alone: what is not asked again would have had the same answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gpu_examples import load
+from tests.prim_checks import schedule
+from tir.schedule import invariants
+from tir.schedule.invariants.delta import Delta
+from tir.testing.fuzz import run
+
+CHAIN = """
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32"), D: T.Buffer((8, 8), "float32")):
+    B = T.alloc_buffer((8, 8), "float32")
+    C = T.alloc_buffer((8, 8), "float32")
+    for i, j in T.grid(8, 8):
+        with T.block("B"):
+            v, w = T.axis.remap("SS", [i, j])
+            B[v, w] = A[v, w] * 2.0
+    for i, j in T.grid(8, 8):
+        with T.block("C"):
+            v, w = T.axis.remap("SS", [i, j])
+            C[v, w] = B[v, w] + 1.0
+    for i, j in T.grid(8, 8):
+        with T.block("D"):
+            v, w = T.axis.remap("SS", [i, j])
+            D[v, w] = C[v, w] + 1.0
+"""
+
+
+def left_alone(step) -> list[str]:
+    sch = schedule(CHAIN)
+    before = sch.func
+    step(sch)
+    return sorted(memory.name for memory in Delta(before, sch.func).unchanged_buffers)
+
+
+@pytest.mark.parametrize(
+    ("step", "names"),
+    [
+        (lambda s: s.split(s.get_loops("D")[0], [None, 2]), ["A", "B"]),
+        (lambda s: s.annotate("B", "note", 1), ["C", "D"]),
+        (lambda s: s.annotate(s.get_loops("B")[0], "note", 1), ["A", "B", "C", "D"]),
+        (lambda s: s.parallel(s.get_loops("B")[0]), ["C", "D"]),
+        (lambda s: s.reorder(*reversed(s.get_loops("C"))), ["A", "D"]),
+        (lambda s: s.compute_at("B", s.get_loops("C")[0]), ["C", "D"]),
+        (lambda s: s.cache_read("D", 0, "local"), ["A", "B"]),
+        (lambda s: s.set_scope("C", 0, "shared"), ["A"]),
+        (lambda s: s.merge(s.get_loops("C")[0], s.get_loops("D")[0]), ["A"]),
+    ],
+)
+def test_what_is_left_alone(step, names):
+    found = left_alone(step)
+    assert [n for n in found if n in "ABCD"] == names
+
+
+def test_a_loop_taken_apart_and_the_same_loop_are_different_uses():
+    sch = schedule(CHAIN)
+    sch.merge(sch.get_loops("B")[0], sch.get_loops("C")[0])
+    before = sch.func
+    sch.fission(sch.get_loops("B")[0], 1)
+    assert "B" not in {memory.name for memory in Delta(before, sch.func).unchanged_buffers}
+
+
+class _Everything(Delta):
+    """A delta that shows nothing to be as it was."""
+
+    unchanged_buffers = unchanged_accesses = frozenset()
+
+
+def _everything(delta: Delta) -> Delta:
+    return _Everything(
+        delta.before, delta.after, primitive=delta.primitive, name=delta.name, modules=delta.modules, target=delta.target
+    )  # fmt: skip
+
+
+def _agree(monkeypatch) -> list[str]:
+    """From now on, each invariant is asked after each step in full as well, whatever the step keeps; gives the names of
+    those that could leave something out."""
+    asked: list[str] = []
+    holds = invariants.Invariant.holds
+
+    def both(self, after, delta):
+        quick = holds(self, after, delta)
+        if not isinstance(delta, _Everything) and delta.before is not None:
+            full = holds(self, after, _everything(delta))
+            assert (quick is None) == (full is None), (self.name, delta.primitive)
+            if delta.unchanged_buffers:
+                asked.append(self.name)
+        return quick
+
+    monkeypatch.setattr(invariants.Invariant, "holds", both)
+    return asked
+
+
+def test_random_schedules_get_the_same_answers(monkeypatch):
+    asked = _agree(monkeypatch)
+    report = run(40, seed=7100, steps=10, llvm_every=0, families=True, log=False)
+    assert not report.failures, report.failures
+    assert asked.count("parallel_loops") > 20
+
+
+@pytest.mark.parametrize("name", ["sgemm", "softmax", "tensor_core_gemm"])
+def test_kernels_get_the_same_answers(monkeypatch, name):
+    asked = _agree(monkeypatch)
+    load(name).small()
+    assert asked.count("thread_memory") > 5 and asked.count("bound_loops") > 5

@@ -1,0 +1,362 @@
+"""Integer reasoning against evaluation at every point."""
+
+from __future__ import annotations
+
+import itertools
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tir.arith import Analyzer, simplify, simplify_stmt
+from tir.arith.linear import same
+from tir.arith.pointwise import compile_expr
+from tir.arith.regions import intersect, relax, union
+from tir.buffer import Range, decl_buffer
+from tir.dtype import INT32
+from tir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    TRUE,
+    Add,
+    And,
+    BufferLoad,
+    Call,
+    Div,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Select,
+    Sub,
+    Var,
+    as_expr,
+    cast,
+)
+from tir.stmt import BufferStore, For, IfThenElse, SeqStmt
+
+BOUNDED = settings(derandomize=True, max_examples=200, deadline=None)
+I, J, K, N = (Var(name) for name in "ijkn")
+VARS = (I, J, K)
+
+
+def rng(low: Any, extent: Any) -> Range:
+    return Range(as_expr(low), as_expr(extent))
+
+
+def random_expr(r: Random, size: int) -> Expr:
+    """A random integer expression with about ``size`` leaves."""
+    if size <= 1:
+        return IntImm(r.randint(-9, 9)) if r.random() < 0.25 else r.choice(VARS)
+    half = r.randint(1, size - 1)
+    what = r.random()
+    if what < 0.4:
+        kind = r.choice([Add, Add, Sub, Min, Max])
+        return kind(random_expr(r, half), random_expr(r, size - half))
+    if what < 0.75:
+        kind = r.choice([FloorDiv, FloorMod, FloorDiv, FloorMod, Div, Mod])
+        return kind(random_expr(r, size - 1), IntImm(r.choice([1, 2, 3, 4, 6, 8, 12, 16])))
+    if what < 0.88:
+        return Mul(random_expr(r, size - 1), IntImm(r.choice([-4, -1, 2, 3, 4, 8])))
+    if what < 0.9:
+        return Mul(random_expr(r, half), random_expr(r, size - half))
+    if what < 0.94:
+        op = r.choice(["bitwise_xor", "bitwise_xor", "bitwise_and", "bitwise_or"])
+        return Call(op, (random_expr(r, half), random_expr(r, size - half)), INT32)
+    condition = random_condition(r, 2)
+    sides = random_expr(r, half), random_expr(r, size - half)
+    return Select(condition, *sides) if r.random() < 0.5 else Call("if_then_else", (condition, *sides), INT32)
+
+
+def random_condition(r: Random, size: int) -> Expr:
+    what = r.random()
+    if size > 1 and what < 0.4:
+        return r.choice([And, Or])(random_condition(r, size // 2), random_condition(r, size - size // 2))
+    if what < 0.5:
+        return Not(random_condition(r, size))
+    return r.choice([EQ, NE, LT, LE, GT, GE])(random_expr(r, r.randint(1, 4)), random_expr(r, r.randint(1, 3)))
+
+
+def int_exprs() -> st.SearchStrategy:
+    return st.integers(0, 2**32).map(lambda seed: random_expr(Random(seed), 1 + seed % 8))
+
+
+def conditions() -> st.SearchStrategy:
+    return st.integers(0, 2**32).map(lambda seed: random_condition(Random(seed), 1 + seed % 3))
+
+
+def domains() -> st.SearchStrategy:
+    return st.tuples(*(st.tuples(st.integers(-3, 3), st.sampled_from([1, 2, 3, 4, 8])) for _ in VARS))
+
+
+def points(dom):
+    return itertools.product(*(range(lo, lo + n) for lo, n in dom))
+
+
+def bind(dom) -> Analyzer:
+    return Analyzer({v: rng(lo, n) for v, (lo, n) in zip(VARS, dom)})
+
+
+@BOUNDED
+@given(int_exprs(), domains())
+def test_simplify_keeps_the_value_at_every_point(e, dom):
+    ctx = bind(dom)
+    simple = ctx.simplify(e)
+    before, after = compile_expr(e, VARS), compile_expr(simple, VARS)
+    for p in points(dom):
+        assert before(*p) == after(*p), (p, e, simple)
+    lo, hi = ctx.bound(e)
+    coeff, base = ctx.modular(e)
+    for p in points(dom):
+        value = before(*p)
+        assert (lo is None or lo <= value) and (hi is None or value <= hi)
+        assert value == base if coeff == 0 else (value - base) % coeff == 0
+
+
+@BOUNDED
+@given(int_exprs(), domains())
+def test_simplify_is_idempotent(e, dom):
+    ctx = bind(dom)
+    once = ctx.simplify(e)
+    assert bind(dom).simplify(once) is once, (e, once)
+
+
+@BOUNDED
+@given(conditions(), conditions(), domains())
+def test_conditions_hold_where_proved(condition, given_, dom):
+    ctx = bind(dom)
+    simple = compile_expr(ctx.simplify(condition), VARS)
+    truth, premise = compile_expr(condition, VARS), compile_expr(given_, VARS)
+    for p in points(dom):
+        assert bool(truth(*p)) == bool(simple(*p)), (p, condition)
+    with ctx.constraint(given_):
+        proved = ctx.can_prove(condition)
+        under = compile_expr(ctx.simplify(condition), VARS)
+    for p in points(dom):
+        if premise(*p):
+            assert not proved or truth(*p), (p, given_, condition)
+            assert bool(under(*p)) == bool(truth(*p)), (p, given_, condition)
+
+
+@BOUNDED
+@given(int_exprs(), int_exprs(), st.integers(1, 6), st.integers(1, 6))
+def test_proofs_with_symbolic_extents(a, b, size, inner):
+    """i in [0, n), j in [0, i + 1), k in [0, inner)"""
+    ctx = Analyzer({I: rng(0, N), J: Range(IntImm(0), I + 1), K: rng(0, inner)})
+    names = (I, J, K, N)
+    e = a + N * 2
+    f, simple = compile_expr(LE(b, e), names), compile_expr(ctx.simplify(LE(b, e)), names)
+    value, shorter = compile_expr(e // 4, names), compile_expr(ctx.simplify(e // 4), names)
+    proved = ctx.can_prove(LE(b, e))
+    for i in range(size):
+        for j in range(i + 1):
+            for k in range(inner):
+                p = (i, j, k, size)
+                assert bool(f(*p)) == bool(simple(*p))
+                assert value(*p) == shorter(*p)
+                assert not proved or f(*p)
+
+
+@BOUNDED
+@given(int_exprs(), domains(), st.sets(st.sampled_from(VARS), min_size=1), st.integers(1, 3))
+def test_relax_is_a_hull(e, dom, loops, extent):
+    ranges = {v: rng(lo, n) for v, (lo, n) in zip(VARS, dom) if v in loops}
+    outer = Analyzer({v: rng(lo, n) for v, (lo, n) in zip(VARS, dom) if v not in loops})
+    box = relax([rng(e, extent)], ranges, analyzer=outer)
+    if box is None:
+        return
+    value = compile_expr(e, VARS)
+    low, size = compile_expr(box[0].min, VARS), compile_expr(box[0].extent, VARS)
+    for p in points(dom):
+        assert low(*p) <= value(*p) and value(*p) + extent <= low(*p) + size(*p), (p, e)
+    if len(loops) == 3 and isinstance(box[0].extent, IntImm) and not _has(e, (Mul, Select, Call, Div, Mod)):
+        seen = [value(*p) for p in points(dom)]
+        assert (low(0, 0, 0), size(0, 0, 0)) == (min(seen), max(seen) - min(seen) + extent), e
+
+
+def _has(e, kinds) -> bool:
+    from tir.visit import walk
+
+    return any(isinstance(n, kinds) for n in walk(e))
+
+
+DOM = {I: rng(0, 16), J: rng(0, 4), K: rng(0, N)}
+# expression -> what a person would write
+READABLE = [
+    ((I * 4 + J) // 4, I),
+    ((I * 4 + J) % 4, J),
+    ((I * 4 + J) // 8, I // 2),
+    ((I * 4 + J) % 8, I % 2 * 4 + J),
+    (I // 4 * 4 + I % 4, I),
+    (N // 32 * 32 + N % 32 // 8 * 8 + N % 8, N),
+    ((N - 1) // 32 + 1, (N + 31) // 32),
+    (N // 4 // 8, N // 32),
+    (N // 4 % 8, N % 32 // 4),
+    (N % 32 % 8, N % 8),
+    (N - N // 4 * 4, N % 4),
+    ((K * N + K) // N, K),
+    ((I * N + K) % N, K),
+    (I // N * N + I % N, I),
+    (N + 4 - N, IntImm(4)),
+    ((N + 1) * K - N * K, K),
+    (Min(I, IntImm(20)), I),
+    (Max(Min(I, IntImm(15)), IntImm(0)), I),
+    (LT(I * 4 + J, IntImm(32)), LT(I, IntImm(8))),
+    (LT(K, N), TRUE),
+    (IntImm(3) + I, I + 3),
+    (IntImm(32) * N + J, N * 32 + J),
+    (cast("int64", I) * 2 + cast("int64", I), cast("int64", I) * 3),
+    (And(LT(I, IntImm(8)), LT(I, IntImm(9))), LT(I, IntImm(8))),
+    (Not(LT(N, IntImm(8))), GE(N, IntImm(8))),
+]
+
+
+@pytest.mark.parametrize("number", range(len(READABLE)))
+def test_readable(number):
+    e, want = READABLE[number]
+    assert same(simplify(e, DOM), want) or str(simplify(e, DOM)) == str(want), simplify(e, DOM)
+
+
+def test_canonical_expressions_are_left_alone():
+    for e in (I * 32 + J, N // 4, N % 4 + 1, LT(N, I), Min(I, N), N - I, Select(LT(I, N), I, N), N * I + 1):
+        assert simplify(e, DOM) is e
+
+
+def test_proofs():
+    ctx = Analyzer(DOM)
+    assert ctx.can_prove((N + 31) // 32 * 32 >= N)
+    assert ctx.can_prove(K * N + K < N * N)
+    assert ctx.can_prove(N // 4 * 4 <= N)
+    assert ctx.can_prove_equal((I + J) // 4, (J + I) // 4)
+    assert not ctx.can_prove(N > 1)
+    with ctx.constraint(EQ(N % 4, IntImm(0))):
+        assert ctx.can_prove_equal(N // 4 * 4, N)
+        assert ctx.modular(N * 3 + 1) == (12, 1)
+    with ctx.constraint(LT(I * 4 + N, IntImm(10))):
+        assert ctx.bound(I * 4 + N + 1)[1] == 10
+
+
+def test_floats_and_wrapping_types_are_not_rearranged():
+    x, u = Var("x", "float32"), Var("u", "uint8")
+    for e in (x * 1.0, x + 0.0, (x + 1.0) - 1.0, Sub(x, x), Mul(x, FloatImm(0.0, x.dtype))):
+        assert simplify(e) is e
+    e = Sub(Add(u, IntImm(200, u.dtype)), IntImm(200, u.dtype))
+    assert simplify(e) is e
+
+
+def test_constants_that_do_not_fit_are_not_made():
+    big = IntImm(2**30)
+    e = Mul(Mul(N, big), IntImm(8))
+    assert simplify(e) is e
+    n64 = Var("n", "int64")
+    assert simplify(n64 * 2**30 * 8 - n64 * (2**33 - 1)) is n64
+
+
+def test_a_select_side_is_not_simplified_under_its_condition():
+    """Both sides run: A[i % 4] must not become A[i] because i < 4 is asked."""
+    a = decl_buffer((4,), name="A")
+    e = Select(LT(N, IntImm(4)), BufferLoad(a, (N % 4,)), FloatImm(0.0, a.dtype))
+    with Analyzer().constraint(N >= 0) as ctx:
+        assert ctx.simplify(e) is e
+        lazy = Call("if_then_else", (e.condition, e.true_value, e.false_value), a.dtype)
+        assert ctx.simplify(lazy).args[1].indices[0] is N
+
+
+def test_simplify_stmt():
+    a = decl_buffer((64,), "int32", name="A")
+    store = BufferStore(a, I * 4 + J, ((I * 4 + J) // 4 * 4 + J,))
+    guarded = IfThenElse(LT(I * 4 + J, IntImm(64)), store)
+    never = IfThenElse(LT(I, IntImm(0)), store)
+    empty = For(K, IntImm(0), IntImm(0), "serial", store)
+    inner = For(J, IntImm(0), IntImm(4), "serial", SeqStmt((guarded, never, empty)))
+    loop = For(I, IntImm(0), IntImm(16), "serial", inner)
+    simple = simplify_stmt(loop)
+    assert isinstance(simple.body.body, BufferStore)
+    assert same(simple.body.body.indices[0], I * 4 + J)
+    assert simplify_stmt(simple) is simple
+
+
+def test_union_and_intersection():
+    (u,) = union([(rng(I * 4, 4),), (rng(I * 4 + 2, 4),)])
+    assert same(u.min, I * 4) and int(u.extent) == 6
+    (c,) = intersect([(rng(0, 8),), (rng(5, 9),)])
+    assert (int(c.min), int(c.extent)) == (5, 3)
+    (none,) = intersect([(rng(0, 2),), (rng(5, 9),)])
+    assert int(none.extent) == 0
+
+
+def test_relax_clips_by_the_predicate():
+    (box,) = relax([rng(I * 32 + J, 1)], {I: rng(0, 4), J: rng(0, 32)}, LT(I * 32 + J, IntImm(100)))
+    assert (int(box.min), int(box.extent)) == (0, 100)
+    (row,) = relax([rng(K, 1)], {K: rng(0, N)})
+    assert row.extent is N
+
+
+@pytest.mark.parametrize(
+    "extent",
+    [
+        Min(N, K),
+        Max(Min(N, as_expr(3)) - Max(K, as_expr(0)), as_expr(0)),
+        Max(N, K) - 2,
+        5 - Max(N - K, as_expr(1)),
+        Max(N, as_expr(0)) + Min(K, N) - Min(N, as_expr(1)),
+    ],
+)
+def test_ranges_of_sets_take_least_and_greatest_apart(extent):
+    """Exactly 1 <= i < 1 + extent, also for loops that run no times."""
+    from tir.poly import Formula, Names
+
+    formula = Formula(Names())
+    for v in (N, K):
+        formula.within(v, as_expr(-2), as_expr(7))
+    formula.within(I, as_expr(1), extent)
+    points = formula.set([formula.var(v) for v in (N, K, I)]).points()
+    count = compile_expr(extent, (N, K))
+    want = {(n, k, i) for n in range(-2, 5) for k in range(-2, 5) for i in range(1, 1 + count(n, k))}
+    assert want and len(points) == len(want) and set(points) == want
+
+
+@BOUNDED
+@given(st.integers(0, 2**32), domains())
+def test_swizzles_keep_their_values(seed, dom):
+    """Simplified, as exact sets, and by their bounds: sums of powers of two, xored."""
+    from tir.poly import Formula, Names, NotAffine
+
+    r = Random(seed)
+
+    def total() -> Expr:
+        low = FloorMod(r.choice(VARS), as_expr(r.choice([2, 4, 8])))
+        return r.choice([low, r.choice(VARS) * r.choice([1, 2, 4, 8]) + low, low * r.choice([2, 4, 8]), r.choice(VARS)])
+
+    e = Call(r.choice(["bitwise_xor", "bitwise_xor", "bitwise_and", "bitwise_or"]), (total(), total()), INT32)
+    ctx = bind(dom)
+    simple = ctx.simplify(e)
+    before, after = compile_expr(e, VARS), compile_expr(simple, VARS)
+    values = {p: before(*p) for p in points(dom)}
+    assert {p: after(*p) for p in points(dom)} == values, (e, simple)
+    assert bind(dom).simplify(simple) is simple
+    lo, hi = ctx.bound(e)
+    assert all((lo is None or lo <= v) and (hi is None or v <= hi) for v in values.values())
+    formula = Formula(Names())
+    for v, (first, n) in zip(VARS, dom):
+        formula.within(v, as_expr(first), as_expr(n))
+    name = formula.helper()
+    try:
+        formula.equal(name, e)
+    except NotAffine:
+        return  # neither side is known to be small
+    made = formula.map([formula.var(v) for v in VARS], [name])
+    assert set(made.points()) == {(*p, v) for p, v in values.items()}

@@ -1,0 +1,153 @@
+"""Built modules from outside: arguments, sources, timing, the cache, saving and loading, the report."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from codegen.build import build, compile_lowered
+from codegen.machine_peak import measure_copy_bandwidth, measure_fma_peak
+from codegen.module import load
+from tir.buffer import decl_buffer
+from tir.errors import BuildError, RunError
+from tir.expr import BufferLoad, IntImm, Var
+from tir.function import IRModule, PrimFunc
+from tir.node import frozendict
+from tir.stmt import BufferStore, For
+
+
+def add_scalar(kind: str = "serial", **attrs) -> PrimFunc:
+    """B[i] = A[i] + x for i in range(n)"""
+    a, b, x, n, i = Var("a", "handle"), Var("b", "handle"), Var("x", "float32"), Var("n"), Var("i")
+    A, B = decl_buffer((n,), name="A"), decl_buffer((n,), name="B")
+    body = For(i, IntImm(0), n, kind, BufferStore(B, BufferLoad(A, (i,)) + x, (i,)))
+    return PrimFunc((a, b, x), body, buffer_map=frozendict({a: A, b: B}), attrs=frozendict(attrs))
+
+
+@pytest.fixture(scope="module")
+def module():
+    return compile_lowered(IRModule.of(add_scalar()))
+
+
+def arrays(n=8):
+    return np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+
+
+def test_scalars_of_every_kind_of_number(module):
+    a, b = arrays()
+    for x in (2, 2.5, np.float32(3), np.int64(4), True):
+        module(a, b, x)
+        np.testing.assert_array_equal(b, a + np.float32(x))
+
+
+def test_anything_with_dlpack_is_an_array(module):
+    class Foreign:
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **kwargs):
+            return self.array.__dlpack__(**kwargs)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    a, b = arrays()
+    module(Foreign(a), Foreign(b), 1)
+    np.testing.assert_array_equal(b, a + 1)
+
+
+def test_bad_arguments_are_refused_by_name(module):
+    a, b = arrays()
+    read_only = b.copy()
+    read_only.flags.writeable = False
+    for args, words in [
+        ((a, b), "3 arguments"),
+        ((a, b, 1, 2), "3 arguments"),
+        ((a.astype(np.float64), b, 1), "`A`"),
+        ((a, b[:4], 1), "`B`"),
+        ((a.reshape(2, 4), b, 1), "`A`"),
+        (([1, 2], b, 1), "`A`"),
+        ((a, read_only, 1), "`B`"),
+        ((a, b, "one"), "`x`"),
+        ((a, a, 1), "overlaps"),
+    ]:
+        for _ in range(2):  # a refusal is not remembered as success
+            with pytest.raises(RunError, match=words):
+                module(*args)
+
+
+def test_the_same_array_twice_where_the_function_allows_it():
+    m = compile_lowered(IRModule.of(add_scalar(**{"tir.noalias": False})))
+    a, _ = arrays()
+    m(a, a, 1)
+    np.testing.assert_array_equal(a, np.arange(8) + 1)
+
+
+def test_sources(module):
+    assert "define" in module.source("llvm")
+    assert "main" in module.source("asm")
+    assert "target triple" in module.source("llvm-opt")
+    with pytest.raises(ValueError, match="asm"):
+        module.source("cuda")
+
+
+def test_time_evaluator(module):
+    timing = module.time_evaluator("main", number=3, repeat=4)(*arrays(), 1.0)
+    assert len(timing.results) == 4
+    assert timing.min <= timing.median <= timing.max
+    with pytest.raises(KeyError, match="main"):
+        module["other"]
+
+
+def test_targets_that_are_not_there():
+    with pytest.raises(BuildError, match="llvm"):
+        build(add_scalar(), "tpu")
+    with pytest.raises(BuildError, match="no option 'mcup'"):
+        compile_lowered(IRModule.of(add_scalar()), {"kind": "llvm", "mcup": "haswell"})
+
+
+def test_a_damaged_cache_file_is_replaced(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TIR_CACHE", "1")
+    compile_lowered(IRModule.of(add_scalar()))
+    (kept,) = tmp_path.rglob("*.o")
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:100])
+    with pytest.warns(RuntimeWarning, match="damaged"):
+        m = compile_lowered(IRModule.of(add_scalar()))
+    assert kept.read_bytes() == whole
+    a, b = arrays()
+    m(a, b, 1)
+    monkeypatch.setenv("TIR_CACHE", "0")
+    kept.unlink()
+    compile_lowered(IRModule.of(add_scalar()))
+    assert not list(tmp_path.rglob("*.o"))
+
+
+@pytest.mark.parametrize("suffix", [".so", ".o"])
+def test_saved_modules_load_and_check_arguments(tmp_path, suffix):
+    if suffix == ".so" and not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        pytest.skip("no C compiler to link with")
+    path = tmp_path / f"m{suffix}"
+    compile_lowered(IRModule.of(add_scalar("parallel"))).save(path)
+    m = load(path)
+    a, b = arrays(9)
+    m(a, b, 2)
+    np.testing.assert_array_equal(b, a + 2)
+    with pytest.raises(RunError, match="`B`"):
+        m(a, b[:3], 2)
+
+
+def test_files_that_are_no_modules(tmp_path):
+    with pytest.raises(BuildError, match="no file"):
+        load(tmp_path / "none.so")
+    (tmp_path / "bad.so").write_bytes(b"nonsense")
+    with pytest.raises(BuildError, match=r"bad\.so"):
+        load(tmp_path / "bad.so")
+
+
+def test_measured_limits_are_plausible():
+    assert 1 < measure_fma_peak(seconds=0.02) < 10_000
+    assert 0.1 < measure_copy_bandwidth(16, 2) < 10_000

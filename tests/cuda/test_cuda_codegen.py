@@ -1,0 +1,328 @@
+# ruff: noqa: E501
+"""Kernels as CUDA C, and NVRTC's verdict on them: no device is needed."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+import tir
+from codegen.cuda import nvrtc
+from codegen.cuda.generator import RULES
+from codegen.cuda.kernel import emit_kernel, source_of
+from codegen.cuda.prelude import part_names, prelude
+from codegen.cuda.report import check_limits
+from tests.gpu_examples import NAMES, load
+from tests.interp.test_gpu_faults import GOOD, parse
+from tir import BuildError, expr, op, stmt
+
+ARCHS = ("sm_80", "sm_90a")
+
+
+def compiled(text: str, *archs: str) -> str:
+    func = parse(text)
+    source = source_of([emit_kernel(func, func.name)])
+    for arch in archs or ("sm_80",):
+        made = nvrtc.compile_cubin(source, arch)
+        assert made.cubin[:4] == b"\x7fELF" and made.resources[0].registers > 0
+    return source
+
+
+def classes(module: Any, base: type) -> set[type]:
+    return {c for c in vars(module).values() if isinstance(c, type) and issubclass(c, base) and c is not base}
+
+
+def test_every_expression_has_a_rule():
+    abstract = {expr.BinaryOp, expr.Arithmetic, expr.Comparison}
+    gone = {expr.Reduce}  # by lowering
+    missing = [c.__name__ for c in classes(expr, expr.Expr) - abstract - gone if c not in RULES.exprs]
+    assert not missing
+
+
+def test_every_lowered_statement_has_a_rule():
+    gone = {stmt.Block, stmt.BlockRealize, stmt.BufferRealize}
+    missing = [c.__name__ for c in classes(stmt, stmt.Stmt) - gone if c not in RULES.stmts]
+    assert not missing
+
+
+@pytest.mark.parametrize("text", list(GOOD), ids=lambda t: t.split("(")[0].split()[-1])
+def test_kernels_compile(text: str):
+    compiled(text, *ARCHS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_compile_without_spills(name: str, monkeypatch):
+    monkeypatch.setenv("TIR_CACHE", "0")
+    func, sch = load(name).full()
+    for arch in ARCHS:
+        mod = tir.build(sch.mod, target=f"cuda -arch={arch}")
+        report = mod.report()
+        assert all(row.spills == 0 and row.stack == 0 for row in report), str(report)
+
+
+def test_the_whole_prelude_compiles_for_old_and_new_chips():
+    source = prelude(part_names()) + '\nextern "C" __global__ void k(float* x) { x[0] = 1.0f; }\n'
+    for arch in ("sm_75", "sm_89", "sm_90a"):
+        nvrtc.compile_cubin(source, arch)
+
+
+FLOATS = ("float16", "bfloat16", "float32", "float64", "float8_e4m3", "float8_e5m2")
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_float_functions_compile(dtype: str):
+    lines = []
+    for name in [*op.FLOAT_UNARY, "fabs", "isnan", "isinf", "isfinite"]:
+        call = f"T.{name}(A[tx])"
+        lines.append(
+            f"    B[tx] = T.if_then_else({call}, A[tx], B[tx])" if name.startswith("is") else f"    B[tx] = {call}"
+        )
+    lines += [
+        f"    B[tx] = T.{name}(A[tx], B[tx])" for name in ("pow", "atan2", "fmod", "hypot", "copysign", "nextafter")
+    ]
+    lines += ["    B[tx] = T.fma(A[tx], B[tx], A[tx])", "    B[tx] = T.max(A[tx], B[tx]) + T.min(A[tx], B[tx])",
+              "    B[tx] = A[tx] * B[tx] - A[tx] / B[tx]", "    B[tx] = T.Select(A[tx] < B[tx], A[tx], B[tx])",
+              f"    B[tx] = T.{dtype}(1.5) + T.cast(T.cast(A[tx], 'int32'), '{dtype}')"]  # fmt: skip
+    body = "\n".join(lines)
+    compiled(f"""
+def f(A: T.Buffer((64,), "{dtype}"), B: T.Buffer((64,), "{dtype}")):
+    tx = T.launch_thread("threadIdx.x", 64)
+{body}
+""")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+def test_integer_operations_compile(dtype: str):
+    compiled(f"""
+def f(A: T.Buffer((64,), "{dtype}"), B: T.Buffer((64,), "{dtype}"), n: T.{dtype}):
+    tx = T.launch_thread("threadIdx.x", 64)
+    B[tx] = A[tx] // T.{dtype}(3) + A[tx] % T.{dtype}(3) + A[tx] // T.{dtype}(4) + A[tx] % T.{dtype}(4)
+    B[tx] = A[tx] // n + A[tx] % n + T.truncdiv(A[tx], n) + T.truncmod(A[tx], n)
+    B[tx] = T.min(A[tx], B[tx]) + T.max(A[tx], B[tx]) + T.popcount(A[tx]) + T.Cast("{dtype}", T.clz(A[tx]))
+    B[tx] = (A[tx] & B[tx]) | (A[tx] ^ B[tx]) + (A[tx] << T.{dtype}(2)) + (A[tx] >> T.{dtype}(1)) + ~A[tx]
+""")
+
+
+def test_vectors_are_accessed_sixteen_bytes_at_a_time():
+    source = compiled("""
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    B[tx * 4:tx * 4 + 4] = T.max(T.exp(A[tx * 4:tx * 4 + 4]), T.Broadcast(T.float32(0), 4)) * T.Broadcast(T.float32(2), 4)
+""")
+    ptx = nvrtc.compile_ptx(source, "sm_80")
+    assert "ld.global.nc.v4.f32" in ptx or "ld.global.v4.f32" in ptx
+    assert "st.global.v4.f32" in ptx
+
+
+def test_a_vector_that_may_be_misaligned_is_taken_apart():
+    source = compiled("""
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int32):
+    tx = T.launch_thread("threadIdx.x", 64)
+    B[tx * 4:tx * 4 + 4] = A[tx * n:tx * n + 4]
+    B[tx * 6:tx * 6 + 4] = A[tx * 4:tx * 4 + 4]
+""")
+    assert "load_lanes<4, 1>(&A[tx * n])" in source
+    assert "store_lanes<2>" in source
+
+
+def test_vector_shuffles_gathers_and_selects():
+    compiled("""
+def f(A: T.Buffer((1024,), "float16"), B: T.Buffer((1024,), "float16"), D: T.Buffer((1024,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    B[T.Ramp(tx, 64, 4)] = A[T.Ramp(tx * 4 + 3, -1, 4)]
+    B[tx * 4:tx * 4 + 4] = T.Select(A[tx * 4:tx * 4 + 4] < B[tx * 4:tx * 4 + 4], A[tx * 4:tx * 4 + 4], B[tx * 4:tx * 4 + 4])
+    D[tx * 4:tx * 4 + 4] = T.cast(A[tx * 4:tx * 4 + 4], "float32x4")
+    B[tx * 2:tx * 2 + 2] = T.Shuffle([A[tx * 4:tx * 4 + 4]], [3, 1])
+""")
+
+
+def test_statements_read_as_they_were_written():
+    source = compiled("""
+def search(A: T.Buffer((64,), "int32"), R: T.Buffer((64,), "int32"), key: T.int32):
+    bx = T.launch_thread("blockIdx.x", 1)
+    tx = T.launch_thread("threadIdx.x", 64)
+    state_data = T.allocate([2], "int32", "local")
+    state = T.decl_buffer((2,), "int32", data=state_data, scope="local")
+    state[0] = 0
+    state[1] = 64
+    while state[0] < state[1]:
+        mid: T.int32 = (state[0] + state[1]) // 2
+        if A[mid] < key:
+            state[0] = mid + 1
+        else:
+            state[1] = mid
+    assert state[0] <= 64, "past the end"
+    T.evaluate(T.print("found", state[0]))
+    R[tx] = state[0]
+""")
+    for wanted in ("const int tx = threadIdx.x;  // < 64", "int state_data[2];", "while (state_data[0] < state_data[1]) {",
+                   "const int mid = ", "} else {", "__trap();", 'printf("found %lld\\n"', "__launch_bounds__(64)"):  # fmt: skip
+        assert wanted in source, wanted
+
+
+def test_memory_that_is_only_read_is_const():
+    source = compiled(next(t for t in GOOD if "def copy" in t))
+    assert re.search(r"copy\(const half\* A, half\* B\)", source)
+
+
+def test_atomics_of_every_type():
+    for dtype in ("int32", "uint32", "int64", "uint64", "float32", "float64", "float16", "bfloat16"):
+        compiled(f"""
+def f(A: T.Buffer((64,), "{dtype}"), B: T.Buffer((1,), "{dtype}")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    T.evaluate(T.atomic_add(T.address_of(B[0]), A[tx], dtype="{dtype}"))
+""", "sm_75", "sm_90a")  # fmt: skip
+
+
+def test_what_a_kernel_cannot_say_is_refused_by_name():
+    with pytest.raises(BuildError, match="operator `call_packed` cannot be compiled: it runs on the host"):
+        compiled("""
+def f(A: T.Buffer((64,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    T.call_packed("f", A.data)
+""")
+
+
+BARRIERS = """
+def k(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 32)
+    memory = T.allocate([1024], "float32", "shared")
+    S = T.decl_buffer((1024,), "float32", data=memory, scope="shared")
+    T.create_barriers(2)
+    if tx == 0:
+        T.ptx_init_barrier_thread_count(0, 1)
+        T.ptx_init_barrier_thread_count(1, 32)
+    T.tvm_storage_sync("shared")
+    BODY
+    T.ptx_arrive_barrier(1)
+    T.ptx_wait_barrier(1)
+    for i in range(32):
+        B[i * 32 + tx] = S[i * 32 + tx]
+"""
+BULK = BARRIERS.replace(
+    "BODY",
+    """if tx == 0:
+        T.ptx_arrive_barrier_expect_tx(0, 4096)
+        T.ptx_cp_async_bulk(S.data, 0, A.data, 0, 4096, 0, dtype="float32")
+    T.ptx_wait_barrier(0)""",
+)
+COPIES = BARRIERS.replace(
+    "BODY",
+    """T.ptx_cp_async(S.data, tx * 4, A.data, tx * 4, 16, dtype="float32")
+    T.ptx_cp_async_barrier(0)""",
+)
+
+
+def test_barriers_that_count_arrivals_compile_from_sm_80_on():
+    source = compiled(COPIES, *ARCHS)
+    for wanted in (
+        "barrier_init(&barriers[1], 32);",
+        "barrier_arrive_after_copies(&barriers[0]);",
+        "barrier_wait(&barriers[1], 0);",
+    ):
+        assert wanted in source, wanted
+
+
+def test_bulk_copies_compile_from_sm_90_on_and_are_refused_before():
+    source = compiled(BULK, "sm_90", "sm_90a")
+    assert "copy_bulk(memory, A, 4096, &barriers[0]);" in source
+    ptx = nvrtc.compile_ptx(source, "sm_90a")
+    assert "mbarrier.try_wait.parity" in ptx and "cp.async.bulk.shared::cluster.global" in ptx
+    func = parse(BULK)
+    with pytest.raises(
+        BuildError, match=r"k: bulk copies and barriers that count bytes .* need sm_90 or later, not sm_80"
+    ):
+        check_limits(Built(emit_kernel(func, "k"), func, "sm_80"))
+    check_limits(Built(emit_kernel(func, "k"), func, "sm_90a"))
+
+
+class Built:
+    """What a module is to the check of limits."""
+
+    def __init__(self, text: Any, func: tir.PrimFunc, arch: str):
+        self.texts, self.kernels, self.arch = {"k": text}, {"k": func}, arch
+        self.target = tir.Target("cuda")
+
+
+def test_unknown_architecture():
+    with pytest.raises(BuildError, match=r"no architecture 'sm_12': NVRTC 13\.\d compiles for sm_75"):
+        nvrtc.compile_cubin("", "sm_12")
+
+
+def test_compiler_messages_come_with_the_line():
+    with pytest.raises(
+        BuildError, match=r'(?s)NVRTC does not accept the code of k for sm_80:.*"y" is undefined.*1 \| extern'
+    ):
+        nvrtc.compile_cubin('extern "C" __global__ void k(float* x) { x[0] = y; }', "sm_80", "k")
+
+
+def test_the_cache_gives_the_same_binary(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIR_CACHE_DIR", str(tmp_path))
+    source = 'extern "C" __global__ void k(float* x) { x[0] = 3.0f; }'
+    first = nvrtc.compile_cubin(source, "sm_80")
+    second = nvrtc.compile_cubin(source, "sm_80")
+    assert first.seconds > 0 and second.seconds == 0
+    assert first.cubin == second.cubin and first.resources == second.resources
+    path = next(tmp_path.rglob("*.cubin"))
+    path.write_bytes(path.read_bytes()[:-1])
+    assert nvrtc.compile_cubin(source, "sm_80").cubin == first.cubin
+
+
+def test_spills_are_seen():
+    body = "".join(f"float v{k} = x[{k} * 37 + threadIdx.x];" for k in range(120))
+    uses = "".join(f"y[threadIdx.x * 120 + {k}] = v{119 - k};" for k in range(120))
+    source = f'extern "C" __global__ void __launch_bounds__(1024) k(volatile float* x, volatile float* y) {{ {body} {uses} }}'
+    used = nvrtc.compile_cubin(source, "sm_80").resources[0]
+    assert used.registers == 64 and used.spill_stores > 0 and used.spill_loads > 0 and used.stack > 0
+
+
+def test_a_parallel_loop_inside_a_kernel_is_a_loop():
+    source = tir.build(
+        tir.script.parse(
+            """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
+    for i in T.thread_binding(4, thread="threadIdx.x"):
+        for j in T.parallel(8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + T.float32(1)
+"""
+        ),
+        target="cuda",
+    ).source("cuda")
+    assert re.search(r"for \(int j = 0; j < 8; \+\+j\)", source)
+
+
+def test_users_programs_for_gpus_compile():
+    from tests.cuda.test_cuda_device import GPU_PROGRAMS
+    from tir.script import parse as program
+
+    assert len(GPU_PROGRAMS) >= 8
+    for case in GPU_PROGRAMS:
+        sch = tir.Schedule(program(case.text), seed=1)
+        case.steps(sch)
+        assert tir.build(sch.mod, target="cuda -arch=sm_90a").cubin()[:4] == b"\x7fELF"
+
+
+COPIED = """
+@T.prim_func
+def f(A: T.Buffer((96,), "float32"), B: T.Buffer((96,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 32)
+    for i in T.unroll(3):
+        x: T.int32 = tx * 3 + i
+        local = T.allocate([2], "float32", "local")
+        L = T.decl_buffer((2,), "float32", data=local)
+        L[x % 2] = A[x]
+        B[x] = L[x % 2]
+"""
+
+
+def test_copies_of_an_unrolled_body_declare_their_own():
+    """The same variables again, side by side: memory, and a value that has a name."""
+    unrolled = tir.transform.unroll_loop(parse(COPIED))
+    text = source_of([emit_kernel(unrolled, unrolled.name)])
+    assert text.count("float local[2];") == text.count("const int x = ") == 3
+    assert nvrtc.compile_cubin(text, "sm_80").resources[0].registers > 0
