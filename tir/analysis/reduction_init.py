@@ -10,7 +10,7 @@ from ..buffer import IterVar, Range
 from ..errors import ScheduleError
 from ..expr import EQ, LE, LT, Expr, Var, conjuncts, is_const
 from ..poly import Formula, Names, Relation, Undecided, bounded
-from ..script.printer import short_text
+from ..render import short_text
 from ..stmt import BlockRealize, For
 from ..visit import substitute, uses_var
 from .index import BlockRef, LoopRef

@@ -37,6 +37,7 @@ from ..expr import (
     const,
 )
 from ..op import call
+from ..render import short_text
 from ..stmt import Block, BufferStore, For, IfThenElse, LetStmt, SeqStmt, Stmt
 from ..visit import rewrite, substitute, walk
 from .selections import associativity_counterexample, choice_parts
@@ -379,8 +380,6 @@ class _Text:
     node: Any
 
     def __str__(self) -> str:
-        from ..script.printer import short_text
-
         return short_text(self.node)
 
 
@@ -417,8 +416,6 @@ def _require_selection(reduction: Reduction) -> None:
 
 def _chosen(reduction: Reduction) -> str:
     """The condition that chooses each result; where they differ, that is most often the mistake."""
-    from ..script.printer import short_text
-
     by = [(s.buffer.name, parts[0]) for s in reduction.stores if (parts := choice_parts(s.value))]
     shown = ", ".join(f"`{name}` by `{short_text(c)}`" for name, c in by)
     return shown + (" (the conditions differ)" if len({key(c) for _, c in by}) > 1 else "")

@@ -15,9 +15,9 @@ from ...errors import require
 from ...expr import EQ, BufferLoad, Expr, Var, all_of, is_const
 from ...stmt import BufferStore, IfThenElse, seq
 from ...visit import accesses, rewrite, substitute
-from ..blocks import require_same_meaning, scope_of
+from ..legality import require_same_meaning
 from ..primitive import primitive
-from ..state import State
+from ..state import State, scope_of
 from ._inlining import InlinePlan, apply_inline, domain_guards, known, require_spatial, solve_iters, with_regions
 
 

@@ -52,9 +52,9 @@ from ...stmt import (
     seq,
 )
 from ...visit import accesses, rewrite, walk
-from ..blocks import add_alloc, copy_block, scope_of
+from ..build import add_alloc, copy_block
 from ..primitive import BadArgument, primitive
-from ..state import State
+from ..state import State, scope_of
 
 
 @dataclass(frozen=True)

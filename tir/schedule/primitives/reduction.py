@@ -12,7 +12,7 @@ from ...errors import require
 from ...expr import all_of
 from ...stmt import Block, BlockRealize, Stmt
 from ...visit import accesses
-from ..blocks import insert_before
+from ..build import insert_before
 from ..handles import BlockRV
 from ..invariants import Keeps
 from ..primitive import primitive
@@ -63,7 +63,7 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
         "block {0} under loop {1} uses the result of {2} while it is being made",
         others[0] if others else "", loop.node, block, nodes=[o.node for o in others],
     )  # fmt: skip
-    _require_distinct(block, unsafe)
+    require_distinct_results(block, unsafe)
     other = wrapped_in(block, loop)
     require(
         unsafe or other is None, "block {0} is inside of `{1}`, under loop {2}: its init, before that loop, would not be",
@@ -75,7 +75,7 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     return DecomposePlan(block, loop, init, init_name, update)
 
 
-def _require_distinct(block: BlockRef, unsafe: bool) -> None:
+def require_distinct_results(block: BlockRef, unsafe: bool) -> None:
     """Each spatial instance owns its elements: else one's init would wipe out what another has accumulated."""
     from ...arith.itermap import detect_iter_map
 

@@ -11,18 +11,17 @@ from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import InitRuns
 from ...analysis.reductions import NotAReduction, Reduction
 from ...analysis.structure import first_line, refresh, wrapped_in
-from ...arith import Analyzer
-from ...buffer import Buffer, IterVar, Range, decl_buffer
+from ...buffer import Buffer, IterVar, decl_buffer
 from ...equal import structural_equal
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...script.printer import short_text
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, seq
 from ...visit import accesses, substitute, uses_var, walk
-from ..blocks import add_alloc, scope_of
+from ..build import add_alloc
 from ..handles import BlockRV
 from ..primitive import primitive
-from ..state import State
+from ..state import State, scope_of
 
 
 @dataclass(frozen=True)
@@ -200,9 +199,7 @@ def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
     """
     spatial = {r.var for r in block.loops() if any(i.iter_type != "reduce" and uses_var(v, r.var) for i, v in pairs)}
     start = {ref.var: ref.node.min for ref in block.loops() if ref is not loop and ref.var not in spatial}
-    analyzer = Analyzer()
-    for ref in block.all_loops():
-        analyzer.bind(ref.var, Range(ref.node.min, ref.node.extent))
+    analyzer = block.analyzer()
     kept = []
     for condition in conjuncts(block.node.predicate):
         first = analyzer.simplify(substitute(condition, start))
@@ -287,10 +284,10 @@ def _partial_block(plan: RfactorPlan, partials: list[Buffer], name: str) -> Bloc
         for ref in block.loops():
             if ref.var not in split and uses_var(value, ref.var):
                 split[ref.var] = Var(f"v{ref.name}", ref.var.dtype)
-                iters.append(IterVar(Range(ref.node.min, ref.node.extent), split[ref.var], "reduce"))
+                iters.append(IterVar(ref.range, split[ref.var], "reduce"))
                 values.append(ref.var)
         inside[iterator.var] = substitute(value, split)
-    iters.insert(0, IterVar(Range(loop.node.min, loop.node.extent), factor))
+    iters.insert(0, IterVar(loop.range, factor))
     values.insert(0, loop.var)
     index = _insert(reduction.stores[0].indices, plan.axis, factor - loop.node.min)
     loads = [BufferLoad(partial, index) for partial in partials]
@@ -308,7 +305,7 @@ def _final_nest(plan: RfactorPlan, partials: list[Buffer]) -> Stmt:
     loops = block.loops()
     inside = loops[loops.index(plan.stays) :] if plan.stays else loops
     kept = [r for r in inside if any(uses_var(v, r.var) for _, v in pairs)]
-    factor = IterVar(Range(loop.node.min, loop.node.extent), Var(f"v{loop.name}", loop.var.dtype), "reduce")
+    factor = IterVar(loop.range, Var(f"v{loop.name}", loop.var.dtype), "reduce")
     index = _insert(reduction.stores[0].indices, plan.axis, factor.var - loop.node.min)
     results = [BufferLoad(store.buffer, store.indices) for store in reduction.stores]
     values = reduction.combine(results, [BufferLoad(partial, index) for partial in partials])
