@@ -9,6 +9,7 @@ from typing import Any
 
 from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef, LoopRef
+from ...analysis.reduction_init import require_start
 from ...analysis.structure import is_one, refresh
 from ...arith import Analyzer
 from ...arith.itermap import Division, subspace_divide
@@ -24,7 +25,6 @@ from ...visit import accesses, rewrite, substitute, uses_var, walk
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State
-from ._start import require_start
 from .loops import plan_reorder, reorder
 
 
@@ -147,7 +147,7 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
     inner_nest = _rebuild_loops(inner, inner_realize)
     outer_init = None
     if init is not None:
-        require_start(block, "blockize before the loop is taken apart")
+        require_start(block)
         _require_init_at_start(block, inner, inner_block, inner_values, division.inner_predicate)
         outer_init = _init_nest(inner_block.replace(body=init), inner, inner_values, division.inner_predicate)
         if not any(i.iter_type == "reduce" for i in outer_iters):
