@@ -61,6 +61,12 @@ def has_load(e: Expr) -> bool:
     return any(isinstance(item, BufferLoad) for item in walk(e))
 
 
+def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bool:
+    """Whether a predicate or a binding of a block, or a bound of ``loops`` around it, reads memory."""
+    asked = (realize.predicate, *realize.iter_values, *(e for f in loops for e in (f.min, f.extent)))
+    return any(not isinstance(e, (IntImm, Var)) and has_load(e) for e in asked)
+
+
 def order(scope: BlockRef, block: BlockRef) -> int:
     """The number of the statement of ``scope`` that holds ``block``; -1 for its init, which comes first."""
     top = top_statement(block, scope).node

@@ -16,7 +16,7 @@ from ...analysis.privatization import private_buffers
 from ...analysis.simple_blocks import constant, distinguishes_iterations
 from ...errors import ScheduleError
 from ...function import PrimFunc
-from ...stmt import THREAD_BINDING, BufferStore, For
+from ...stmt import THREAD_BINDING, BlockRealize, BufferStore, For, SeqStmt
 from ...visit import walk
 from ..blocks import clash
 from .delta import BufferSet, may_clash, unchanged_buffers
@@ -92,6 +92,8 @@ def _plain(index: Index, ref: LoopRef) -> bool:
     inside = {b: [p.node for p in b.loops() if ref in p.ancestors()] for b in blocks}
     if not blocks or any(isinstance(p.node, For) and p.scope is not ref.scope for p in index.below(ref)):
         return False
+    if any(p.scope is ref.scope and not isinstance(p.node, (For, BlockRealize, SeqStmt)) for p in index.below(ref)):
+        return False  # conditions and values of lets may read memory
     if not all(distinguishes_iterations(b.node, ref.node, inside[b]) for b in blocks):
         return False
     touched = [{r.buffer.data for r in (*b.block.reads, *b.block.writes)} for b in blocks]

@@ -76,7 +76,7 @@ class _Rebinder:
             iter_values = tuple(self.expr(v, bounds) for v in s.iter_values)
             predicate = self.expr(s.predicate, bounds)
             if self.guard is not None:
-                predicate = logical_and(predicate, self.guard)
+                predicate = logical_and(self.guard, predicate)
             block = s.block
             if not free_in(block).isdisjoint(self.values):
                 block = substitute(block, self.values)
