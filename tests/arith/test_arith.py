@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from random import Random
 from typing import Any
 
@@ -318,15 +317,13 @@ def test_relax_clips_by_the_predicate():
 )
 def test_ranges_of_sets_take_least_and_greatest_apart(extent):
     """Exactly 1 <= i < 1 + extent, also for loops that run no times."""
-    from tir.poly.sets import Formula, Names
+    from tir.poly import Formula, Names
 
     formula = Formula(Names())
     for v in (N, K):
         formula.within(v, as_expr(-2), as_expr(7))
     formula.within(I, as_expr(1), extent)
-    points = []
-    found = formula.set([formula.var(v) for v in (N, K, I)])
-    found.foreach_point(lambda p: points.append(tuple(int(str(v)) for v in re.findall(r"-?\d+", str(p)))))
+    points = formula.set([formula.var(v) for v in (N, K, I)]).points()
     count = compile_expr(extent, (N, K))
     want = {(n, k, i) for n in range(-2, 5) for k in range(-2, 5) for i in range(1, 1 + count(n, k))}
     assert want and len(points) == len(want) and set(points) == want
@@ -336,7 +333,7 @@ def test_ranges_of_sets_take_least_and_greatest_apart(extent):
 @given(st.integers(0, 2**32), domains())
 def test_swizzles_keep_their_values(seed, dom):
     """Simplified, as exact sets, and by their bounds: sums of powers of two, xored."""
-    from tir.poly.sets import Formula, Names, NotAffine
+    from tir.poly import Formula, Names, NotAffine
 
     r = Random(seed)
 
@@ -362,6 +359,4 @@ def test_swizzles_keep_their_values(seed, dom):
     except NotAffine:
         return  # neither side is known to be small
     made = formula.map([formula.var(v) for v in VARS], [name])
-    found = set()
-    made.wrap().foreach_point(lambda p: found.add(tuple(int(x) for x in re.findall(r"-?\d+", str(p)))))
-    assert found == {(*p, v) for p, v in values.items()}
+    assert set(made.points()) == {(*p, v) for p, v in values.items()}

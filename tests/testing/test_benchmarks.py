@@ -70,7 +70,7 @@ def test_scratch_counts_what_is_allocated():
 
 def test_the_schedule_timed_beside_tvm_is_proved_without_sets(monkeypatch):
     from benchmarks import primitives, sgemm_schedule
-    from tir.poly.sets import Formula
+    from tir.poly import Formula
 
     def unused(*_):
         raise AssertionError("sets were asked")

@@ -231,7 +231,7 @@ def runs_whole_domain(ref: BlockRef) -> bool:
 
 def _covers(ref: BlockRef) -> bool:
     """``runs_whole_domain`` by exact sets, for iterator values that are not of a known form."""
-    from ..poly.sets import Formula, Names, NotAffine
+    from ..poly import Formula, Names, Undecided
 
     names = Names()
     dims = [names.of(i.var) for i in ref.block.iter_vars]
@@ -245,7 +245,7 @@ def _covers(ref: BlockRef) -> bool:
             domain.within(iterator.var, iterator.dom.min, iterator.dom.extent)
         moments = [ran.var(loop.var) for loop in ref.loops()]
         return bool(domain.set(dims).is_subset(ran.map(dims, moments, moments).domain()))
-    except NotAffine:
+    except Undecided:
         return False
 
 

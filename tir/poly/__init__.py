@@ -1,1 +1,16 @@
-"""Exact integer sets and relations: the one room that imports islpy."""
+"""Exact integer sets and relations: the one room that imports islpy, on first use."""
+
+from .formula import Formula, Names
+from .relation import IntegerSet, NotAffine, Relation, TooLong, Undecided, bounded, everything
+
+__all__ = [
+    "Formula",
+    "IntegerSet",
+    "Names",
+    "NotAffine",
+    "Relation",
+    "TooLong",
+    "Undecided",
+    "bounded",
+    "everything",
+]

@@ -35,7 +35,7 @@ from ..expr import (
     logical_not,
 )
 from ..op import effect_of
-from ..poly.sets import Formula, Names, NotAffine
+from ..poly import Formula, Names, NotAffine, TooLong
 from ..stmt import AssertStmt, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, While
 from ..visit import rewrite, substitute, walk
 
@@ -143,7 +143,10 @@ class Conflicts:
             formula.require(LT(index_b * ub, (index_a + a.count) * ua))
         except NotAffine:
             return True
-        return not formula.set([]).is_empty()
+        try:
+            return not formula.set([]).is_empty()
+        except TooLong:
+            return True
 
     def _side(self, formula: Formula, a: Access, shared: int) -> Any:
         """The index of one access with variables of its own for all but the first ``shared`` loops."""

@@ -15,7 +15,7 @@ from ...expr import (
     Var,
     const,
 )
-from ...poly.sets import Formula, Names, NotAffine
+from ...poly import Formula, Names, NotAffine, Relation
 from ...visit import walk
 from .statements import Access, Loop, Statement
 
@@ -31,7 +31,7 @@ def add_loops(formula: Formula, loops: Sequence[Loop], rough: bool = False) -> N
             formula.var(var)
 
 
-def schedule_map(unit: Statement, names: Names, length: int, coord_names: Sequence[str]) -> Any:
+def schedule_map(unit: Statement, names: Names, length: int, coord_names: Sequence[str]) -> Relation:
     """The relation from instances (``coord_names``) to the moments they run. Raises ``NotAffine``."""
     formula = Formula(names)
     add_loops(formula, unit.loops)
@@ -55,7 +55,7 @@ def access_map(
     coord_names: Sequence[str],
     on_loops: bool = False,
     rough: bool = False,
-) -> Any:
+) -> Relation:
     """The relation from instances to the elements ``access`` touches (everything where an index is not affine).
 
     ``on_loops``: coordinates are the unit's own loops, whose bounds and guards are added; ``rough``: those that are

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...buffer import Buffer
 from ...function import PrimFunc
-from ...poly.sets import Names, NotAffine, sample
+from ...poly import Names, NotAffine, Undecided, bounded
 from ...stmt import BufferStore
 from .access_relations import has_bits, is_exact, schedule_map, without_swizzles
 from .relations import Context, StatementRelations, by_loops
@@ -17,12 +17,13 @@ def check_initialized(func: PrimFunc, buffer: Buffer) -> Violation | None:
     """Whether every read of ``buffer`` is of an element some earlier instance wrote."""
     try:
         return _covered(func, buffer)
-    except NotAffine as error:
+    except Undecided as error:
         return cannot_prove(error)
 
 
+@bounded()
 def _covered(func: PrimFunc, buffer: Buffer) -> Violation | None:
-    """``check_initialized``. Raises ``NotAffine``."""
+    """``check_initialized``. Raises ``Undecided``."""
     names = Names()
     sides = []
     units = [u for u in statements_of(func.body) if any(a.buffer.data is buffer.data for a in u.accesses)]
@@ -54,19 +55,18 @@ def _covered(func: PrimFunc, buffer: Buffer) -> Violation | None:
         for b in t.reads:
             if b.access.buffer is not buffer:
                 continue
-            bare = b.map.intersect_domain(t.before.domain())
+            bare = b.map.domain_in(t.before.domain())
             for s in sides:
                 for a in s.writes:
                     if a.access.buffer is buffer:
-                        made = t.before.lex_gt_map(s.before).intersect_range(s.before.domain()).apply_range(a.map)
+                        made = t.before.after(s.before).range_in(s.before.domain()).then(a.map)
                         bare = bare.subtract(made)
                         if s is t and _stores_first(s.unit, a.access, b.access):
                             bare = bare.subtract(a.map)
             bare = context.restrict(bare)
             if not bare.is_empty():
-                point = sample(bare.wrap()) or []
-                n = len(t.unit.coords)
-                read = f"{t.show(point[:n])} reads {show_element(b.access, point[n:])}, which nothing wrote before"
+                at, element = bare.sample() or ([], [])
+                read = f"{t.show(at)} reads {show_element(b.access, element)}, which nothing wrote before"
                 return Violation(f"an element of `{buffer.name}` would be read without having been written",
                                  [read], (t.unit.node,))  # fmt: skip
     return None

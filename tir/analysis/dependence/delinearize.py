@@ -13,7 +13,7 @@ from typing import Any
 from ...arith import Analyzer
 from ...arith.linear import key
 from ...expr import Expr, FloorDiv, FloorMod, IntImm, Var, const
-from ...poly.sets import Formula, Names, NotAffine
+from ...poly import Formula, Names, NotAffine, Relation
 from ...stmt import For
 from ...visit import free_vars, rewrite, walk
 
@@ -117,13 +117,11 @@ def _bounded(item: Any) -> Any:
     return None
 
 
-def pairs_of(digits: MixedRadix, first: Sequence[Var], second: Sequence[Var], names: Names) -> Any:
+def pairs_of(digits: MixedRadix, first: Sequence[Var], second: Sequence[Var], names: Names) -> Relation | None:
     """The pairs of runs, told by the loops ``first`` and ``second``, for which digits are ordered as their values are.
 
     None where the loops do not tell that. Variables of neither are the same for both runs.
     """
-    import islpy as isl
-
     around, other = set(first), set(second)
     if any((v in around) != (v in other) for v in free_vars(digits.value)):
         return None
@@ -134,16 +132,5 @@ def pairs_of(digits: MixedRadix, first: Sequence[Var], second: Sequence[Var], na
         formula = Formula(names)
         values = [formula.affine(digits.value), *(formula.var(v) for v in digits.variables)]
         sides.append(formula.map([names.of(v) for v in loops], values))
-    count = len(digits.variables)
-    a, b = ([f"{side}{n}" for n in range(count)] for side in "ab")
-    lower = " or ".join(
-        "(" + " and ".join([*(f"{x} = {y}" for x, y in zip(a[:n], b[:n])), f"{a[n]} < {b[n]}"]) + ")"
-        for n in range(count)
-    )
-    higher = " or ".join(
-        "(" + " and ".join([*(f"{x} = {y}" for x, y in zip(a[:n], b[:n])), f"{a[n]} > {b[n]}"]) + ")"
-        for n in range(count)
-    )
-    same = " and ".join(f"{x} = {y}" for x, y in zip(a, b))
-    text = f"{{ [v, {', '.join(a)}] -> [w, {', '.join(b)}] : (v < w and ({lower})) or (v = w and {same}) or (v > w and ({higher})) }}"
-    return sides[0].apply_range(isl.Map(text)).apply_range(sides[1].reverse())
+    ordered = Relation.ordered_by(len(digits.variables))
+    return sides[0].then(ordered).then(sides[1].reverse())

@@ -7,11 +7,10 @@ fills), sets of elements still decide.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ...buffer import Buffer
 from ...expr import Var
-from ...poly.sets import Formula, Names, NotAffine, TooLong, bounded
+from ...poly import Formula, Names, Relation, Undecided, bounded
 from ...stmt import For, While
 from ...visit import walk
 from .access_relations import access_map, has_bits, is_exact, without_swizzles
@@ -31,7 +30,7 @@ def initialized_before_read(buffer: Buffer, loops: Sequence[For]) -> bool:
     try:
         with bounded():
             return _covered(buffer, loops, units)
-    except (NotAffine, TooLong):
+    except Undecided:
         return False
 
 
@@ -42,7 +41,7 @@ def _covered(buffer: Buffer, loops: Sequence[For], units: Sequence[Statement]) -
     around = Formula(names)
     for loop in loops:
         around.within(loop.loop_var, loop.min, loop.extent)
-    known = around.set([]).params()
+    known = around.set([]).parameters()
     writes = [(_times(u, names, length), access_map(u, a, names, _dims(u, names), True)) for u, a in _writes(units, buffer)]  # fmt: skip
     for unit in units:
         when = _times(unit, names, length)
@@ -51,9 +50,9 @@ def _covered(buffer: Buffer, loops: Sequence[For], units: Sequence[Statement]) -
                 continue
             if access.buffer is not buffer:
                 return False
-            bare = access_map(unit, access, names, _dims(unit, names), True).intersect_params(known)
+            bare = access_map(unit, access, names, _dims(unit, names), True).where(known)
             for moment, elements in writes:
-                bare = bare.subtract(when.lex_gt_map(moment).apply_range(elements))
+                bare = bare.subtract(when.after(moment).then(elements))
             if not bare.is_empty():
                 return False
     return True
@@ -71,7 +70,7 @@ def _dims(unit: Statement, names: Names) -> list[str]:
     return [names.of(v) for v in unit.coords]
 
 
-def _times(unit: Statement, names: Names, length: int) -> Any:
+def _times(unit: Statement, names: Names, length: int) -> Relation:
     """From runs of ``unit``, told apart by its loops, to the moments of them."""
     formula = Formula(names)
     moments = [formula.var(t) if isinstance(t, Var) else str(t) for t in unit.time]

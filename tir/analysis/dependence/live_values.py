@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from ...buffer import Buffer
 from ...errors import ScheduleError
 from ...function import PrimFunc
-from ...poly.sets import Names, NotAffine, sample
+from ...poly import IntegerSet, Names, NotAffine, Relation, Undecided
 from .access_relations import access_map, schedule_map
 from .relations import Context
 from .statements import Access, Statement, statements_of
@@ -25,16 +24,12 @@ class AccessRelation:
 
     unit: Statement
     access: Access
-    elements: Any
-    runs: Any
+    elements: Relation
+    runs: Relation
 
     def show(self, moment: list[int], element: list[int]) -> str:
         """The instance that runs at ``moment``, and what it does to ``element``."""
-        isl = _isl()
-        relation = self.runs
-        for axis, value in enumerate(moment):
-            relation = relation.fix_val(isl.dim_type.out, axis, value)
-        point = sample(relation.domain()) or []
+        point = self.runs.sources_of(moment).sample() or []
         pairs = ", ".join(f"{v.name}={x}" for v, x in zip(self.unit.coords, point))
         verb = "writes" if self.access.write else "reads"
         inside = ", ".join(map(str, element))
@@ -62,8 +57,8 @@ class Timestamps:
                     if access.buffer is not wanted[access.buffer.data]:
                         raise NotAffine(unit.node, f"{access.buffer.name} is used through another view")
                     elements = access_map(unit, access, self.names, own)
-                    self.touches.append(AccessRelation(unit, access, runs.reverse().apply_range(elements), runs))
-        except NotAffine as error:
+                    self.touches.append(AccessRelation(unit, access, runs.reverse().then(elements), runs))
+        except Undecided as error:
             found_problem = cannot_prove(error)
             raise ScheduleError(found_problem.rule) from None
 
@@ -72,25 +67,13 @@ class Timestamps:
     ) -> list[AccessRelation]:
         return [t for t in self.touches if t.access.buffer is buffer and t.access.write == write and where(t.unit)]
 
-    def earlier(self) -> Any:
-        """Pairs of moments, the first before the second."""
-        isl = _isl()
-        return isl.Map.lex_lt(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, self.length))
-
-    def alike(self, count: int) -> Any:
-        """Pairs of moments that agree in their first ``count`` places."""
-        a = [f"a{n}" for n in range(self.length)]
-        b = [f"b{n}" for n in range(self.length)]
-        same = " and ".join(f"{x} = {y}" for x, y in zip(a[:count], b)) or "true"
-        return _isl().Map(f"{{ [{', '.join(a)}] -> [{', '.join(b)}] : {same} }}")
-
-    def real(self, found: Any) -> Any:
+    def real(self, found: Relation) -> Relation:
         """``found`` where the sizes of the program allow it."""
         return self.context.restrict(found)
 
 
 def clobbered_between(
-    moments: Timestamps, read: AccessRelation, since: Any, writes: Iterable[tuple[AccessRelation, Any]]
+    moments: Timestamps, read: AccessRelation, since: Relation, writes: Iterable[tuple[AccessRelation, Relation]]
 ) -> list[str] | None:
     """Two lines of witness where an element changes after ``since`` and before ``read`` reads it; None where none does.
 
@@ -98,32 +81,17 @@ def clobbered_between(
     element to the elements whose writing changes it.
     """
     whole = read.elements
-    element = whole.range_map()
-    earlier = moments.earlier()
-    before_read = whole.domain_map().apply_range(earlier.reverse())
-    after_since = since.apply_range(earlier)
+    element = whole.pairs_to_target()
+    earlier = Relation.lex_before(moments.length)
+    before_read = whole.pairs_to_source().then(earlier.reverse())
+    after_since = since.then(earlier)
     for write, changes in writes:
-        hits = element.apply_range(changes).apply_range(write.elements.reverse())
+        hits = element.then(changes).then(write.elements.reverse())
         bad = moments.real(hits.intersect(before_read).intersect(after_since))
-        if not bad.is_empty():
-            point = sample(bad.wrap().flatten()) or []
-            size = moments.length
-            rank = len(point) - 2 * size
-            at, which, then = point[:size], point[size : size + rank], point[size + rank :]
-            isl = _isl()
-            changed = write.elements
-            for axis, value in enumerate(then):
-                changed = changed.fix_val(isl.dim_type.in_, axis, value)
-            reached = changed.range().intersect(isl.Map.from_range(_point(which)).range().apply(changes))
-            return [read.show(at, which), write.show(then, sample(reached) or which) + " in between"]
+        found = bad.sample()
+        if found is not None:
+            (read_at, then), size = found, moments.length
+            at, which = read_at[:size], read_at[size:]
+            reached = write.elements.at(then).intersect(IntegerSet.point(which).image(changes))
+            return [read.show(at, which), write.show(then, reached.sample() or which) + " in between"]
     return None
-
-
-def _point(values: list[int]) -> Any:
-    return _isl().Set(f"{{ [{', '.join(map(str, values))}] }}")
-
-
-def _isl() -> Any:
-    import islpy
-
-    return islpy

@@ -9,14 +9,14 @@ from typing import Any
 from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
-from ...poly.sets import Names, NotAffine
+from ...poly import Names, Undecided, bounded
 from ...stmt import For, Stmt
 from ..privatization import private_buffers
 from .access_relations import without_swizzles
 from .affine import AffineForms, no_carried_dependence
 from .delinearize import MixedRadix, delinearized, pairs_of
 from .order import compare
-from .relations import Context, StatementRelations, by_loops, conflicting_pairs, isl_module, loop_times, same_element
+from .relations import Context, StatementRelations, by_loops, conflicting_pairs, loop_times, same_element
 from .statements import Statement, statements_in
 from .verdict import Violation, cannot_prove
 from .witness import why_unknown, witness
@@ -34,18 +34,19 @@ def check_parallel(
     """
     try:
         return _independent(func, loop, loop, (), kind, among)
-    except NotAffine as error:
+    except Undecided as error:
         # the first reason is about the program as it is written
         split = delinearized(loop)
         for runs, digits, rough in (*([] if split is None else [(*split, False)]), (loop, (), True)):
             try:
                 if _independent(func, loop, runs, digits, kind, among, rough) is None:
                     return None
-            except NotAffine:
+            except Undecided:
                 continue
         return cannot_prove(error, [loop])
 
 
+@bounded()
 def _independent(
     func: PrimFunc,
     loop: For,
@@ -57,7 +58,7 @@ def _independent(
 ) -> Violation | None:
     """``check_parallel`` on ``runs``: the loop, or all that it runs and more, with ``digits`` of fused variables told
     apart. ``rough``: with more iterations of inner loops than there are, where data decides how many; then only the
-    answer that they are independent counts. Raises ``NotAffine``."""
+    answer that they are independent counts. Raises ``Undecided``."""
     names = Names()
     context = Context(func, loop, names)
     sides = [StatementRelations(u, names) for u in without_swizzles(statements_in(runs, blocks=False))]
@@ -87,12 +88,7 @@ def _independent(
                 for number in digits:
                     ordered = pairs_of(number, s.unit.coords, t.unit.coords, names)
                     pairs = pairs if ordered is None else pairs.intersect(ordered)
-                isl = isl_module()
-                space = pairs.get_space()
-                first = isl.Constraint.alloc_inequality(isl.LocalSpace.from_space(space))
-                first = first.set_coefficient_val(isl.dim_type.in_, 0, -1)
-                first = first.set_coefficient_val(isl.dim_type.out, 0, 1).set_constant_val(-1)
-                found = context.restrict(pairs.add_constraint(first))
+                found = context.restrict(pairs.increasing())
                 if not found.is_empty():
                     what = {"vectorized": "vectorized", "unrolled": "unrolled", "thread_binding": "bound to threads"}
                     name, reason = loop.loop_var.name, why_unknown([(s.unit, a.access), (t.unit, b.access)])
@@ -145,6 +141,7 @@ def check_fission(func: PrimFunc, loop: For, cuts: Sequence[int]) -> Violation |
     return _retimed(func, loop, statements_in(loop), distributed, (loop,))
 
 
+@bounded()
 def _retimed(
     func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, nodes: tuple[Any, ...]
 ) -> Violation | None:
@@ -161,5 +158,5 @@ def _retimed(
             side.after = loop_times(looped, side.moments[1][0], names, length)
             sides.append(side)
         return compare(sides, Context(func, where, names), nodes)
-    except NotAffine as error:
+    except Undecided as error:
         return cannot_prove(error, nodes)

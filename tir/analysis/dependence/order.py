@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...expr import Var
-from .relations import AccessRelation, Context, StatementRelations, conflicting_pairs, isl_module, same_element
+from ...poly import Relation
+from .relations import AccessRelation, Context, StatementRelations, conflicting_pairs, same_element
 from .statements import Access, Statement
 from .verdict import Violation
 from .witness import why_unknown, witness
@@ -16,7 +17,7 @@ def compare(sides: Sequence[StatementRelations], context: Context, nodes: tuple[
     ran = {id(s): s.before.domain() for s in sides}
     for s in sides:
         for t in sides:
-            ordered: Any = None
+            ordered: Relation | None = None
             # of a block that is repeated it has yet to be shown that its runs make the same values
             if _order_kept(s, t) and not (s.pure or t.pure):
                 continue
@@ -27,13 +28,13 @@ def compare(sides: Sequence[StatementRelations], context: Context, nodes: tuple[
                     continue
                 if ordered is None:
                     earlier, later = _until_parted(s, t, 0)
-                    ordered = earlier.lex_lt_map(later)
+                    ordered = earlier.before(later)
                     if ordered.is_empty():
                         break
                 depend = same_element(s, a, t, b).intersect(ordered)
-                depend = depend.intersect_domain(ran[id(s)]).intersect_range(ran[id(t)])
+                depend = depend.domain_in(ran[id(s)]).range_in(ran[id(t)])
                 if s is t and s.pure:
-                    depend = depend.subtract(isl_module().Map.identity(depend.get_space()))
+                    depend = depend.different()
                 elif t.pure and not a.access.write:
                     # what a repeat overwrites with the value that the reader has always seen is no change
                     depend = _violated_flow(depend.reverse(), t, s, 0).reverse()
@@ -43,7 +44,7 @@ def compare(sides: Sequence[StatementRelations], context: Context, nodes: tuple[
                     broken = _violated_flow(depend, s, t)
                 else:
                     earlier, later = _until_parted(s, t, 1)
-                    broken = depend.intersect(earlier.lex_gt_map(later))
+                    broken = depend.intersect(earlier.after(later))
                 broken = context.restrict(broken)
                 if not broken.is_empty():
                     rule = _RULES[a.access.write, b.access.write]
@@ -96,10 +97,9 @@ def _shared_order(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[list[Var], bo
     return None
 
 
-def _until_parted(s: StatementRelations, t: StatementRelations, program: int) -> tuple[Any, Any]:
+def _until_parted(s: StatementRelations, t: StatementRelations, program: int) -> tuple[Relation, Relation]:
     """When ``s`` and ``t`` run in a program (0 before, 1 after), just as far as needed to order them: loops that only one
     of them is in say nothing of that, and exact sets of many loops are slow."""
-    isl = isl_module()
     both = [(s.before, t.before), (s.after, t.after)][program]
     depth = 0
     for a in s.moments[program]:
@@ -107,8 +107,7 @@ def _until_parted(s: StatementRelations, t: StatementRelations, program: int) ->
             depth = max(depth, _parting(a, b))
     if not depth:
         return both
-    count = both[0].dim(isl.dim_type.out)
-    first, second = (m.project_out(isl.dim_type.out, depth, count - depth) if depth < count else m for m in both)
+    first, second = (m.prefix(depth) if depth < m.target_rank else m for m in both)
     return first, second
 
 
@@ -123,19 +122,17 @@ def _parting(a: tuple[Any, ...], b: tuple[Any, ...]) -> int:
     return max(len(a), len(b))
 
 
-def _violated_flow(depend: Any, s: StatementRelations, t: StatementRelations, program: int = 1) -> Any:
+def _violated_flow(depend: Relation, s: StatementRelations, t: StatementRelations, program: int = 1) -> Relation:
     """Flow pairs whose consumer has a run with no run of the producer before it, in a program (0 before, 1 after)."""
     producer, consumer = _until_parted(s, t, program)
     first, second = (s.after, t.after) if program else (s.before, t.before)
     if first.is_single_valued() and second.is_single_valued():
-        late = depend.intersect(producer.lex_ge_map(consumer))
-        never = depend.intersect_range(second.domain()).subtract_domain(first.domain())
+        late = depend.intersect(producer.not_before(consumer))
+        never = depend.range_in(second.domain()).domain_not_in(first.domain())
         return late.union(never)
-    isl = isl_module()
-    moments = depend.apply_range(consumer)
-    identity = isl.Map.identity(consumer.range().get_space().map_from_set())
-    unmet = moments.subtract(producer.lex_lt_map(identity))
-    return depend.intersect(unmet.apply_range(consumer.reverse()))
+    moments = depend.then(consumer)
+    unmet = moments.subtract(producer.before(Relation.identity(consumer.target_rank)))
+    return depend.intersect(unmet.then(consumer.reverse()))
 
 
 def _is_target(unit: Statement, a: Access, b: Access) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...expr import BufferLoad, Var
 from ...function import PrimFunc
-from ...poly.sets import Names, NotAffine, sample
+from ...poly import Names, NotAffine, Undecided, bounded
 from ...stmt import Block, BlockRealize, BufferStore, For, SeqStmt
 from ...visit import walk
 from .access_relations import schedule_map
@@ -63,6 +63,7 @@ def _without_repeats(unit: Statement) -> Statement:
     return replace(unit, coords=unit.coords[:count], values=unit.values[:count])
 
 
+@bounded()
 def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole: bool, once: bool) -> Violation | None:
     """``once``: blocks that loops repeat to the same effect are taken to run for iterator values, however often."""
     old, new = (before.body, after.body) if whole else _changed(before.body, after.body)
@@ -109,7 +110,7 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
             if problem is not None:
                 return problem
         return compare(sides, context, ())
-    except NotAffine as error:
+    except Undecided as error:
         return cannot_prove(error)
 
 
@@ -242,13 +243,13 @@ def _coverage(side: StatementRelations, context: Context, outside: Callable[[], 
     if not extra.is_empty():
         return Violation(
             f"block `{unit.name}` would run where it did not before",
-            [f"{side.show(sample(extra) or [])} runs only afterwards"], (unit.node,),
+            [f"{side.show(extra.sample() or [])} runs only afterwards"], (unit.node,),
         )  # fmt: skip
     missing = context.restrict(ran.subtract(runs))
     if not missing.is_empty() and not {a.buffer.data for a in unit.writes()}.isdisjoint(outside()):
         return Violation(
             f"block `{unit.name}` would no longer run for every iterator value",
-            [f"{side.show(sample(missing) or [])} would not run"], (unit.node,),
+            [f"{side.show(missing.sample() or [])} would not run"], (unit.node,),
         )  # fmt: skip
     if not side.after.is_single_valued():
         for a in side.writes:
@@ -256,7 +257,7 @@ def _coverage(side: StatementRelations, context: Context, outside: Callable[[], 
                 if a.access.buffer.data is b.access.buffer.data:
                     twice = context.restrict(same_element(side, a, side, b))
                     if not twice.is_empty():
-                        point = sample(twice.domain()) or []
+                        point = twice.domain().sample() or []
                         return Violation(
                             f"block `{unit.name}` would run more than once, and it reads what it writes",
                             [f"{side.show(point)} reads and writes {show_element(a.access, [])}"], (unit.node,),

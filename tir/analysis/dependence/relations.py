@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from ...expr import Var, const
 from ...function import PrimFunc
-from ...poly.sets import Formula, Names, NotAffine
+from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
 from ...stmt import BlockRealize, For, Stmt
 from .access_relations import access_map
 from .statements import Access, Statement
+
+Points = TypeVar("Points", IntegerSet, Relation)
 
 
 class AccessRelation:
@@ -20,13 +22,13 @@ class AccessRelation:
 
     __slots__ = ("access", "_make", "_made")
 
-    def __init__(self, access: Access, make: Callable[[], Any]):
+    def __init__(self, access: Access, make: Callable[[], Relation]):
         self.access = access
         self._make = make
-        self._made: Any = None
+        self._made: Relation | None = None
 
     @property
-    def map(self) -> Any:
+    def map(self) -> Relation:
         """Raises ``NotAffine``."""
         if self._made is None:
             self._made = self._make()
@@ -78,16 +80,16 @@ class Context:
 
     def __init__(self, func: PrimFunc, stmt: Any, names: Names):
         self.func, self.stmt, self.names = func, stmt, names
-        self.known: Any = None
+        self.known: IntegerSet | None = None
 
-    def restrict(self, found: Any) -> Any:
+    def restrict(self, found: Points) -> Points:
         if found.is_empty():
             return found
         if self.known is None:
             self.known = self._collect()
-        return found.intersect_params(self.known)
+        return found.where(self.known)
 
-    def _collect(self) -> Any:
+    def _collect(self) -> IntegerSet:
         formula = Formula(self.names)
         for node in path_to(self.func.body, self.stmt):
             if isinstance(node, For):
@@ -102,7 +104,7 @@ class Context:
             for size in buffer.shape:
                 if isinstance(size, Var):
                     _try(formula.require, size >= const(0, size.dtype))
-        return formula.set([]).params()
+        return formula.set([]).parameters()
 
 
 def _try(fn: Any, *args: Any) -> None:
@@ -135,7 +137,7 @@ def by_loops(unit: Statement) -> Statement:
     return replace(unit, coords=loops, values=loops, inner=inner)
 
 
-def loop_times(unit: Statement, time: tuple[Any, ...], names: Names, length: int) -> Any:
+def loop_times(unit: Statement, time: tuple[Any, ...], names: Names, length: int) -> Relation:
     formula = Formula(names)
     moments = [formula.var(t) if isinstance(t, Var) else str(t) for t in time]
     moments += ["0"] * (length - len(moments))
@@ -157,16 +159,9 @@ def conflicting_pairs(
     return found
 
 
-def same_element(s: StatementRelations, a: AccessRelation, t: StatementRelations, b: AccessRelation) -> Any:
+def same_element(s: StatementRelations, a: AccessRelation, t: StatementRelations, b: AccessRelation) -> Relation:
+    """Pairs of instances that touch one element; of two views of one memory, all pairs."""
     first, second = a.map, b.map
     if a.access.buffer is not b.access.buffer:
-        isl = isl_module()
-        first = first.project_out(isl.dim_type.out, 0, first.dim(isl.dim_type.out))
-        second = second.project_out(isl.dim_type.out, 0, second.dim(isl.dim_type.out))
-    return first.apply_range(second.reverse())
-
-
-def isl_module() -> Any:
-    import islpy
-
-    return islpy
+        first, second = first.prefix(0), second.prefix(0)
+    return first.then(second.reverse())

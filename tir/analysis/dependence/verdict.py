@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...buffer import Buffer
-from ...poly.sets import NotAffine
+from ...poly import Undecided
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,5 +21,5 @@ class Violation:
     legal: str = ""  # what would make the step legal
 
 
-def cannot_prove(error: NotAffine, nodes: Sequence[Any] = ()) -> Violation:
+def cannot_prove(error: Undecided, nodes: Sequence[Any] = ()) -> Violation:
     return Violation(f"cannot prove that the step keeps the program's meaning: {error}", [], tuple(nodes))

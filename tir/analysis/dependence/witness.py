@@ -6,22 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...expr import BufferLoad
-from ...poly.sets import sample
+from ...poly import Relation
 from ...visit import walk
 from .access_relations import why_inexact
 from .statements import Access, Statement
 
 
-def witness(pairs: Any, s: Any, a: Any, t: Any, b: Any, late: str, early: str) -> list[str]:
+def witness(pairs: Relation, s: Any, a: Any, t: Any, b: Any, late: str, early: str) -> list[str]:
     """Two lines on one of ``pairs`` of instances of the sides ``s`` and ``t``, which meet by their touches ``a`` and
     ``b``: the second's first."""
-    import islpy as isl
-
-    point = sample(pairs.wrap())
-    if point is None:
+    found = pairs.sample()
+    if found is None:
         return []
-    n = pairs.dim(isl.dim_type.in_)
-    x, y = point[:n], point[n:]
+    x, y = found
     element = _shared_element(a, b, x, y)
     return [
         f"{t.show(y)} {_verb(t.unit, b.access)} {show_element(b.access, element)}{early}",
@@ -56,12 +53,4 @@ def _verb(unit: Statement, access: Access) -> str:
 def _shared_element(a: Any, b: Any, x: Sequence[int], y: Sequence[int]) -> list[int]:
     if a.access.buffer is not b.access.buffer:
         return []
-    import islpy as isl
-
-    images = []
-    for touch, point in ((a, x), (b, y)):
-        relation = touch.map
-        for i, value in enumerate(point):
-            relation = relation.fix_val(isl.dim_type.in_, i, value)
-        images.append(relation.range())
-    return sample(images[0].intersect(images[1])) or []
+    return a.map.at(x).intersect(b.map.at(y)).sample() or []

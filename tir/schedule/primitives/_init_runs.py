@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import conjuncts
@@ -12,7 +11,7 @@ from ...arith.itermap import detect_iter_map
 from ...buffer import Range
 from ...errors import ScheduleError
 from ...expr import EQ, LE, LT, Expr, is_const
-from ...poly.sets import Formula, Names, NotAffine, sample
+from ...poly import Formula, Names, Relation, Undecided, bounded
 from ...stmt import BlockRealize
 from ...visit import substitute, uses_var
 
@@ -44,7 +43,7 @@ class InitRuns:
             return at_start
         try:
             return self._exact(at_start)
-        except NotAffine as error:
+        except Undecided as error:
             raise ScheduleError(
                 "cannot prove that the reduction of block {0} begins with its init: {1}", self.block, error,
                 nodes=[self.block.node],
@@ -83,6 +82,7 @@ class InitRuns:
         first = substitute(condition.a, {ref.var: ref.node.min for ref in self.dropped})
         return self.analyzer.can_prove(first <= condition.a)
 
+    @bounded()
     def _exact(self, at_start: list[Expr]) -> list[Expr]:
         names = Names()
         loops = self.block.all_loops()
@@ -101,7 +101,7 @@ class InitRuns:
                 made.require(condition)
             return made
 
-        def runs_of(conditions: Sequence[Expr]) -> Any:
+        def runs_of(conditions: Sequence[Expr]) -> Relation:
             """From the loops around and the spatial iterators, which tell results apart, to the loops inside."""
             made = formula(conditions)
             for iterator, value in self.spatial:
@@ -113,10 +113,10 @@ class InitRuns:
         first = [EQ(v, i.dom.min) for i, v in self.reduce]
         runs, inits = runs_of(parts), runs_of([*parts, *first])
         # a run before it: one that another init resets, or an update that is lost
-        later = runs.apply_range(_isl().Map.lex_lt(runs.range().get_space()))
+        later = runs.then(Relation.lex_before(len(inner)))
         late = inits.intersect(later)
         if not late.is_empty():
-            point = sample(late.range()) or []
+            point = late.range().sample() or []
             at = ", ".join(f"{ref.name} = {x}" for ref, x in zip(self.inner, point))
             raise ScheduleError(
                 "the init of block {0} runs after other runs for the same result: before the loops it would not undo them",
@@ -135,9 +135,3 @@ class InitRuns:
             "no condition on the loops around",
             self.block, tied.node, nodes=[self.block.node],
         )  # fmt: skip
-
-
-def _isl() -> Any:
-    import islpy
-
-    return islpy

@@ -29,6 +29,7 @@ from ...arith.regions import intersect, relax, union
 from ...buffer import Buffer, BufferRegion, Range, decl_buffer
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
+from ...poly import Relation
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt, seq
 from ...visit import rewrite, substitute, uses_var, walk
 from ..blocks import add_alloc, copy_block, pick_buffer, replace_buffer, require_independent, scope_of
@@ -243,7 +244,7 @@ def _reads_only_old(state: State, block: BlockRef, buffer: Buffer) -> bool:
         return False  # not quasi-affine: the copy is read as well, and that is checked
     mine = [moments.of(buffer, write=w, where=lambda unit: unit.name == block.name) for w in (True, False)]
     return all(
-        moments.real(w.elements.apply_range(r.elements.reverse()).intersect(moments.earlier())).is_empty()
+        moments.real(w.elements.then(r.elements.reverse()).intersect(Relation.lex_before(moments.length))).is_empty()
         for w in mine[0]
         for r in mine[1]
     )

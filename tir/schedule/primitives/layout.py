@@ -25,6 +25,7 @@ from ...op import call
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, seq
 from ...visit import rewrite, substitute, uses_var, walk
 from ..blocks import nest, require_same_meaning, unit_region
+from ..invariants import Keeps
 from ..primitive import BadArgument, primitive
 from ..state import State
 from .loops import require_plain
@@ -62,14 +63,14 @@ def _retyped(index_map: IndexMap, dtype: str) -> IndexMap:
 def collision(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[str] | None:
     """Two points of ``domains`` with the same ``indices``, as lines of text; None when there are none.
 
-    Small domains are counted through, others are left to exact sets. Raises ``NotAffine`` where those cannot tell.
+    Small domains are counted through, others are left to exact sets. Raises ``Undecided`` where those cannot tell.
     """
     if detect_iter_map(indices, domains, check="bijective"):
         return None
     pair = _counted(indices, domains)
     if pair is not None:
         return [_goes_to(indices, domains, point) for point in pair] or None
-    from ...poly.sets import Formula, Names, sample
+    from ...poly import Formula, Names
 
     other = {v: v.replace() for v in domains}
     formula = Formula(Names())
@@ -80,7 +81,7 @@ def collision(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[str
         formula.require(EQ(index, substitute(index, other)))
     formula.require(reduce(logical_or, [NE(v, t) for v, t in other.items()]))
     dims = [formula.var(v) for v in (*domains, *other.values())]
-    point = sample(formula.set(dims))
+    point = formula.set(dims).sample()
     if point is None:
         return None
     half = len(domains)
@@ -125,11 +126,11 @@ def _counted(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[tupl
 
 def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rule: str, *parts: Any) -> None:
     """Refuse, with two points that meet, indices that are not one-to-one over ``domains``."""
-    from ...poly.sets import NotAffine
+    from ...poly import Undecided
 
     try:
         pair = collision(indices, domains)
-    except NotAffine as error:
+    except Undecided as error:
         raise ScheduleError("cannot prove that no two elements go to one place: {0}", error) from None
     require(pair is None, rule, *parts, witness=pair or ())
 
@@ -463,7 +464,7 @@ def _check_reorder_block_iter_var(state: State, block: BlockRef, new_order: Sequ
     return IterOrderPlan(block.node, order)
 
 
-@primitive(check=_check_reorder_block_iter_var)
+@primitive(check=_check_reorder_block_iter_var, keeps=Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS)
 def reorder_block_iter_var(state: State, plan: IterOrderPlan) -> State:
     old = plan.old
     block = old.block.replace(iter_vars=tuple(old.block.iter_vars[n] for n in plan.order))

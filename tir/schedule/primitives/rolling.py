@@ -17,6 +17,7 @@ from ...arith.regions import relax
 from ...buffer import Buffer, BufferRegion, Range
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, IntImm, Var, all_of, const, floordiv, floormod, is_const, logical_or
+from ...poly import Relation
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, Block, BufferStore
 from ...visit import rewrite, substitute, uses_var
@@ -223,18 +224,12 @@ def _rolled(
 
 def _require_there(once: State, block: BlockRef, buffer: Buffer, axis: int, size: int) -> None:
     """Raise ``ScheduleError`` where an element would make room for another and be read after that."""
-    import islpy as isl
-
     moments = Timestamps(once.func, [buffer])
     makes = moments.of(buffer, write=True)
-    a = [f"a{n}" for n in range(buffer.ndim)]
-    b = [f"b{n}" for n in range(buffer.ndim)]
-    rules = [f"{x} = {y}" for n, (x, y) in enumerate(zip(a, b)) if n != axis]
-    rules += [f"({a[axis]} - {b[axis]}) mod {size} = 0", f"{a[axis]} != {b[axis]}"]
-    others = isl.Map(f"{{ [{', '.join(a)}] -> [{', '.join(b)}] : {' and '.join(rules)} }}")
+    others = Relation.shifted_by_multiples(buffer.ndim, axis, size)
     for read in moments.of(buffer, write=False):
         for made in makes:
-            since = read.elements.range_map().apply_range(made.elements.reverse())
+            since = read.elements.pairs_to_target().then(made.elements.reverse())
             witness = clobbered_between(moments, read, since, [(w, others) for w in makes])
             if witness is not None:
                 raise ScheduleError(

@@ -14,6 +14,7 @@ from ...arith import Analyzer
 from ...buffer import Buffer, BufferRegion, IterVar, Range
 from ...errors import ScheduleError, require
 from ...expr import TRUE, BufferLoad, Expr, Max, Min, Var, const
+from ...poly import Relation
 from ...stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
 from ...visit import substitute, uses_var
 from ..blocks import add_alloc, nest, pick_buffer, replace_buffer, require_independent, scope_of
@@ -223,8 +224,8 @@ def _require_fresh(after: State, loop: LoopRef, buffer: Buffer, cached: Buffer, 
     depth = next(n for n, t in enumerate(copies[0].unit.time) if t is loop.var) + 1
     when = copies[0].elements.domain()
     for touch in moments.of(cached, write=False):
-        made = touch.elements.domain_map().apply_range(moments.alike(depth)).intersect_range(when)
-        same = _identity(buffer.ndim)
+        made = touch.elements.pairs_to_source().then(Relation.same_prefix(depth, moments.length)).range_in(when)
+        same = Relation.identity(buffer.ndim)
         witness = clobbered_between(moments, touch, made, [(w, same) for w in moments.of(buffer, write=True)])
         if witness is not None:
             witness[0] = witness[0].replace(cached.name, buffer.name)
@@ -244,23 +245,16 @@ def _require_alone(after: State, buffer: Buffer, cached: Buffer, name: str) -> N
     """Raise ``ScheduleError`` where another block writes an element of ``buffer`` that is held in the copy."""
     moments = Timestamps(after.func, [buffer, cached])
     others = moments.of(buffer, write=True, where=lambda unit: unit.name != name)
-    same = _identity(buffer.ndim)
+    same = Relation.identity(buffer.ndim)
     for touch in moments.of(cached, write=False):
         for maker in moments.of(cached, write=True):
-            since = touch.elements.range_map().apply_range(maker.elements.reverse())
+            since = touch.elements.pairs_to_target().then(maker.elements.reverse())
             witness = clobbered_between(moments, touch, since, [(w, same) for w in others])
             if witness is not None:
                 raise ScheduleError(
                     f"an element of `{buffer.name}` is written elsewhere while its copy is in use", witness=witness,
                     nodes=[touch.unit.node], func=after.func,
                 )  # fmt: skip
-
-
-def _identity(rank: int) -> Any:
-    import islpy as isl
-
-    names = ", ".join(f"e{n}" for n in range(rank))
-    return isl.Map(f"{{ [{names}] -> [{names}] }}")
 
 
 @primitive(check=_check_read_at)

@@ -1,14 +1,13 @@
 """Index expressions and conditions as exact integer sets (isl).
 
 A linear condition becomes a row of coefficients, any other one text in isl's language; variables become isl names, kept
-apart by identity. islpy loads on first use.
+apart by identity.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..buffer import Range
@@ -41,25 +40,14 @@ from ..expr import (
     is_const,
 )
 from ..visit import walk
-from .constraints import Row, Sum, plus, points, relation
+from .relation import IntegerSet, NotAffine, Relation
+from .rows import Row, Sum, plus
 
 # what to add of x & y to x + y
 _BITWISE = {"bitwise_and": 0, "bitwise_or": -1, "bitwise_xor": -2}
 MOST_BITS = 6  # of the smaller operand
 MOST_NESTED = 3  # operations on bits in one another: sets of more can take minutes
 _COMPARE = {EQ: "=", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">="}
-
-
-class NotAffine(Exception):
-    """``expr`` is not quasi-affine: exact sets cannot speak of it."""
-
-    def __init__(self, expr: Any, reason: str = "it is not affine"):
-        super().__init__(reason)
-        self.expr = expr
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.expr}: {self.reason}" if isinstance(self.expr, str) else f"`{self.expr!r}`: {self.reason}"
 
 
 class Names:
@@ -367,27 +355,27 @@ class Formula:
 
     # ------------------------------------------------------------ what it makes
 
-    def set(self, dims: Sequence[str]) -> Any:
+    def set(self, dims: Sequence[str]) -> IntegerSet:
         """The set of points ``dims``; other names that are not helpers are parameters."""
         rows = self._rows()
         if rows is None:
-            return _isl().Set(self._text(f"[{', '.join(dims)}]", dims))
-        return points(rows, self._parameters(dims), dims, self.helpers)
+            return IntegerSet.from_text(self._text(f"[{', '.join(dims)}]", dims))
+        return IntegerSet.from_rows(rows, self._parameters(dims), dims, self.helpers)
 
-    def map(self, dims: Sequence[str], out: Sequence[str], hidden: Iterable[str] = ()) -> Any:
+    def map(self, dims: Sequence[str], out: Sequence[str], hidden: Iterable[str] = ()) -> Relation:
         """The relation from ``dims`` to the expressions ``out``; ``hidden`` names are quantified away."""
         hidden = tuple(hidden)
         known = {*self.used, *dims, *self.helpers, *hidden}
         results: list[str | int] = [int(e) if e.isdigit() else e for e in out]
         rows = self._rows()
         if rows is not None and all(isinstance(e, int) or e in known for e in results):
-            return relation(rows, self._parameters(dims, hidden), dims, results, (*self.helpers, *hidden))
+            return Relation.from_rows(rows, self._parameters(dims, hidden), dims, results, (*self.helpers, *hidden))
         made = Formula(self.names)
         made.parts, made.helpers, made.used = list(self.parts), self.helpers, self.used
         names = [self.names.fresh("o") for _ in out]
         made.parts += [f"{name} = {text}" for name, text in zip(names, out)]
         head = f"[{', '.join(dims)}] -> [{', '.join(names)}]"
-        return _isl().Map(made._text(head, (*dims, *names), hidden))
+        return Relation.from_text(made._text(head, (*dims, *names), hidden))
 
     def _rows(self) -> list[Row] | None:
         """The parts, where all of them are rows."""
@@ -432,61 +420,3 @@ def _depends_on_data(e: Any) -> bool:
     from ..expr import BufferLoad
 
     return any(isinstance(n, BufferLoad) for n in walk(e))
-
-
-def _isl() -> Any:
-    import islpy
-
-    return islpy
-
-
-MOST_OPERATIONS = 2_000_000  # of the sets' library for one question: about half a second
-
-
-class TooLong(Exception):
-    """Sets do not answer in bounded time."""
-
-
-@contextmanager
-def bounded() -> Iterator[None]:
-    """Raises ``TooLong`` where what is asked of sets in the ``with`` block takes more than ``MOST_OPERATIONS``. Inside
-    another such block that one's limit holds."""
-    limits = _isl().DEFAULT_CONTEXT
-    if limits.get_max_operations():
-        yield
-        return
-    limits.reset_operations()
-    limits.set_max_operations(MOST_OPERATIONS)
-    try:
-        yield
-    except _isl().Error as error:
-        if "maximal number of operations" not in str(error):
-            raise
-        raise TooLong from None
-    finally:
-        limits.set_max_operations(0)
-        limits.reset_operations()
-
-
-def sample(points: Any) -> list[int] | None:
-    """The coordinates of some point of a set, near the origin where there is one; None for the empty set."""
-    isl = _isl()
-    if points.is_empty():
-        return None
-    plain = points
-    zero_params = plain
-    for i in range(points.dim(isl.dim_type.param)):
-        zero_params = _pin_small(zero_params, isl.dim_type.param, i)
-    for i in range(points.dim(isl.dim_type.set)):
-        zero_params = _pin_small(zero_params, isl.dim_type.set, i)
-    point = zero_params.sample_point()
-    return [point.get_coordinate_val(isl.dim_type.set, i).to_python() for i in range(points.dim(isl.dim_type.set))]
-
-
-def _pin_small(points: Any, kind: Any, at: int) -> Any:
-    """``points`` with one coordinate fixed to a small value, where a small one is in it."""
-    for value in (0, 1, 2, 3, 4):
-        fixed = points.fix_val(kind, at, value)
-        if not fixed.is_empty():
-            return fixed
-    return points

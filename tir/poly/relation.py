@@ -1,0 +1,460 @@
+"""Sets of integer points and relations between them: the one file that imports islpy, and where its time is limited.
+
+An ``IntegerSet`` holds points of one rank, a ``Relation`` pairs of points; both may depend on parameters. Every operation
+is exact. One that takes too long raises :class:`TooLong`, which like :class:`NotAffine` is an :class:`Undecided`: the
+question has no answer here. :func:`bounded` gives several operations one limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from time import perf_counter
+from typing import Any, TypeVar
+
+from .rows import Row, without_given
+
+MOST_OPERATIONS = 2_000_000  # of isl for one question: about half a second
+MOST_SECONDS = 20.0  # for one question, between its operations: of large numbers, few operations take long
+
+R = TypeVar("R")
+
+
+class Undecided(Exception):
+    """Exact sets do not answer: what is asked is not quasi-affine, or takes too long."""
+
+
+class TooLong(Undecided):
+    """Sets do not answer in bounded time."""
+
+    def __init__(self) -> None:
+        super().__init__("exact sets do not decide it in bounded time")
+
+
+class NotAffine(Undecided):
+    """``expr`` is not quasi-affine: exact sets cannot represent it."""
+
+    def __init__(self, expr: Any, reason: str = "it is not affine"):
+        super().__init__(reason)
+        self.expr = expr
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.expr}: {self.reason}" if isinstance(self.expr, str) else f"`{self.expr!r}`: {self.reason}"
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """Raises ``TooLong`` where the operations in the ``with`` block together take more than ``MOST_OPERATIONS`` steps of
+    isl, or ``MOST_SECONDS``. Inside another such block that one's limits hold."""
+    global _deadline
+    context = _isl().DEFAULT_CONTEXT
+    if _deadline is not None:
+        yield
+        return
+    context.reset_operations()
+    context.set_max_operations(MOST_OPERATIONS)
+    _deadline = perf_counter() + MOST_SECONDS
+    try:
+        yield
+    finally:
+        _deadline = None
+        context.set_max_operations(0)
+        context.reset_operations()
+
+
+_deadline: float | None = None  # of the question that is being answered
+
+
+def _run(operation: Callable[..., R], *args: Any) -> R:
+    """An operation of isl, limited. Raises ``TooLong``."""
+    try:
+        if _deadline is None:
+            with bounded():
+                return operation(*args)
+        if perf_counter() < _deadline:
+            return operation(*args)
+    except _isl().Error as error:
+        if "maximal number of operations" not in str(error):
+            raise
+    raise TooLong
+
+
+@cache
+def _isl() -> Any:
+    import islpy
+
+    return islpy
+
+
+class IntegerSet:
+    """A set of integer points ``(x0, x1, …)``."""
+
+    __slots__ = ("_isl",)
+
+    def __init__(self, isl_set: Any):
+        self._isl = isl_set
+
+    def __repr__(self) -> str:
+        return str(self._isl)
+
+    @staticmethod
+    def from_text(text: str) -> IntegerSet:
+        return IntegerSet(_run(_isl().Set, text))
+
+    @staticmethod
+    def from_rows(
+        rows: Sequence[Row], params: Sequence[str], dims: Sequence[str], hidden: Collection[str]
+    ) -> IntegerSet:
+        """The set of ``dims`` for which ``rows`` hold, ``hidden`` names being quantified away."""
+        return IntegerSet(_run(_points, rows, params, dims, hidden))
+
+    @staticmethod
+    def point(coordinates: Sequence[int]) -> IntegerSet:
+        return IntegerSet.from_text(f"{{ [{', '.join(map(str, coordinates))}] }}")
+
+    @property
+    def rank(self) -> int:
+        return self._isl.dim(_isl().dim_type.set)
+
+    def is_empty(self) -> bool:
+        return _run(self._isl.is_empty)
+
+    def is_subset(self, other: IntegerSet) -> bool:
+        return _run(self._isl.is_subset, other._isl)
+
+    def is_equal(self, other: IntegerSet) -> bool:
+        return _run(self._isl.is_equal, other._isl)
+
+    def intersect(self, other: IntegerSet) -> IntegerSet:
+        return IntegerSet(_run(self._isl.intersect, other._isl))
+
+    def subtract(self, other: IntegerSet) -> IntegerSet:
+        return IntegerSet(_run(self._isl.subtract, other._isl))
+
+    def union(self, other: IntegerSet) -> IntegerSet:
+        return IntegerSet(_run(self._isl.union, other._isl))
+
+    def image(self, relation: Relation) -> IntegerSet:
+        """The points that ``relation`` relates some point of the set to."""
+        return IntegerSet(_run(self._isl.apply, relation._isl))
+
+    def parameters(self) -> IntegerSet:
+        """The values of the parameters for which the set is not empty."""
+        return IntegerSet(_run(self._isl.params))
+
+    def where(self, parameters: IntegerSet) -> IntegerSet:
+        """The set for these values of the parameters."""
+        return IntegerSet(_run(self._isl.intersect_params, parameters._isl))
+
+    def earlier(self) -> Relation:
+        """Pairs of points of the set's space, the first lexicographically before the second."""
+        return Relation(_run(_isl().Map.lex_lt, self._isl.get_space()))
+
+    def sample(self) -> list[int] | None:
+        """Some point, near the origin where there is one; None for the empty set."""
+        return _run(_sample, self._isl)
+
+    def points(self) -> list[tuple[int, ...]]:
+        """All points of a bounded set without parameters."""
+        found: list[tuple[int, ...]] = []
+        kind = _isl().dim_type.set
+        coordinates = range(self.rank)
+        _run(
+            self._isl.foreach_point,
+            lambda p: found.append(tuple(p.get_coordinate_val(kind, n).to_python() for n in coordinates)),
+        )
+        return found
+
+    def contains(self, point: Sequence[int], parameters: Mapping[str, int]) -> bool:
+        """Whether ``point`` is in the set for these values of the parameters (others it does not have)."""
+        return not _run(_at, self._isl, point, parameters).is_empty()
+
+
+class Relation:
+    """A set of pairs of integer points, written ``source -> target``."""
+
+    __slots__ = ("_isl",)
+
+    def __init__(self, isl_map: Any):
+        self._isl = isl_map
+
+    def __repr__(self) -> str:
+        return str(self._isl)
+
+    # ------------------------------------------------------------ made from
+
+    @staticmethod
+    def from_text(text: str) -> Relation:
+        return Relation(_run(_isl().Map, text))
+
+    @staticmethod
+    def from_rows(
+        rows: Sequence[Row],
+        params: Sequence[str],
+        dims: Sequence[str],
+        out: Sequence[str | int],
+        hidden: Collection[str],
+    ) -> Relation:
+        """From ``dims`` to ``out`` (names or numbers) where ``rows`` hold, ``hidden`` names being quantified away."""
+        return Relation(_run(_relation, rows, params, dims, out, hidden))
+
+    @staticmethod
+    def identity(rank: int) -> Relation:
+        return Relation.same_prefix(rank, rank)
+
+    @staticmethod
+    def same_prefix(count: int, rank: int) -> Relation:
+        """Pairs of points of ``rank`` that agree in their first ``count`` coordinates."""
+        return Relation.from_rows(*_pair_rows(rank, [Row({f"a{n}": 1, f"b{n}": -1}, 0, True) for n in range(count)]))
+
+    @staticmethod
+    def lex_before(rank: int) -> Relation:
+        """Pairs of points of ``rank``, the first lexicographically before the second."""
+        return IntegerSet.from_rows([], [], [f"a{n}" for n in range(rank)], []).earlier()
+
+    @staticmethod
+    def shifted_by_multiples(rank: int, axis: int, modulus: int) -> Relation:
+        """Pairs of different points that agree but along ``axis``, where they are congruent by ``modulus``."""
+        rows = [Row({f"a{n}": 1, f"b{n}": -1}, 0, True) for n in range(rank) if n != axis]
+        rows.append(Row({f"a{axis}": 1, f"b{axis}": -1, "q": -modulus}, 0, True))
+        _, params, a, b, hidden = _pair_rows(rank, [])
+        made = Relation.from_rows(rows, params, a, b, [*hidden, "q"])
+        return made.subtract(Relation.identity(rank))
+
+    @staticmethod
+    def ordered_by(count: int) -> Relation:
+        """``(v, a0, …) -> (w, b0, …)`` where ``v`` and ``w`` compare as the ``count`` digits behind them do."""
+        less, digits_less = Relation.lex_before(1), Relation.lex_before(count)
+        made = less.beside(digits_less).union(less.reverse().beside(digits_less.reverse()))
+        return made.union(Relation.identity(1 + count))
+
+    # ------------------------------------------------------------ asked of
+
+    @property
+    def source_rank(self) -> int:
+        return self._isl.dim(_isl().dim_type.in_)
+
+    @property
+    def target_rank(self) -> int:
+        return self._isl.dim(_isl().dim_type.out)
+
+    def is_empty(self) -> bool:
+        return _run(self._isl.is_empty)
+
+    def is_equal(self, other: Relation) -> bool:
+        return _run(self._isl.is_equal, other._isl)
+
+    def is_single_valued(self) -> bool:
+        return _run(self._isl.is_single_valued)
+
+    def sample(self) -> tuple[list[int], list[int]] | None:
+        """Some pair, near the origin where there is one; None for the empty relation."""
+        point = _run(lambda m: _sample(m.wrap().flatten()), self._isl)
+        return None if point is None else (point[: self.source_rank], point[self.source_rank :])
+
+    def points(self) -> list[tuple[int, ...]]:
+        """All pairs of a bounded relation without parameters, source and target in one tuple."""
+        return IntegerSet(_run(lambda m: m.wrap().flatten(), self._isl)).points()
+
+    # ------------------------------------------------------------ made of it
+
+    def domain(self) -> IntegerSet:
+        return IntegerSet(_run(self._isl.domain))
+
+    def range(self) -> IntegerSet:
+        return IntegerSet(_run(self._isl.range))
+
+    def reverse(self) -> Relation:
+        return Relation(_run(self._isl.reverse))
+
+    def then(self, other: Relation) -> Relation:
+        """The composition: ``a -> c`` where ``a -> b`` here and ``b -> c`` in ``other``."""
+        return Relation(_run(self._isl.apply_range, other._isl))
+
+    def intersect(self, other: Relation) -> Relation:
+        return Relation(_run(self._isl.intersect, other._isl))
+
+    def subtract(self, other: Relation) -> Relation:
+        return Relation(_run(self._isl.subtract, other._isl))
+
+    def union(self, other: Relation) -> Relation:
+        return Relation(_run(self._isl.union, other._isl))
+
+    def domain_in(self, sources: IntegerSet) -> Relation:
+        """The pairs whose source is one of ``sources``."""
+        return Relation(_run(self._isl.intersect_domain, sources._isl))
+
+    def range_in(self, targets: IntegerSet) -> Relation:
+        """The pairs whose target is one of ``targets``."""
+        return Relation(_run(self._isl.intersect_range, targets._isl))
+
+    def domain_not_in(self, sources: IntegerSet) -> Relation:
+        return Relation(_run(self._isl.subtract_domain, sources._isl))
+
+    def where(self, parameters: IntegerSet) -> Relation:
+        """The relation for these values of the parameters."""
+        return Relation(_run(self._isl.intersect_params, parameters._isl))
+
+    def beside(self, other: Relation) -> Relation:
+        """``(a, c) -> (b, d)`` where ``a -> b`` here and ``c -> d`` in ``other``."""
+        return Relation(_run(self._isl.flat_product, other._isl))
+
+    def different(self) -> Relation:
+        """The pairs of two different points of one space."""
+        return Relation(_run(lambda m: m.subtract(_isl().Map.identity(m.get_space())), self._isl))
+
+    def prefix(self, count: int) -> Relation:
+        """The relation to the first ``count`` coordinates of the target."""
+        out = _isl().dim_type.out
+        return Relation(_run(self._isl.project_out, out, count, self.target_rank - count))
+
+    def increasing(self, axis: int = 0) -> Relation:
+        """The pairs whose source has less of coordinate ``axis`` than the target."""
+        return Relation(_run(_increasing, self._isl, axis))
+
+    def equating(self, pairs: Sequence[tuple[int, int]]) -> Relation:
+        """The pairs with, for each of the positions ``(n, m)``, coordinate n of the source equal to m of the target."""
+        kinds = _isl().dim_type
+        made = self._isl
+        for n, m in pairs:
+            made = _run(made.equate, kinds.in_, n, kinds.out, m)
+        return Relation(made)
+
+    def at(self, source: Sequence[int]) -> IntegerSet:
+        """The targets of one point."""
+        return Relation(_run(_fixed, self._isl, _isl().dim_type.in_, source)).range()
+
+    def sources_of(self, target: Sequence[int]) -> IntegerSet:
+        """The points with this target."""
+        return Relation(_run(_fixed, self._isl, _isl().dim_type.out, target)).domain()
+
+    def pairs_to_source(self) -> Relation:
+        """``(a -> b) -> a``, of the pairs as points."""
+        return Relation(_run(self._isl.domain_map))
+
+    def pairs_to_target(self) -> Relation:
+        """``(a -> b) -> b``, of the pairs as points."""
+        return Relation(_run(self._isl.range_map))
+
+    # ------------------------------------------------------------ order of targets
+
+    def before(self, other: Relation) -> Relation:
+        """Sources of the two whose targets are ordered so, the first's lexicographically before the other's."""
+        return Relation(_run(self._isl.lex_lt_map, other._isl))
+
+    def after(self, other: Relation) -> Relation:
+        return Relation(_run(self._isl.lex_gt_map, other._isl))
+
+    def not_before(self, other: Relation) -> Relation:
+        return Relation(_run(self._isl.lex_ge_map, other._isl))
+
+
+def everything(source: IntegerSet, target: IntegerSet) -> Relation:
+    """All pairs of points of the spaces of two sets."""
+    space = _isl().Space.map_from_domain_and_range(source._isl.get_space(), target._isl.get_space())
+    return Relation(_isl().Map.universe(space))
+
+
+# ---------------------------------------------------------------- isl itself
+
+
+def _pair_rows(rank: int, rows: list[Row]) -> tuple[list[Row], list[str], list[str], list[str], list[str]]:
+    """Arguments of ``Relation.from_rows`` for ``(a0, …) -> (b0, …)``."""
+    a, b = ([f"{side}{n}" for n in range(rank)] for side in "ab")
+    return rows, [], a, b, b
+
+
+def _increasing(relation: Any, axis: int) -> Any:
+    isl = _isl()
+    row = isl.Constraint.alloc_inequality(isl.LocalSpace.from_space(relation.get_space()))
+    row = row.set_coefficient_val(isl.dim_type.in_, axis, -1)
+    row = row.set_coefficient_val(isl.dim_type.out, axis, 1).set_constant_val(-1)
+    return relation.add_constraint(row)
+
+
+def _at(points: Any, point: Sequence[int], parameters: Mapping[str, int]) -> Any:
+    kind = _isl().dim_type.param
+    for name, value in parameters.items():
+        axis = points.find_dim_by_name(kind, name)
+        points = points if axis < 0 else points.fix_val(kind, axis, value)
+    return _fixed(points, _isl().dim_type.set, point)
+
+
+def _fixed(relation: Any, kind: Any, point: Sequence[int]) -> Any:
+    for axis, value in enumerate(point):
+        relation = relation.fix_val(kind, axis, value)
+    return relation
+
+
+def _sample(points: Any) -> list[int] | None:
+    kinds = _isl().dim_type
+    if points.is_empty():
+        return None
+    for kind in (kinds.param, kinds.set):
+        for axis in range(points.dim(kind)):
+            points = _pin_small(points, kind, axis)
+    point = points.sample_point()
+    return [point.get_coordinate_val(kinds.set, n).to_python() for n in range(points.dim(kinds.set))]
+
+
+def _pin_small(points: Any, kind: Any, at: int) -> Any:
+    """``points`` with one coordinate fixed to a small value, where a small one is in it."""
+    for value in (0, 1, 2, 3, 4):
+        fixed = points.fix_val(kind, at, value)
+        if not fixed.is_empty():
+            return fixed
+    return points
+
+
+def _relation(
+    rows: Sequence[Row], params: Sequence[str], dims: Sequence[str], out: Sequence[str | int], hidden: Collection[str]
+) -> Any:
+    isl = _isl()
+    kinds = isl.dim_type
+    place: dict[str, tuple[Any, int]] = {name: (kinds.param, n) for n, name in enumerate(params)}
+    place.update((name, (kinds.in_, n)) for n, name in enumerate(dims))
+    left = [name for name in dict.fromkeys(hidden) if name not in place]
+    all_rows = list(rows)
+    for n, result in enumerate(out):
+        if isinstance(result, str) and result in left:
+            left.remove(result)
+            place[result] = (kinds.out, n)
+            continue
+        name = f" {n}"  # no variable has a blank in its name
+        place[name] = (kinds.out, n)
+        terms = {name: 1, result: -1} if isinstance(result, str) else {name: 1}
+        all_rows.append(Row(terms, 0 if isinstance(result, str) else -result, True))
+    all_rows, left = without_given(all_rows, left)
+    place.update((name, (kinds.out, len(out) + n)) for n, name in enumerate(left))
+    space = isl.Space.alloc(isl.DEFAULT_CONTEXT, len(params), len(dims), len(out) + len(left))
+    for n, name in enumerate(params):
+        space = space.set_dim_name(kinds.param, n, name)
+    return _filled(isl.BasicMap, space, all_rows, place).project_out(kinds.out, len(out), len(left)).to_map()
+
+
+def _points(rows: Sequence[Row], params: Sequence[str], dims: Sequence[str], hidden: Collection[str]) -> Any:
+    isl = _isl()
+    kinds = isl.dim_type
+    place: dict[str, tuple[Any, int]] = {name: (kinds.param, n) for n, name in enumerate(params)}
+    place.update((name, (kinds.set, n)) for n, name in enumerate(dims))
+    all_rows, left = without_given(rows, [name for name in dict.fromkeys(hidden) if name not in place])
+    place.update((name, (kinds.set, len(dims) + n)) for n, name in enumerate(left))
+    space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, len(params), len(dims) + len(left))
+    for n, name in enumerate(params):
+        space = space.set_dim_name(kinds.param, n, name)
+    return _filled(isl.BasicSet, space, all_rows, place).project_out(kinds.set, len(dims), len(left)).to_set()
+
+
+def _filled(kind: Any, space: Any, rows: Sequence[Row], place: Mapping[str, tuple[Any, int]]) -> Any:
+    isl = _isl()
+    made = kind.universe(space)
+    local = isl.LocalSpace.from_space(space)
+    for row in rows:
+        start = isl.Constraint.alloc_equality if row.equality else isl.Constraint.alloc_inequality
+        constraint = start(local)
+        for name, c in row.terms.items():
+            constraint = constraint.set_coefficient_val(*place[name], c)
+        made = made.add_constraint(constraint.set_constant_val(row.constant) if row.constant else constraint)
+    return made
