@@ -148,10 +148,10 @@ def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
     """
     around = within or Surroundings()
     if around.lets or around.views or isinstance(stmt, Expr):
-        return _Walker(around).all(stmt)
+        return _Walker(around).of(stmt)
     found = _EFFECTS.get(stmt)
     if found is None:
-        found = _EFFECTS[stmt] = _Walker(around).all(stmt)
+        found = _EFFECTS[stmt] = _Walker(around).of(stmt)
     return found
 
 
@@ -159,7 +159,7 @@ def effects_by_regions(stmt: Any) -> Effects:
     """The same, where the blocks inside do what their regions say."""
     found = _BY_REGIONS.get(stmt)
     if found is None:
-        found = _BY_REGIONS[stmt] = _ByRegions(Surroundings()).all(stmt)
+        found = _BY_REGIONS[stmt] = _ByRegions(Surroundings()).of(stmt)
     return found
 
 
@@ -202,7 +202,7 @@ class _Walker:
         self.allocated: set[Var] = set()
         self.pointers: dict[Var, Buffer] = {}
 
-    def all(self, stmt: Any) -> Effects:
+    def of(self, stmt: Any) -> Effects:
         self.visit(stmt)
         return Effects(tuple(self.found), self.opaque, frozenset(self.allocated))
 
@@ -270,11 +270,11 @@ class _Walker:
         if no is not None:
             self.unless(condition, no)
 
-    def _and(self, e: And) -> None:
+    def _and(self, e: Any) -> None:
         self.visit(e.a)
         self.under(e.a, e.b)
 
-    def _or(self, e: Or) -> None:
+    def _or(self, e: Any) -> None:
         self.visit(e.a)
         self.unless(e.a, e.b)
 
@@ -395,15 +395,15 @@ class _Walker:
             self.touch(kind, place.buffer, None, call)
 
     def _access_ptr(self, call: Call, kinds: Iterable[str] = (READ, WRITE)) -> None:
-        mask = call.args[4].value if len(call.args) > 4 and isinstance(call.args[4], IntImm) else 3
+        args = list(call.args)
+        mask = args[4].value if len(args) > 4 and isinstance(args[4], IntImm) else 3
         allowed = [kind for bit, kind in ((1, READ), (2, WRITE)) if mask & bit and kind in kinds]
-        for arg in call.args[2:]:
-            if isinstance(arg, Expr):
-                self.visit(arg)
-        if isinstance(call.args[1], Var):
-            self._pointer(call.args[1], allowed, call)
+        for arg in args[2:]:
+            self.visit(arg)
+        if isinstance(args[1], Var):
+            self._pointer(args[1], allowed, call)
         else:
-            self.visit(call.args[1])
+            self.visit(args[1])
 
     def _prefetch(self, call: Call, _: Any = None) -> None:
         """It touches a cache, and no element: an address past the end is none of the buffer."""
@@ -497,7 +497,8 @@ def _moved(index: Any, by: Expr) -> Any:
     if is_const(by, 0):
         return index
     if isinstance(index, tuple):
-        return (by + index[0], index[1])
+        low, extent = index
+        return (by + low, extent)
     if isinstance(index, Ramp):
         return index.replace(base=by + index.base)
     return by + index

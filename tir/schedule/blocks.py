@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ..analysis.index import BlockRef, Place
-from ..analysis.structure import _like, conjuncts, runs_whole_domain
+from ..analysis.structure import _like, conjuncts, first_line, runs_whole_domain, steering_loads
 from ..buffer import Buffer, BufferRegion, IterVar, Range
 from ..errors import ScheduleError, require
 from ..expr import GE, GT, LE, LT, TRUE, BufferLoad, Expr, Var, cast, const
@@ -102,6 +102,20 @@ def copy_block(
     body = BufferStore(target, BufferLoad(source, from_), to)
     block = Block(tuple(iters), (unit_region(source, from_),), (unit_region(target, to),), name, body)
     return nest(loops, BlockRealize(tuple(values), TRUE, block))
+
+
+def require_not_steering(buffer: Buffer, stmts: Iterable[Stmt], unsafe: bool) -> None:
+    """Refuse to move writes of ``buffer`` to a copy where something else than blocks reads it in ``stmts``: a condition, a
+    predicate, a binding, a loop bound or a let, which would go on reading the buffer."""
+    if unsafe:
+        return
+    for stmt in stmts:
+        for place, load in steering_loads(stmt):
+            require(
+                load.buffer.data is not buffer.data,
+                "`{0}` reads buffer {1} outside of the body of a block, before the copy back has written it",
+                place if isinstance(place, BlockRealize) else first_line(place), buffer.name, nodes=[place],
+            )  # fmt: skip
 
 
 def unit_region(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:

@@ -37,7 +37,8 @@ Access = Effect
 
 @dataclass
 class Statement:
-    """Something that runs: ``coords`` tell its instances apart, ``values`` says what they are in terms of loops."""
+    """Something that runs: ``coords`` tell its instances apart, ``values`` says what they are in terms of loops. ``asked``
+    has the pointers of memory that its predicate and its bindings read, just before each instance runs."""
 
     name: str
     node: Any
@@ -51,10 +52,15 @@ class Statement:
     commutes: bool = False
     part: str = ""
     local: frozenset[Any] = frozenset()
+    asked: frozenset[Var] = frozenset()
 
     @property
     def key(self) -> tuple[str, str]:
         return (self.name, self.part)
+
+    def pointers(self) -> set[Var]:
+        """Of the memory that it touches."""
+        return {a.buffer.data for a in self.accesses}
 
     def reads(self) -> list[Access]:
         return [a for a in self.accesses if not a.write]
@@ -220,6 +226,7 @@ class _Walker:
             "loops": tuple(self.loops),
             "guards": tuple(self.guards),
             "local": frozenset(self.local),
+            "asked": steered.pointers(),
         }
         asked = list(_by_instance(steered, coords, [loop for loop in self.loops if loop[0] not in set(own)]))
         reduce_vars = [iv for iv in block.iter_vars if iv.iter_type == "reduce" and iv.dom is not None]

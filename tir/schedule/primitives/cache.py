@@ -13,6 +13,7 @@ from ...analysis.simple_blocks import is_simple_block, same_index
 from ...analysis.structure import (
     common_host,
     conjuncts,
+    is_steered_by_memory,
     loops_below,
     readers,
     reads_own_writes,
@@ -32,7 +33,15 @@ from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
 from ...poly import Relation
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt, seq
 from ...visit import rewrite, substitute, uses_var, walk
-from ..blocks import add_alloc, copy_block, pick_buffer, replace_buffer, require_independent, scope_of
+from ..blocks import (
+    add_alloc,
+    copy_block,
+    pick_buffer,
+    replace_buffer,
+    require_independent,
+    require_not_steering,
+    scope_of,
+)
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State
@@ -136,7 +145,7 @@ def _keeps_to_itself(
 def _read_copy(consumer: BlockRef, buffer: Buffer, cached: Buffer) -> Stmt:
     """``consumer`` reading the copy, and writing the buffer itself where it does."""
     if not regions_of(consumer.block.writes, buffer):
-        return replace_buffer(consumer.node, buffer, cached)
+        return consumer.node.replace(block=replace_buffer(consumer.block, buffer, cached))
 
     def visit(item: Any) -> Any:
         if isinstance(item, BufferLoad) and item.buffer is buffer:
@@ -205,7 +214,9 @@ def _check_cache_write(
     host = common_host([*makers, *users], scope) if users else scope
     tops = statements(host)
     order = {id(stmt): n for n, stmt in enumerate(tops)}
-    position = max(order[id(top_statement(m, host).node)] for m in makers)
+    places = [order[id(top_statement(m, host).node)] for m in makers]
+    position = max(places)
+    require_not_steering(buffer, tops[min(places) : position + 1], unsafe)
     early = [r for r in users if order[id(top_statement(r, host).node)] <= position]
     moved: list[BlockRef] = list(dict.fromkeys([*makers, *early, *(consumer_blocks or [])]))
     require(
@@ -305,6 +316,8 @@ def _certain_places(s: Stmt, buffer: Buffer) -> list[tuple[Expr, ...]]:
 
 def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
     if not _stores_regions(ref.block, buffer) or wrapped_in(ref, host) is not None:
+        return False
+    if is_steered_by_memory(ref.node, [p.node for p in loops_below(ref, host)]):
         return False
     domains: dict[Var, Range] = {p.var: Range(p.node.min, p.node.extent) for p in loops_below(ref, host)}
     values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}

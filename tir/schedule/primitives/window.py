@@ -17,7 +17,7 @@ from ...expr import TRUE, BufferLoad, Expr, Max, Min, Var, const
 from ...poly import Relation
 from ...stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
 from ...visit import substitute, uses_var
-from ..blocks import add_alloc, nest, pick_buffer, replace_buffer, require_independent, scope_of
+from ..blocks import add_alloc, nest, pick_buffer, replace_buffer, require_independent, require_not_steering, scope_of
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State, require_above
@@ -126,6 +126,7 @@ def _check_write_at(
     early = [b for b in below if regions_of(b.block.reads, buffer) and b not in makers and _position(loop, b) <= last]
     moved = [*makers, *early]
     _require_plain(moved, buffer)
+    require_not_steering(buffer, [loop.node.body], unsafe)
     cached = _cached(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     box = _window(loop, makers, buffer, "writes")
