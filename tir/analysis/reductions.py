@@ -26,7 +26,7 @@ from ..expr import (
     Var,
     const,
 )
-from ..script.printer import short_text
+from ..render import short_text
 from ..stmt import Block, BufferStore, IfThenElse, LetStmt, SeqStmt
 from ..visit import substitute, walk
 from .selections import associativity_counterexample, choice_parts

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from ...expr import BufferLoad, Expr, FloatImm, IntImm, StringImm, Var, all_of
+from ...expr import BufferLoad, Expr, FloatImm, IntImm, StringImm, Var, all_of, conjuncts
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
 from ...visit import walk
-from ..structure import conjuncts
 from .access_relations import add_loops
 from .statements import Statement
 
