@@ -241,3 +241,72 @@ def test_accepted_steps_compute_the_same(program, place):
                 wrong.append(f"{name}: {got[:2]} instead of {want[:2]}")
                 break
     assert not wrong, "\n".join(wrong)
+
+
+GUARDED = {
+    "memory": "M[i] > 0",
+    "division": "20 // (10 - i) > 3",
+    "a binding": "True",
+}
+
+TAILS = {
+    "split": lambda s: s.split("i", [None, 4]),
+    "split twice": lambda s: s.split(s.split("i", [None, 4])[1], [None, 3]),
+    "split without unit iterators": lambda s: s.split("i", [None, 4], preserve_unit_iters=False),
+    "tile": lambda s: s.tile("B", [4]),
+    "parallel": lambda s: s.parallel(s.split("i", [None, 4])[0]),
+    "vectorize": lambda s: s.vectorize(s.split("i", [None, 4])[1]),
+    "unroll": lambda s: s.unroll(s.split("i", [None, 4])[1]),
+}
+
+
+def guarded(condition: str) -> tir.PrimFunc:
+    at = "M[i] % 10" if condition == "True" else "i"
+    return parse(f"""
+@T.prim_func
+def f(M: T.Buffer((10,), "int32"), A: T.Buffer((10,), "int32"), B: T.Buffer((10,), "int32")):
+    for i in range(10):
+        with T.block("B"):
+            vi = T.axis.spatial(10, i)
+            vx = T.axis.opaque(10, {at})
+            T.where({condition})
+            B[vi] = A[vx] * 2
+""")
+
+
+@pytest.mark.parametrize("target", ["interpreter", "llvm"])
+@pytest.mark.parametrize("tail", TAILS)
+@pytest.mark.parametrize("condition", GUARDED)
+def test_the_guard_of_a_tail_comes_before_what_would_fail_there(condition, tail, target):
+    func = guarded(GUARDED[condition])
+    s = tir.Schedule(func)
+    TAILS[tail](s)
+    m, a = np.arange(10, dtype="int32") % 3, np.arange(10, dtype="int32")
+    wanted, got = np.zeros(10, "int32"), np.zeros(10, "int32")
+    tir.build(func, target)(m, a, wanted)
+    tir.build(s.mod, target)(m, a, got)
+    assert got.tolist() == wanted.tolist()
+
+
+def test_what_is_inlined_goes_into_predicates_too():
+    s = tir.Schedule(parse(of_a_local_buffer("predicate")))
+    s.compute_inline("U")
+    assert "T.where(E[3 - i] > 0)" in s.mod.script()
+
+
+def test_what_a_condition_reads_cannot_be_inlined():
+    s = tir.Schedule(parse(of_a_local_buffer("if")))
+    with pytest.raises(tir.ScheduleError, match=r"`if B\[3 - i\] > 0` reads buffer B outside of a block"):
+        s.compute_inline("U")
+
+
+def test_a_block_does_not_move_out_of_its_condition():
+    s = tir.Schedule(parse(consumer_of_a_local_buffer("if")))
+    with pytest.raises(tir.ScheduleError, match="run under the condition"):
+        s.reverse_compute_at("D", s.get_loops("U")[0])
+
+
+def test_a_predicate_moves_with_its_block():
+    s = tir.Schedule(parse(consumer_of_a_local_buffer("predicate")))
+    s.reverse_compute_at("D", s.get_loops("U")[0])
+    assert "T.where(A[i] > 0)" in s.mod.script()
