@@ -228,7 +228,7 @@ def runs_whole_domain(ref: BlockRef) -> bool:
     if ref.scope is not None and wrapped_in(ref, ref.scope) is not None:
         return False  # under a condition
     pairs = list(zip(ref.block.iter_vars, ref.node.iter_values))
-    loops = {p.var: Range(p.node.min, p.node.extent) for p in ref.loops()}
+    loops = ref.loop_ranges()
     analyzer = Analyzer()
     for p in ref.loops():  # one that only repeats the block may not run at all
         if not any(uses_var(v, p.var) for _, v in pairs) and not analyzer.can_prove(p.node.extent > 0):

@@ -27,9 +27,8 @@ from ...stmt import (
     While,
 )
 from ...visit import substitute, uses_var, walk
-from ..commutativity import commutes
 from ..effects import PREFETCH, Effect, Effects, Loop, Surroundings, declared, effects, steering
-from ..reductions import combines
+from ..reductions import Reduction
 from ..structure import has_load, is_one
 
 Access = Effect
@@ -170,6 +169,7 @@ class _Walker:
         own = [v for v, _, _ in self.loops] if not self.blocks else [
             v for v, _, _ in self.loops if not any(uses_var(value, v) for _, value in self.coords)
         ]  # fmt: skip
+        accesses = _accesses(effects(s, self.around()))
         coords = self.coords if self.blocks else []
         self.units.append(
             Statement(
@@ -177,7 +177,7 @@ class _Walker:
                 (*(v for v, _ in coords), *own), (*(e for _, e in coords), *own),
                 tuple(self.loops), tuple(self.guards), time,
                 inner=() if self.blocks else tuple(self.coords),
-                accesses=_accesses(effects(s, self.around())), commutes=commutes(s), local=frozenset(self.local),
+                accesses=accesses, commutes=_commutes(s, accesses, False), local=frozenset(self.local),
             )
         )  # fmt: skip
 
@@ -244,13 +244,23 @@ class _Walker:
         self.units.append(
             Statement(
                 block.name, block, time=(*time, 1), accesses=accesses,
-                commutes=may_commute and (commutes(block.body) or (bool(reduce_vars) and combines(block))), **common,
+                commutes=may_commute and _commutes(block, accesses, bool(reduce_vars)), **common,
             )
         )  # fmt: skip
 
 
 def _accesses(found: Effects) -> list[Effect]:
     return [e for e in found if e.kind != PREFETCH and e.buffer.data not in found.allocated]
+
+
+def _commutes(node: Any, accesses: Sequence[Access], reduces: bool) -> bool:
+    """Whether runs of a block (or a bare statement) on one element may run in any order. Which of equal candidates a
+    selection picks is open only where the program ``reduces``, by iterators of that kind."""
+    found = Reduction.of(node)
+    if not isinstance(found, Reduction) or (found.selects and not reduces):
+        return False
+    written = {a.buffer.data for a in accesses if a.write}
+    return all(getattr(a.node, "buffer", None) in found.targets for a in accesses if a.buffer.data in written)
 
 
 def _by_instance(found: Effects, coords: Sequence[tuple[Var, Expr]], loops: Sequence[Loop]) -> Iterator[Effect]:

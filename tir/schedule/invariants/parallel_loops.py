@@ -15,7 +15,7 @@ from ...analysis.simple_blocks import constant, distinguishes_iterations
 from ...function import PrimFunc
 from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, BufferStore, For, SeqStmt
 from ...visit import walk
-from ..blocks import clash
+from ..legality import clash
 from . import Keeps, Problem, invariant
 from .delta import Delta
 

@@ -18,9 +18,9 @@ from ...expr import (
 )
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
-from ..blocks import require_same_meaning, scope_of
+from ..legality import require_same_meaning
 from ..primitive import primitive
-from ..state import State
+from ..state import State, scope_of
 from ._inlining import (
     InlinePlan,
     apply_inline,
@@ -34,7 +34,7 @@ from ._inlining import (
 from .epilogue import plan_epilogue
 
 
-def _check_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
+def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
     """Put the expression that ``block`` stores into each place that reads it; the block and its buffer go.
 
     Before → after, for ``sch.compute_inline("B")``::
@@ -62,7 +62,7 @@ def _check_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False
     return InlinePlan(scope, tuple(changes), buffer)
 
 
-def _check_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
+def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
     """Put ``block``, an elementwise consumer, into its only producer; the block and the buffer between them go.
 
     Before → after, for ``sch.reverse_compute_inline("C")``::
@@ -107,7 +107,7 @@ def _check_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool
     new_body = substitute(merged, solved)
     guards = domain_guards(producer, block, solved, conditions)
     predicate = all_of([producer.node.predicate, *guards])
-    inner = {i.var: v for i, v in zip(producer.block.iter_vars, producer.node.iter_values)}
+    inner = producer.bindings
     values = tuple(substitute(solved[i.var], inner) for i in block.block.iter_vars)
     # The same program, were the consumer run just after its producer: what the merged block does.
     moved = block.node.replace(iter_values=values, predicate=predicate)
@@ -185,7 +185,7 @@ def _run_for(block: BlockRef, store: BufferStore, load: BufferLoad, consumer: Bl
     for iterator in block.block.iter_vars:
         at = solved[iterator.var]
         conditions += [at >= iterator.dom.min, at < iterator.dom.min + iterator.dom.extent]
-    own = {i.var: v for i, v in zip(consumer.block.iter_vars, consumer.node.iter_values)}
+    own = consumer.bindings
     inner = {
         n.loop_var if isinstance(n, For) else n.var for n in walk(consumer.block.body) if isinstance(n, (For, IterVar))
     }
@@ -223,12 +223,12 @@ def _with_loads(consumer: BlockRef, buffer: Buffer, value: Any) -> BlockRealize:
     )
 
 
-@primitive(check=_check_compute_inline)
+@primitive(check=plan_compute_inline)
 def compute_inline(state: State, plan: InlinePlan) -> State:
     return apply_inline(state, plan)
 
 
-@primitive(check=_check_reverse_compute_inline)
+@primitive(check=plan_reverse_compute_inline)
 def reverse_compute_inline(state: State, plan: InlinePlan) -> State:
     return apply_inline(state, plan)
 
@@ -265,7 +265,7 @@ def auto_inline(state: State, plan: list[str]) -> State:
         if ref is None:
             continue
         try:
-            step = _check_compute_inline(state, ref)
+            step = plan_compute_inline(state, ref)
         except ScheduleError:
             continue
         state = apply_inline(state, step)

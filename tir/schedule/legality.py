@@ -1,0 +1,121 @@
+"""May the program change so? The questions of the steps, answered as ``ScheduleError`` with a witness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from ..analysis.structure import first_line, steering_loads
+from ..buffer import Buffer
+from ..errors import ScheduleError, require
+from ..expr import Var
+from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt
+from ..visit import uses_var, walk
+from .state import State
+
+if TYPE_CHECKING:
+    from ..analysis.dependence.verdict import Violation
+    from ..function import PrimFunc
+
+
+def clash(func: PrimFunc, loop: For) -> Violation | None:
+    """Why iterations of ``loop``, if it runs them at once, are not independent. Threads meet in shared memory, and a
+    buffer in a thread's own scope is another one for each: of threads, only what they do to global memory is asked."""
+    known = _CLASHES.setdefault(func, {})
+    if loop not in known:
+        known[loop] = _clash(func, loop)
+    return known[loop]
+
+
+_CLASHES: WeakKeyDictionary[PrimFunc, dict[For, Violation | None]] = WeakKeyDictionary()
+
+
+def _clash(func: PrimFunc, loop: For) -> Violation | None:
+    from ..analysis.dependence.loops import check_parallel
+
+    if loop.kind == THREAD_BINDING:
+        summed = _reduced_across(loop) if loop.thread.startswith("threadIdx") else frozenset()
+        found = check_parallel(func, loop, loop.kind, lambda b: b.scope == "global" and b.data not in summed)
+        return found and replace(found, legal=_own_memory(func, loop, found.memory))
+    return check_parallel(func, loop, loop.kind) if loop.kind in (PARALLEL, VECTORIZED) else None
+
+
+def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:
+    """How threads that meet in memory of the function's own can each have theirs."""
+    from ..analysis.index import index_of
+
+    if buffer is None or not any(buffer in ref.block.alloc_buffers for ref in index_of(func).blocks.values()):
+        return ""
+    scope = "shared" if loop.thread.startswith("blockIdx") else "local"
+    return (
+        f'`{buffer.name}` in scope "{scope}", where each has memory of its own (set_scope first, or ask for that scope)'
+    )
+
+
+def _reduced_across(loop: For) -> frozenset[Var]:
+    """Memory of the results of reductions that the threads of ``loop`` share, with their init or apart from it."""
+    from ..analysis.reductions import Reduction
+
+    found: set[Var] = set()
+    for item in walk(loop):
+        if isinstance(item, BlockRealize) and (
+            item.block.init is not None or isinstance(Reduction.of(item.block), Reduction)
+        ):
+            kinds = {i.iter_type for i, v in zip(item.block.iter_vars, item.iter_values) if uses_var(v, loop.loop_var)}
+            if kinds == {"reduce"}:
+                found.update(r.buffer.data for r in item.block.writes)
+    return frozenset(found)
+
+
+def require_same_meaning(before: State, after: State, unsafe: bool = False) -> None:
+    """Raise ``ScheduleError``, with a witness, unless every dependence of ``before`` holds in ``after``
+    and the iterations of its parallel and vectorized loops still are independent.
+    """
+    from ..analysis.dependence.programs import check
+
+    if unsafe or after.func is before.func:
+        return
+    found = check(before.func, after.func)
+    if found is not None:
+        # A reduction that is made anew, from its init on, gives the same result again.
+        from ..analysis.dependence.reduction_summary import with_reductions_collapsed
+
+        whole = with_reductions_collapsed(before.func, after.func)
+        if whole is not None and check(*whole) is None:
+            found = None
+    if found is not None:
+        raise ScheduleError(
+            found.rule, witness=found.witness, nodes=found.nodes, func=before.func, legal=found.legal
+        )  # fmt: skip
+    require_independent(before, after)
+
+
+def require_independent(before: State, after: State) -> None:
+    """Raise ``ScheduleError``, with a witness, unless the iterations of those of its loops that run at once, and that
+    ``after`` has changed, are independent."""
+    from .invariants.delta import Delta
+
+    delta = Delta(before.func, after.func)
+    for ref in delta.changed_loops((PARALLEL, VECTORIZED, THREAD_BINDING)):
+        if delta.may_clash(ref):
+            found = clash(after.func, ref.node)
+            if found is not None:
+                raise ScheduleError(
+                    found.rule, witness=found.witness, nodes=found.nodes, func=after.func, legal=found.legal
+                )
+
+
+def require_not_steering(buffer: Buffer, stmts: Iterable[Stmt], unsafe: bool) -> None:
+    """Refuse to move writes of ``buffer`` to a copy where something else than blocks reads it in ``stmts``: a condition, a
+    predicate, a binding, a loop bound or a let, which would go on reading the buffer."""
+    if unsafe:
+        return
+    for stmt in stmts:
+        for place, load in steering_loads(stmt):
+            require(
+                load.buffer.data is not buffer.data,
+                "`{0}` reads buffer {1} outside of the body of a block, before the copy back has written it",
+                place if isinstance(place, BlockRealize) else first_line(place), buffer.name, nodes=[place],
+            )  # fmt: skip
