@@ -25,6 +25,7 @@ from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
 from ..build import add_alloc, copy_block, nest, replace_buffer, unit_region
 from ..handles import BlockRV
+from ..legality import require_not_steering
 from ..primitive import BadArgument, primitive
 from ..state import State, pick_buffer, scope_of
 from .layout import index_map_of, require_injective
@@ -265,7 +266,7 @@ def _on_copy(block: BlockRef, staged: _Staged) -> BlockRealize:
             return unit_region(staged.copy, staged.places)
         return None
 
-    return rewrite(block.node, visit)
+    return block.node.replace(block=rewrite(block.block, visit))
 
 
 def _others_here(scope: BlockRef, block: BlockRef, buffers: set[Buffer], *, reads: bool) -> BlockRef | None:
@@ -341,6 +342,7 @@ def _stage_write(
         "block {0} uses buffer {1} in the loops of block {2}, before the copy back after those loops",
         other, buffer.name, block, nodes=[other.node if other else block.node],
     )  # fmt: skip
+    require_not_steering(buffer, [top_statement(block, scope).node], unsafe)
     block_name = state.fresh_block_name(name)
     copying = _copying(block, staged, block_name, to_copy=False)
     body = _around(scope, block, _on_copy(block, staged), [], [copying])
@@ -424,6 +426,7 @@ def _check_cache_inplace(
         "block {0} uses buffer {1} in the loops of block {2}, between the copy in and the copy back",
         other, buffer.name, block, nodes=[other.node if other else block.node],
     )  # fmt: skip
+    require_not_steering(buffer, [top_statement(block, scope).node], unsafe)
     region = _box(block, buffer)
     axes = buffer.axis_separators
     cached = decl_buffer(
