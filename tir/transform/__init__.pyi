@@ -10,6 +10,7 @@ from .common_subexpr_elim import common_subexpr_elim as common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation as compact_buffer_allocation
 from .context import PassContext as PassContext
 from .convert_blocks_to_opaque import convert_blocks_to_opaque as convert_blocks_to_opaque
+from .convert_ssa import convert_ssa as convert_ssa
 from .default_thread_binding import default_thread_binding as default_thread_binding
 from .flatten_buffer import flatten_buffer as flatten_buffer
 from .inject_double_buffer import inject_double_buffer as inject_double_buffer

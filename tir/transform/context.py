@@ -62,7 +62,7 @@ def _configured(name: str, **options: tuple[str, type]) -> Callable[[str, Any], 
 
 def _added(key: str, value: Any) -> Callable[[list[Any]], list[Any]]:
     given = value if isinstance(value, (list, tuple)) else [value]
-    pairs = [tuple(pair) if isinstance(pair, (list, tuple)) else (pair,) for pair in given]
+    pairs: list[Any] = [tuple(pair) if isinstance(pair, (list, tuple)) else (pair,) for pair in given]
     for pair in pairs:
         if len(pair) != 2 or pair[0] not in (0, *_PHASES) or not callable(pair[1]):
             raise TypeError(f"{key} is a list of (phase, pass), with a phase from 0 to {max(_PHASES)}, not {value!r}")
