@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tir.analysis.dependence.coverage import check_initialized
+from tir.analysis.dependence.initialization import check_initialized
 from tir.analysis.dependence.loops import check_merge, check_parallel, check_reorder
 from tir.analysis.dependence.programs import check
 from tir.analysis.simple_blocks import distinguishes_iterations

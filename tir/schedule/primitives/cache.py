@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.dependence.coverage import check_initialized
+from ...analysis.dependence.initialization import check_initialized
 from ...analysis.dependence.live_values import Timestamps
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.simple_blocks import is_simple_block, same_index

@@ -10,7 +10,7 @@ from typing import Any
 from ...analysis.block_regions import block_access_region
 from ...analysis.commutativity import _is_load_of as is_load_of
 from ...analysis.commutativity import _terms as sum_terms
-from ...analysis.dependence.coverage import check_initialized
+from ...analysis.dependence.initialization import check_initialized
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import reads_own_writes, uses_pointer
 from ...arith import Analyzer

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
-from ...analysis.dependence.coverage import check_initialized
+from ...analysis.dependence.initialization import check_initialized
 from ...analysis.index import BlockRef
 from ...analysis.simple_blocks import same_index
 from ...analysis.structure import runs_whole_domain, statements, top_statement, uses_pointer
