@@ -1,7 +1,8 @@
-"""Packages outside this one add primitives, passes, tensor intrinsics and targets: what loads them.
+"""Packages outside this one add primitives, invariants, passes, tensor intrinsics and targets: what loads them.
 
 A package names modules as entry points of a group; importing such a module registers what it has. A group is loaded
-when a name is asked for that this package does not know, so packages cost nothing until they are used.
+when a name is asked for that this package does not know, so packages cost nothing until they are used; invariants,
+which nobody asks for by name, are loaded at the first step of a schedule.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from .errors import TirError
 
 PRIMITIVES = "tir.primitives"
+INVARIANTS = "tir.invariants"
 PASSES = "tir.passes"
 INTRINSICS = "tir.intrinsics"
 TARGETS = "tir.targets"
-GROUPS = (PRIMITIVES, PASSES, INTRINSICS, TARGETS)
+GROUPS = (PRIMITIVES, INVARIANTS, PASSES, INTRINSICS, TARGETS)
 
 _loaded: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""A package out of tree adds a primitive, a pass, an intrinsic and a target by its entry points."""
+"""A package out of tree adds a primitive, an invariant, a pass, an intrinsic and a target by its entry points."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(site: Path, *command: str) -> subprocess.CompletedProcess:
 def test_everything_is_found_by_name(installed):
     done = run(installed, str(HERE / "use_extras.py"))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "all four"
+    assert done.stdout.strip() == "all five"
 
 
 def test_a_package_that_fails_is_named(installed, tmp_path):
@@ -55,7 +55,7 @@ def test_without_the_package_the_names_are_unknown():
         tir.Target("counting")
     with pytest.raises(KeyError, match="no pass is named 'doubling'"):
         tir.transform.find("doubling")
-    assert set(extension.GROUPS) == {"tir.primitives", "tir.passes", "tir.intrinsics", "tir.targets"}
+    assert set(extension.GROUPS) == {"tir.primitives", "tir.invariants", "tir.passes", "tir.intrinsics", "tir.targets"}
 
 
 def test_a_target_kind_is_registered_once():

@@ -63,4 +63,11 @@ assert "* 2.0" not in module.lowered.script()
 assert tir.Target("counting").attrs == {"num_cores": 1}
 
 assert [m for m in sys.modules if m.startswith("tir_extras.")], "found by entry points"
-print("all four")
+# the invariant: after every step that may break it, and no step is refused for what was so before
+deep = tir.Schedule(parse(DOUBLE.replace("range(5)", "range(64)").replace("(5,", "(64,").replace("(5, i)", "(64, i)")))
+deep.split("i", [2, 2, 2, 2, 2, 2])
+reason = deep.can.split("i_0", [1, 2]).reason
+assert "block `B` would be in 7 loops" in reason, reason
+assert deep.can.annotate("B", "note", 1)
+
+print("all five")

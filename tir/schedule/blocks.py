@@ -16,7 +16,6 @@ from ..stmt import (
     PARALLEL,
     SERIAL,
     THREAD_BINDING,
-    UNROLLED,
     VECTORIZED,
     Block,
     BlockRealize,
@@ -258,12 +257,11 @@ def require_same_meaning(before: State, after: State, unsafe: bool = False) -> N
 def require_independent(before: State, after: State) -> None:
     """Raise ``ScheduleError``, with a witness, unless the iterations of those of its loops that run at once, and that
     ``after`` has changed, are independent."""
-    from .invariants.delta import may_clash, unchanged_buffers
+    from .invariants.delta import Delta
 
-    for ref in after.index.loops.values():
-        if ref.node in before.index.places or ref.node.kind in (SERIAL, UNROLLED):
-            continue
-        if may_clash(after.func, ref, unchanged_buffers(before.func, after.func)):
+    delta = Delta(before.func, after.func)
+    for ref in delta.changed_loops((PARALLEL, VECTORIZED, THREAD_BINDING)):
+        if delta.may_clash(ref):
             found = clash(after.func, ref.node)
             if found is not None:
                 raise ScheduleError(

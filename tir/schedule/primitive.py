@@ -15,7 +15,8 @@
 ``apply`` returns the new snapshot, or a pair of it and the result (handles, ``ExprRV``, or lists of them). The check's
 annotations convert arguments: ``LoopRef`` and ``BlockRef`` accept handles and names and arrive as places of the
 current program; ``BlockRef | LoopRef`` accepts either; ``list[…]`` and ``*args`` convert each member. Anything else
-arrives as it was given. A plan attribute ``recorded`` (a mapping) replaces arguments in the trace: the decision a
+arrives as it was given. ``keeps`` says what the step preserves, so that it is not proved again
+(:mod:`tir.schedule.invariants`). A plan attribute ``recorded`` (a mapping) replaces arguments in the trace: the decision a
 sampling took, or a lambda as the index map it was turned into.
 
 A package outside this one adds primitives by the same decorator in a module named by an entry point of group
@@ -34,6 +35,7 @@ from ..analysis.index import BlockRef, LoopRef, Place
 from ..deep import deep
 from ..errors import ScheduleError, TirError
 from .handles import BlockRV, Location, LoopRV
+from .invariants import Keeps
 from .state import State
 
 
@@ -53,6 +55,8 @@ class Primitive:
     apply: Callable[[State, Any], Any] | None
     signature: inspect.Signature
     kinds: Mapping[str, str] = field(default_factory=dict)
+    keeps: Keeps = Keeps.NOTHING
+    past: str = ""
 
     @property
     def doc(self) -> str:
@@ -165,11 +169,17 @@ PRIMITIVES: dict[str, Primitive] = {}
 QUERIES: dict[str, Primitive] = {}
 
 
-def primitive(*, check: Callable[..., Any], name: str | None = None) -> Callable[[Any], Any]:
-    """Register ``apply`` as the primitive of its name, with the signature and docstring of ``check``."""
+def primitive(
+    *, check: Callable[..., Any], name: str | None = None, keeps: Keeps = Keeps.NOTHING, past: str = ""
+) -> Callable[[Any], Any]:
+    """Register ``apply`` as the primitive of its name, with the signature and docstring of ``check``.
+
+    ``keeps`` says what all of its steps preserve; the invariants that rest on that are not checked again.
+    ``past``, as "fused", is what a later message says it did to a loop that is gone.
+    """
 
     def register(apply: Any) -> Any:
-        made = _make(name or apply.__name__, check, apply)
+        made = _make(name or apply.__name__, check, apply, keeps, past)
         PRIMITIVES[made.name] = made
         return apply
 
@@ -182,13 +192,12 @@ def query(check: Callable[..., Any]) -> Callable[..., Any]:
     return check
 
 
-def _make(name: str, check: Callable[..., Any], apply: Any) -> Primitive:
+def _make(name: str, check: Callable[..., Any], apply: Any, keeps: Keeps = Keeps.NOTHING, past: str = "") -> Primitive:
     signature = inspect.signature(check)
     parameters = list(signature.parameters.values())[1:]
     kinds = {p.name: _kind(p.annotation) for p in parameters}
-    return Primitive(
-        name, check, apply, signature.replace(parameters=parameters), {k: v for k, v in kinds.items() if v}
-    )
+    kinds = {k: v for k, v in kinds.items() if v}
+    return Primitive(name, check, apply, signature.replace(parameters=parameters), kinds, keeps, past)
 
 
 _KINDS = (("loop", "LoopRef"), ("block", "BlockRef"), ("location", "Location"))
@@ -223,7 +232,7 @@ def run(step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State,
 
     Raises ``ScheduleError``, complete with the request and the place, when the step is refused.
     """
-    working = _enter(state, given, step.name)
+    working = _enter(state, given, step)
     try:
         plan = step.call_check(working, given)
         assert step.apply is not None
@@ -241,7 +250,7 @@ def run(step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State,
 
 def check_only(step: Primitive, state: State, given: Mapping[str, Any]) -> Any:
     """Run only the check; returns the plan, raises as :func:`run` does."""
-    working = _enter(state, given, step.name)
+    working = _enter(state, given, step)
     try:
         return step.call_check(working, given)
     except ScheduleError as error:
@@ -252,7 +261,7 @@ def check_only(step: Primitive, state: State, given: Mapping[str, Any]) -> Any:
         raise _internal(error, step, given) from error
 
 
-def _enter(state: State, given: Mapping[str, Any], doing: str) -> State:
+def _enter(state: State, given: Mapping[str, Any], step: Primitive) -> State:
     """The snapshot set to work on the function that the handles belong to."""
     func = state.func_name
     for value in given.values():
@@ -261,11 +270,11 @@ def _enter(state: State, given: Mapping[str, Any], doing: str) -> State:
         if owner is not None and owner in state.mod:
             func = owner
             break
-    return state.but(func_name=func, doing=doing)
+    return state.replaced(func_name=func, primitive_name=step.name, past=step.past)
 
 
 def _leave(state: State, before: State) -> State:
-    return state.but(func_name=before.func_name, doing="", step=before.step + 1)
+    return state.replaced(func_name=before.func_name, primitive_name="", past="", step=before.step + 1)
 
 
 def explain(error: ScheduleError, step: Primitive, given: Mapping[str, Any], state: State) -> ScheduleError:

@@ -8,18 +8,18 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..analysis.index import BlockRef, LoopRef, index_of
+from ..analysis.index import BlockRef, LoopRef
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
-from ..stmt import THREAD_BINDING, Block, For
+from ..stmt import Block, For
 from ..target import Target
 from . import primitives as _families  # noqa: F401  (registers every primitive)
 from . import queries as _queries  # noqa: F401
 from . import trace as _trace
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
-from .invariants.parallel_loops import check_independence, loses_private
-from .invariants.shared_memory import check_shared_memory
-from .invariants.thread_memory import check_kernels
+from .invariants import check_step
+from .invariants.delta import Delta
+from .invariants.executed import EXECUTED
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load_entry_points, lookup, request_text, run
 from .state import State
 
@@ -190,7 +190,7 @@ class Schedule:
         self._at = 0
         self._level = error_render_level
         self._check = enable_check
-        self._verify = verify
+        self._also = (EXECUTED,) if verify else ()
         self.debug_mask = debug_mask
 
     # ------------------------------------------------------------ what there is
@@ -238,7 +238,7 @@ class Schedule:
         """Look names up in ``func_name`` from now on; raises ``ScheduleError`` when there is no such function."""
         if func_name not in self.mod:
             raise ScheduleError(f"no function `{func_name}` in the module; it has {', '.join(self.mod)}")
-        self._set(dataclasses.replace(self.state, func_name=func_name))
+        self._set_state(dataclasses.replace(self.state, func_name=func_name))
 
     def get(self, handle: LoopRV | BlockRV | ExprRV | str | Any) -> For | Block | int:
         """What a handle or a name stands for now: the loop, the block, or the integer."""
@@ -285,7 +285,7 @@ class Schedule:
 
     def get_sblock(self, name: str, func_name: str | None = None) -> BlockRV:
         """``get_block``, under the name that newer TVM gives it."""
-        return self._call(QUERIES["get_block"], {"name": name, "func_name": func_name})
+        return self._apply_step(QUERIES["get_block"], {"name": name, "func_name": func_name})
 
     # ------------------------------------------------------------ time
 
@@ -295,7 +295,7 @@ class Schedule:
         made.__dict__.update(self.__dict__)
         made._states = list(self._states)
         made._texts = list(self._texts)
-        made._set(dataclasses.replace(self.state, seed=self.fork_seed()))
+        made._set_state(dataclasses.replace(self.state, seed=self.fork_seed()))
         return made
 
     def undo(self, steps: int = 1) -> None:
@@ -317,12 +317,12 @@ class Schedule:
 
     def seed(self, seed: int) -> None:
         """Fix what sampling draws from now on."""
-        self._set(dataclasses.replace(self.state, seed=seed))
+        self._set_state(dataclasses.replace(self.state, seed=seed))
 
     def fork_seed(self) -> int:
         """A seed for another schedule, different at each call."""
         state, generator = self.state.draw()
-        self._set(state)
+        self._set_state(state)
         return generator.getrandbits(31)
 
     # ------------------------------------------------------------ showing
@@ -378,10 +378,10 @@ class Schedule:
         load_entry_points()
         return sorted({*object.__dir__(self), *PRIMITIVES, *QUERIES})
 
-    def _set(self, state: State) -> None:
+    def _set_state(self, state: State) -> None:
         self._states[self._at] = state
 
-    def _call(self, step: Primitive, given: dict[str, Any]) -> Any:
+    def _apply_step(self, step: Primitive, given: dict[str, Any]) -> Any:
         """Apply a step (or answer a query) with arguments by name; the one way anything happens."""
         state = self.state
         if step.apply is None:
@@ -395,7 +395,7 @@ class Schedule:
         if new.mod is not state.mod:
             self._verify_step(step, given, state, new)
         recorded = {**given, **getattr(plan, "recorded", {})}
-        new = new.but(trace=_trace.append(state.trace, _trace.Entry(step.name, recorded, result)))
+        new = new.replaced(trace=_trace.append(state.trace, _trace.Entry(step.name, recorded, result)))
         del self._states[self._at + 1 :], self._texts[self._at + 1 :]
         self._states.append(new)
         self._texts.append(request_text(step, given))
@@ -407,7 +407,7 @@ class Schedule:
             result = check_only(step, state, given)
         except ScheduleError as error:
             raise self._plainer(error) from error.__cause__
-        self._set(state.but(trace=_trace.append(state.trace, _trace.Entry(step.name, given, result))))
+        self._set_state(state.replaced(trace=_trace.append(state.trace, _trace.Entry(step.name, given, result))))
         return result
 
     def _plainer(self, error: ScheduleError) -> ScheduleError:
@@ -418,63 +418,26 @@ class Schedule:
         return error
 
     def _verify_step(self, step: Primitive, given: dict[str, Any], before: State, after: State) -> None:
-        """Well-formedness and limits of what changed; with ``verify="run"`` also the executor on both programs."""
-        from ..analysis import wellformed
-
+        """Raise ``ScheduleError`` where an invariant does not hold of a function that the step changed."""
         for name in after.mod:
-            if name in before.mod and after.mod[name] is before.mod[name]:
+            old, new = before.mod.functions.get(name), after.mod[name]
+            if old is new:
                 continue
-            problems = wellformed.check(after.mod[name])
-            if problems:
-                error = ScheduleError(
-                    f"a fault inside {step.name}: it would give a malformed program ({problems[0]}); "
-                    "the schedule is unchanged. Please report it with the program"
-                )
-                raise explain(error, step, given, before)
+            modules = (before.mod, after.mod)
+            delta = Delta(
+                old, new, step.keeps, primitive=step.name, name=name, modules=modules, target=after.target
+            )  # fmt: skip
             try:
-                check_shared_memory(before.mod.functions.get(name), after.mod[name], after.target)
-                old = before.mod.functions.get(name)
-                if given.get("unsafe"):
-                    pass
-                elif not _same_accesses(step.name, after.mod[name]):
-                    check_independence(old, after.mod[name], only_marked=step.name == "bind")
-                    check_kernels(old, after.mod[name])
-                elif step.name in _NEW_LOOPS and loses_private(old, after.mod[name]):
-                    check_independence(old, after.mod[name])
+                check_step(delta, proved=not given.get("unsafe"), also=self._also)
             except ScheduleError as error:
                 raise self._plainer(explain(error, step, given, after)) from None
-            if self._verify == "run" and name in before.mod:
-                from .invariants.executed import same_results
-
-                difference = same_results(before.mod, after.mod, name)
-                if difference:
-                    raise explain(
-                        ScheduleError(f"the program would compute something else: {difference}"), step, given, before
-                    )
-
-
-# steps after which each iteration of each parallel loop touches what it did before; those that make a loop parallel have
-# asked about it themselves
-_SAME_ACCESSES = frozenset(
-    {"split", "fuse", "unroll", "annotate", "unannotate", "add_unit_loop", "storage_align", "storage_swizzle",
-     "reorder_block_iter_var", "parallel", "vectorize"}
-)  # fmt: skip
-
-_NEW_LOOPS = frozenset({"split", "fuse", "add_unit_loop"})  # of them, those that change the form of what loops do
-
-
-def _same_accesses(step: str, func: PrimFunc) -> bool:
-    """Whether after ``step`` each iteration of each loop that runs them at once touches what it did before."""
-    if step == "decompose_reduction":  # init and updates touch what both did, but threads may share the sum
-        return not any(ref.node.kind == THREAD_BINDING for ref in index_of(func).loops.values())
-    return step in _SAME_ACCESSES
 
 
 def _method(step: Primitive) -> Callable[..., Any]:
     """The Schedule method of a primitive: its signature and docstring are the check's."""
 
     def method(self: Schedule, *args: Any, **kwargs: Any) -> Any:
-        return self._call(step, step.bind(args, kwargs))
+        return self._apply_step(step, step.bind(args, kwargs))
 
     method.__name__ = step.name
     method.__qualname__ = f"Schedule.{step.name}"

@@ -1583,20 +1583,3 @@ class Schedule:
         """The blocks of the same scope that read what ``block`` writes."""
     def get_output_blocks(self, scope_block: BlockRV | str) -> list[BlockRV]:
         """The blocks inside ``scope_block`` that write a buffer which outlives it: not one allocated there."""
-
-_SAME_ACCESSES = frozenset(
-    {
-        "split",
-        "fuse",
-        "unroll",
-        "annotate",
-        "unannotate",
-        "add_unit_loop",
-        "storage_align",
-        "storage_swizzle",
-        "reorder_block_iter_var",
-        "parallel",
-        "vectorize",
-    }
-)
-_NEW_LOOPS = frozenset({"split", "fuse", "add_unit_loop"})

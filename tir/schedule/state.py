@@ -39,15 +39,16 @@ from .handles import BlockRV, LoopRV
 
 @dataclasses.dataclass(frozen=True)
 class Fate:
-    """What became of a loop or block: ``alias`` is its successor in the same meaning, else ``into`` lists the parts."""
+    """What became of a loop or block: ``alias`` is its successor in the same meaning, else ``into`` lists the parts.
+
+    ``past`` says what was done to it ("fused"), where the primitive ``how`` has a word for it.
+    """
 
     step: int
     how: str
+    past: str = ""
     into: tuple[str, ...] = ()
     alias: Any = None
-
-
-_PAST = {"split": "split", "fuse": "fused", "merge": "merged", "loop_partition": "partitioned"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,9 +62,10 @@ class State:
     step: int = 0
     seed: int = 0
     trace: Any = None
-    doing: str = ""
+    primitive_name: str = ""
+    past: str = ""  # what that primitive does to loops and blocks, as a participle
 
-    def but(self, **changes: Any) -> State:
+    def replaced(self, **changes: Any) -> State:
         """The snapshot with these fields changed: what ``dataclasses.replace`` does, for what happens at every step."""
         made = object.__new__(State)
         made.__dict__.update(self.__dict__, **changes)
@@ -170,7 +172,7 @@ class State:
     def _gone(self, what: str, fate: Fate | None, there: str) -> ScheduleError:
         if fate is None:
             return ScheduleError("{0} is not in function `{1}`; {2}", what, self.func_name, there)
-        past = _PAST.get(fate.how, f"replaced by {fate.how}" if fate.into else f"removed by {fate.how}")
+        past = fate.past or f"{'replaced' if fate.into else 'removed'} by {fate.how}"
         parts = f" into {', '.join(fate.into)}" if fate.into else ""
         return ScheduleError("{0} was {1} at step {2}{3}", what, past, fate.step, parts, legal=there)
 
@@ -213,15 +215,16 @@ class State:
             fates = dict(fates)
             for key, value in moved.items():
                 fates[self._fate_key(key)] = self._fate(value)
-        return self.but(mod=self.mod.with_function(self.func_name, func), fates=fates)
+        return self.replaced(mod=self.mod.with_function(self.func_name, func), fates=fates)
 
     def _fate_key(self, key: Any) -> Any:
         return (self.func_name, key) if isinstance(key, str) else key
 
     def _fate(self, value: Any) -> Fate:
         if isinstance(value, (list, tuple)):
-            return Fate(self.step + 1, self.doing, tuple(v if isinstance(v, str) else v.name for v in value))
-        return Fate(self.step + 1, self.doing, alias=self._fate_key(value))
+            parts = tuple(v if isinstance(v, str) else v.name for v in value)
+            return Fate(self.step + 1, self.primitive_name, self.past, parts)
+        return Fate(self.step + 1, self.primitive_name, alias=self._fate_key(value))
 
     def note_losses(self, before: State) -> State:
         """Record, for loops and blocks of ``before`` that are gone and not forwarded, that this step removed them."""
@@ -234,13 +237,13 @@ class State:
         ]
         if not lost:
             return self
-        fate = Fate(self.step + 1, self.doing)
-        return self.but(fates={**self.fates, **dict.fromkeys(lost, fate)})
+        fate = Fate(self.step + 1, self.primitive_name, self.past)
+        return self.replaced(fates={**self.fates, **dict.fromkeys(lost, fate)})
 
     def draw(self) -> tuple[State, random.Random]:
         """A random generator for one decision, and the snapshot whose next draw differs."""
         generator = random.Random(self.seed)
-        return self.but(seed=generator.getrandbits(62)), generator
+        return self.replaced(seed=generator.getrandbits(62)), generator
 
     # ------------------------------------------------------------ fresh names
 

@@ -102,7 +102,7 @@ class Trace:
             args = {k: _map(v, mapping) for k, v in step.args.items()}
             if decision_provider is not None and "decision" in args:
                 args["decision"] = decision_provider(step, args, args["decision"])
-            result = sch._call(_primitive(step.name), args)
+            result = sch._apply_step(_primitive(step.name), args)
             for old, new in zip(results_of(step.result), results_of(result)):
                 mapping[_identity(old)] = new
 

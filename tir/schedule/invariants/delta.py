@@ -1,19 +1,26 @@
-"""Which memory a step left alone: the same blocks use it, in the same loops, in the same order.
+"""What a step changed: its new and changed loops, and the memory whose uses are others now.
 
-What was found of it before the step holds after it, whatever the step did to the rest.
+Memory that the same blocks use, in the same loops and in the same order, is as it was: what was proved of it before the
+step holds after it, whatever the step did to the rest.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Collection
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ...analysis.index import BlockRef, LoopRef, Place, index_of, sub_statements
 from ...buffer import Buffer
 from ...expr import BufferLoad, IntImm, Var
-from ...function import PrimFunc
+from ...function import IRModule, PrimFunc
 from ...stmt import THREAD_BINDING, Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
 from ...visit import walk
+from . import Keeps
+
+if TYPE_CHECKING:
+    from ...target import Target
 
 BufferSet = frozenset[Var]  # pointers of buffers
 
@@ -28,6 +35,7 @@ class Uses:
         self.around: dict[Any, Any] = {}  # a place and what is around it, comparable
         self.seen: dict[Var, int] = {}
         self.of: dict[Var, list[Any]] = {}
+        self.unmarked: dict[Var, list[Any]] = {}  # the same, whatever the loops' kinds
         self.written: dict[LoopRef, set[Var]] = {}  # what blocks under a loop may write
         self.scopes: dict[Var, str] = {}
         self.plain = self._collect(self.index.root)
@@ -35,14 +43,16 @@ class Uses:
     def _collect(self, place: Place) -> bool:
         """Add what is under ``place``; false where it is not plain."""
         node: Any = place.node
-        outer = None if place.parent is None else self.around[place.parent]
+        outer = (None, None) if place.parent is None else self.around[place.parent]
         mine: Any = None
+        mark: Any = None
         below = sub_statements(node)
         if isinstance(node, For):
             # of loops with one variable, each is another
             self.seen[node.loop_var] = self.seen.get(node.loop_var, 0) + 1
             count = self.seen[node.loop_var]
-            mine = (id(node.loop_var), count, id(node.min), id(node.extent), node.kind, node.thread)
+            mine = (id(node.loop_var), count, id(node.min), id(node.extent))
+            mark = (node.kind, node.thread)
             if _loads(node.min) or _loads(node.extent):
                 return False
         elif isinstance(node, BlockRealize):
@@ -60,20 +70,24 @@ class Uses:
                 self._add(node.init, place, outer)
                 below = (node.body,)
             for buffer in node.alloc_buffers:
-                self.of.setdefault(buffer.data, []).append((id(buffer), outer))
+                self._use(buffer.data, buffer, outer)
         elif not isinstance(node, SeqStmt):
             return False
-        self.around[place] = outer if mine is None else (outer, mine)
+        self.around[place] = outer if mine is None else ((outer[0], mine, mark), (outer[1], mine))
         return all(self._collect(self.index.places[child]) for child in below)
 
     def _add(self, stmt: Stmt, place: Place, outer: Any) -> None:
         """Add what ``stmt``, at or in ``place``, touches in one run."""
         touched, written, scopes = _touched(stmt)
         for memory in touched:
-            self.of.setdefault(memory, []).append((id(stmt), outer))
+            self._use(memory, stmt, outer)
         for loop in place.all_loops():
             self.written.setdefault(loop, set()).update(written)
         self.scopes.update(scopes)
+
+    def _use(self, memory: Var, node: Any, outer: Any) -> None:
+        self.of.setdefault(memory, []).append((id(node), outer[0]))
+        self.unmarked.setdefault(memory, []).append((id(node), outer[1]))
 
 
 def _loads(e: Any) -> bool:
@@ -112,22 +126,79 @@ def uses_of(func: PrimFunc) -> Uses:
     return found
 
 
-def unchanged_buffers(before: PrimFunc | None, after: PrimFunc) -> BufferSet:
-    """Pointers of the memory whose uses are in ``after`` what they were in ``before``; none where that is not plain."""
-    if before is None:
-        return frozenset()
-    old, new = uses_of(before), uses_of(after)
-    if not (old.plain and new.plain):
-        return frozenset()
-    return frozenset(memory for memory, uses in new.of.items() if old.of.get(memory) == uses)
+class Delta:
+    """What changed in one function between two programs, ``before`` None standing for the empty one.
 
+    ``keeps`` is what the primitive that made ``after`` promises to preserve. ``modules`` are those that the programs are
+    function ``name`` of, and ``target`` is the target of the schedule, where there are any.
+    """
 
-def may_clash(func: PrimFunc, loop: LoopRef, known: BufferSet) -> bool:
-    """Whether iterations of ``loop`` write memory in which they could meet: not what is ``known`` to be used as before
-    (:func:`unchanged_buffers`), nor, of threads, what is not global memory. True where that is not plain."""
-    uses = uses_of(func)
-    if not uses.plain:
-        return True
-    found = uses.written.get(loop, set()) - known
-    threads = loop.node.kind == THREAD_BINDING
-    return any(not threads or uses.scopes.get(memory, "global") == "global" for memory in found)
+    def __init__(
+        self,
+        before: PrimFunc | None,
+        after: PrimFunc,
+        keeps: Keeps = Keeps.NOTHING,
+        *,
+        primitive: str = "",
+        name: str = "main",
+        modules: tuple[IRModule, IRModule] | None = None,
+        target: Target | None = None,
+    ):
+        self.before = before
+        self.after = after
+        self.keeps = keeps
+        self.primitive = primitive
+        self.name = name
+        self.modules = modules
+        self.target = target
+
+    def start(self) -> Delta:
+        """Everything that there was before the step, as a change of the empty program."""
+        assert self.before is not None
+        return Delta(None, self.before, primitive=self.primitive, name=self.name, target=self.target)
+
+    def changed_loops(self, kinds: Collection[str] | None = None) -> list[LoopRef]:
+        """Loops of ``after``, of these kinds, that were not there before as they are now."""
+        known: Any = () if self.before is None else index_of(self.before).places
+        loops = index_of(self.after).loops.values()
+        return [ref for ref in loops if (kinds is None or ref.node.kind in kinds) and ref.node not in known]
+
+    def new_loops(self) -> list[LoopRef]:
+        """Loops of ``after`` whose variables no loop had before."""
+        known: Any = () if self.before is None else index_of(self.before).loops
+        return [ref for ref in index_of(self.after).loops.values() if ref.var not in known]
+
+    def is_marked(self, loop: LoopRef) -> bool:
+        """Whether ``loop``, of ``after``, has become one of its kind."""
+        old = None if self.before is None else index_of(self.before).loops.get(loop.var)
+        return old is None or (old.node.kind, old.node.thread) != (loop.node.kind, loop.node.thread)
+
+    @cached_property
+    def unchanged_buffers(self) -> BufferSet:
+        """Pointers of the memory whose uses are what they were; none where the programs are more than blocks in loops."""
+        return self._unchanged(lambda uses: uses.of)
+
+    @cached_property
+    def unchanged_accesses(self) -> BufferSet:
+        """As ``unchanged_buffers``, but loops around may have become parallel, vectorized or bound."""
+        return self._unchanged(lambda uses: uses.unmarked)
+
+    def _unchanged(self, of: Callable[[Uses], dict[Var, list[Any]]]) -> BufferSet:
+        if self.before is None:
+            return frozenset()
+        old, new = uses_of(self.before), uses_of(self.after)
+        if not (old.plain and new.plain):
+            return frozenset()
+        return frozenset(memory for memory, uses in of(new).items() if of(old).get(memory) == uses)
+
+    def may_clash(self, loop: LoopRef) -> bool:
+        """Whether the step may have made iterations of ``loop``, of ``after``, depend on each other: they write memory
+        whose uses changed, or the loop is one that it marked. Of threads, global memory. True where that is not known."""
+        uses = uses_of(self.after)
+        if not uses.plain:
+            return True
+        found = uses.written.get(loop, set())
+        if not self.is_marked(loop):
+            found = found - self.unchanged_accesses
+        threads = loop.node.kind == THREAD_BINDING
+        return any(not threads or uses.scopes.get(memory, "global") == "global" for memory in found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from ...errors import RunError
 from ...expr import IntImm, Var
 from ...function import IRModule, PrimFunc
 from ...visit import walk
+from . import Invariant, Problem
+from .delta import Delta
 
 SIZES = (7, 5, 11, 3, 13)  # awkward on purpose: tails show up
 
@@ -80,3 +83,14 @@ def same_results(before: IRModule, after: IRModule, name: str) -> str | None:
             at = tuple(int(x) for x in np.argwhere(differ)[0])
             return f"argument {buffer.name} at {list(at)} was {a[at]}, and would be {b[at]}"
     return None
+
+
+def _same_meaning(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
+    """The program computes what it did before the step."""
+    if delta.modules is not None and delta.before is not None:
+        difference = same_results(*delta.modules, delta.name)
+        if difference:
+            yield Problem("results", f"the program would compute something else: {difference}")
+
+
+EXECUTED = Invariant("executed", _same_meaning, proof=False)  # of the schedules that ask for it

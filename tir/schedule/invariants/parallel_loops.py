@@ -1,4 +1,4 @@
-"""Whether loops whose iterations run at once still may, checked after every step.
+"""After each step: are parallel, vectorized and thread-bound loops still free of carried dependences?
 
 A step that places a block, a copy or a layout's padding changes what iterations of the loops around touch, whichever
 primitive it is. So the answer is the same whether a loop was made parallel before or after. The loop of
@@ -7,76 +7,60 @@ the lanes inside an intrinsic is taken on trust: behind its pointers it does wha
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from ...analysis.dependence.verdict import Violation
 from ...analysis.index import Index, LoopRef, index_of
 from ...analysis.privatization import private_buffers
 from ...analysis.simple_blocks import constant, distinguishes_iterations
-from ...errors import ScheduleError
 from ...function import PrimFunc
-from ...stmt import THREAD_BINDING, BufferStore, For
+from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BufferStore, For
 from ...visit import walk
 from ..blocks import clash
-from .delta import BufferSet, may_clash, unchanged_buffers
-
-CONCURRENT = ("parallel", "vectorized", "thread_binding")
-
-
-def check_independence(before: PrimFunc | None, after: PrimFunc, only_marked: bool = False) -> None:
-    """Raise ``ScheduleError``, with a witness, where iterations of a loop of ``after`` that runs them at once meet in an
-    element, and the step from ``before`` brought that about.
-
-    ``only_marked``: the step marked a loop and left what each iteration touches, so only that loop is asked.
-    """
-    known: Any = {} if before is None else index_of(before).places
-    if only_marked and before is not None:
-        kinds = {ref.var: ref.node.kind for ref in index_of(before).loops.values()}
-        known = {ref.node for ref in index_of(after).loops.values() if kinds.get(ref.var) == ref.node.kind}
-    found = _problem(after, known, before)
-    if found is None or (before is not None and _problem(before, {}) is not None):
-        return
-    raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after, legal=found.legal)
+from . import Keeps, Problem, invariant
+from .delta import Delta
 
 
-def loses_private(before: PrimFunc | None, after: PrimFunc) -> bool:
-    """Whether a buffer that each iteration of a marked loop could have for itself is no longer seen to be one.
+@invariant(kept_by=Keeps.ACCESSES)
+def parallel_loops(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
+    """Iterations of parallel and vectorized loops are independent."""
+    return _carried(after, delta, delta.changed_loops((PARALLEL, VECTORIZED)))
 
-    A step that leaves what iterations touch may still give the program a form from which it cannot be told, and lowering
-    would let them share the buffer.
-    """
-    if before is None:
-        return False
-    known = {ref.var for ref in index_of(before).loops.values()}
-    new = [ref for ref in index_of(after).loops.values() if ref.var not in known]
-    if all(constant(ref.node.extent) is not None for ref in new):
-        return False  # loops of known lengths leave to exact sets what they could tell
-    old = {ref.var: ref.node for ref in index_of(before).loops.values() if ref.node.kind in CONCURRENT}
-    for ref in index_of(after).loops.values():
+
+@invariant(kept_by=Keeps.THREADS)
+def bound_loops(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
+    """Threads of loops bound to an axis are independent in global memory."""
+    return _carried(after, delta, delta.changed_loops((THREAD_BINDING,)))
+
+
+@invariant(kept_by=Keeps.LOOPS)
+def provable_privatization(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
+    """A buffer that is private to each iteration of a loop is seen to be so. A step can keep every access and still hide
+    that from the analysis; lowering would then share the buffer."""
+    return _carried(after, delta, _hides_private(delta))
+
+
+def _hides_private(delta: Delta) -> Iterator[LoopRef]:
+    """The parallel and vectorized loops of which a private buffer is no longer seen to be one."""
+    if delta.before is None or all(constant(ref.node.extent) is not None for ref in delta.new_loops()):
+        return  # loops of known lengths leave to exact sets what they could tell
+    old = index_of(delta.before).loops
+    for ref in delta.changed_loops((PARALLEL, VECTORIZED)):
         was = old.get(ref.var)
-        if was is None or was is ref.node or ref.node.kind == THREAD_BINDING:
-            continue
-        if private_buffers(before, was) - private_buffers(after, ref.node):
-            return True
-    return False
+        if was is not None and private_buffers(delta.before, was.node) - private_buffers(delta.after, ref.node):
+            yield ref
 
 
-def _problem(func: PrimFunc, known: Container[For], before: PrimFunc | None = None) -> Violation | None:
-    """``before``: a program that is known to have none."""
-    index = index_of(func)
-    same: BufferSet | None = None
-    for ref in index.loops.values():
-        node = ref.node
-        if node.kind not in CONCURRENT or node in known or constant(node.extent) in (0, 1):
+def _carried(after: PrimFunc, delta: Delta, loops: Iterable[LoopRef]) -> Iterator[Problem]:
+    """The dependences that ``loops`` carry through memory whose uses changed."""
+    index = index_of(after)
+    for ref in loops:
+        if constant(ref.node.extent) in (0, 1) or not delta.may_clash(ref):
             continue
-        if same is None:
-            same = unchanged_buffers(before, func)
-        if may_clash(func, ref, same) and not _plain(index, ref) and not _of_an_intrinsic(index, ref):
-            found = clash(func, node)
-            if found is not None:
-                return found
-    return None
+        if _plain(index, ref) or _of_an_intrinsic(index, ref):
+            continue
+        found = clash(after, ref.node)
+        if found is not None:
+            yield Problem(ref.name, found.rule, found.witness, found.nodes, found.legal)
 
 
 def _of_an_intrinsic(index: Index, ref: LoopRef) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -11,13 +11,13 @@ from ...analysis.structure import regions_of
 from ...arith import Analyzer
 from ...arith.regions import relax, union
 from ...buffer import Buffer, Range
-from ...errors import ScheduleError
 from ...expr import IntImm, Var
 from ...function import PrimFunc
 from ...stmt import SERIAL
 from ...target import Target
 from ...visit import substitute
-from .delta import unchanged_buffers
+from . import Problem, invariant
+from .delta import Delta
 
 DYNAMIC = 232448  # bytes of `shared.dyn` that some GPU gives
 _AXES = ("blockIdx", "threadIdx")
@@ -37,13 +37,13 @@ class SharedBuffer:
     loop: LoopRef
 
 
-def shared_buffers(func: PrimFunc, before: PrimFunc | None = None) -> list[SharedBuffer]:
-    """The buffers in shared memory that lie in a kernel of ``func`` and have a size known now. Those that are used as
-    in ``before`` have the size that they had there."""
+def shared_buffers(func: PrimFunc, delta: Delta | None = None) -> list[SharedBuffer]:
+    """The buffers in shared memory that lie in a kernel of ``func`` and have a size known now. Those whose uses
+    ``delta`` left alone have the size that they had."""
     sizes = _SIZES.setdefault(func, {})
-    known = _SIZES.get(before) if before is not None else None
-    if known:
-        same = unchanged_buffers(before, func)
+    known = _SIZES.get(delta.before) if delta is not None and delta.before is not None else None
+    if delta is not None and known:
+        same = delta.unchanged_buffers
         sizes.update((b, size) for b, size in known.items() if b.data in same and b not in sizes)
     found = []
     for scope in index_of(func).blocks.values():
@@ -126,29 +126,24 @@ def _padded(extents: Sequence[int], users: Sequence[BlockRef], buffer: Buffer) -
     return stride
 
 
-def check_shared_memory(before: PrimFunc | None, after: PrimFunc, target: Target | None) -> None:
-    """Raise ``ScheduleError`` where a kernel of ``after`` needs more shared memory than the GPU has for a block, and it
-    did not in ``before``.
+@invariant(proof=False)
+def shared_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
+    """A kernel needs no more shared memory than the GPU has for a block.
 
-    ``target`` None stands for the function's own; without a GPU among them, lowering for one decides.
+    Without a GPU as the target of the schedule, or of the function, lowering for one decides.
     """
     own = after.attrs.get("target")
-    target = target or (Target.of(own) if own is not None else None)
+    target = delta.target or (Target.of(own) if own is not None else None)
     static = target.limit("max_shared_memory_per_block") if target is not None else None
     if target is None or static is None:
         return
-    found = shared_buffers(after, before)
+    found = shared_buffers(after, delta)
     limits = {"shared": static, "shared.dyn": target.limit("max_dynamic_shared_memory_per_block") or DYNAMIC}
-    known: list[SharedBuffer] | None = None
     for scope, limit in limits.items():
         live = _most_at_once([b for b in found if b.buffer.scope == scope])
         total = sum(b.bytes for b in live)
-        if total <= limit:
-            continue
-        if known is None:
-            known = shared_buffers(before) if before is not None else []
-        if sum(b.bytes for b in _most_at_once([b for b in known if b.buffer.scope == scope])) < total:
-            raise _too_much(after, live, scope, total, limit, limits["shared.dyn"], target)
+        if total > limit:
+            yield _too_much(live, scope, total, limit, limits["shared.dyn"], target)
 
 
 def _most_at_once(buffers: Sequence[SharedBuffer]) -> list[SharedBuffer]:
@@ -166,25 +161,20 @@ def _most_at_once(buffers: Sequence[SharedBuffer]) -> list[SharedBuffer]:
 
 
 def _too_much(
-    func: PrimFunc,
-    live: Sequence[SharedBuffer],
-    scope: str,
-    total: int,
-    limit: int,
-    dynamic: int,
-    target: Target,
-) -> ScheduleError:
+    live: Sequence[SharedBuffer], scope: str, total: int, limit: int, dynamic: int, target: Target
+) -> Problem:
     each = ", ".join(f"{b.buffer.name} {size_text(b.bytes)}" for b in sorted(live, key=lambda b: -b.bytes))
     tiles = dict.fromkeys(b.loop.name for b in live if b.loop.node.kind == SERIAL)
     ways = [f"shrink the tile of {', '.join(tiles)}" if tiles else "use smaller tiles"]
     if scope == "shared" and total <= dynamic:
         where = str(target.attrs["arch"]) if "arch" in target.attrs else "the newest GPUs"
         ways.append(f"use `shared.dyn` ({dynamic} B on {where})")
-    return ScheduleError(
+    return Problem(
+        scope,
         f"shared memory of a block would be {total} B > {limit} B (`{scope}`): {each}",
         nodes=[b.loop.node for b in live[:1]],
-        func=func,
         legal=", or ".join(ways),
+        excess=total,
     )
 
 

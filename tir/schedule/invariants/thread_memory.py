@@ -26,13 +26,13 @@ from ...analysis.index import BlockRef, Index, LoopRef, index_of
 from ...analysis.privatization import THREADS_OWN, is_privatizable
 from ...analysis.structure import regions_of
 from ...buffer import Buffer
-from ...errors import ScheduleError
 from ...expr import IntImm, Var
 from ...function import PrimFunc
 from ...poly import Names, NotAffine, Relation, TooLong, bounded, everything
-from ...stmt import Block, For
+from ...stmt import THREAD_BINDING, Block, For
 from ...visit import walk
-from .delta import BufferSet, unchanged_buffers
+from . import Keeps, Problem, invariant
+from .delta import BufferSet, Delta
 
 _AXES = tuple(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx") for d in "xyz")
 
@@ -46,55 +46,36 @@ def private_axes(scope: str) -> tuple[str, ...]:
     return _AXES if scope == "local" else tuple(a for a in _AXES if a != "threadIdx.x")  # the rest belong to warps
 
 
-def check_kernels(before: PrimFunc | None, after: PrimFunc) -> None:
-    """Raise ``ScheduleError`` where a kernel of ``after`` reads what no thread (or block) of its own wrote, and the
-    step from ``before`` brought that about."""
+@invariant(kept_by=Keeps.THREADS)
+def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
+    """A kernel reads only what a thread (or block) of its own wrote."""
     index = index_of(after)
-    bound = [ref for ref in index.loops.values() if ref.node.thread.startswith(("blockIdx", "threadIdx"))]
-    if not bound:
-        return
-    changed = {ref.node for ref in bound if before is None or ref.node not in index_of(before).places}
+    bound = _bound_loops(index)
+    changed = {ref.node for ref in delta.changed_loops((THREAD_BINDING,))}.intersection(ref.node for ref in bound)
     if not changed:
         return
-    same = unchanged_buffers(before, after)
+    same = delta.unchanged_buffers
     suspects = [b for b in _own_buffers(index) if b[1].data not in same and not _plain(index, *b, changed)]
     crossed = _many_of_an_axis(bound)
-    if not suspects and not crossed:
-        return
-    found = _Kernels(after, bound).problem([b for _, b in suspects], crossed, same)
-    if found is None:
-        return
-    if before is not None and _had(before, found.about, found.message):
-        return
-    raise ScheduleError(found.message, witness=found.witness, nodes=found.nodes, func=after, legal=found.legal)
+    if suspects or crossed:
+        yield from _Kernels(after, bound).problems([b for _, b in suspects], crossed, same)
 
 
 def check_thread_memory(func: PrimFunc) -> None:
-    """As ``check_kernels``, for a program that is to be lowered: what is not bound now stays so."""
+    """As ``thread_memory``, for a program that is to be lowered: what is not bound now stays so. Raises
+    ``ScheduleError``."""
     index = index_of(func)
-    bound = [ref for ref in index.loops.values() if ref.node.thread.startswith(("blockIdx", "threadIdx"))]
+    bound = _bound_loops(index)
     changed = {ref.node for ref in bound}
     suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(index, scope, buffer, changed)]
     crossed = _many_of_an_axis(bound)
-    found = _Kernels(func, bound, final=True).problem(suspects, crossed) if suspects or crossed else None
-    if found is not None:
-        raise ScheduleError(found.message, witness=found.witness, nodes=found.nodes, func=func, legal=found.legal)
+    if suspects or crossed:
+        for problem in _Kernels(func, bound, final=True).problems(suspects, crossed):
+            raise problem.error(func)
 
 
-class _Problem:
-    def __init__(self, about: str, message: str, witness: list[str], nodes: list[Any], legal: str):
-        self.about, self.message, self.witness, self.nodes, self.legal = about, message, witness, nodes, legal
-
-
-def _had(before: PrimFunc, about: str, message: str) -> bool:
-    """Whether the program before the step had the same problem with the same buffer (a step that was ``unsafe``)."""
-    index = index_of(before)
-    bound = [ref for ref in index.loops.values() if ref.node.thread.startswith(("blockIdx", "threadIdx"))]
-    if not bound:
-        return False
-    buffers = [b for _, b in _own_buffers(index)]
-    found = _Kernels(before, bound).problem(buffers, _many_of_an_axis(bound))
-    return found is not None and found.about == about and found.message == message
+def _bound_loops(index: Index) -> list[LoopRef]:
+    return [ref for ref in index.loops.values() if ref.node.thread.startswith(("blockIdx", "threadIdx"))]
 
 
 def _own_buffers(index: Index) -> Iterator[tuple[BlockRef, Buffer]]:
@@ -167,13 +148,13 @@ class _Kernels:
         reduced = {v for i, e in said if shares and i in self.reductions for v in _vars(e)}
         return {self.loops[v].node.thread: v for v, _, _ in unit.loops if v in self.loops and v not in reduced}
 
-    def problem(self, own: list[Buffer], crossed: bool, same: BufferSet = frozenset()) -> _Problem | None:
-        """What is wrong with the buffers ``own``, or (``crossed``) with global memory but that of ``same``."""
+    def problems(self, own: list[Buffer], crossed: bool, same: BufferSet = frozenset()) -> Iterator[Problem]:
+        """What is wrong with the buffers ``own``, and (``crossed``) with global memory but that of ``same``."""
         for buffer in own:
             users = [u for u in self.units if any(a.buffer.data is buffer.data for a in u.accesses)]
             found = self._two_kernels(buffer, users) or self._asked(self._flows, buffer, users)
             if found is not None:
-                return found
+                yield found
         if crossed:
             shared = {a.buffer.data: a.buffer for u in self.units for a in u.writes() if a.buffer.scope == "global"}
             for buffer in shared.values():
@@ -182,10 +163,9 @@ class _Kernels:
                 users = [u for u in self.units if any(a.buffer.data is buffer.data for a in u.accesses)]
                 found = self._asked(self._blocks, buffer, users)
                 if found is not None:
-                    return found
-        return None
+                    yield found
 
-    def _two_kernels(self, buffer: Buffer, users: list[Statement]) -> _Problem | None:
+    def _two_kernels(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
         for w in users:
             made = self.kernel(w)
             if made is None or not any(a.buffer.data is buffer.data for a in w.writes()):
@@ -193,8 +173,8 @@ class _Kernels:
             for u in users:
                 used = self.kernel(u)
                 if used is not None and used is not made:
-                    return _Problem(
-                        buffer.name,
+                    return Problem(
+                        (buffer.name, "kernels"),
                         f"`{buffer.name}` ({buffer.scope} memory) would be used by two kernels, which share global "
                         "memory only",
                         [f"{w.name} writes it in the kernel of loop {made.name}, {u.name} uses it in that of loop "
@@ -211,7 +191,7 @@ class _Kernels:
         around = next((p for p in a.loops() if any(p is q for q in b.loops())), None)
         return f'bind("{around.name}", "blockIdx.x") before, which makes them one; or ' if around else ""
 
-    def _asked(self, question: Any, buffer: Buffer, users: list[Statement]) -> _Problem | None:
+    def _asked(self, question: Any, buffer: Buffer, users: list[Statement]) -> Problem | None:
         try:
             sides, context = self._sides(buffer, users)
         except NotAffine:
@@ -235,7 +215,7 @@ class _Kernels:
         context.restrict(sides[0].before)  # now, before time is counted: it reads text
         return sides, context
 
-    def _flows(self, buffer: Buffer, users: list[Statement], sides: Any, context: Any) -> _Problem | None:
+    def _flows(self, buffer: Buffer, users: list[Statement], sides: Any, context: Any) -> Problem | None:
         """Whether each thread (or block) reads only what it wrote itself."""
         axes = private_axes(buffer.scope)
         for t in sides:
@@ -256,8 +236,8 @@ class _Kernels:
                             whose = "block" if buffer.scope.startswith("shared") else "thread"
                             if buffer.scope != "local" and whose == "thread":
                                 whose = "warp"
-                            return _Problem(
-                                buffer.name,
+                            return Problem(
+                                (buffer.name, "readers"),
                                 f"`{buffer.name}` ({buffer.scope} memory) would be read by another {whose} than the one "
                                 "that wrote it; each has its own",
                                 witness(bad, s, a, t, b, f", in another {whose}", ""),
@@ -300,7 +280,7 @@ class _Kernels:
                 return _related(s, t, []).domain_in(nobody.subtract(nobody))
         return _related(s, t, equal) if equal else None
 
-    def _blocks(self, buffer: Buffer, users: list[Statement], sides: Any, context: Any) -> _Problem | None:
+    def _blocks(self, buffer: Buffer, users: list[Statement], sides: Any, context: Any) -> Problem | None:
         """Whether blocks of one kernel keep from the elements of global memory that others write."""
         axes = _AXES[:3]
         pairs = [
@@ -329,8 +309,8 @@ class _Kernels:
                     bad = bad.subtract(_related(s, t, both))
                 bad = context.restrict(bad)
                 if not bad.is_empty():
-                    return _Problem(
-                        buffer.name,
+                    return Problem(
+                        (buffer.name, "blocks"),
                         f"thread blocks of one kernel would depend on each other through `{buffer.name}`, and nothing "
                         "orders them",
                         witness(bad, s, a, t, b, ", in another block", ""),
@@ -340,7 +320,7 @@ class _Kernels:
         return None
 
 
-def _decided(ask: Callable[[Any, Any], _Problem | None], sides: Any, context: Any) -> _Problem | None:
+def _decided(ask: Callable[[Any, Any], Problem | None], sides: Any, context: Any) -> Problem | None:
     """The answer, if sets give one in bounded time. What they do not decide is not refused: no step is illegal because
     data, or a minimum of several, decides an index, and the simulator reports what is wrong after all."""
     try:

@@ -9,6 +9,7 @@ from ...analysis.index import BlockRef, LoopRef
 from ...errors import require
 from ...node import Node, freeze, frozendict
 from ...stmt import For
+from ..invariants import Keeps
 from ..primitive import BadArgument, primitive
 from ..state import State
 from ._annotations import check_annotation
@@ -67,7 +68,7 @@ def _plain(value: Any) -> Any:
     return freeze(value)
 
 
-@primitive(check=_check_annotate)
+@primitive(check=_check_annotate, keeps=Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS)
 def annotate(state: State, plan: AnnotatePlan) -> State:
     return state.replace(plan.node, plan.node.replace(annotations=plan.annotations))
 
@@ -99,6 +100,6 @@ def _check_unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: 
     return AnnotatePlan(node, frozendict((k, v) for k, v in node.annotations.items() if k != ann_key))
 
 
-@primitive(check=_check_unannotate)
+@primitive(check=_check_unannotate, keeps=Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS)
 def unannotate(state: State, plan: AnnotatePlan) -> State:
     return state.replace(plan.node, plan.node.replace(annotations=plan.annotations))

@@ -25,6 +25,7 @@ from ...op import call
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, seq
 from ...visit import rewrite, substitute, uses_var, walk
 from ..blocks import nest, require_same_meaning, unit_region
+from ..invariants import Keeps
 from ..primitive import BadArgument, primitive
 from ..state import State
 from .loops import require_plain
@@ -463,7 +464,7 @@ def _check_reorder_block_iter_var(state: State, block: BlockRef, new_order: Sequ
     return IterOrderPlan(block.node, order)
 
 
-@primitive(check=_check_reorder_block_iter_var)
+@primitive(check=_check_reorder_block_iter_var, keeps=Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS)
 def reorder_block_iter_var(state: State, plan: IterOrderPlan) -> State:
     old = plan.old
     block = old.block.replace(iter_vars=tuple(old.block.iter_vars[n] for n in plan.order))

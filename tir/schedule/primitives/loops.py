@@ -17,6 +17,7 @@ from ...names import fresh
 from ...node import EMPTY
 from ...stmt import PARALLEL, SERIAL, Block, For, SeqStmt, Stmt
 from ..handles import LoopRV
+from ..invariants import Keeps
 from ..primitive import BadArgument, primitive
 from ..state import State, owners
 from ._rebind import domains, nest, product, substitute_loop_vars
@@ -228,7 +229,7 @@ def _covers_exactly(extent: Expr, total: Expr, known: Analyzer) -> bool:
     return _proved(known, extent == total)
 
 
-@primitive(check=_check_split)
+@primitive(check=_check_split, keeps=Keeps.ACCESSES | Keeps.THREADS, past="split")
 def split(state: State, plan: SplitPlan) -> tuple[State, list[LoopRV]]:
     node = plan.loop.node
     dtype = node.loop_var.dtype
@@ -397,7 +398,7 @@ def _members(loops: Sequence[Any]) -> list[LoopRef]:
     return list(loops)
 
 
-@primitive(check=_check_fuse)
+@primitive(check=_check_fuse, keeps=Keeps.ACCESSES | Keeps.THREADS, past="fused")
 def fuse(state: State, plan: FusePlan) -> tuple[State, LoopRV]:
     nodes = [loop.node for loop in plan.loops]
     dtype = max((n.loop_var.dtype for n in nodes), key=lambda d: d.bits)
@@ -588,7 +589,7 @@ def _check_add_unit_loop(state: State, block_or_loop: BlockRef | LoopRef) -> Uni
     return UnitPlan(block_or_loop, fresh("u", taken))
 
 
-@primitive(check=_check_add_unit_loop)
+@primitive(check=_check_add_unit_loop, keeps=Keeps.ACCESSES | Keeps.THREADS)
 def add_unit_loop(state: State, plan: UnitPlan) -> tuple[State, LoopRV]:
     node = plan.place.node
     dtype = node.loop_var.dtype if isinstance(node, For) else "int32"

@@ -105,7 +105,7 @@ def _check_loop_partition(
     return PartitionPlan(loop, lengths, names, renames)
 
 
-@primitive(check=_check_loop_partition)
+@primitive(check=_check_loop_partition, past="partitioned")
 def loop_partition(state: State, plan: PartitionPlan) -> tuple[State, list[LoopRV]]:
     f = plan.loop.node
     start: Expr = f.min
@@ -244,7 +244,7 @@ def _require_order(state: State, plan: MergePlan) -> None:
         refuse(state, violation)
 
 
-@primitive(check=_check_merge)
+@primitive(check=_check_merge, past="merged")
 def merge(state: State, plan: MergePlan) -> tuple[State, LoopRV]:
     first = plan.chains[0]
     variables = [Var(name, f.loop_var.dtype) for name, f in zip(plan.names, first)]

@@ -13,6 +13,7 @@ from ...stmt import Block, BlockRealize, Stmt
 from ...visit import accesses
 from ..blocks import insert_before
 from ..handles import BlockRV
+from ..invariants import Keeps
 from ..primitive import primitive
 from ..state import State, require_above
 from ._init_runs import InitRuns
@@ -116,7 +117,7 @@ def _update_reads(block: Block):
     return (*own, *block.reads)
 
 
-@primitive(check=_check_decompose_reduction)
+@primitive(check=_check_decompose_reduction, keeps=Keeps.ACCESSES | Keeps.LOOPS)
 def decompose_reduction(state: State, plan: DecomposePlan) -> tuple[State, BlockRV]:
     old = plan.block
     changed = state.replace(old.block, plan.update, moved={old.name: plan.update.name})

@@ -15,6 +15,7 @@ from ...node import frozendict
 from ...stmt import Block, BufferStore
 from ...visit import rewrite
 from ..blocks import pick_buffer
+from ..invariants import Keeps
 from ..primitive import primitive
 from ..state import State
 
@@ -203,7 +204,7 @@ def _check_storage_align(
     return AlignPlan(block.block, block.block.replace(annotations=notes))
 
 
-@primitive(check=_check_storage_align)
+@primitive(check=_check_storage_align, keeps=Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS)
 def storage_align(state: State, plan: AlignPlan) -> State:
     return state.replace(plan.block, plan.new)
 
@@ -246,7 +247,7 @@ def _check_storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> 
     return AlignPlan(block.block, block.block.replace(annotations=frozendict({**notes, "buffer_swizzle": asked})))
 
 
-@primitive(check=_check_storage_swizzle)
+@primitive(check=_check_storage_swizzle, keeps=Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS)
 def storage_swizzle(state: State, plan: AlignPlan) -> State:
     return state.replace(plan.block, plan.new)
 

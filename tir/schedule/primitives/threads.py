@@ -29,6 +29,7 @@ from ...stmt import (
     SeqStmt,
 )
 from ...visit import substitute, uses_var, walk
+from ..invariants import Keeps
 from ..primitive import primitive
 from ..state import State
 from .loops import refuse
@@ -495,10 +496,10 @@ def _mark(state: State, plan: KindPlan) -> State:
     )
 
 
-for _name, _check in (
-    ("parallel", _check_parallel),
-    ("vectorize", _check_vectorize),
-    ("unroll", _check_unroll),
-    ("bind", _check_bind),
+for _name, _check, _keeps in (
+    ("parallel", _check_parallel, Keeps.THREADS),
+    ("vectorize", _check_vectorize, Keeps.THREADS),
+    ("unroll", _check_unroll, Keeps.THREADS),
+    ("bind", _check_bind, Keeps.NOTHING),
 ):
-    primitive(check=_check, name=_name)(_mark)
+    primitive(check=_check, name=_name, keeps=Keeps.ACCESSES | Keeps.LOOPS | _keeps)(_mark)

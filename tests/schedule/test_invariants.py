@@ -1,0 +1,96 @@
+"""What is asked after a step, and what a primitive keeps from being asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.prim_checks import refused, schedule
+from tir.analysis.index import index_of
+from tir.schedule import invariants
+from tir.schedule.invariants import Keeps, Problem
+from tir.schedule.primitive import PRIMITIVES, primitive
+
+PROGRAM = """
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32")):
+    for i, j in T.grid(8, 8):
+        with T.block("B"):
+            v, w = T.axis.remap("SS", [i, j])
+            B[v, w] = A[v, w] * T.float32(2)
+"""
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The primitives after whose steps an invariant that ``Keeps.LOOPS`` keeps was asked."""
+    names: list[str] = []
+
+    def count_loops(after, delta):
+        if delta.before is not None:
+            names.append(delta.primitive)
+        yield from ()
+
+    made = invariants.Invariant("count_loops", count_loops, Keeps.LOOPS)
+    monkeypatch.setitem(invariants.INVARIANTS, "count_loops", made)
+    return names
+
+
+def test_a_step_that_keeps_what_an_invariant_needs_is_not_asked(asked):
+    sch = schedule(PROGRAM)
+    i, j = sch.get_loops("B")
+    sch.parallel(i)
+    sch.annotate("B", "note", 1)
+    sch.split(j, [None, 4])
+    assert asked == ["split"]
+
+
+def test_a_primitive_from_outside_says_what_it_keeps(asked):
+    def _check_hint(state, block):
+        return block
+
+    try:
+        for name, keeps in (("hint", Keeps.LOOPS), ("plain_hint", Keeps.NOTHING)):
+
+            @primitive(check=_check_hint, name=name, keeps=keeps)
+            def hint(state, plan, name=name):
+                block = state.find_block("B").block
+                return state.replace(block, block.replace(annotations={**block.annotations, name: 1}))
+
+        sch = schedule(PROGRAM)
+        sch.hint("B")
+        sch.plain_hint("B")
+        assert asked == ["plain_hint"]
+    finally:
+        for name in ("hint", "plain_hint"):
+            PRIMITIVES.pop(name, None)
+
+
+def test_a_problem_that_was_there_before_is_not_held_against_a_step(monkeypatch):
+    def deep_nests(after, delta):
+        depth = len(index_of(after).loops)
+        if depth > 2:
+            yield Problem("depth", f"{depth} loops", excess=depth)
+
+    sch = schedule(PROGRAM)
+    sch.split("j", [None, 4])
+    monkeypatch.setitem(
+        invariants.INVARIANTS,
+        "deep_nests",
+        invariants.Invariant("deep_nests", deep_nests, Keeps.NOTHING | Keeps.THREADS),
+    )
+    sch.annotate("B", "note", 1)
+    sch.reorder("j_1", "j_0")
+    assert sch.can.fuse("j_1", "j_0")
+    monkeypatch.setitem(invariants.INVARIANTS, "deep_nests", invariants.Invariant("deep_nests", deep_nests))
+    refused(lambda: sch.split("i", [None, 4]), "4 loops")
+
+
+def test_an_unsafe_step_is_not_asked_for_proofs_but_for_limits(monkeypatch):
+    def never(after, delta):
+        yield Problem(after, "never")  # about this program: the one before had another problem
+
+    sch = schedule(PROGRAM)
+    monkeypatch.setitem(invariants.INVARIANTS, "never", invariants.Invariant("never", never))
+    sch.parallel("i", unsafe=True)
+    monkeypatch.setitem(invariants.INVARIANTS, "never", invariants.Invariant("never", never, proof=False))
+    refused(lambda: sch.parallel("j", unsafe=True), "never")
