@@ -1,7 +1,7 @@
 """The dependence oracle: each question of legality is answered by tiers of proof, cheapest first.
 
 A question is a class with one method for each tier that can answer it. A tier answers ``Proved``, ``Refuted`` with a
-witness, or ``Unknown``; the first that is not ``Unknown`` is the answer, and where all are, the last one says why. No tier
+witness, or ``Unknown``; the first that is not ``Unknown`` is the answer, and where all are, the last reason given is. No tier
 may contradict another: what a cheap one proves, exact sets never refute (``tests/analysis/test_tiers.py``). A tier that
 uses sets, with all the questions that it asks itself, has the limit of :func:`tir.poly.bounded`.
 """
@@ -27,7 +27,7 @@ class Tier(Enum):
     UNCHANGED = "unchanged"  # the same statement in the same loops, ordered as before
     DISJOINT = "disjoint buffers"  # no memory is written by one and used by the other
     SIMPLE_BLOCK = "simple block"  # the form of a block, a nest or a move, from its iterators
-    REDUCTION = "reduction"  # updates by an operation that commutes
+    REDUCTION = "commuting updates"  # the two are updates of one reduction
     AFFINE = "affine forms"  # Banerjee's test, sums of loop variables
     ITERATOR_MAP = "iterator map"  # mixed-radix digits of loop variables
     PRIVATE = "private buffer"  # each iteration has a buffer for itself
@@ -36,8 +36,6 @@ class Tier(Enum):
     SETS = "exact sets"  # isl
     SPLIT = "fused loops split"  # the digits of a fused loop as loops of their own, then pairs of accesses
     MORE = "more iterations"  # an inner loop that data bounds runs any number of times, then pairs of accesses
-    REPEATED = "repeated instances"  # an instance that makes the same values again is one instance
-    COLLAPSED = "collapsed reductions"  # each complete reduction as one block that writes its result
 
 
 Method = TypeVar("Method", bound=Callable[[Any], Verdict])
@@ -107,7 +105,7 @@ class Question:
     def _by_tiers(self) -> Verdict:
         for listener in _listeners:
             listener.append(self)
-        verdict: Verdict = Unknown(f"cannot prove that {self}: no tier of proof may be used")
+        why = Unknown(f"cannot prove that {self}: no tier of proof that is in use shows it")
         for name in self.tiers:
             if name in _disabled:
                 continue
@@ -116,8 +114,9 @@ class Question:
             if _explaining:
                 _explain(self, name, verdict, perf_counter() - start)
             if not isinstance(verdict, Unknown):
-                break
-        return verdict
+                return verdict
+            why = verdict if verdict.rule else why
+        return why
 
 
 _ANSWERS: WeakKeyDictionary[Any, dict[Any, Verdict]] = WeakKeyDictionary()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -145,18 +145,17 @@ def loop_times(unit: Statement, time: tuple[Any, ...], names: Names, length: int
 
 
 def conflicting_pairs(
-    s: StatementRelations, t: StatementRelations, local: bool = False
+    source: StatementRelations, sink: StatementRelations, ignored: Collection[Var] = ()
 ) -> list[tuple[AccessRelation, AccessRelation]]:
-    """Pairs of touches of one memory, one of them a write."""
-    found = []
-    for a in (*s.writes, *s.reads):
-        for b in (*t.writes, *t.reads):
-            if a.access.buffer.data is not b.access.buffer.data or not (a.access.write or b.access.write):
-                continue
-            if local and a.access.buffer.data in s.unit.local:
-                continue
-            found.append((a, b))
-    return found
+    """Pairs of accesses of one memory, one of them a write; not of the memory of pointers that are ``ignored``."""
+    return [
+        (a, b)
+        for a in (*source.writes, *source.reads)
+        for b in (*sink.writes, *sink.reads)
+        if a.access.buffer.data is b.access.buffer.data
+        and (a.access.write or b.access.write)
+        and a.access.buffer.data not in ignored
+    ]
 
 
 def same_element(s: StatementRelations, a: AccessRelation, t: StatementRelations, b: AccessRelation) -> Relation:

@@ -48,6 +48,9 @@ class Unknown(_Against):
     """Neither proved nor refuted. ``witness`` is what may happen, where that is known."""
 
 
+NOT_SHOWN = Unknown("")  # the answer of a tier that can only prove
+
+
 def undecided(error: Undecided, claim: str = "the step keeps the program's meaning", nodes: Sequence[Any] = ()) -> Unknown:
     """Exact sets do not answer whether ``claim`` holds."""
     return Unknown(f"cannot prove that {claim}: {error}", nodes=nodes)
