@@ -6,7 +6,7 @@ JOBS ?= 2
 EXAMPLES ?= 20000
 AGAINST ?= HEAD
 
-.PHONY: demo test test-gpu lint fuzz replay counts bench bench-gpu clean
+.PHONY: demo test test-gpu lint generated fuzz replay counts bench bench-gpu clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -26,6 +26,12 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright tir codegen
+
+generated: $(VENV)/.installed
+	$(BIN)/python -m tir.schedule.stubs
+	$(BIN)/python -m tir.schedule.docs
+	$(BIN)/python -m tir.transform._stubs
+	$(BIN)/ruff format -q tir
 
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m tir.testing.fuzz --all --steps 12 --examples $(EXAMPLES)

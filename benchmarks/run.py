@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import tir
-from codegen.peak import FmaPeak
+from codegen.machine_peak import FmaPeak
 from tir.errors import BuildError
 from tir.expr import IntImm
 from tir.stmt import Allocate

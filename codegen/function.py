@@ -21,9 +21,9 @@ from tir.visit import uses_var
 
 from .llvm.function import buffer_alignment, size_vars, written_data
 from .llvm.tiles import MARK, request_tiles
+from .runtime.fast_call import MISMATCH, fast_call
 from .runtime.packed import PackedCalls
 from .runtime.parallel import openmp, team_size
-from .runtime.quick import MISMATCH, quick_call
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _FORMATS = {
@@ -131,14 +131,14 @@ class NativeFunction:
         self._pack = struct.Struct("<" + "".join(_FORMATS[d] for d in slots) + "Q").pack
         self._disjoint = bool(func.attrs.get("tir.noalias", True))
         self._plans: dict[Any, Plan] = {}
-        self._quick: Callable[..., int] | None = None  # the short way for arrays like those of an earlier call
-        self._quick_calls: dict[int, Callable[..., int] | None] = {}
+        self._fast: Callable[..., int] | None = None  # the short way for arrays like those of an earlier call
+        self._fast_calls: dict[int, Callable[..., int] | None] = {}
         self._last: Plan | None = None
-        self._can_be_quick = not (self._returns or runtime.parallel) and all(self._is_array)
+        self._can_be_fast = not (self._returns or runtime.parallel) and all(self._is_array)
 
     def __call__(self, *args: Any) -> Any:
-        if self._quick is not None and len(args) == self._count:
-            code = self._quick(*args)
+        if self._fast is not None and len(args) == self._count:
+            code = self._fast(*args)
             if code == 0:
                 return None
             if code != MISMATCH:
@@ -203,25 +203,25 @@ class NativeFunction:
         if plan is None:
             plan = self._plan(args, tuple(key))
         self._check_pointers(args, pointers, plan)
-        if self._can_be_quick:  # the second call in a row with such arrays: more will come
+        if self._can_be_fast:  # the second call in a row with such arrays: more will come
             if plan is self._last:
-                self._quick = self._quick_call(args, plan)
+                self._fast = self._fast_call(args, plan)
             self._last = plan
         try:
             return self._pack(*values, *plan.sizes, 0)
         except (struct.error, TypeError, OverflowError):
             return self._pack(*self._scalars(args, values), *plan.sizes, 0)
 
-    def _quick_call(self, args: tuple[Any, ...], plan: Plan) -> Callable[..., int] | None:
+    def _fast_call(self, args: tuple[Any, ...], plan: Plan) -> Callable[..., int] | None:
         """The short way for arrays like ``args``, which have been checked; made once for a plan."""
-        if id(plan) in self._quick_calls:
-            return self._quick_calls[id(plan)]
+        if id(plan) in self._fast_calls:
+            return self._fast_calls[id(plan)]
         sizes = self._pack(*[0] * self._count, *plan.sizes, 0)[8 * self._count : -8]
         written = [k in self.written for k in range(self._count)]
         entry = self._runtime.code.function(self.name)
         spans = [(below, above) for _, below, above in plan.spans]
-        made = quick_call(entry, args, written, self._alignments, spans, sizes, self._disjoint)
-        self._quick_calls[id(plan)] = made
+        made = fast_call(entry, args, written, self._alignments, spans, sizes, self._disjoint)
+        self._fast_calls[id(plan)] = made
         return made
 
     def _array(self, k: int, arg: Any) -> np.ndarray:
@@ -258,7 +258,7 @@ class NativeFunction:
         plan = Plan(tuple(int(values[v]) for v in self._sizes), tuple(spans))
         if len(self._plans) > 256:
             self._plans.clear()
-            self._quick_calls.clear()  # they go by the identity of plans
+            self._fast_calls.clear()  # they go by the identity of plans
         self._plans[key] = plan
         return plan
 

@@ -267,10 +267,7 @@ def load(path: str | Path) -> Module:
         raise BuildError(f"no file {str(path)!r} to load")
     try:
         code: Any
-        if path.suffix == ".o":
-            code = Loaded(path.read_bytes(), machine())
-        else:
-            code = Library(str(path.resolve()))
+        code = Loaded(path.read_bytes(), machine()) if path.suffix == ".o" else Library(str(path.resolve()))
         address = code.variable("__tir_metadata")
     except (OSError, RuntimeError) as error:
         raise BuildError(f"{path.name} is not a library that can be loaded here: {error}") from error

@@ -22,7 +22,7 @@ from tir.transform.vectorize_loop import REASON
 from tir.visit import rewrite, uses_var, walk
 
 from .llvm.peel import peel_first_iterations
-from .llvm.promote import HELD, promote_accumulators
+from .llvm.scalar_replacement import HELD, promote_accumulators
 from .runtime.parallel import openmp
 
 MARKS = ("parallel", "vectorized", "unrolled")

@@ -6,16 +6,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from .dtype import HANDLE, DType
-from .expr import BufferLoad, Expr, IntImm, Ramp, Var, as_expr, const
-from .node import Node, node
+from .expr import BufferLoad, Expr, IntImm, Var, as_expr, cast, const
+from .node import Node, node, set_field
 
 
 @node
 class Range(Node):
-    """The integers min, min + 1, …, min + extent - 1."""
+    """The integers min, min + 1, …, min + extent - 1; the narrower of the two takes the other's dtype."""
 
     min: Expr
     extent: Expr
+
+    def __post_init__(self) -> None:
+        first, size = self.min.dtype, self.extent.dtype
+        if first is not size and first.is_int and size.is_int and first.lanes == size.lanes:
+            wide = max(first, size, key=lambda dtype: dtype.bits)
+            set_field(self, "min", cast(wide, self.min))
+            set_field(self, "extent", cast(wide, self.extent))
 
     @staticmethod
     def of(begin: Any, end: Any) -> Range:
@@ -47,10 +54,12 @@ class Buffer(Node):
     buffer_type: str
 
     def __getitem__(self, indices: Any) -> Any:
-        """A load, or a BufferRegion when an index is a slice without a constant vector meaning."""
+        """A load; with slices, what they mean in the dialect: a region, or a vector load where one has a step."""
         items = indices if isinstance(indices, tuple) else (indices,)
         if any(isinstance(item, slice) for item in items):
-            return region_or_ramp(self, items)
+            from .script.values import index_tuple
+
+            return index_tuple(self, items)
         return BufferLoad(self, tuple(index_expr(item) for item in items))
 
     @property
@@ -114,7 +123,7 @@ def decl_buffer(
 def index_expr(value: Any) -> Expr:
     """An index or a size as an expression: ints become int32 (int64 where they do not fit)."""
     e = as_expr(value)
-    if not (e.dtype.is_int or e.dtype.is_bool or e.dtype.is_handle):
+    if not (e.dtype.is_int or e.dtype.is_bool):
         raise TypeError(f"an index or size must be an integer, not {e.dtype}: `{e!r}`")
     return e
 
@@ -128,41 +137,6 @@ class BufferRegion(Node):
 
     def __getitem__(self, indices: Any) -> Any:
         raise TypeError("a buffer region cannot be indexed; name the buffer, or use T.match_buffer")
-
-
-def region_or_ramp(buffer: Buffer, items: tuple[Any, ...]) -> Any:
-    """``A[i, a:b]`` is a region; with a step (``A[i, a:b:s]``) it is a vector load."""
-    if any(isinstance(item, slice) and item.step is not None for item in items):
-        return BufferLoad(buffer, tuple(_ramp(buffer, axis, item) for axis, item in enumerate(items)))
-    ranges = []
-    for axis, item in enumerate(items):
-        if isinstance(item, slice):
-            begin = as_expr(0 if item.start is None else item.start)
-            end = buffer.shape[axis] if item.stop is None else as_expr(item.stop)
-            ranges.append(Range(begin, slice_extent(begin, end)))
-        else:
-            ranges.append(Range(index_expr(item), const(1, index_expr(item).dtype)))
-    return BufferRegion(buffer, tuple(ranges))
-
-
-def slice_extent(begin: Expr, end: Expr) -> Expr:
-    """end - begin, with ``x + c`` minus ``x`` folded to ``c`` so that ``A[i : i + 4]`` has a constant extent."""
-    from .arith import simplify
-
-    return simplify(end - begin)
-
-
-def _ramp(buffer: Buffer, axis: int, item: Any) -> Expr:
-    if not isinstance(item, slice):
-        return index_expr(item)
-    begin = as_expr(0 if item.start is None else item.start)
-    end = buffer.shape[axis] if item.stop is None else as_expr(item.stop)
-    step = 1 if item.step is None else item.step
-    extent = slice_extent(begin, end)
-    if not isinstance(extent, IntImm) or not isinstance(step, (int, IntImm)):
-        raise TypeError("a strided slice needs a constant length and step")
-    lanes = -(-extent.value // int(step))
-    return begin if lanes == 1 else Ramp(begin, const(int(step), begin.dtype), lanes)
 
 
 @node

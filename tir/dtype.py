@@ -7,6 +7,11 @@ import re
 
 _FLOAT8 = re.compile(r"(?:float8_)?(e4m3fn|e4m3|e5m2)(?:_float8)?$")
 _PATTERN = re.compile(r"(int|uint|float|bfloat)(\d+)?$")
+# of a floating type: digits of the significand, and the exponent of the least positive value
+_FLOATS = {
+    ("float", 16): (11, -24), ("float", 32): (24, -149), ("float", 64): (53, -1074), ("bfloat", 16): (8, -133),
+    ("float8_e4m3", 8): (4, -9), ("float8_e5m2", 8): (3, -16),
+}  # fmt: skip
 _LEGAL_BITS = {
     "int": (4, 8, 16, 32, 64),
     "uint": (1, 4, 8, 16, 32, 64),
@@ -113,13 +118,39 @@ class DType(str):
         >>> DType("float16").holds(65519.0), DType("float16").holds(65520.0)
         (True, False)
         """
-        digits = {"float": {16: 11, 32: 24, 64: 53}, "bfloat": {16: 8}, "float8_e4m3": {8: 4}, "float8_e5m2": {8: 3}}
-        last = math.ldexp(0.5, math.frexp(self.max_value)[1] - digits[self.code][self.bits])
+        last = math.ldexp(0.5, math.frexp(self.max_value)[1] - _FLOATS[self.code, self.bits][0])
         return not math.isfinite(value) or abs(value) - self.max_value < last
+
+    def represents(self, value: float) -> bool:
+        """Whether a lane has ``value`` exactly.
+
+        >>> DType("float16").represents(0.5), DType("float16").represents(0.1), DType("int8").represents(200)
+        (True, False, False)
+        """
+        if self.is_float and not math.isfinite(value):
+            return True
+        if self.code not in ("int", "uint", "bool", "float", "bfloat", "float8_e4m3", "float8_e5m2"):
+            return False
+        if not math.isfinite(value) or not self.min_value <= value <= self.max_value:
+            return False
+        if not self.is_float:
+            return value == int(value)
+        digits, least = _FLOATS[self.code, self.bits]
+        return _is_multiple(value, max(math.frexp(value)[1] - digits, least))
+
+
+def _is_multiple(value: float, exponent: int) -> bool:
+    """Whether ``value`` is an integer times ``2 ** exponent``."""
+    numerator, denominator = value.as_integer_ratio()
+    return (numerator << max(-exponent, 0)) % (denominator << max(exponent, 0)) == 0
 
 
 def _parse(name: str) -> tuple[str, int, int]:
     base, lanes = name, 1
+    if "vscale" in name:
+        raise ValueError(
+            f"scalable vectors are not supported: {name!r}; write a fixed number of lanes, as in 'float32x4'"
+        )
     vector = re.fullmatch(r"(.+?)x(\d+)", name)
     if vector:
         base, lanes = vector.group(1), int(vector.group(2))

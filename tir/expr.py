@@ -7,9 +7,9 @@ must say ``truncdiv`` or ``floordiv``). Operators fold constants, and widen the 
 from __future__ import annotations
 
 import math
-from typing import Any, Union
+from typing import Any
 
-from .dtype import BOOL, HANDLE, INT32, DType
+from .dtype import BOOL, HANDLE, INT32, VOID, DType
 from .node import EMPTY, Node, node, set_field
 
 
@@ -129,7 +129,7 @@ class Expr(Node):
         return cast(dtype, self)
 
 
-ExprLike = Union[Expr, int, float, bool]
+ExprLike = Expr | int | float | bool
 
 
 @node
@@ -399,6 +399,8 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
         else:
             dtype = "float32"
     want = DType(dtype)
+    if want is VOID:
+        raise TypeError(f"the constant {value!r} beside an operand that has no value: its type is void")
     if want.lanes > 1:
         return Broadcast(const(value, want.element), want.lanes)
     if want.is_float:
@@ -449,15 +451,15 @@ def as_expr(value: ExprLike, dtype: str | None = None) -> Expr:
 
 
 def _match(a: ExprLike, b: ExprLike, what: str) -> tuple[Expr, Expr]:
-    """Both operands in one dtype: a Python number takes the other's; a narrower integer widens."""
+    """Both operands in one dtype: a Python number takes the other's where it fits; a narrower integer widens."""
     if not isinstance(a, Expr) and not isinstance(b, Expr):
         a = as_expr(a)
     if not isinstance(a, Expr):
         b = as_expr(b)
-        return _number_like(a, b, what), b
-    if not isinstance(b, Expr):
-        return a, _number_like(b, a, what)
-    if a.dtype is b.dtype:
+        a = _number_like(a, b, what)
+    elif not isinstance(b, Expr):
+        b = _number_like(b, a, what)
+    if a.dtype is b.dtype and a.dtype is not VOID:
         return a, b
     if a.dtype.lanes != b.dtype.lanes:
         if a.dtype.lanes == 1:
@@ -490,6 +492,8 @@ def _number_like(value: Any, other: Expr, what: str) -> Expr:
 def _common_dtype(a: DType, b: DType, what: str) -> DType:
     if a.is_handle or b.is_handle:
         raise TypeError(f"operands of {what} are {a} and {b}: a handle takes no arithmetic")
+    if a is VOID or b is VOID:
+        raise TypeError(f"an operand of {what} has no value: its type is void; a call says its type by dtype=")
     if a.is_bool:
         return b
     if b.is_bool:
@@ -707,6 +711,13 @@ def all_of(conditions: Any) -> Expr:
     return result
 
 
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The parts of a conjunction, left to right; none for true. The inverse of :func:`all_of`."""
+    if isinstance(condition, And):
+        return [*conjuncts(condition.a), *conjuncts(condition.b)]
+    return [] if is_const(condition, 1) else [condition]
+
+
 def bit_op(op: str, a: ExprLike, b: ExprLike) -> Expr:
     """Bitwise operators and shifts of integers; of bools, ``&`` and ``|`` are the logical ones."""
     x, y = _match(a, b, f"`{op}`")
@@ -740,6 +751,8 @@ def cast(dtype: str, value: ExprLike) -> Expr:
     x = as_expr(value)
     if x.dtype is want:
         return x
+    if x.dtype is VOID or want is VOID:
+        raise TypeError(f"a value of type {x.dtype} cannot be converted to {want}")
     if x.dtype.lanes == 1 and want.lanes > 1:
         return Broadcast(cast(want.element, x), want.lanes)
     if isinstance(x, Broadcast) and want.lanes == x.lanes:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .dtype import BOOL, VOID, DType
+from .dtype import VOID, DType
 from .expr import Call, Expr, StringImm, as_expr, cast
 
 
@@ -19,8 +19,8 @@ class Op:
     """An operator.
 
     ``arity`` None takes any number of arguments. ``effect``: pure (value only), read, write, opaque (order matters).
-    ``result``: "same" (dtype of the first argument), "bool", "given" (the call says), or a dtype. ``numpy``: the
-    meaning on NumPy scalars or arrays, where there is one.
+    ``result``: "same" (dtype of the first argument), "given" (the call says), or a dtype; a pure operator on vectors
+    gives it for every lane. ``numpy``: the meaning on NumPy scalars or arrays, where there is one.
     """
 
     name: str
@@ -76,13 +76,12 @@ def _operand(value: Any) -> Any:
 def _result_dtype(op: Op, args: tuple[Any, ...], dtype: str | None) -> DType:
     if dtype is not None:
         return DType(dtype)
-    if op.result == "same":
-        return args[0].dtype
-    if op.result == "bool":
-        return BOOL if args[0].dtype.lanes == 1 else BOOL.with_lanes(args[0].dtype.lanes)
     if op.result == "given":
         return VOID
-    return DType(op.result)
+    if op.result == "same":
+        return args[0].dtype
+    result = DType(op.result)
+    return result.with_lanes(args[0].dtype.lanes) if args and op.effect == "pure" else result
 
 
 def math_call(name: str, *args: Any) -> Call:
@@ -236,7 +235,7 @@ def _fill() -> None:
         register(name, 2, effect="pure", result="same", numpy=_LazyNumpy(name))
     for name, arity, result in (
         ("fabs", 1, "same"), ("abs", 1, "same"), ("isnan", 1, "bool"), ("isinf", 1, "bool"), ("isfinite", 1, "bool"),
-        ("fma", 3, "same"), ("ldexp", 2, "same"), ("popcount", 1, "same"), ("clz", 1, "same"), ("likely", 1, "same"),
+        ("fma", 3, "same"), ("ldexp", 2, "same"), ("popcount", 1, "same"), ("clz", 1, "int32"), ("likely", 1, "same"),
         ("bitwise_and", 2, "same"), ("bitwise_or", 2, "same"), ("bitwise_xor", 2, "same"), ("bitwise_not", 1, "same"),
         ("shift_left", 2, "same"), ("shift_right", 2, "same"),
     ):  # fmt: skip
@@ -244,20 +243,22 @@ def _fill() -> None:
     for text in _GIVEN.strip().splitlines():
         effect, _, names = text.partition(":")
         for entry in names.split():
-            name, _, arity = entry.partition("/")
-            register(name, int(arity) if arity else None, effect=effect, result="given")
+            name, _, result = entry.partition("=")
+            name, _, arity = name.partition("/")
+            register(name, int(arity) if arity else None, effect=effect, result=result or "given")
 
 
-# name/arity; without an arity any number of arguments. The call names the result type.
+# name/arity=result; without an arity any number of arguments, without a result the call names its type.
 _GIVEN = """
-pure: if_then_else/3 reinterpret/1 large_uint_imm/2 q_multiply_shift/4 q_multiply_shift_per_axis/7 shift_right_rounding
+pure: if_then_else/3 reinterpret/1 large_uint_imm/2 q_multiply_shift/4=same
+pure: q_multiply_shift_per_axis/7=same shift_right_rounding=same
 pure: call_pure_extern call_llvm_pure_intrin call_spirv_pure_glsl450 vectorlow/1 vectorhigh/1 vectorcombine/2
-pure: undef/0 isnullptr/1 type_annotation/0 vscale/0 dp4a/3 get_active_lane_mask
+pure: undef/0 isnullptr/1 type_annotation/0 dp4a/3 get_active_lane_mask
 read: address_of/1 tvm_access_ptr tvm_struct_get
 pure: tvm_thread_invariant/1 tvm_warp_activemask/0 tvm_warp_shuffle tvm_warp_shuffle_up tvm_warp_shuffle_down tvm_warp_shuffle_xor tvm_tuple
 opaque: call_extern call_intrin call_packed call_cpacked call_llvm_intrin call_global tvm_call_packed tvm_call_cpacked
 opaque: tvm_call_packed_lowered tvm_call_cpacked_lowered tvm_call_trace_packed tvm_check_return tvm_struct_set
-opaque: tvm_stack_alloca tvm_stack_make_shape tvm_stack_make_array tvm_context_id tvm_throw_last_error ret
+opaque: tvm_stack_alloca=handle tvm_stack_make_shape=handle tvm_stack_make_array=handle tvm_context_id tvm_throw_last_error ret
 opaque: thread_return continue_loop break_loop assume/1 prefetch tvm_storage_sync tvm_global_barrier_kinit
 opaque: tvm_thread_allreduce tvm_load_matrix_sync tvm_mma_sync tvm_bmma_sync tvm_fill_fragment tvm_store_matrix_sync
 opaque: amx_tile_zero/2 amx_tile_load/4 amx_tile_stream/4 amx_tile_store/4 amx_tile_dot/7

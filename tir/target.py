@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +26,17 @@ _ARCHITECTURES = {
     90: (232448, 2048, 32), 100: (232448, 2048, 32), 101: (232448, 2048, 32), 103: (232448, 2048, 32),
     110: (232448, 1536, 24), 120: (101376, 1536, 24), 121: (101376, 1536, 24),
 }  # fmt: skip
+
+
+# The architecture of a GPU that is called by the name of a product, as in "nvidia/nvidia-a100".
+_PRODUCTS = {
+    "nvidia-v100": "sm_70", "nvidia-t4": "sm_75", "nvidia-a100": "sm_80", "nvidia-a10": "sm_86", "nvidia-a40": "sm_86",
+    "nvidia-l4": "sm_89", "nvidia-l40": "sm_89", "nvidia-h100": "sm_90a", "nvidia-b200": "sm_100a",
+    "geforce-rtx-2080-ti": "sm_75", "geforce-rtx-3080": "sm_86", "geforce-rtx-3090": "sm_86",
+    "geforce-rtx-4090": "sm_89", "geforce-rtx-5090": "sm_120", "jetson-agx-xavier": "sm_72",
+    "jetson-agx-orin-32gb": "sm_87", "jetson-agx-orin-64gb": "sm_87",
+}  # fmt: skip
+_ALIASES = {"cpu": "llvm", "c": "llvm", "host": "llvm", "nvidia": "cuda"}
 
 
 @dataclass(frozen=True)
@@ -71,7 +84,8 @@ class Target:
     """A machine to build for: a kind and its attributes.
 
     Made from a string (``"llvm -mcpu=skylake-avx512 -num-cores=4"``, ``"cuda -arch=sm_90a"``), a dict with ``kind``,
-    or :meth:`host`. Raises ``ValueError`` for an unknown kind, or an ``arch`` that is not one.
+    the name of a GPU (``"nvidia/nvidia-a100"``), or :meth:`host`. The attribute ``host`` is a target itself. Raises
+    ``ValueError`` for an unknown kind, or an ``arch`` that is not one.
 
     A GPU has ``max_threads_per_block``, ``max_shared_memory_per_block`` (bytes of ``shared``), ``thread_warp_size``; with
     an ``arch`` also ``max_dynamic_shared_memory_per_block`` (bytes of ``shared.dyn``),
@@ -88,18 +102,34 @@ class Target:
 
     def __init__(self, spec: Any = "llvm", **attrs: Any):
         kind, parsed = _parse(spec)
-        if kind not in KINDS and kind not in _ADDED:
-            extension.load(extension.TARGETS)
-        if kind not in KINDS and kind not in _ADDED:
-            raise ValueError(f"unknown target kind {kind!r}; the kinds are {', '.join((*KINDS, *_ADDED))}")
-        arch = {**parsed, **attrs}.get("arch")
+        if not _is_known(kind):
+            near = difflib.get_close_matches(kind, (*KINDS, *_ADDED), 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"unknown target kind {kind!r}; the kinds are {', '.join((*KINDS, *_ADDED))}{hint}")
+        self._set(kind, {**parsed, **attrs})
+
+    def _set(self, kind: str, attrs: dict[str, Any]) -> None:
+        arch = attrs.get("arch")
         if kind in ("cuda", "cuda-sim") and arch is not None and not _ARCH.fullmatch(str(arch)):
             raise ValueError(f"no GPU architecture is called {arch!r}; they are called sm_80, sm_90a and the like")
-        defaults = dict(_GPU_LIMITS) if kind in ("cuda", "cuda-sim") else {}
-        if kind in _ADDED:
-            defaults = dict(_ADDED[kind].defaults)
+        if attrs.get("host") is not None:
+            attrs["host"] = Target.named(attrs["host"])
+        defaults = _ADDED[kind].defaults if kind in _ADDED else _GPU_LIMITS if kind in ("cuda", "cuda-sim") else {}
         object.__setattr__(self, "kind", kind)
-        object.__setattr__(self, "attrs", {**defaults, **parsed, **attrs})
+        object.__setattr__(self, "attrs", {**defaults, **attrs})
+
+    @staticmethod
+    def named(spec: Any, host: Any = None) -> Target:
+        """The target that an attribute of a program names; nothing need be able to build for it.
+
+        >>> Target.named("ext_dev", host="llvm").attrs["host"].kind
+        'llvm'
+        """
+        kind, attrs = _parse(spec)
+        made = object.__new__(Target)
+        _is_known(kind)
+        made._set(kind, attrs if host is None else {**attrs, "host": host})
+        return made
 
     @staticmethod
     def of(spec: Any) -> Target:
@@ -128,7 +158,9 @@ class Target:
         return cache_bytes(level) if given is None else given
 
     def __str__(self) -> str:
-        parts = (f"-{k.replace('_', '-')}={v}" for k, v in self.attrs.items() if _GPU_LIMITS.get(k) != v)
+        parts = (
+            f"-{k.replace('_', '-')}={shlex.quote(str(v))}" for k, v in self.attrs.items() if _GPU_LIMITS.get(k) != v
+        )
         return " ".join([self.kind, *parts])
 
     def as_script(self) -> str:
@@ -138,6 +170,13 @@ class Target:
 
     def __hash__(self) -> int:
         return hash(str(self))
+
+
+def _is_known(kind: str) -> bool:
+    """Whether something here, or in an installed package, builds for targets of this kind."""
+    if kind not in KINDS and kind not in _ADDED:
+        extension.load(extension.TARGETS)
+    return kind in KINDS or kind in _ADDED
 
 
 def _of_architecture(arch: Any) -> dict[str, int]:
@@ -160,26 +199,35 @@ def _parse(spec: Any) -> tuple[str, dict[str, Any]]:
         attrs = {str(k).replace("-", "_"): v for k, v in spec.items()}
         if "kind" not in attrs:
             raise ValueError("a target given as a dict needs the key 'kind'")
-        return str(attrs.pop("kind")), attrs
+        kind = str(attrs.pop("kind"))
+        return _ALIASES.get(kind, kind), attrs
     if not isinstance(spec, str):
         raise TypeError(f"a target is a string, a dict or a Target, not {type(spec).__name__}")
     if spec.lstrip().startswith("{"):
         return _parse(json.loads(spec))
-    words = spec.split() or ["llvm"]
-    attrs = {}
+    words = shlex.split(spec) or ["llvm"]
+    attrs: dict[str, Any] = {}
+    if words[0].startswith("nvidia/"):
+        product = words[0].partition("/")[2]
+        if product not in _PRODUCTS:
+            raise ValueError(f"no GPU is known as {words[0]!r}; those known are {', '.join(_PRODUCTS)}")
+        words[0], attrs["arch"] = "cuda", _PRODUCTS[product]
     for word in words[1:]:
         if not word.startswith("-"):
             raise ValueError(f"target option {word!r} should read -name=value")
         name, _, value = word.lstrip("-").partition("=")
         attrs[name.replace("-", "_")] = _value(value)
-    alias = {"cpu": "llvm", "c": "llvm", "host": "llvm", "nvidia": "cuda"}
-    return alias.get(words[0], words[0]), attrs
+    return _ALIASES.get(words[0], words[0]), attrs
 
 
 def _literal(value: Any) -> str:
-    """A value of an attribute as Python source; strings as JSON writes them."""
+    """A value of an attribute as the dialect writes it; strings as JSON writes them."""
+    if isinstance(value, Target):
+        return value.as_script()
     if isinstance(value, str):
         return json.dumps(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_literal(k)}: {_literal(v)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(_literal(v) for v in value)}]"
     return str(value)

@@ -333,7 +333,7 @@ def _reasons() -> dict[str, str]:
         ),
         "it belongs to another backend": (
             "call_llvm_intrin call_llvm_pure_intrin call_spirv_pure_glsl450 simdgroup_load simdgroup_store "
-            "simdgroup_multiply_accumulate make_filled_simdgroup_matrix texture2d_load texture2d_store vscale "
+            "simdgroup_multiply_accumulate make_filled_simdgroup_matrix texture2d_load texture2d_store "
             "amx_tile_zero amx_tile_load amx_tile_stream amx_tile_dot amx_tile_store get_active_lane_mask dma_copy dma_wait dma_start_group dma_end_group vectorload vectorstore "
             "q_multiply_shift_per_axis shift_right_rounding tvm_global_barrier_kinit"
         ),

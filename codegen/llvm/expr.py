@@ -43,6 +43,7 @@ from tir.visit import walk
 
 from .convert import F32
 from .generator import Generator, expr_rule
+from .invariants import is_runtime_division
 from .types import element_type, emulated, float_constant, splat, value_type, vector
 
 
@@ -96,7 +97,8 @@ def float_op(g: Generator, op: str, a: str, b: str, dtype: DType) -> str:
 
 
 def _divisor(g: Generator, e: Any) -> tuple[str, str, bool]:
-    """Both operands of an integer division, and whether the divisor may be -1. A zero divisor is a run-time error."""
+    """Both operands of an integer division, and whether the divisor may be -1. A zero divisor is a run-time error; it is
+    replaced by one where the division is only computed ahead of its use."""
     a, b = g.plain(e.a), g.plain(e.b)
     divisor = e.b.value if isinstance(e.b, Broadcast) else e.b
     if isinstance(divisor, IntImm):
@@ -112,7 +114,7 @@ def _divisor(g: Generator, e: Any) -> tuple[str, str, bool]:
     if lanes > 1:
         function = g.out.module.declare(f"llvm.vector.reduce.and.v{lanes}i1", "i1", [f"<{lanes} x i1>"])
         fine = g.out.value(f"call i1 {function}(<{lanes} x i1> {fine})")
-    elif g.mask is not None:
+    elif g.mask is not None or g.speculative:
         b = g.out.value(f"select i1 {fine}, {type_} {b}, {type_} {one}")
         return a, b, not g.is_nonnegative(e.b)
     g.check(fine, f"{g.func_name}: integer division by zero in `{e!r}`")
@@ -126,6 +128,8 @@ def _truncating(g: Generator, e: Any) -> str:
             return g.expr(Call("fmod", (e.a, e.b), e.dtype))
         return float_op(g, "fdiv", g.expr(e.a), g.expr(e.b), e.dtype)
     a, b, minus_one = _divisor(g, e)
+    if e in g.invariant:
+        return g.invariant[e]
     q, r = _quotient(g, e, a, b, minus_one)
     return q if isinstance(e, Div) else r
 
@@ -161,6 +165,8 @@ def _flooring(g: Generator, e: Any) -> str:
             return out.value(f"{shift} {type_} {a}, {splat(element, str(divisor.value.bit_length() - 1), lanes)}")
         return out.value(f"and {type_} {a}, {splat(element, str(divisor.value - 1), lanes)}")
     a, b, minus_one = _divisor(g, e)
+    if e in g.invariant:
+        return g.invariant[e]
     if e.dtype.code == "uint" or (g.is_nonnegative(e.a) and g.is_nonnegative(e.b)):
         return out.value(f"{'udiv' if is_div else 'urem'} {type_} {a}, {b}")
     q, r = _quotient(g, e, a, b, minus_one)
@@ -231,10 +237,8 @@ def may_fault(e: Expr) -> bool:
     for node in walk(e):
         if isinstance(node, (BufferLoad, Call)) and not (isinstance(node, Call) and node.op in HARMLESS):
             return True
-        if isinstance(node, (Div, Mod, FloorDiv, FloorMod)) and node.dtype.is_int:
-            divisor = node.b.value if isinstance(node.b, Broadcast) else node.b
-            if not isinstance(divisor, IntImm):
-                return True
+        if is_runtime_division(node):
+            return True
     return False
 
 

@@ -18,10 +18,11 @@ from tir.visit import walk
 
 from . import expr, memory, ops, stmt  # noqa: F401  (they fill the tables)
 from .generator import Generator, Program
+from .invariants import invariant_divisions
 from .memory import from_memory
 from .parallel import declare_runtime
 from .peel import peel_first_iterations
-from .promote import promote_accumulators
+from .scalar_replacement import promote_accumulators
 from .text import FunctionText, ModuleText, symbol
 from .tiles import configure_tiles
 from .types import memory_bytes, memory_element, value_type, vector
@@ -144,6 +145,7 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
     if func.ret_type.code != "void":
         g.returned, g.return_dtype = "%result", func.ret_type
     body = promote_accumulators(peel_first_iterations(func)).body
+    g.divisions = invariant_divisions(body)
     configure_tiles(g, body)
     g.stmt(body)
     if not out.terminated:

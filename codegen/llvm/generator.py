@@ -11,6 +11,7 @@ from typing import Any
 
 from tir.dtype import DType
 from tir.expr import Expr, IntImm, Var
+from tir.stmt import For
 
 from ..rules import Dispatch, Rules
 from .convert import Converter
@@ -59,6 +60,9 @@ class Generator(Dispatch):
         self.owned_pointers: set[Var] = set()  # parameters and allocations: pairwise disjoint
         self.heap: list[tuple[str, str | None]] = []  # (memory, slot) to free at each end
         self.loop_depth = 0
+        self.divisions: dict[For, list[Expr]] = {}  # to compute before each loop: :mod:`codegen.llvm.invariants`
+        self.invariant: dict[Expr, str] = {}  # values of divisions that were computed before a loop around this place
+        self.speculative = False  # what is computed may not be used, and must not fail
         self.returned: str | None = None  # where T.ret puts its value
         self.return_dtype: DType | None = None
         self.tiles: dict[Var, int] = {}  # the first tile register of each buffer of tiles
@@ -110,11 +114,17 @@ class Generator(Dispatch):
             free = self.out.module.declare("free", "void", ["ptr"])
             self.out.emit(f"call void {free}(ptr {pointer})")
 
+    def ahead(self, e: Expr) -> str:
+        """``e`` computed before it is known whether it is used: no division in it fails."""
+        self.speculative = True
+        value = self.plain(e)
+        self.speculative = False
+        return value
+
     def check(self, condition: str, message: str) -> None:
         """Go on where the i1 ``condition`` holds, else return with the error ``message``."""
         good, bad = self.out.label("ok"), self.out.label("fail")
-        likely = self.out.module.meta('!{!"branch_weights", i32 1048576, i32 1}')
-        self.out.branch(condition, good, bad, f", !prof {likely}")
+        self.out.leave_unless(condition, good, bad)
         self.out.start(bad)
         self.fail(message)
         self.out.start(good)

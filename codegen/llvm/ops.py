@@ -403,6 +403,7 @@ def _call_function(g: Generator, name: str, args: Any, dtype: DType) -> str:
         place = g.out.value(f"getelementptr inbounds i64, ptr {array}, i64 {k}")
         value = to_memory(g, g.convert(g.plain(arg), arg.dtype, slot.dtype), slot.dtype)
         g.out.emit(f"store {_abi_type(slot.dtype)} {value}, ptr {place}, align 8")
+    g.out.divisions += 1  # as far as is known here; LLVM may inline it
     g.check_code(g.out.value(f"call i32 {symbol(name)}(ptr {array})"))
     if func.ret_type.code == "void":
         return "0"

@@ -33,6 +33,7 @@ from .workspace import workspace_slot
 STACK_BYTES = (
     16 * 1024
 )  # a constant-size buffer up to this size lives on the stack, where LLVM can keep it in registers
+UNROLL, NO_VECTORS = '!"llvm.loop.unroll.full"', '!"llvm.loop.vectorize.enable", i1 false'
 KEPT_BYTES = 256 << 20  # one up to this size is kept for the next call: fresh pages cost more than a fast kernel
 MOST_BYTES = 1 << 56  # wider than any machine's addresses
 
@@ -161,7 +162,7 @@ def _for(g: Generator, s: For) -> None:
         parallel_loop(g, s)
         return
     # of a length that is not known the report says that it stays a loop; LLVM would say so on the terminal
-    hints = ["llvm.loop.unroll.full"] if s.kind == "unrolled" and isinstance(s.extent, IntImm) else []
+    hints = [UNROLL] if s.kind == "unrolled" and isinstance(s.extent, IntImm) else []
     counted_loop(g, s, g.plain(s.min), None, hints)
 
 
@@ -183,7 +184,9 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
         # a block of its own between, so that the loop has one entering edge
         out.lines[-1] = out.lines[-1].replace(f"label %{body},", f"label %{body}.in,")
         out.start(f"{body}.in")
-    before = out.block
+    for division in g.divisions.get(s, ()):
+        g.invariant[division] = g.ahead(division)
+    before, conditions, divisions = out.block, out.conditions, out.divisions
     out.start(body)
     place, var = out.placeholder(), out.fresh()
     g.env[s.loop_var] = var
@@ -195,8 +198,13 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
     following = out.value(f"add nsw {type_} {var}, 1")
     more = out.value(f"icmp slt {type_} {following}, {end}")
     latch = out.block
-    metadata = f", !llvm.loop {out.module.loop_metadata(hints)}" if hints else ""
-    out.branch(more, body, done, metadata)
+    # LLVM 22 computes a division that is conditional and the same for all lanes in the first lane alone, where that lane
+    # is on, and gives it to all. It makes divisions conditional by itself, too: it sinks them to where they are used.
+    if out.conditions > conditions and out.divisions > divisions:
+        hints = [*hints, NO_VECTORS]
+    out.repeat(more, body, done, hints)
+    for division in g.divisions.get(s, ()):
+        g.invariant.pop(division, None)
     out.fill(place, f"{var} = phi {type_} [ {first}, %{before} ], [ {following}, %{latch} ]")
     out.start(done)
 

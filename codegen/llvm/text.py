@@ -17,6 +17,7 @@ _VALUES = (  # instructions that depend on their operands alone
     "extractelement fadd fsub fmul fcmp bitcast ptrtoint inttoptr"
 )
 _PURE = frozenset(_VALUES.split())
+_DIVISION = re.compile(r"[us](?:div|rem) .*%\S+$")  # by what is known at run time only
 
 
 def symbol(name: str) -> str:
@@ -91,8 +92,8 @@ class ModuleText:
         return f"!{len(self.metadata) - 1}"
 
     def loop_metadata(self, hints: Sequence[str]) -> str:
-        """A fresh loop id carrying ``hints`` (``"llvm.loop.unroll.full"`` …)."""
-        parts = [self.meta(f'!{{!"{hint}"}}') for hint in hints]
+        """A fresh loop id carrying ``hints``, each the operands of a metadata node (``!"llvm.loop.unroll.full"`` …)."""
+        parts = [self.meta(f"!{{{hint}}}") for hint in hints]
         me = f"!{len(self.metadata)}"
         return self.meta(f"distinct !{{{', '.join([me, *parts])}}}")
 
@@ -118,6 +119,8 @@ class FunctionText:
         self.terminated = False
         self.known: dict[str, str] = {}  # of this block: the names of instructions that are values of their operands
         self.before_return = ""  # an instruction that every return is preceded by
+        self.conditions = 0  # branches so far that decide what runs; a check, which only leaves, is none
+        self.divisions = 0  # integer divisions so far that trap for some value of their divisor
 
     def fresh(self) -> str:
         self.count += 1
@@ -138,6 +141,8 @@ class FunctionText:
             return name
         name = self.fresh()
         self.emit(f"{name} = {text}")
+        if _DIVISION.match(text):
+            self.divisions += 1
         if text[: text.find(" ")] in _PURE and not self.terminated:
             self.known[text] = name
         return name
@@ -154,8 +159,22 @@ class FunctionText:
         self.emit(f"br label %{label}")
         self.terminated = True
 
-    def branch(self, condition: str, yes: str, no: str, weights: str = "") -> None:
-        self.emit(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
+    def branch(self, condition: str, yes: str, no: str) -> None:
+        """Go to ``yes`` where the i1 ``condition`` holds, else to ``no``."""
+        self.conditions += 1
+        self._branch(condition, yes, no, "")
+
+    def leave_unless(self, condition: str, good: str, bad: str) -> None:
+        """A branch to ``bad``, which leaves the function, unless ``condition`` holds, as it nearly always does."""
+        likely = self.module.meta('!{!"branch_weights", i32 1048576, i32 1}')
+        self._branch(condition, good, bad, f", !prof {likely}")
+
+    def repeat(self, condition: str, body: str, done: str, hints: Sequence[str]) -> None:
+        """The latch of a loop: back to ``body`` while ``condition`` holds. ``hints``: see ``loop_metadata``."""
+        self._branch(condition, body, done, f", !llvm.loop {self.module.loop_metadata(hints)}" if hints else "")
+
+    def _branch(self, condition: str, yes: str, no: str, metadata: str) -> None:
+        self.emit(f"br i1 {condition}, label %{yes}, label %{no}{metadata}")
         self.terminated = True
 
     def ret(self, text: str) -> None:

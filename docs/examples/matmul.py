@@ -15,7 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import tir
-from codegen.peak import measure_fma_peak
+from codegen.machine_peak import measure_fma_peak
 from tir.script import tir as T
 
 

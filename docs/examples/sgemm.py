@@ -13,7 +13,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 import tir
-from codegen.peak import FmaPeak
+from codegen.machine_peak import FmaPeak
 from tir.library.gemm import gemm, pick_tile, schedule_gemm, scheduled_gemm
 
 __all__ = ["gemm", "pick_tile", "schedule_gemm", "scheduled_gemm"]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from codegen.build import build, compile_lowered
+from codegen.machine_peak import measure_copy_bandwidth, measure_fma_peak
 from codegen.module import load
-from codegen.peak import measure_copy_bandwidth, measure_fma_peak
 from tir.buffer import decl_buffer
 from tir.errors import BuildError, RunError
 from tir.expr import BufferLoad, IntImm, Var

@@ -16,6 +16,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 INDEX = ROOT / "docs/README.md"
+ABOUT = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 PAGES = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").glob("*.md") if p != INDEX)]
 
 
@@ -91,12 +92,6 @@ def test_import_is_light():
     assert done.stdout.strip() == "[]"
 
 
-def test_primitives_page_is_up_to_date():
-    from tir.schedule import docs
-
-    assert docs.PAGE.read_text(encoding="utf-8") == docs.text(), "run: python -m tir.schedule.docs"
-
-
 def run_notebook(name: str) -> None:
     """Its cells, as a notebook would run them: each registers its text, and the last expression is shown."""
     import ast
@@ -135,13 +130,13 @@ def test_gpu_quickstart_notebook_runs(capsys):
 
 
 def test_every_pass_of_the_pipeline_is_in_the_guide():
-    from tir.transform import cpu_pipeline
+    from tir.transform import cpu_pipeline, gpu_pipeline
 
     page = (ROOT / "docs/lowering.md").read_text(encoding="utf-8")
-    assert [p.name for p in cpu_pipeline() if f"| `{p.name}` |" not in page] == []
+    assert [p.name for p in (*cpu_pipeline(), *gpu_pipeline()) if f"| `{p.name}` |" not in page] == []
 
 
-@pytest.mark.parametrize("page", [INDEX, *PAGES], ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [INDEX, *PAGES, *ABOUT], ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", prose):

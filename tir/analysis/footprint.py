@@ -39,7 +39,7 @@ class Machine:
     @staticmethod
     def of(target: Any = None) -> Machine:
         """Sizes by ``target`` (attributes ``l1_bytes``, ``l2_bytes``, ``l3_bytes``, default: this machine's); rates of a
-        core of 3 GHz with two vector units: measure them where it matters (``codegen.peak``)."""
+        core of 3 GHz with two vector units: measure them where it matters (``codegen.machine_peak``)."""
         where = Target.of(target)
         bits = where.limit("vector_width") or 512
         sizes = {"registers": 32 * bits // 8}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -27,6 +27,7 @@ from ..expr import (
     logical_not,
 )
 from ..function import PrimFunc
+from ..node import EMPTY
 from ..stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt
 from ..visit import free_vars, substitute, uses_var, walk
 from .dependence.initialization import initialized_before_read
@@ -142,10 +143,24 @@ def private_buffers(func: PrimFunc, loop: For, only: Var | None = None) -> froze
 THREADS_OWN = ("local", "warp", "wmma.", "m16n8k8.", "mma.", "amx.")
 
 
+def views_under(root: Any) -> dict[Var, BufferRegion]:
+    """The region behind each pointer that a block under ``root`` gets by ``match_buffer``."""
+    return {m.buffer.data: m.source for n in walk(root) if isinstance(n, Block) for m in n.match_buffers}
+
+
+def _pointer_behind(views: Mapping[Var, BufferRegion], pointer: Var) -> Var:
+    """The pointer that ``pointer`` is a view of, through views of views."""
+    while pointer in views:
+        pointer = views[pointer].buffer.data
+    return pointer
+
+
 def is_redundant_write(loop: For, buffer: Buffer) -> bool:
     """Whether iterations of ``loop`` that write one element of ``buffer`` write the same value: one block makes it,
     each element by one instance, from what all threads see."""
     makers = []
+    if any(source.buffer.data is buffer.data for source in views_under(loop).values()):
+        return False  # what is written through a view is not looked for
     stack: list[Any] = [loop]
     while stack:
         item = stack.pop()
@@ -160,21 +175,24 @@ def is_redundant_write(loop: For, buffer: Buffer) -> bool:
     return len(makers) == 1 and is_uniform(makers[0], loop)
 
 
-def is_uniform(block: Block, loop: For) -> bool:
+def is_uniform(block: Block, loop: For, views: Mapping[Var, BufferRegion] = EMPTY) -> bool:
     """Whether what ``block`` stores follows from its iterators alone, each element by one instance: running it again in
-    another iteration of ``loop`` repeats the same values."""
+    another iteration of ``loop`` repeats the same values. ``views``: those of the program, see :func:`views_under`."""
     stores = [n for n in walk(block) if isinstance(n, BufferStore)]
     spatial = {v.var for v in block.iter_vars}
     if block.init is not None or any(v.iter_type != "spatial" for v in block.iter_vars):
         return False
     if not all(spatial <= {i for i in s.indices if isinstance(i, Var)} for s in stores):
         return False
-    made = {s.buffer.data for s in stores}
+    made = {_pointer_behind(views, s.buffer.data) for s in stores}
     loads = [n.buffer for n in walk(block) if isinstance(n, BufferLoad)]
-    if any(b.data in made or b.scope.startswith(THREADS_OWN) for b in loads):
+    if any(_pointer_behind(views, b.data) in made or b.scope.startswith(THREADS_OWN) for b in loads):
         return False
     inside = {n.loop_var for n in walk(loop) if isinstance(n, For)}
     inside |= {n.var for n in walk(loop) if isinstance(n, IterVar)} - spatial
+    for pointer, source in views_under(loop).items():  # outermost first; they show what iterators around the block say
+        if uses_var(source, inside) or source.buffer.data in inside:
+            inside.add(pointer)
     return inside.isdisjoint(free_vars(block))
 
 

@@ -9,7 +9,6 @@ from weakref import WeakKeyDictionary
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ..expr import (
     Add,
-    And,
     BufferLoad,
     Expr,
     IntImm,
@@ -145,13 +144,6 @@ def loops_below(ref: BlockRef, host: BlockRef | LoopRef) -> list[LoopRef]:
     """The loops of ``ref`` inside ``host``, outermost first."""
     loops = ref.loops()
     return loops if isinstance(host, BlockRef) else loops[loops.index(host) + 1 :]
-
-
-def conjuncts(condition: Expr) -> list[Expr]:
-    """The parts of a conjunction, left to right; none for true."""
-    if isinstance(condition, And):
-        return [*conjuncts(condition.a), *conjuncts(condition.b)]
-    return [] if is_const(condition, 1) else [condition]
 
 
 def reads_own_writes(block: Block, buffer: Buffer) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Union
+from typing import Any
 
 from ..buffer import Range
 from ..expr import (
@@ -50,7 +50,7 @@ class Fused:
 class Split:
     """scale * ((source // lower) % extent)"""
 
-    source: Union[Var, Fused]
+    source: Var | Fused
     lower: Expr
     extent: Expr
     scale: Expr

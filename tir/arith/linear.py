@@ -30,6 +30,7 @@ from ..expr import (
     StringImm,
     Sub,
     Var,
+    cast,
 )
 from ..node import Node
 from ..op import effect_of
@@ -201,10 +202,19 @@ class Linear:
 
 
 def _product(factors: tuple[Expr, ...], coefficient: int, dtype: DType) -> Expr:
-    out = factors[0]
+    out = _in_dtype(factors[0], dtype)
     for factor in factors[1:]:
-        out = Mul(out, factor)
+        out = Mul(out, _in_dtype(factor, dtype))
     return out if coefficient == 1 else Mul(out, IntImm(coefficient, dtype))
+
+
+def _in_dtype(e: Expr, dtype: DType) -> Expr:
+    """``e`` as an operand of ``dtype``: forms mix int32 and int64 atoms, the nodes built from them never do."""
+    if e.dtype is dtype:
+        return e
+    if isinstance(e, Cast) and e.value.dtype is dtype and is_index(e.dtype):
+        return e.value
+    return cast(dtype, e)
 
 
 def product_key(factors: tuple[Expr, ...]) -> Hashable:

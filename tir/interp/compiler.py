@@ -378,6 +378,7 @@ class Compiler(MemoryAccess):
                     name = self.fresh("box")
                     self.emit(f"{name} = [{boxes}]")
                     self.boxes[buffer, what] = name
+        defined = set(self.names)
         for match in block.match_buffers:
             self._match(match)
         if block.init is not None:
@@ -397,6 +398,8 @@ class Compiler(MemoryAccess):
             for buffer in dict.fromkeys(r.buffer for r in block.writes):
                 self.boxes.setdefault((buffer, "read"), self.boxes[buffer, "write"])
         self.statement(block.body)
+        if block.match_buffers:  # another block's views may use the same variables
+            self.names = {var: name for var, name in self.names.items() if var in defined}
 
     def _box(self, region: BufferRegion) -> str:
         parts = [f"({self.expr(r.min)}, {self.expr(r.min)} + {self.expr(r.extent)})" for r in region.region]
@@ -411,21 +414,33 @@ class Compiler(MemoryAccess):
         part = self.helper(memory.matched)
         self.emit(f"{name} = {part}({outer}, {begins}, {extents}, {buffer.ndim}, {buffer.name!r})")
         lanes = buffer.dtype.lanes * storage_dtype(buffer.dtype).itemsize
-        for axis, (size, stride) in enumerate(zip(buffer.shape, (*buffer.strides, *[None] * buffer.ndim))):
-            if isinstance(size, E.Var) and size not in self.names:
-                self.emit(f"{self.variable(size)} = {name}.shape[{axis}]")
-            if isinstance(stride, E.Var) and stride not in self.names:
-                self.emit(f"{self.variable(stride)} = {name}.strides[{axis}] // {lanes}")
-        offset = buffer.elem_offset
-        if isinstance(offset, E.Var) and offset not in self.names:
-            self.emit(f"{self.variable(offset)} = {self.helper(_element_offset)}({data}, {name}, {lanes})")
-        self.emit(f"{self.helper(_same_shape)}({name}, {self._tuple(buffer.shape)}, {buffer.name!r})")
+        for axis, size in enumerate(buffer.shape):
+            self._declared(buffer, f"shape[{axis}]", size, f"{name}.shape[{axis}]")
+        for axis, stride in enumerate(buffer.strides):
+            at = axis + source.ndim - buffer.ndim
+            sizes = " * ".join(self.expr(n) for n in source.shape[at + 1 :]) or "1"
+            self._declared(
+                buffer, f"strides[{axis}]", stride, self.expr(source.strides[at]) if source.strides else sizes
+            )
+        if buffer.elem_offset is not None:
+            actual = f"{self.helper(_element_offset)}({data}, {name}, {lanes})"
+            self._declared(buffer, "elem_offset", buffer.elem_offset, actual)
         self.memories[buffer.data] = data
         if source.data in self.shadows:
             self.shadows.add(buffer.data)
             self.emit(f"u_{name} = {part}(u_{outer}, {begins}, {extents}, {buffer.ndim}, {buffer.name!r})")
         self.own = self.own | {buffer}
         self._bind_view(buffer, name)
+
+    def _declared(self, view: Buffer, what: str, declared: Any, actual: str) -> None:
+        """A part of a view's declaration: a variable that nothing has given a value takes the actual one, anything else
+        has to equal it."""
+        if isinstance(declared, E.Var) and declared not in self.names:
+            self.emit(f"{self.variable(declared)} = {actual}")
+            return
+        about = f"match_buffer `{view.name}`: {what} is declared as"
+        about += "" if isinstance(declared, E.IntImm) else f" `{declared!r}` ="
+        self.emit(f"{self.helper(_agree)}({self.expr(declared)}, {actual}, {about!r})")
 
     def _block(self, s: S.Block) -> None:
         self._block_realize(S.BlockRealize((), E.TRUE, s))
@@ -452,9 +467,9 @@ def _element_offset(data: np.ndarray, array: np.ndarray, size: int) -> int:
     return (array.ctypes.data - data.ctypes.data) // size
 
 
-def _same_shape(array: np.ndarray, shape: tuple[int, ...], name: str) -> None:
-    if array.shape[: len(shape)] != shape:
-        raise RunError(f"match_buffer `{name}` is declared with shape {shape}; its source region has {array.shape}")
+def _agree(declared: int, actual: int, about: str) -> None:
+    if declared != actual:
+        raise RunError(f"{about} {declared}, but the region it views has {actual}")
 
 
 _STATEMENTS: dict[type, Any] = {

@@ -18,6 +18,7 @@ from ..buffer import Buffer
 from ..dtype import DType
 from ..errors import RunError
 from ..op import OPS, string_arg
+from ..visit import walk
 from . import numbers, tiles
 from .numbers import is_small_float, storage_dtype, value_dtype
 
@@ -242,10 +243,20 @@ class Expressions(ABC):
         return f"({self.expr(e.a)} {_COMPARE[type(e)]} {self.expr(e.b)})"
 
     def _and(self, e: Any) -> str:
-        return f"({self.expr(e.a)} {'and' if e.dtype.lanes == 1 else '&'} {self.expr(e.b)})"
+        return self.junction(e, "and", "&")
 
     def _or(self, e: Any) -> str:
-        return f"({self.expr(e.a)} {'or' if e.dtype.lanes == 1 else '|'} {self.expr(e.b)})"
+        return self.junction(e, "or", "|")
+
+    def junction(self, e: Any, word: str, sign: str) -> str:
+        """``e.a and e.b`` or ``e.a or e.b``: the right side is evaluated only where the left does not decide, in each
+        lane of a vector too."""
+        if e.dtype.lanes == 1:
+            return f"({self.expr(e.a)} {word} {self.expr(e.b)})"
+        if not _may_fail(e.b):
+            return f"({self.expr(e.a)} {sign} {self.expr(e.b)})"
+        name, text = self.lanes_of(e.a, e.b)
+        return f"{self.helper(_lanes_left)}({self.expr(e.a)}, {word == 'and'}, lambda {name}: {text})"
 
     def _not(self, e: E.Not) -> str:
         return f"(not {self.expr(e.a)})" if e.dtype.lanes == 1 else f"(~{self.expr(e.a)})"
@@ -453,6 +464,21 @@ def _lane_by_lane(condition: np.ndarray, then: Any, other: Any, kind: np.dtype) 
         if lanes.size:
             result[lanes] = case(lanes)
     return result
+
+
+def _lanes_left(decided: np.ndarray, where: bool, case: Any) -> np.ndarray:
+    """``decided``, and in its lanes that are ``where`` what ``case`` says, which is evaluated for these lanes alone."""
+    result = decided.copy()
+    lanes = np.flatnonzero(decided == where)
+    if lanes.size:
+        result[lanes] = case(lanes)
+    return result
+
+
+def _may_fail(e: Any) -> bool:
+    """Whether evaluating ``e`` may be a fault: it reads memory, calls, or divides integers."""
+    divides = (E.Div, E.FloorDiv, E.FloorMod, E.Mod)
+    return any(isinstance(n, (E.BufferLoad, E.Call, *divides)) for n in walk(e))
 
 
 def _harmless(e: E.Select) -> bool:

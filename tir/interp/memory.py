@@ -150,7 +150,7 @@ def matched(source: np.ndarray, begins: tuple[int, ...], extents: tuple[int, ...
     while len(extents) > ndim:
         if extents[0] != 1:
             raise RunError(f"match_buffer `{name}` has {ndim} axes; its source's first axis has {extents[0]} elements")
-        part, extents = part[0], extents[1:]
+        part, extents = part[0, ...], extents[1:]  # a view also where no axis is left
     return part
 
 

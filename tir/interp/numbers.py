@@ -156,10 +156,7 @@ def convert(value: Any, source: DType, target: DType) -> Any:
         return wrap(int(value), target)
     if not target.is_float:
         return value
-    if source.is_float:
-        exact = value
-    else:
-        exact = np.array(int(value), np.uint64 if value > 2**63 - 1 else np.int64)
+    exact = value if source.is_float else np.array(int(value), np.uint64 if value > 2**63 - 1 else np.int64)
     if is_small_float(target):
         return round_small(exact if source.is_float else exact.astype(np.float64), target)
     return np.asarray(exact).astype(value_dtype(target))[()]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ..analysis.index import BlockRef, Place
-from ..analysis.structure import _like, conjuncts, runs_whole_domain
+from ..analysis.structure import _like, runs_whole_domain
 from ..buffer import Buffer, BufferRegion, IterVar, Range
 from ..errors import ScheduleError, require
-from ..expr import GE, GT, LE, LT, TRUE, BufferLoad, Expr, Var, cast, const
+from ..expr import GE, GT, LE, LT, TRUE, BufferLoad, Expr, Var, cast, conjuncts, const
 from ..stmt import (
     PARALLEL,
     SERIAL,

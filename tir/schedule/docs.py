@@ -10,7 +10,7 @@ from pathlib import Path
 
 from . import schedule as _schedule  # noqa: F401  (registers every primitive)
 from .primitive import PRIMITIVES, QUERIES, Primitive
-from .stubs import signature_text
+from .stubs import is_ours, signature_text
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "primitives"
 PAGE = Path(__file__).parents[2] / "docs" / "primitives.md"
@@ -54,9 +54,9 @@ program before, and is made again by its trace.
 
 def text() -> str:
     """The page as text."""
-    families = [(_title(p), p) for p in PRIMITIVES.values() if _is_ours(p)]
+    families = [(_title(p), p) for p in PRIMITIVES.values() if is_ours(p)]
     families.sort(key=lambda pair: pair[0])  # stable: inside a family, the order of the file
-    parts = [HEADER, "\n## Questions\n\n" + "".join(_entry(p) for p in QUERIES.values() if _is_ours(p))]
+    parts = [HEADER, "\n## Questions\n\n" + "".join(_entry(p) for p in QUERIES.values() if is_ours(p))]
     for title, group in groupby(families, key=lambda pair: pair[0]):
         parts.append(f"\n## {title}\n\n" + "".join(_entry(p) for _, p in group))
     index = ", ".join(f"[`{name}`](#{name})" for name in sorted(p.name for _, p in families))
@@ -65,7 +65,7 @@ def text() -> str:
 
 def ours() -> list[str]:
     """The names of the primitives of this package, without those of packages plugged in."""
-    return sorted(p.name for p in PRIMITIVES.values() if _is_ours(p))
+    return sorted(p.name for p in PRIMITIVES.values() if is_ours(p))
 
 
 def table() -> str:
@@ -96,11 +96,6 @@ def has_witness(message: str) -> bool:
     return any(
         re.match(r"  \S", line) and not re.match(r"\s*(\d+|\.\.\.) \|", line) for line in message.splitlines()[1:]
     )
-
-
-def _is_ours(p: Primitive) -> bool:
-    """Whether the primitive is part of this package, not of one plugged in."""
-    return p.check.__module__.startswith("tir.schedule.")
 
 
 def _title(p: Primitive) -> str:

@@ -61,13 +61,17 @@ def _class(item: ast.ClassDef) -> str:
             lines.append(f"    def {member.name}({ast.unparse(member.args)}){returns}: ...")
     if len(lines) == head:
         lines.append("    ...")
+    ours = sorted(filter(is_ours, PRIMITIVES.values()), key=lambda p: p.name)
     if item.name == "Schedule":
-        lines += [
-            line for p in (*sorted(PRIMITIVES.values(), key=lambda p: p.name), *QUERIES.values()) for line in _method(p)
-        ]
+        lines += [line for p in (*ours, *filter(is_ours, QUERIES.values())) for line in _method(p)]
     if item.name == "Asker":
-        lines += [line for p in sorted(PRIMITIVES.values(), key=lambda p: p.name) for line in _method(p, "Answer")]
+        lines += [line for p in ours for line in _method(p, "Answer")]
     return "\n".join(lines)
+
+
+def is_ours(p: Primitive) -> bool:
+    """Whether the primitive is part of this package, not of one plugged in."""
+    return p.check.__module__.startswith("tir.schedule.")
 
 
 def _method(p: Primitive, result: str | None = None) -> list[str]:

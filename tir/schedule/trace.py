@@ -334,18 +334,20 @@ def _index_map(text: str, dtype: str) -> IndexMap:
     import tir
 
     from ..script import tir as T
+    from ..script.operators import evaluate
 
     try:
         tree = ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
         raise TirError(f"`{text}` is not an index map: {error}") from None
     for node in ast.walk(tree.body):
         known = isinstance(node, ast.Attribute) and _OF_A_MAP.fullmatch(ast.unparse(node))
         if not isinstance(tree.body, ast.Lambda) or not (known or isinstance(node, _IN_A_MAP)):
             raise TirError(f"`{text}` is not an index map: a lambda of arithmetic is expected")
-    return IndexMap.from_func(
-        eval(compile(tree, "<trace>", "eval"), {"T": T, "tir": tir, "__builtins__": {}}), index_dtype=dtype
-    )
+    try:
+        return IndexMap.from_func(evaluate(tree.body, {"T": T, "tir": tir, "__builtins__": {}}), index_dtype=dtype)
+    except Exception as error:  # whatever evaluating the text raises, the text is at fault
+        raise TirError(f"`{text}` is not an index map: {error}") from error
 
 
 _OF_A_MAP = re.compile(r"T\.[a-z]\w*|tir\.IndexMap(\.AXIS_SEPARATOR)?")

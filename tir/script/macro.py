@@ -13,6 +13,7 @@ from .diagnostics import Source
 from .scope import Environment, Scope
 
 _DEEPEST = 64
+MOST_EXPANDED = 1 << 17  # statements that the macros of one function expand to
 
 
 class Macro:
@@ -37,6 +38,7 @@ class Macro:
         bound = self.signature.bind(*args, **named)
         bound.apply_defaults()
         if len(parser.expansions) >= _DEEPEST:
+            parser.expanded = MOST_EXPANDED + 1
             parser.fail(call, f"macro `{self.node.name}` expands without end")
         saved = parser.source, parser.env, parser.scopes, parser.returned
         place = parser.source.span(call)
@@ -67,5 +69,5 @@ def _stub(node: ast.FunctionDef, env: Environment) -> Callable[..., Any]:
     for arg in [*bare.args.args, *bare.args.kwonlyargs, *bare.args.posonlyargs]:
         arg.annotation = None
     names: dict[str, Any] = {name: env.get(name) for name in env}
-    exec(compile(ast.Module([bare], []), "<macro>", "exec"), names)  # noqa: S102: only the parameter list
+    exec(compile(ast.Module([bare], []), "<macro>", "exec"), names)  # only the parameter list
     return names[node.name]

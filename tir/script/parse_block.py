@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, index_expr
 from ..dtype import HANDLE, DType
-from ..expr import TRUE, Expr, IntImm, StringImm, Var, as_bool, as_expr, cast, const
+from ..equal import structural_equal
+from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, StringImm, Var, as_bool, as_expr, cast, const
 from ..node import freeze
 from ..stmt import (
     Allocate,
@@ -26,7 +27,7 @@ from ..stmt import (
 from . import frames as f
 from .diagnostics import type_name
 from .scope import Item, close
-from .values import as_region, dtype_of, make_buffer, to_expr
+from .values import as_region, attributes, dtype_of, make_buffer, to_expr
 
 
 @dataclass
@@ -71,6 +72,7 @@ class BlockParser:
         self.depth = 0
         self.unregioned: set[Block] = set()
         self.threads: dict[Var, str] = {}
+        self.iterators: set[Var] = set()
 
     # ------------------------------------------------------------ blocks
 
@@ -165,6 +167,7 @@ class BlockParser:
             dom = Range(cast(dtype, dom.min), dom.extent)
         var = Var(name, dtype)
         self.known.add(var)
+        self.iterators.add(var)
         self.domains[var] = dom
         block.iter_vars.append(IterVar(dom, var, axis.kind))
         block.iter_values.append(binding)
@@ -191,12 +194,12 @@ class BlockParser:
     def directive(self, directive: f.Directive, node: ast.AST) -> None:
         """A statement about the enclosing block or function."""
         key, value = directive.key, directive.value
+        if key in ("func_attr", "block_attr"):
+            value = attributes(value, directive.described)
         if key == "func_attr":
-            if not isinstance(value, dict):
-                self.fail(node, "T.func_attr takes a dict")
             if self.blocks or self.depth:
                 self.fail(node, "T.func_attr belongs at the top of the function")
-            self.func_attrs.update(value)
+            self.merge(self.func_attrs, value, "T.func_attr", node)
             return
         block = self.current(directive.described, node)
         if key == "where":
@@ -206,9 +209,7 @@ class BlockParser:
                 )
             block.predicate = as_bool(to_expr(value))
         elif key == "block_attr":
-            if not isinstance(value, dict):
-                self.fail(node, "T.block_attr takes a dict")
-            block.annotations.update(value)
+            self.merge(block.annotations, value, "T.block_attr", node)
         else:
             items: list[Any] = []
             for item in value:
@@ -221,11 +222,25 @@ class BlockParser:
                 self.fail(node, f"block `{block.name}` has its T.{key} already", "list all regions in one")
             setattr(block, key, regions)
 
+    def merge(self, into: dict[str, Any], more: dict[str, Any], what: str, node: ast.AST) -> None:
+        """Add attributes; dicts of one key are merged, any other key has one value."""
+        for key, value in more.items():
+            if key not in into:
+                into[key] = dict(value) if isinstance(value, dict) else value
+            elif isinstance(into[key], dict) and isinstance(value, dict):
+                self.merge(into[key], value, what, node)
+            elif not structural_equal(freeze(into[key]), freeze(value)):
+                self.fail(node, f"{what} gives `{key}` a second value: {value!r} after {into[key]!r}")
+
     # ------------------------------------------------------------ buffers
 
     def declare(self, name: str, spec: f.BufferSpec, node: ast.AST) -> Buffer:
         """The buffer a spec makes under a name, entered where it lives."""
         spec = self.with_symbols(spec)
+        if spec.how == "decl_buffer":
+            spec, bind = self.with_pointer(name, spec, node)
+            if bind is not None:
+                self.emit(bind)
         try:
             if spec.how == "match_buffer":
                 return self.match(name, spec, node)
@@ -247,6 +262,19 @@ class BlockParser:
         if strides:
             options["strides"] = tuple(self.symbol(x) for x in strides)
         return replace(spec, shape=tuple(self.symbol(x) for x in spec.shape), options=options)
+
+    def with_pointer(
+        self, name: str, spec: f.BufferSpec, node: ast.AST
+    ) -> tuple[f.BufferSpec, Callable[[Stmt], Stmt] | None]:
+        """``spec`` with a variable as ``data`` where that is computed, as by ``T.address_of``; and the let that binds it."""
+        data = spec.options.get("data")
+        if not isinstance(data, Call) or not data.dtype.is_handle:
+            return spec, None
+        scope = spec.options.get("scope") or _scope_behind(data)
+        var = Var(f"{name}_data", HANDLE, DType(spec.dtype), scope)
+        self.known.add(var)
+        span = self.source.span(node)
+        return replace(spec, options={**spec.options, "data": var}), lambda body: LetStmt(var, data, body, span=span)
 
     def symbol(self, value: Any) -> Any:
         if not isinstance(value, str):
@@ -340,7 +368,7 @@ class BlockParser:
     def allocation(self, frame: f.AllocateFrame, name: str, span: Any) -> tuple[Callable[[Stmt], Stmt], Var]:
         var = Var(name, HANDLE, DType(frame.dtype), frame.scope)
         extents = tuple(index_expr(e) for e in frame.extents)
-        annotations = freeze(frame.annotations)
+        annotations = attributes(frame.annotations, "T.allocate")
         self.known.add(var)
         self.declare_pointer(var, frame.dtype, extents)
         if frame.data is None:
@@ -376,8 +404,10 @@ class BlockParser:
             self.fail(target, "a name is expected after `as`")
         name = target.id if isinstance(target, ast.Name) else ""
         if isinstance(frame, f.BufferSpec):
+            frame, bind = self.with_pointer(name or "buffer", self.with_symbols(frame), node)
             value: Any = make_buffer(frame, name or "buffer")
-            wrap = self.wrapper_of_decl(value, frame, node)
+            declared = self.wrapper_of_decl(value, frame, node)
+            wrap = declared if bind is None else lambda body: bind(declared(body))
         else:
             wrap, value = self.wrapper(frame, name, node)
         with self.nested() as items:
@@ -404,6 +434,13 @@ class BlockParser:
         if isinstance(frame, wrapping) or (isinstance(frame, f.BufferSpec) and frame.how == "decl_buffer"):
             return self.open_wrapper
         return None
+
+
+def _scope_behind(pointer: Call) -> str:
+    """The storage scope of the memory that a computed pointer leads to."""
+    if pointer.op == "address_of" and isinstance(pointer.args[0], BufferLoad):
+        return pointer.args[0].buffer.scope
+    return next((a.scope for a in pointer.args if isinstance(a, Var) and a.dtype.is_handle and a.scope), "global")
 
 
 def _constant_array(frame: f.AllocateFrame, extents: tuple[Expr, ...]) -> Any:

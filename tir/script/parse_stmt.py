@@ -12,13 +12,16 @@ from .. import expr as _e
 from .. import op as _op
 from ..arith import simplify
 from ..buffer import Buffer, BufferRegion, Range, index_expr
+from ..dtype import DType
 from ..expr import Expr, StringImm, Var, const
 from ..node import freeze
 from ..stmt import AssertStmt, BufferStore, Evaluate, For, IfThenElse, Stmt, While
 from . import frames as f
 from .diagnostics import Abort, Source, type_name
+from .macro import MOST_EXPANDED
+from .operators import apply, plain
 from .parse_block import BlockParser
-from .parse_expr import ExprParser, plain
+from .parse_expr import ExprParser
 from .scope import POISON, Environment, Item, Scope, close
 from .values import dtype_of, index_tuple, range_of, row_indices, to_expr
 
@@ -55,6 +58,7 @@ class StmtParser(BlockParser, ExprParser):
         self.size_dtypes: dict[str, str] = {}
         self.buffer_map: dict[Var, Buffer] = {}
         self.returned: list[Any] | None = None
+        self.expanded = 0
 
     # ------------------------------------------------------------ scopes
 
@@ -83,6 +87,8 @@ class StmtParser(BlockParser, ExprParser):
 
     def statement(self, node: ast.stmt) -> None:
         """One statement; a fault in it is recorded and the names it defines stand for nothing."""
+        if self.expansions and not self.expand_one(node):
+            return
         handler = _STATEMENTS.get(type(node))
         try:
             if handler is None:
@@ -99,6 +105,13 @@ class StmtParser(BlockParser, ExprParser):
         except RecursionError:
             self.report(node, "nested too deeply to be parsed", "split it into parts, or use a loop")
             self.poison(node)
+
+    def expand_one(self, node: ast.stmt) -> bool:
+        """Count a statement that a macro expands to; False once they are too many, which is reported once."""
+        self.expanded += 1
+        if self.expanded == MOST_EXPANDED:
+            self.report(node, f"macros expand to more than {MOST_EXPANDED} statements", "use a loop")
+        return self.expanded < MOST_EXPANDED
 
     def poison(self, node: ast.AST) -> None:
         for child in ast.walk(node):
@@ -125,6 +138,13 @@ class StmtParser(BlockParser, ExprParser):
         self.define(name, made)
         self.scopes[-1].lets.add(name)
         return made
+
+    def check_new(self, name: str, node: ast.AST) -> None:
+        """A scope has one iterator or buffer of a name: a second one would hide the first without a word."""
+        held = self.scopes[-1].names.get(name)
+        if name != "_" and (isinstance(held, Buffer) or (isinstance(held, Var) and held in self.iterators)):
+            what = "a buffer" if isinstance(held, Buffer) else "an iterator"
+            self.fail(node, f"`{name}` is {what} of this scope already", "give each its own name")
 
     def check_rebinding(self, name: str, node: ast.stmt) -> None:
         """Assigning, in an inner scope, a name that an outer one holds makes a new value there only: a fault where the
@@ -169,6 +189,8 @@ class StmtParser(BlockParser, ExprParser):
         if isinstance(held, Buffer) and isinstance(value, (Expr, BufferRegion, int, float)):
             index = ", ".join(["..."] * held.ndim)
             self.fail(node, f"`{name}` is a buffer; values are stored to its elements", f"write {name}[{index}] = ...")
+        if isinstance(value, (f.Axis, f.BufferSpec)):
+            self.check_new(name, node)
         if isinstance(value, f.Meta):
             self.define(name, value.value)
         elif isinstance(value, f.AxisList):
@@ -255,7 +277,7 @@ class StmtParser(BlockParser, ExprParser):
 
     def _apply_at(self, node: ast.AugAssign, old: Any, value: Any) -> Any:
         try:
-            return self.apply(node.op, old, value)
+            return apply(node.op, old, value)
         except (Abort, RecursionError):
             raise
         except Exception as exc:
@@ -283,7 +305,7 @@ class StmtParser(BlockParser, ExprParser):
         self.store(buffer, index, value, target)
 
     def store(self, buffer: Buffer, index: tuple[Any, ...], value: Any, node: ast.AST) -> None:
-        """Store a value at indices: literals take the buffer's type, anything else must have it."""
+        """Store a value at indices: constants take the buffer's type where it has them exactly, anything else must have it."""
         try:
             where = index_tuple(buffer, index)
             indices = row_indices(where) if isinstance(where, BufferRegion) else where.indices
@@ -292,6 +314,7 @@ class StmtParser(BlockParser, ExprParser):
             made = const(value, want) if isinstance(value, (int, float)) else to_expr(value)
         except (TypeError, ValueError) as exc:
             self.fail(node, str(exc))
+        made = _literal_as(made, want.element)
         if made.dtype != want and made.dtype.lanes == 1 and made.dtype == want.element:
             made = _e.Broadcast(made, want.lanes)
         if made.dtype != want:
@@ -498,6 +521,13 @@ class StmtParser(BlockParser, ExprParser):
                 if item.optional_vars is not None:
                     self.poison(item.optional_vars)
                 go()
+
+
+def _literal_as(e: Expr, dtype: DType) -> Expr:
+    """A constant in ``dtype`` where both types represent it exactly; any other expression as it is."""
+    if isinstance(e, (_e.IntImm, _e.FloatImm)) and e.dtype.represents(e.value) and dtype.represents(e.value):
+        return const(e.value, dtype)
+    return e
 
 
 def _e_let(var: Var, value: Expr, body: Stmt, span: Any) -> Stmt:

@@ -169,11 +169,14 @@ def build_function(parser: StmtParser, node: ast.FunctionDef, options: Options) 
         return None
     body = _complete(parser, close(parser.out))
     attrs = dict(parser.func_attrs)
+    if options.private and "global_symbol" in attrs:
+        parser.report(node, f"`{node.name}` is private, but has the global_symbol {attrs['global_symbol']!r}",
+                      "a private function has no name outside of its module: leave one of the two out")  # fmt: skip
+        return None
     if not options.private:
         attrs = {"global_symbol": node.name, **attrs}
     buffer_map = frozendict({p: parser.buffer_map[p] for p in params if p in parser.buffer_map})
-    func = PrimFunc(tuple(params), body, ret_type, buffer_map, freeze(attrs))  # type: ignore[arg-type]
-    return func
+    return PrimFunc(tuple(params), body, ret_type, buffer_map, freeze(attrs))  # type: ignore[arg-type]
 
 
 def _complete(parser: StmtParser, body: Stmt) -> Stmt:
@@ -419,7 +422,10 @@ def _top_level(
 ) -> PrimFunc | IRModule | None:
     """One statement of a text; what it defines is entered in ``known``."""
     if isinstance(item, (ast.Import, ast.ImportFrom)):
-        _import(parser, item, known)
+        try:
+            _import(parser, item, known)
+        except Exception as exc:  # whatever the module's own code raises
+            parser.fault(item, exc)
     elif isinstance(item, ast.ClassDef):
         known[item.name] = parse_module(item, source, env)
         return known[item.name]
@@ -434,8 +440,11 @@ def _top_level(
             known[item.name] = parse_function(item, source, env, _options(parser, item))
             return known[item.name]
         else:
-            code = compile(ast.Module([item], []), source.filename, "exec")
-            exec(code, known)  # a helper function of the user's own text
+            try:
+                code = compile(ast.Module([item], []), source.filename, "exec")
+                exec(code, known)  # a helper function of the user's own text
+            except Exception as exc:  # whatever its decorators or defaults raise
+                parser.fault(item, exc)
     elif isinstance(item, ast.Assign) and all(isinstance(t, ast.Name) for t in item.targets):
         value = parser.ev(item.value)
         for target in item.targets:

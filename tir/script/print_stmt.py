@@ -134,10 +134,7 @@ class Printer(ExprPrinter):
     def for_(self, x: s.For, last: bool) -> None:
         nest = self.nest(x)
         domains = [Range(loop.min, loop.extent) for loop in nest]
-        if len(nest) > 1:
-            head = f"T.grid({', '.join(self.expr(loop.extent) for loop in nest)})"
-        else:
-            head = self.loop_head(x)
+        head = f"T.grid({', '.join(self.expr(loop.extent) for loop in nest)})" if len(nest) > 1 else self.loop_head(x)
         self.flush()
         self.names.push()
         names = [self.names.define(loop.loop_var, loop.loop_var.name) for loop in nest]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Union
+from typing import Any
 
 from ..stmt import Stmt, seq
 
 # A statement, or what wraps everything after it in the scope (let, allocate, attr …).
-Item = Union[Stmt, Callable[[Stmt], Stmt]]
+Item = Stmt | Callable[[Stmt], Stmt]
 
 
 class _Poison:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from types import CodeType, FunctionType
@@ -14,6 +15,8 @@ from ..errors import ParseError
 from ..node import Span
 from .diagnostics import Diagnostic, Source, parse_error
 from .recover import recover
+
+_UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def lines_of(code: CodeType, module_globals: Mapping[str, Any], what: str) -> Sequence[str]:
@@ -51,6 +54,10 @@ def parse_text(text: str, source: Source) -> ast.Module:
         end = source.dedent + exc.end_offset - 1 if same_line and exc.end_offset else col + 1
         span = Span(source.filename, line, col, line, max(col + 1, end))
         fault = Diagnostic(span, f"not Python syntax: {exc.msg}", [], source)
+        raise parse_error([fault], "the text") from None
+    except ValueError as exc:  # a lone surrogate, or a null byte
+        number = next((n for n, line in enumerate(source.lines) if _UNREADABLE.search(line)), 0)
+        fault = Diagnostic(Span(source.filename, source.first_line + number), f"not Python text: {exc}", [])
         raise parse_error([fault], "the text") from None
     except (RecursionError, MemoryError):
         fault = Diagnostic(Span(source.filename, source.first_line), "nested too deeply to be parsed", [], source)

@@ -16,6 +16,7 @@ from .. import expr as _e
 from .. import op as _op
 from ..buffer import Buffer as _Buffer
 from ..buffer import Range as _Range
+from ..buffer import index_expr as _index_expr
 from ..dtype import DType as _DType
 from ..expr import Expr
 from ..node import freeze as _freeze
@@ -25,7 +26,7 @@ from .parser import macro as macro
 from .parser import prim_func as prim_func
 from .tir_expr import *  # noqa: F403
 from .tir_expr import DataType, Let, Range
-from .values import as_buffer_load, dtype_of, to_expr
+from .values import as_buffer_load, attributes, dtype_of, to_expr
 
 # ---------------------------------------------------------------- buffers
 
@@ -62,7 +63,7 @@ class _BufferType:
         return self(item)
 
 
-Buffer = _BufferType()
+Buffer = buffer = _BufferType()
 
 
 def buffer_decl(shape: Any, dtype: Any = "float32", **options: Any) -> _f.BufferSpec:
@@ -174,8 +175,10 @@ def _loop(
 ) -> _f.LoopFrame:
     if not 1 <= len(args) <= 2:
         raise TypeError(f"{spelled} takes an extent, or start and stop; got {len(args)} bounds")
+    if not isinstance(thread, str):
+        raise TypeError(f'the thread axis of {spelled} is a string, such as "threadIdx.x", not {thread!r}')
     start, stop = args if len(args) == 2 else (args[0], None)
-    loop = _f.Loop(start, stop, kind, thread, dict(annotations or {}), 1 if step is None else step)
+    loop = _f.Loop(start, stop, kind, thread, attributes(annotations or {}, spelled), 1 if step is None else step)
     return _f.LoopFrame([loop], spelled)
 
 
@@ -249,8 +252,10 @@ class axis:
         if isinstance(dom, (tuple, list)):
             dom = Range(*dom)
         elif not isinstance(dom, _Range):
-            dom = _Range(_e.const(0, dom.dtype if isinstance(dom, Expr) else "int32"), _e.as_expr(dom))
-        return _f.Axis(kind, dom, _e.as_expr(_f.as_var(binding), dom.extent.dtype))
+            extent = _index_expr(dom)
+            dom = _Range(_e.const(0, extent.dtype), extent)
+        bound = _f.as_var(binding)
+        return _f.Axis(kind, dom, _index_expr(bound if isinstance(bound, Expr) else _e.const(bound, dom.extent.dtype)))
 
     @staticmethod
     def spatial(dom: Any, binding: Any, dtype: str = "int32") -> Any:
@@ -316,10 +321,10 @@ def index_map(mapping: Callable[..., Any], *, inverse_index_map: Any = None) -> 
 
 
 def target(spec: Any, host: Any = None) -> Any:
-    """A target, for ``T.func_attr({"target": T.target("llvm")})``."""
+    """A target, for ``T.func_attr({"target": T.target("cuda", host="llvm")})``."""
     from ..target import Target
 
-    return Target.of(spec)
+    return Target.named(spec, host)
 
 
 # ---------------------------------------------------------------- other scopes
@@ -350,6 +355,8 @@ bind = LetStmt
 
 def attr(node: Any, attr_key: str | None = None, value: Any = None) -> Any:
     """A fact about ``node`` over the body of ``with``, or over what follows; ``T.attr({key: value})`` is about nothing."""
+    if attr_key is not None and not isinstance(attr_key, str):
+        raise TypeError(f"the key of T.attr is a string, not {attr_key!r}")
     if attr_key is not None:
         return _f.AttrFrame(_freeze(node), {attr_key: value})
     if not isinstance(node, dict) or not node:
@@ -383,7 +390,7 @@ def _operator(name: str) -> Callable[..., Expr]:
     entry = _op.OPS[name]
 
     def build(*args: Any, dtype: Any = None, **options: Any) -> Expr:
-        if entry.result == "given" and dtype is None and args and _is_type(args[0], entry, len(args)):
+        if dtype is None and args and _is_type(args[0], entry, len(args)):
             dtype, args = args[0], args[1:]
         if name == "tvm_struct_get" and dtype is None and len(args) == 4:
             dtype, args = args[3], args[:3]
@@ -394,7 +401,11 @@ def _operator(name: str) -> Callable[..., Expr]:
         if entry.effect == "pure" and name in _FLOAT:
             return _op.math_call(name, *values)
         call = _op.call(name, *values, dtype=given)
-        return call.replace(annotations=_freeze(options["annotations"])) if "annotations" in options else call
+        return (
+            call.replace(annotations=attributes(options["annotations"], f"T.{name}"))
+            if "annotations" in options
+            else call
+        )
 
     build.__name__ = build.__qualname__ = name
     build.__doc__ = f"The operator ``{name}``."
@@ -414,7 +425,7 @@ def _is_type(value: Any, entry: _op.Op, count: int) -> builtins.bool:
     """Whether the first argument of an operator is its result type rather than an operand."""
     if isinstance(value, DataType):
         return True
-    if not isinstance(value, str) or (entry.arity is not None and count == entry.arity):
+    if not isinstance(value, str) or count == entry.arity or (entry.result != "given" and entry.arity is None):
         return False
     try:
         _DType(value)
@@ -431,6 +442,8 @@ def __getattr__(name: str) -> Any:
             return DataType(name)
         except ValueError:
             pass
+        if name in ("vscale", "get_vscale_expr"):
+            raise AttributeError(f"scalable vectors are not supported (T.{name}): use a fixed number of lanes")
         notes = _did_you_mean(name, [*globals(), *_op.OPS])
         raise AttributeError("; ".join([f"the dialect has no T.{name}", *notes]))
     raise AttributeError(name)

@@ -66,6 +66,7 @@ __all__ = [
     "assume",
     "bfloat16",
     "bool",
+    "boolean",
     "broadcast",
     "call_cpacked",
     "call_extern",
@@ -476,13 +477,18 @@ def call_global(name: str, *args: Any, dtype: Any = "void") -> Expr:
     return _op.call("call_global", _e.StringImm(name), *args, dtype=dtype_of(dtype))
 
 
-def address_of(place: Any) -> Expr:
+def address_of(place: Any, dtype: Any = "handle") -> Expr:
     """The address of a buffer element: ``T.address_of(A[i])``."""
+    if dtype_of(dtype) != "handle":
+        raise TypeError(f"T.address_of gives a handle, not a {dtype_of(dtype)}")
     place = as_buffer_load(place)
     if isinstance(place, _Buffer):
         place = _e.BufferLoad(place, tuple(_e.const(0, s.dtype) for s in place.shape))
     if not isinstance(place, _e.BufferLoad):
-        raise TypeError("T.address_of takes a buffer element, as in T.address_of(A[i])")
+        what = (
+            f"; `{place!r}` is a value, which has no address: store it in a buffer" if isinstance(place, Expr) else ""
+        )
+        raise TypeError(f"T.address_of takes a buffer element, as in T.address_of(A[i]){what}")
     return _op.call("address_of", place, dtype="handle")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..arith.linear import key
-from ..expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, Let, Mod, Var
+from ..expr import And, BufferLoad, Call, Expr, FloorDiv, FloorMod, Let, Mod, Or, Var
 from ..function import PrimFunc
 from ..op import OPS
 from ..stmt import BufferStore, Evaluate, LetStmt, Stmt
@@ -25,35 +25,31 @@ def _dear(e: Any) -> bool:
 
 
 def _candidates(s: Stmt) -> dict[Any, list[Expr]]:
-    """Dear expressions that are surely evaluated, by what they compute."""
+    """Dear expressions that occur several times and are evaluated for certain, by what they compute."""
     found: dict[Any, list[Expr]] = {}
+    certain: set[Any] = set()
 
-    def visit(e: Any) -> bool:
-        """Whether ``e`` is free of loads and of names bound inside the statement."""
+    def visit(e: Any, sure: bool) -> bool:
+        """Whether ``e``, which is evaluated for certain if ``sure``, is free of loads and of names bound inside the
+        statement."""
         if isinstance(e, Var):
             return True
-        if isinstance(e, (Let, Stmt)):
+        if not isinstance(e, Expr) or isinstance(e, Let):
             return False
-        if isinstance(e, Call) and e.op == "if_then_else":
-            visit(e.args[0])  # the branches may not be evaluated
-            return False
-        free = True
-        if isinstance(e, BufferLoad):
-            for i in e.indices:
-                visit(i)
-            return False
-        if not isinstance(e, Expr):
-            return False
-        for child in e.children():
-            free &= visit(child)
+        children = [c for c in e.children() if isinstance(c, Expr)]
+        lazy = isinstance(e, (And, Or)) or (isinstance(e, Call) and e.op == "if_then_else")
+        parts = [visit(c, sure and not (lazy and n)) for n, c in enumerate(children)]
+        free = all(parts) and not isinstance(e, BufferLoad)
         if free and _dear(e):
             found.setdefault(key(e), []).append(e)
+            if sure:
+                certain.add(key(e))
         return free
 
     parts = (s.value, *s.indices) if isinstance(s, BufferStore) else (s.value,)  # type: ignore[attr-defined]
     for part in parts:
-        visit(part)
-    return {k: es for k, es in found.items() if len(es) > 1}
+        visit(part, True)
+    return {k: es for k, es in found.items() if len(es) > 1 and k in certain}
 
 
 class _Namer:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..analysis.block_regions import block_access_region
+from ..analysis.reduction_start import NoSingleStart, result_guards
 from ..analysis.reductions import BlockReducer, NotAReducer
-from ..arith import Analyzer
-from ..buffer import Buffer, Range, decl_buffer
+from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError
 from ..expr import EQ, TRUE, BufferLoad, Expr, IntImm, Var, all_of, cast, const, is_const
 from ..function import PrimFunc
@@ -37,6 +37,10 @@ class _Reduction:
             self.reducer = BlockReducer(block)
         except NotAReducer as error:
             raise BuildError(f"{error}: threads cannot share its reduction; bind another loop") from None
+        try:
+            self.guards = result_guards(realize, loops)
+        except NoSingleStart as error:
+            raise BuildError(f"{name}: {error}; bind another loop") from None
         self.serial = [f for f in nest if not f.thread]
         self.bound = [f for f in nest if f.thread]
         values = {v.var: cast(v.var.dtype, e) for v, e in zip(block.iter_vars, realize.iter_values)}
@@ -125,11 +129,7 @@ class _Reduction:
             starts = [substitute(e, self.values) for e in self.reducer.init]
             values = self.reducer.combine(starts, values)
         stores = [BufferStore(b, v, i) for b, v, i in zip(self.reducer.targets, values, indices)]
-        # the init, and so the result, is there where the guard holds at the first step of the reduction
-        first = {f.loop_var: f.min for f in self.loops if f.loop_var in self.reducing}
-        analyzer = Analyzer({f.loop_var: Range(f.min, f.extent) for f in self.loops})
-        guard = analyzer.simplify(substitute(self.realize.predicate, first))
-        ones = [] if is_const(guard, 1) else [guard]
+        ones = list(self.guards)
         if not all(is_private(b.scope) for b in self.reducer.targets):
             ones += [EQ(f.loop_var, f.min) for f in self.threads]
         body = seq(stores)

@@ -6,48 +6,65 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..arith import Analyzer
-from ..buffer import BufferRegion, MatchBufferRegion, Range
+from ..buffer import BufferRegion, IterVar, MatchBufferRegion, Range
 from ..errors import BuildError
-from ..expr import BufferLoad, Expr, Var, cast, const
+from ..expr import EQ, BufferLoad, Expr, IntImm, Let, StringImm, Var, cast, const
 from ..function import PrimFunc
-from ..stmt import Block, BufferStore
-from ..visit import rewrite, substitute
+from ..stmt import AssertStmt, Block, BufferStore, For, LetStmt, Stmt, seq
+from ..visit import free_vars, rewrite, substitute, walk
 from .layout import dot, plus, strides_of
 from .passes import func_pass
 
 
-def _agree(bound: dict[Var, Any], view: Expr, actual: Expr, what: str) -> None:
-    """A variable the view leaves open takes the actual value; anything else has to equal it."""
-    if isinstance(view, Var) and view not in bound:
-        bound[view] = cast(view.dtype, actual)
-    elif not Analyzer().can_prove_equal(substitute(view, bound), actual):
-        raise BuildError(f"{what} is declared as `{view!r}`, but the region it views has `{actual!r}`")
+class _Declaration:
+    """What views declare beside what they view: the values of variables they leave open, and conditions to check."""
 
+    def __init__(self, defined: set[Var]):
+        self.defined = defined  # outside of any view
+        self.values: dict[Var, Any] = {}
+        self.conditions: list[AssertStmt] = []
 
-def _variables(match: MatchBufferRegion) -> dict[Var, Any]:
-    """What the view's open variables (pointer, shape, strides, offset) are, checked against the source."""
-    view, source = match.buffer, match.source
-    name = f"match_buffer `{view.name}`"
-    if view.dtype != source.buffer.dtype:
-        raise BuildError(f"{name} holds {view.dtype}, but `{source.buffer.name}` holds {source.buffer.dtype}")
-    extra = len(source.region) - view.ndim
-    if extra < 0:
-        raise BuildError(f"{name} has {view.ndim} axes, but `{source.buffer.name}` has {len(source.region)}")
-    bound: dict[Var, Any] = {view.data: source.buffer.data}
-    for axis, rng in enumerate(source.region[:extra]):
-        if not Analyzer().can_prove_equal(rng.extent, const(1, rng.extent.dtype)):
-            raise BuildError(f"{name} drops axis {axis} of its region, so the extent must be 1, not `{rng.extent!r}`")
-    for axis, (size, rng) in enumerate(zip(view.shape, source.region[extra:])):
-        _agree(bound, size, rng.extent, f"{name}: shape[{axis}]")
-    strides = strides_of(source.buffer)
-    for axis, (stride, actual) in enumerate(zip(view.strides, strides[extra:])):
-        _agree(bound, stride, actual, f"{name}: strides[{axis}]")
-    if isinstance(view.elem_offset, Var):
-        offset = dot([r.min for r in source.region], strides)
-        if source.buffer.elem_offset is not None:
-            offset = plus(source.buffer.elem_offset, offset)
-        bound[view.elem_offset] = cast(view.elem_offset.dtype, offset)
-    return bound
+    def agree(self, declared: Expr, actual: Expr, what: str) -> None:
+        """A variable that nothing else defines takes the actual value; anything else has to equal it: proved here, or
+        checked at run time. Raises ``BuildError`` where it never does."""
+        if isinstance(declared, Var) and declared not in self.defined and declared not in self.values:
+            self.values[declared] = cast(declared.dtype, actual)
+            return
+        told = substitute(declared, self.values)
+        if Analyzer().can_prove_equal(told, actual):
+            return
+        about = f"{what} is declared as `{declared!r}`, but the region it views has `{actual!r}`"
+        wide = [e if e.dtype == told.dtype == actual.dtype else cast("int64", e) for e in (told, actual)]
+        condition = Analyzer().simplify(EQ(*wide))
+        if isinstance(condition, IntImm):
+            raise BuildError(about)
+        self.conditions.append(AssertStmt(condition, StringImm(about)))
+
+    def add(self, match: MatchBufferRegion) -> None:
+        """The variables and conditions of one view. Raises ``BuildError`` where its type or rank do not fit."""
+        view, source = match.buffer, match.source
+        name = f"match_buffer `{view.name}`"
+        if view.dtype != source.buffer.dtype:
+            raise BuildError(f"{name} holds {view.dtype}, but `{source.buffer.name}` holds {source.buffer.dtype}")
+        extra = len(source.region) - view.ndim
+        if extra < 0:
+            raise BuildError(f"{name} has {view.ndim} axes, but `{source.buffer.name}` has {len(source.region)}")
+        self.values[view.data] = source.buffer.data
+        for axis, rng in enumerate(source.region[:extra]):
+            if not Analyzer().can_prove_equal(rng.extent, const(1, rng.extent.dtype)):
+                raise BuildError(
+                    f"{name} drops axis {axis} of its region, so the extent must be 1, not `{rng.extent!r}`"
+                )
+        for axis, (size, rng) in enumerate(zip(view.shape, source.region[extra:])):
+            self.agree(size, rng.extent, f"{name}: shape[{axis}]")
+        strides = strides_of(source.buffer)
+        for axis, (stride, actual) in enumerate(zip(view.strides, strides[extra:])):
+            self.agree(stride, actual, f"{name}: strides[{axis}]")
+        if view.elem_offset is not None:
+            offset = dot([r.min for r in source.region], strides)
+            if source.buffer.elem_offset is not None:
+                offset = plus(source.buffer.elem_offset, offset)
+            self.agree(view.elem_offset, offset, f"{name}: elem_offset")
 
 
 def _moved(source: BufferRegion, indices: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -57,13 +74,11 @@ def _moved(source: BufferRegion, indices: Sequence[Expr]) -> tuple[Expr, ...]:
     return (*mins[:extra], *(plus(low, index) for low, index in zip(mins[extra:], indices)))
 
 
-def _lower(item: Any) -> Any:
-    if not isinstance(item, Block) or not item.match_buffers:
-        return None
-    views = {m.buffer: m.source for m in item.match_buffers}
-    bound: dict[Var, Any] = {}
-    for match in item.match_buffers:
-        bound.update(_variables(match))
+def _without_views(block: Block, defined: set[Var]) -> Block:
+    views = {m.buffer: m.source for m in block.match_buffers}
+    declaration = _Declaration(defined)
+    for match in block.match_buffers:
+        declaration.add(match)
 
     def redirect(node: Any) -> Any:
         if not isinstance(node, (BufferLoad, BufferStore, BufferRegion)):
@@ -78,13 +93,39 @@ def _lower(item: Any) -> Any:
         extents = [*(r.extent for r in dropped), *(r.extent for r in node.region)]
         return BufferRegion(source.buffer, tuple(Range(m, e) for m, e in zip(mins, extents)))
 
-    return substitute(rewrite(item.replace(match_buffers=()), redirect), bound)
+    accesses = substitute(rewrite(block.replace(match_buffers=()), redirect), declaration.values)
+    return accesses.replace(body=seq([*declaration.conditions, accesses.body]))
+
+
+def _defined(func: PrimFunc) -> set[Var]:
+    """Variables that something other than a view defines: parameters, sizes of their buffers, loops, iterators, lets."""
+    found = set(func.params)
+    for buffer in func.buffers():
+        found.update(free_vars(buffer))
+    for item in walk(func.body):
+        if isinstance(item, For):
+            found.add(item.loop_var)
+        elif isinstance(item, (Let, LetStmt, IterVar)):
+            found.add(item.var)
+    return found
 
 
 @func_pass
 def lower_match_buffer(func: PrimFunc) -> PrimFunc:
     """Accesses of a view become accesses of its source; its open strides and offset become their values.
 
-    Raises ``BuildError`` where the view's type, shape or strides contradict the region it views.
+    What a view declares by something that is defined elsewhere (a constant, a parameter, a loop variable) is a condition:
+    an assertion where it cannot be proved. Raises ``BuildError`` where the view's type, shape, strides or offset
+    contradict the region it views.
     """
-    return func.with_body(rewrite(func.body, _lower))
+    if not any(isinstance(item, MatchBufferRegion) for item in walk(func.body)):
+        return func
+    defined = _defined(func)
+
+    def visit(item: Any) -> Any:
+        """Outer views go first, so that a view of a view is one of memory when its turn comes."""
+        if isinstance(item, Block) and item.match_buffers:
+            item = _without_views(item, defined)
+        return item.map_children(visit) if isinstance(item, Stmt) else item
+
+    return func.with_body(visit(func.body))

@@ -23,6 +23,7 @@ from ..stmt import (
     seq,
 )
 from ..visit import substitute
+from .canonicalize_loop import starting_at_zero
 from .passes import func_pass
 
 
@@ -55,6 +56,7 @@ def _block(realize: BlockRealize) -> Stmt:
 
 def _loop(loop: For) -> Stmt:
     if loop.kind == "thread_binding":
+        loop = starting_at_zero(loop)
         axis = IterVar(Range(loop.min, loop.extent), loop.loop_var, "thread", loop.thread)
         return AttrStmt(axis, "thread_extent", loop.extent, _visit(loop.body))
     if is_const(loop.extent, 1) and not loop.annotations:

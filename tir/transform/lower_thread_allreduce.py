@@ -12,6 +12,7 @@ from ..errors import BuildError
 from ..expr import EQ, LT, TRUE, BufferLoad, CommReducer, Expr, Select, Var, all_of, const, is_const, min_
 from ..function import PrimFunc
 from ..op import call
+from ..script.printer import short_text
 from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, seq
 from ..visit import walk
 from .passes import func_pass
@@ -35,12 +36,10 @@ class _Group:
                 )
             if n > 1:
                 axes.append((v, n))
-        wanted = {t for t in threads if isinstance(t, Var)}
-        unknown = wanted - {v for v, _ in launches.values()}
+        wanted = {t for t in threads if not is_const(t)}  # a constant is the index of an axis of one thread
+        unknown = [t for t in wanted if t not in {v for v, _ in launches.values()}]
         if unknown:
-            raise BuildError(
-                f"{name}: an all-reduce over `{next(iter(unknown)).name}`, which is not a thread index here"
-            )
+            raise BuildError(f"{name}: an all-reduce over `{short_text(unknown[0])}`, which is no thread index here")
         self.alone = alone
         self.rank, self.size = _linear([(v, n) for v, n in axes if v in wanted])
         self.group, self.groups = _linear([(v, n) for v, n in axes if v not in wanted])

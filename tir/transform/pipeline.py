@@ -8,7 +8,9 @@ from typing import Any
 
 from .. import config
 from ..function import IRModule, PrimFunc
+from ..stmt import THREAD_BINDING
 from ..target import Target, added_kind
+from .canonicalize_loop import canonicalize_loop
 from .check_cpu import refuse_thread_axes
 from .common_subexpr_elim import common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation
@@ -86,6 +88,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
     where = Target.of(target)
     return [
         default_thread_binding,
+        canonicalize_loop.configured(kinds=(THREAD_BINDING,)),
         verify_kernels,
         plan_and_update_buffer_allocation_location,
         manifest_shared_memory_local_stage,

@@ -12,6 +12,7 @@ from ..function import PrimFunc
 from ..names import fresh
 from ..stmt import THREAD_BINDING, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt
 from ..visit import free_vars, substitute, walk
+from .canonicalize_loop import starting_at_zero
 from .passes import func_pass
 from .threads import axis_order, flat, is_private, is_shared, is_thread_loop
 
@@ -52,9 +53,9 @@ class _Kernel:
     def visit(self, s: Any, under: frozenset[str]) -> Any:
         """``s`` without its thread loops; what only one thread shall store is guarded."""
         if is_thread_loop(s):
+            s = starting_at_zero(s)
             var = self.vars[s.thread]
             value: Any = var if var.dtype is s.loop_var.dtype else var.astype(s.loop_var.dtype)
-            value = value if is_const(s.min, 0) else s.min + value
             return self.visit(substitute(s.body, {s.loop_var: value}), under | {s.thread})
         if isinstance(s, BufferStore):
             return self.guarded(s, under)

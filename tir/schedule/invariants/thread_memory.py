@@ -7,7 +7,7 @@ the same block, in the same kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,16 +20,16 @@ from ...analysis.dependence.relations import (
     loop_times,
     same_element,
 )
-from ...analysis.dependence.statements import Statement, statements_of
+from ...analysis.dependence.statements import Access, Statement, statements_of
 from ...analysis.dependence.witness import witness
 from ...analysis.index import BlockRef, Index, LoopRef, index_of
 from ...analysis.privatization import THREADS_OWN, is_privatizable
 from ...analysis.structure import regions_of
 from ...buffer import Buffer
-from ...expr import IntImm, Var
+from ...expr import BufferLoad, IntImm, Var
 from ...function import PrimFunc
 from ...poly import Names, NotAffine, Relation, TooLong, bounded, everything
-from ...stmt import THREAD_BINDING, Block, For
+from ...stmt import THREAD_BINDING, Block, For, SeqStmt
 from ...visit import walk
 from . import Keeps, Problem, invariant
 from .delta import BufferSet, Delta
@@ -56,7 +56,7 @@ def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
         return
     same = delta.unchanged_buffers
     suspects = [b for b in _own_buffers(index) if b[1].data not in same and not _plain(index, *b, changed)]
-    crossed = _many_of_an_axis(bound)
+    crossed = _blocks_may_meet(bound)
     if suspects or crossed:
         yield from _Kernels(after, bound).problems([b for _, b in suspects], crossed, same)
 
@@ -68,7 +68,7 @@ def check_thread_memory(func: PrimFunc) -> None:
     bound = _bound_loops(index)
     changed = {ref.node for ref in bound}
     suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(index, scope, buffer, changed)]
-    crossed = _many_of_an_axis(bound)
+    crossed = _blocks_may_meet(bound)
     if suspects or crossed:
         for problem in _Kernels(func, bound, final=True).problems(suspects, crossed):
             raise problem.error(func)
@@ -102,13 +102,17 @@ def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> 
     return is_privatizable(buffer, [p.node for p in chain[: chain.index(inner) + 1]], exact=True)
 
 
-def _many_of_an_axis(bound: list[LoopRef]) -> bool:
-    """Whether one kernel has several loops of one axis of blocks, or blocks inside threads."""
+def _blocks_may_meet(bound: list[LoopRef]) -> bool:
+    """Whether one kernel has several loops of one axis of blocks, blocks inside threads, or statements beside a loop of
+    blocks: whether different blocks may run what was one iteration."""
     seen: set[tuple[Any, str]] = set()
     for ref in bound:
         if ref.node.thread.startswith("blockIdx"):
-            key = (_outermost(ref), ref.node.thread)
-            if key in seen or not key[0].node.thread.startswith("blockIdx"):
+            outermost = _outermost(ref)
+            key = (outermost, ref.node.thread)
+            if key in seen or not outermost.node.thread.startswith("blockIdx"):
+                return True
+            if any(isinstance(p.node, SeqStmt) and outermost in p.ancestors() for p in ref.ancestors()):
                 return True
             seen.add(key)
     return False
@@ -143,10 +147,24 @@ class _Kernels:
     def threads(self, unit: Statement, buffer: Buffer | None = None) -> dict[str, Var]:
         """The loop of each axis around ``unit``; for a ``buffer`` that it writes not one whose threads share a
         reduction, which all get the result."""
-        said = (*zip(unit.coords, unit.values), *unit.inner)
         shares = buffer is None or any(a.buffer.data is buffer.data for a in unit.writes())
-        reduced = {v for i, e in said if shares and i in self.reductions for v in _vars(e)}
+        reduced = self._reduced(unit) if shares else set()
         return {self.loops[v].node.thread: v for v, _, _ in unit.loops if v in self.loops and v not in reduced}
+
+    def _reduced(self, unit: Statement) -> set[Var]:
+        """The loops that ``unit`` reduces over."""
+        iterators = (*zip(unit.coords, unit.values), *unit.inner)
+        return {v for i, e in iterators if i in self.reductions for v in _vars(e)}
+
+    def _can_be_bound(self, unit: Statement) -> bool:
+        """Whether a loop of ``unit`` may still be bound to an axis of blocks that it lacks: one of its own in the
+        kernel that does not reduce."""
+        if self.final:
+            return False
+        reduced = self._reduced(unit)
+        own = [v for v, _, _ in unit.loops]
+        first = next(n for n, v in enumerate(own) if v in self.loops)
+        return any(v not in self.loops and v not in reduced for v in own[first:])
 
     def problems(self, own: list[Buffer], crossed: bool, same: BufferSet = frozenset()) -> Iterator[Problem]:
         """What is wrong with the buffers ``own``, and (``crossed``) with global memory but that of ``same``."""
@@ -282,42 +300,71 @@ class _Kernels:
 
     def _blocks(self, buffer: Buffer, users: list[Statement], sides: Any, context: Any) -> Problem | None:
         """Whether blocks of one kernel keep from the elements of global memory that others write."""
-        axes = _AXES[:3]
-        pairs = [
-            (s, t)
-            for s in users
-            for t in users
-            if self.kernel(s) is not None
-            and self.kernel(s) is self.kernel(t)
-            and any(self.threads(s).get(x) is not self.threads(t).get(x) for x in axes)
-        ]
-        if not pairs:
-            return None
-        by_unit = {id(u): side for u, side in zip(users, sides)}
-        for u, v in pairs:
-            s, t = by_unit[id(u)], by_unit[id(v)]
-            first, second = self.threads(u), self.threads(v)
-            both = [(first[x], second[x]) for x in axes if x in first and x in second]
-            alone = [v for x in axes for v in (first.get(x), second.get(x))
-                     if v is not None and (x in first) != (x in second)]  # fmt: skip
-            alone = [v for v in alone if self.final and not _one(self.loops[v])]
-            if not both and not alone:
-                continue
-            for a, b in conflicting_pairs(s, t):
-                bad = _ordered(same_element(s, a, t, b), s, t)
-                if not alone:
-                    bad = bad.subtract(_related(s, t, both))
-                bad = context.restrict(bad)
-                if not bad.is_empty():
-                    return Problem(
-                        (buffer.name, "blocks"),
-                        f"thread blocks of one kernel would depend on each other through `{buffer.name}`, and nothing "
-                        "orders them",
-                        witness(bad, s, a, t, b, ", in another block", ""),
-                        [u.node, v.node],
-                        "compute_at the one where the other uses it, or keep them in loops of their own: two kernels",
-                    )
+        by_unit = list(zip(users, sides))
+        for u, s in by_unit:
+            for v, t in by_unit:
+                if self.kernel(u) is None or self.kernel(u) is not self.kernel(v):
+                    continue
+                for a, b in conflicting_pairs(s, t):
+                    one_block = self._one_block((u, s, a), (v, t, b))
+                    if one_block is None:
+                        continue
+                    bad = _ordered(same_element(s, a, t, b), s, t).subtract(one_block)
+                    bad = context.restrict(bad)
+                    if not bad.is_empty():
+                        return Problem(
+                            (buffer.name, "blocks"),
+                            f"thread blocks of one kernel would depend on each other through `{buffer.name}`, and "
+                            "nothing orders them",
+                            witness(bad, s, a, t, b, ", in another block", ""),
+                            [u.node, v.node],
+                            "compute_at the one where the other uses it, or keep them in loops of their own: two kernels",
+                        )
         return None
+
+    def _one_block(self, source: tuple[Statement, Any, Any], sink: tuple[Statement, Any, Any]) -> Any:
+        """The pairs of runs of two units that one thread block does; None where nothing can be wrong. Of each: the unit
+        with all its accesses, its relations, and one access.
+
+        Work outside the loop of an axis is done by all blocks of that axis, and its stores to global memory by the
+        first of them.
+        """
+        (u, s, _), (_, t, _) = source, sink
+        nobody = s.before.domain()
+        nobody = _related(s, t, []).domain_in(nobody.subtract(nobody))
+        equal: list[tuple[Var, Var]] = []
+        starts: list[tuple[Any, Var]] = []
+        differ = False
+        for axis in _AXES[:3]:
+            loops = [(unit, side, touch.access, self.threads(unit).get(axis)) for unit, side, touch in (source, sink)]
+            bound = [(side, v) for _, side, _, v in loops if v is not None]
+            lacking = [(unit, access) for unit, _, access, v in loops if v is None]
+            if not lacking:
+                equal.append((bound[0][1], bound[1][1]))
+                differ |= bound[0][1] is not bound[1][1]
+            elif not self._many(axis, self.kernel(u)) or any(self._can_be_bound(x) for x, _ in lacking):
+                continue
+            elif any(self._in_all_blocks(x, access) for x, access in lacking):
+                return nobody
+            elif bound:
+                starts.append(bound[0])
+                differ = True
+        return _related(s, t, equal, starts) if differ else None
+
+    def _many(self, axis: str, kernel: LoopRef | None) -> bool:
+        """Whether ``kernel`` has several blocks along ``axis``."""
+        return any(r.node.thread == axis and not _one(r) and _outermost(r) is kernel for r in self.loops.values())
+
+    @staticmethod
+    def _in_all_blocks(unit: Statement, access: Access) -> bool:
+        """Whether all blocks of an axis that ``unit`` lacks do ``access``. They do what each keeps in memory of its own,
+        and ask conditions; a store to global memory, with what it reads, is left to the first."""
+        if access.write:
+            return bool(private_axes(access.buffer.scope))
+        asked = (n for guard in unit.guards for n in walk(guard) if isinstance(n, BufferLoad))
+        return any(private_axes(a.buffer.scope) for a in unit.writes()) or any(
+            n.buffer.data is access.buffer.data for n in asked
+        )
 
 
 def _decided(ask: Callable[[Any, Any], Problem | None], sides: Any, context: Any) -> Problem | None:
@@ -343,8 +390,9 @@ def _ordered(pairs: Any, s: Any, t: Any) -> Any:
     return pairs.intersect(s.before.before(t.before)).domain_in(s.before.domain())
 
 
-def _related(s: Any, t: Any, equal: list[tuple[Var, Var]]) -> Relation:
-    """Pairs of runs of ``s`` and ``t`` with these loops equal."""
+def _related(s: Any, t: Any, equal: list[tuple[Var, Var]], starts: Sequence[tuple[Any, Var]] = ()) -> Relation:
+    """Pairs of runs of ``s`` and ``t`` with these loops equal, and ``starts`` (a side and a loop of it) at zero."""
     at = [{v: n for n, v in enumerate(side.unit.coords)} for side in (s, t)]
-    every = everything(s.before.domain(), t.before.domain())
-    return every.equating([(at[0][v], at[1][w]) for v, w in equal])
+    made = everything(s.before.domain(), t.before.domain()).equating([(at[0][v], at[1][w]) for v, w in equal])
+    zeros = [{at[n][v]: 0 for side, v in starts if (side is s) == (n == 0)} for n in (0, 1)]
+    return made.fixing(*zeros)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import conjuncts
 from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
 from ...buffer import Range
 from ...errors import ScheduleError
-from ...expr import EQ, LE, LT, Expr, is_const
+from ...expr import EQ, LE, LT, Expr, conjuncts, is_const
 from ...poly import Formula, Names, Relation, Undecided, bounded
 from ...stmt import BlockRealize
 from ...visit import substitute, uses_var

@@ -9,13 +9,13 @@ from typing import Any
 
 from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import conjuncts, is_one, refresh
+from ...analysis.structure import is_one, refresh
 from ...arith import Analyzer
 from ...arith.itermap import Division, subspace_divide
 from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ...equal import first_difference, structural_equal
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Cast, Expr, IntImm, Var, const
+from ...expr import BufferLoad, Cast, Expr, IntImm, Var, conjuncts, const
 from ...function import PrimFunc
 from ...node import frozendict
 from ...script.printer import short_text

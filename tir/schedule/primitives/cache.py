@@ -12,7 +12,6 @@ from ...analysis.index import BlockRef, LoopRef
 from ...analysis.simple_blocks import is_simple_block, same_index
 from ...analysis.structure import (
     common_host,
-    conjuncts,
     loops_below,
     readers,
     reads_own_writes,
@@ -28,7 +27,7 @@ from ...arith.itermap import detect_iter_map
 from ...arith.regions import intersect, relax, union
 from ...buffer import Buffer, BufferRegion, Range, decl_buffer
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
+from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, const, is_const
 from ...poly import Relation
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt, seq
 from ...visit import rewrite, substitute, uses_var, walk

@@ -13,12 +13,12 @@ from typing import Any
 from ...analysis.dependence.programs import check
 from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import affine_in_one, conjuncts, regions_of, top_statement
+from ...analysis.structure import affine_in_one, regions_of, top_statement
 from ...arith import Analyzer
 from ...arith.regions import relax, union
 from ...buffer import Buffer, BufferRegion, Range
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Expr, FloorDiv, IntImm, Var, all_of, const, floordiv, is_const
+from ...expr import BufferLoad, Expr, FloorDiv, IntImm, Var, all_of, conjuncts, const, floordiv, is_const
 from ...script.printer import short_text
 from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, seq
 from ...visit import accesses, free_vars, substitute, uses_var

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import affine_in_one, conjuncts, refresh
+from ...analysis.structure import affine_in_one, refresh
 from ...arith import Analyzer
 from ...buffer import IterVar, Range
 from ...errors import require
-from ...expr import GE, GT, LE, LT, BufferLoad, Call, Expr, IntImm, Select, Var, all_of, const
+from ...expr import GE, GT, LE, LT, BufferLoad, Call, Expr, IntImm, Select, Var, all_of, conjuncts, const
 from ...script.printer import short_text
 from ...stmt import Block, BufferStore, For, Stmt
 from ...visit import accesses, rewrite, substitute, uses_var

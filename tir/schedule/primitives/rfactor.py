@@ -8,12 +8,12 @@ from typing import Any
 from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reductions import BlockReducer, NotAReducer, is_selection
-from ...analysis.structure import conjuncts, first_line, refresh, wrapped_in
+from ...analysis.structure import first_line, refresh, wrapped_in
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, Range, decl_buffer
 from ...equal import structural_equal
 from ...errors import ScheduleError, require
-from ...expr import Add, And, BufferLoad, Expr, Max, Min, Mul, Or, Sub, Var, all_of
+from ...expr import Add, And, BufferLoad, Expr, Max, Min, Mul, Or, Sub, Var, all_of, conjuncts
 from ...script.printer import short_text
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, LetStmt, Stmt, seq
 from ...visit import accesses, substitute, uses_var, walk

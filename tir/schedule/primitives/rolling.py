@@ -11,12 +11,12 @@ from ...analysis.dependence.live_values import Timestamps, clobbered_between
 from ...analysis.dependence.programs import check
 from ...analysis.dependence.reduction_summary import collapse_reductions
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import conjuncts, readers, regions_of, uses_pointer, writers
+from ...analysis.structure import readers, regions_of, uses_pointer, writers
 from ...arith import Analyzer
 from ...arith.regions import relax
 from ...buffer import Buffer, BufferRegion, Range
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Expr, IntImm, Var, all_of, const, floordiv, floormod, is_const, logical_or
+from ...expr import BufferLoad, Expr, IntImm, Var, all_of, conjuncts, const, floordiv, floormod, is_const, logical_or
 from ...poly import Relation
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, Block, BufferStore

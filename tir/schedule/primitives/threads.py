@@ -9,7 +9,8 @@ from math import prod
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef, Place
-from ...analysis.privatization import THREADS_OWN, is_uniform
+from ...analysis.privatization import THREADS_OWN, is_uniform, views_under
+from ...analysis.reduction_start import NoSingleStart, result_guards
 from ...analysis.reductions import BlockReducer, NotAReducer, OrderMatters, combines
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
 from ...analysis.structure import constant, vars_in
@@ -331,6 +332,7 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
     """Refuse unless ``inner`` may be bound to the axis of ``outer`` around it: all threads of the axis are in the
     iteration of ``outer`` at once, so its copies of the work below ``inner`` are one, which the threads share."""
     already = "{0} is already bound to loop {1} on the same path, and "
+    views = views_under(state.func.body)
     for ref in (inner, *state.index.below(inner)):
         node: Any = ref.node
         parts = (node.min, node.extent) if isinstance(node, For) else (*node.iter_values, node.predicate) if isinstance(
@@ -362,7 +364,7 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
             legal="nested loops of one axis may only use shared and global memory",
         )
         require(
-            is_uniform(ref.block, outer.node),
+            is_uniform(ref.block, outer.node, views),
             already + "block {2} below loop {3} would not write the same again in every iteration of {1}",
             axis,
             outer.node,
@@ -429,6 +431,7 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
         return False
     for ref in crossed:
         _require_result_after(state, loop, ref)
+        _require_one_start(loop, ref)
     if _apart([b.block for b in blocks]):
         return True
     from ...analysis.dependence.loops import check_parallel
@@ -448,6 +451,18 @@ def _require_free_choice(ref: BlockRef) -> None:
         raise ScheduleError(str(error), nodes=[ref.node]) from None
     except NotAReducer:
         return
+
+
+def _require_one_start(loop: LoopRef, ref: BlockRef) -> None:
+    """Refuse a reduction whose init does not run at the first update of each result and nowhere else: threads combine
+    all of their updates."""
+    try:
+        result_guards(ref.node, [p.node for p in ref.loops()])
+    except NoSingleStart as error:
+        raise ScheduleError(
+            "block {0} cannot reduce across the threads of loop {1}: {2}", ref, loop.node, str(error),
+            nodes=[ref.node], legal="bind a spatial loop, or let the reduction iterators start where the loops do",
+        ) from None  # fmt: skip
 
 
 def _require_result_after(state: State, loop: LoopRef, ref: BlockRef) -> None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import conjuncts, constant, has_load, vars_in
+from ...analysis.structure import constant, has_load, vars_in
 from ...errors import ScheduleError, require
-from ...expr import Expr, FloorDiv, FloorMod, IntImm, Var, all_of
+from ...expr import Expr, FloorDiv, FloorMod, IntImm, Var, all_of, conjuncts
 from ...script.printer import short_text
 from ...stmt import THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
 from ...visit import accesses, buffers_in, rewrite, walk

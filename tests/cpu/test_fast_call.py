@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tir
-from codegen.runtime import quick
+from codegen.runtime import fast_call
 from tir.script import tir as T
 
 
@@ -32,15 +32,15 @@ def warm():
     function = tir.build(add).entry
     for _ in range(3):
         function(*arrays())
-    if not quick.supported():
+    if not fast_call.supported():
         pytest.fail("array objects lie differently here: read the short way's layout again")
-    assert function._quick is not None
+    assert function._fast is not None
     return function
 
 
 def test_fresh_arrays_of_known_shape_take_the_short_way(warm):
     a, b, c = arrays()
-    assert warm._quick(a, b, c) == 0
+    assert warm._fast(a, b, c) == 0
     np.testing.assert_array_equal(c, a + b)
     warm(a, c, b)
     np.testing.assert_array_equal(b, 2 * a + 1)
@@ -84,7 +84,7 @@ def test_run_time_errors_come_through():
         a = np.array([7, 2], np.int32)
         function(a)
         assert a[0] == 3
-    assert function._quick is not None
+    assert function._fast is not None
     with pytest.raises(tir.RunError, match="division by zero"):
         function(np.array([7, 0], np.int32))
 

@@ -1,4 +1,4 @@
-"""The short way into compiled code for NumPy arrays of shapes seen before.
+"""The fast way into compiled code for NumPy arrays of shapes seen before.
 
 Checking a call's arrays in Python costs microseconds, more than a small kernel takes. So the facts that a full check
 has established (type, shape, strides, data type, alignment, what is written) are put in a table, and a few compiled
@@ -45,7 +45,7 @@ def supported() -> bool:
     return tuple(shape) == probe.shape and tuple(strides) == probe.strides and flags == probe.flags.num
 
 
-def quick_call(
+def fast_call(
     entry: int,
     arrays: Sequence[np.ndarray],
     written: Sequence[bool],
@@ -94,13 +94,13 @@ def _code() -> Any:
 def _compiled(count: int) -> Callable[..., int]:
     """Run without the interpreter lock, as any compiled function: the caller holds the arrays."""
     kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *[ctypes.py_object] * count)
-    return kind(_code().function(f"tir_quick_{count}"))
+    return kind(_code().function(f"tir_fast_{count}"))
 
 
 def _emit(text: Any, count: int) -> None:
     from ..llvm.text import FunctionText
 
-    out = FunctionText(text, f"tir_quick_{count}", "i32", ["ptr %table", *(f"ptr %a{k}" for k in range(count))])
+    out = FunctionText(text, f"tir_fast_{count}", "i32", ["ptr %table", *(f"ptr %a{k}" for k in range(count))])
     compare = text.declare("memcmp", "i32", ["ptr", "ptr", "i64"])
 
     def word(index: int, type_: str = "i64") -> str:

@@ -1,0 +1,54 @@
+"""The floors of CONTRIBUTING.md: imports at the head of a file lead to a lower floor."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+# package -> floor, from the table of the page
+FLOORS = {
+    name: int(floor)
+    for floor, names in re.findall(r"^\| (\d) \| (`.*?) \|", PAGE, flags=re.M)
+    for name in re.findall(r"`([\w/]+)(?:/\*\.py)?`", names)
+}
+
+
+def package(path: tuple[str, ...]) -> str:
+    """The package of a module: ``codegen``, ``tir`` for its own files, or ``tir/arith`` and its like."""
+    inner = path[0] == "tir" and len(path) > 1 and (ROOT / "tir" / path[1]).is_dir()
+    return "/".join(path[:2]) if inner else path[0]
+
+
+def imported(path: tuple[str, ...], tree: ast.Module) -> Iterator[tuple[str, ...]]:
+    """What the imports at the head of a module name, as paths from the root."""
+    for item in tree.body:
+        if isinstance(item, ast.ImportFrom):
+            start = path[: -item.level] if item.level else ()
+            base = (*start, *(item.module.split(".") if item.module else ()))
+            yield from [(*base, a.name) for a in item.names] if len(base) < 2 else [base]
+        elif isinstance(item, ast.Import):
+            yield from (tuple(a.name.split(".")) for a in item.names)
+
+
+def test_imports_lead_down():
+    assert {"tir", "tir/arith", "tir/schedule", "codegen"} <= FLOORS.keys()
+    wrong = []
+    for file in [*ROOT.glob("tir/**/*.py"), *ROOT.glob("codegen/**/*.py")]:
+        path = file.relative_to(ROOT).with_suffix("").parts
+        here = package(path)
+        for target in imported(path, ast.parse(file.read_text(encoding="utf-8"))):
+            there = package(target)
+            if target[0] in ("tir", "codegen") and there != here and FLOORS[there] >= FLOORS[here]:
+                wrong.append(f"{'/'.join(path)} (floor {FLOORS[here]}) imports {there} (floor {FLOORS[there]})")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_page_names_what_is_there():
+    folders = {f"tir/{p.name}" for p in (ROOT / "tir").iterdir() if p.is_dir() and any(p.glob("*.py"))}
+    assert folders <= FLOORS.keys(), "packages without a floor in CONTRIBUTING.md"
+    for name in re.findall(r"`((?:tir|codegen|tests|docs)/[\w/.]+)`", PAGE):
+        assert (ROOT / name).exists(), name

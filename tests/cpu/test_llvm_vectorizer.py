@@ -1,0 +1,105 @@
+"""Loops that LLVM's loop vectorizer must not have, and those it keeps: conditional divisions by run-time values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tir
+from tir.script import parse
+
+CONDITIONAL = """
+@T.prim_func
+def main(A: T.Buffer((64,), "int32"), B: T.Buffer((256,), "int32"), m: T.int32, d: T.int32, n: T.int32):
+    for j in range(n):
+        if j >= m and j < n - 20:
+            {}
+"""
+UNSIGNED = 'T.Cast("int32", T.Cast("uint32", {}) {} T.Cast("uint32", d))'
+VALUES = {
+    "unsigned remainder": UNSIGNED.format("m", "%"),
+    "unsigned quotient": UNSIGNED.format("m", "//"),
+    "nonnegative remainder": "T.max(m, 0) % d",
+    "nonnegative quotient": "T.truncdiv(T.max(m, 0), T.max(d, 0))",
+    "signed": "m % d",
+    "nested": "T.max(m, 0) * 5 % T.max(T.max(m, 0) // T.max(d, 1), 2)",
+    "the same for a vector's lanes": UNSIGNED.format("(j // 64 + m)", "%"),
+    "of loaded values": "T.max(A[m], 0) % T.max(A[d], 1)",
+}
+USES = {"as a value": "B[j] = {}", "to store at": "B[j - 3 + ({})] = j", "to load at": "B[j] = A[{}]"}
+VECTORS_OFF = '!"llvm.loop.vectorize.enable", i1 false'
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("value", VALUES)
+def test_a_conditional_division_is_right_in_every_lane(value, use):
+    func = parse(CONDITIONAL.format(USES[use].format(VALUES[value])))
+    a = np.random.default_rng(0).integers(0, 7, 64).astype("int32")
+    found, wanted = np.zeros(256, "int32"), np.zeros(256, "int32")
+    tir.build(func)(a, found, 7, 3, 203)
+    tir.build(func, "interpreter")(a, wanted, 7, 3, 203)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_conditional_load_at_a_remainder_by_a_symbolic_size():
+    func = parse("""
+@T.prim_func
+def main(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n, 4), "int32")
+    B = T.match_buffer(b, (n, n, n + 1), "int32")
+    for i0 in range(n):
+        for i1 in range(2, 2 + n):
+            for j in range(n * 2):
+                if j >= i1 - 2 and j < i1 + n - 1:
+                    B[i0, i1 - 2, j - i1 + 2] = A[T.max(i0 - 2, 0) % n, T.max(i1 - 4, 0) % 4]
+""")
+    a = np.arange(20, dtype="int32").reshape(5, 4)
+    found, wanted = np.zeros((5, 5, 6), "int32"), np.zeros((5, 5, 6), "int32")
+    tir.build(func)(a, found)
+    tir.build(func, "interpreter")(a, wanted)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_an_unconditional_let_that_llvm_may_move_under_the_condition_of_its_use():
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((64,), "int32"), B: T.Buffer((256,), "int32"), d: T.int32, n: T.int32):
+    for j in range(n):
+        q: T.int32 = T.max(j // 64 + 7, 0) % d
+        if j >= 7 and j < n - 20:
+            B[j] = A[q]
+""")
+    a = np.arange(64, dtype="int32")
+    found, wanted = np.zeros(256, "int32"), np.zeros(256, "int32")
+    tir.build(func)(a, found, 3, 203)
+    tir.build(func, "interpreter")(a, wanted, 3, 203)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def source(body: str) -> str:
+    return tir.build(parse(CONDITIONAL.format(body))).source("llvm")
+
+
+def test_only_loops_with_a_condition_and_a_varying_run_time_division_lose_the_vectorizer():
+    assert VECTORS_OFF in source("B[j] = A[(j + m) % d]")
+    assert VECTORS_OFF in source("B[j] = A[T.max(A[m], 0) % T.max(A[d], 1)]")
+    assert VECTORS_OFF not in source("B[j] = A[T.max(m, 0) % d]")  # computed before the loop
+    assert VECTORS_OFF not in source("B[j] = A[j % 3]")
+    plain = CONDITIONAL.replace("        if j >= m and j < n - 20:\n    ", "")
+    assert VECTORS_OFF not in tir.build(parse(plain.format("B[j] = A[(j + m) % d]"))).source("llvm")
+
+
+def test_a_division_computed_ahead_fails_only_where_it_is_used():
+    module = tir.build(parse(CONDITIONAL.format("B[j] = T.max(m, 0) % d")))
+    a, b = np.zeros(64, "int32"), np.zeros(256, "int32")
+    module(a, b, 300, 0, 203)  # no iteration fulfils the condition
+    with pytest.raises(tir.RunError, match="division by zero"):
+        module(a, b, 7, 0, 203)
+
+
+def test_a_division_that_occurs_twice_is_computed_ahead():
+    body = "B[j] = T.max(m, 0) % d + T.max(m, 0) % d"
+    a, b = np.zeros(64, "int32"), np.zeros(256, "int32")
+    tir.build(parse(CONDITIONAL.format(body)))(a, b, 7, 3, 203)
+    assert set(b[7:183].tolist()) == {2}

@@ -1,0 +1,26 @@
+"""What is generated is up to date: the pages and stubs made from the tables of primitives and passes."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import tir
+from tir.schedule import docs
+from tir.schedule import stubs as schedule_stubs
+from tir.transform import _stubs as transform_stubs
+
+
+def test_page_of_primitives():
+    assert docs.PAGE.read_text(encoding="utf-8") == docs.text(), "run: python -m tir.schedule.docs"
+
+
+def test_stub_of_the_schedule():
+    stub = Path(tir.schedule.__file__).with_name("schedule.pyi")
+    kept, made = (ast.dump(ast.parse(text)) for text in (stub.read_text(encoding="utf-8"), schedule_stubs.text()))
+    assert kept == made, "run: python -m tir.schedule.stubs"  # the kept one is formatted besides
+
+
+def test_stub_of_the_passes():
+    stub = transform_stubs.STUB.read_text(encoding="utf-8")
+    assert stub == transform_stubs.text(), "run: python -m tir.transform._stubs"

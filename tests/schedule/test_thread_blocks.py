@@ -1,0 +1,180 @@
+"""What thread blocks, and threads of one axis bound twice, may share: refused, or the same as the program alone."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import tir
+from tir.script import parse
+
+PAIR = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4, 8), "int32")):
+    S = T.alloc_buffer((4, 8), "int32")
+    for i in range(4):
+        for k in range(8):
+            with T.block("S"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                S[vi, vk] = A[vi, vk] + 1
+        for j in range(8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] - S[vi, {index}]
+"""
+ROW = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4, 8), "int32")):
+    S = T.alloc_buffer((4,), "int32")
+    for i in range(4):
+        for k in range(8):
+            with T.block("S"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    S[vi] = 0
+                S[vi] = S[vi] + A[vi, vk]
+        for j in range(8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] - S[vi]
+"""
+DEPEND = "thread blocks of one kernel would depend on each other through `S`"
+
+
+def bound(func, axes):
+    sch = tir.Schedule(func, target="cuda")
+    for loop, axis in axes.items():
+        if axis is not None:
+            sch.bind(loop, axis)
+    return sch.mod
+
+
+def is_clean(func, mod):
+    """Whether the simulator finds no fault in the kernel, and the results are those of ``func``."""
+    built = tir.build(mod, target="cuda-sim")
+    built.strict = False
+    a = np.arange(32, dtype="int32").reshape(4, 8) * 7 % 31
+    got, want = np.zeros_like(a), np.zeros_like(a)
+    built(a, got)
+    tir.interp.run(func, a, want)
+    return (got == want).all() and not any(r.findings for r in built.last_report)
+
+
+@pytest.mark.parametrize("outer", ["blockIdx.x", "threadIdx.x"])
+@pytest.mark.parametrize("index", ["vj", "7 - vj", "0"])
+def test_loops_of_blocks_side_by_side(outer, index):
+    func = parse(PAIR.format(index=index))
+    built = 0
+    for k, j in itertools.product([None, "blockIdx.y", "threadIdx.y", "blockIdx.x"], repeat=2):
+        try:
+            mod = bound(func, {"i": outer, "k": k, "j": j})
+            assert is_clean(func, mod), (k, j)
+            built += 1
+        except (tir.ScheduleError, tir.BuildError):
+            continue
+    assert built >= 4  # neither bound, or both alike
+
+
+def test_the_step_that_lets_blocks_depend_on_each_other_is_refused():
+    sch = tir.Schedule(parse(ROW), target="cuda")
+    sch.bind("i", "blockIdx.x")
+    with pytest.raises(tir.ScheduleError, match=DEPEND):
+        sch.bind("j", "blockIdx.y")
+    sch.bind("j", "threadIdx.x")
+    assert is_clean(parse(ROW), sch.mod)
+
+
+def test_a_loop_that_is_still_to_be_bound_is_waited_for():
+    func = parse(PAIR.format(index="vj"))
+    assert is_clean(func, bound(func, {"i": "blockIdx.x", "j": "blockIdx.y", "k": "blockIdx.y"}))
+    with pytest.raises(tir.BuildError, match=DEPEND):
+        tir.lower(bound(func, {"i": "blockIdx.x", "j": "blockIdx.y"}), target="cuda")
+
+
+def test_text_in_which_blocks_depend_on_each_other():
+    text = parse(ROW).script()
+    for loop, axis in (("i in range(4)", "blockIdx.x"), ("j in range(8)", "blockIdx.y")):
+        extent = loop[-2]
+        text = text.replace(f"for {loop}:", f'for {loop[0]} in T.thread_binding({extent}, thread="{axis}"):')
+    with pytest.raises(tir.BuildError, match=DEPEND):
+        tir.lower(parse(text), target="cuda")
+
+
+def test_work_of_one_block_is_all_done_by_the_first():
+    """S by the first block of y, and read by it where it stores B; what that reads through shared memory is not."""
+    func = parse(PAIR.format(index="0"))
+    mod = bound(func, {"i": "blockIdx.x", "k": None, "j": None})
+    assert is_clean(func, mod)
+    third = parse("""
+@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4, 8), "int32")):
+    G = T.alloc_buffer((4,), "int32")
+    L = T.alloc_buffer((4,), "int32", scope="local")
+    for i in T.thread_binding(4, thread="blockIdx.x"):
+        with T.block("G"):
+            vi = T.axis.spatial(4, i)
+            G[vi] = A[vi, 0] + 1
+        with T.block("L"):
+            vi = T.axis.spatial(4, i)
+            L[vi] = G[vi] * 2
+        for j in T.thread_binding(8, thread="blockIdx.y"):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + L[vi]
+""")
+    with pytest.raises(tir.BuildError, match="depend on each other through `G`"):
+        tir.lower(third, target="cuda")
+
+
+VIEW = """
+@T.prim_func
+def main(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+    for o in range(2):
+        with T.block("outer"):
+            vo = T.axis.spatial(2, o)
+            M = T.match_buffer(B[{region}], (2,), "int32", offset_factor=1)
+            for i in range(2):
+                with T.block("in"):
+                    vi = T.axis.spatial(2, i)
+                    M[vi] = A[{read}] + 1
+"""
+
+
+@pytest.mark.parametrize("region", ["vo * 2:vo * 2 + 2", "0:2", "vo:vo + 2"])
+@pytest.mark.parametrize("read", ["1 - vi", "vi + vo", "vi"])
+def test_an_axis_bound_again_below_a_view(region, read):
+    """Only what each iteration of `o` does alike may be shared among its threads."""
+    func = parse(VIEW.format(region=region, read=read))
+    sch = tir.Schedule(func, target="cuda")
+    sch.bind("o", "threadIdx.x", unsafe=True)
+    try:
+        sch.bind("i", "threadIdx.x", unsafe=True)
+    except tir.ScheduleError:
+        assert "vo" in region + read
+        return
+    a, got, want = np.arange(4, dtype="int32"), np.zeros(4, "int32"), np.zeros(4, "int32")
+    tir.interp.run(func, a, want)
+    tir.build(sch.mod, target="cuda-sim")(a, got)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_a_block_that_reads_what_it_writes_through_a_view_does_not_repeat_itself():
+    func = parse("""
+@T.prim_func
+def main(B: T.Buffer((4,), "int32"), C: T.Buffer((2,), "int32")):
+    with T.block("around"):
+        M = T.match_buffer(B[0:2], (2,), "int32", offset_factor=1)
+        for o in range(2):
+            with T.block("outer"):
+                vo = T.axis.spatial(2, o)
+                for i in range(2):
+                    with T.block("in"):
+                        vi = T.axis.spatial(2, i)
+                        M[vi] = B[vi] + 1
+""")
+    sch = tir.Schedule(func, target="cuda")
+    sch.bind("o", "threadIdx.x", unsafe=True)
+    with pytest.raises(tir.ScheduleError, match="would not write the same again"):
+        sch.bind("i", "threadIdx.x", unsafe=True)

@@ -1,0 +1,58 @@
+"""Made by ``python -m tir.transform._stubs``; do not edit."""
+
+# ruff: noqa
+# fmt: off
+from typing import Any
+
+from .check_cpu import refuse_thread_axes as refuse_thread_axes
+from .common_subexpr_elim import common_subexpr_elim as common_subexpr_elim
+from .compact_buffer_allocation import compact_buffer_allocation as compact_buffer_allocation
+from .convert_blocks_to_opaque import convert_blocks_to_opaque as convert_blocks_to_opaque
+from .default_thread_binding import default_thread_binding as default_thread_binding
+from .flatten_buffer import flatten_buffer as flatten_buffer
+from .inject_double_buffer import inject_double_buffer as inject_double_buffer
+from .inject_ptx_async_copy import inject_ptx_async_copy as inject_ptx_async_copy
+from .inject_software_pipeline import inject_software_pipeline as inject_software_pipeline
+from .inject_virtual_thread import inject_virtual_thread as inject_virtual_thread
+from .legalize_vector_width import legalize_vector_width as legalize_vector_width
+from .loop_partition import loop_partition as loop_partition
+from .lower_cross_thread_reduction import lower_cross_thread_reduction as lower_cross_thread_reduction
+from .lower_init_block import lower_init_block as lower_init_block
+from .lower_intrin import lower_intrin as lower_intrin
+from .lower_match_buffer import lower_match_buffer as lower_match_buffer
+from .lower_opaque_block import lower_opaque_block as lower_opaque_block
+from .lower_thread_allreduce import lower_thread_allreduce as lower_thread_allreduce
+from .lower_warp_memory import lower_warp_memory as lower_warp_memory
+from .manifest_shared_memory_local_stage import manifest_shared_memory_local_stage as manifest_shared_memory_local_stage
+from .narrow_datatype import narrow_datatype as narrow_datatype
+from .passes import ModulePass as ModulePass
+from .passes import PASSES as PASSES
+from .passes import Pass as Pass
+from .passes import Sequential as Sequential
+from .passes import find as find
+from .passes import func_pass as func_pass
+from .passes import module_pass as module_pass
+from .pipeline import cpu_pipeline as cpu_pipeline
+from .pipeline import gpu_pipeline as gpu_pipeline
+from .pipeline import inserted as inserted
+from .pipeline import lower as lower
+from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location as plan_and_update_buffer_allocation_location
+from .plan_shared_memory import SharedMemoryPlan as SharedMemoryPlan
+from .plan_shared_memory import plan_shared_memory as plan_shared_memory
+from .plan_shared_memory import shared_memory_plan as shared_memory_plan
+from .remove_no_op import remove_no_op as remove_no_op
+from .simplify import remove_likely as remove_likely
+from .simplify import simplify as simplify
+from .split_host_device import split_host_device as split_host_device
+from .storage_rewrite import storage_rewrite as storage_rewrite
+from .swizzle_storage import swizzle_storage as swizzle_storage
+from .thread_storage_sync import thread_storage_sync as thread_storage_sync
+from .unify_thread_binding import unify_thread_binding as unify_thread_binding
+from .unroll_loop import unroll_loop as unroll_loop
+from .vectorize_loop import vectorize_loop as vectorize_loop
+from .verify_gpu_code import verify_gpu_code as verify_gpu_code
+from .verify_kernels import verify_kernels as verify_kernels
+
+__all__: list[str]
+
+def __getattr__(name: str) -> Any: ...

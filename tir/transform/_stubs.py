@@ -1,0 +1,42 @@
+"""``python -m tir.transform._stubs`` writes __init__.pyi: the passes of this package, for editors and type checkers."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from .passes import PASSES
+
+STUB = Path(__file__).with_name("__init__.pyi")
+HEADER = '''"""Made by ``python -m tir.transform._stubs``; do not edit."""
+
+# ruff: noqa
+# fmt: off
+from typing import Any
+'''
+
+
+def text() -> str:
+    """The stub file as text: what ``__init__.py`` imports, and each pass from its file."""
+    tree = ast.parse(STUB.with_suffix(".py").read_text(encoding="utf-8"))
+    found = {
+        (item.module, alias.name)
+        for item in tree.body
+        if isinstance(item, ast.ImportFrom) and item.level == 1 and item.module
+        for alias in item.names
+    }
+    for made in PASSES.values():
+        package, _, file = made.fn.__module__.rpartition(".")
+        if package == __package__:
+            found.add((file, made.name))
+    lines = [f"from .{file} import {name} as {name}" for file, name in sorted(found)]
+    return "\n".join([HEADER, *lines, "", "__all__: list[str]", "", "def __getattr__(name: str) -> Any: ...", ""])
+
+
+def main() -> None:
+    STUB.write_text(text(), encoding="utf-8")
+    print(f"wrote {STUB.name}: {len(PASSES)} passes")
+
+
+if __name__ == "__main__":
+    main()

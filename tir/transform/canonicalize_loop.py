@@ -1,0 +1,40 @@
+"""Loops that start at zero."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..expr import Var, cast, const, is_const
+from ..function import PrimFunc
+from ..stmt import PARALLEL, SERIAL, THREAD_BINDING, UNROLLED, VECTORIZED, For
+from ..visit import rewrite, substitute
+from .passes import func_pass
+
+KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING)
+
+
+def starting_at_zero(loop: For) -> For:
+    """``for i in range(a, b): S(i)`` as ``for i in range(b - a): S(i + a)``; the same object where it starts at zero.
+
+    ``i + a`` stays as it is: the simplifier runs later, and once.
+    """
+    if is_const(loop.min, 0):
+        return loop
+    var = Var(loop.loop_var.name, loop.loop_var.dtype)
+    body = substitute(loop.body, {loop.loop_var: cast(var.dtype, var + loop.min)})
+    return loop.replace(loop_var=var, min=const(0, var.dtype), body=body)
+
+
+@func_pass
+def canonicalize_loop(func: PrimFunc, kinds: Sequence[str] = KINDS) -> PrimFunc:
+    """Every loop of one of ``kinds`` starts at zero; its body adds the start.
+
+    The index of a thread, a virtual thread or a thread block starts at zero, so loops bound to them are made to before
+    any other pass of :func:`gpu_pipeline` looks at them.
+    """
+
+    def change(item: Any) -> Any:
+        return starting_at_zero(item) if isinstance(item, For) and item.kind in kinds else None
+
+    return func.with_body(rewrite(func.body, change))
