@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from typing import Any
 
+from ..analysis.dependence.domains import runs_whole_domain
 from ..analysis.index import BlockRef, Place
-from ..analysis.structure import _like, runs_whole_domain
+from ..analysis.structure import _like
 from ..buffer import Buffer, BufferRegion, IterVar, Range
-from ..errors import ScheduleError, require
+from ..errors import require
 from ..expr import GE, GT, LE, LT, TRUE, BufferLoad, Expr, Var, cast, conjuncts, const
 from ..stmt import (
-    PARALLEL,
     SERIAL,
-    THREAD_BINDING,
-    VECTORIZED,
     Block,
     BlockRealize,
     BufferStore,
@@ -26,10 +22,6 @@ from ..stmt import (
 )
 from ..visit import rewrite, substitute, uses_var, walk
 from .state import State
-
-if TYPE_CHECKING:
-    from ..analysis.dependence.verdict import Violation
-    from ..function import PrimFunc
 
 
 def nest(loops: Sequence[tuple[Var, Expr]], body: Stmt) -> Stmt:
@@ -182,88 +174,3 @@ def pick_buffer(block: BlockRef, side: str, which: int | str) -> Buffer:
         block, verb, len(regions), which, legal=[f"{n} ({r.buffer.name})" for n, r in enumerate(regions)],
     )  # fmt: skip
     return regions[which].buffer
-
-
-def clash(func: PrimFunc, loop: For) -> Violation | None:
-    """Why iterations of ``loop``, if it runs them at once, are not independent. Threads meet in shared memory, and a
-    buffer in a thread's own scope is another one for each: of threads, only what they do to global memory is asked."""
-    known = _CLASHES.setdefault(func, {})
-    if loop not in known:
-        known[loop] = _clash(func, loop)
-    return known[loop]
-
-
-_CLASHES: WeakKeyDictionary[PrimFunc, dict[For, Violation | None]] = WeakKeyDictionary()
-
-
-def _clash(func: PrimFunc, loop: For) -> Violation | None:
-    from ..analysis.dependence.loops import check_parallel
-
-    if loop.kind == THREAD_BINDING:
-        summed = _reduced_across(loop) if loop.thread.startswith("threadIdx") else frozenset()
-        found = check_parallel(func, loop, loop.kind, lambda b: b.scope == "global" and b.data not in summed)
-        return found and replace(found, legal=_own_memory(func, loop, found.memory))
-    return check_parallel(func, loop, loop.kind) if loop.kind in (PARALLEL, VECTORIZED) else None
-
-
-def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:
-    """How threads that meet in memory of the function's own can each have theirs."""
-    from ..analysis.index import index_of
-
-    if buffer is None or not any(buffer in ref.block.alloc_buffers for ref in index_of(func).blocks.values()):
-        return ""
-    scope = "shared" if loop.thread.startswith("blockIdx") else "local"
-    return (
-        f'`{buffer.name}` in scope "{scope}", where each has memory of its own (set_scope first, or ask for that scope)'
-    )
-
-
-def _reduced_across(loop: For) -> frozenset[Var]:
-    """Memory of the results of reductions that the threads of ``loop`` share, with their init or apart from it."""
-    from ..analysis.simple_blocks import is_simple_block
-
-    found: set[Var] = set()
-    for item in walk(loop):
-        if isinstance(item, BlockRealize) and (item.block.init is not None or is_simple_block(item.block)):
-            kinds = {i.iter_type for i, v in zip(item.block.iter_vars, item.iter_values) if uses_var(v, loop.loop_var)}
-            if kinds == {"reduce"}:
-                found.update(r.buffer.data for r in item.block.writes)
-    return frozenset(found)
-
-
-def require_same_meaning(before: State, after: State, unsafe: bool = False) -> None:
-    """Raise ``ScheduleError``, with a witness, unless every dependence of ``before`` holds in ``after``
-    and the iterations of its parallel and vectorized loops still are independent.
-    """
-    from ..analysis.dependence.programs import check
-
-    if unsafe or after.func is before.func:
-        return
-    found = check(before.func, after.func)
-    if found is not None:
-        # A reduction that is made anew, from its init on, gives the same result again.
-        from ..analysis.dependence.reduction_summary import with_reductions_collapsed
-
-        whole = with_reductions_collapsed(before.func, after.func)
-        if whole is not None and check(*whole) is None:
-            found = None
-    if found is not None:
-        raise ScheduleError(
-            found.rule, witness=found.witness, nodes=found.nodes, func=before.func, legal=found.legal
-        )  # fmt: skip
-    require_independent(before, after)
-
-
-def require_independent(before: State, after: State) -> None:
-    """Raise ``ScheduleError``, with a witness, unless the iterations of those of its loops that run at once, and that
-    ``after`` has changed, are independent."""
-    from .invariants.delta import Delta
-
-    delta = Delta(before.func, after.func)
-    for ref in delta.changed_loops((PARALLEL, VECTORIZED, THREAD_BINDING)):
-        if delta.may_clash(ref):
-            found = clash(after.func, ref.node)
-            if found is not None:
-                raise ScheduleError(
-                    found.rule, witness=found.witness, nodes=found.nodes, func=after.func, legal=found.legal
-                )

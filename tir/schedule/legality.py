@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ..analysis.dependence.verdict import Refuted, Unknown, Verdict
-from ..errors import ScheduleError
+from ..analysis.dependence.domains import Injective
+from ..analysis.dependence.verdict import PROVED, Refuted, Unknown, Verdict
+from ..analysis.index import index_of
+from ..buffer import Buffer, Range
+from ..errors import ScheduleError, require
+from ..expr import Expr, Var
 from ..function import PrimFunc
+from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For
+from ..visit import uses_var, walk
+from .state import State
 
 
 def require_legal(
     verdict: Verdict, func: PrimFunc, *, nodes: Sequence[Any] | None = None, legal: str = "", why: str = ""
 ) -> None:
-    """Raise ``ScheduleError`` unless ``verdict`` is a proof. ``func`` is the program that its nodes are of; ``nodes`` and
-    ``legal`` go before its own, and ``why`` before its rule."""
+    """Raise ``ScheduleError`` unless ``verdict`` is a proof: what is unknown is refused as well.
+
+    ``func`` is the program that the nodes are of; ``nodes`` and ``legal`` go before the verdict's own, ``why`` before its
+    rule.
+    """
     if isinstance(verdict, (Refuted, Unknown)):
         raise ScheduleError(
             f"{why}: {verdict.rule}" if why else verdict.rule,
@@ -23,3 +34,78 @@ def require_legal(
             func=func,
             legal=legal or verdict.legal,
         )
+
+
+def require_same_meaning(
+    before: State, after: State, unsafe: bool = False, move: Callable[[], bool] | None = None
+) -> None:
+    """Raise ``ScheduleError``, with a witness, unless every dependence of ``before`` holds in ``after``
+    and the iterations of its parallel and vectorized loops still are independent.
+
+    ``move``: whether the form of the program shows that the first is so.
+    """
+    from ..analysis.dependence.programs import SameMeaning
+
+    if unsafe or after.func is before.func:
+        return
+    require_legal(SameMeaning(before.func, after.func, move).answer(), before.func)
+    require_independent(before, after)
+
+
+def require_independent(before: State, after: State) -> None:
+    """Raise ``ScheduleError``, with a witness, unless the iterations of those of its loops that run at once, and that
+    ``after`` has changed, are independent."""
+    from .invariants.delta import Delta
+
+    delta = Delta(before.func, after.func)
+    for ref in delta.changed_loops((PARALLEL, VECTORIZED, THREAD_BINDING)):
+        if delta.may_clash(ref):
+            require_legal(concurrent_iterations(after.func, ref.node), after.func)
+
+
+def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rule: str, *parts: Any) -> None:
+    """Refuse by ``rule``, with two points that have the same indices, ``indices`` that are not one-to-one over
+    ``domains``."""
+    verdict = Injective(tuple(indices), domains).answer()
+    if isinstance(verdict, Unknown):
+        raise ScheduleError(verdict.rule)
+    require(verdict.is_proved, rule, *parts, witness=verdict.witness if isinstance(verdict, Refuted) else ())
+
+
+def concurrent_iterations(func: PrimFunc, loop: For) -> Verdict:
+    """Whether iterations of ``loop``, if it runs them at once, are independent. For thread loops only global memory is
+    checked: local buffers are per thread, and shared memory is synchronised by lowering."""
+    from ..analysis.dependence.loops import check_parallel
+
+    if loop.kind == THREAD_BINDING:
+        own = {b.data for b in walk(loop) if isinstance(b, Buffer) and b.scope != "global"}
+        verdict = check_parallel(func, loop, loop.kind, frozenset(own) | _reduced_across(loop))
+        if isinstance(verdict, (Refuted, Unknown)):
+            return replace(verdict, legal=_own_memory(func, loop, verdict.memory))
+        return verdict
+    return check_parallel(func, loop, loop.kind) if loop.kind in (PARALLEL, VECTORIZED) else PROVED
+
+
+def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:
+    """How threads that conflict in memory of the function's own can each have theirs."""
+    if buffer is None or not any(buffer in ref.block.alloc_buffers for ref in index_of(func).blocks.values()):
+        return ""
+    scope = "shared" if loop.thread.startswith("blockIdx") else "local"
+    return (
+        f'`{buffer.name}` in scope "{scope}", where each has memory of its own (set_scope first, or ask for that scope)'
+    )
+
+
+def _reduced_across(loop: For) -> frozenset[Var]:
+    """Memory of the results of reductions that the threads of ``loop`` share, with their init or apart from it."""
+    from ..analysis.simple_blocks import is_simple_block
+
+    found: set[Var] = set()
+    if not loop.thread.startswith("threadIdx"):
+        return frozenset()
+    for item in walk(loop):
+        if isinstance(item, BlockRealize) and (item.block.init is not None or is_simple_block(item.block)):
+            kinds = {i.iter_type for i, v in zip(item.block.iter_vars, item.iter_values) if uses_var(v, loop.loop_var)}
+            if kinds == {"reduce"}:
+                found.update(r.buffer.data for r in item.block.writes)
+    return frozenset(found)

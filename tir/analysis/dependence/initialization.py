@@ -133,7 +133,9 @@ class Initialized(_Initialization):
         return PROVED
 
 
-def _not_written(reader: StatementRelations, read: Any, sides: Sequence[StatementRelations], buffer: Buffer) -> Relation:
+def _not_written(
+    reader: StatementRelations, read: Any, sides: Sequence[StatementRelations], buffer: Buffer
+) -> Relation:
     """The instances of ``reader`` and the elements that they read and no earlier instance wrote."""
     bare = read.map.domain_in(reader.before.domain())
     for writer in sides:
@@ -265,15 +267,18 @@ class _Filled:
     def _box(self) -> list[tuple[Var, Range]] | None:
         """The values that the writer's coordinates take together in one iteration of the loops around."""
         pairs = self.writer.inner or tuple(zip(self.writer.coords, self.writer.values))
-        pairs = [(v, substitute(value, self.start)) for v, value in pairs if v not in self.start and v not in self.around]
+        pairs = [
+            (v, substitute(value, self.start)) for v, value in pairs if v not in self.start and v not in self.around
+        ]
         own = set(self.free)
         named = {v for v, _ in pairs}
         pairs += [(v, v) for v in self.free if v not in named and any(uses_var(i, v) for i in self.store.indices or ())]
         analyzer = Analyzer()
         tied = [(v, Range(low, n)) for v, low, n in self.writer.loops if v in self.start]
-        starts = [r for v, r in tied if v not in (self.shared or ())]  # the reader is in one of the others
-        unused = [r for v, r in self.free.items() if not any(uses_var(value, v) for _, value in pairs)]
-        if not all(analyzer.can_prove(r.extent > 0) for r in (*starts, *unused)):
+        shared = set(self.shared or ())  # the reader is in an iteration of these
+        starts = [r for v, r in tied if v not in shared]
+        unused = {v: r for v, r in self.free.items() if not any(uses_var(value, v) for _, value in pairs)}
+        if not all(analyzer.can_prove(r.extent > 0) for r in (*starts, *unused.values())):
             return None  # it may not run at all
         ranges = [*self.free.values(), *(r for _, r in tied)]
         if any(uses_var(e, {*own, *self.start}) for r in ranges for e in (r.min, r.extent)):
@@ -283,7 +288,7 @@ class _Filled:
         predicate = reduce(logical_and, (g for g in guards if uses_var(g, own)), TRUE)
         boxes: Mapping[Var, Range] = {}
         if moving:
-            domains = {v: r for v, r in self.free.items() if r not in unused}
+            domains = {v: r for v, r in self.free.items() if v not in unused}
             found = detect_iter_map([value for _, value in moving], domains, predicate, check="surjective")
             if not isinstance(found, IterMap):
                 return None
@@ -307,4 +312,3 @@ def _shared_loops(writer: Statement, reader: Statement) -> list[Var] | None:
         elif x != y:
             return shared if x < y else None
     return None
-

@@ -20,7 +20,15 @@ from .affine import AffineForms, index_tells_iteration, indices_differ
 from .delinearize import MixedRadix, delinearized, pairs_of
 from .oracle import Question, Tier, tier
 from .order import compare
-from .relations import AccessRelation, Context, StatementRelations, by_loops, conflicting_pairs, loop_times, same_element
+from .relations import (
+    AccessRelation,
+    Context,
+    StatementRelations,
+    by_loops,
+    conflicting_pairs,
+    loop_times,
+    same_element,
+)
 from .statements import Statement, statements_of
 from .verdict import NOT_SHOWN, PROVED, Refuted, Unknown, Verdict, undecided
 from .witness import why_unknown, witness
@@ -58,7 +66,9 @@ class LoopIndependent(Question):
         """Each block's iterators tell the iterations apart, and no block touches what another one writes."""
         index = index_of(self.func)
         place = index.places[self.loop]
-        if any(not isinstance(p.node, (For, BlockRealize, SeqStmt)) and p.scope is place.scope for p in index.below(place)):
+        if any(
+            not isinstance(p.node, (For, BlockRealize, SeqStmt)) and p.scope is place.scope for p in index.below(place)
+        ):
             return NOT_SHOWN
         blocks = index.blocks_below(place)
         for ref in blocks:
@@ -110,6 +120,7 @@ class _Iterations:
         self.sides = [StatementRelations(u, self.names) for u in without_swizzles(statements_of(runs, blocks=False))]
         for side in self.sides:
             side.touch(on_loops=True, rough=rough)
+            side.ignored = side.unit.local | asked.ignored
         self.forms = {id(side): AffineForms(side.unit) for side in self.sides}
         self.differ: dict[frozenset[int], bool] = {}
         self.private: dict[Var, bool] = {}
@@ -117,7 +128,7 @@ class _Iterations:
     def verdict(self) -> Verdict:
         for source in self.sides:
             for sink in self.sides:
-                for first, second in conflicting_pairs(source, sink, source.unit.local | self.asked.ignored):
+                for first, second in conflicting_pairs(source, sink):
                     found = CarriedDependence(self, source, first, sink, second).answer()
                     if not found.is_proved:
                         return found
@@ -131,7 +142,8 @@ class _Iterations:
 
 @dataclass(frozen=True, eq=False)
 class CarriedDependence(Question):
-    """For all iterations x < y of a loop: no element is touched by ``first`` in x and by ``second`` in y."""
+    """For all iterations x < y of a loop: no element is touched by ``first`` in x and by ``second`` in y, or each
+    iteration could have the buffer for itself."""
 
     iterations: _Iterations
     source: StatementRelations
@@ -180,7 +192,7 @@ class CarriedDependence(Question):
             ordered = pairs_of(number, self.source.unit.coords, self.sink.unit.coords, self.iterations.names)
             pairs = pairs if ordered is None else pairs.intersect(ordered)
         found = self.iterations.context.restrict(pairs.increasing())
-        if found.is_empty():
+        if found.is_empty() or self.iterations.is_private(self.first.access.buffer.data):
             return PROVED
         loop, kind, buffer = self.iterations.asked.loop, self.iterations.asked.kind, self.first.access.buffer
         proof = witness(found, self.source, self.first, self.sink, self.second, "", " as well")
@@ -190,7 +202,9 @@ class CarriedDependence(Question):
             rule = f"cannot prove that iterations of loop `{name}` are independent, because {reason}"
             return Unknown(rule, proof, (loop,), buffer)
         what = {"vectorized": "vectorized", "unrolled": "unrolled", "thread_binding": "bound to threads"}
-        rule = f"loop `{name}` cannot be {what.get(kind, 'parallel')}: two of its iterations touch the same element, and "
+        rule = (
+            f"loop `{name}` cannot be {what.get(kind, 'parallel')}: two of its iterations touch the same element, and "
+        )
         return Refuted(rule + "one writes it", proof, (loop,), buffer)
 
 
@@ -266,9 +280,7 @@ def check_fission(func: PrimFunc, loop: For, cuts: Sequence[int]) -> Verdict:
 
 
 @bounded()
-def _retimed(
-    func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, nodes: tuple[Any, ...]
-) -> Verdict:
+def _retimed(func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, nodes: tuple[Any, ...]) -> Verdict:
     names = Names()
     length = max((len(u.time) for u in units), default=0) + 2
     sides = []
@@ -277,6 +289,7 @@ def _retimed(
             looped = by_loops(unit)
             side = StatementRelations(looped, names)
             side.touch(on_loops=True)
+            side.ignored = unit.local  # allocated below these loops: a buffer for each of their iterations
             side.moments = ([unit.time], [retime(unit)])
             side.before = loop_times(looped, unit.time, names, length)
             side.after = loop_times(looped, side.moments[1][0], names, length)

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from ... import config
 from ...poly import Undecided, bounded
-from .verdict import Refuted, Unknown, Verdict, undecided
+from .verdict import NOT_SHOWN, Refuted, Unknown, Verdict, undecided
 
 
 class Tier(Enum):
@@ -111,7 +111,7 @@ class Question:
                 continue
             start = perf_counter()
             verdict = self.answer_by(name)
-            if _explaining:
+            if _explaining and verdict is not NOT_SHOWN:
                 _explain(self, name, verdict, perf_counter() - start)
             if not isinstance(verdict, Unknown):
                 return verdict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -52,6 +52,7 @@ class StatementRelations:
         self.kept = False  # the step leaves the loops around the unit, and so the order among its runs
         self.pure = False  # a further run of an instance makes the same values again
         self.on_loops = False  # the coordinates are the loops
+        self.ignored: frozenset[Var] = frozenset()  # pointers of memory in which no two runs can conflict
         self.places: tuple[Any, ...] = ()
         self.reads: list[AccessRelation] = []
         self.writes: list[AccessRelation] = []
@@ -145,16 +146,16 @@ def loop_times(unit: Statement, time: tuple[Any, ...], names: Names, length: int
 
 
 def conflicting_pairs(
-    source: StatementRelations, sink: StatementRelations, ignored: Collection[Var] = ()
+    source: StatementRelations, sink: StatementRelations
 ) -> list[tuple[AccessRelation, AccessRelation]]:
-    """Pairs of accesses of one memory, one of them a write; not of the memory of pointers that are ``ignored``."""
+    """Pairs of accesses of one memory, one of them a write; not of memory that the source ignores."""
     return [
         (a, b)
         for a in (*source.writes, *source.reads)
         for b in (*sink.writes, *sink.reads)
         if a.access.buffer.data is b.access.buffer.data
         and (a.access.write or b.access.write)
-        and a.access.buffer.data not in ignored
+        and a.access.buffer.data not in source.ignored
     ]
 
 

@@ -51,6 +51,8 @@ class Unknown(_Against):
 NOT_SHOWN = Unknown("")  # the answer of a tier that can only prove
 
 
-def undecided(error: Undecided, claim: str = "the step keeps the program's meaning", nodes: Sequence[Any] = ()) -> Unknown:
+def undecided(
+    error: Undecided, claim: str = "the step keeps the program's meaning", nodes: Sequence[Any] = ()
+) -> Unknown:
     """Exact sets do not answer whether ``claim`` holds."""
     return Unknown(f"cannot prove that {claim}: {error}", nodes=nodes)

@@ -31,8 +31,9 @@ from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, const, is_const
 from ...poly import Relation
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt, seq
 from ...visit import rewrite, substitute, uses_var, walk
-from ..blocks import add_alloc, copy_block, pick_buffer, replace_buffer, require_independent, scope_of
+from ..blocks import add_alloc, copy_block, pick_buffer, replace_buffer, scope_of
 from ..handles import BlockRV
+from ..legality import require_independent, require_legal
 from ..primitive import primitive
 from ..state import State
 from .storage import require_scope
@@ -165,11 +166,8 @@ def _require_written(state: State, plan: CachePlan, buffer: Buffer, unsafe: bool
     if unsafe:
         return
     after, _ = _apply(state, plan)
-    found = check_initialized(after.func, buffer)
-    if found is not None:
-        raise ScheduleError(
-            found.rule, witness=found.witness, nodes=[plan.scope.node] if plan.scope.scope else [], func=state.func
-        )
+    around = [plan.scope.node] if plan.scope.scope else []
+    require_legal(check_initialized(after.func, buffer), state.func, nodes=around)
 
 
 def _check_cache_write(

@@ -14,7 +14,8 @@ from ...errors import ScheduleError, require
 from ...expr import EQ, Add, BufferLoad, Expr, Max, Min, Mul, Sub, Var, all_of, is_const
 from ...stmt import BufferStore, IfThenElse, seq
 from ...visit import accesses, rewrite, substitute
-from ..blocks import require_same_meaning, scope_of
+from ..blocks import scope_of
+from ..legality import require_same_meaning
 from ..primitive import primitive
 from ..state import State
 from ._inlining import InlinePlan, apply_inline, domain_guards, known, require_spatial, solve_iters, with_regions

@@ -18,7 +18,8 @@ from ...expr import (
 )
 from ...stmt import BlockRealize, BufferStore, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
-from ..blocks import require_same_meaning, scope_of
+from ..blocks import scope_of
+from ..legality import require_same_meaning
 from ..primitive import primitive
 from ..state import State
 from ._inlining import (

@@ -15,7 +15,7 @@ from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import reads_own_writes, uses_pointer
 from ...arith import Analyzer
 from ...buffer import Buffer, Range, decl_buffer
-from ...errors import ScheduleError, require
+from ...errors import require
 from ...expr import (
     TRUE,
     Add,
@@ -55,6 +55,7 @@ from ...stmt import (
 )
 from ...visit import accesses, rewrite, walk
 from ..blocks import add_alloc, copy_block, scope_of
+from ..legality import require_legal
 from ..primitive import BadArgument, primitive
 from ..state import State
 from ._reducer import Reducer, reducer_of
@@ -188,9 +189,7 @@ def _require_written(
     after = pad_einsum(state, plan)
     for buffer in buffers:
         if buffer not in state.func.buffer_map.values():
-            found = check_initialized(after.func, buffer)
-            if found is not None:
-                raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after.func)
+            require_legal(check_initialized(after.func, buffer), after.func)
 
 
 def _own_nest(block: BlockRef) -> list[LoopRef]:

@@ -17,8 +17,9 @@ from ...expr import TRUE, BufferLoad, Expr, Max, Min, Var, const
 from ...poly import Relation
 from ...stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
 from ...visit import substitute, uses_var
-from ..blocks import add_alloc, nest, pick_buffer, replace_buffer, require_independent, scope_of
+from ..blocks import add_alloc, nest, pick_buffer, replace_buffer, scope_of
 from ..handles import BlockRV
+from ..legality import require_independent, require_legal
 from ..primitive import primitive
 from ..state import State, require_above
 from .cache import _cached, _read_copy, _swap_in
@@ -226,9 +227,8 @@ def _require_fresh(after: State, loop: LoopRef, buffer: Buffer, cached: Buffer, 
     for touch in moments.of(cached, write=False):
         made = touch.elements.pairs_to_source().then(Relation.same_prefix(depth, moments.length)).range_in(when)
         same = Relation.identity(buffer.ndim)
-        witness = clobbered_between(moments, touch, made, [(w, same) for w in moments.of(buffer, write=True)])
+        witness = clobbered_between(moments, touch, made, [(w, same) for w in moments.of(buffer, write=True)], buffer)
         if witness is not None:
-            witness[0] = witness[0].replace(cached.name, buffer.name)
             raise ScheduleError(
                 f"an element of `{buffer.name}` is written between the copy and a read of it",
                 witness=witness, nodes=[after.index.loops[loop.var].node], func=after.func,
@@ -236,9 +236,7 @@ def _require_fresh(after: State, loop: LoopRef, buffer: Buffer, cached: Buffer, 
 
 
 def _require_written(state: State, after: State, buffer: Buffer) -> None:
-    found = check_initialized(after.func, buffer)
-    if found is not None:
-        raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after.func)
+    require_legal(check_initialized(after.func, buffer), after.func)
 
 
 def _require_alone(after: State, buffer: Buffer, cached: Buffer, name: str) -> None:
