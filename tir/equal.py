@@ -17,6 +17,7 @@ from .deep import deep
 from .expr import CommReducer, Expr, Let, Reduce, Var
 from .function import PrimFunc
 from .node import Node
+from .render import to_lines
 from .stmt import Allocate, AllocateConst, AttrStmt, Block, BufferRealize, DeclBuffer, For, LetStmt
 
 # Fields in the order that puts what binds before what uses; a name ending in "=" binds the variables in it.
@@ -80,7 +81,6 @@ def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None
 
 def _excerpt(root: Any, node: Any) -> str:
     from .function import IRModule
-    from .script.printer import to_lines
 
     if isinstance(root, (PrimFunc, IRModule)) and isinstance(node, Node) and node is not root:
         text = to_lines(root, underline=(node,))

@@ -10,6 +10,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .render import to_lines
+
 
 class TirError(Exception):
     """Base of every error this package raises on purpose."""
@@ -100,8 +102,6 @@ class ScheduleError(TirError):
         head = f"{self.request}: {self.rule}" if self.request else self.rule
         lines = [head, *(f"  {line}" for line in self.witness)]
         if self.func is not None and self.nodes:
-            from .script.printer import to_lines
-
             lines.append(to_lines(self.func, underline=tuple(self.nodes)))
         if self.legal:
             lines.append(self.legal if self.legal.startswith("legal") else f"legal: {self.legal}")

@@ -9,6 +9,7 @@ from .buffer import Buffer
 from .dtype import VOID, DType
 from .expr import Var
 from .node import EMPTY, Node, frozendict, node
+from .render import show, to_html, to_script
 from .stmt import Block, BlockRealize, Stmt
 
 
@@ -19,8 +20,6 @@ class Shown(Node):
 
     def script(self, **options: Any) -> str:
         """The program as text in the dialect; it parses back to the same program."""
-        from .script.printer import to_script
-
         return to_script(self, **options)
 
     def __str__(self) -> str:
@@ -28,13 +27,9 @@ class Shown(Node):
 
     def show(self, **options: Any) -> None:
         """Print the program, coloured in a terminal and in a notebook."""
-        from .script.highlight import show
-
         show(self.script(**options))
 
     def _repr_html_(self) -> str:
-        from .script.highlight import to_html
-
         return to_html(self.script())
 
 

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .render import short_text
+
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
 elif sys.version_info >= (3, 11):
@@ -67,8 +69,6 @@ class Node:
     copied: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        from .script.printer import short_text
-
         return short_text(self)
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:

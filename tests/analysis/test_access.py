@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tir.analysis.block_regions import accesses_of, block_access_region
-from tir.analysis.commutativity import commutes
 from tir.analysis.dependence.statements import statements_of
+from tir.analysis.reductions import Reduction
 from tir.buffer import IterVar, Range, decl_buffer
 from tir.expr import TRUE, BufferLoad, IntImm, Var, const
 from tir.op import call
@@ -86,7 +86,7 @@ def test_units_and_commuting_updates():
         (own + other, True), (own + other * own, False), (own * other, True), (own - other, True),
         (other - own, False), (own * 0.5 + other, False),
     ):  # fmt: skip
-        assert commutes(BufferStore(C, value, (VI, VJ))) == free
+        assert isinstance(Reduction.of(BufferStore(C, value, (VI, VJ))), Reduction) == free
     one = BufferStore(C, other, (VI, VJ))
     units = statements_of(
         For(VI, IntImm(0), IntImm(8), "serial", seq([one, For(VJ, IntImm(0), IntImm(8), "serial", one)]))

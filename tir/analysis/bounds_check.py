@@ -9,6 +9,7 @@ from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import And, BufferLoad, Call, Expr, IntImm, Or, Select, Var, is_const
 from ..function import IRModule, PrimFunc
+from ..render import short_text, to_lines
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, For, IfThenElse, While
 
 Bounds = dict[Var, tuple[int, int]]
@@ -87,8 +88,6 @@ class _Search:
                     self.refuse(access, axis, value, size.value, at)
 
     def refuse(self, access: Any, axis: int, value: int, size: int, at: dict[Var, int]) -> None:
-        from ..script.printer import short_text, to_lines
-
         text = short_text(BufferLoad(access.buffer, access.indices))
         where = ", ".join(f"{v.name}={x}" for v, x in at.items())
         which = f"index {axis} is {value}" + (f" at ({where})" if where else "")

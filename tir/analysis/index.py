@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..expr import Var
+from ..arith import Analyzer
+from ..arith.regions import Box, relax, union
+from ..buffer import Buffer, Range
+from ..expr import Expr, Var
 from ..function import PrimFunc
 from ..stmt import (
     Allocate,
@@ -22,6 +25,7 @@ from ..stmt import (
     SeqStmt,
     While,
 )
+from ..visit import substitute
 
 
 class Place:
@@ -56,6 +60,11 @@ class Place:
         """Loops above, outermost first, through enclosing blocks up to the root of the function."""
         return [p for p in self.ancestors() if isinstance(p, LoopRef)][::-1]
 
+    def analyzer(self) -> Analyzer:
+        """An analyzer that knows the ranges of all loops above, and of this one if it is a loop."""
+        loops = [*self.all_loops(), self] if isinstance(self, LoopRef) else self.all_loops()
+        return Analyzer({loop.var: loop.range for loop in loops})
+
 
 class LoopRef(Place):
     """A loop found in a snapshot."""
@@ -70,6 +79,11 @@ class LoopRef(Place):
     @property
     def name(self) -> str:
         return self.node.loop_var.name
+
+    @property
+    def range(self) -> Range:
+        """The values that the variable takes."""
+        return Range(self.node.min, self.node.extent)
 
     def __repr__(self) -> str:
         return f"`{self.name}`"
@@ -92,6 +106,38 @@ class BlockRef(Place):
     @property
     def name(self) -> str:
         return self.node.block.name
+
+    @property
+    def bindings(self) -> dict[Var, Expr]:
+        """The value of each iterator, in terms of the loops above."""
+        return {i.var: value for i, value in zip(self.block.iter_vars, self.node.iter_values)}
+
+    def loop_ranges(self, host: Place | None = None) -> dict[Var, Range]:
+        """The ranges of the loops above, up to the enclosing block: those inside ``host``, where that is one of them."""
+        loops = self.loops()
+        if isinstance(host, LoopRef) and host in loops:
+            loops = loops[loops.index(host) + 1 :]
+        return {loop.var: loop.range for loop in loops}
+
+    def region_in(
+        self, host: Place | Mapping[Var, Range], buffer: Buffer, *sides: str, predicate: Expr | None = None
+    ) -> Box | None:
+        """The box of ``buffer`` that the block touches while the loops inside ``host`` take all their values.
+
+        ``host`` is a place around the block, or the ranges of the loops that do. ``sides`` names the regions asked about,
+        "reads", "writes" or both; ``predicate`` is the condition under which it runs, its own unless given. None where
+        no region is of ``buffer``.
+        """
+        loops = host if isinstance(host, Mapping) else self.loop_ranges(host)
+        condition = self.node.predicate if predicate is None else predicate
+        values = self.bindings
+        boxes: list[Box] = []
+        for side in sides:
+            for region in getattr(self.block, side):
+                if region.buffer is buffer:
+                    box = tuple(substitute(r, values) for r in region.region)
+                    boxes.append(relax(box, loops, predicate=condition) or buffer.full_region().region)
+        return None if not boxes else boxes[0] if len(boxes) == 1 else union(boxes)
 
     def __repr__(self) -> str:
         return f"`{self.name}`"

@@ -15,7 +15,7 @@ from ..arith.itermap import detect_iter_map
 from ..buffer import Range
 from ..errors import TirError
 from ..expr import LE, LT, Expr, Var, conjuncts, is_const
-from ..script.printer import short_text
+from ..render import short_text
 from ..stmt import BlockRealize, BufferStore, For
 from ..visit import substitute, uses_var, walk
 

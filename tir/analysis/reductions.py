@@ -1,191 +1,455 @@
-"""What a reduction block combines by, as a function of two values, from the block's own statements."""
+"""One notion of a reduction: what a block combines its results with, by which operations, from which start.
+
+``Reduction.of`` is the only recogniser: reordering, rfactor, reductions across threads, the split-off of an init, padding
+and epilogues all ask it. A ``Reduction`` may take its terms in any order and in any grouping, rounding aside.
+"""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..arith.linear import key
 from ..buffer import Buffer
-from ..errors import TirError
+from ..dtype import DType
+from ..errors import describe
 from ..expr import (
     Add,
     And,
-    BinaryOp,
     BufferLoad,
     Call,
+    Cast,
     CommReducer,
     Expr,
     FloatImm,
     Max,
     Min,
     Mul,
+    Not,
     Or,
     Select,
     Sub,
     Var,
+    all_of,
     const,
 )
-from ..script.printer import short_text
-from ..stmt import Block, BufferStore, IfThenElse, LetStmt, SeqStmt
-from ..visit import substitute, walk
+from ..op import call
+from ..render import short_text
+from ..stmt import Block, BufferStore, For, IfThenElse, LetStmt, SeqStmt, Stmt
+from ..visit import rewrite, substitute, walk
 from .selections import associativity_counterexample, choice_parts
 
-_BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
+# ---------------------------------------------------------------- operations
 
 
-def stores_of(body: Any) -> list[BufferStore]:
-    """The stores of a block's body, with lets put in their places. Empty where it holds anything else."""
-    lets: dict[Var, Expr] = {}
-    while isinstance(body, LetStmt):
-        lets[body.var] = substitute(body.value, lets)
-        body = body.body
-    parts = body.stmts if isinstance(body, SeqStmt) else (body,)
-    made: list[BufferStore] = []
-    for part in parts:
-        if any(isinstance(n, BufferLoad) and any(n.buffer is m.buffer for m in made) for n in walk(part)):
-            return []  # it would read a result that the store before it has changed
-        taken = None
-        if isinstance(part, IfThenElse) and part.else_case is None and isinstance(part.then_case, BufferStore):
-            taken, part = substitute(part.condition, lets), part.then_case
-        if not isinstance(part, BufferStore):
-            return []
-        value = substitute(part.value, lets)
-        if taken is not None:
-            value = Select(taken, value, BufferLoad(part.buffer, part.indices))
-        made.append(part.replace(value=value))
-    return made
+@dataclass(frozen=True)
+class Combiner:
+    """An associative and commutative operation. ``is_idempotent``: ``x op x`` is ``x``."""
+
+    name: str
+    apply: Callable[[Any, Any], Expr]
+    identity: Callable[[DType], Expr]
+    is_idempotent: bool = False
+
+    def __repr__(self) -> str:
+        return self.name
 
 
-class NotAReducer(TirError):
-    """A block that does not combine old results with new values."""
+def _bitwise(op: str) -> Callable[[Any, Any], Expr]:
+    return lambda a, b: call(op, a, b, dtype=a.dtype)
 
 
-class OrderMatters(NotAReducer):
-    """A block that selects among values in a way that depends on their order."""
+def _zero(dtype: DType) -> Expr:
+    return const(0, dtype)
 
 
-def is_selection(value: Any) -> bool:
-    """Whether ``value`` is one of two candidates, as in an arg-max."""
-    return choice_parts(value) is not None
+def _one(dtype: DType) -> Expr:
+    return const(1, dtype)
 
 
-class BlockReducer:
-    """The reducer of a block: its targets, the terms that it adds to them, ``comm`` as the IR's reducer, and whether
-    ``init`` is its identity."""
+def _all_bits(dtype: DType) -> Expr:
+    return const(-1 if dtype.code == "int" else dtype.max_value, dtype)
 
-    def __init__(self, block: Block):
-        self.block = block
-        self.stores = stores_of(block.body)
-        if not self.stores:
-            raise NotAReducer(
-                f"block `{block.name}` is not made of stores alone, or reads a result that it has changed"
-            )
+
+def _lowest(dtype: DType) -> Expr:
+    return FloatImm(float("-inf"), dtype) if dtype.is_float else const(dtype.min_value, dtype)
+
+
+def _highest(dtype: DType) -> Expr:
+    return FloatImm(float("inf"), dtype) if dtype.is_float else const(dtype.max_value, dtype)
+
+
+SUM = Combiner("+", Add, _zero)
+PRODUCT = Combiner("*", Mul, _one)
+MAXIMUM = Combiner("max", Max, _lowest, is_idempotent=True)
+MINIMUM = Combiner("min", Min, _highest, is_idempotent=True)
+
+_BY_NODE: dict[Any, Combiner] = {
+    Add: SUM, Sub: SUM, Mul: PRODUCT, Max: MAXIMUM, Min: MINIMUM,
+    And: Combiner("and", And, _one, is_idempotent=True), Or: Combiner("or", Or, _zero, is_idempotent=True),
+}  # fmt: skip
+
+_BY_CALL = {
+    "bitwise_and": Combiner("&", _bitwise("bitwise_and"), _all_bits, is_idempotent=True),
+    "bitwise_or": Combiner("|", _bitwise("bitwise_or"), _zero, is_idempotent=True),
+    "bitwise_xor": Combiner("^", _bitwise("bitwise_xor"), _zero),
+}
+
+
+def _combiner(e: Any) -> Combiner | None:
+    return _BY_CALL.get(e.op) if isinstance(e, Call) else _BY_NODE.get(type(e))
+
+
+@dataclass(frozen=True)
+class Term:
+    """One of the values that a result is combined with; a ``negated`` one is subtracted."""
+
+    value: Expr
+    negated: bool = False
+
+
+def _flattened(e: Any, combiner: Combiner, negated: bool = False) -> Iterator[Term]:
+    if _combiner(e) is not combiner:
+        yield Term(e, negated)
+        return
+    a, b = e.args if isinstance(e, Call) else (e.a, e.b)
+    yield from _flattened(a, combiner, negated)
+    yield from _flattened(b, combiner, negated != isinstance(e, Sub))
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One value combined with ``terms``: of ``(x + a) - 1`` they are ``a`` and ``1``, the latter negated."""
+
+    combiner: Combiner
+    terms: tuple[Term, ...]
+
+    def applied_to(self, start: Expr | None) -> Expr:
+        """``start`` combined with all terms; None stands for the identity."""
+        terms = sorted(self.terms, key=lambda t: t.negated) if start is None else self.terms
+        made = start
+        for t in terms:
+            if made is None and not t.negated:
+                made = t.value
+                continue
+            before = self.combiner.identity(t.value.dtype) if made is None else made
+            made = Sub(before, t.value) if t.negated else self.combiner.apply(before, t.value)
+        assert made is not None
+        return made
+
+
+def combination(value: Expr, is_own: Callable[[Expr], bool]) -> Combination | None:
+    """``value`` as one value, which ``is_own`` picks out, combined with terms; None where it is of another form."""
+    combiner = _combiner(value)
+    if combiner is None:
+        return None
+    terms = list(_flattened(value, combiner))
+    own = [t for t in terms if is_own(t.value)]
+    if len(own) != 1 or own[0].negated:
+        return None
+    return Combination(combiner, tuple(t for t in terms if t is not own[0]))
+
+
+# ---------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A store of a body, lets inlined, and what it stands under there."""
+
+    store: BufferStore
+    guards: tuple[Expr, ...]
+    loops: tuple[For, ...]
+
+
+def _stores(s: Any, lets: dict[Var, Expr], guards: tuple[Expr, ...], loops: tuple[For, ...]) -> list[_Found] | None:
+    """The stores of a statement in order; None where it holds anything else, or reads a result that it has changed."""
+    if isinstance(s, LetStmt):
+        return _stores(s.body, {**lets, s.var: substitute(s.value, lets)}, guards, loops)
+    if isinstance(s, For):
+        return _stores(s.body, lets, guards, (*loops, s))
+    if isinstance(s, IfThenElse) and s.else_case is None:
+        return _stores(s.then_case, lets, (*guards, substitute(s.condition, lets)), loops)
+    if isinstance(s, SeqStmt):
+        made: list[_Found] = []
+        for part in s.stmts:
+            changed = {f.store.buffer for f in made}
+            if changed and any(isinstance(n, BufferLoad) and n.buffer in changed for n in walk(part)):
+                return None  # it would read a result that the store before it has changed
+            found = _stores(part, lets, guards, loops)
+            if found is None:
+                return None
+            made += found
+        return made
+    if isinstance(s, BufferStore):
+        return [_Found(substitute(s, lets) if lets else s, guards, loops)]
+    return None
+
+
+# ---------------------------------------------------------------- the reduction
+
+
+@dataclass(frozen=True)
+class NotAReduction:
+    """Why a block is no reduction: ``rule`` about ``parts``, as ``ScheduleError`` takes them."""
+
+    rule: str
+    parts: tuple[Any, ...]
+
+    @property
+    def reason(self) -> str:
+        return self.rule.format(*map(describe, self.parts))
+
+
+class OrderMatters(NotAReduction):
+    """The block selects among values in a way that depends on their order."""
+
+
+class _Refused(Exception):
+    def __init__(self, why: NotAReduction):
+        super().__init__()
+        self.why = why
+
+
+def _refused(rule: str, *parts: Any) -> _Refused:
+    return _Refused(NotAReduction(rule, parts))
+
+
+@dataclass(frozen=True)
+class Update:
+    """One result of a reduction: ``store.value`` combines it with new values, where all of ``guards`` hold.
+
+    ``combination`` is None for a selection (arg-max and the like), which picks the result or ``candidate``.
+    """
+
+    store: BufferStore
+    guards: tuple[Expr, ...]
+    combination: Combination | None
+    candidate: Expr | None = None
+
+    @property
+    def target(self) -> BufferLoad:
+        return BufferLoad(self.store.buffer, self.store.indices)
+
+
+class Reduction:
+    """A block (or a bare statement) that combines each of its results with new values, in any order.
+
+    ``updates`` says how, one for each result; ``loops`` are those inside the block around them; ``init`` is what the
+    results start from (None without a ``T.init``); ``comm`` combines partial results. For ``C[vi] = (C[vi] + A[vi, vk])
+    + 1.0`` there is one update, by ``SUM``, whose terms are ``A[vi, vk]`` and ``1.0``.
+    """
+
+    def __init__(self, node: Block | Stmt, updates: list[Update], init: list[Expr] | None, loops: tuple[For, ...]):
+        self.node = node
+        self.updates = updates
+        self.init = init
+        self.loops = loops
+        self.stores = [u.store for u in updates]
         self.targets = [s.buffer for s in self.stores]
-        self.init = self._init_values()
-        self.terms = terms = [self._term(k, s) for k, s in enumerate(self.stores)]
-        kinds = [type(s.value) for s in self.stores]
-        lhs = tuple(Var(f"x{k}", s.buffer.dtype) for k, s in enumerate(self.stores))
-        rhs = tuple(Var(f"y{k}", s.buffer.dtype) for k, s in enumerate(self.stores))
-        named = {key(t): rhs[k] for k, t in enumerate(terms)}
-        named.update((key(BufferLoad(s.buffer, s.indices)), lhs[k]) for k, s in enumerate(self.stores))
-        results = []
-        own = {*lhs, *rhs}
-        for k, s in enumerate(self.stores):
-            value = Add(s.value.a, s.value.b) if isinstance(s.value, Sub) else s.value
-            # several results may be made of one new value; partial results of them differ
-            results.append(_abstracted(value, {**named, key(terms[k]): rhs[k]}))
-        for result, s in zip(results, self.stores):
-            if any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n not in own) for n in walk(result)):
-                raise self._unclear(s)
-        identity = tuple(
-            _identity(kinds[k], s) if self._plain(s) else self._start(k) for k, s in enumerate(self.stores)
-        )
-        self.comm = CommReducer(lhs, rhs, tuple(results), identity)
-        fault = associativity_counterexample(self.comm)
-        if fault is not None:
-            raise OrderMatters(self._chosen(fault))
 
-    @staticmethod
-    def _plain(s: BufferStore) -> bool:
-        return not is_selection(s.value)
+    @classmethod
+    def of(cls, node: Block | Stmt) -> Reduction | NotAReduction:
+        """The reduction that ``node`` does, or why it does none."""
+        known = _KNOWN.get(node)
+        if known is None:
+            try:
+                known = _recognized(node)
+            except _Refused as refused:
+                known = refused.why
+            _KNOWN[node] = known
+        return known
 
-    def _init_values(self) -> list[Expr] | None:
-        if self.block.init is None:
-            return None
-        starts = stores_of(self.block.init)
-        by_buffer = {s.buffer: s.value for s in starts}
-        if set(by_buffer) != set(self.targets):
-            raise NotAReducer(f"the init of block `{self.block.name}` does not start every result of its reduction")
-        return [by_buffer[b] for b in self.targets]
+    @property
+    def selects(self) -> bool:
+        """Whether some result is selected by a condition; which of equal candidates wins is open then."""
+        return any(u.combination is None for u in self.updates)
 
-    def _start(self, k: int) -> Expr:
-        if self.init is None:
-            raise NotAReducer(f"block `{self.block.name}` selects a candidate, and has no init to start from")
-        return self.init[k]
+    @property
+    def is_idempotent(self) -> bool:
+        """Whether combining a value with itself gives it back."""
+        return all(u.combination is None or u.combination.combiner.is_idempotent for u in self.updates)
 
-    def _unclear(self, s: BufferStore) -> NotAReducer:
-        return NotAReducer(
-            f"block `{self.block.name}`: `{short_text(s)}` is not a combination of the old result and one new value"
-        )
+    @functools.cached_property
+    def comm(self) -> CommReducer:
+        """How partial results combine, as the IR says it."""
+        return _comm(self)
 
-    def _chosen(self, fault: str) -> str:
-        """The fault with the condition that chooses each result; where they differ, that is most often the mistake."""
-        by = [(s.buffer.name, parts[0]) for s in self.stores if (parts := choice_parts(s.value))]
-        said = ", ".join(f"`{name}` by `{short_text(c)}`" for name, c in by)
-        differ = " (the conditions differ)" if len({key(c) for _, c in by}) > 1 else ""
-        return f"block `{self.block.name}` chooses {said}{differ}, which is no reduction: {fault}"
-
-    def _is_target(self, e: Any, s: BufferStore) -> bool:
-        return (
-            isinstance(e, BufferLoad)
-            and e.buffer is s.buffer
-            and [key(i) for i in e.indices] == [key(i) for i in s.indices]
-        )
-
-    def _term(self, k: int, s: BufferStore) -> Expr:
-        """The new value that the store combines with the old one."""
-        sides = _sides(s.value)
-        own = [n for n, side in enumerate(sides) if self._is_target(side, s)]
-        if len(own) != 1 or (isinstance(s.value, Sub) and own[0] == 1):
-            raise self._unclear(s)
-        term = sides[1 - own[0]]
-        targets = {b.data for b in self.targets}
-        if any(isinstance(n, BufferLoad) and n.buffer.data in targets for n in walk(term)):
-            raise self._unclear(s)  # what it adds is itself a result, half made
-        return term
+    @property
+    def identity(self) -> tuple[Expr, ...]:
+        """What leaves any partial result unchanged; of a selection, what it starts from."""
+        return self.comm.identity
 
     def starts_at_identity(self) -> bool:
-        """Whether what the threads start from is what the block's init starts from."""
-        if self.init is None:
-            return False
-        return all(key(a) == key(b) for a, b in zip(self.init, self.comm.identity))
+        """Whether the block's init is the identity."""
+        return self.init is not None and all(key(a) == key(b) for a, b in zip(self.init, self.identity))
 
-    def selects(self) -> bool:
-        """Whether combining a value with itself gives it back."""
-        return all(not self._plain(s) or isinstance(s.value, (Min, Max, And, Or)) for s in self.stores)
-
-    def combine(self, a: list[Any], b: list[Any]) -> list[Expr]:
+    def combine(self, a: Sequence[Any], b: Sequence[Any]) -> list[Expr]:
+        """The results of combining partial results ``a`` and ``b``."""
         return combine(self.comm, a, b)
 
+    def updated(self, results: Sequence[Expr]) -> list[Expr]:
+        """The stored values, were the old results ``results``."""
 
-_COMBINED: WeakKeyDictionary[Block, bool] = WeakKeyDictionary()
+        def visit(item: Any) -> Any:
+            return next((r for r, u in zip(results, self.updates) if _is_load_of(item, u.store)), None)
+
+        return [rewrite(u.store.value, visit) for u in self.updates]
+
+    def of_one_value(self) -> Update | None:
+        """The one update of a block whose body is that store alone; None for any other."""
+        one = self.updates[0]
+        plain = len(self.updates) == 1 and not one.guards and not self.loops and one.combination is not None
+        return one if plain else None
 
 
-def combines(block: Block) -> bool:
-    """Whether ``block`` selects (arg-max and the like) or makes several results side by side (a sum and a sum of
-    squares), so that its updates may run in any order."""
-    known = _COMBINED.get(block)
-    if known is None:
-        try:
-            stores = BlockReducer(block).stores
-        except NotAReducer:
-            known = False
-        else:
-            same_place = len({tuple(map(key, s.indices)) for s in stores}) == 1
-            known = same_place and (len(stores) > 1 or is_selection(stores[0].value))
-        _COMBINED[block] = known
-    return known
+_KNOWN: WeakKeyDictionary[Any, Reduction | NotAReduction] = WeakKeyDictionary()
+
+
+def _recognized(node: Any) -> Reduction:
+    body, init = (node.body, node.init) if isinstance(node, Block) else (node, None)
+    found = _stores(body, {}, (), ())
+    if not found:
+        raise _refused("block {0} is not made of stores alone, or reads a result that it has changed", _name(node))
+    memory = _memory(node)
+    made = {memory(f.store.buffer) for f in found}
+    if len(made) < len(found):
+        raise _refused(
+            "block {0} updates {1} twice, by statements of their own", _name(node), found[0].store.buffer.name
+        )
+    updates = [_update(node, f, made, memory) for f in found]
+    start = _start(node, init, [u.store.buffer for u in updates])
+    made_one = Reduction(node, updates, start, tuple(dict.fromkeys(f for one in found for f in one.loops)))
+    if made_one.selects:
+        _require_selection(made_one)
+    return made_one
+
+
+def _name(node: Any) -> str:
+    return f"`{getattr(node, 'name', 'a statement')}`"
+
+
+def _memory(node: Any) -> Callable[[Buffer], Var]:
+    """The memory of a buffer, that of its source for a view of the block's own."""
+    views = {m.buffer.data: m.source.buffer.data for m in getattr(node, "match_buffers", ())}
+    return lambda buffer: views.get(buffer.data, buffer.data)
+
+
+def _update(node: Any, found: _Found, made: set[Var], memory: Callable[[Buffer], Var]) -> Update:
+    store, value = found.store, found.store.value
+
+    def reads_results(*items: Any) -> bool:
+        return any(isinstance(n, BufferLoad) and memory(n.buffer) in made for item in items for n in walk(item))
+
+    guards, inner = list(found.guards), value
+    while (parts := choice_parts(inner)) is not None and any(_is_load_of(p, store) for p in parts[1:]):
+        condition, yes, no = parts
+        kept = _is_load_of(yes, store)
+        guards, inner = [*guards, Not(condition) if kept else condition], no if kept else yes
+    how = combination(inner, lambda e: _is_load_of(e, store))
+    if how is not None and not reads_results(*guards):
+        if reads_results(*(t.value for t in how.terms)):
+            raise _refused("block {0}: a term of `{1}` reads a result itself", _name(node), _Text(store))
+        return Update(store, found.guards, how)
+    if how is None and guards and not reads_results(inner) and not found.loops:
+        if found.guards:  # an old result that a condition keeps is one of two candidates
+            value = Select(all_of(found.guards), value, BufferLoad(store.buffer, store.indices))
+        return Update(store.replace(value=value), (), None, inner)
+    raise _not_combined(node, store)
+
+
+def _not_combined(node: Any, store: BufferStore) -> _Refused:
+    """Why the value of ``store`` is no old result combined with new values."""
+    value = store.value
+    if isinstance(value, Cast) and any(_is_load_of(n, store) for n in walk(value)):
+        return _refused(
+            "block {0}: `{1}` converts the result to {2} after each update, so terms grouped in another way may give "
+            "another value",
+            _name(node), _Text(store), value.dtype,
+        )  # fmt: skip
+    return _refused("block {0}: `{1}` is not a combination of the old result and new values", _name(node), _Text(store))
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A node whose text is made when it is first shown."""
+
+    node: Any
+
+    def __str__(self) -> str:
+        return short_text(self.node)
+
+
+def _start(node: Any, init: Any, targets: list[Buffer]) -> list[Expr] | None:
+    """What ``init`` gives each of ``targets``; under a condition, that or what is there."""
+    if init is None:
+        return None
+    found = _stores(init, {}, (), ()) or []
+    by_buffer: dict[Buffer, Expr] = {}
+    for f in found:
+        old = BufferLoad(f.store.buffer, f.store.indices)
+        by_buffer[f.store.buffer] = Select(all_of(f.guards), f.store.value, old) if f.guards else f.store.value
+    if set(by_buffer) != set(targets):
+        raise _refused("the init of block {0} does not start every result of its reduction", _name(node))
+    return [by_buffer[b] for b in targets]
+
+
+def _require_selection(reduction: Reduction) -> None:
+    """Raise unless the conditions of a selection make one choice for all results, whatever the order."""
+    node = reduction.node
+    if reduction.init is None:
+        raise _refused("block {0} selects a candidate, and has no init to start from", _name(node))
+    if len({tuple(map(key, s.indices)) for s in reduction.stores}) > 1:
+        raise _refused("block {0} selects candidates, and stores them at different places", _name(node))
+    comm = reduction.comm
+    own = {*comm.lhs, *comm.rhs}
+    for result, update in zip(comm.result, reduction.updates):
+        if any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n not in own) for n in walk(result)):
+            raise _not_combined(node, update.store)
+    fault = associativity_counterexample(comm)
+    if fault is not None:
+        raise _Refused(OrderMatters("block {0} chooses {1}, which is no reduction: {2}", (_name(node), _chosen(reduction), fault)))  # fmt: skip
+
+
+def _chosen(reduction: Reduction) -> str:
+    """The condition that chooses each result; where they differ, that is most often the mistake."""
+    by = [(s.buffer.name, parts[0]) for s in reduction.stores if (parts := choice_parts(s.value))]
+    shown = ", ".join(f"`{name}` by `{short_text(c)}`" for name, c in by)
+    return shown + (" (the conditions differ)" if len({key(c) for _, c in by}) > 1 else "")
+
+
+def _is_load_of(e: Any, store: BufferStore) -> bool:
+    """Whether ``e`` is the element that ``store`` writes."""
+    return (
+        isinstance(e, BufferLoad)
+        and e.buffer is store.buffer
+        and [key(i) for i in e.indices] == [key(i) for i in store.indices]
+    )
+
+
+def _comm(reduction: Reduction) -> CommReducer:
+    updates = reduction.updates
+    lhs = tuple(Var(f"x{k}", b.dtype) for k, b in enumerate(reduction.targets))
+    rhs = tuple(Var(f"y{k}", b.dtype) for k, b in enumerate(reduction.targets))
+    named: dict[Any, Var] = {}
+    for u, y in zip(updates, rhs):
+        term = u.candidate if u.combination is None else u.combination.applied_to(None)
+        named[key(term)] = y
+    named.update((key(u.target), x) for u, x in zip(updates, lhs))
+    results: list[Expr] = []
+    for u, x, y in zip(updates, lhs, rhs):
+        if u.combination is not None:
+            results.append(u.combination.combiner.apply(x, y))
+        else:  # several results may be made of one new value; partial results of them differ
+            results.append(_abstracted(u.store.value, {**named, key(u.candidate): y}))
+    identity = [
+        u.combination.combiner.identity(b.dtype) if u.combination is not None else (reduction.init or ())[k]
+        for k, (u, b) in enumerate(zip(updates, reduction.targets))
+    ]
+    return CommReducer(lhs, rhs, tuple(results), tuple(identity))
 
 
 def combine(comm: CommReducer, a: Any, b: Any) -> list[Expr]:
@@ -194,35 +458,8 @@ def combine(comm: CommReducer, a: Any, b: Any) -> list[Expr]:
     return [substitute(r, values) for r in comm.result]
 
 
-def _sides(value: Any) -> list[Any]:
-    if (parts := choice_parts(value)) is not None:
-        return list(parts[1:])
-    if isinstance(value, Call) and value.op in _BITWISE:
-        return list(value.args)
-    if isinstance(value, BinaryOp):
-        return [value.a, value.b]
-    return []
-
-
-def _identity(kind: Any, s: BufferStore) -> Expr:
-    """What leaves anything unchanged."""
-    dtype = s.buffer.dtype
-    value: Any = s.value
-    if kind in (Add, Sub, Or) or (kind is Call and value.op in ("bitwise_or", "bitwise_xor")):
-        return const(0, dtype)
-    if kind in (Mul, And):
-        return const(1, dtype)
-    if kind is Call and value.op == "bitwise_and":
-        return const(-1 if dtype.code == "int" else dtype.max_value, dtype)
-    if kind in (Max, Min):
-        if dtype.is_float:
-            return FloatImm(float("-inf" if kind is Max else "inf"), dtype)
-        return const(dtype.min_value if kind is Max else dtype.max_value, dtype)
-    raise NotAReducer(f"`{short_text(s)}` combines by an operation whose identity is not known")
-
-
 def _abstracted(value: Any, named: dict[Any, Var]) -> Any:
-    """``value`` with targets and new values replaced by the reducer's parameters."""
+    """``value`` with results and new values replaced by the reducer's parameters."""
     if isinstance(value, Expr) and key(value) in named:
         return named[key(value)]
     if isinstance(value, (Buffer, Var)):

@@ -34,6 +34,7 @@ from ..expr import (
     Sub,
     Var,
 )
+from ..render import short_text
 from ..visit import walk
 
 _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
@@ -143,8 +144,6 @@ def _compiled(e: Any, comm: CommReducer, kept: Sequence[int]) -> Callable[[tuple
             return lambda p: not inner(p)
         parts = choice_parts(e)
         if parts is None:
-            from ..script.printer import short_text
-
             raise _Undecided(f"`{short_text(e)}` is more than a comparison")
         condition, yes, no = map(build, parts)
         return lambda p: yes(p) if condition(p) else no(p)

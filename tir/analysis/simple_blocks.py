@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..expr import Add, And, BufferLoad, Call, Expr, IntImm, Max, Min, Mul, Or, Sub, Var
+from ..expr import Add, BufferLoad, Call, Expr, IntImm, Mul, Sub, Var
 from ..op import OPS
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt
 from ..visit import walk
+from .reductions import Reduction
 from .structure import constant, free_in, vars_in
 
 _SIMPLE: WeakKeyDictionary[Block, bool] = WeakKeyDictionary()
-_COMMUTING = (Add, Mul, Min, Max, And, Or)
 
 
 def same_index(a: Sequence[Any], b: Sequence[Any]) -> bool:
@@ -31,8 +31,8 @@ def is_simple_block(block: Block) -> bool:
     """Whether instances of ``block`` commute by form alone.
 
     Plain stores whose indices are all the spatial iterators that have more than one value (and nothing of the reduce
-    ones), which read what the block writes only at the element being written, and under reduce iterators only as
-    ``x = x op y`` with ``op`` commuting with itself.
+    ones), which read what the block writes only at the element being written, and under reduce iterators only to
+    combine it with new values (a ``Reduction``).
     """
     found = _SIMPLE.get(block)
     if found is None:
@@ -62,15 +62,12 @@ def _is_simple(block: Block) -> bool:
         known = target.setdefault(store.buffer.data, store.indices)
         if not same_index(known, store.indices):
             return False
-    body = _parts(block.body)
-    if reduce and len(body) != 1:
-        return False
     for store in stores:
         for item in walk(store.value):
             if isinstance(item, BufferLoad) and item.buffer.data in target:
                 if not same_index(item.indices, target[item.buffer.data]):
                     return False
-    return not reduce or _is_update(body[0])
+    return not reduce or isinstance(Reduction.of(block), Reduction)
 
 
 def _parts(stmt: Any) -> Sequence[Any]:
@@ -81,23 +78,6 @@ def impure(call: Call) -> bool:
     """Whether a call does more than compute a value."""
     known = OPS.get(call.op)
     return known is None or known.effect not in ("pure", "read")
-
-
-def _is_update(store: BufferStore) -> bool:
-    value = store.value
-    if isinstance(value, _COMMUTING):
-        sides = [(value.a, value.b), (value.b, value.a)]
-    elif isinstance(value, Sub):
-        sides = [(value.a, value.b)]
-    else:
-        return False
-    return any(
-        isinstance(own, BufferLoad)
-        and own.buffer.data is store.buffer.data
-        and same_index(own.indices, store.indices)
-        and not any(isinstance(i, BufferLoad) and i.buffer.data is store.buffer.data for i in walk(other))
-        for own, other in sides
-    )
 
 
 def affine(e: Expr) -> tuple[dict[Var, int], int] | None:

@@ -14,6 +14,7 @@ from ..errors import WellFormedError
 from ..expr import BinaryOp, BufferLoad, Call, FloatImm, IntImm, Let, Reduce, Var
 from ..function import IRModule, PrimFunc
 from ..node import Node
+from ..render import to_lines
 from ..stmt import (
     Allocate,
     AllocateConst,
@@ -70,8 +71,6 @@ def verify(func_or_mod: PrimFunc | IRModule) -> None:
 
 
 def render(func: PrimFunc, problems: Iterable[Problem]) -> str:
-    from ..script.printer import to_lines
-
     problems = list(problems)
     lines = [f"`{func.name}` is not well-formed:", *(f"  {m}" for m in dict.fromkeys(p.message for p in problems))]
     lines.append(to_lines(func, underline=tuple(p.node for p in problems)))

@@ -98,13 +98,15 @@ def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:
 
 def _reduced_across(loop: For) -> frozenset[Var]:
     """Memory of the results of reductions that the threads of ``loop`` share, with their init or apart from it."""
-    from ..analysis.simple_blocks import is_simple_block
+    from ..analysis.reductions import Reduction
 
     found: set[Var] = set()
     if not loop.thread.startswith("threadIdx"):
         return frozenset()
     for item in walk(loop):
-        if isinstance(item, BlockRealize) and (item.block.init is not None or is_simple_block(item.block)):
+        if isinstance(item, BlockRealize) and (
+            item.block.init is not None or isinstance(Reduction.of(item.block), Reduction)
+        ):
             kinds = {i.iter_type for i, v in zip(item.block.iter_vars, item.iter_values) if uses_var(v, loop.loop_var)}
             if kinds == {"reduce"}:
                 found.update(r.buffer.data for r in item.block.writes)

@@ -1029,7 +1029,11 @@ class Schedule:
         results start from the block's own init where its operation gives ``x`` for ``x op x``, else from the operation's
         identity.
 
-        Raises ``ScheduleError`` when the loop is not a reduction loop of one block, or the operation does not commute.
+        The results are added up after all loops around the block; or, where another block in these loops uses them, in the
+        block's place, and the partial results are made before these loops.
+
+        Raises ``ScheduleError`` when the loop is not a reduction loop of one block, when the operation does not commute, or
+        when a reduction iterator takes a value more than once, so that init would run again.
         """
     def rolling_buffer(self, block: BlockRV | str, write_buffer_index: int | str, *, unsafe: bool = False) -> None:
         """Keep what neighbouring iterations share: a window that is made anew each time becomes a circular buffer.

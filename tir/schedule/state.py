@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..analysis.index import BlockRef, Index, LoopRef, Place, index_of
+from ..buffer import Buffer
 from ..errors import ScheduleError, require
 from ..expr import Var
 from ..function import IRModule, PrimFunc
@@ -265,6 +266,35 @@ def owners(state: State, loop: LoopRef) -> str:
     """The blocks that ``loop`` is around, in words."""
     names = [f"`{ref.name}`" for ref in state.index.blocks_below(loop)]
     return " and ".join(names[:3]) + (" …" if len(names) > 3 else "") if names else "no block"
+
+
+def scope_of(state: State, place: Place) -> BlockRef:
+    """The block that encloses ``place``. Raises ``ScheduleError`` where there is none (a program without blocks)."""
+    require(place.scope is not None, "`{0}` is the root block: there is nothing around it", getattr(place, "name", "?"))
+    assert place.scope is not None
+    return place.scope
+
+
+def pick_buffer(block: BlockRef, side: str, which: int | str) -> Buffer:
+    """The buffer of a region that ``block`` reads or writes (``side``), by number, name or object."""
+    regions = getattr(block.block, side)
+    buffers = list(dict.fromkeys(r.buffer for r in regions))
+    verb = "reads" if side == "reads" else "writes"
+    if isinstance(which, str):
+        named = [b for b in buffers if b.name == which]
+        require(
+            named, "block {0} does not {1} a buffer `{2}`", block, verb[:-1], which, legal=[b.name for b in buffers]
+        )
+        return named[0]
+    if isinstance(which, Buffer):
+        require(which in buffers, "block {0} does not {1} buffer `{2}`", block, verb[:-1], which.name)
+        return which
+    require(
+        0 <= which < len(regions),
+        "block {0} {1} {2} regions, so there is no number {3}",
+        block, verb, len(regions), which, legal=[f"{n} ({r.buffer.name})" for n, r in enumerate(regions)],
+    )  # fmt: skip
+    return regions[which].buffer
 
 
 def _drops_with_child(parent: Any) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
+from ..analysis.wellformed import verify
 from ..deep import deep
 from ..dtype import HANDLE, VOID, DType
 from ..errors import ParseError
@@ -141,8 +142,6 @@ def parse_function(node: ast.FunctionDef, source: Source, env: Environment, opti
 
 def _verify(program: PrimFunc | IRModule, node: ast.stmt, source: Source) -> None:
     """Raise ``WellFormedError`` for a program that breaks a rule, ``ParseError`` for one too deep to check."""
-    from ..analysis.wellformed import verify
-
     try:
         verify(program)
     except RecursionError:

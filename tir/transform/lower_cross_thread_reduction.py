@@ -7,7 +7,7 @@ from typing import Any
 
 from ..analysis.block_regions import block_access_region
 from ..analysis.reduction_start import NoSingleStart, result_guards
-from ..analysis.reductions import BlockReducer, NotAReducer
+from ..analysis.reductions import NotAReduction, Reduction
 from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError
 from ..expr import EQ, TRUE, BufferLoad, Expr, IntImm, Var, all_of, cast, const, is_const
@@ -33,10 +33,15 @@ class _Reduction:
         block = realize.block
         self.name, self.realize, self.block, self.loops = name, realize, block, loops
         self.threads = threads
-        try:
-            self.reducer = BlockReducer(block)
-        except NotAReducer as error:
-            raise BuildError(f"{error}: threads cannot share its reduction; bind another loop") from None
+        found = Reduction.of(block)
+        if isinstance(found, NotAReduction):
+            raise BuildError(f"{found.reason}: threads cannot share its reduction; bind another loop")
+        if found.loops or block.match_buffers:
+            raise BuildError(
+                f"{name}: block `{block.name}` reduces in loops of its own, or through views of buffers: threads cannot "
+                "share its reduction; bind another loop"
+            )
+        self.reducer = found
         try:
             self.guards = result_guards(realize, loops)
         except NoSingleStart as error:
@@ -87,7 +92,7 @@ class _Reduction:
 
     def start(self, loops: Sequence[For] = ()) -> Stmt:
         """Each thread's part before its first iteration, in the threads of ``loops``."""
-        stores = [BufferStore(p, i, self.index) for p, i in zip(self.partial, self.reducer.comm.identity)]
+        stores = [BufferStore(p, i, self.index) for p, i in zip(self.partial, self.reducer.identity)]
         return self._over([*loops, *self.spread], seq(stores))
 
     def finish(self, loops: Sequence[For] = ()) -> Stmt:

@@ -9,7 +9,7 @@ from ...arith.itermap import IterMap, detect_iter_map
 from ...buffer import Range
 from ...expr import BufferLoad, Var, const, is_const
 from ...function import PrimFunc
-from ...script.printer import short_text
+from ...render import short_text
 from ...stmt import Block, BufferStore, For, LetStmt, SeqStmt, Stmt, seq
 from ...visit import rewrite, substitute, uses_var, walk
 from ..index import BlockRef, index_of

@@ -6,6 +6,7 @@ a bare statement. An instance of a unit is told by ``coords``; ``time`` gives ea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,8 +41,7 @@ from ...stmt import (
 )
 from ...visit import substitute, uses_var, walk
 from ..block_regions import prefetched
-from ..commutativity import commutes
-from ..reductions import combines
+from ..reductions import Reduction
 
 Loop = tuple[Var, Expr, Expr]
 
@@ -181,7 +181,7 @@ class _Walker:
                 (*(v for v, _ in coords), *own), (*(e for _, e in coords), *own),
                 tuple(self.loops), tuple(self.guards), time,
                 inner=() if self.blocks else tuple(self.coords),
-                accesses=found.found, commutes=commutes(s), local=frozenset(self.local),
+                accesses=found.found, commutes=_commutes(s, found.found, False), local=frozenset(self.local),
             )
         )  # fmt: skip
 
@@ -247,9 +247,19 @@ class _Walker:
         self.units.append(
             Statement(
                 block.name, block, time=(*time, 1), accesses=found.found,
-                commutes=commutes(block.body) or (bool(reduce_vars) and combines(block)), **common,
+                commutes=_commutes(block, found.found, bool(reduce_vars)), **common,
             )
         )  # fmt: skip
+
+
+def _commutes(node: Any, accesses: Sequence[Access], reduces: bool) -> bool:
+    """Whether runs of a block (or a bare statement) on one element may run in any order. Which of equal candidates a
+    selection picks is open only where the program ``reduces``, by iterators of that kind."""
+    found = Reduction.of(node)
+    if not isinstance(found, Reduction) or (found.selects and not reduces):
+        return False
+    written = {a.buffer.data for a in accesses if a.write}
+    return all(getattr(a.node, "buffer", None) in found.targets for a in accesses if a.buffer.data in written)
 
 
 def _is_one(e: Expr) -> bool:

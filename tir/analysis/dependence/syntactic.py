@@ -170,7 +170,7 @@ def _only_stores(s: Any) -> bool:
 def _runs_all(block: BlockRef) -> bool:
     """Whether ``block`` runs once for each value of its iterators, but for its condition."""
     pairs = list(zip(block.block.iter_vars, block.node.iter_values))
-    domains = {p.var: Range(p.node.min, p.node.extent) for p in block.loops()}
+    domains = block.loop_ranges()
     found = detect_iter_map([v for _, v in pairs], domains, check="bijective")
     analyzer = Analyzer()
     return isinstance(found, IterMap) and all(
@@ -269,7 +269,7 @@ def _makes_whole_boxes(producer: BlockRef, loop: LoopRef, box: Sequence[Range]) 
         return False
     if not _runs_all(producer) or not _is_about_elements(producer):
         return False
-    domains = {p.var: Range(p.node.min, p.node.extent) for p in producer.loops()}
+    domains = producer.loop_ranges()
     analyzer = Analyzer()
     inner = {v: r for v, r in domains.items() if v not in around}
     spatial = [(i, v) for i, v in pairs if i.iter_type != "reduce"]

@@ -9,13 +9,12 @@ from weakref import WeakKeyDictionary
 from ...analysis.index import BlockRef, LoopRef, index_of
 from ...analysis.structure import regions_of
 from ...arith import Analyzer
-from ...arith.regions import relax, union
+from ...arith.regions import union
 from ...buffer import Buffer, Range
 from ...expr import IntImm, Var
 from ...function import PrimFunc
 from ...stmt import SERIAL
 from ...target import Target
-from ...visit import substitute
 from . import Problem, invariant
 from .delta import Delta
 
@@ -86,14 +85,12 @@ def _bytes(buffer: Buffer, users: Sequence[BlockRef], common: Sequence[LoopRef])
     boxes = []
     for ref in users:
         inner: dict[Var, Range] = {
-            loop.var: Range(loop.node.min, loop.node.extent)
+            loop.var: loop.range
             for loop in ref.loops()
             if loop not in common or loop.node.thread.startswith(_SHARED_BY)
         }
-        values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}
-        for region in regions_of((*ref.block.reads, *ref.block.writes), buffer):
-            box = relax(tuple(substitute(r, values) for r in region.region), inner, predicate=ref.node.predicate)
-            boxes.append(box or buffer.full_region().region)
+        box = ref.region_in(inner, buffer, "reads", "writes")
+        boxes += [] if box is None else [box]
     box = boxes[0] if len(boxes) == 1 else union(boxes)
     analyzer = Analyzer()
     extents = []

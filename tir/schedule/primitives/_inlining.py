@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
+from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.index import BlockRef
 from ...analysis.structure import affine_in_one
 from ...arith import Analyzer
@@ -14,11 +15,10 @@ from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
 from ...buffer import Buffer
 from ...equal import structural_equal
 from ...errors import require
-from ...expr import EQ, BufferLoad, Expr, IntImm, Var, const, floordiv, floormod, is_const
+from ...expr import EQ, GE, GT, LE, LT, BufferLoad, Expr, IntImm, Var, conjuncts, const, floordiv, floormod, is_const
 from ...script.printer import short_text
 from ...stmt import BlockRealize
-from ...visit import substitute, uses_var
-from ..blocks import about_iterators
+from ...visit import substitute, uses_var, walk
 from ..state import State
 
 
@@ -29,6 +29,47 @@ class InlinePlan:
     scope: BlockRef
     changes: tuple[tuple[BlockRealize, BlockRealize | None], ...]
     buffer: Buffer | None
+
+
+def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | None:
+    """The condition of ``block`` said of other ``values`` of its iterators: it speaks of loops that go away.
+
+    Nothing when the loops run every iterator value anyway. None when some part of it is about a loop that is not the
+    value of an iterator.
+    """
+    parts = conjuncts(block.node.predicate)
+    if not parts or runs_whole_domain(block):
+        return []
+    kept = []
+    own = {p.var for p in block.loops()}
+    for condition in parts:
+        if not uses_var(condition, own):
+            kept.append(condition)
+            continue
+        matched = None
+        if isinstance(condition, (LT, LE, GT, GE)) and not uses_var(condition.b, own):
+            matched = next(
+                (
+                    n
+                    for n, v in enumerate(block.node.iter_values)
+                    if structural_equal(v, condition.a, map_free_vars=False)
+                ),
+                None,
+            )
+        if matched is None:  # about several: said again where each of its loops is the value of an iterator
+            said = {v: values[n] for n, v in enumerate(block.node.iter_values) if isinstance(v, Var) and v in own}
+            if any(v in own and v not in said for v in walk(condition)):
+                return None
+            kept.append(substitute(condition, said))
+            continue
+        assert isinstance(condition, (LT, LE, GT, GE))
+        iterator = block.block.iter_vars[matched]
+        analyzer = Analyzer()
+        analyzer.bind(iterator.var, iterator.dom)
+        compare: Any = type(condition)
+        if not analyzer.can_prove(compare(iterator.var, condition.b)):
+            kept.append(compare(values[matched], condition.b))
+    return kept
 
 
 def require_spatial(block: BlockRef) -> None:
@@ -113,7 +154,7 @@ def domain_guards(
         "cannot prove what becomes of the condition of block {0}, because it is not about one of its iterators",
         consumer, nodes=[consumer.node],
     )  # fmt: skip
-    values = {i.var: v for i, v in zip(producer.block.iter_vars, producer.node.iter_values)}
+    values = producer.bindings
     guards = [substitute(c, values) for c in (*conditions, *(own or ()))]
     for iterator in consumer.block.iter_vars:
         at = solved[iterator.var]

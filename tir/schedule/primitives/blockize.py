@@ -9,6 +9,7 @@ from typing import Any
 
 from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef, LoopRef
+from ...analysis.reduction_init import require_start
 from ...analysis.structure import is_one, refresh
 from ...arith import Analyzer
 from ...arith.itermap import Division, subspace_divide
@@ -24,8 +25,7 @@ from ...visit import accesses, rewrite, substitute, uses_var, walk
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State
-from ._start import require_start
-from .loops import _check_reorder, reorder
+from .loops import plan_reorder, reorder
 
 
 @dataclass(frozen=True)
@@ -75,15 +75,15 @@ def _check_blockize(
         len(blocks), target, nodes=[b.node for b in blocks],
     )  # fmt: skip
     block = blocks[0]
-    _require_only_loops(target, block)
+    require_only_loops(target, block)
     inner = [r for r in block.loops() if r is target or target in r.ancestors()]
-    division = _divide(block, inner)
+    division = divide(block, inner)
     name = state.fresh_block_name(f"{block.name}_o")
-    realize = _outer_block(block, inner, division, name, preserve_unit_iters)
+    realize = outer_block(block, inner, division, name, preserve_unit_iters)
     return BlockizePlan(target.node, realize, name)
 
 
-def _require_only_loops(target: Any, block: BlockRef) -> None:
+def require_only_loops(target: Any, block: BlockRef) -> None:
     place = block
     while place is not target and place.parent is not None:
         place = place.parent  # type: ignore[assignment]
@@ -94,8 +94,8 @@ def _require_only_loops(target: Any, block: BlockRef) -> None:
         )  # fmt: skip
 
 
-def _divide(block: BlockRef, inner: list[LoopRef]) -> Division:
-    domains = {r.var: Range(r.node.min, r.node.extent) for r in block.loops()}
+def divide(block: BlockRef, inner: list[LoopRef]) -> Division:
+    domains = block.loop_ranges()
     for ref in inner:
         tied = next((r for r in block.all_loops() if r not in inner and uses_var(ref.node.extent, r.var)), None)
         require(
@@ -113,9 +113,7 @@ def _divide(block: BlockRef, inner: list[LoopRef]) -> Division:
     return found
 
 
-def _outer_block(
-    block: BlockRef, inner: list[LoopRef], division: Division, name: str, keep_units: bool
-) -> BlockRealize:
+def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name: str, keep_units: bool) -> BlockRealize:
     """The outer block, with the inner loops and block inside it."""
     outer_iters: list[IterVar] = []
     outer_values: list[Expr] = []
@@ -144,21 +142,21 @@ def _outer_block(
         inside[iterator.var] = analyzer.simplify(whole)
     body = substitute(block.block.body, inside)
     init = None if block.block.init is None else substitute(block.block.init, inside)
-    inner_block = _with_regions(block.block.replace(iter_vars=tuple(inner_iters), body=body, init=None))
+    inner_block = with_regions(block.block.replace(iter_vars=tuple(inner_iters), body=body, init=None))
     inner_realize = BlockRealize(tuple(inner_values), division.inner_predicate, inner_block)
     inner_nest = _rebuild_loops(inner, inner_realize)
     outer_init = None
     if init is not None:
-        require_start(block, "blockize before the loop is taken apart")
+        require_start(block)
         _require_init_at_start(block, inner, inner_block, inner_values, division.inner_predicate)
         outer_init = _init_nest(inner_block.replace(body=init), inner, inner_values, division.inner_predicate)
         if not any(i.iter_type == "reduce" for i in outer_iters):
             # Every outer instance starts its own reduction: the init stays inside.
-            inner_block = _with_regions(inner_block.replace(init=init))
+            inner_block = with_regions(inner_block.replace(init=init))
             inner_nest = _rebuild_loops(inner, inner_realize.replace(block=inner_block))
             outer_init = None
     outer = Block(tuple(outer_iters), (), (), name, inner_nest, outer_init)
-    return BlockRealize(tuple(outer_values), division.outer_predicate, _with_regions(outer))
+    return BlockRealize(tuple(outer_values), division.outer_predicate, with_regions(outer))
 
 
 def _require_init_at_start(
@@ -167,9 +165,7 @@ def _require_init_at_start(
     """What the inner loops reduce starts where their reduction loops do: there init runs for every result."""
     pairs = [(i, v) for i, v in zip(block.iter_vars, values) if i.iter_type != "reduce"]
     start = {r.var: r.node.min for r in inner if not any(uses_var(v, r.var) for _, v in pairs)}
-    analyzer = Analyzer()
-    for loop in ref.all_loops():
-        analyzer.bind(loop.var, Range(loop.node.min, loop.node.extent))
+    analyzer = ref.analyzer()
     for condition in conjuncts(predicate):
         first = analyzer.simplify(substitute(condition, start))
         with analyzer.scope():
@@ -191,7 +187,7 @@ def _init_nest(block: Block, inner: list[LoopRef], values: list[Expr], predicate
         iter_vars=tuple(i for i, _ in pairs), name=f"{block.name}_init", init=None,
         alloc_buffers=tuple(b for b in block.alloc_buffers if b in used),
     )  # fmt: skip
-    made = _with_regions(made)
+    made = with_regions(made)
     condition = Analyzer().simplify(substitute(predicate, removed))
     realize = BlockRealize(tuple(v for _, v in pairs), condition, made)
     plain = [r.node.replace(kind="serial", annotations=frozendict()) for r in kept]
@@ -211,7 +207,7 @@ def _is_zero(e: Expr) -> bool:
     return isinstance(e, IntImm) and e.value == 0
 
 
-def _with_regions(block: Block) -> Block:
+def with_regions(block: Block) -> Block:
     reads, writes = block_access_region(block)
     return block.replace(reads=reads, writes=writes)
 
@@ -297,7 +293,7 @@ def _orders(state: State, loop: LoopRef, intrin: Any) -> Iterator[tuple[State, L
         if order == tuple(nest) or [extents[p] for p in order] != wanted:
             continue
         try:
-            after = reorder(state, _check_reorder(state, *order))
+            after = reorder(state, plan_reorder(state, *order))
         except ScheduleError:
             continue
         yield after, after.index.loops[order[0].var]

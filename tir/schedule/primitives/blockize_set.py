@@ -13,7 +13,7 @@ from ...expr import Expr, Var
 from ...stmt import Block, BlockRealize, SeqStmt, Stmt, seq
 from ...visit import substitute
 from ..state import State
-from .blockize import BlockizePlan, _divide, _outer_block, _require_only_loops, _with_regions
+from .blockize import BlockizePlan, divide, outer_block, require_only_loops, with_regions
 
 
 def plan_set(state: State, blocks: Sequence[BlockRef]) -> BlockizePlan:
@@ -62,8 +62,8 @@ def _around(home: Place, blocks: Sequence[BlockRef], name: str) -> BlockRealize:
     nests: list[Stmt] = []
     for ref in blocks:
         own = [p for p in ref.loops() if home in p.ancestors()]
-        _require_only_loops(own[0] if own else ref, ref)
-        outer = _outer_block(ref, own, _divide(ref, own), name, keep_units=False)
+        require_only_loops(own[0] if own else ref, ref)
+        outer = outer_block(ref, own, divide(ref, own), name, keep_units=False)
         require(
             outer.block.init is None,
             "the loops around the set reduce in block {0}, and its init has no place in a block around several",
@@ -87,4 +87,4 @@ def _around(home: Place, blocks: Sequence[BlockRef], name: str) -> BlockRealize:
         nests.append(substitute(outer.block.body, renamed))
     assert condition is not None
     block = Block(tuple(i for i, _ in iters.values()), (), (), name, seq(nests))
-    return BlockRealize(tuple(v for _, v in iters.values()), condition, _with_regions(block))
+    return BlockRealize(tuple(v for _, v in iters.values()), condition, with_regions(block))

@@ -24,18 +24,18 @@ from ...analysis.structure import (
 )
 from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
-from ...arith.regions import intersect, relax, union
+from ...arith.regions import intersect, union
 from ...buffer import Buffer, BufferRegion, Range, decl_buffer
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, const, is_const
 from ...poly import Relation
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt, seq
 from ...visit import rewrite, substitute, uses_var, walk
-from ..blocks import add_alloc, copy_block, pick_buffer, replace_buffer, scope_of
+from ..build import add_alloc, copy_block, replace_buffer
 from ..handles import BlockRV
 from ..legality import require_independent, require_legal
 from ..primitive import primitive
-from ..state import State
+from ..state import State, pick_buffer, scope_of
 from .storage import require_scope
 
 
@@ -50,7 +50,7 @@ class CachePlan:
     name: str
 
 
-def _check_cache_read(
+def plan_cache_read(
     state: State,
     block: BlockRef,
     read_buffer_index: int | str,
@@ -106,11 +106,11 @@ def _check_cache_read(
         "cannot prove what reads buffer {0}: its pointer is used directly or through another view", buffer.name,
     )  # fmt: skip
     region = _touched(consumers, buffer, "reads", host)
-    cached = _cached(buffer, storage_scope)
+    cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     copy = copy_block(name, buffer, cached, region)
-    changed = {id(c.node): _read_copy(c, buffer, cached) for c in consumers}
-    body = [_swap_in(stmt, consumers, changed) for stmt in tops]
+    changed = {id(c.node): read_copy(c, buffer, cached) for c in consumers}
+    body = [swap_in(stmt, consumers, changed) for stmt in tops]
     body.insert(position, copy)
     plan = CachePlan(scope, host, seq(body), cached, name)
     earlier = [m for m in makers if at(m) < position]
@@ -133,7 +133,7 @@ def _keeps_to_itself(
     return is_simple_block(maker.block) and all(i.iter_type != "reduce" for i in maker.block.iter_vars)
 
 
-def _read_copy(consumer: BlockRef, buffer: Buffer, cached: Buffer) -> Stmt:
+def read_copy(consumer: BlockRef, buffer: Buffer, cached: Buffer) -> Stmt:
     """``consumer`` reading the copy, and writing the buffer itself where it does."""
     if not regions_of(consumer.block.writes, buffer):
         return replace_buffer(consumer.node, buffer, cached)
@@ -152,7 +152,7 @@ def _fills(maker: BlockRef, buffer: Buffer, region: Sequence[Range], host: Block
     """Whether ``maker`` surely writes all of ``region`` each time that ``host`` runs."""
     if maker.block.init is not None and host is not maker.scope:
         return False  # its reduction may be under way, around the host
-    analyzer = _known_around(host)
+    analyzer = host.analyzer()
     made = _touched([maker], buffer, "writes", host)
     inside = all(
         analyzer.can_prove(m.min <= r.min) and analyzer.can_prove(r.min + r.extent <= m.min + m.extent)
@@ -170,7 +170,7 @@ def _require_written(state: State, plan: CachePlan, buffer: Buffer, unsafe: bool
     require_legal(check_initialized(after.func, buffer), state.func, nodes=around)
 
 
-def _check_cache_write(
+def plan_cache_write(
     state: State,
     block: BlockRef,
     write_buffer_index: int | str,
@@ -210,13 +210,13 @@ def _check_cache_write(
         "cannot prove what uses buffer {0}: its pointer is used directly or through another view", buffer.name,
     )  # fmt: skip
     region = _touched(makers, buffer, "writes", host)
-    cached = _cached(buffer, storage_scope)
+    cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     copy = _only_where(copy_block(name, cached, buffer, region), _around(makers, host))
     in_place = moved == [block] and _reads_only_old(state, block, buffer)
     redirect = _write_copy if in_place else replace_buffer
     changed: dict[int, Stmt] = {id(m.node): redirect(m.node, buffer, cached) for m in moved}
-    body = [_swap_in(stmt, moved, changed) for stmt in tops]
+    body = [swap_in(stmt, moved, changed) for stmt in tops]
     body.insert(position + 1, copy)
     plan = CachePlan(scope, host, seq(body), cached, name)
     alone = moved == [makers[0]] and (block.block.init is not None or not regions_of(block.block.reads, buffer))
@@ -303,8 +303,8 @@ def _certain_places(s: Stmt, buffer: Buffer) -> list[tuple[Expr, ...]]:
 def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
     if not _stores_regions(ref.block, buffer) or wrapped_in(ref, host) is not None:
         return False
-    domains: dict[Var, Range] = {p.var: Range(p.node.min, p.node.extent) for p in loops_below(ref, host)}
-    values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}
+    domains: dict[Var, Range] = ref.loop_ranges(host)
+    values = ref.bindings
     for region in regions_of(ref.block.writes, buffer):
         indices = []
         for axis, bounds in enumerate(region.region):
@@ -324,33 +324,20 @@ def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
     return False
 
 
-def _known_around(host: BlockRef | LoopRef) -> Analyzer:
-    """What is known of the loops around the body of ``host``."""
-    around = [host, *host.all_loops()] if isinstance(host, LoopRef) else host.all_loops()
-    return Analyzer({p.var: Range(p.node.min, p.node.extent) for p in around if isinstance(p, LoopRef)})
-
-
 def _touched(blocks: Sequence[BlockRef], buffer: Buffer, side: str, host: BlockRef | LoopRef) -> tuple[Range, ...]:
     """The box of ``buffer`` that ``blocks`` touch each time that ``host`` runs."""
-    boxes = []
-    known = _known_around(host)
-    for ref in blocks:
-        loops: dict[Var, Range] = {p.var: Range(p.node.min, p.node.extent) for p in loops_below(ref, host)}
-        values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}
-        for region in regions_of(getattr(ref.block, side), buffer):
-            box = tuple(substitute(r, values) for r in region.region)
-            boxes.append(relax(box, loops, predicate=ref.node.predicate) or buffer.full_region().region)
+    boxes = [box for ref in blocks if (box := ref.region_in(host, buffer, side)) is not None]
     # a guarded tail reaches past the end in name only: its predicate keeps it inside
-    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region], known)
+    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region], host.analyzer())
 
 
-def _cached(buffer: Buffer, scope: str) -> Buffer:
+def cached_buffer(buffer: Buffer, scope: str) -> Buffer:
     require_scope(scope)
     name = f"{buffer.name}_{scope.replace('.', '_')}"
     return decl_buffer(buffer.shape, buffer.dtype, name, scope=scope, axis_separators=buffer.axis_separators)
 
 
-def _swap_in(stmt: Stmt, refs: Sequence[BlockRef], changed: dict[int, Stmt]) -> Stmt:
+def swap_in(stmt: Stmt, refs: Sequence[BlockRef], changed: dict[int, Stmt]) -> Stmt:
     """``stmt`` with the realizes of ``refs`` replaced by ``changed``; what does not hold them is shared."""
     above = {id(p.node) for ref in refs for p in (ref, *ref.ancestors())}
     return rewrite(stmt, lambda n: changed.get(id(n)), enter=lambda n: id(n) in above)
@@ -368,11 +355,11 @@ def _apply(state: State, plan: CachePlan) -> tuple[State, BlockRV]:
     return after, after.block_rv(plan.name)
 
 
-@primitive(check=_check_cache_read)
+@primitive(check=plan_cache_read)
 def cache_read(state: State, plan: CachePlan) -> tuple[State, BlockRV]:
     return _apply(state, plan)
 
 
-@primitive(check=_check_cache_write)
+@primitive(check=plan_cache_write)
 def cache_write(state: State, plan: CachePlan) -> tuple[State, BlockRV]:
     return _apply(state, plan)

@@ -16,10 +16,10 @@ from ...expr import TRUE, BufferLoad, Call, Expr, FloatImm, FloorDiv, FloorMod, 
 from ...op import effect_of
 from ...stmt import Block, BlockRealize, BufferStore, For, LetStmt, Stmt, seq
 from ...visit import rewrite, substitute, walk
-from ..blocks import add_alloc, nest, scope_of, unit_region
+from ..build import add_alloc, nest, unit_region
 from ..handles import BlockRV
 from ..primitive import BadArgument, primitive
-from ..state import State
+from ..state import State, scope_of
 
 
 @dataclass(frozen=True)

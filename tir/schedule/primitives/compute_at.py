@@ -14,7 +14,7 @@ from typing import Any
 from ...analysis.dependence.programs import check
 from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import affine_in_one, regions_of, top_statement
+from ...analysis.structure import affine_in_one, top_statement
 from ...arith import Analyzer
 from ...arith.regions import relax, union
 from ...buffer import Buffer, BufferRegion, Range
@@ -23,14 +23,14 @@ from ...expr import BufferLoad, Expr, FloorDiv, IntImm, Var, all_of, conjuncts, 
 from ...script.printer import short_text
 from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, seq
 from ...visit import accesses, free_vars, substitute, uses_var
-from ..blocks import about_iterators, insert_before, nest
+from ..build import insert_before, nest
 from ..handles import Location
 from ..legality import require_same_meaning
 from ..primitive import primitive
 from ..queries import consumers_of, producers_of
 from ..state import State
-from ._inlining import domain_guards, known, reads_element, solve_iters
-from .inline import _check_compute_inline, _check_reverse_compute_inline, compute_inline
+from ._inlining import about_iterators, domain_guards, known, reads_element, solve_iters
+from .inline import compute_inline, plan_compute_inline, plan_reverse_compute_inline
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class MovePlan:
     after: State
 
 
-def _check_compute_at(
+def plan_compute_at(
     state: State,
     block: BlockRef,
     loop: LoopRef | Location,
@@ -70,15 +70,15 @@ def _check_compute_at(
     Raises ``ScheduleError`` when no consumer is under ``loop``, or some consumer would read an element not yet written.
     """
     if isinstance(loop, Location):
-        return _at_location(state, block, loop, _check_compute_inline, unsafe)
+        return _at_location(state, block, loop, plan_compute_inline, unsafe)
     try:
-        return _plan_compute_at(state, block, loop, preserve_unit_loops, index, unsafe)
+        return _move_producer(state, block, loop, preserve_unit_loops, index, unsafe)
     except ScheduleError as error:
-        _add_locations(error, state, block, loop, _plan_compute_at)
+        _add_locations(error, state, block, loop, _move_producer)
         raise
 
 
-def _check_reverse_compute_at(
+def plan_reverse_compute_at(
     state: State,
     block: BlockRef,
     loop: LoopRef | Location,
@@ -103,11 +103,11 @@ def _check_reverse_compute_at(
     Raises ``ScheduleError`` when no producer is under ``loop``, or the move would read an element not yet written.
     """
     if isinstance(loop, Location):
-        return _at_location(state, block, loop, _check_reverse_compute_inline, unsafe)
+        return _at_location(state, block, loop, plan_reverse_compute_inline, unsafe)
     try:
-        return _plan_reverse_compute_at(state, block, loop, preserve_unit_loops, index, unsafe)
+        return _move_consumer(state, block, loop, preserve_unit_loops, index, unsafe)
     except ScheduleError as error:
-        _add_locations(error, state, block, loop, _plan_reverse_compute_at)
+        _add_locations(error, state, block, loop, _move_consumer)
         raise
 
 
@@ -130,7 +130,7 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
     assert block.scope is not None
     top = top_statement(block, block.scope)
     require(state.index.blocks_below(top) != [block], "block {0} shares no loop with another", block)
-    loops = {p.var: Range(p.node.min, p.node.extent) for p in block.loops()}
+    loops = block.loop_ranges()
     points = [Range(v, const(1, v.dtype)) for v in block.node.iter_values]
     box = relax(points, loops, predicate=block.node.predicate)
     domains = {i.var: r for i, r in zip(block.block.iter_vars, box or ())}
@@ -161,7 +161,7 @@ def locations(state: State, block: BlockRef) -> tuple[str, list[LoopRef], Callab
     reverse = not consumers
     near = consumers[:1] or producers[-1:]
     around = near[0].loops() if near else []
-    plan = _plan_reverse_compute_at if reverse else _plan_compute_at
+    plan = _move_consumer if reverse else _move_producer
 
     def is_accepted(loop: LoopRef) -> bool:
         try:
@@ -218,7 +218,7 @@ def _legal_locations(state: State, block: BlockRef, asked: LoopRef, plan: Callab
     return f'legal locations for "{block.name}": {", ".join(found) or "none"}{more}'
 
 
-def _plan_compute_at(
+def _move_producer(
     state: State, block: BlockRef, loop: LoopRef, preserve_unit_loops: bool, index: int, unsafe: bool
 ) -> MovePlan:
     written = [r.buffer for r in block.block.writes]
@@ -230,9 +230,9 @@ def _plan_compute_at(
         "no consumer of block {0} is under loop {1}; its consumers are {2}",
         block, loop.node, ", ".join(users) or "outside this function", nodes=[loop.node],
     )  # fmt: skip
-    needed = {b: _accessed(loop, consumers, b, "reads", _shared_by(b)) for b in written}
+    needed = {b: accessed_box(loop, consumers, b, "reads", _shared_by(b)) for b in written}
     domains = _solve(block, block.block.writes, needed)
-    first = min(_position(loop, c) for c in consumers)
+    first = min(position_under(loop, c) for c in consumers)
     # one that comes later makes it for the next iteration, if at all: the dependences decide
     producers = [p for p in _producer_positions(loop, below, block) if p < first]
     move = partial(producer_move_is_legal, block, loop, consumers) if index in range(-2, first + 1) else None
@@ -240,7 +240,7 @@ def _plan_compute_at(
     return _move(state, block, loop, domains, preserve_unit_loops, *place, move=move)
 
 
-def _plan_reverse_compute_at(
+def _move_consumer(
     state: State, block: BlockRef, loop: LoopRef, preserve_unit_loops: bool, index: int, unsafe: bool
 ) -> MovePlan:
     read = [r.buffer for r in block.block.reads]
@@ -252,11 +252,11 @@ def _plan_reverse_compute_at(
         "no producer of block {0} is under loop {1}; its producers are {2}",
         block, loop.node, ", ".join(makers) or "outside this function", nodes=[loop.node],
     )  # fmt: skip
-    made = {b: r for b in read if (r := _accessed(loop, producers, b, "writes")) is not None}
+    made = {b: r for b in read if (r := accessed_box(loop, producers, b, "writes")) is not None}
     domains = _solve(block, block.block.reads, made)
-    last = max(_position(loop, p) for p in producers) + 1
+    last = max(position_under(loop, p) for p in producers) + 1
     written = [r.buffer for r in block.block.writes]
-    users = [_position(loop, b) for b in below if any(r.buffer in written for r in b.block.reads)]
+    users = [position_under(loop, b) for b in below if any(r.buffer in written for r in b.block.reads)]
     latest = min((u for u in users if u >= last), default=_size(loop))
     when = _runs_when(loop, producers[0]) if len(producers) == 1 else []
     at_producer = (index < 0 or last <= index) and len(producers) == 1 and not when
@@ -264,7 +264,7 @@ def _plan_reverse_compute_at(
     place = (index, last, latest, unsafe)
     if not is_const(block.node.predicate, 1) and any(_idle(p, loop) for p in producers):
         # loops over all of the threads that make it, so that they can be bound to these; the guard stays
-        wide = {b: r for b in made if (r := _accessed(loop, producers, b, "writes", idle=True)) is not None}
+        wide = {b: r for b in made if (r := accessed_box(loop, producers, b, "writes", idle=True)) is not None}
         try:
             return _move(state, block, loop, _solve(block, block.block.reads, wide), preserve_unit_loops, *place, when)
         except ScheduleError:
@@ -326,7 +326,7 @@ def _beside(block: BlockRef, loop: LoopRef, producer: BlockRef) -> Stmt | None:
     if not all(reads_element(a, solved, store.indices, there) for a in used[1:]):
         return None
     guards = domain_guards(producer, block, solved, conditions)
-    own = {i.var: v for i, v in zip(producer.block.iter_vars, producer.node.iter_values)}
+    own = producer.bindings
     inner = [p for p in producer.loops() if loop in p.ancestors()]
     fresh = {p.var: Var(f"ax{n}", p.var.dtype) for n, p in enumerate(inner)}
     if any(p.node.kind != SERIAL or uses_var(p.node.extent, fresh) or not is_const(p.node.min, 0) for p in inner):
@@ -365,7 +365,7 @@ def _shared_by(buffer: Buffer) -> tuple[str, ...]:
     return ("threadIdx.x",) if buffer.scope == "warp" else ()
 
 
-def _accessed(
+def accessed_box(
     loop: LoopRef,
     blocks: Sequence[BlockRef],
     buffer: Buffer,
@@ -384,11 +384,9 @@ def _accessed(
         inner: dict[Var, Range] = {}
         for above in ref.loops():
             if loop in above.ancestors() or (shared_by and above.node.thread.startswith(shared_by)):
-                inner[above.var] = Range(above.node.min, above.node.extent)
-        values = {i.var: v for i, v in zip(ref.block.iter_vars, ref.node.iter_values)}
-        for region in regions_of(getattr(ref.block, side), buffer):
-            box = tuple(substitute(r, values) for r in region.region)
-            boxes.append(relax(box, inner, predicate=condition) or buffer.full_region().region)
+                inner[above.var] = above.range
+        box = ref.region_in(inner, buffer, side, predicate=condition)
+        boxes += [] if box is None else [box]
     if not boxes:
         return None
     return boxes[0] if len(boxes) == 1 else union(boxes)
@@ -464,7 +462,7 @@ def _size(loop: LoopRef) -> int:
     return len(_members(loop))
 
 
-def _position(loop: LoopRef, block: BlockRef) -> int:
+def position_under(loop: LoopRef, block: BlockRef) -> int:
     """Which statement of the body of ``loop`` holds ``block``."""
     above = {id(p.node) for p in (block, *block.ancestors())}
     return next(n for n, s in enumerate(_members(loop)) if id(s) in above)
@@ -472,7 +470,7 @@ def _position(loop: LoopRef, block: BlockRef) -> int:
 
 def _producer_positions(loop: LoopRef, below: Sequence[BlockRef], block: BlockRef) -> list[int]:
     read = {r.buffer for r in block.block.reads}
-    return [_position(loop, b) for b in below if any(r.buffer in read for r in b.block.writes)]
+    return [position_under(loop, b) for b in below if any(r.buffer in read for r in b.block.writes)]
 
 
 def _move(
@@ -526,7 +524,7 @@ def _rebuild(
     by ``when`` where that says more."""
     analyzer = Analyzer()
     for above in around:
-        analyzer.bind(above.var, Range(above.node.min, above.node.extent))
+        analyzer.bind(above.var, above.range)
     loops: list[tuple[Var, Expr]] = []
     values: list[Expr] = []
     guards: list[Expr] = []
@@ -572,12 +570,12 @@ def _own_predicate(block: BlockRef, values: Sequence[Expr]) -> list[Expr]:
     return kept
 
 
-@primitive(check=_check_compute_at)
+@primitive(check=plan_compute_at)
 def compute_at(state: State, plan: MovePlan) -> State:
     return plan.after
 
 
-@primitive(check=_check_reverse_compute_at)
+@primitive(check=plan_reverse_compute_at)
 def reverse_compute_at(state: State, plan: MovePlan) -> State:
     return plan.after
 

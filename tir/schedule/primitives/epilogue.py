@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...analysis.index import BlockRef
+from ...analysis.reductions import Reduction, combination
 from ...analysis.structure import order, readers, uses_pointer, writers
 from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer
 from ...equal import structural_equal
-from ...errors import ScheduleError, require
-from ...expr import EQ, Add, BufferLoad, Expr, Max, Min, Mul, Sub, Var, all_of, is_const
+from ...errors import require
+from ...expr import EQ, BufferLoad, Expr, Var, all_of, is_const
 from ...stmt import BufferStore, IfThenElse, seq
 from ...visit import accesses, rewrite, substitute
-from ..blocks import scope_of
 from ..legality import require_same_meaning
 from ..primitive import primitive
-from ..state import State
+from ..state import State, scope_of
 from ._inlining import InlinePlan, apply_inline, domain_guards, known, require_spatial, solve_iters, with_regions
-from ._reducer import Reducer, reducer_of
 
 
 def _check_fuse_reduction_epilogue(
@@ -105,56 +104,24 @@ def _stored_at(reduction: BlockRef, buffer: Buffer) -> Sequence[Expr]:
 
 def _start(reduction: BlockRef, sums: Buffer, store: BufferStore, solved: dict[Var, Expr]) -> Expr | None:
     """What the reduction can start from so that its result is the epilogue's; None where there is no such value."""
-    init = reduction.block.init
-    try:
-        reducer = reducer_of(reduction)
-    except ScheduleError:
+    found, init = Reduction.of(reduction.block), reduction.block.init
+    if not isinstance(found, Reduction) or not isinstance(init, BufferStore):
         return None
-    if not isinstance(init, BufferStore) or reducer.store.buffer is not sums or store.buffer.dtype != sums.dtype:
+    one = found.of_one_value()
+    if one is None or one.store.buffer is not sums or store.buffer.dtype != sums.dtype:
         return None
     own = {i.var for i in reduction.block.iter_vars if i.iter_type == "reduce"}
     spatial = {i.var: i.dom for i in reduction.block.iter_vars if i.var not in own and i.dom is not None}
     places = [substitute(i, solved) for i in store.indices]
     if not detect_iter_map(places, spatial, check="bijective"):
         return None  # results that meet at one element of the epilogue's buffer would be summed there
-    rest = _beside(store.value, sums, reducer)
-    if rest is None:
+    more = combination(store.value, lambda e: isinstance(e, BufferLoad) and e.buffer is sums)
+    if more is None or one.combination is None or more.combiner is not one.combination.combiner:
         return None
-    kind, term = rest
-    term = substitute(term, solved)
-    return term if kind is Add and is_const(init.value, 0) else kind(init.value, term)
-
-
-def _beside(value: Any, sums: Buffer, reducer: Reducer) -> tuple[Any, Expr] | None:
-    """The operation and the other side, where ``value`` is the result combined once more as the reduction does."""
-
-    def is_result(e: Any) -> bool:
-        return isinstance(e, BufferLoad) and e.buffer is sums
-
-    def uses_result(e: Any) -> bool:
-        return any(a.buffer is sums for a in accesses(e))
-
-    summed = reducer.op in (Add, Sub)
-    if summed and isinstance(value, Sub) and is_result(value.a) and not uses_result(value.b):
-        return Sub, value.b
-    if isinstance(value, Add) and summed:
-        terms = _terms(value)
-        rest = [t for t in terms if not is_result(t)]
-        if len(rest) + 1 != len(terms) or any(uses_result(t) for t in rest):
-            return None
-        total = rest[0]
-        for term in rest[1:]:
-            total = Add(total, term)
-        return Add, total
-    if isinstance(value, (Mul, Max, Min)) and type(value) is reducer.op:
-        for one, other in ((value.a, value.b), (value.b, value.a)):
-            if is_result(one) and not uses_result(other):
-                return type(value), other
-    return None
-
-
-def _terms(e: Any) -> list[Expr]:
-    return [*_terms(e.a), *_terms(e.b)] if isinstance(e, Add) else [e]
+    if any(a.buffer is sums for t in more.terms for a in accesses(t.value)):
+        return None
+    anew = found.starts_at_identity() and not all(t.negated for t in more.terms)
+    return substitute(more.applied_to(None if anew else init.value), solved)
 
 
 def _is_used_between(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef, store: BufferStore) -> bool:

@@ -18,10 +18,9 @@ from ...expr import (
 )
 from ...stmt import BlockRealize, BufferStore, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
-from ..blocks import scope_of
 from ..legality import require_same_meaning
 from ..primitive import primitive
-from ..state import State
+from ..state import State, scope_of
 from ._inlining import (
     InlinePlan,
     apply_inline,
@@ -35,7 +34,7 @@ from ._inlining import (
 from .epilogue import plan_epilogue
 
 
-def _check_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
+def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
     """Put the expression that ``block`` stores into each place that reads it; the block and its buffer go.
 
     Before → after, for ``sch.compute_inline("B")``::
@@ -64,7 +63,7 @@ def _check_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False
     return InlinePlan(scope, tuple(changes), buffer)
 
 
-def _check_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
+def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
     """Put ``block``, an elementwise consumer, into its only producer; the block and the buffer between them go.
 
     Before → after, for ``sch.reverse_compute_inline("C")``::
@@ -109,7 +108,7 @@ def _check_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool
     new_body = substitute(merged, solved)
     guards = domain_guards(producer, block, solved, conditions)
     predicate = all_of([producer.node.predicate, *guards])
-    inner = {i.var: v for i, v in zip(producer.block.iter_vars, producer.node.iter_values)}
+    inner = producer.bindings
     values = tuple(substitute(solved[i.var], inner) for i in block.block.iter_vars)
     # The same program, were the consumer run just after its producer: what the merged block does.
     moved = block.node.replace(iter_values=values, predicate=predicate)
@@ -165,7 +164,7 @@ def _run_for(block: BlockRef, store: BufferStore, load: BufferLoad, consumer: Bl
     for iterator in block.block.iter_vars:
         at = solved[iterator.var]
         conditions += [at >= iterator.dom.min, at < iterator.dom.min + iterator.dom.extent]
-    own = {i.var: v for i, v in zip(consumer.block.iter_vars, consumer.node.iter_values)}
+    own = consumer.bindings
     inner = {v for i in walk(consumer.block.body) if (v := getattr(i, "loop_var", None)) is not None}
     require(
         not any(uses_var(e, inner) for e in solved.values()),
@@ -193,12 +192,12 @@ def _with_loads(consumer: BlockRef, buffer: Buffer, value: Any) -> BlockRealize:
     return consumer.node.replace(block=with_regions(block.replace(body=body, init=init)))
 
 
-@primitive(check=_check_compute_inline)
+@primitive(check=plan_compute_inline)
 def compute_inline(state: State, plan: InlinePlan) -> State:
     return apply_inline(state, plan)
 
 
-@primitive(check=_check_reverse_compute_inline)
+@primitive(check=plan_reverse_compute_inline)
 def reverse_compute_inline(state: State, plan: InlinePlan) -> State:
     return apply_inline(state, plan)
 
@@ -235,7 +234,7 @@ def auto_inline(state: State, plan: list[str]) -> State:
         if ref is None:
             continue
         try:
-            step = _check_compute_inline(state, ref)
+            step = plan_compute_inline(state, ref)
         except ScheduleError:
             continue
         state = apply_inline(state, step)

@@ -22,7 +22,7 @@ from ...node import frozendict
 from ...op import call
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, seq
 from ...visit import rewrite, substitute, uses_var, walk
-from ..blocks import nest, unit_region
+from ..build import nest, unit_region
 from ..invariants import Keeps
 from ..legality import require_injective, require_same_meaning
 from ..primitive import BadArgument, primitive
@@ -285,7 +285,7 @@ def _check_transform_block_layout(
             "loop {0} holds more than block {1}, whose loops are replaced", loop.node, block, nodes=[loop.node],
         )  # fmt: skip
         inner = loop.node
-    domains = {r.var: Range(r.node.min, r.node.extent) for r in loops}
+    domains = {r.var: r.range for r in loops}
     require(
         runs_whole_domain(block) and detect_iter_map(block.node.iter_values, domains, block.node.predicate),
         "the loops around block {0} do not run it exactly once for each value of its iterators", block,

@@ -15,12 +15,12 @@ from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod
 from ...names import fresh
 from ...node import EMPTY
 from ...stmt import PARALLEL, SERIAL, Block, For, SeqStmt, Stmt
+from ..build import domains, product, renest, substitute_loop_vars
 from ..handles import LoopRV
 from ..invariants import Keeps
 from ..legality import require_legal
 from ..primitive import BadArgument, primitive
 from ..state import State, owners
-from ._rebind import domains, nest, product, substitute_loop_vars
 
 
 def require_plain(loop: LoopRef, what: str) -> None:
@@ -56,16 +56,6 @@ def visible_names(state: State, loops: Sequence[LoopRef]) -> set[str]:
     return (around | below | params) - {n.loop_var.name for n in gone}
 
 
-def analyzer_at(loop: LoopRef) -> Analyzer:
-    """An analyzer that knows the loops above."""
-    known = Analyzer()
-    for above in loop.all_loops():
-        from ...buffer import Range
-
-        known.bind(above.var, Range(above.node.min, above.node.extent))
-    return known
-
-
 # ---------------------------------------------------------------- split
 
 
@@ -80,7 +70,7 @@ class SplitPlan:
     recorded: Mapping[str, Any] = EMPTY
 
 
-def _factor_exprs(factors: Sequence[Any], dtype: str) -> list[Expr | None]:
+def factor_exprs(factors: Sequence[Any], dtype: str) -> list[Expr | None]:
     made: list[Expr | None] = []
     for f in factors:
         if f is None:
@@ -98,7 +88,7 @@ def _factor_exprs(factors: Sequence[Any], dtype: str) -> list[Expr | None]:
     return made
 
 
-def _check_split(
+def plan_split(
     state: State,
     loop: LoopRef,
     factors: Sequence[Any] | None = None,
@@ -145,11 +135,11 @@ def _check_split(
         raise BadArgument(f"factors is a list, as in [None, 32], not {factors!r}")
     require_plain(loop, "split")
     node = loop.node
-    exprs = _factor_exprs(factors, node.loop_var.dtype)
+    exprs = factor_exprs(factors, node.loop_var.dtype)
     require(exprs, "split needs at least one factor")
     unknown = [n for n, f in enumerate(exprs) if f is None]
     require(len(unknown) <= 1, "only one factor can be None; {0} are", len(unknown))
-    known = analyzer_at(loop)
+    known = loop.analyzer()
     inner = product([f for f in exprs if f is not None], node.loop_var.dtype)
     divides = _divides(node.extent, inner, known) if unknown else _covers_exactly(node.extent, inner, known)
     if unknown:
@@ -229,7 +219,7 @@ def _covers_exactly(extent: Expr, total: Expr, known: Analyzer) -> bool:
     return _proved(known, extent == total)
 
 
-@primitive(check=_check_split, keeps=Keeps.ACCESSES | Keeps.THREADS, past="split")
+@primitive(check=plan_split, keeps=Keeps.ACCESSES | Keeps.THREADS, past="split")
 def split(state: State, plan: SplitPlan) -> tuple[State, list[LoopRV]]:
     node = plan.loop.node
     dtype = node.loop_var.dtype
@@ -243,9 +233,9 @@ def split(state: State, plan: SplitPlan) -> tuple[State, list[LoopRV]]:
     bounds = domains([*(p.node for p in plan.loop.all_loops()), *loops], units=not plan.keep_units)
     guard = fused < node.extent if plan.guarded else None
     body = substitute_loop_vars(node.body, {node.loop_var: node.min + fused}, bounds, guard, units=not plan.keep_units)
-    new: Stmt = nest(loops, body)
+    new: Stmt = renest(loops, body)
     if plan.cut is not None:
-        from ._rebind import copy_renamed
+        from ..build import copy_renamed
 
         taken: set[str] = set()
 
@@ -349,7 +339,7 @@ def _check_fuse(state: State, *loops: LoopRef, preserve_unit_iters: bool = True,
                 vj = T.axis.spatial(8, i_j_fused % 8)
                 B[vi, vj] = A[vi, vj] * 2.0
     """
-    chain = _members(loops)
+    chain = members(loops)
     require(chain, "fuse needs at least one loop")
     alike = all(loop.node.kind == PARALLEL and not loop.node.annotations for loop in chain)
     if len(chain) > 1 and not alike:
@@ -388,7 +378,7 @@ def _require_fits(chain: list[LoopRef]) -> None:
     )  # fmt: skip
 
 
-def _members(loops: Sequence[Any]) -> list[LoopRef]:
+def members(loops: Sequence[Any]) -> list[LoopRef]:
     if len(loops) == 1 and isinstance(loops[0], (list, tuple)):
         loops = loops[0]
     seen: set[Any] = set()
@@ -416,7 +406,7 @@ def fuse(state: State, plan: FusePlan) -> tuple[State, LoopRV]:
         values[node.loop_var] = cast(node.loop_var.dtype, cast(dtype, node.min) + value)
     loop = nodes[0].replace(loop_var=var, min=const(0, dtype), extent=total, body=nodes[-1].body)
     bounds = domains([*(p.node for p in plan.loops[0].all_loops()), loop])
-    new = nest([loop], substitute_loop_vars(nodes[-1].body, values, bounds))
+    new = renest([loop], substitute_loop_vars(nodes[-1].body, values, bounds))
     return state.replace(nodes[0], new, moved={n.loop_var: [var] for n in nodes}), state.loop_rv(var)
 
 
@@ -482,7 +472,7 @@ def _refuse_chain(top: LoopRef, bottom: LoopRef, place: Any) -> None:
     )
 
 
-def _check_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> ReorderPlan:
+def plan_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> ReorderPlan:
     """Put loops of one nest in the given order, outermost first; loops of the nest not named stay where they are.
 
     Raises ``ScheduleError`` when the loops are not perfectly nested, when the range of one depends on another that
@@ -501,7 +491,7 @@ def _check_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> Reord
                 vi, vj = T.axis.remap("SS", [i, j])
                 B[vi, vj] = A[vi, vj] * 2.0
     """
-    wanted = _members(loops)
+    wanted = members(loops)
     require(wanted, "reorder needs at least one loop")
     chain = _chain(state, wanted)
     named = {loop.node for loop in wanted}
@@ -532,16 +522,16 @@ def _require_commute(state: State, before: list[For], after: list[For]) -> None:
     if verdict.is_proved:
         return
     # iterations that make the same elements again, as those of tiles with a halo do, may trade places
-    made = state.replace(before[0], nest(after, before[-1].body))
+    made = state.replace(before[0], renest(after, before[-1].body))
     if not check(state.func, made.func, allow_recompute=True).is_proved:
         require_legal(verdict, state.func)
 
 
-@primitive(check=_check_reorder)
+@primitive(check=plan_reorder)
 def reorder(state: State, plan: ReorderPlan) -> State:
     if all(a is b for a, b in zip(plan.chain, plan.order)):
         return state
-    return state.replace(plan.chain[0], nest(plan.order, plan.chain[-1].body))
+    return state.replace(plan.chain[0], renest(plan.order, plan.chain[-1].body))
 
 
 # ---------------------------------------------------------------- add_unit_loop

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
-from ...analysis.commutativity import _is_load_of as is_load_of
-from ...analysis.commutativity import _terms as sum_terms
 from ...analysis.dependence.initialization import check_initialized
 from ...analysis.index import BlockRef, LoopRef
+from ...analysis.reductions import Combiner, NotAReduction, Reduction
 from ...analysis.structure import reads_own_writes, uses_pointer
 from ...arith import Analyzer
 from ...buffer import Buffer, Range, decl_buffer
-from ...errors import require
+from ...errors import ScheduleError, require
 from ...expr import (
     TRUE,
     Add,
@@ -54,11 +52,10 @@ from ...stmt import (
     seq,
 )
 from ...visit import accesses, rewrite, walk
-from ..blocks import add_alloc, copy_block, scope_of
+from ..build import add_alloc, copy_block
 from ..legality import require_legal
 from ..primitive import BadArgument, primitive
-from ..state import State
-from ._reducer import Reducer, reducer_of
+from ..state import State, scope_of
 
 
 @dataclass(frozen=True)
@@ -316,17 +313,17 @@ def _pad_values(block: BlockRef, stores: Sequence[BufferStore], padded: set[Var]
     reduce = [i for i in block.block.iter_vars if i.iter_type == "reduce" and i.var in padded]
     if not reduce:
         return plain
-    reducer = _reducer(block)
-    identity = _number(reducer.identity)
+    combiner, term = _combined(block)
+    identity = _number(combiner.identity(term.dtype))
     choices = [plain]
-    if reducer.op in (Max, Min) or identity != 0:
-        choices.append({b: _extreme(reducer, b) for b in read})
+    if identity != 0:
+        choices.append({b: combiner.identity(b.dtype) for b in read})
     wrong = ""
     for values in choices:
         wrong = ""
         for iterator in reduce:
             fills = {b: _number(v) for b, v in values.items()}
-            if identity is None or _folded(reducer.term, iterator.var, fills) != identity:
+            if identity is None or _folded(term, iterator.var, fills) != identity:
                 wrong = iterator.var.name
         if not wrong:
             return values
@@ -334,30 +331,21 @@ def _pad_values(block: BlockRef, stores: Sequence[BufferStore], padded: set[Var]
         False,
         "past the end of reduction iterator {0}, block {1} would combine `{2}` of padded elements, "
         "which cannot be proved to leave the result as it is",
-        wrong, block, short_text(reducer.term), nodes=[block.node],
+        wrong, block, short_text(term), nodes=[block.node],
         legal="padding 1 for that iterator; or padding every factor of the term along it",
     )  # fmt: skip
     raise AssertionError
 
 
-def _reducer(block: BlockRef) -> Reducer:
-    """The reducer of ``block``; a sum may add several terms at once."""
-    store = block.block.body
-    if isinstance(store, BufferStore) and isinstance(store.value, Add):
-        terms = sum_terms(Add, store.value)
-        rest = [t for t in terms if not is_load_of(t, store)]
-        if len(rest) == len(terms) - 1 > 0 and not any(a.buffer is store.buffer for t in rest for a in accesses(t)):
-            return Reducer(Add, const(0, store.buffer.dtype), functools.reduce(Add, rest), store)
-    return reducer_of(block)
-
-
-def _extreme(reducer: Reducer, buffer: Buffer) -> Expr:
-    dtype = buffer.dtype
-    if reducer.op in (Max, Min) and dtype.is_float:
-        return FloatImm(float("-inf") if reducer.op is Max else float("inf"), dtype)
-    if reducer.op in (Max, Min):
-        return const(dtype.min_value if reducer.op is Max else dtype.max_value, dtype)
-    return const(1, dtype)
+def _combined(block: BlockRef) -> tuple[Combiner, Expr]:
+    """The operation of a block that updates one result, and what it combines that with."""
+    found = Reduction.of(block.block)
+    if isinstance(found, NotAReduction):
+        raise ScheduleError(found.rule, *found.parts, nodes=[block.node])
+    one = found.of_one_value()
+    require(one, "block {0} is not a reduction of one store", block, nodes=[block.node])
+    assert one is not None and one.combination is not None
+    return one.combination.combiner, one.combination.applied_to(None)
 
 
 def _require_divisible(block: BlockRef, padded: set[Var]) -> None:

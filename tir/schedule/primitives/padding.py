@@ -14,11 +14,11 @@ from ...expr import GE, GT, LE, LT, BufferLoad, Call, Expr, IntImm, Select, Var,
 from ...script.printer import short_text
 from ...stmt import Block, BufferStore, For, Stmt
 from ...visit import accesses, rewrite, substitute, uses_var
-from ..blocks import insert_before, unit_region
+from ..build import insert_before, unit_region
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State, require_above
-from .reduction import _require_distinct
+from .reduction import require_distinct_results
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _check_decompose_padding(
         unsafe or not again, "block {0} reads {1}, which the fill would overwrite first", block, store.buffer.name,
         nodes=[block.node],
     )  # fmt: skip
-    _require_distinct(block, unsafe)
+    require_distinct_results(block, unsafe)
     name = state.fresh_block_name(body.name + "_pad_const")
     fill = _fill(block, loop, store.replace(value=padding), name)
     top, inside = _shrunk(block, loop, store.replace(value=value), condition)
@@ -192,7 +192,7 @@ def _box(block: BlockRef, loop: LoopRef, condition: Expr) -> dict[Var, tuple[int
     alone = all(a.node.body is b.node for a, b in zip(inner, [*inner[1:], block]))
     if not alone or conjuncts(block.node.predicate):
         return None
-    values = {i.var: v for i, v in zip(block.block.iter_vars, block.node.iter_values)}
+    values = block.bindings
     found: dict[Var, tuple[int, int]] = {}
     for part in conjuncts(condition):
         bound = _bound(part, values)

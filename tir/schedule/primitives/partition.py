@@ -13,12 +13,12 @@ from ...expr import Expr, Var, const
 from ...names import fresh
 from ...stmt import SERIAL, For, SeqStmt, seq
 from ...visit import substitute
+from ..build import copy_renamed, renest, with_body
 from ..handles import LoopRV
 from ..legality import require_legal
 from ..primitive import primitive
 from ..state import State
-from ._rebind import copy_renamed, nest, with_body
-from .loops import _factor_exprs, _members, name_of, require_plain, visible_names
+from .loops import factor_exprs, members, name_of, require_plain, visible_names
 
 # ---------------------------------------------------------------- loop_partition
 
@@ -61,7 +61,7 @@ def _check_loop_partition(
     """
     require_plain(loop, "loop_partition")
     f = loop.node
-    given = _factor_exprs(factors, f.loop_var.dtype)
+    given = factor_exprs(factors, f.loop_var.dtype)
     unknown = [n for n, e in enumerate(given) if e is None]
     require(given, "loop_partition needs at least one length")
     require(len(unknown) <= 1, "only one length can be None; {0} are", len(unknown))
@@ -159,7 +159,7 @@ def _check_merge(state: State, *loops: LoopRef, unsafe: bool = False) -> MergePl
                 vi = T.axis.spatial(4, i_j_m)
                 C[vi] = B[vi] + 1.0
     """
-    given = _members(loops)
+    given = members(loops)
     require(len(given) >= 2, "merge needs at least two loops")
     parent = _common_parent(given)
     chains: list[list[For]] = []
@@ -255,7 +255,7 @@ def merge(state: State, plan: MergePlan) -> tuple[State, LoopRV]:
         moved.update({f.loop_var: [v] for f, v in zip(chain, variables)})
     headers = [For(v, f.min, f.extent, SERIAL, f.body) for v, f in zip(variables, first)]
     headers = [substitute_range(h, dict(zip((f.loop_var for f in first), variables))) for h in headers]
-    merged = nest(headers, seq(bodies))
+    merged = renest(headers, seq(bodies))
     kept: list[Any] = []
     for s in plan.parent.stmts:
         if s is plan.tops[0]:

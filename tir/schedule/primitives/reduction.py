@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...analysis.index import BlockRef, LoopRef
+from ...analysis.reduction_init import InitRuns
 from ...analysis.structure import affine_in_one, first_line, refresh, wrapped_in
 from ...buffer import Range
 from ...errors import require
 from ...expr import all_of
 from ...stmt import Block, BlockRealize, Stmt
 from ...visit import accesses
-from ..blocks import insert_before
+from ..build import insert_before
 from ..handles import BlockRV
 from ..invariants import Keeps
 from ..primitive import primitive
 from ..state import State, require_above
-from ._init_runs import InitRuns
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,6 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
         body.init is not None, "block {0} has no T.init(), so there is nothing to decompose", block, nodes=[block.node]
     )
     require_above(state, loop, block)
-    loops = block.loops()
     written = {r.buffer for r in body.writes}
     others = [
         ref
@@ -64,19 +63,19 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
         "block {0} under loop {1} uses the result of {2} while it is being made",
         others[0] if others else "", loop.node, block, nodes=[o.node for o in others],
     )  # fmt: skip
-    _require_distinct(block, unsafe)
+    require_distinct_results(block, unsafe)
     other = wrapped_in(block, loop)
     require(
         unsafe or other is None, "block {0} is inside of `{1}`, under loop {2}: its init, before that loop, would not be",
         block, first_line(other), loop.node, nodes=[block.node],
     )  # fmt: skip
     init_name = state.fresh_block_name(body.name + "_init")
-    init = _init_nest(InitRuns(block, loops[loops.index(loop) :]), init_name, unsafe)
+    init = _init_nest(InitRuns.below(block, loop), init_name, unsafe)
     update = body.replace(name=state.fresh_block_name(body.name + "_update"), init=None, reads=_update_reads(body))
     return DecomposePlan(block, loop, init, init_name, update)
 
 
-def _require_distinct(block: BlockRef, unsafe: bool) -> None:
+def require_distinct_results(block: BlockRef, unsafe: bool) -> None:
     """Each spatial instance owns its elements: else one's init would wipe out what another has accumulated."""
     from ...arith.itermap import detect_iter_map
 
@@ -100,14 +99,14 @@ def _is_one(dom: Range | None) -> bool:
 
 def _init_nest(runs: InitRuns, name: str, unsafe: bool) -> Stmt:
     """The init in copies of the loops that its spatial iterators need."""
-    block = runs.block.block
+    block = runs.realize.block
     assert block.init is not None
     iters, values = tuple(i for i, _ in runs.spatial), tuple(v for _, v in runs.spatial)
     body = Block(iters, (), block.writes, name, block.init, annotations=block.annotations)
-    stmt: Stmt = BlockRealize(values, all_of(runs.guards(unsafe)), body)
-    for ref in reversed(runs.kept):
-        stmt = ref.node.replace(body=stmt)
-    names = {ref.var: ref.var.replace(name=f"{ref.var.name}_init") for ref in runs.kept}
+    stmt: Stmt = BlockRealize(values, all_of(runs.guards(unsafe=unsafe)), body)
+    for loop in reversed(runs.kept):
+        stmt = loop.replace(body=stmt)
+    names = {f.loop_var: f.loop_var.replace(name=f"{f.loop_var.name}_init") for f in runs.kept}
     return refresh(stmt, names)
 
 

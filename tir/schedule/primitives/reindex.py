@@ -17,18 +17,18 @@ from ...analysis.simple_blocks import same_index
 from ...analysis.structure import statements, top_statement, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
-from ...arith.regions import intersect, relax, union
+from ...arith.regions import intersect
 from ...buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer
 from ...errors import ScheduleError, require
 from ...expr import GE, LT, BufferLoad, Call, Expr, Select, Var, all_of, as_expr, const
 from ...node import frozendict
 from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
-from ..blocks import add_alloc, copy_block, nest, pick_buffer, replace_buffer, scope_of, unit_region
+from ..build import add_alloc, copy_block, nest, replace_buffer, unit_region
 from ..handles import BlockRV
 from ..legality import require_injective, require_legal
 from ..primitive import BadArgument, primitive
-from ..state import State
+from ..state import State, pick_buffer, scope_of
 from .layout import index_map_of
 from .storage import pick_any
 
@@ -442,14 +442,9 @@ def _check_cache_inplace(
 
 def _box(block: BlockRef, buffer: Buffer) -> tuple[Range, ...]:
     """The box of ``buffer`` that ``block`` touches over all its iterations."""
-    loops = {p.var: Range(p.node.min, p.node.extent) for p in block.loops()}
-    values = {i.var: v for i, v in zip(block.block.iter_vars, block.node.iter_values)}
-    boxes = []
-    for region in (*block.block.reads, *block.block.writes):
-        if region.buffer is buffer:
-            box = tuple(substitute(r, values) for r in region.region)
-            boxes.append(relax(box, loops, predicate=block.node.predicate) or buffer.full_region().region)
-    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region])
+    box = block.region_in(block.loop_ranges(), buffer, "reads", "writes")
+    assert box is not None
+    return intersect([box, buffer.full_region().region])
 
 
 @primitive(check=_check_cache_inplace)

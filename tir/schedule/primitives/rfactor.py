@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.reductions import BlockReducer, NotAReducer, is_selection
+from ...analysis.reduction_init import InitRuns
+from ...analysis.reductions import NotAReduction, Reduction
 from ...analysis.structure import first_line, refresh, wrapped_in
-from ...arith import Analyzer
-from ...buffer import Buffer, IterVar, Range, decl_buffer
+from ...buffer import Buffer, IterVar, decl_buffer
 from ...equal import structural_equal
 from ...errors import ScheduleError, require
-from ...expr import Add, And, BufferLoad, Expr, Max, Min, Mul, Or, Sub, Var, all_of, conjuncts
+from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...script.printer import short_text
-from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, LetStmt, Stmt, seq
+from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, seq
 from ...visit import accesses, substitute, uses_var, walk
-from ..blocks import add_alloc, scope_of
+from ..build import add_alloc
 from ..handles import BlockRV
 from ..primitive import primitive
-from ..state import State
-from ._start import require_start
-
-COMMUTATIVE = (Add, Sub, Mul, Min, Max, And, Or)
+from ..state import State, scope_of
 
 
 @dataclass(frozen=True)
 class RfactorPlan:
     block: BlockRef
     loop: LoopRef
-    reducer: BlockReducer
+    reduction: Reduction
     axis: int
     started: tuple[Expr, ...]
+    stays: LoopRef | None  # what the final results take the place of, if the partial ones go before all loops
 
 
 def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan:
@@ -52,7 +51,11 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     results start from the block's own init where its operation gives ``x`` for ``x op x``, else from the operation's
     identity.
 
-    Raises ``ScheduleError`` when the loop is not a reduction loop of one block, or the operation does not commute.
+    The results are added up after all loops around the block; or, where another block in these loops uses them, in the
+    block's place, and the partial results are made before these loops.
+
+    Raises ``ScheduleError`` when the loop is not a reduction loop of one block, when the operation does not commute, or
+    when a reduction iterator takes a value more than once, so that init would run again.
     """
     blocks = state.index.blocks_below(loop)
     require(len(blocks) == 1, "loop {0} holds {1} blocks; rfactor takes a loop around one", loop.node, len(blocks))
@@ -60,17 +63,20 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     scope_of(state, block)
     pairs = list(zip(block.block.iter_vars, block.node.iter_values))
     spatial_use = [i.var.name for i, v in pairs if i.iter_type != "reduce" and uses_var(v, loop.var)]
+    used = any(uses_var(v, loop.var) for _, v in pairs) or is_const(loop.node.extent, 1)
     require(
-        not spatial_use and any(uses_var(v, loop.var) for _, v in pairs),
+        not spatial_use and used,
         "loop {0} does not only reduce: block {1} uses it for {2}",
         loop.node, block, ", ".join(spatial_use) or "no iterator", nodes=[loop.node],
         legal=[r.name for r in block.loops()
                if any(i.iter_type == "reduce" and uses_var(v, r.var) for i, v in pairs)],
     )  # fmt: skip
     _require_rectangular(block, pairs)
-    reducer = _reducer(block)
-    require_start(block, "rfactor before the loop is taken apart")
-    rank = len(reducer.stores[0].indices) + 1
+    reduction = _reduction(block)
+    first = _first_reducing(block, loop)
+    if block.block.init is not None:
+        InitRuns.below(block, first).require_first()
+    rank = len(reduction.stores[0].indices) + 1
     axis = factor_axis + rank if factor_axis < 0 else factor_axis
     require(0 <= axis < rank, "factor_axis {0} is not one of the {1} axes of the partial results", factor_axis, rank)
     allowed = {v for b in state.func.buffer_map.values() for v in b.shape if isinstance(v, Var)}
@@ -81,39 +87,94 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
         short_text(extent), loop.node, nodes=[loop.node],
     )  # fmt: skip
     started = _started(block, loop, pairs)
-    top = block.loops()[0]
     other = wrapped_in(block, scope_of(state, block))
     require(
         other is None,
         "block {0} is inside of `{1}`, which the loops that add up the partial results would not be",
         block, first_line(other), nodes=[block.node], legal="hoist it after rfactor, or split with tail=\"cut\"",
     )  # fmt: skip
-    sharing = [
-        b for b in state.index.blocks_below(top)
-        if b is not block and any(a.buffer in reducer.targets for a in accesses(b.node))
+    plan = RfactorPlan(block, loop, reduction, axis, tuple(started), _stays(state, block, first, reduction))
+    _require_distinct_terms(plan, first)
+    return plan
+
+
+def _first_reducing(block: BlockRef, loop: LoopRef) -> LoopRef:
+    """The outermost of ``loop`` and the loops that step the reduction."""
+    values = [v for i, v in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type == "reduce"]
+    return next(r for r in block.loops() if r is loop or any(uses_var(v, r.var) for v in values))
+
+
+def _require_distinct_terms(plan: RfactorPlan, first: LoopRef) -> None:
+    """Each partial result has an init of its own: it must come before all of its terms, and once."""
+    block = plan.block
+    values = [*block.node.iter_values, plan.loop.var]
+    repeats = [
+        r.node for r in block.loops()
+        if not is_const(r.node.extent, 1) and not any(uses_var(v, r.var) for v in values)
     ]  # fmt: skip
-    require(not sharing, "block {0}, in the same loops, uses the result of {1}", sharing[0] if sharing else "", block)
-    return RfactorPlan(block, loop, reducer, axis, tuple(started))
-
-
-def _reducer(block: BlockRef) -> BlockReducer:
-    """What the block combines by. Raises ``ScheduleError`` where that is not a reduction whose order is free."""
-    try:
-        reducer = BlockReducer(block.block)
-    except NotAReducer as error:
-        raise ScheduleError(str(error), nodes=[block.node]) from None
     require(
-        all(isinstance(store.value, COMMUTATIVE) or is_selection(store.value) for store in reducer.stores),
-        "block {0} does not update by a commutative operation (+, -, *, min, max, and, or, a selection)",
+        block.block.init is not None or not repeats,
+        "loop {0} repeats the updates of block {1}: no iterator tells its iterations apart",
+        repeats[0] if repeats else "", block, nodes=repeats[:1],
+    )  # fmt: skip
+    partial = _partial_block(plan, _partial_buffers(plan), block.name)
+    InitRuns.below(block, first, partial).require_first()
+
+
+def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) -> LoopRef | None:
+    """``first`` where another block in the same loops uses the results, which then have to be made there.
+
+    Raises ``ScheduleError`` where the partial results cannot be made before these loops.
+    """
+    top = block.loops()[0]
+    others = [b for b in state.index.blocks_below(top) if b is not block]
+    sharing = [b for b in others if any(a.buffer in reduction.targets for a in accesses(b.node))]
+    if not sharing:
+        return None
+    inside = [b for b in sharing if first in b.all_loops()]
+    require(
+        not inside, "block {0}, in the reduction's loop {1}, uses the result of {2}", inside[0] if inside else "",
+        first.node, block, nodes=[b.node for b in inside],
+    )  # fmt: skip
+    read = {a.buffer.data for a in accesses(block.node)} | {r.buffer.data for r in block.block.reads}
+    read -= {b.data for b in reduction.targets}
+    scope = scope_of(state, block)
+    making = [b for b in others if not read.isdisjoint(r.buffer.data for r in b.block.writes)]
+    require(
+        not making and not scope.block.match_buffers and state.index.blocks_below(first) == [block],
+        "block {0}, in the same loops, uses the result of {1}, and the partial results cannot be made before these loops: "
+        "{2} is in them, too",
+        sharing[0], block, f"`{making[0].name}`, which makes what they are made of," if making else "other work",
+        nodes=[sharing[0].node], legal="rfactor before compute_at",
+    )  # fmt: skip
+    return first
+
+
+def _reduction(block: BlockRef) -> Reduction:
+    """What the block combines by. Raises ``ScheduleError`` where that is not a reduction whose order is free."""
+    found = Reduction.of(block.block)
+    if isinstance(found, NotAReduction):
+        raise ScheduleError(found.rule, *found.parts, nodes=[block.node])
+    require(
+        not found.loops and not block.block.match_buffers,
+        "block {0} reduces in loops of its own, or through views of buffers: partial results would need these, too",
         block, nodes=[block.node],
     )  # fmt: skip
-    first = reducer.stores[0]
+    first = found.stores[0]
     require(
-        all(structural_equal(s.indices, first.indices) for s in reducer.stores),
+        all(structural_equal(s.indices, first.indices) for s in found.stores),
         "block {0} stores its results at different places: {1} and {2}",
-        block, short_text(first), short_text(reducer.stores[-1]), nodes=[block.node],
+        block, short_text(first), short_text(found.stores[-1]), nodes=[block.node],
     )  # fmt: skip
-    return reducer
+    steps = [i.var for i in block.block.iter_vars if i.iter_type == "reduce"]
+    chosen = next((v for v in steps if any(uses_var(i, v) for i in first.indices)), None)
+    require(
+        chosen is None,
+        "block {0} stores to `{1}`, an element that reduction iterator {2} chooses: it does not reduce along {2}",
+        block, short_text(first.buffer[first.indices]), chosen.name if chosen is not None else "", nodes=[block.node],
+        legal="make that iterator spatial",
+    )  # fmt: skip
+    return found
 
 
 def _require_rectangular(block: BlockRef, pairs: list[Any]) -> None:
@@ -138,9 +199,7 @@ def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
     """
     spatial = {r.var for r in block.loops() if any(i.iter_type != "reduce" and uses_var(v, r.var) for i, v in pairs)}
     start = {ref.var: ref.node.min for ref in block.loops() if ref is not loop and ref.var not in spatial}
-    analyzer = Analyzer()
-    for ref in block.all_loops():
-        analyzer.bind(ref.var, Range(ref.node.min, ref.node.extent))
+    analyzer = block.analyzer()
     kept = []
     for condition in conjuncts(block.node.predicate):
         first = analyzer.simplify(substitute(condition, start))
@@ -160,7 +219,7 @@ def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
 
 def _partial_buffers(plan: RfactorPlan) -> list[Buffer]:
     made = []
-    for old in plan.reducer.targets:
+    for old in plan.reduction.targets:
         shape = list(old.shape)
         shape.insert(plan.axis, plan.loop.node.extent)
         made.append(decl_buffer(shape, old.dtype, f"{old.name}_rf", scope=old.scope))
@@ -171,35 +230,29 @@ def _insert(items: tuple[Expr, ...], axis: int, item: Expr) -> tuple[Expr, ...]:
     return (*items[:axis], item, *items[axis:])
 
 
-def _update(targets: list[BufferLoad], values: list[Expr]) -> Stmt:
-    """The new values stored, after all of them are known where there are several."""
-    if len(targets) == 1:
-        return BufferStore(targets[0].buffer, values[0], targets[0].indices)
-    lets = [Var(f"v_{target.buffer.name}", value.dtype) for target, value in zip(targets, values)]
-    body = seq(BufferStore(target.buffer, let, target.indices) for target, let in zip(targets, lets))
-    for let, value in reversed(list(zip(lets, values))):
+def _update(targets: list[BufferLoad], values: list[Expr], guards: Sequence[Sequence[Expr]]) -> Stmt:
+    """The new values stored, each where its guards hold; where there are several, what is not guarded is known before
+    anything is stored."""
+    stores: list[Stmt] = []
+    lets: list[tuple[Var, Expr]] = []
+    for target, value, conditions in zip(targets, values, guards):
+        if not conditions and len(targets) > 1:
+            lets.append((Var(f"v_{target.buffer.name}", value.dtype), value))
+            value = lets[-1][0]
+        store = BufferStore(target.buffer, value, target.indices)
+        stores.append(IfThenElse(all_of(conditions), store) if conditions else store)
+    body = seq(stores)
+    for let, value in reversed(lets):
         body = LetStmt(let, value, body)
     return body
 
 
-def _starts(reducer: BlockReducer) -> list[Expr]:
+def _starts(reduction: Reduction) -> Sequence[Expr]:
     """What partial results start from."""
-    if (
-        reducer.init is not None
-        and reducer.selects()
-        and not any(isinstance(n, Var) for v in reducer.init for n in walk(v))
-    ):
-        return reducer.init
-    return list(reducer.comm.identity)
-
-
-def _partial_values(reducer: BlockReducer, partials: list[BufferLoad]) -> list[Expr]:
-    """The partial results with the block's next term; a difference is kept as one, to be added up at the end."""
-    values = reducer.combine(list(partials), reducer.terms)
-    return [
-        Sub(load, term) if isinstance(store.value, Sub) else value
-        for store, load, term, value in zip(reducer.stores, partials, reducer.terms, values)
-    ]
+    init = reduction.init
+    if init is not None and reduction.is_idempotent and not any(isinstance(n, Var) for v in init for n in walk(v)):
+        return init
+    return reduction.identity
 
 
 def _loops_shared_with(block: BlockRef, loop: LoopRef) -> set[Var]:
@@ -216,7 +269,7 @@ def _loops_shared_with(block: BlockRef, loop: LoopRef) -> set[Var]:
 
 def _partial_block(plan: RfactorPlan, partials: list[Buffer], name: str) -> BlockRealize:
     """The block that makes the partial results: ``loop`` is spatial in it, the other reduction loops stay."""
-    block, loop, reducer = plan.block, plan.loop, plan.reducer
+    block, loop, reduction = plan.block, plan.loop, plan.reduction
     factor = Var(f"v{loop.name}", loop.var.dtype)
     iters: list[IterVar] = []
     values: list[Expr] = []
@@ -231,15 +284,15 @@ def _partial_block(plan: RfactorPlan, partials: list[Buffer], name: str) -> Bloc
         for ref in block.loops():
             if ref.var not in split and uses_var(value, ref.var):
                 split[ref.var] = Var(f"v{ref.name}", ref.var.dtype)
-                iters.append(IterVar(Range(ref.node.min, ref.node.extent), split[ref.var], "reduce"))
+                iters.append(IterVar(ref.range, split[ref.var], "reduce"))
                 values.append(ref.var)
         inside[iterator.var] = substitute(value, split)
-    iters.insert(0, IterVar(Range(loop.node.min, loop.node.extent), factor))
+    iters.insert(0, IterVar(loop.range, factor))
     values.insert(0, loop.var)
-    index = _insert(reducer.stores[0].indices, plan.axis, factor - loop.node.min)
+    index = _insert(reduction.stores[0].indices, plan.axis, factor - loop.node.min)
     loads = [BufferLoad(partial, index) for partial in partials]
-    update = _update(loads, [substitute(v, inside) for v in _partial_values(reducer, loads)])
-    init = seq(BufferStore(partial, start, index) for partial, start in zip(partials, _starts(reducer)))
+    update = substitute(_update(loads, reduction.updated(loads), [u.guards for u in reduction.updates]), inside)
+    init = seq(BufferStore(partial, start, index) for partial, start in zip(partials, _starts(reduction)))
     made = Block(tuple(iters), (), (), name, update, init, annotations=block.block.annotations)
     reads, writes = block_access_region(made)
     return BlockRealize(tuple(values), block.node.predicate, refresh(made.replace(reads=reads, writes=writes)))
@@ -247,18 +300,20 @@ def _partial_block(plan: RfactorPlan, partials: list[Buffer], name: str) -> Bloc
 
 def _final_nest(plan: RfactorPlan, partials: list[Buffer]) -> Stmt:
     """The loops and block that reduce the partial results into the old buffers."""
-    block, loop, reducer = plan.block, plan.loop, plan.reducer
+    block, loop, reduction = plan.block, plan.loop, plan.reduction
     pairs = [(i, v) for i, v in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type != "reduce"]
-    kept = [r for r in block.loops() if any(uses_var(v, r.var) for _, v in pairs)]
-    factor = IterVar(Range(loop.node.min, loop.node.extent), Var(f"v{loop.name}", loop.var.dtype), "reduce")
-    index = _insert(reducer.stores[0].indices, plan.axis, factor.var - loop.node.min)
-    results = [BufferLoad(store.buffer, store.indices) for store in reducer.stores]
-    update = _update(results, reducer.combine(list(results), [BufferLoad(partial, index) for partial in partials]))
+    loops = block.loops()
+    inside = loops[loops.index(plan.stays) :] if plan.stays else loops
+    kept = [r for r in inside if any(uses_var(v, r.var) for _, v in pairs)]
+    factor = IterVar(loop.range, Var(f"v{loop.name}", loop.var.dtype), "reduce")
+    index = _insert(reduction.stores[0].indices, plan.axis, factor.var - loop.node.min)
+    results = [BufferLoad(store.buffer, store.indices) for store in reduction.stores]
+    values = reduction.combine(results, [BufferLoad(partial, index) for partial in partials])
+    update = _update(results, values, [()] * len(results))
     made = Block((factor, *(i for i, _ in pairs)), (), (), block.name, update, block.block.init)
     reads, writes = block_access_region(made)
-    values = (loop.var, *(v for _, v in pairs))
-    realize = BlockRealize(values, all_of(plan.started), made.replace(reads=reads, writes=writes))
-    body: Stmt = realize
+    bindings = (loop.var, *(v for _, v in pairs))
+    body: Stmt = BlockRealize(bindings, all_of(plan.started), made.replace(reads=reads, writes=writes))
     for ref in reversed((*kept, loop)):
         body = For(ref.var, ref.node.min, ref.node.extent, SERIAL, body)
     return refresh(body)
@@ -272,9 +327,23 @@ def rfactor(state: State, plan: RfactorPlan) -> tuple[State, BlockRV]:
     assert scope is not None
     top = plan.block.loops()[0]
     # The two blocks trade names inside one rewrite: the old name means the block with the final results.
-    made = state.replace(plan.block.node, _partial_block(plan, partials, name))
-    place = made.index.loops[top.var]
-    made = made.replace(place.node, seq([place.node, _final_nest(plan, partials)]))
+    partial, final = _partial_block(plan, partials, name), _final_nest(plan, partials)
+    if plan.stays is None:
+        made = state.replace(plan.block.node, partial)
+        first = made.index.loops[top.var].node
+        made = made.replace(first, seq([first, final]))
+    else:
+        made = state.replace(plan.stays.node, final)
+        last = made.index.loops[top.var].node
+        made = made.replace(last, seq([_around(plan.block, partial), last]))
     outer = made.find_block(scope.name)
     after = made.replace(outer.block, add_alloc(outer.block, *partials))
     return after, after.block_rv(name)
+
+
+def _around(block: BlockRef, body: Stmt) -> Stmt:
+    """``body`` in copies of the loops around ``block``."""
+    for ref in reversed(block.loops()):
+        f = ref.node
+        body = For(f.loop_var, f.min, f.extent, f.kind, body, f.thread)
+    return refresh(body)

@@ -21,10 +21,9 @@ from ...poly import Relation
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, Block, BufferStore
 from ...visit import rewrite, substitute, uses_var
-from ..blocks import pick_buffer, scope_of
 from ..legality import require_independent, require_legal
 from ..primitive import primitive
-from ..state import State
+from ..state import State, pick_buffer, scope_of
 
 
 @dataclass(frozen=True)
@@ -134,11 +133,9 @@ def _check_rolling_buffer(
 def _rolls(block: BlockRef, buffer: Buffer, common: Sequence[LoopRef]) -> list[Roll]:
     """The axes whose window overlaps the next one, outermost loop first."""
     (region, *more) = regions_of(block.block.writes, buffer)
-    values = {i.var: v for i, v in zip(block.block.iter_vars, block.node.iter_values)}
-    inner = {p.var: Range(p.node.min, p.node.extent) for p in block.loops() if p not in common}
-    analyzer = Analyzer()
-    for above in block.all_loops():
-        analyzer.bind(above.var, Range(above.node.min, above.node.extent))
+    values = block.bindings
+    inner = {p.var: p.range for p in block.loops() if p not in common}
+    analyzer = block.analyzer()
     found: list[Roll] = []
     reasons: list[str] = []
     for axis, written in enumerate(region.region):

@@ -75,7 +75,7 @@ def _check_sample_perfect_tile(
     require(n >= 1, "a loop is tiled into at least 1 factor, not {0}", n)
     after, generator = state.draw()
     if decision is None:
-        decision = _draw_tiling(generator, extent.value, n, max_innermost_factor)
+        decision = draw_tiling(generator, extent.value, n, max_innermost_factor)
     product = 1
     for factor in decision:
         product *= int(factor)
@@ -88,7 +88,7 @@ def _check_sample_perfect_tile(
     return SamplePlan(after, values, {"decision": list(values)})
 
 
-def _draw_tiling(generator: random.Random, extent: int, n: int, most: int) -> tuple[int, ...]:
+def draw_tiling(generator: random.Random, extent: int, n: int, most: int) -> tuple[int, ...]:
     counts: dict[tuple[int, int], int] = {}
 
     def count(rest: int, parts: int) -> int:
@@ -96,23 +96,23 @@ def _draw_tiling(generator: random.Random, extent: int, n: int, most: int) -> tu
         if parts == 1:
             return 1
         if (rest, parts) not in counts:
-            counts[rest, parts] = sum(count(rest // d, parts - 1) for d in _divisors(rest))
+            counts[rest, parts] = sum(count(rest // d, parts - 1) for d in divisors(rest))
         return counts[rest, parts]
 
-    innermost = [d for d in _divisors(extent) if d <= most] or [1]
+    innermost = [d for d in divisors(extent) if d <= most] or [1]
     if n == 1:
         return (extent,)
     last = generator.choices(innermost, weights=[count(extent // d, n - 1) for d in innermost])[0]
     factors, rest = [], extent // last
     for parts in range(n - 1, 1, -1):
-        options = _divisors(rest)
+        options = divisors(rest)
         factor = generator.choices(options, weights=[count(rest // d, parts - 1) for d in options])[0]
         factors.append(factor)
         rest //= factor
     return (*factors, rest, last)
 
 
-def _divisors(value: int) -> list[int]:
+def divisors(value: int) -> list[int]:
     small = [d for d in range(1, int(value**0.5) + 1) if value % d == 0]
     return sorted({*small, *(value // d for d in small)})
 

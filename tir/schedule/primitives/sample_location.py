@@ -14,8 +14,8 @@ from ..handles import ExprRV, Location, LoopRV
 from ..primitive import BadArgument, primitive
 from ..state import State
 from .compute_at import check_root, locations
-from .inline import _check_compute_inline, _check_reverse_compute_inline
-from .sample import SamplePlan, _divisors, _draw_tiling
+from .inline import plan_compute_inline, plan_reverse_compute_inline
+from .sample import SamplePlan, divisors, draw_tiling
 
 
 def _check_sample_partitioned_tile(
@@ -42,7 +42,7 @@ def _check_sample_partitioned_tile(
     require(
         innerpart_factor >= 1 and size % innerpart_factor == 0,
         "the extent {0} of loop {1} is not a multiple of {2}", size, loop.node, innerpart_factor, nodes=[loop.node],
-        legal=", ".join(map(str, _divisors(size)[:16])) if size > 0 else "",
+        legal=", ".join(map(str, divisors(size)[:16])) if size > 0 else "",
     )  # fmt: skip
     after, generator = state.draw()
     if decision is None:
@@ -66,19 +66,19 @@ def _product(values: Sequence[int]) -> int:
 
 def _draw_partitioned(generator: random.Random, size: int, n: int, position: int, factor: int) -> tuple[int, ...]:
     if position == 0:
-        return _draw_tiling(generator, size, n, size)
-    inner_sizes = [d * factor for d in _divisors(size // factor)]
+        return draw_tiling(generator, size, n, size)
+    inner_sizes = [d * factor for d in divisors(size // factor)]
     weights = [_ways(size // d, position) * _ways(d, n - position) for d in inner_sizes]
     inner = generator.choices(inner_sizes, weights=weights)[0]
     return (
-        *_draw_tiling(generator, size // inner, position, size),
-        *_draw_tiling(generator, inner, n - position, size),
+        *draw_tiling(generator, size // inner, position, size),
+        *draw_tiling(generator, inner, n - position, size),
     )
 
 
 def _ways(size: int, parts: int) -> int:
     """Ways to write ``size`` as ``parts`` ordered factors."""
-    return 1 if parts == 1 else sum(_ways(size // d, parts - 1) for d in _divisors(size))
+    return 1 if parts == 1 else sum(_ways(size // d, parts - 1) for d in divisors(size))
 
 
 @primitive(check=_check_sample_partitioned_tile)
@@ -129,7 +129,7 @@ def _check_sample_compute_location(state: State, block: BlockRef, decision: int 
     require(block.scope is not None, "the root block cannot be moved")
     how, around, is_accepted = locations(state, block)
     places: dict[int, LoopRef | str] = {-2: "inline", -1: "root", **dict(enumerate(around))}
-    inline = _check_compute_inline if how == "compute_at" else _check_reverse_compute_inline
+    inline = plan_compute_inline if how == "compute_at" else plan_reverse_compute_inline
 
     def is_legal(number: int) -> bool:
         place = places[number]

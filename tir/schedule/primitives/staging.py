@@ -8,12 +8,11 @@ from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import readers, writers
 from ...buffer import Buffer
 from ...errors import require
-from ..blocks import pick_buffer, scope_of
 from ..handles import BlockRV
 from ..primitive import primitive
-from ..state import State, require_above
-from .cache import _check_cache_read, _check_cache_write, cache_read, cache_write
-from .compute_at import _check_compute_at, _check_reverse_compute_at
+from ..state import State, pick_buffer, require_above, scope_of
+from .cache import cache_read, cache_write, plan_cache_read, plan_cache_write
+from .compute_at import plan_compute_at, plan_reverse_compute_at
 
 
 @dataclass(frozen=True)
@@ -59,11 +58,9 @@ def _check_stage(
     window, side = _pick(block, buffer)
     if side == "reads":
         users = [ref for ref in readers(scope, window) if loop in ref.ancestors()]
-        cached, rv = cache_read(
-            state, _check_cache_read(state, block, window.name, storage_scope, users, unsafe=unsafe)
-        )
+        cached, rv = cache_read(state, plan_cache_read(state, block, window.name, storage_scope, users, unsafe=unsafe))
         place = cached.index.blocks[rv.name]
-        moved = _check_compute_at(cached, place, cached.index.loops[loop.var], unsafe=unsafe)
+        moved = plan_compute_at(cached, place, cached.index.loops[loop.var], unsafe=unsafe)
     else:
         outside = [ref for ref in writers(scope, window) if loop not in ref.ancestors()]
         require(
@@ -71,9 +68,9 @@ def _check_stage(
             "block {0} outside loop {1} writes {2} too, so it cannot be copied back from there",
             outside[0] if outside else "", loop.node, window.name, nodes=[ref.node for ref in outside],
         )  # fmt: skip
-        cached, rv = cache_write(state, _check_cache_write(state, block, window.name, storage_scope, unsafe=unsafe))
+        cached, rv = cache_write(state, plan_cache_write(state, block, window.name, storage_scope, unsafe=unsafe))
         place = cached.index.blocks[rv.name]
-        moved = _check_reverse_compute_at(cached, place, cached.index.loops[loop.var], unsafe=unsafe)
+        moved = plan_reverse_compute_at(cached, place, cached.index.loops[loop.var], unsafe=unsafe)
     return StagePlan(moved.after, rv.name)
 
 

@@ -14,10 +14,9 @@ from ...expr import BufferLoad, cast
 from ...node import frozendict
 from ...stmt import Block, BufferStore
 from ...visit import rewrite
-from ..blocks import pick_buffer
 from ..invariants import Keeps
 from ..primitive import primitive
-from ..state import State
+from ..state import State, pick_buffer
 
 SCOPES = (
     "global", "shared", "shared.dyn", "local", "warp", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator",

@@ -11,7 +11,7 @@ from ...analysis.dependence.verdict import Unknown
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.privatization import THREADS_OWN, is_uniform, views_under
 from ...analysis.reduction_start import NoSingleStart, result_guards
-from ...analysis.reductions import BlockReducer, NotAReducer, OrderMatters, combines
+from ...analysis.reductions import NotAReduction, OrderMatters, Reduction
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
 from ...analysis.structure import constant, vars_in
 from ...errors import ScheduleError, require
@@ -403,9 +403,7 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
         block = ref.block
         moved = [i for i, v in zip(block.iter_vars, ref.node.iter_values) if loop.var in vars_in(v)]
         if any(i.iter_type == "reduce" for i in moved):
-            shared = is_simple_block(block) or combines(block)
-            _require_free_choice(ref)
-            if not shared or any(i.iter_type != "reduce" for i in moved):
+            if not _shares_reduction(ref) or any(i.iter_type != "reduce" for i in moved):
                 return False
             crossed.append(ref)
         elif not distinguishes_iterations(ref.node, loop.node, [p.node for p in ref.loops() if loop in p.ancestors()]):
@@ -423,14 +421,17 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
     return True
 
 
-def _require_free_choice(ref: BlockRef) -> None:
-    """Refuse an arg-max whose conditions make the order of its values matter, and say which condition it is."""
-    try:
-        BlockReducer(ref.block)
-    except OrderMatters as error:
-        raise ScheduleError(str(error), nodes=[ref.node]) from None
-    except NotAReducer:
-        return
+def _shares_reduction(ref: BlockRef) -> bool:
+    """Whether threads can each reduce a part of what ``ref`` does. Raises ``ScheduleError`` for an arg-max whose conditions
+    make the order of its values matter."""
+    block = ref.block
+    found = Reduction.of(block)
+    if isinstance(found, OrderMatters):
+        raise ScheduleError(found.rule, *found.parts, nodes=[ref.node])
+    if isinstance(found, NotAReduction) or found.loops or block.match_buffers:
+        return False
+    steps = [i.var for i in block.iter_vars if i.iter_type == "reduce"]
+    return not any(uses_var(index, steps) for store in found.stores for index in store.indices)
 
 
 def _require_one_start(loop: LoopRef, ref: BlockRef) -> None:

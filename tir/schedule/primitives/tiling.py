@@ -13,12 +13,12 @@ from ...expr import Var, const, logical_and
 from ...names import fresh
 from ...stmt import SERIAL, THREAD_BINDING, For, SeqStmt, Stmt, seq
 from ...visit import substitute
+from ..build import domains, substitute_loop_vars, with_body
 from ..handles import LoopRV
 from ..legality import require_legal, require_same_meaning
 from ..primitive import BadArgument, primitive
 from ..state import State
-from ._rebind import domains, substitute_loop_vars, with_body
-from .loops import _check_reorder, _check_split, reorder, require_plain, split, visible_names
+from .loops import plan_reorder, plan_split, reorder, require_plain, split, visible_names
 
 # ---------------------------------------------------------------- tile
 
@@ -67,11 +67,11 @@ def _check_tile(
     rows = []
     for loop, sizes in zip(loops, levels):
         # The loop is looked up again: the program has changed since the first split.
-        plan = _check_split(state, state.index.loops[loop.var], [None, *sizes], tail=tail)
+        plan = plan_split(state, state.index.loops[loop.var], [None, *sizes], tail=tail)
         state, parts = split(state, plan)
         rows.append([part.var for part in parts])
     order = [row[level] for level in range(depth + 1) for row in rows]
-    state = reorder(state, _check_reorder(state, *(state.index.loops[v] for v in order), unsafe=unsafe))
+    state = reorder(state, plan_reorder(state, *(state.index.loops[v] for v in order), unsafe=unsafe))
     return TilePlan(state, tuple(order))
 
 

@@ -12,9 +12,9 @@ from ...expr import Expr, FloorDiv, FloorMod, IntImm, Var, all_of, conjuncts
 from ...script.printer import short_text
 from ...stmt import THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
 from ...visit import accesses, buffers_in, rewrite, walk
+from ..build import copy_renamed, renest
 from ..primitive import primitive
 from ..state import State, require_above
-from ._rebind import copy_renamed, nest
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def _without(loop: For, found: Stmt) -> Any:
             return None
         if isinstance(stmt, For):
             body = visit(stmt.body)
-            return None if body is None else nest([stmt], body)
+            return None if body is None else renest([stmt], body)
         if isinstance(stmt, SeqStmt):
             kept = [s for s in map(visit, stmt.stmts) if s is not None]
             return seq(kept) if kept else None

@@ -17,13 +17,13 @@ from ...expr import TRUE, BufferLoad, Expr, Max, Min, Var, const
 from ...poly import Relation
 from ...stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
 from ...visit import substitute, uses_var
-from ..blocks import add_alloc, nest, pick_buffer, replace_buffer, scope_of
+from ..build import add_alloc, nest, replace_buffer
 from ..handles import BlockRV
 from ..legality import require_independent, require_legal
 from ..primitive import primitive
-from ..state import State, require_above
-from .cache import _cached, _read_copy, _swap_in
-from .compute_at import _accessed, _position
+from ..state import State, pick_buffer, require_above, scope_of
+from .cache import cached_buffer, read_copy, swap_in
+from .compute_at import accessed_box, position_under
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ def _check_read_at(
         unsafe or updated is None, "block {0} stores to {1} and then reads it: a copy made before would miss that",
         updated, buffer.name, nodes=[updated.node if updated else block.node],
     )  # fmt: skip
-    cached = _cached(buffer, storage_scope)
+    cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     box = _window(loop, consumers, buffer, "reads")
     copy, copied = _copy(name, loop, box, buffer, cached)
-    changed = {id(c.node): _read_copy(c, buffer, cached) for c in consumers}
-    position = min(_position(loop, c) for c in consumers)
+    changed = {id(c.node): read_copy(c, buffer, cached) for c in consumers}
+    position = min(position_under(loop, c) for c in consumers)
     after = _rebuilt(state, scope, loop, consumers, changed, position, copy, cached)
     if not unsafe:
         _require_fresh(after, loop, buffer, cached, copied)
@@ -123,11 +123,13 @@ def _check_write_at(
     scope, below = _users(state, loop, block)
     buffer = pick_buffer(block, "writes", write_buffer_index)
     makers = [b for b in below if regions_of(b.block.writes, buffer)]
-    last = max(_position(loop, m) for m in makers)
-    early = [b for b in below if regions_of(b.block.reads, buffer) and b not in makers and _position(loop, b) <= last]
+    last = max(position_under(loop, m) for m in makers)
+    early = [
+        b for b in below if regions_of(b.block.reads, buffer) and b not in makers and position_under(loop, b) <= last
+    ]
     moved = [*makers, *early]
     _require_plain(moved, buffer)
-    cached = _cached(buffer, storage_scope)
+    cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     box = _window(loop, makers, buffer, "writes")
     copy, _ = _copy(name, loop, box, cached, buffer)
@@ -157,11 +159,9 @@ def _require_plain(users: Sequence[BlockRef], buffer: Buffer) -> None:
 
 def _window(loop: LoopRef, users: Sequence[BlockRef], buffer: Buffer, side: str) -> tuple[Range, ...]:
     """What ``users`` touch in one iteration of ``loop``, kept inside the buffer."""
-    box = _accessed(loop, users, buffer, side)
+    box = accessed_box(loop, users, buffer, side)
     assert box is not None
-    analyzer = Analyzer()
-    for above in [*loop.all_loops(), loop]:
-        analyzer.bind(above.var, Range(above.node.min, above.node.extent))
+    analyzer = loop.analyzer()
     return tuple(_inside(analyzer, axis, size) for axis, size in zip(box, buffer.shape))
 
 
@@ -181,9 +181,7 @@ def _copy(
 ) -> tuple[Stmt, tuple[Range, ...]]:
     """One block that copies ``box`` of ``source`` to ``target``; the outer loops that the box moves with are iterators."""
     around = [p for p in [*loop.loops(), loop] if any(uses_var(r, p.var) for r in box)]
-    iters = tuple(
-        IterVar(Range(p.node.min, p.node.extent), Var(f"v{n}", p.var.dtype), "spatial") for n, p in enumerate(around)
-    )
+    iters = tuple(IterVar(p.range, Var(f"v{n}", p.var.dtype), "spatial") for n, p in enumerate(around))
     own = {p.var: i.var for p, i in zip(around, iters)}
     inside = tuple(substitute(r, own) for r in box)
     loops: list[tuple[Var, Expr]] = []
@@ -206,7 +204,7 @@ def _rebuilt(
     state: State, scope: BlockRef, loop: LoopRef, users: Sequence[BlockRef], changed: dict[int, Stmt], position: int,
     copy: Stmt, cached: Buffer,
 ) -> State:  # fmt: skip
-    body = _swap_in(loop.node.body, users, changed)
+    body = swap_in(loop.node.body, users, changed)
     members = list(body.stmts) if isinstance(loop.node.body, SeqStmt) and isinstance(body, SeqStmt) else [body]
     members.insert(position, copy)
     moved = state.replace(loop.node, loop.node.replace(body=seq(members)))

@@ -1,16 +1,109 @@
-"""Putting expressions in the place of loop variables, with bindings simplified and guards put where they belong."""
+"""Building programs: nests, copies, redirected accesses, fresh variables, and loops rebound to other expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ...analysis.structure import free_in, has_load, is_one
-from ...arith import simplify
-from ...buffer import Range
-from ...expr import Expr, IntImm, Let, Var, const, logical_and
-from ...stmt import Block, BlockRealize, For, IfThenElse, LetStmt, SeqStmt, Stmt
-from ...visit import rewrite, substitute, walk
+from ..analysis.index import Place
+from ..analysis.structure import free_in, has_load, is_one
+from ..arith import simplify
+from ..buffer import Buffer, BufferRegion, IterVar, Range
+from ..expr import TRUE, BufferLoad, Expr, IntImm, Let, Var, cast, const, logical_and
+from ..stmt import (
+    SERIAL,
+    Block,
+    BlockRealize,
+    BufferStore,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    seq,
+)
+from ..visit import rewrite, substitute, walk
+from .state import State
+
+
+def nest(loops: Sequence[tuple[Var, Expr]], body: Stmt) -> Stmt:
+    """Serial loops from zero, outermost first, around ``body``."""
+    for var, extent in reversed(loops):
+        body = For(var, const(0, var.dtype), extent, SERIAL, body)
+    return body
+
+
+def replace_buffer(
+    stmt: Any, old: Buffer, new: Buffer, index: Callable[[tuple[Expr, ...]], tuple[Expr, ...]] | None = None
+) -> Any:
+    """``stmt`` with every access to ``old`` going to ``new``; ``index`` maps its indices."""
+    remap = index or (lambda indices: indices)
+
+    def region(item: BufferRegion) -> BufferRegion:
+        if index is None:
+            return BufferRegion(new, item.region)
+        mins = remap(tuple(r.min for r in item.region))
+        return BufferRegion(new, tuple(Range(m, r.extent) for m, r in zip(mins, item.region)))
+
+    def visit(item: Any) -> Any:
+        if isinstance(item, BufferLoad) and item.buffer is old:
+            return BufferLoad(new, remap(item.indices))
+        if isinstance(item, BufferStore) and item.buffer is old:
+            return item.replace(buffer=new, indices=remap(item.indices))
+        if isinstance(item, BufferRegion) and item.buffer is old:
+            return region(item)
+        if isinstance(item, Var) and item is old.data:
+            return new.data
+        return None
+
+    return rewrite(stmt, visit)
+
+
+def copy_block(
+    name: str,
+    source: Buffer,
+    target: Buffer,
+    region: Sequence[Range],
+    *,
+    source_index: Callable[[tuple[Expr, ...]], tuple[Expr, ...]] | None = None,
+    target_index: Callable[[tuple[Expr, ...]], tuple[Expr, ...]] | None = None,
+    taken: Callable[[str], str] = lambda name: name,
+) -> Stmt:
+    """Loops ``ax0``, ``ax1`` … over ``region`` around a block that copies ``source`` to ``target``."""
+    loops: list[tuple[Var, Expr]] = []
+    iters: list[IterVar] = []
+    values: list[Expr] = []
+    names: set[str] = set()
+    for axis, bounds in enumerate(region):
+        size = source.shape[axis]
+        dtype = bounds.extent.dtype if bounds.extent.dtype.bits > size.dtype.bits else size.dtype
+        label = taken(f"ax{axis}")
+        names.add(label)
+        loop = Var(label, dtype)
+        loops.append((loop, cast(dtype, bounds.extent)))
+        iters.append(IterVar(Range(const(0, dtype), cast(dtype, size)), Var(f"v{axis}", dtype)))
+        values.append(cast(dtype, bounds.min) + loop)
+    point = tuple(i.var for i in iters)
+    from_ = source_index(point) if source_index else point
+    to = target_index(point) if target_index else point
+    body = BufferStore(target, BufferLoad(source, from_), to)
+    block = Block(tuple(iters), (unit_region(source, from_),), (unit_region(target, to),), name, body)
+    return nest(loops, BlockRealize(tuple(values), TRUE, block))
+
+
+def unit_region(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
+    """The one element at ``indices``."""
+    return BufferRegion(buffer, tuple(Range(i, const(1, i.dtype)) for i in indices))
+
+
+def insert_before(state: State, place: Place, stmt: Stmt, *, after: bool = False) -> State:
+    """The snapshot with ``stmt`` just before (or after) the statement at ``place``."""
+    pair = [place.node, stmt] if after else [stmt, place.node]
+    return state.replace(place.node, seq(pair))
+
+
+def add_alloc(block: Block, *buffers: Buffer) -> Block:
+    return block.replace(alloc_buffers=(*block.alloc_buffers, *buffers))
 
 
 def domains(loops: Iterable[For], units: bool = False) -> dict[Var, Range]:
@@ -31,9 +124,7 @@ def substitute_loop_vars(
     an ``if`` around it all.
     """
     if guard is not None and not _takes_predicate(body):
-        from ...stmt import IfThenElse as If
-
-        return If(guard, _Rebinder(values, None, units).stmt(body, dict(bounds)))
+        return IfThenElse(guard, _Rebinder(values, None, units).stmt(body, dict(bounds)))
     return _Rebinder(values, guard, units).stmt(body, dict(bounds))
 
 
@@ -94,8 +185,8 @@ def with_body(loop: For, body: Stmt) -> For:
     return For(loop.loop_var, loop.min, loop.extent, loop.kind, body, loop.thread, loop.annotations, span=loop.span)
 
 
-def nest(loops: Iterable[For], body: Stmt) -> Stmt:
-    """``loops``, outermost first, around ``body``."""
+def renest(loops: Iterable[For], body: Stmt) -> Stmt:
+    """``loops``, outermost first, around another ``body``."""
     for loop in reversed(list(loops)):
         body = with_body(loop, body)
     return body
@@ -113,8 +204,6 @@ def copy_renamed(stmt: Any, names: Any, loop_names: Mapping[str, str] | None = N
 
     ``names(old)`` gives the new name of a block.
     """
-    from ...buffer import IterVar
-
     variables: dict[Var, Var] = {}
     for item in walk(stmt):
         if isinstance(item, For):

@@ -1,0 +1,184 @@
+"""When the init of a reduction runs: where every reduction iterator is at its first value, and whether that is first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..arith import Analyzer
+from ..arith.itermap import detect_iter_map
+from ..buffer import IterVar, Range
+from ..errors import ScheduleError
+from ..expr import EQ, LE, LT, Expr, Var, conjuncts, is_const
+from ..poly import Formula, Names, Relation, Undecided, bounded
+from ..render import short_text
+from ..stmt import BlockRealize, For
+from ..visit import substitute, uses_var
+from .index import BlockRef, LoopRef
+
+
+class InitRuns:
+    """The runs of the init of ``realize``, which is under ``loops``; its reduction is under ``inner``, the last of them.
+
+    ``around`` are iterators of the blocks around with their values. ``kept`` are the loops that its spatial iterators
+    need; an init of its own is in copies of those.
+    """
+
+    def __init__(
+        self, realize: BlockRealize, loops: Sequence[For], inner: Sequence[For], around: Sequence[tuple[Var, Expr]] = ()
+    ):
+        self.realize, self.loops, self.inner, self.around = realize, loops, inner, around
+        pairs = list(zip(realize.block.iter_vars, realize.iter_values))
+        self.spatial = [(i, v) for i, v in pairs if i.iter_type != "reduce"]
+        self.reduce = [(i, v) for i, v in pairs if i.iter_type == "reduce"]
+        self.kept = [f for f in inner if any(uses_var(v, f.loop_var) for _, v in self.spatial)]
+        self.dropped = [f for f in inner if f not in self.kept]
+        self.analyzer = Analyzer()
+        for f in loops:
+            self.analyzer.bind(f.loop_var, Range(f.min, f.extent))
+
+    @classmethod
+    def below(cls, block: BlockRef, loop: LoopRef, realize: BlockRealize | None = None) -> InitRuns:
+        """Those of ``block`` (or of a ``realize`` in its place) under ``loop``."""
+        above = (p for p in block.ancestors() if isinstance(p, BlockRef) and isinstance(p.node, BlockRealize))
+        around = [(i.var, v) for p in above for i, v in zip(p.block.iter_vars, p.node.iter_values)]  # type: ignore[attr-defined]
+        refs = block.loops()
+        inner = [ref.node for ref in refs[refs.index(loop) :]]
+        return cls(realize or block.node, [ref.node for ref in block.all_loops()], inner, around)
+
+    def require_first(self) -> None:
+        """Raise ``ScheduleError`` unless each result's first run inits, and no later one does."""
+        self.guards(expressible=False)
+
+    def guards(self, *, expressible: bool = True, unsafe: bool = False) -> list[Expr]:
+        """Conditions on the loops around and ``kept`` under which the reduction has a first run, which inits.
+
+        Raises ``ScheduleError`` where the init runs at another time than before all else of its reduction, once; and,
+        if they have to be ``expressible``, where no condition on those loops says which results have an init.
+        """
+        at_start, proved = self._at_start()
+        if proved or unsafe:
+            return at_start
+        try:
+            return self._exact(at_start, expressible)
+        except Undecided as error:
+            raise ScheduleError(
+                "cannot prove that the reduction of block {0} begins with its init: {1}", self.realize, error,
+                nodes=[self.realize],
+            ) from None  # fmt: skip
+
+    def _at_start(self) -> tuple[list[Expr], bool]:
+        """The conditions if the reduction begins where ``dropped`` loops do, and whether it does so by form alone."""
+        start = {f.loop_var: f.min for f in self.dropped}
+        parts = conjuncts(self.realize.predicate)
+        firsts = [(EQ(v, i.dom.min), EQ(substitute(v, start), i.dom.min)) for i, v in self.reduce]
+        proved = all(self.analyzer.can_prove(at) for _, at in firsts) and self._runs_once()
+        found = []
+        for part, at in (*((p, substitute(p, start)) for p in parts), *firsts):
+            at = self.analyzer.simplify(at)
+            if self.analyzer.can_prove(at):
+                continue
+            found.append(at)
+            proved = proved and (not uses_var(part, list(start)) or self._holds_at_the_start(part))
+        return found, proved
+
+    def _runs_once(self) -> bool:
+        """Whether the values of the iterators, by form alone, are other ones in each run."""
+        values = self.realize.iter_values
+        moving = [f for f in self.inner if not is_const(f.extent, 1)]
+        if len({v for v in values if any(v is f.loop_var for f in moving)}) == len(moving):
+            return True
+        one = {f.loop_var: f.min for f in self.inner if f not in moving}
+        domains = {f.loop_var: Range(f.min, f.extent) for f in moving}
+        return bool(detect_iter_map([substitute(v, one) for v in values], domains, check="bijective"))
+
+    def _holds_at_the_start(self, condition: Expr) -> bool:
+        """Whether a bound from above that holds at some iteration of ``dropped`` holds at their first one."""
+        gone = [f.loop_var for f in self.dropped]
+        if not isinstance(condition, (LT, LE)) or uses_var(condition.b, gone):
+            return False
+        first = substitute(condition.a, {f.loop_var: f.min for f in self.dropped})
+        return self.analyzer.can_prove(first <= condition.a)
+
+    def _never_started(self) -> ScheduleError:
+        """Some result is updated and not initialised: its first update is no first value of each reduction iterator."""
+        start = {f.loop_var: f.min for f in self.inner}
+        for iterator, value in self.reduce:
+            if self.analyzer.can_prove(substitute(value, start) > iterator.dom.min):
+                return continues(self.realize, iterator)
+        return ScheduleError(
+            "the init of block {0} does not run for every result: some have no update at the first value of each "
+            "reduction iterator",
+            self.realize, nodes=[self.realize],
+        )  # fmt: skip
+
+    def _formula(self, names: Names, conditions: Iterable[Expr]) -> Formula:
+        made = Formula(names)
+        for f in self.loops:
+            made.within(f.loop_var, f.min, f.extent)
+        for v, value in self.around:
+            made.equal(made.var(v), value)
+        for condition in conditions:
+            made.require(condition)
+        return made
+
+    @bounded()
+    def _exact(self, at_start: list[Expr], expressible: bool) -> list[Expr]:
+        names = Names()
+        around = [names.of(f.loop_var) for f in self.loops if f not in self.inner]
+        inner = [names.of(f.loop_var) for f in self.inner]
+
+        def runs_of(conditions: Sequence[Expr]) -> Relation:
+            """From the loops around and the spatial iterators, which tell results apart, to the loops inside."""
+            made = self._formula(names, conditions)
+            for iterator, value in self.spatial:
+                made.equal(names.of(iterator.var), value)
+            moments = [made.var(f.loop_var) for f in self.inner]
+            return made.map([*around, *(names.of(i.var) for i, _ in self.spatial)], moments, inner)
+
+        parts = conjuncts(self.realize.predicate)
+        firsts = [EQ(v, i.dom.min) for i, v in self.reduce]
+        runs, inits = runs_of(parts), runs_of([*parts, *firsts])
+        # a run before it: one that another init resets, or an update that is lost
+        later = runs.then(Relation.lex_before(len(inner)))
+        late = inits.intersect(later)
+        if not late.is_empty():
+            point = late.range().sample() or []
+            at = ", ".join(f"{f.loop_var.name} = {x}" for f, x in zip(self.inner, point))
+            raise ScheduleError(
+                "the init of block {0} runs after other updates of the same result, which it undoes",
+                self.realize, witness=[f"it runs at {at}"], nodes=[self.realize],
+            )  # fmt: skip
+        if not expressible:
+            if not runs.domain().is_subset(inits.domain()):
+                raise self._never_started()
+            return at_start
+        kept, gone = ([f.loop_var for f in loops] for loops in (self.kept, self.dropped))
+        dims, hidden = [*around, *(names.of(v) for v in kept)], [names.of(v) for v in gone]
+        ran = self._formula(names, [*parts, *firsts]).map(dims, [], hidden).domain()
+        for guards in (at_start, [p for p in parts if not uses_var(p, gone)]):
+            if ran.is_equal(self._formula(names, guards).map(dims, [], hidden).domain()):
+                return guards
+        parts = [*(v for _, v in self.reduce), *parts]
+        tied = next((f for f in self.dropped if any(uses_var(p, f.loop_var) for p in parts)), self.inner[0])
+        raise ScheduleError(
+            "cannot hoist init of {0} before {1}: for some results the first update is not at the first iteration of {1}",
+            self.realize, tied, nodes=[self.realize],
+        )  # fmt: skip
+
+
+def continues(realize: BlockRealize, iterator: IterVar) -> ScheduleError:
+    """The refusal of a later part of a partitioned loop, whose results another part initialises."""
+    return ScheduleError(
+        "block {0} is a continuation of a partitioned reduction ({1} starts past `{2}`); apply this before partitioning",
+        realize, iterator.var.name, short_text(iterator.dom.min), nodes=[realize],
+    )  # fmt: skip
+
+
+def require_start(block: BlockRef) -> None:
+    """Raise ``ScheduleError`` unless the block is where its reduction starts: not a later part of one (of a partitioned
+    loop), in which init does not run."""
+    first = {ref.var: ref.node.min for ref in block.loops()}
+    for iterator, value in zip(block.block.iter_vars, block.node.iter_values):
+        if iterator.iter_type == "reduce" and iterator.dom is not None:
+            if not Analyzer().can_prove_equal(substitute(value, first), iterator.dom.min):
+                raise continues(block.node, iterator)
