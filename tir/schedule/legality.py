@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..analysis.dependence.domains import Injective
 from ..analysis.dependence.verdict import PROVED, Refuted, Unknown, Verdict
 from ..analysis.index import index_of
+from ..analysis.structure import first_line, steering_loads
 from ..buffer import Buffer, Range
 from ..errors import ScheduleError, require
 from ..expr import Expr, Var
 from ..function import PrimFunc
-from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For
+from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt
 from ..visit import uses_var, walk
 from .state import State
 
@@ -111,3 +112,17 @@ def _reduced_across(loop: For) -> frozenset[Var]:
             if kinds == {"reduce"}:
                 found.update(r.buffer.data for r in item.block.writes)
     return frozenset(found)
+
+
+def require_not_steering(buffer: Buffer, stmts: Iterable[Stmt], unsafe: bool) -> None:
+    """Refuse to move writes of ``buffer`` to a copy where something else than blocks reads it in ``stmts``: a condition, a
+    predicate, a binding, a loop bound or a let, which would go on reading the buffer."""
+    if unsafe:
+        return
+    for stmt in stmts:
+        for place, load in steering_loads(stmt):
+            require(
+                load.buffer.data is not buffer.data,
+                "`{0}` reads buffer {1} outside of the body of a block, before the copy back has written it",
+                place if isinstance(place, BlockRealize) else first_line(place), buffer.name, nodes=[place],
+            )  # fmt: skip

@@ -14,7 +14,7 @@ from ...stmt import PARALLEL, BlockRealize, For, SeqStmt, Stmt
 from ..index import index_of
 from ..privatization import private_buffers
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
-from ..structure import has_load
+from ..structure import is_steered_by_memory
 from .access_relations import without_swizzles
 from .affine import AffineForms, index_tells_iteration, indices_differ
 from .delinearize import MixedRadix, delinearized, pairs_of
@@ -29,7 +29,7 @@ from .relations import (
     loop_times,
     same_element,
 )
-from .statements import Statement, statements_of
+from .statements import Statement, statements_in
 from .verdict import NOT_SHOWN, PROVED, Refuted, Unknown, Verdict, undecided
 from .witness import why_unknown, witness
 
@@ -73,7 +73,7 @@ class LoopIndependent(Question):
         blocks = index.blocks_below(place)
         for ref in blocks:
             inside = [p.node for p in ref.loops() if place in p.ancestors()]
-            if has_load(ref.node.predicate) or not distinguishes_iterations(ref.node, self.loop, inside):
+            if is_steered_by_memory(ref.node, inside) or not distinguishes_iterations(ref.node, self.loop, inside):
                 return NOT_SHOWN
         return PROVED if blocks and are_disjoint([ref.block for ref in blocks]) else NOT_SHOWN
 
@@ -117,7 +117,7 @@ class _Iterations:
         self.asked, self.digits = asked, digits
         self.names = Names()
         self.context = Context(asked.func, asked.loop, self.names)
-        self.sides = [StatementRelations(u, self.names) for u in without_swizzles(statements_of(runs, blocks=False))]
+        self.sides = [StatementRelations(u, self.names) for u in without_swizzles(statements_in(runs, blocks=False))]
         for side in self.sides:
             side.touch(on_loops=True, rough=rough)
             side.ignored = side.unit.local | asked.ignored
@@ -248,7 +248,7 @@ def _reordered(func: PrimFunc, loops: Sequence[For], new_order: Sequence[For]) -
         mine = {f.loop_var for f in loops}
         return tuple(next(pending) if isinstance(t, Var) and t in mine else t for t in unit.time)
 
-    units = statements_of(loops[0])
+    units = statements_in(loops[0])
     return _retimed(func, loops[0], units, reordered, tuple(new_order))
 
 
@@ -257,7 +257,7 @@ def check_merge(func: PrimFunc, chains: Sequence[Sequence[For]]) -> Verdict:
     units: list[Statement] = []
     place: dict[int, int] = {}
     for position, chain in enumerate(chains):
-        for unit in statements_of(chain[0]):
+        for unit in statements_in(chain[0]):
             place[id(unit)] = position
             units.append(replace(unit, time=(position, *unit.time)))
             place[id(units[-1])] = position
@@ -276,7 +276,7 @@ def check_fission(func: PrimFunc, loop: For, cuts: Sequence[int]) -> Verdict:
     def distributed(unit: Statement) -> tuple[Any, ...]:
         return (sum(cut <= unit.time[1] for cut in cuts), *unit.time)
 
-    return _retimed(func, loop, statements_of(loop), distributed, (loop,))
+    return _retimed(func, loop, statements_in(loop), distributed, (loop,))
 
 
 @bounded()

@@ -8,10 +8,13 @@ from typing import Any
 
 from ...expr import BufferLoad, Var
 from ...function import PrimFunc
+from ...op import is_pure
 from ...poly import Names, NotAffine, Undecided, bounded
-from ...stmt import Block, BlockRealize, BufferStore, For, SeqStmt
+from ...script.printer import short_text
+from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import walk
 from .access_relations import schedule_map
+from .conditions import moved_condition, other_condition
 from .oracle import Question, Tier, tier
 from .order import compare, same_order
 from .reduction_summary import with_reductions_collapsed
@@ -112,8 +115,10 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
     for unit in now:
         runs.setdefault(_origin(unit, mapping), []).append(unit)
     places = [runs.pop(unit.key, []) for unit in was]
+    written = {a.buffer.data for u in was for a in u.writes()}
     for (name, _), extra in runs.items():
-        return Refuted(f"block `{name}` is new: it runs what the program before did not", nodes=(extra[0].node,))
+        if not all(_only_asks(u) and u.pointers().isdisjoint(written) for u in extra):
+            return Refuted(f"block `{name}` is new: it runs what the program before did not", nodes=(extra[0].node,))
     sides = []
 
     def outside() -> set[Any]:
@@ -135,6 +140,9 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
             side.places = tuple(u.node for u in there)
             side.touch(side.on_loops)
             sides.append(side)
+            verdict = PROVED if side.kept else _same_conditions(side, there, written)
+            if not verdict.is_proved:
+                return verdict
         context = Context(before, old, names)
         for side in sides:
             verdict = _same_instances(side, context, outside)
@@ -143,6 +151,26 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
         return compare(sides, context, ())
     except Undecided as error:
         return undecided(error)
+
+
+def _only_asks(unit: Statement) -> bool:
+    """Whether a statement does no more than evaluate what steers others."""
+    return isinstance(unit.node, Evaluate) and is_pure(unit.node.value)
+
+
+def _same_conditions(side: StatementRelations, there: Sequence[Statement], written: set[Var]) -> Verdict:
+    """Whether instances run under the condition under which they ran before, where it is about data."""
+    unit = side.unit
+    instances = side.before.domain().intersect(side.after.domain())
+    other = other_condition(unit, there, side.names, side.dims, instances)
+    if other is not None:
+        rule = f"cannot prove that block `{unit.name}` would run under the condition `{short_text(other)}` as before"
+        return Unknown(rule, nodes=(unit.node,))
+    moved = moved_condition(unit, there, written)
+    if moved is None:
+        return PROVED
+    rule = f"the condition `{short_text(moved)}` of block `{unit.name}` would be evaluated at another time, and what it reads is written"
+    return Refuted(rule, nodes=(unit.node,))
 
 
 def _is_kept(unit: Statement, there: Sequence[Statement]) -> bool:

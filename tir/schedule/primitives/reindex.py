@@ -26,7 +26,7 @@ from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
 from ..build import add_alloc, copy_block, nest, replace_buffer, unit_region
 from ..handles import BlockRV
-from ..legality import require_injective, require_legal
+from ..legality import require_injective, require_legal, require_not_steering
 from ..primitive import BadArgument, primitive
 from ..state import State, pick_buffer, scope_of
 from .layout import index_map_of
@@ -267,7 +267,7 @@ def _on_copy(block: BlockRef, staged: _Staged) -> BlockRealize:
             return unit_region(staged.copy, staged.places)
         return None
 
-    return rewrite(block.node, visit)
+    return block.node.replace(block=rewrite(block.block, visit))
 
 
 def _others_here(scope: BlockRef, block: BlockRef, buffers: set[Buffer], *, reads: bool) -> BlockRef | None:
@@ -341,6 +341,7 @@ def _stage_write(
         "block {0} uses buffer {1} in the loops of block {2}, before the copy back after those loops",
         other, buffer.name, block, nodes=[other.node if other else block.node],
     )  # fmt: skip
+    require_not_steering(buffer, [top_statement(block, scope).node], unsafe)
     block_name = state.fresh_block_name(name)
     copying = _copying(block, staged, block_name, to_copy=False)
     body = _around(scope, block, _on_copy(block, staged), [], [copying])
@@ -424,6 +425,7 @@ def _check_cache_inplace(
         "block {0} uses buffer {1} in the loops of block {2}, between the copy in and the copy back",
         other, buffer.name, block, nodes=[other.node if other else block.node],
     )  # fmt: skip
+    require_not_steering(buffer, [top_statement(block, scope).node], unsafe)
     region = _box(block, buffer)
     axes = buffer.axis_separators
     cached = decl_buffer(

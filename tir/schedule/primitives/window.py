@@ -19,7 +19,7 @@ from ...stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
 from ...visit import substitute, uses_var
 from ..build import add_alloc, nest, replace_buffer
 from ..handles import BlockRV
-from ..legality import require_independent, require_legal
+from ..legality import require_independent, require_legal, require_not_steering
 from ..primitive import primitive
 from ..state import State, pick_buffer, require_above, scope_of
 from .cache import cached_buffer, read_copy, swap_in
@@ -129,6 +129,7 @@ def _check_write_at(
     ]
     moved = [*makers, *early]
     _require_plain(moved, buffer)
+    require_not_steering(buffer, [loop.node.body], unsafe)
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     box = _window(loop, makers, buffer, "writes")
