@@ -35,7 +35,7 @@ class WindowPlan:
 
 
 def _check_read_at(
-    state: State, loop: LoopRef, block: BlockRef, read_buffer_index: int | str, storage_scope: str, *,
+    state: State, loop: LoopRef, block: BlockRef, read_buffer_index: int | str | Buffer, storage_scope: str, *,
     unsafe: bool = False,
 ) -> WindowPlan:  # fmt: skip
     """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
@@ -90,7 +90,7 @@ def _check_read_at(
 
 
 def _check_write_at(
-    state: State, loop: LoopRef, block: BlockRef, write_buffer_index: int | str, storage_scope: str, *,
+    state: State, loop: LoopRef, block: BlockRef, write_buffer_index: int | str | Buffer, storage_scope: str, *,
     unsafe: bool = False,
 ) -> WindowPlan:  # fmt: skip
     """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
