@@ -60,7 +60,7 @@ def has_load(e: Expr) -> bool:
     return any(isinstance(item, BufferLoad) for item in walk(e))
 
 
-def order(scope: BlockRef, block: BlockRef) -> int:
+def order(scope: BlockRef | LoopRef, block: BlockRef) -> int:
     """The number of the statement of ``scope`` that holds ``block``; -1 for its init, which comes first."""
     top = top_statement(block, scope).node
     return next((n for n, s in enumerate(statements(scope)) if s is top), -1)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef
 from ...analysis.structure import affine_in_one, runs_whole_domain
 from ...arith import Analyzer
@@ -161,11 +160,6 @@ def domain_guards(
             if not analyzer.can_prove(guard):
                 guards.append(substitute(guard, values))
     return guards
-
-
-def with_regions(block: Any) -> Any:
-    reads, writes = block_access_region(block)
-    return block.replace(reads=reads, writes=writes)
 
 
 def apply_inline(state: State, plan: InlinePlan) -> State:
