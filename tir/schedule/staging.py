@@ -64,7 +64,9 @@ def accessed_box(
     A guarded tail reaches past the end in name only: its predicate keeps it inside.
     """
     boxes = [box for ref in blocks if (box := ref.region_in(host, buffer, *sides)) is not None]
-    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region], host.analyzer())
+    known = host.analyzer()
+    known.assume_sizes([buffer])
+    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region], known)
 
 
 def elementwise_block(
@@ -113,7 +115,12 @@ def position(block: BlockRef, host: BlockRef | LoopRef) -> int:
     return number
 
 
-def redirect(
+def redirect(block: BlockRef, buffer: Buffer, copy: Buffer, sides: Collection[str] = SIDES, **places: Any) -> Stmt:
+    """``block`` using ``copy`` instead of ``buffer``, as ``redirect_all`` does; its predicate and bindings do not."""
+    return block.node.replace(block=redirect_all(block.block, buffer, copy, sides, **places))
+
+
+def redirect_all(
     stmt: Any,
     buffer: Buffer,
     copy: Buffer,
@@ -152,7 +159,7 @@ def redirect(
 def redirect_reads(consumer: BlockRef, buffer: Buffer, copy: Buffer) -> Stmt:
     """``consumer`` reading the copy, and writing the buffer itself where it does."""
     updates = any(r.buffer is buffer for r in consumer.block.writes)
-    return redirect(consumer.node, buffer, copy, ("reads",) if updates else SIDES)
+    return redirect(consumer, buffer, copy, ("reads",) if updates else SIDES)
 
 
 # ---------------------------------------------------------------- the stage

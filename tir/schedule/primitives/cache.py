@@ -9,6 +9,7 @@ from ...analysis.index import BlockRef, LoopRef
 from ...analysis.simple_blocks import is_simple_block, same_index
 from ...analysis.structure import (
     common_host,
+    is_steered_by_memory,
     loops_below,
     readers,
     reads_own_writes,
@@ -28,7 +29,7 @@ from ...poly import Relation
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt
 from ...visit import substitute, uses_var, walk
 from ..handles import BlockRV
-from ..legality import require_independent
+from ..legality import require_independent, require_not_steering
 from ..primitive import primitive
 from ..staging import SIDES, Stage, accessed_box, cached_buffer, copy_block, redirect, redirect_reads
 from ..state import State, pick_buffer, scope_of
@@ -37,7 +38,7 @@ from ..state import State, pick_buffer, scope_of
 def plan_cache_read(
     state: State,
     block: BlockRef,
-    read_buffer_index: int | str,
+    read_buffer_index: int | str | Buffer,
     storage_scope: str,
     consumer_blocks: list[BlockRef] | None = None,
     *,
@@ -131,7 +132,7 @@ def _fills(maker: BlockRef, buffer: Buffer, region: Sequence[Range], host: Block
 def plan_cache_write(
     state: State,
     block: BlockRef,
-    write_buffer_index: int | str,
+    write_buffer_index: int | str | Buffer,
     storage_scope: str,
     consumer_blocks: list[BlockRef] | None = None,
     *,
@@ -160,7 +161,9 @@ def plan_cache_write(
     host = common_host([*makers, *users], scope) if users else scope
     tops = statements(host)
     order = {id(stmt): n for n, stmt in enumerate(tops)}
-    position = max(order[id(top_statement(m, host).node)] for m in makers)
+    places = [order[id(top_statement(m, host).node)] for m in makers]
+    position = max(places)
+    require_not_steering(buffer, tops[min(places) : position + 1], unsafe)
     early = [r for r in users if order[id(top_statement(r, host).node)] <= position]
     moved: list[BlockRef] = list(dict.fromkeys([*makers, *early, *(consumer_blocks or [])]))
     require(
@@ -172,7 +175,7 @@ def plan_cache_write(
     name = state.fresh_block_name(cached.name)
     copy = copy_block(name, cached, buffer, region, all_of(_around(makers, host)))
     in_place = moved == [block] and _reads_only_old(state, block, buffer)
-    changed = {m.node: redirect(m.node, buffer, cached, ("writes",) if in_place else SIDES) for m in moved}
+    changed = {m.node: redirect(m, buffer, cached, ("writes",) if in_place else SIDES) for m in moved}
     stage = Stage(state, scope, host, (cached,), changed, {position + 1: [copy]}, (name,))
     alone = moved == [makers[0]] and (block.block.init is not None or not regions_of(block.block.reads, buffer))
     if not unsafe and not (alone and _fills_box(block, buffer, host)):
@@ -240,6 +243,8 @@ def _certain_places(s: Stmt, buffer: Buffer) -> list[tuple[Expr, ...]]:
 
 def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
     if not _stores_regions(ref.block, buffer) or wrapped_in(ref, host) is not None:
+        return False
+    if is_steered_by_memory(ref.node, [p.node for p in loops_below(ref, host)]):
         return False
     domains: dict[Var, Range] = ref.loop_ranges(host)
     values = ref.bindings

@@ -14,7 +14,7 @@ from ...analysis.simple_blocks import same_index
 from ...analysis.structure import runs_whole_domain, top_statement, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
-from ...buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer
+from ...buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer, index_expr
 from ...errors import ScheduleError, require
 from ...expr import GE, LT, TRUE, BufferLoad, Call, Expr, Select, Var, all_of, as_expr, const
 from ...node import frozendict
@@ -22,6 +22,7 @@ from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt
 from ...visit import accesses, substitute, uses_var, walk
 from ..build import unit_region
 from ..handles import BlockRV
+from ..legality import require_not_steering
 from ..primitive import BadArgument, primitive
 from ..staging import (
     Indices,
@@ -64,7 +65,7 @@ def _check_reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool =
 def _check_reindex_cache_read(
     state: State,
     block: BlockRef,
-    read_buffer_index: int | str,
+    read_buffer_index: int | str | Buffer,
     storage_scope: str,
     index_map: IndexMap | Callable[..., Any],
     *,
@@ -90,7 +91,7 @@ def _check_reindex_cache_read(
 def _check_reindex_cache_write(
     state: State,
     block: BlockRef,
-    write_buffer_index: int | str,
+    write_buffer_index: int | str | Buffer,
     storage_scope: str,
     index_map: IndexMap | Callable[..., Any],
     *,
@@ -250,10 +251,10 @@ def _has_condition(block: Block) -> bool:
     )
 
 
-def _on_copy(block: BlockRef, staged: _Staged) -> BlockRealize:
+def _on_copy(block: BlockRef, staged: _Staged) -> Stmt:
     """The block working on the copy."""
     there = unit_region(staged.copy, staged.places)
-    return redirect(block.node, staged.buffer, staged.copy, index=lambda _: staged.places, region=lambda _: there)
+    return redirect(block, staged.buffer, staged.copy, index=lambda _: staged.places, region=lambda _: there)
 
 
 def _others_here(scope: BlockRef, block: BlockRef, buffers: set[Buffer], *, reads: bool) -> BlockRef | None:
@@ -321,6 +322,7 @@ def _stage_write(
         "block {0} uses buffer {1} in the loops of block {2}, before the copy back after those loops",
         other, buffer.name, block, nodes=[other.node if other else block.node],
     )  # fmt: skip
+    require_not_steering(buffer, [top_statement(block, scope).node], unsafe)
     block_name = state.fresh_block_name(name)
     copying = _copying(block, staged, block_name, to_copy=False)
     at = position(block, scope) + 1
@@ -355,7 +357,7 @@ def reindex_cache_write(state: State, plan: Stage) -> tuple[State, BlockRV]:
 
 
 def _check_cache_inplace(
-    state: State, block: BlockRef, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False
+    state: State, block: BlockRef, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False
 ) -> Stage:
     """Work on a copy of a buffer that ``block`` both reads and writes: copied in before, copied back after.
 
@@ -388,13 +390,14 @@ def _check_cache_inplace(
         "block {0} uses buffer {1} in the loops of block {2}, between the copy in and the copy back",
         other, buffer.name, block, nodes=[other.node if other else block.node],
     )  # fmt: skip
+    require_not_steering(buffer, [top_statement(block, scope).node], unsafe)
     box = accessed_box([block], buffer, scope, "reads", "writes")
     cached = cached_buffer(buffer, storage_scope)
     first = state.fresh_block_name(cached.name)
     last = state.fresh_block_name(cached.name, {first})
     at = position(block, scope)
     added = {at: [copy_block(first, buffer, cached, box)], at + 1: [copy_block(last, cached, buffer, box)]}
-    changed = {block.node: redirect(block.node, buffer, cached)}
+    changed = {block.node: redirect(block, buffer, cached)}
     stage = Stage(state, scope, scope, (cached,), changed, added, (first, last))
     if not unsafe:
         stage.require_initialized(buffer)
@@ -424,7 +427,7 @@ def _side(block: BlockRef, buf_type: str) -> str:
 def _check_annotate_buffer_access(
     state: State,
     block: BlockRef,
-    buffer_index: int | str,
+    buffer_index: int | str | Buffer,
     buf_type: str,
     gen_new_ranges: IndexMap | Callable[..., Any],
 ) -> RegionsPlan:
@@ -489,14 +492,18 @@ def _ends(given: Any, iters: Sequence[IterVar], buffer: Buffer) -> IndexMap:
     variables = tuple(Var(i.var.name, i.dtype) for i in iters)
     try:
         axes: Any = given(*variables)
-    except TypeError as error:
+    except Exception as error:  # whatever the user's function raises
         raise BadArgument(f"gen_new_ranges takes the {len(iters)} iterators of the block: {error}") from error
     ends: list[Expr] = []
     for axis in axes if isinstance(axes, (list, tuple)) else [axes]:
         if isinstance(axis, (list, tuple)) and len(axis) != 2:
             raise BadArgument(f"a range is an index or a pair (begin, end), not {axis!r}")
-        begin, end = axis if isinstance(axis, (list, tuple)) else (axis, axis + 1)
-        ends += [as_expr(begin, buffer.shape[0].dtype), as_expr(end, buffer.shape[0].dtype)]
+        dtype = buffer.shape[0].dtype
+        try:
+            begin, end = axis if isinstance(axis, (list, tuple)) else (axis, as_expr(axis, dtype) + 1)
+            ends += [index_expr(as_expr(begin, dtype)), index_expr(as_expr(end, dtype))]
+        except (TypeError, ValueError) as error:
+            raise BadArgument(f"a range is an index or a pair (begin, end): {error}") from error
     return IndexMap(variables, tuple(ends))
 
 

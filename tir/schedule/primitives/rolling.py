@@ -23,7 +23,7 @@ from ...stmt import SERIAL, UNROLLED, Block
 from ...visit import rewrite, substitute, uses_var
 from ..legality import require_independent
 from ..primitive import primitive
-from ..staging import redirect
+from ..staging import redirect_all
 from ..state import State, pick_buffer, scope_of
 
 
@@ -50,7 +50,7 @@ class Roll:
 
 
 def _check_rolling_buffer(
-    state: State, block: BlockRef, write_buffer_index: int | str, *, unsafe: bool = False
+    state: State, block: BlockRef, write_buffer_index: int | str | Buffer, *, unsafe: bool = False
 ) -> RollPlan:
     """Keep what neighbouring iterations share: a window that is made anew each time becomes a circular buffer.
 
@@ -256,7 +256,7 @@ def _folded(state: State, scope: BlockRef, names: Sequence[str], buffer: Buffer,
 
     root = state.index.blocks[scope.name].block
     allocated = tuple(small if b is buffer else b for b in root.alloc_buffers)
-    body = rewrite(redirect(root.body, buffer, small, index=turned, region=box), visit)
+    body = rewrite(redirect_all(root.body, buffer, small, index=turned, region=box), visit)
     return state.replace(root, root.replace(body=body, alloc_buffers=allocated))
 
 

@@ -17,7 +17,7 @@ from ...stmt import Block, BlockRealize, BufferStore, Stmt
 from ...visit import substitute, uses_var
 from ..build import nest
 from ..handles import BlockRV
-from ..legality import require_independent
+from ..legality import require_independent, require_not_steering
 from ..primitive import primitive
 from ..staging import Stage, cached_buffer, redirect, redirect_reads
 from ..state import State, pick_buffer, require_above, scope_of
@@ -25,7 +25,7 @@ from .compute_at import accessed_box, position_under
 
 
 def _check_read_at(
-    state: State, loop: LoopRef, block: BlockRef, read_buffer_index: int | str, storage_scope: str, *,
+    state: State, loop: LoopRef, block: BlockRef, read_buffer_index: int | str | Buffer, storage_scope: str, *,
     unsafe: bool = False,
 ) -> Stage:  # fmt: skip
     """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
@@ -79,7 +79,7 @@ def _check_read_at(
 
 
 def _check_write_at(
-    state: State, loop: LoopRef, block: BlockRef, write_buffer_index: int | str, storage_scope: str, *,
+    state: State, loop: LoopRef, block: BlockRef, write_buffer_index: int | str | Buffer, storage_scope: str, *,
     unsafe: bool = False,
 ) -> Stage:  # fmt: skip
     """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
@@ -118,11 +118,12 @@ def _check_write_at(
     ]
     moved = [*makers, *early]
     _require_plain(moved, buffer)
+    require_not_steering(buffer, [loop.node.body], unsafe)
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     box = _window(loop, makers, buffer, "writes")
     copy, _ = _copy(name, loop, box, cached, buffer)
-    changed = {m.node: redirect(m.node, buffer, cached) for m in moved}
+    changed = {m.node: redirect(m, buffer, cached) for m in moved}
     stage = Stage(state, scope, loop, (cached,), changed, {last + 1: [copy]}, (name,))
     if not unsafe:
         stage.require_initialized(cached)
