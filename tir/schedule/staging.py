@@ -11,17 +11,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from ..analysis.dependence.initialization import check_initialized
 from ..analysis.index import BlockRef, LoopRef
 from ..analysis.structure import order, statements
 from ..arith.regions import intersect, union
 from ..buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer
-from ..errors import ScheduleError, require
+from ..errors import require
 from ..expr import TRUE, BufferLoad, Expr, Var, cast
 from ..node import EMPTY
 from ..stmt import Block, BlockRealize, BufferStore, Stmt, seq
 from ..visit import rewrite
 from .build import add_alloc, nest, with_regions
 from .handles import BlockRV
+from .legality import require_legal
 from .state import State
 
 SIDES = ("reads", "writes")
@@ -211,14 +213,10 @@ class Stage:
 
         A parameter of the function holds what the caller has put there.
         """
-        from ..analysis.dependence.coverage import check_initialized
-
         for buffer in buffers:
             if any(b is buffer for b in self.state.func.buffer_map.values()):
                 continue
-            found = check_initialized(self.after.func, buffer)
-            if found is not None:
-                raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=self.after.func)
+            require_legal(check_initialized(self.after.func, buffer), self.after.func)
 
     def handles(self) -> list[BlockRV]:
         """The blocks that copy."""

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.index import BlockRef
 from ...analysis.simple_blocks import same_index
-from ...analysis.structure import runs_whole_domain, top_statement, uses_pointer
+from ...analysis.structure import top_statement, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer, index_expr
@@ -22,7 +23,7 @@ from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt
 from ...visit import accesses, substitute, uses_var, walk
 from ..build import unit_region
 from ..handles import BlockRV
-from ..legality import require_not_steering
+from ..legality import require_injective, require_not_steering
 from ..primitive import BadArgument, primitive
 from ..staging import (
     Indices,
@@ -36,7 +37,7 @@ from ..staging import (
     redirect,
 )
 from ..state import State, pick_buffer, scope_of
-from .layout import index_map_of, require_injective
+from .layout import index_map_of
 from .storage import pick_any
 
 

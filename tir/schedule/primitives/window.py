@@ -199,9 +199,8 @@ def _require_fresh(after: State, loop: LoopRef, buffer: Buffer, cached: Buffer, 
     for touch in moments.of(cached, write=False):
         made = touch.elements.pairs_to_source().then(Relation.same_prefix(depth, moments.length)).range_in(when)
         same = Relation.identity(buffer.ndim)
-        witness = clobbered_between(moments, touch, made, [(w, same) for w in moments.of(buffer, write=True)])
+        witness = clobbered_between(moments, touch, made, [(w, same) for w in moments.of(buffer, write=True)], buffer)
         if witness is not None:
-            witness[0] = witness[0].replace(cached.name, buffer.name)
             raise ScheduleError(
                 f"an element of `{buffer.name}` is written between the copy and a read of it",
                 witness=witness, nodes=[after.index.loops[loop.var].node], func=after.func,
