@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ..function import PrimFunc
 from .decisions import Choice, SeededChoice
 from .edge_case_programs import CORNERS
+from .reduction_programs import REDUCTIONS
 
 ODD = (1, 2, 3, 5, 7)
 
@@ -270,6 +271,7 @@ FAMILIES: dict[str, Callable[[Choice], str]] = {
     f.__name__: f
     for f in (
         matmul, conv2d, stencil, softmax, layer_norm, argmax, gather, scatter, padded, symbolic, recurrence, *CORNERS,
+        *REDUCTIONS,
     )
 }  # fmt: skip
 
