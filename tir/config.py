@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,7 +36,7 @@ def current() -> Config:
 
 
 @contextmanager
-def override(**changes: Any) -> Iterator[Config]:
+def override(**changes: Any) -> Generator[Config, None, None]:
     """Set knobs inside the ``with``. Raises ``TypeError`` for a knob that does not exist.
 
     >>> with override(verify=True) as config:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -10,9 +10,13 @@ from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ..expr import (
     Add,
     BufferLoad,
+    Div,
     Expr,
+    FloorDiv,
+    FloorMod,
     IntImm,
     Let,
+    Mod,
     Mul,
     Sub,
     Var,
@@ -61,6 +65,35 @@ def vars_in(e: Any) -> set[Var]:
 
 def has_load(e: Expr) -> bool:
     return any(isinstance(item, BufferLoad) for item in walk(e))
+
+
+def may_fail(e: Expr, variables: Collection[Var]) -> bool:
+    """Whether some value of ``variables`` might make ``e`` read outside of a buffer or divide by zero."""
+    return any(
+        (isinstance(n, BufferLoad) and uses_var(n, variables))
+        or (isinstance(n, (Div, Mod, FloorDiv, FloorMod)) and uses_var(n.b, variables))
+        for n in walk(e)
+    )
+
+
+def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bool:
+    """Whether a predicate or a binding of a block, or a bound of ``loops`` around it, reads memory."""
+    asked = (realize.predicate, *realize.iter_values, *(e for f in loops for e in (f.min, f.extent)))
+    return any(not isinstance(e, (IntImm, Var)) and has_load(e) for e in asked)
+
+
+def steering_loads(stmt: Stmt) -> Iterator[tuple[Stmt, BufferLoad]]:
+    """What is read outside of the bodies of blocks, and where: by loop bounds, conditions, values of lets, predicates and
+    bindings."""
+    stack: list[Any] = [stmt]
+    while stack:
+        item = stack.pop()
+        parts = (*item.iter_values, item.predicate) if isinstance(item, BlockRealize) else item.children()
+        for part in parts:
+            if isinstance(part, Stmt):
+                stack.append(part)
+            else:
+                yield from ((item, n) for n in walk(part) if isinstance(n, BufferLoad))
 
 
 def order(scope: BlockRef, block: BlockRef) -> int:

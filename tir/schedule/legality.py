@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from ..analysis.structure import first_line, steering_loads
 from ..buffer import Buffer
-from ..errors import ScheduleError
+from ..errors import ScheduleError, require
 from ..expr import Var
-from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For
+from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt
 from ..visit import uses_var, walk
 from .state import State
 
@@ -103,3 +105,17 @@ def require_independent(before: State, after: State) -> None:
                 raise ScheduleError(
                     found.rule, witness=found.witness, nodes=found.nodes, func=after.func, legal=found.legal
                 )
+
+
+def require_not_steering(buffer: Buffer, stmts: Iterable[Stmt], unsafe: bool) -> None:
+    """Refuse to move writes of ``buffer`` to a copy where something else than blocks reads it in ``stmts``: a condition, a
+    predicate, a binding, a loop bound or a let, which would go on reading the buffer."""
+    if unsafe:
+        return
+    for stmt in stmts:
+        for place, load in steering_loads(stmt):
+            require(
+                load.buffer.data is not buffer.data,
+                "`{0}` reads buffer {1} outside of the body of a block, before the copy back has written it",
+                place if isinstance(place, BlockRealize) else first_line(place), buffer.name, nodes=[place],
+            )  # fmt: skip

@@ -12,6 +12,7 @@ from ..function import PrimFunc
 from .decisions import Choice, SeededChoice
 from .edge_case_programs import CORNERS
 from .reduction_programs import REDUCTIONS
+from .steered_programs import steered
 
 ODD = (1, 2, 3, 5, 7)
 
@@ -271,7 +272,7 @@ FAMILIES: dict[str, Callable[[Choice], str]] = {
     f.__name__: f
     for f in (
         matmul, conv2d, stencil, softmax, layer_norm, argmax, gather, scatter, padded, symbolic, recurrence, *CORNERS,
-        *REDUCTIONS,
+        *REDUCTIONS, steered,
     )
 }  # fmt: skip
 

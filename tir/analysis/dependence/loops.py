@@ -17,7 +17,7 @@ from .affine import AffineForms, no_carried_dependence
 from .delinearize import MixedRadix, delinearized, pairs_of
 from .order import compare
 from .relations import Context, StatementRelations, by_loops, conflicting_pairs, loop_times, same_element
-from .statements import Statement, statements_of
+from .statements import Statement, statements_in
 from .verdict import Violation, cannot_prove
 from .witness import why_unknown, witness
 
@@ -61,7 +61,7 @@ def _independent(
     answer that they are independent counts. Raises ``Undecided``."""
     names = Names()
     context = Context(func, loop, names)
-    sides = [StatementRelations(u, names) for u in without_swizzles(statements_of(runs, blocks=False))]
+    sides = [StatementRelations(u, names) for u in without_swizzles(statements_in(runs, blocks=False))]
     for side in sides:
         side.touch(on_loops=True, rough=rough)
     forms = {id(side): AffineForms(side.unit) for side in sides}
@@ -110,7 +110,7 @@ def check_reorder(func: PrimFunc, loops: Sequence[For], new_order: Sequence[For]
         mine = {f.loop_var for f in loops}
         return tuple(next(pending) if isinstance(t, Var) and t in mine else t for t in unit.time)
 
-    units = statements_of(loops[0])
+    units = statements_in(loops[0])
     return _retimed(func, loops[0], units, reordered, tuple(new_order))
 
 
@@ -119,7 +119,7 @@ def check_merge(func: PrimFunc, chains: Sequence[Sequence[For]]) -> Violation | 
     units: list[Statement] = []
     place: dict[int, int] = {}
     for position, chain in enumerate(chains):
-        for unit in statements_of(chain[0]):
+        for unit in statements_in(chain[0]):
             place[id(unit)] = position
             units.append(replace(unit, time=(position, *unit.time)))
             place[id(units[-1])] = position
@@ -138,7 +138,7 @@ def check_fission(func: PrimFunc, loop: For, cuts: Sequence[int]) -> Violation |
     def distributed(unit: Statement) -> tuple[Any, ...]:
         return (sum(cut <= unit.time[1] for cut in cuts), *unit.time)
 
-    return _retimed(func, loop, statements_of(loop), distributed, (loop,))
+    return _retimed(func, loop, statements_in(loop), distributed, (loop,))
 
 
 @bounded()

@@ -8,10 +8,13 @@ from typing import Any
 
 from ...expr import BufferLoad, Var
 from ...function import PrimFunc
+from ...op import is_pure
 from ...poly import Names, NotAffine, Undecided, bounded
-from ...stmt import Block, BlockRealize, BufferStore, For, SeqStmt
+from ...script.printer import short_text
+from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import walk
 from .access_relations import schedule_map
+from .conditions import moved_condition, other_condition
 from .order import compare, same_order
 from .relations import Context, StatementRelations, by_loops, path_to, same_element
 from .statements import Statement, statements_of
@@ -81,8 +84,10 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
     for unit in now:
         runs.setdefault(_origin(unit, mapping), []).append(unit)
     places = [runs.pop(unit.key, []) for unit in was]
+    written = {a.buffer.data for u in was for a in u.writes()}
     for (name, _), extra in runs.items():
-        return Violation(f"block `{name}` is new: it runs what the program before did not", [], (extra[0].node,))
+        if not all(_only_asks(u) and u.pointers().isdisjoint(written) for u in extra):
+            return Violation(f"block `{name}` is new: it runs what the program before did not", [], (extra[0].node,))
     sides = []
 
     def outside() -> set[Any]:
@@ -104,6 +109,9 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
             side.places = tuple(u.node for u in there)
             side.touch(side.on_loops)
             sides.append(side)
+            problem = None if side.kept else _condition_problem(side, there, written)
+            if problem is not None:
+                return problem
         context = Context(before, old, names)
         for side in sides:
             problem = _coverage(side, context, outside)
@@ -112,6 +120,26 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
         return compare(sides, context, ())
     except Undecided as error:
         return cannot_prove(error)
+
+
+def _only_asks(unit: Statement) -> bool:
+    """Whether a statement does no more than evaluate what steers others."""
+    return isinstance(unit.node, Evaluate) and is_pure(unit.node.value)
+
+
+def _condition_problem(side: StatementRelations, there: Sequence[Statement], written: set[Var]) -> Violation | None:
+    """Why instances might run under another condition than before, where the condition is about data."""
+    unit = side.unit
+    instances = side.before.domain().intersect(side.after.domain())
+    other = other_condition(unit, there, side.names, side.dims, instances)
+    if other is not None:
+        rule = f"cannot prove that block `{unit.name}` would run under the condition `{short_text(other)}` as before"
+        return Violation(rule, [], (unit.node,))
+    moved = moved_condition(unit, there, written)
+    if moved is None:
+        return None
+    rule = f"the condition `{short_text(moved)}` of block `{unit.name}` would be evaluated at another time, and what it reads is written"
+    return Violation(rule, [], (unit.node,))
 
 
 def _is_kept(unit: Statement, there: Sequence[Statement]) -> bool:

@@ -13,7 +13,7 @@ from ...analysis.index import Index, LoopRef, index_of
 from ...analysis.privatization import private_buffers
 from ...analysis.simple_blocks import constant, distinguishes_iterations
 from ...function import PrimFunc
-from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BufferStore, For
+from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, BufferStore, For, SeqStmt
 from ...visit import walk
 from ..legality import clash
 from . import Keeps, Problem, invariant
@@ -76,6 +76,8 @@ def _plain(index: Index, ref: LoopRef) -> bool:
     inside = {b: [p.node for p in b.loops() if ref in p.ancestors()] for b in blocks}
     if not blocks or any(isinstance(p.node, For) and p.scope is not ref.scope for p in index.below(ref)):
         return False
+    if any(p.scope is ref.scope and not isinstance(p.node, (For, BlockRealize, SeqStmt)) for p in index.below(ref)):
+        return False  # conditions and values of lets may read memory
     if not all(distinguishes_iterations(b.node, ref.node, inside[b]) for b in blocks):
         return False
     touched = [{r.buffer.data for r in (*b.block.reads, *b.block.writes)} for b in blocks]

@@ -154,13 +154,17 @@ def domain_guards(
         consumer, nodes=[consumer.node],
     )  # fmt: skip
     values = producer.bindings
-    guards = [substitute(c, values) for c in (*conditions, *(own or ()))]
-    for iterator in consumer.block.iter_vars:
-        at = solved[iterator.var]
-        for guard in (at >= iterator.dom.min, at < iterator.dom.min + iterator.dom.extent):
-            if not analyzer.can_prove(guard):
-                guards.append(substitute(guard, values))
-    return guards
+    inside = [
+        guard
+        for iterator in consumer.block.iter_vars
+        for guard in (
+            solved[iterator.var] >= iterator.dom.min,
+            solved[iterator.var] < iterator.dom.min + iterator.dom.extent,
+        )
+        if not analyzer.can_prove(guard)
+    ]
+    # the condition of the consumer may fail where it has no instance
+    return [substitute(c, values) for c in (*conditions, *inside, *(own or ()))]
 
 
 def with_regions(block: Any) -> Any:

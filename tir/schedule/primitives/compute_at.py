@@ -552,7 +552,7 @@ def _rebuild(
         analyzer.assume(guard)
     guards += [c for c in when if not analyzer.can_prove(c)]
     kept = _own_predicate(block, values)
-    return nest(loops, block.node.replace(iter_values=tuple(values), predicate=all_of([*kept, *guards])))
+    return nest(loops, block.node.replace(iter_values=tuple(values), predicate=all_of([*guards, *kept])))
 
 
 def _no_larger(analyzer: Analyzer, a: Expr, b: Expr) -> bool:

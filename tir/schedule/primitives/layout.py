@@ -15,7 +15,7 @@ from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...arith.itermap import detect_iter_map
 from ...arith.pointwise import Unsupported, compile_numpy
-from ...buffer import Buffer, BufferRegion, IterVar, Range
+from ...buffer import Buffer, BufferRegion, IterVar, Range, index_expr
 from ...dtype import DType
 from ...errors import ScheduleError, require
 from ...expr import EQ, NE, BufferLoad, Expr, IntImm, Ramp, Var, as_expr, cast, const, is_const, logical_or
@@ -38,7 +38,10 @@ def index_map_of(value: Any, ndim: int, index_dtype: str, what: str = "index_map
     if not (isinstance(value, IndexMap) or callable(value)):
         raise BadArgument(f"{what} is a function of the indices, or a tir.IndexMap, not {value!r}")
     try:
-        return _retyped(IndexMap.of(value, ndim, index_dtype), index_dtype)
+        made = IndexMap.of(value, ndim, index_dtype)
+        for index in made.final_indices:
+            index_expr(index)
+        return _retyped(made, index_dtype)
     except ValueError as error:
         raise ScheduleError("{0}", error) from None
     except Exception as error:
@@ -262,11 +265,16 @@ def _pad_map(pad_value: Any, new: Buffer) -> IndexMap:
     if callable(pad_value):
         try:
             value = pad_value(*variables)
-        except TypeError as error:
+        except Exception as error:  # whatever the user's function raises
             raise BadArgument(f"pad_value takes the {new.ndim} indices of the new layout: {error}") from error
-    if isinstance(value, (tuple, list)):
-        (value,) = value
-    made = cast(new.dtype, value) if isinstance(value, Expr) else as_expr(value, new.dtype)
+    values: list[Any] = list(value) if isinstance(value, (tuple, list)) else [value]
+    try:
+        (given,) = values
+        made = cast(new.dtype, given) if isinstance(given, Expr) else as_expr(given, new.dtype)
+    except (TypeError, ValueError) as error:
+        raise BadArgument(
+            f"`pad_value` is a number that {new.dtype} holds, or a function that gives one: {error}"
+        ) from error
     return IndexMap(variables, (made,))
 
 

@@ -53,7 +53,7 @@ from ...stmt import (
 )
 from ...visit import accesses, rewrite, walk
 from ..build import add_alloc, copy_block
-from ..primitive import BadArgument, primitive
+from ..primitive import primitive
 from ..state import State, scope_of
 
 
@@ -107,8 +107,6 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
                 C[v0, v1] = C_pad[v0, v1]
     """
     body = block.block
-    if not isinstance(padding, (list, tuple)) or not all(hasattr(p, "__index__") for p in padding):
-        raise BadArgument(f"padding is a list of ints, one for each iterator, not {padding!r}")
     factors = [int(p) for p in padding]
     scope = scope_of(state, block)
     require(

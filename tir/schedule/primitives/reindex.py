@@ -17,7 +17,7 @@ from ...analysis.structure import entered, runs_whole_domain, statements, top_st
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...arith.regions import intersect
-from ...buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer
+from ...buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer, index_expr
 from ...errors import ScheduleError, require
 from ...expr import GE, LT, BufferLoad, Call, Expr, Select, Var, all_of, as_expr, const
 from ...node import frozendict
@@ -25,6 +25,7 @@ from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
 from ..build import add_alloc, copy_block, nest, replace_buffer, unit_region
 from ..handles import BlockRV
+from ..legality import require_not_steering
 from ..primitive import BadArgument, primitive
 from ..state import State, pick_buffer, scope_of
 from .layout import index_map_of, require_injective
@@ -67,7 +68,7 @@ def _check_reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool =
 def _check_reindex_cache_read(
     state: State,
     block: BlockRef,
-    read_buffer_index: int | str,
+    read_buffer_index: int | str | Buffer,
     storage_scope: str,
     index_map: IndexMap | Callable[..., Any],
     *,
@@ -93,7 +94,7 @@ def _check_reindex_cache_read(
 def _check_reindex_cache_write(
     state: State,
     block: BlockRef,
-    write_buffer_index: int | str,
+    write_buffer_index: int | str | Buffer,
     storage_scope: str,
     index_map: IndexMap | Callable[..., Any],
     *,
@@ -271,7 +272,7 @@ def _on_copy(block: BlockRef, staged: _Staged) -> BlockRealize:
             return unit_region(staged.copy, staged.places)
         return None
 
-    return rewrite(block.node, visit)
+    return block.node.replace(block=rewrite(block.block, visit))
 
 
 def _others_here(scope: BlockRef, block: BlockRef, buffers: set[Buffer], *, reads: bool) -> BlockRef | None:
@@ -347,6 +348,7 @@ def _stage_write(
         "block {0} uses buffer {1} in the loops of block {2}, before the copy back after those loops",
         other, buffer.name, block, nodes=[other.node if other else block.node],
     )  # fmt: skip
+    require_not_steering(buffer, [top_statement(block, scope).node], unsafe)
     block_name = state.fresh_block_name(name)
     copying = _copying(block, staged, block_name, to_copy=False)
     body = _around(scope, block, _on_copy(block, staged), [], [copying])
@@ -397,7 +399,7 @@ def reindex_cache_write(state: State, plan: StagePlan) -> tuple[State, BlockRV]:
 
 
 def _check_cache_inplace(
-    state: State, block: BlockRef, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False
+    state: State, block: BlockRef, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False
 ) -> StagePlan:
     """Work on a copy of a buffer that ``block`` both reads and writes: copied in before, copied back after.
 
@@ -430,6 +432,7 @@ def _check_cache_inplace(
         "block {0} uses buffer {1} in the loops of block {2}, between the copy in and the copy back",
         other, buffer.name, block, nodes=[other.node if other else block.node],
     )  # fmt: skip
+    require_not_steering(buffer, [top_statement(block, scope).node], unsafe)
     region = _box(block, buffer)
     axes = buffer.axis_separators
     cached = decl_buffer(
@@ -477,7 +480,7 @@ def _side(block: BlockRef, buf_type: str) -> str:
 def _check_annotate_buffer_access(
     state: State,
     block: BlockRef,
-    buffer_index: int | str,
+    buffer_index: int | str | Buffer,
     buf_type: str,
     gen_new_ranges: IndexMap | Callable[..., Any],
 ) -> RegionsPlan:
@@ -542,14 +545,18 @@ def _ends(given: Any, iters: Sequence[IterVar], buffer: Buffer) -> IndexMap:
     variables = tuple(Var(i.var.name, i.dtype) for i in iters)
     try:
         axes: Any = given(*variables)
-    except TypeError as error:
+    except Exception as error:  # whatever the user's function raises
         raise BadArgument(f"gen_new_ranges takes the {len(iters)} iterators of the block: {error}") from error
     ends: list[Expr] = []
     for axis in axes if isinstance(axes, (list, tuple)) else [axes]:
         if isinstance(axis, (list, tuple)) and len(axis) != 2:
             raise BadArgument(f"a range is an index or a pair (begin, end), not {axis!r}")
-        begin, end = axis if isinstance(axis, (list, tuple)) else (axis, axis + 1)
-        ends += [as_expr(begin, buffer.shape[0].dtype), as_expr(end, buffer.shape[0].dtype)]
+        dtype = buffer.shape[0].dtype
+        try:
+            begin, end = axis if isinstance(axis, (list, tuple)) else (axis, as_expr(axis, dtype) + 1)
+            ends += [index_expr(as_expr(begin, dtype)), index_expr(as_expr(end, dtype))]
+        except (TypeError, ValueError) as error:
+            raise BadArgument(f"a range is an index or a pair (begin, end): {error}") from error
     return IndexMap(variables, tuple(ends))
 
 

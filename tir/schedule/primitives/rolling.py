@@ -49,7 +49,7 @@ class Roll:
 
 
 def _check_rolling_buffer(
-    state: State, block: BlockRef, write_buffer_index: int | str, *, unsafe: bool = False
+    state: State, block: BlockRef, write_buffer_index: int | str | Buffer, *, unsafe: bool = False
 ) -> RollPlan:
     """Keep what neighbouring iterations share: a window that is made anew each time becomes a circular buffer.
 

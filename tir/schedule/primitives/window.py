@@ -19,7 +19,7 @@ from ...stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
 from ...visit import substitute, uses_var
 from ..build import add_alloc, nest, replace_buffer
 from ..handles import BlockRV
-from ..legality import require_independent
+from ..legality import require_independent, require_not_steering
 from ..primitive import primitive
 from ..state import State, pick_buffer, require_above, scope_of
 from .cache import cached_buffer, read_copy, swap_in
@@ -35,7 +35,7 @@ class WindowPlan:
 
 
 def _check_read_at(
-    state: State, loop: LoopRef, block: BlockRef, read_buffer_index: int | str, storage_scope: str, *,
+    state: State, loop: LoopRef, block: BlockRef, read_buffer_index: int | str | Buffer, storage_scope: str, *,
     unsafe: bool = False,
 ) -> WindowPlan:  # fmt: skip
     """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
@@ -90,7 +90,7 @@ def _check_read_at(
 
 
 def _check_write_at(
-    state: State, loop: LoopRef, block: BlockRef, write_buffer_index: int | str, storage_scope: str, *,
+    state: State, loop: LoopRef, block: BlockRef, write_buffer_index: int | str | Buffer, storage_scope: str, *,
     unsafe: bool = False,
 ) -> WindowPlan:  # fmt: skip
     """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
@@ -129,6 +129,7 @@ def _check_write_at(
     ]
     moved = [*makers, *early]
     _require_plain(moved, buffer)
+    require_not_steering(buffer, [loop.node.body], unsafe)
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     box = _window(loop, makers, buffer, "writes")
