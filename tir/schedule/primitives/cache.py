@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.dependence.coverage import check_initialized
+from ...analysis.dependence.initialization import check_initialized
 from ...analysis.dependence.live_values import Timestamps
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.simple_blocks import is_simple_block, same_index
@@ -35,7 +35,7 @@ from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStm
 from ...visit import rewrite, substitute, uses_var, walk
 from ..build import add_alloc, copy_block, replace_buffer
 from ..handles import BlockRV
-from ..legality import require_independent, require_not_steering
+from ..legality import require_independent, require_legal, require_not_steering
 from ..primitive import primitive
 from ..state import State, pick_buffer, scope_of
 from .storage import require_scope
@@ -168,11 +168,8 @@ def _require_written(state: State, plan: CachePlan, buffer: Buffer, unsafe: bool
     if unsafe:
         return
     after, _ = _apply(state, plan)
-    found = check_initialized(after.func, buffer)
-    if found is not None:
-        raise ScheduleError(
-            found.rule, witness=found.witness, nodes=[plan.scope.node] if plan.scope.scope else [], func=state.func
-        )
+    around = [plan.scope.node] if plan.scope.scope else []
+    require_legal(check_initialized(after.func, buffer), state.func, nodes=around)
 
 
 def plan_cache_write(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
-from ...analysis.dependence.coverage import check_initialized
+from ...analysis.dependence.initialization import check_initialized
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reductions import Combiner, NotAReduction, Reduction
 from ...analysis.structure import entered, reads_own_writes, uses_pointer
@@ -53,6 +53,7 @@ from ...stmt import (
 )
 from ...visit import accesses, rewrite, walk
 from ..build import add_alloc, copy_block
+from ..legality import require_legal
 from ..primitive import primitive
 from ..state import State, scope_of
 
@@ -185,9 +186,7 @@ def _require_written(
     after = pad_einsum(state, plan)
     for buffer in buffers:
         if buffer not in state.func.buffer_map.values():
-            found = check_initialized(after.func, buffer)
-            if found is not None:
-                raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after.func)
+            require_legal(check_initialized(after.func, buffer), after.func)
 
 
 def _own_nest(block: BlockRef) -> list[LoopRef]:

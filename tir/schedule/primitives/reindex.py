@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
-from ...analysis.dependence.coverage import check_initialized
+from ...analysis.dependence.domains import runs_whole_domain
+from ...analysis.dependence.initialization import check_initialized
 from ...analysis.index import BlockRef
 from ...analysis.simple_blocks import same_index
-from ...analysis.structure import entered, runs_whole_domain, statements, top_statement, uses_pointer
+from ...analysis.structure import entered, statements, top_statement, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...arith.regions import intersect
@@ -25,10 +26,10 @@ from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
 from ..build import add_alloc, copy_block, nest, replace_buffer, unit_region
 from ..handles import BlockRV
-from ..legality import require_not_steering
+from ..legality import require_injective, require_legal, require_not_steering
 from ..primitive import BadArgument, primitive
 from ..state import State, pick_buffer, scope_of
-from .layout import index_map_of, require_injective
+from .layout import index_map_of
 from .storage import pick_any
 
 
@@ -317,9 +318,7 @@ def _require_written(state: State, plan: StagePlan, block: BlockRef, buffer: Buf
     """Raise ``ScheduleError``, naming the element, if ``buffer`` would be read where it has no value."""
     if buffer in state.func.buffer_map.values():
         return
-    problem = check_initialized(_placed(state, plan).func, buffer)
-    if problem is not None:
-        raise ScheduleError(problem.rule, witness=problem.witness, nodes=[block.node], func=state.func)
+    require_legal(check_initialized(_placed(state, plan).func, buffer), state.func, nodes=[block.node])
 
 
 def _stage_write(
