@@ -9,6 +9,7 @@ from ...analysis.index import BlockRef, LoopRef
 from ...analysis.simple_blocks import is_simple_block, same_index
 from ...analysis.structure import (
     common_host,
+    entered,
     is_steered_by_memory,
     loops_below,
     readers,
@@ -173,12 +174,14 @@ def plan_cache_write(
     region = accessed_box(makers, buffer, host, "writes")
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
-    copy = copy_block(name, cached, buffer, region, all_of(_around(makers, host)))
+    copy = copy_block(name, cached, buffer, region, all_of(_made_where(makers, buffer, host)))
     in_place = moved == [block] and _reads_only_old(state, block, buffer)
     changed = {m.node: redirect(m, buffer, cached, ("writes",) if in_place else SIDES) for m in moved}
     stage = Stage(state, scope, host, (cached,), changed, {position + 1: [copy]}, (name,))
     alone = moved == [makers[0]] and (block.block.init is not None or not regions_of(block.block.reads, buffer))
-    if not unsafe and not (alone and _fills_box(block, buffer, host)):
+    inside = {p.var for p in loops_below(block, host)}
+    guarded = not any(uses_var(e, inside) for e in entered(_repeating(block, buffer, host), host.analyzer()))
+    if not unsafe and not (alone and guarded and _fills_box(block, buffer, host)):
         # What was in the buffer before must not matter: the copy starts empty, and is written back whole.
         stage.require_initialized(cached)
     if not unsafe and any(p.node.kind != SERIAL for m in moved for p in m.loops()):
@@ -205,12 +208,21 @@ def _reads_only_old(state: State, block: BlockRef, buffer: Buffer) -> bool:
     )
 
 
-def _around(makers: Sequence[BlockRef], host: BlockRef | LoopRef) -> list[Expr]:
-    """What the condition of the only maker says of the loops around: where it does not hold, nothing is made."""
-    if len(makers) != 1 or isinstance(host, BlockRef):
+def _made_where(makers: Sequence[BlockRef], buffer: Buffer, host: BlockRef | LoopRef) -> list[Expr]:
+    """What must hold for the only maker to make anything: what its condition says of the loops around, and that the loops
+    of its reduction are not empty."""
+    if len(makers) != 1:
         return []
     inside = {p.var for p in loops_below(makers[0], host)}
-    return [c for c in conjuncts(makers[0].node.predicate) if not uses_var(c, inside)]
+    empty = entered(_repeating(makers[0], buffer, host), host.analyzer())
+    return [c for c in (*conjuncts(makers[0].node.predicate), *empty) if not uses_var(c, inside)]
+
+
+def _repeating(maker: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> list[Expr]:
+    """The extents of the loops inside ``host`` that do not choose what ``maker`` writes of ``buffer``."""
+    values = maker.bindings
+    places = [substitute(axis.min, values) for r in regions_of(maker.block.writes, buffer) for axis in r.region]
+    return [p.node.extent for p in loops_below(maker, host) if not any(uses_var(e, p.var) for e in places)]
 
 
 def _stores_regions(block: Block, buffer: Buffer) -> bool:

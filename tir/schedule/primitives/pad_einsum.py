@@ -7,7 +7,7 @@ from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reductions import Combiner, NotAReduction, Reduction
-from ...analysis.structure import reads_own_writes, uses_pointer
+from ...analysis.structure import entered, reads_own_writes, uses_pointer
 from ...arith import Analyzer
 from ...buffer import Buffer, Range, decl_buffer
 from ...errors import ScheduleError, require
@@ -135,7 +135,9 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
             taken.add(pad_name)
             before.append(_pad_block(pad_name, buffer, copy, grown, limits, values))
         if buffer in written:
-            after.append(_unpad_block(name, copy, buffer, [r for _, r in axes]))
+            elsewhere = [i.dom.extent for i in body.iter_vars if not any(v is i.var for v, _ in axes)]
+            made_where = [] if _reads_own(body, buffer) else entered(elsewhere, Analyzer())
+            after.append(_unpad_block(name, copy, buffer, [r for _, r in axes], made_where))
     inner = _swapped(body, swap)
     extents = {i.var: sizes.get(i.var, i.dom.extent) for i in body.iter_vars}
     iters = tuple(i.replace(dom=Range(i.dom.min, extents[i.var])) for i in body.iter_vars)
@@ -392,10 +394,15 @@ def _pad_block(
     return elementwise_block(name, box, target.full_region().region, padded)
 
 
-def _unpad_block(name: str, source: Buffer, target: Buffer, box: Sequence[Range]) -> Stmt:
-    """Loops around a block that copies ``box`` back; its iterators know that they stay out of the padding."""
+def _unpad_block(name: str, source: Buffer, target: Buffer, box: Sequence[Range], made_where: Sequence[Expr]) -> Stmt:
+    """Loops around a block that copies ``box`` back where it was made; its iterators know that they stay out of the
+    padding."""
     domains = [r if is_const(r.min, 0) else Range(const(0, size.dtype), size) for r, size in zip(box, source.shape)]
-    return elementwise_block(name, box, domains, lambda point: BufferStore(target, BufferLoad(source, point), point))
+
+    def copied(point: tuple[Var, ...]) -> Stmt:
+        return BufferStore(target, BufferLoad(source, point), point)
+
+    return elementwise_block(name, box, domains, copied, lambda _: all_of(made_where))
 
 
 def _swapped(block: Block, swap: Mapping[Any, Buffer]) -> Block:

@@ -12,12 +12,12 @@ from typing import Any
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.index import BlockRef
 from ...analysis.simple_blocks import same_index
-from ...analysis.structure import top_statement, uses_pointer
+from ...analysis.structure import entered, top_statement, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer, index_expr
 from ...errors import ScheduleError, require
-from ...expr import GE, LT, TRUE, BufferLoad, Call, Expr, Select, Var, all_of, as_expr, const
+from ...expr import GE, LT, BufferLoad, Call, Expr, Select, Var, all_of, as_expr, const
 from ...node import frozendict
 from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt
 from ...visit import accesses, substitute, uses_var, walk
@@ -218,11 +218,17 @@ def _copying(block: BlockRef, staged: _Staged, name: str, *, to_copy: bool) -> S
         return BufferStore(staged.buffer, BufferLoad(staged.copy, here), there)
 
     domains = [i.dom for i in staged.iters if i.dom is not None]
-    inside = _inside(block, staged) if to_copy else TRUE
+    inside = _inside(block, staged) if to_copy else _computed(block, staged)
     where = {i.var: n for n, i in enumerate(staged.iters)}
     return elementwise_block(
         name, domains, domains, body, lambda values: substitute(inside, {v: values[n] for v, n in where.items()})
     )
+
+
+def _computed(block: BlockRef, staged: _Staged) -> Expr:
+    """The condition under which the block computes what is copied back: it reduces over domains that are not empty."""
+    reduced = [i.dom.extent for i in block.block.iter_vars if i not in staged.iters and i.dom is not None]
+    return all_of(entered(reduced, Analyzer()))
 
 
 def _inside(block: BlockRef, staged: _Staged) -> Expr:
