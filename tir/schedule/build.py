@@ -15,6 +15,7 @@ from ..stmt import (
     SERIAL,
     Block,
     BlockRealize,
+    BufferStore,
     For,
     IfThenElse,
     SeqStmt,
