@@ -7,21 +7,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import require_start
-from ...analysis.structure import is_one, refresh
+from ...analysis.structure import entered, is_one, refresh
 from ...arith import Analyzer
 from ...arith.itermap import Division, subspace_divide
 from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ...equal import first_difference, structural_equal
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Cast, Expr, IntImm, Var, conjuncts, const
+from ...expr import BufferLoad, Cast, Expr, IntImm, Var, all_of, conjuncts, const
 from ...function import PrimFunc
 from ...node import frozendict
 from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
-from ...visit import accesses, rewrite, substitute, uses_var, walk
+from ...visit import rewrite, substitute, uses_var, walk
+from ..build import with_regions, without_unused
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State
@@ -140,9 +140,9 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
             inner_values.append(i_value)
             whole = whole + i_var
         inside[iterator.var] = analyzer.simplify(whole)
-    body = substitute(block.block.body, inside)
-    init = None if block.block.init is None else substitute(block.block.init, inside)
-    inner_block = with_regions(block.block.replace(iter_vars=tuple(inner_iters), body=body, init=None))
+    opened = substitute(block.block.replace(iter_vars=()), inside)
+    init = opened.init
+    inner_block = with_regions(opened.replace(iter_vars=tuple(inner_iters), init=None))
     inner_realize = BlockRealize(tuple(inner_values), division.inner_predicate, inner_block)
     inner_nest = _rebuild_loops(inner, inner_realize)
     outer_init = None
@@ -156,7 +156,16 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
             inner_nest = _rebuild_loops(inner, inner_realize.replace(block=inner_block))
             outer_init = None
     outer = Block(tuple(outer_iters), (), (), name, inner_nest, outer_init)
-    return BlockRealize(tuple(outer_values), division.outer_predicate, with_regions(outer))
+    predicate = division.outer_predicate
+    if outer_init is not None:  # which would run where the reduction inside is empty
+        predicate = all_of([predicate, *entered(_reduced(inner, inner_iters, inner_values), Analyzer())])
+    return BlockRealize(tuple(outer_values), predicate, with_regions(outer))
+
+
+def _reduced(inner: list[LoopRef], iters: list[IterVar], values: list[Expr]) -> list[Expr]:
+    """The extents of the loops of ``inner`` that no spatial iterator is about."""
+    spatial = [v for i, v in zip(iters, values) if i.iter_type != "reduce"]
+    return [r.node.extent for r in inner if not any(uses_var(v, r.var) for v in spatial)]
 
 
 def _require_init_at_start(
@@ -182,12 +191,8 @@ def _init_nest(block: Block, inner: list[LoopRef], values: list[Expr], predicate
     pairs = [(i, v) for i, v in zip(block.iter_vars, values) if i.iter_type != "reduce"]
     kept = [r for r in inner if any(uses_var(v, r.var) for _, v in pairs)]
     removed = {r.var: r.node.min for r in inner if r not in kept}
-    used = {a.buffer for a in accesses(block.body)}  # the rest of what the block allocates is the update's
-    made = block.replace(
-        iter_vars=tuple(i for i, _ in pairs), name=f"{block.name}_init", init=None,
-        alloc_buffers=tuple(b for b in block.alloc_buffers if b in used),
-    )  # fmt: skip
-    made = with_regions(made)
+    made = block.replace(iter_vars=tuple(i for i, _ in pairs), name=f"{block.name}_init", init=None)
+    made = with_regions(without_unused(made))  # the rest of what the block allocates and views is the update's
     condition = Analyzer().simplify(substitute(predicate, removed))
     realize = BlockRealize(tuple(v for _, v in pairs), condition, made)
     plain = [r.node.replace(kind="serial", annotations=frozendict()) for r in kept]
@@ -205,11 +210,6 @@ def _rebuild_loops(inner: list[LoopRef], body: Stmt) -> Stmt:
 
 def _is_zero(e: Expr) -> bool:
     return isinstance(e, IntImm) and e.value == 0
-
-
-def with_regions(block: Block) -> Block:
-    reads, writes = block_access_region(block)
-    return block.replace(reads=reads, writes=writes)
 
 
 @primitive(check=_check_blockize)
