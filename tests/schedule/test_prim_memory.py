@@ -194,7 +194,9 @@ def test_views_follow_a_new_data_type() -> None:
     sch = schedule(VIEWED)
     sch.unsafe_set_dtype("B", 0, "float64")
     same(sch)
-    assert {n: str(b.dtype) for n, b in _buffers(sch.mod["main"]).items() if n in "WQ"} == dict.fromkeys("WQ", "float64")
+    assert {n: str(b.dtype) for n, b in _buffers(sch.mod["main"]).items() if n in "WQ"} == dict.fromkeys(
+        "WQ", "float64"
+    )
 
 
 def test_views_follow_a_new_scope() -> None:
