@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from ..analysis.private_clause import Independence, independence, with_clauses
 from ..buffer import Buffer
 from ..errors import ScheduleError
 from ..expr import Var
@@ -16,28 +17,44 @@ from .state import State
 if TYPE_CHECKING:
     from ..analysis.dependence.verdict import Violation
     from ..function import PrimFunc
+    from .invariants.delta import Delta
 
 
 def clash(func: PrimFunc, loop: For) -> Violation | None:
-    """Why iterations of ``loop``, if it runs them at once, are not independent. Threads meet in shared memory, and a
-    buffer in a thread's own scope is another one for each: of threads, only what they do to global memory is asked."""
+    """Why iterations of ``loop``, if it runs them at once, are not independent. Of threads, only what they do to global
+    memory is asked: local buffers are per thread, and shared memory is synchronised by lowering."""
+    return concurrency(func, loop).violation
+
+
+def concurrency(func: PrimFunc, loop: For) -> Independence:
+    """``clash``, with the buffers that iterations must have for themselves: those belong into the loop's clause."""
     known = _CLASHES.setdefault(func, {})
     if loop not in known:
-        known[loop] = _clash(func, loop)
+        known[loop] = _concurrency(func, loop)
     return known[loop]
 
 
-_CLASHES: WeakKeyDictionary[PrimFunc, dict[For, Violation | None]] = WeakKeyDictionary()
+_CLASHES: WeakKeyDictionary[PrimFunc, dict[For, Independence]] = WeakKeyDictionary()
 
 
-def _clash(func: PrimFunc, loop: For) -> Violation | None:
-    from ..analysis.dependence.loops import check_parallel
-
+def _concurrency(func: PrimFunc, loop: For) -> Independence:
     if loop.kind == THREAD_BINDING:
         summed = _reduced_across(loop) if loop.thread.startswith("threadIdx") else frozenset()
-        found = check_parallel(func, loop, loop.kind, lambda b: b.scope == "global" and b.data not in summed)
-        return found and replace(found, legal=_own_memory(func, loop, found.memory))
-    return check_parallel(func, loop, loop.kind) if loop.kind in (PARALLEL, VECTORIZED) else None
+        found = independence(func, loop, loop.kind, lambda b: b.scope == "global" and b.data not in summed).violation
+        return Independence(found and replace(found, legal=_own_memory(func, loop, found.memory)))
+    return independence(func, loop, loop.kind) if loop.kind in (PARALLEL, VECTORIZED) else Independence(None)
+
+
+def with_needed_clauses(delta: Delta) -> PrimFunc:
+    """The program after a step, with the clauses of the parallel and vectorized loops that the step made need them: what
+    made them independent is written down, and not proved again."""
+    after = delta.after
+    clauses: dict[Var, tuple[Buffer, ...]] = {}
+    for ref in delta.changed_loops((PARALLEL, VECTORIZED)):
+        found = _CLASHES.get(after, {}).get(ref.node)
+        if found is not None and found.private:
+            clauses[ref.var] = (*ref.node.private, *found.private)
+    return with_clauses(after, clauses)
 
 
 def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:

@@ -11,7 +11,6 @@ from ...expr import Var
 from ...function import PrimFunc
 from ...poly import Names, Undecided, bounded
 from ...stmt import For, Stmt
-from ..privatization import private_buffers
 from .access_relations import without_swizzles
 from .affine import AffineForms, no_carried_dependence
 from .delinearize import MixedRadix, delinearized, pairs_of
@@ -23,23 +22,28 @@ from .witness import why_unknown, witness
 
 
 def check_parallel(
-    func: PrimFunc, loop: For, kind: str = "parallel", among: Callable[[Buffer], bool] = lambda buffer: True
+    func: PrimFunc,
+    loop: For,
+    kind: str = "parallel",
+    among: Callable[[Buffer], bool] = lambda buffer: True,
+    private: Callable[[Buffer], bool] | None = None,
 ) -> Violation | None:
     """Whether iterations of ``loop`` are independent: no two of them touch one element, one of them writing it.
 
     Only buffers that ``among`` holds for are looked at.
 
-    Buffers allocated inside the loop are each iteration's own, and so are those that could be
-    (:func:`tir.analysis.privatization.private_buffers`).
+    Buffers allocated inside the loop are each iteration's own, and so are those of its ``private`` clause; ``private``
+    may hold for others (:func:`tir.analysis.private_clause.independence`).
     """
+    own = private or (lambda buffer: any(buffer.data is b.data for b in loop.private))
     try:
-        return _independent(func, loop, loop, (), kind, among)
+        return _independent(func, loop, loop, (), kind, among, own)
     except Undecided as error:
         # the first reason is about the program as it is written
         split = delinearized(loop)
         for runs, digits, rough in (*([] if split is None else [(*split, False)]), (loop, (), True)):
             try:
-                if _independent(func, loop, runs, digits, kind, among, rough) is None:
+                if _independent(func, loop, runs, digits, kind, among, own, rough) is None:
                     return None
             except Undecided:
                 continue
@@ -54,10 +58,11 @@ def _independent(
     digits: Sequence[MixedRadix],
     kind: str,
     among: Callable[[Buffer], bool],
+    own: Callable[[Buffer], bool],
     rough: bool = False,
 ) -> Violation | None:
     """``check_parallel`` on ``runs``: the loop, or all that it runs and more, with ``digits`` of fused variables told
-    apart. ``rough``: with more iterations of inner loops than there are, where data decides how many; then only the
+    apart; iterations have the buffers that ``own`` holds for to themselves. ``rough``: with more iterations of inner loops than there are, where data decides how many; then only the
     answer that they are independent counts. Raises ``Undecided``."""
     names = Names()
     context = Context(func, loop, names)
@@ -81,7 +86,7 @@ def _independent(
                     if apart[both]:
                         continue
                 if buffer.data not in private:
-                    private[buffer.data] = bool(private_buffers(func, loop, buffer.data))
+                    private[buffer.data] = own(buffer)
                     if private[buffer.data]:
                         continue
                 pairs = same_element(s, a, t, b)

@@ -9,14 +9,15 @@ from math import prod
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef, Place
+from ...analysis.private_clause import independence, with_private
 from ...analysis.privatization import THREADS_OWN, is_uniform, views_under
 from ...analysis.reduction_start import NoSingleStart, result_guards
 from ...analysis.reductions import NotAReduction, OrderMatters, Reduction
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
 from ...analysis.structure import constant, vars_in
+from ...buffer import Buffer
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var
-from ...node import EMPTY
 from ...stmt import (
     PARALLEL,
     SERIAL,
@@ -44,7 +45,7 @@ class KindPlan:
     loop: LoopRef
     kind: str
     thread: str = ""
-    annotations: Any = None
+    private: tuple[Buffer, ...] = ()
 
 
 def _require_unmarked(loop: LoopRef, kind: str) -> None:
@@ -58,11 +59,12 @@ def _require_unmarked(loop: LoopRef, kind: str) -> None:
     )
 
 
-def _require_independent(state: State, loop: LoopRef, kind: str) -> None:
-    """Refuse unless no iteration of ``loop`` needs another's result, nor writes the same element."""
+def _require_independent(state: State, loop: LoopRef, kind: str) -> tuple[Buffer, ...]:
+    """Refuse unless no iteration of ``loop`` needs another's result, nor writes the same element. Gives the buffers that
+    iterations must have for themselves, besides those of its clause."""
     f = loop.node
     if constant(f.extent) in (0, 1):
-        return
+        return ()
     below = list(state.index.below(loop))
     blocks = state.index.blocks_below(loop)
     plain = all(
@@ -74,15 +76,15 @@ def _require_independent(state: State, loop: LoopRef, kind: str) -> None:
             _require_no_reduction(state, loop, ref.node, kind)
         inside = {b: [p.node for p in b.loops() if loop in p.ancestors()] for b in blocks}
         if all(distinguishes_iterations(b.node, f, inside[b]) for b in blocks) and _apart([b.block for b in blocks]):
-            return
-    from ...analysis.dependence.loops import check_parallel
-
-    violation = check_parallel(state.func, f, kind)
+            return ()
+    found = independence(state.func, f, kind)
+    violation = found.violation
     if violation is not None and violation.rule.startswith("cannot prove"):
         legal = "unsafe=True, if you know that they are"
         raise ScheduleError(violation.rule, witness=violation.witness, func=state.func, nodes=[f], legal=legal)
     if violation is not None:
         refuse(state, violation)
+    return found.private
 
 
 def _apart(blocks: Sequence[Block]) -> bool:
@@ -104,9 +106,7 @@ def _require_no_reduction(state: State, loop: LoopRef, realize: BlockRealize, ki
     if not moved or any(i.iter_type != "reduce" for i in moved):
         return
     if uses_var(realize.predicate, loop.var):
-        from ...analysis.dependence.loops import check_parallel
-
-        if check_parallel(state.func, loop.node, kind) is None:
+        if independence(state.func, loop.node, kind).violation is None:
             return  # just one of its iterations does anything
     lines = _same_element(loop.node, realize)
     verb = {VECTORIZED: "vectorized", PARALLEL: "parallel", THREAD_BINDING: "bound to threads"}.get(kind, kind)
@@ -171,9 +171,7 @@ def _check_parallel(state: State, loop: LoopRef, *, unsafe: bool = False) -> Kin
                 B[vi] = A[vi] * 2.0
     """
     _require_unmarked(loop, PARALLEL)
-    if not unsafe:
-        _require_independent(state, loop, PARALLEL)
-    return KindPlan(loop, PARALLEL)
+    return KindPlan(loop, PARALLEL, private=() if unsafe else _require_independent(state, loop, PARALLEL))
 
 
 def _check_vectorize(state: State, loop: LoopRef, *, unsafe: bool = False) -> KindPlan:
@@ -203,9 +201,7 @@ def _check_vectorize(state: State, loop: LoopRef, *, unsafe: bool = False) -> Ki
         nodes=[loop.node],
         legal="split it by a constant and vectorize the inner loop",
     )
-    if not unsafe:
-        _require_independent(state, loop, VECTORIZED)
-    return KindPlan(loop, VECTORIZED)
+    return KindPlan(loop, VECTORIZED, private=() if unsafe else _require_independent(state, loop, VECTORIZED))
 
 
 def _check_unroll(state: State, loop: LoopRef) -> KindPlan:
@@ -507,9 +503,8 @@ def _mark(state: State, plan: KindPlan) -> State:
     f = plan.loop.node
     if f.kind == plan.kind and f.thread == plan.thread:
         return state
-    return state.replace(
-        f, For(f.loop_var, f.min, f.extent, plan.kind, f.body, plan.thread, f.annotations or EMPTY, span=f.span)
-    )
+    marked = f.replace(kind=plan.kind, thread=plan.thread)
+    return state.replace(f, with_private(marked, (*f.private, *plan.private)) if plan.private else marked)
 
 
 for _name, _check, _keeps in (
