@@ -119,6 +119,8 @@ class Asker:
         """Whether ``Schedule.pad_einsum`` would do it here, and what speaks against it. Nothing is changed."""
     def parallel(self, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
         """Whether ``Schedule.parallel`` would do it here, and what speaks against it. Nothing is changed."""
+    def privatize(self, loop: LoopRV | str, buffer: Any, *, unsafe: bool = False) -> Answer:
+        """Whether ``Schedule.privatize`` would do it here, and what speaks against it. Nothing is changed."""
     def read_at(
         self,
         loop: LoopRV | str,
@@ -847,6 +849,29 @@ class Schedule:
                 with T.block("B"):
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
+        """
+    def privatize(self, loop: LoopRV | str, buffer: Any, *, unsafe: bool = False) -> None:
+        """Give each iteration of a loop a copy of ``buffer`` for itself, uninitialised when the iteration starts.
+
+        ``buffer`` is a buffer, or the name of one, that a block around the loop allocates and that is used under the loop
+        only. Iterations no longer share it, so that the loop can be made parallel; ``parallel`` and ``vectorize`` do it by
+        themselves where the buffer is all that iterations share. The program says it by ``private=[…]``, and the executor,
+        lowering and later steps go by that.
+
+        Raises ``ScheduleError`` when an iteration reads of the buffer what it has not written itself, or when that cannot be
+        shown; when the buffer is used outside of the loop; and for a loop bound to threads, whose own memory is told by its
+        scope. ``unsafe=True`` skips the proof.
+
+        Before, and after ``sch.privatize("i", "T1")``::
+
+            T1 = T.alloc_buffer((1,))                    T1 = T.alloc_buffer((1,))
+            for i in range(8):                           for i in T.serial(8, private=[T1]):
+                with T.block("T1"):                          with T.block("T1"):
+                    vi = T.axis.spatial(8, i)                    vi = T.axis.spatial(8, i)
+                    T1[0] = A[vi] * 2.0                          T1[0] = A[vi] * 2.0
+                with T.block("B"):                           with T.block("B"):
+                    vi = T.axis.spatial(8, i)                    vi = T.axis.spatial(8, i)
+                    B[vi] = T1[0] + 1.0                          B[vi] = T1[0] + 1.0
         """
     def read_at(
         self,
