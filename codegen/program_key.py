@@ -75,7 +75,7 @@ class _Writer:
             for name in kind.fields:
                 self.write(getattr(x, name))
             if isinstance(x, Call):
-                self.write(OPS[x.op].effect if x.op in OPS else None)
+                self.write([OPS[x.op].effect, OPS[x.op].pointers] if x.op in OPS else None)
             parts.append(")")
         elif isinstance(x, str):
             parts.append(f"{len(x)}:{x}")

@@ -6,7 +6,7 @@ The code generators keep their own spelling tables keyed by these names. ``regis
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,9 @@ class Op:
 
     ``arity`` None takes any number of arguments. ``effect``: pure (value only), read, write, opaque (order matters).
     ``result``: "same" (dtype of the first argument), "given" (the call says), or a dtype; a pure operator on vectors
-    gives it for every lane. ``numpy``: the meaning on NumPy scalars or arrays, where there is one.
+    gives it for every lane. ``numpy``: the meaning on NumPy scalars or arrays, where there is one. ``pointers`` has,
+    by position, what is done to the memory behind a pointer argument: "r" (read), "w" (written), "rw", or "" (neither);
+    both where it says nothing.
     """
 
     name: str
@@ -28,20 +30,32 @@ class Op:
     effect: str = "pure"
     result: str = "same"
     numpy: Callable[..., Any] | None = None
+    pointers: tuple[tuple[int, str], ...] = ()
+
+    def accesses(self, position: int) -> tuple[str, ...]:
+        """What is done to the memory behind the pointer at ``position``: "read", "write", both, or nothing."""
+        modes = dict(self.pointers).get(position, "rw")
+        return tuple(kind for kind in ("read", "write") if kind[0] in modes)
 
 
 OPS: dict[str, Op] = {}
 
 
 def register(
-    name: str, arity: int | None = None, *, effect: str = "opaque", result: str = "given", numpy: Any = None
+    name: str,
+    arity: int | None = None,
+    *,
+    effect: str = "opaque",
+    result: str = "given",
+    numpy: Any = None,
+    pointers: Mapping[int, str] | None = None,
 ) -> Op:
-    """Add an operator; raises ``ValueError`` when the name is taken by a different one.
+    """Add an operator; raises ``ValueError`` when the name is taken by a different one. For the rest see :class:`Op`.
 
     >>> register("my_npu_sync", 0, effect="opaque", result="void").effect
     'opaque'
     """
-    op = Op(name, arity, effect, result, numpy)
+    op = Op(name, arity, effect, result, numpy, tuple((pointers or {}).items()))
     old = OPS.get(name)
     if old is not None and old != op:
         raise ValueError(f"operator {name!r} is already registered as {old}")
@@ -245,8 +259,26 @@ def _fill() -> None:
         for entry in names.split():
             name, _, result = entry.partition("=")
             name, _, arity = name.partition("/")
-            register(name, int(arity) if arity else None, effect=effect, result=result or "given")
+            pointers = _POINTERS.get(name)
+            register(
+                name, int(arity) if arity else None, effect=effect, result=result or "given", pointers=pointers
+            )  # fmt: skip
 
+
+# what operators do with the pointers that they are given, by position
+_POINTERS: dict[str, dict[int, str]] = {
+    "prefetch": {0: ""},
+    "ptx_cp_async": {0: "w", 2: "r"},
+    "ptx_cp_async_bulk": {0: "w", 2: "r"},
+    "ptx_ldmatrix": {3: "w", 5: "r"},
+    "ptx_mma": {6: "r", 8: "r", 10: "rw"},
+    "mma_store": {2: "w", 3: "r"},
+    "tvm_load_matrix_sync": {0: "w", 5: "r"},
+    "tvm_store_matrix_sync": {0: "r", 5: "w"},
+    "tvm_mma_sync": {0: "rw", 2: "r", 4: "r", 6: "r"},
+    "tvm_fill_fragment": {0: "w"},
+    "mma_fill": {1: "w"},
+}
 
 # name/arity=result; without an arity any number of arguments, without a result the call names its type.
 _GIVEN = """

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from tir.expr import BufferLoad, Call, IntImm, Var
 from tir.function import PrimFunc
+from tir.op import OPS
 from tir.stmt import BufferStore
 from tir.visit import walk
-
-# operators and the positions of the pointers that they only read
-_READ: dict[str, tuple[int, ...]] = {
-    "ptx_cp_async": (2,), "ptx_ldmatrix": (5,), "tvm_load_matrix_sync": (5,), "ptx_mma": (6, 8), "mma_store": (3,),
-    "tvm_mma_sync": (2, 4), "tvm_store_matrix_sync": (0,), "ptx_cp_async_bulk": (2,), "prefetch": (0,),
-}  # fmt: skip
 
 
 def written_pointers(func: PrimFunc) -> set[Var]:
@@ -23,7 +18,8 @@ def written_pointers(func: PrimFunc) -> set[Var]:
             found.add(node.buffer.data)
         if not isinstance(node, Call) or id(node) in reading:
             continue
-        only_read = _READ.get(node.op, ())
+        op = OPS.get(node.op)
+        only_read = [] if op is None else [k for k in range(len(node.args)) if "write" not in op.accesses(k)]
         reading.update(id(node.args[k]) for k in only_read if isinstance(node.args[k], Call))
         if node.op == "tvm_access_ptr":
             mask = node.args[4] if len(node.args) > 4 else None

@@ -57,3 +57,48 @@ def test_refused(body: str, says: str, target: str):
 def test_left(body: str):
     func = program(body)
     check_bounds(tir.IRModule.of(func))
+
+
+def test_a_prefetch_past_the_end_is_no_access():
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+    for i in range(64):
+        with T.block("B"):
+            vi = T.axis.spatial(64, i)
+            T.evaluate(T.prefetch(T.address_of(A[vi + 16]), 0, 3, 1))
+            B[vi] = A[vi]
+""")
+    check_bounds(tir.IRModule({"main": func}))
+
+
+def test_both_values_of_a_select_are_read():
+    with pytest.raises(tir.BuildError, match=r"`A\[vi \+ 1\]` is out of bounds: index 0 is 16"):
+        tir.build(
+            parse("""
+@T.prim_func
+def main(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = T.Select(vi < 15, A[vi + 1], 0)
+"""),
+            "llvm",
+        )
+
+
+def test_an_access_through_a_view_is_one_of_what_it_views():
+    with pytest.raises(tir.BuildError, match=r"`V\[k\]` is out of bounds: index 0 is 8 at \(i=3, k=2\), and `A` has 8"):
+        tir.build(
+            parse("""
+@T.prim_func
+def main(A: T.Buffer((8,), "int32")):
+    for i in range(4):
+        with T.block("A"):
+            vi = T.axis.spatial(4, i)
+            V = T.match_buffer(A[vi * 2:vi * 2 + 2], (2,))
+            for k in range(3):
+                V[k] = 1
+"""),
+            "llvm",
+        )

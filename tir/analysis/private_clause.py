@@ -8,7 +8,6 @@ and whoever reads the program later (the executor, lowering, the next step) goes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from ..buffer import Buffer, BufferRegion
@@ -18,39 +17,17 @@ from ..node import frozendict
 from ..stmt import PARALLEL, VECTORIZED, Block, BufferStore, For
 from ..visit import rewrite, walk
 from .dependence.loops import check_parallel
-from .dependence.verdict import Violation
+from .dependence.verdict import Proved
 from .index import LoopRef, Place, index_of
-from .privatization import private_buffers
 
 PRIVATE = "private"
 
 
-@dataclass(frozen=True)
-class Independence:
-    """Why the iterations of a loop are not independent (None when they are), and what they must have for themselves
-    besides the buffers of its clause."""
-
-    violation: Violation | None
-    private: tuple[Buffer, ...] = ()
-
-
-def independence(
-    func: PrimFunc, loop: For, kind: str, among: Callable[[Buffer], bool] = lambda buffer: True
-) -> Independence:
-    """Whether iterations of ``loop`` are independent in the buffers ``among``, once each has a copy of those that it
-    could have for itself (:func:`~.privatization.private_buffers`)."""
-    inferred: dict[Buffer, None] = {}
-
-    def private(buffer: Buffer) -> bool:
-        if any(b.data is buffer.data for b in loop.private):
-            return True
-        if private_buffers(func, loop, buffer.data):
-            inferred.setdefault(buffer)
-            return True
-        return False
-
-    violation = check_parallel(func, loop, kind, among, private)
-    return Independence(violation, () if violation is not None else tuple(inferred))
+def needed_private(func: PrimFunc, loop: For) -> tuple[Buffer, ...]:
+    """The buffers that iterations of ``loop`` must have copies of to be independent, besides those of its clause; none
+    where they are not independent even so."""
+    verdict = check_parallel(func, loop, loop.kind)
+    return verdict.private if isinstance(verdict, Proved) else ()
 
 
 def with_private(loop: For, buffers: Iterable[Buffer]) -> For:
@@ -69,7 +46,7 @@ def infer_private(func: PrimFunc) -> PrimFunc:
     clauses: dict[Var, tuple[Buffer, ...]] = {}
     for ref in index.loops.values():
         if ref.node.kind in (PARALLEL, VECTORIZED) and any(_allocated_around(ref)):
-            found = independence(func, ref.node, ref.node.kind).private
+            found = needed_private(func, ref.node)
             if found:
                 clauses[ref.var] = (*ref.node.private, *found)
     return with_clauses(func, clauses)

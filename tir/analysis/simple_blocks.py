@@ -11,7 +11,7 @@ from ..op import OPS
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt
 from ..visit import walk
 from .reductions import Reduction
-from .structure import constant, free_in, vars_in
+from .structure import constant, free_in, is_steered_by_memory, vars_in
 
 _SIMPLE: WeakKeyDictionary[Block, bool] = WeakKeyDictionary()
 
@@ -108,7 +108,7 @@ def commutes_under_any_order(block: BlockRealize, loops: Sequence[For]) -> bool:
     """Whether any order of ``loops`` around ``block`` alone gives the same result."""
     inner = block.block
     names = {f.loop_var for f in loops}
-    if not is_simple_block(inner) or not names.isdisjoint(free_in(inner)):
+    if not is_simple_block(inner) or not names.isdisjoint(free_in(inner)) or is_steered_by_memory(block, loops):
         return False
     if inner.init is None:
         return True
@@ -126,7 +126,7 @@ def commutes_under_any_order(block: BlockRealize, loops: Sequence[For]) -> bool:
 def distinguishes_iterations(block: BlockRealize, loop: For, inside: Sequence[For]) -> bool:
     """Whether different iterations of ``loop`` run ``block`` for different elements, whatever loops ``inside`` do."""
     inner = block.block
-    if not is_simple_block(inner) or loop.loop_var in free_in(inner):
+    if not is_simple_block(inner) or loop.loop_var in free_in(inner) or is_steered_by_memory(block, inside):
         return False
     extents = {f.loop_var: constant(f.extent) for f in (loop, *inside)}
     if any(f.loop_var in free_in(inner) for f in inside):

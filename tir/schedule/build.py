@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..analysis.index import Place
-from ..analysis.structure import free_in, has_load, is_one
+from ..analysis.structure import free_in, has_load, is_one, may_fail
 from ..arith import simplify
 from ..buffer import Buffer, BufferRegion, IterVar, Range
 from ..expr import TRUE, BufferLoad, Expr, IntImm, Let, Var, cast, const, logical_and
@@ -123,22 +123,31 @@ def substitute_loop_vars(
     The guard becomes part of the predicates of the blocks below; where something else than blocks would run under it,
     an ``if`` around it all.
     """
-    if guard is not None and not _takes_predicate(body):
+    if guard is not None and not _takes_predicate(body, values):
         return IfThenElse(guard, _Rebinder(values, None, units).stmt(body, dict(bounds)))
     return _Rebinder(values, guard, units).stmt(body, dict(bounds))
 
 
-def _takes_predicate(stmt: Stmt) -> bool:
+def _takes_predicate(stmt: Stmt, variables: Collection[Var]) -> bool:
+    """Whether a guard of ``variables`` may go into the predicates below: nothing that is evaluated before them needs it."""
     if isinstance(stmt, BlockRealize):
-        return True
+        return not any(may_fail(v, variables) for v in stmt.iter_values)
     if isinstance(stmt, For):
-        return not has_load(stmt.extent) and not has_load(stmt.min) and _takes_predicate(stmt.body)
-    if isinstance(stmt, SeqStmt):
-        return all(_takes_predicate(s) for s in stmt.stmts)
-    if isinstance(stmt, IfThenElse):
-        cases = [stmt.then_case] if stmt.else_case is None else [stmt.then_case, stmt.else_case]
-        return not has_load(stmt.condition) and all(_takes_predicate(c) for c in cases)
-    return False
+        asked, parts = (stmt.extent, stmt.min), (stmt.body,)
+    elif isinstance(stmt, SeqStmt):
+        asked, parts = (), stmt.stmts
+    elif isinstance(stmt, IfThenElse):
+        asked, parts = (
+            (stmt.condition,),
+            (stmt.then_case,) if stmt.else_case is None else (stmt.then_case, stmt.else_case),
+        )
+    else:
+        return False
+    return (
+        not any(map(has_load, asked))
+        and not any(may_fail(e, variables) for e in asked)
+        and all(_takes_predicate(part, variables) for part in parts)
+    )
 
 
 class _Rebinder:
@@ -167,7 +176,7 @@ class _Rebinder:
             iter_values = tuple(self.expr(v, bounds) for v in s.iter_values)
             predicate = self.expr(s.predicate, bounds)
             if self.guard is not None:
-                predicate = logical_and(predicate, self.guard)
+                predicate = logical_and(self.guard, predicate)
             block = s.block
             if not free_in(block).isdisjoint(self.values):
                 block = substitute(block, self.values)

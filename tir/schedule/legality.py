@@ -1,66 +1,106 @@
-"""May the program change so? The questions of the steps, answered as ``ScheduleError`` with a witness."""
+"""From verdicts to errors: a step is taken where its questions are proved, and refused, with the witness, elsewhere."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from typing import Any
 
-from ..analysis.private_clause import Independence, independence, with_clauses
-from ..buffer import Buffer
-from ..errors import ScheduleError
-from ..expr import Var
-from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For
+from ..analysis.dependence.domains import Injective
+from ..analysis.dependence.verdict import PROVED, Refuted, Unknown, Verdict
+from ..analysis.index import index_of
+from ..analysis.private_clause import needed_private, with_clauses
+from ..analysis.structure import first_line, steering_loads
+from ..buffer import Buffer, Range
+from ..errors import ScheduleError, require
+from ..expr import Expr, Var
+from ..function import PrimFunc
+from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt
 from ..visit import uses_var, walk
+from .invariants import Keeps
+from .invariants.delta import Delta
 from .state import State
 
-if TYPE_CHECKING:
-    from ..analysis.dependence.verdict import Violation
-    from ..function import PrimFunc
-    from .invariants.delta import Delta
+
+def require_legal(
+    verdict: Verdict, func: PrimFunc, *, nodes: Sequence[Any] | None = None, legal: str = "", why: str = ""
+) -> None:
+    """Raise ``ScheduleError`` unless ``verdict`` is a proof: what is unknown is refused as well.
+
+    ``func`` is the program that the nodes are of; ``nodes`` and ``legal`` go before the verdict's own, ``why`` before its
+    rule.
+    """
+    if isinstance(verdict, (Refuted, Unknown)):
+        raise ScheduleError(
+            f"{why}: {verdict.rule}" if why else verdict.rule,
+            witness=list(verdict.witness),
+            nodes=list(verdict.nodes if nodes is None else nodes),
+            func=func,
+            legal=legal or verdict.legal,
+        )
 
 
-def clash(func: PrimFunc, loop: For) -> Violation | None:
-    """Why iterations of ``loop``, if it runs them at once, are not independent. Of threads, only what they do to global
-    memory is asked: local buffers are per thread, and shared memory is synchronised by lowering."""
-    return concurrency(func, loop).violation
+def require_same_meaning(
+    before: State, after: State, unsafe: bool = False, move: Callable[[], bool] | None = None
+) -> None:
+    """Raise ``ScheduleError``, with a witness, unless every dependence of ``before`` holds in ``after``
+    and the iterations of its parallel and vectorized loops still are independent.
+
+    ``move``: whether the form of the program shows that the first is so.
+    """
+    from ..analysis.dependence.programs import SameMeaning
+
+    if unsafe or after.func is before.func:
+        return
+    require_legal(SameMeaning(before.func, after.func, move).answer(), before.func)
+    require_independent(before, after)
 
 
-def concurrency(func: PrimFunc, loop: For) -> Independence:
-    """``clash``, with the buffers that iterations must have for themselves: those belong into the loop's clause."""
-    known = _CLASHES.setdefault(func, {})
-    if loop not in known:
-        known[loop] = _concurrency(func, loop)
-    return known[loop]
+def require_independent(before: State, after: State) -> None:
+    """Raise ``ScheduleError``, with a witness, unless the iterations of those of its loops that run at once, and that
+    ``after`` has changed, are independent."""
+    delta = Delta(before.func, after.func)
+    for ref in delta.changed_loops((PARALLEL, VECTORIZED, THREAD_BINDING)):
+        if delta.may_clash(ref):
+            require_legal(concurrent_iterations(after.func, ref.node), after.func)
 
 
-_CLASHES: WeakKeyDictionary[PrimFunc, dict[For, Independence]] = WeakKeyDictionary()
+def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rule: str, *parts: Any) -> None:
+    """Refuse by ``rule``, with two points that have the same indices, ``indices`` that are not one-to-one over
+    ``domains``."""
+    verdict = Injective(tuple(indices), domains).answer()
+    if isinstance(verdict, Unknown):
+        raise ScheduleError(verdict.rule)
+    require(verdict.is_proved, rule, *parts, witness=verdict.witness if isinstance(verdict, Refuted) else ())
 
 
-def _concurrency(func: PrimFunc, loop: For) -> Independence:
+def concurrent_iterations(func: PrimFunc, loop: For) -> Verdict:
+    """Whether iterations of ``loop``, if it runs them at once, are independent. For thread loops only global memory is
+    checked: local buffers are per thread, and shared memory is synchronised by lowering."""
+    from ..analysis.dependence.loops import check_parallel
+
     if loop.kind == THREAD_BINDING:
-        summed = _reduced_across(loop) if loop.thread.startswith("threadIdx") else frozenset()
-        found = independence(func, loop, loop.kind, lambda b: b.scope == "global" and b.data not in summed).violation
-        return Independence(found and replace(found, legal=_own_memory(func, loop, found.memory)))
-    return independence(func, loop, loop.kind) if loop.kind in (PARALLEL, VECTORIZED) else Independence(None)
+        own = {b.data for b in walk(loop) if isinstance(b, Buffer) and b.scope != "global"}
+        verdict = check_parallel(func, loop, loop.kind, frozenset(own) | _reduced_across(loop))
+        if isinstance(verdict, (Refuted, Unknown)):
+            return replace(verdict, legal=_own_memory(func, loop, verdict.memory))
+        return verdict
+    return check_parallel(func, loop, loop.kind) if loop.kind in (PARALLEL, VECTORIZED) else PROVED
 
 
 def with_needed_clauses(delta: Delta) -> PrimFunc:
-    """The program after a step, with the clauses of the parallel and vectorized loops that the step made need them: what
-    made them independent is written down, and not proved again."""
-    after = delta.after
+    """The program after a step, with the clauses that parallel and vectorized loops need since then: what makes their
+    iterations independent is written down, and not proved again."""
     clauses: dict[Var, tuple[Buffer, ...]] = {}
-    for ref in delta.changed_loops((PARALLEL, VECTORIZED)):
-        found = _CLASHES.get(after, {}).get(ref.node)
-        if found is not None and found.private:
-            clauses[ref.var] = (*ref.node.private, *found.private)
-    return with_clauses(after, clauses)
+    for ref in () if Keeps.ACCESSES in delta.keeps else delta.changed_loops((PARALLEL, VECTORIZED)):
+        found = needed_private(delta.after, ref.node) if delta.may_clash(ref) else ()
+        if found:
+            clauses[ref.var] = (*ref.node.private, *found)
+    return with_clauses(delta.after, clauses)
 
 
 def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:
-    """How threads that meet in memory of the function's own can each have theirs."""
-    from ..analysis.index import index_of
-
+    """How threads that conflict in memory of the function's own can each have theirs."""
     if buffer is None or not any(buffer in ref.block.alloc_buffers for ref in index_of(func).blocks.values()):
         return ""
     scope = "shared" if loop.thread.startswith("blockIdx") else "local"
@@ -74,6 +114,8 @@ def _reduced_across(loop: For) -> frozenset[Var]:
     from ..analysis.reductions import Reduction
 
     found: set[Var] = set()
+    if not loop.thread.startswith("threadIdx"):
+        return frozenset()
     for item in walk(loop):
         if isinstance(item, BlockRealize) and (
             item.block.init is not None or isinstance(Reduction.of(item.block), Reduction)
@@ -84,39 +126,15 @@ def _reduced_across(loop: For) -> frozenset[Var]:
     return frozenset(found)
 
 
-def require_same_meaning(before: State, after: State, unsafe: bool = False) -> None:
-    """Raise ``ScheduleError``, with a witness, unless every dependence of ``before`` holds in ``after``
-    and the iterations of its parallel and vectorized loops still are independent.
-    """
-    from ..analysis.dependence.programs import check
-
-    if unsafe or after.func is before.func:
+def require_not_steering(buffer: Buffer, stmts: Iterable[Stmt], unsafe: bool) -> None:
+    """Refuse to move writes of ``buffer`` to a copy where something else than blocks reads it in ``stmts``: a condition, a
+    predicate, a binding, a loop bound or a let, which would go on reading the buffer."""
+    if unsafe:
         return
-    found = check(before.func, after.func)
-    if found is not None:
-        # A reduction that is made anew, from its init on, gives the same result again.
-        from ..analysis.dependence.reduction_summary import with_reductions_collapsed
-
-        whole = with_reductions_collapsed(before.func, after.func)
-        if whole is not None and check(*whole) is None:
-            found = None
-    if found is not None:
-        raise ScheduleError(
-            found.rule, witness=found.witness, nodes=found.nodes, func=before.func, legal=found.legal
-        )  # fmt: skip
-    require_independent(before, after)
-
-
-def require_independent(before: State, after: State) -> None:
-    """Raise ``ScheduleError``, with a witness, unless the iterations of those of its loops that run at once, and that
-    ``after`` has changed, are independent."""
-    from .invariants.delta import Delta
-
-    delta = Delta(before.func, after.func)
-    for ref in delta.changed_loops((PARALLEL, VECTORIZED, THREAD_BINDING)):
-        if delta.may_clash(ref):
-            found = clash(after.func, ref.node)
-            if found is not None:
-                raise ScheduleError(
-                    found.rule, witness=found.witness, nodes=found.nodes, func=after.func, legal=found.legal
-                )
+    for stmt in stmts:
+        for place, load in steering_loads(stmt):
+            require(
+                load.buffer.data is not buffer.data,
+                "`{0}` reads buffer {1} outside of the body of a block, before the copy back has written it",
+                place if isinstance(place, BlockRealize) else first_line(place), buffer.name, nodes=[place],
+            )  # fmt: skip

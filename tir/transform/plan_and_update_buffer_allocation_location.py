@@ -10,7 +10,7 @@ from ..analysis.privatization import is_privatizable
 from ..buffer import Buffer
 from ..expr import TRUE, BufferLoad, Var
 from ..function import PrimFunc
-from ..names import fresh
+from ..names import unique_name
 from ..node import frozendict
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, For
 from ..visit import walk
@@ -132,7 +132,7 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
         if isinstance(item, For) and item.private:
             item = with_private(item, ())  # the allocation inside the loop says it now
         if isinstance(item, (For, AttrStmt)) and arrived:
-            names.add(name := fresh(f"{arrived[0].name}_scope", names))
+            names.add(name := unique_name(f"{arrived[0].name}_scope", names))
             inner = Block((), (), (), name, item.body, None, arrived)
             reads, writes = block_access_region(inner)
             inner = inner.replace(reads=reads, writes=writes)

@@ -78,7 +78,8 @@ def access_map(
         _know_coords(formula, unit)
     for var, low, extent in access.loops:
         formula.var(var)
-        hidden.append(names.of(var))
+        if names.of(var) not in coord_names:
+            hidden.append(names.of(var))
         try:
             formula.within(var, low, extent)
         except NotAffine:

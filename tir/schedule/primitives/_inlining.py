@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
+from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.index import BlockRef
-from ...analysis.structure import affine_in_one, runs_whole_domain
+from ...analysis.structure import affine_in_one
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
 from ...buffer import Buffer
@@ -154,13 +155,17 @@ def domain_guards(
         consumer, nodes=[consumer.node],
     )  # fmt: skip
     values = producer.bindings
-    guards = [substitute(c, values) for c in (*conditions, *(own or ()))]
-    for iterator in consumer.block.iter_vars:
-        at = solved[iterator.var]
-        for guard in (at >= iterator.dom.min, at < iterator.dom.min + iterator.dom.extent):
-            if not analyzer.can_prove(guard):
-                guards.append(substitute(guard, values))
-    return guards
+    inside = [
+        guard
+        for iterator in consumer.block.iter_vars
+        for guard in (
+            solved[iterator.var] >= iterator.dom.min,
+            solved[iterator.var] < iterator.dom.min + iterator.dom.extent,
+        )
+        if not analyzer.can_prove(guard)
+    ]
+    # the condition of the consumer may fail where it has no instance
+    return [substitute(c, values) for c in (*conditions, *inside, *(own or ()))]
 
 
 def with_regions(block: Any) -> Any:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.dependence.coverage import check_initialized
+from ...analysis.dependence.initialization import check_initialized
 from ...analysis.dependence.live_values import Timestamps
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.simple_blocks import is_simple_block, same_index
 from ...analysis.structure import (
     common_host,
+    is_steered_by_memory,
     loops_below,
     readers,
     reads_own_writes,
@@ -33,7 +34,7 @@ from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStm
 from ...visit import rewrite, substitute, uses_var, walk
 from ..build import add_alloc, copy_block, replace_buffer
 from ..handles import BlockRV
-from ..legality import require_independent
+from ..legality import require_independent, require_legal, require_not_steering
 from ..primitive import primitive
 from ..state import State, pick_buffer, scope_of
 from .storage import require_scope
@@ -53,7 +54,7 @@ class CachePlan:
 def plan_cache_read(
     state: State,
     block: BlockRef,
-    read_buffer_index: int | str,
+    read_buffer_index: int | str | Buffer,
     storage_scope: str,
     consumer_blocks: list[BlockRef] | None = None,
     *,
@@ -136,7 +137,7 @@ def _keeps_to_itself(
 def read_copy(consumer: BlockRef, buffer: Buffer, cached: Buffer) -> Stmt:
     """``consumer`` reading the copy, and writing the buffer itself where it does."""
     if not regions_of(consumer.block.writes, buffer):
-        return replace_buffer(consumer.node, buffer, cached)
+        return consumer.node.replace(block=replace_buffer(consumer.block, buffer, cached))
 
     def visit(item: Any) -> Any:
         if isinstance(item, BufferLoad) and item.buffer is buffer:
@@ -166,17 +167,14 @@ def _require_written(state: State, plan: CachePlan, buffer: Buffer, unsafe: bool
     if unsafe:
         return
     after, _ = _apply(state, plan)
-    found = check_initialized(after.func, buffer)
-    if found is not None:
-        raise ScheduleError(
-            found.rule, witness=found.witness, nodes=[plan.scope.node] if plan.scope.scope else [], func=state.func
-        )
+    around = [plan.scope.node] if plan.scope.scope else []
+    require_legal(check_initialized(after.func, buffer), state.func, nodes=around)
 
 
 def plan_cache_write(
     state: State,
     block: BlockRef,
-    write_buffer_index: int | str,
+    write_buffer_index: int | str | Buffer,
     storage_scope: str,
     consumer_blocks: list[BlockRef] | None = None,
     *,
@@ -205,7 +203,9 @@ def plan_cache_write(
     host = common_host([*makers, *users], scope) if users else scope
     tops = statements(host)
     order = {id(stmt): n for n, stmt in enumerate(tops)}
-    position = max(order[id(top_statement(m, host).node)] for m in makers)
+    places = [order[id(top_statement(m, host).node)] for m in makers]
+    position = max(places)
+    require_not_steering(buffer, tops[min(places) : position + 1], unsafe)
     early = [r for r in users if order[id(top_statement(r, host).node)] <= position]
     moved: list[BlockRef] = list(dict.fromkeys([*makers, *early, *(consumer_blocks or [])]))
     require(
@@ -306,6 +306,8 @@ def _certain_places(s: Stmt, buffer: Buffer) -> list[tuple[Expr, ...]]:
 def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
     if not _stores_regions(ref.block, buffer) or wrapped_in(ref, host) is not None:
         return False
+    if is_steered_by_memory(ref.node, [p.node for p in loops_below(ref, host)]):
+        return False
     domains: dict[Var, Range] = ref.loop_ranges(host)
     values = ref.bindings
     for region in regions_of(ref.block.writes, buffer):
@@ -330,8 +332,10 @@ def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
 def _touched(blocks: Sequence[BlockRef], buffer: Buffer, side: str, host: BlockRef | LoopRef) -> tuple[Range, ...]:
     """The box of ``buffer`` that ``blocks`` touch each time that ``host`` runs."""
     boxes = [box for ref in blocks if (box := ref.region_in(host, buffer, side)) is not None]
+    known = host.analyzer()
+    known.assume_sizes([buffer])
     # a guarded tail reaches past the end in name only: its predicate keeps it inside
-    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region], host.analyzer())
+    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region], known)
 
 
 def cached_buffer(buffer: Buffer, scope: str) -> Buffer:

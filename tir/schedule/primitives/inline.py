@@ -7,16 +7,16 @@ from functools import partial
 from typing import Any
 
 from ...analysis.index import BlockRef
-from ...analysis.structure import order, readers, uses_pointer, writers
+from ...analysis.structure import first_line, order, readers, steering_loads, uses_pointer, writers
 from ...arith import Analyzer
-from ...buffer import Buffer
+from ...buffer import Buffer, IterVar, Range
 from ...errors import ScheduleError, require
 from ...expr import (
     BufferLoad,
     Expr,
     all_of,
 )
-from ...stmt import BlockRealize, BufferStore, seq
+from ...stmt import Block, BlockRealize, BufferStore, For, Stmt, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
 from ..legality import require_same_meaning
 from ..primitive import primitive
@@ -49,7 +49,8 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
     """
     scope = scope_of(state, block)
     store, buffer = _single_store(state, scope, block)
-    consumers = [c for c in readers(scope, buffer) if c is not block]
+    asking = _asking(scope, buffer)
+    consumers = list(dict.fromkeys(c for c in (*readers(scope, buffer), *asking) if c is not block))
     require(consumers, "nothing in this scope reads buffer {0}, so there is nowhere to put it", buffer.name)
     _require_unchanged(state, scope, block, consumers, store, unsafe)
     changes: list[tuple[BlockRealize, BlockRealize | None]] = [(block.node, None)]
@@ -57,9 +58,7 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
         require(
             not uses_pointer(consumer.node, buffer), "block {0} uses the pointer of buffer {1}", consumer, buffer.name
         )
-        there = known(consumer)
-        value = partial(_value_at, block, store, analyzer=there)
-        changes.append((consumer.node, _with_loads(consumer, buffer, value)))
+        changes.append((consumer.node, _with_loads(consumer, buffer, partial(_value_at, block, store))))
     return InlinePlan(scope, tuple(changes), buffer)
 
 
@@ -88,7 +87,7 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
     if producer.block.init is not None:
         return plan_epilogue(state, producer, block, unsafe)
     store, _ = _single_store(state, scope, producer)
-    users = readers(scope, buffer)
+    users = list(dict.fromkeys([*readers(scope, buffer), *_asking(scope, buffer)]))
     require(
         users == [block],
         "buffer {0} is also read by {1}",
@@ -154,18 +153,42 @@ def _require_unchanged(
     require_same_meaning(state, probe, unsafe)
 
 
+def _asking(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
+    """The blocks of ``scope`` whose predicates or bindings read ``buffer``. Refuses where anything else outside of the
+    bodies of blocks does: nothing can be put there."""
+    found = []
+    places: dict[Stmt, BlockRef] = {child.node: child for child in scope.children}
+    for place, load in steering_loads(scope.block.body):
+        if load.buffer is buffer:
+            require(
+                place in places, "`{0}` reads buffer {1} outside of a block", first_line(place), buffer.name, nodes=[place]
+            )  # fmt: skip
+            found.append(places[place])
+    return found
+
+
 def _loads(consumer: BlockRef, buffer: Buffer) -> list[BufferLoad]:
-    return [a for a in accesses(consumer.block) if isinstance(a, BufferLoad) and a.buffer is buffer]
+    return [a for a in accesses(consumer.node) if isinstance(a, BufferLoad) and a.buffer is buffer]
+
+
+def _around(consumer: BlockRef) -> Analyzer:
+    """What is known in ``consumer``, and of the loops around it in its predicate and bindings."""
+    analyzer = known(consumer)
+    for loop in consumer.loops():
+        analyzer.bind(loop.var, Range(loop.node.min, loop.node.extent))
+    return analyzer
 
 
 def _run_for(block: BlockRef, store: BufferStore, load: BufferLoad, consumer: BlockRef) -> BlockRealize:
-    analyzer = known(consumer)
+    analyzer = _around(consumer)
     solved, conditions = solve_iters(block, store.indices, load.indices, analyzer)
     for iterator in block.block.iter_vars:
         at = solved[iterator.var]
         conditions += [at >= iterator.dom.min, at < iterator.dom.min + iterator.dom.extent]
     own = consumer.bindings
-    inner = {v for i in walk(consumer.block.body) if (v := getattr(i, "loop_var", None)) is not None}
+    inner = {
+        n.loop_var if isinstance(n, For) else n.var for n in walk(consumer.block.body) if isinstance(n, (For, IterVar))
+    }
     require(
         not any(uses_var(e, inner) for e in solved.values()),
         "cannot prove that what block {0} reads is unchanged where {1} runs: loops inside {1} choose what it reads",
@@ -183,13 +206,21 @@ def _value_at(block: BlockRef, store: BufferStore, load: BufferLoad, analyzer: A
 
 
 def _with_loads(consumer: BlockRef, buffer: Buffer, value: Any) -> BlockRealize:
-    def visit(node: Any) -> Any:
-        return value(node) if isinstance(node, BufferLoad) and node.buffer is buffer else None
+    analyzer = _around(consumer)
 
-    block = consumer.block
+    def visit(node: Any) -> Any:
+        if isinstance(node, Block) and any(r.buffer is buffer for r in node.reads):
+            return with_regions(node)
+        return value(node, analyzer) if isinstance(node, BufferLoad) and node.buffer is buffer else None
+
+    block, node = consumer.block, consumer.node
     body = rewrite(block.body, visit)
     init = None if block.init is None else rewrite(block.init, visit)
-    return consumer.node.replace(block=with_regions(block.replace(body=body, init=init)))
+    return node.replace(
+        iter_values=tuple(rewrite(v, visit) for v in node.iter_values),
+        predicate=rewrite(node.predicate, visit),
+        block=with_regions(block.replace(body=body, init=init)),
+    )
 
 
 @primitive(check=plan_compute_inline)

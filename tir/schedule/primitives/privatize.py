@@ -9,6 +9,7 @@ from ...analysis.private_clause import why_not_private, with_private
 from ...buffer import Buffer
 from ...errors import require
 from ...stmt import THREAD_BINDING
+from ...visit import buffers_in
 from ..invariants import Keeps
 from ..primitive import primitive
 from ..state import State
@@ -76,8 +77,9 @@ def _carried(state: State, loop: LoopRef, buffer: Buffer) -> list[str]:
     """Two iterations, of which one touches what the other writes of ``buffer``."""
     from ...analysis.dependence.loops import check_parallel
 
-    found = check_parallel(state.func, loop.node, among=lambda b: b.data is buffer.data)
-    return [] if found is None else list(found.witness)
+    others = frozenset(b.data for b in buffers_in(loop.node)) - {buffer.data}
+    verdict = check_parallel(state.func, loop.node, ignored=others)
+    return [] if verdict.is_proved else list(getattr(verdict, "witness", ()))
 
 
 @primitive(check=_check_privatize, keeps=Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS)

@@ -1,0 +1,532 @@
+"""What a statement does to memory: every element that it reads, writes or prefetches, found in one walk.
+
+An effect says where (indices, or a box, in the terms of what is outside of the statement), in which loops of the
+statement, and under which conditions. Lets and iterators of inner blocks are substituted, accesses through a view
+(``match_buffer``) are accesses of what it views, and the operator table says what calls do with their pointers. What
+steers a statement counts too: loop bounds, conditions, predicates and bindings of inner blocks, values of lets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range, decl_buffer
+from ..expr import (
+    EQ,
+    TRUE,
+    And,
+    BufferLoad,
+    Call,
+    Expr,
+    IntImm,
+    Let,
+    Or,
+    Ramp,
+    Var,
+    const,
+    is_const,
+    logical_not,
+)
+from ..node import Node
+from ..op import OPS, effect_of
+from ..stmt import (
+    Allocate,
+    AllocateConst,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    BufferStore,
+    For,
+    IfThenElse,
+    LetStmt,
+    While,
+)
+from ..visit import substitute, uses_var
+from .structure import has_load
+
+READ, WRITE, PREFETCH = "read", "write", "prefetch"
+Loop = tuple[Var, Expr, Expr]  # variable, minimum, extent
+Views = Mapping[Var, MatchBufferRegion]  # by the pointer of the view
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """One access. ``indices`` has an index (a number or a ``Ramp``) or a (low, extent) pair for each axis; None is
+    anywhere in the buffer.
+
+    ``loops`` are those around it inside the statement, outermost first; ``guards`` the conditions that all hold where it
+    happens. ``block`` is the inner block that it is in; in the ``init`` of one, ``first`` has those of the guards that
+    pick the first instance. ``node`` is the load, store, call, pointer or region that says so.
+    """
+
+    buffer: Buffer
+    indices: tuple[Any, ...] | None
+    kind: str
+    loops: tuple[Loop, ...] = ()
+    guards: tuple[Expr, ...] = ()
+    node: Any = None
+    block: Block | None = None
+    first: tuple[Expr, ...] | None = None
+
+    @property
+    def write(self) -> bool:
+        return self.kind == WRITE
+
+    def _parts(self) -> Iterator[Expr]:
+        for index in self.indices or ():
+            yield from index if isinstance(index, tuple) else (index,)
+        for _, low, extent in self.loops:
+            yield from (low, extent)
+        yield from self.guards
+
+    def uses(self, variables: Collection[Var]) -> bool:
+        """Whether where it happens, or to which elements, depends on any of ``variables``."""
+        return any(uses_var(e, variables) for e in self._parts())
+
+    def substituted(self, values: Mapping[Var, Expr]) -> Effect:
+        """The same effect, with variables of what is around replaced by ``values``."""
+        if not values or not self.uses(values):
+            return self
+
+        def at(e: Any) -> Any:
+            return tuple(substitute(x, values) for x in e) if isinstance(e, tuple) else substitute(e, values)
+
+        return replace(
+            self,
+            indices=None if self.indices is None else tuple(map(at, self.indices)),
+            loops=tuple((v, at(low), at(extent)) for v, low, extent in self.loops),
+            guards=tuple(map(at, self.guards)),
+            first=None if self.first is None else tuple(map(at, self.first)),
+        )
+
+    def box(self) -> tuple[Range, ...] | None:
+        """The elements as ranges, lanes of vectors included; None where they are not known."""
+        if self.indices is None:
+            return None
+        made = [as_range(i) for i in self.indices]
+        return None if any(r is None for r in made) else tuple(made)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """The effects of one statement in program order. ``opaque``: it does more than they say (it passes a pointer on, or
+    calls something with effects). ``allocated`` has the pointers of memory that lives inside."""
+
+    effects: tuple[Effect, ...]
+    opaque: bool = False
+    allocated: frozenset[Var] = frozenset()
+
+    def __iter__(self) -> Iterator[Effect]:
+        return iter(self.effects)
+
+    def pointers(self, *kinds: str) -> frozenset[Var]:
+        """Pointers of the memory that effects of the ``kinds`` (default: reads and writes) touch."""
+        wanted = kinds or (READ, WRITE)
+        return frozenset(e.buffer.data for e in self.effects if e.kind in wanted)
+
+
+@dataclass
+class Surroundings:
+    """What encloses a statement: values of ``lets``, views, and the block (for what its pointers do)."""
+
+    lets: Mapping[Var, Expr] = field(default_factory=dict)
+    views: Views = field(default_factory=dict)
+    block: Block | None = None
+
+
+_EFFECTS: WeakKeyDictionary[Any, Effects] = WeakKeyDictionary()
+_BY_REGIONS: WeakKeyDictionary[Any, Effects] = WeakKeyDictionary()
+
+
+def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
+    """The effects of a statement, a block or an expression, in program order.
+
+    ``within`` says what is around it, where that matters; without, the answer is found once for each statement.
+    """
+    around = within or Surroundings()
+    if around.lets or around.views or isinstance(stmt, Expr):
+        return _Walker(around).of(stmt)
+    found = _EFFECTS.get(stmt)
+    if found is None:
+        found = _EFFECTS[stmt] = _Walker(around).of(stmt)
+    return found
+
+
+def effects_by_regions(stmt: Any) -> Effects:
+    """The same, where the blocks inside do what their regions say."""
+    found = _BY_REGIONS.get(stmt)
+    if found is None:
+        found = _BY_REGIONS[stmt] = _ByRegions(Surroundings()).of(stmt)
+    return found
+
+
+def steering(realize: BlockRealize, within: Surroundings | None = None) -> Effects:
+    """What running a block reads before its body does: its predicate and the values of its iterators, which are about
+    the loops around it."""
+    asked = [e for e in (*realize.iter_values, realize.predicate) if has_load(e)]
+    found = [effects(e, within) for e in asked]
+    return Effects(tuple(e for part in found for e in part), any(part.opaque for part in found))
+
+
+def declared(block: Block, within: Surroundings | None = None) -> Effects:
+    """The effects that the regions of ``block`` declare."""
+    walker = _Walker(within or Surroundings())
+    walker.regions(block, {})
+    return Effects(tuple(walker.found))
+
+
+def as_range(index: Any) -> Range | None:
+    """The least range that holds an index of an effect; None where it is not known."""
+    if isinstance(index, tuple):
+        return Range(*index)
+    if isinstance(index, Ramp) and isinstance(index.stride, IntImm):
+        step = index.stride.value * (index.lanes - 1)
+        return Range(index.base if step >= 0 else index.base + step, const(abs(step) + 1, index.base.dtype))
+    return None if index.dtype.lanes > 1 else Range(index, const(1, index.dtype))
+
+
+class _Walker:
+    def __init__(self, within: Surroundings):
+        self.lets: dict[Var, Any] = dict(within.lets)  # and iterators of blocks inside
+        self.views: dict[Var, MatchBufferRegion] = dict(within.views)
+        self.block = within.block
+        self.inner: Block | None = None
+        self.first: tuple[Expr, ...] | None = None
+        self.loops: tuple[Loop, ...] = ()
+        self.guards: tuple[Expr, ...] = ()
+        self.found: list[Effect] = []
+        self.opaque = False
+        self.allocated: set[Var] = set()
+        self.pointers: dict[Var, Buffer] = {}
+
+    def of(self, stmt: Any) -> Effects:
+        self.visit(stmt)
+        return Effects(tuple(self.found), self.opaque, frozenset(self.allocated))
+
+    def known(self, e: Any) -> Any:
+        return substitute(e, self.lets) if self.lets and not isinstance(e, IntImm) else e
+
+    # ------------------------------------------------------------ statements
+
+    def visit(self, item: Any) -> None:
+        handler = _VISIT.get(type(item))
+        if handler is not None:
+            handler(self, item)
+        else:
+            for child in item.children():
+                self.visit(child)
+
+    def _leaf(self, item: Any) -> None:
+        pass
+
+    def _for(self, loop: For) -> None:
+        self.visit(loop.min)
+        self.visit(loop.extent)
+        self._looped((loop.loop_var, self.known(loop.min), self.known(loop.extent)), loop.body)
+
+    def _looped(self, loop: Loop, body: Any) -> None:
+        around = self.loops
+        self.loops = (*around, loop)
+        self.visit(body)
+        self.loops = around
+
+    def _attr(self, attr: AttrStmt) -> None:
+        self.visit(attr.value)
+        if attr.attr_key in ("thread_extent", "virtual_thread") and hasattr(attr.node, "var"):
+            var = attr.node.var
+            self._looped((var, const(0, var.dtype), self.known(attr.value)), attr.body)
+        else:
+            self.visit(attr.body)
+
+    def under(self, condition: Expr, body: Any) -> None:
+        """``body``, which happens where ``condition`` holds."""
+        if condition is TRUE or condition.dtype.lanes > 1 or is_const(condition, 1):
+            self.visit(body)
+            return
+        around = self.guards
+        self.guards = (*around, self.known(condition))
+        self.visit(body)
+        self.guards = around
+
+    def unless(self, condition: Expr, body: Any) -> None:
+        if condition.dtype.lanes > 1:
+            self.visit(body)
+        else:
+            self.under(logical_not(condition), body)
+
+    def _while(self, loop: While) -> None:
+        self.visit(loop.condition)
+        self.under(loop.condition, loop.body)
+
+    def _if(self, item: IfThenElse) -> None:
+        self._choice(item.condition, item.then_case, item.else_case)
+
+    def _choice(self, condition: Expr, yes: Any, no: Any) -> None:
+        self.visit(condition)
+        self.under(condition, yes)
+        if no is not None:
+            self.unless(condition, no)
+
+    def _and(self, e: Any) -> None:
+        self.visit(e.a)
+        self.under(e.a, e.b)
+
+    def _or(self, e: Any) -> None:
+        self.visit(e.a)
+        self.unless(e.a, e.b)
+
+    def _let(self, item: Any) -> None:
+        self.visit(item.value)
+        self.lets[item.var] = self.known(item.value)
+        self.visit(item.body)
+
+    def _allocate(self, item: Any) -> None:
+        self.allocated.add(item.buffer_var)
+        for part in (*item.extents, item.body):
+            self.visit(part)
+
+    def _store(self, store: BufferStore) -> None:
+        for part in (store.value, *store.indices):
+            self.visit(part)
+        self.touch(WRITE, store.buffer, store.indices, store)
+
+    def _load(self, load: BufferLoad) -> None:
+        for index in load.indices:
+            self.visit(index)
+        self.touch(READ, load.buffer, load.indices, load)
+
+    def _realize(self, realize: BlockRealize) -> None:
+        block = realize.block
+        for part in (*realize.iter_values, realize.predicate):
+            self.visit(part)
+        around = self.views, self.block, self.inner, self.first
+        bound = {i.var: self.known(value) for i, value in zip(block.iter_vars, realize.iter_values)}
+        predicate = self.known(realize.predicate)
+        self.lets.update(bound)
+        self.under(predicate, block)
+        self.views, self.block, self.inner, self.first = around
+
+    def _block(self, block: Block) -> None:
+        self.block = self.inner = block
+        self.allocated.update(b.data for b in block.alloc_buffers)
+        self.views = {**self.views, **{m.buffer.data: m for m in block.match_buffers}}
+        if block.init is not None:
+            starts = [(i.var, i.dom.min) for i in block.iter_vars if i.iter_type == "reduce" and i.dom is not None]
+            around, self.first = self.guards, tuple(self.known(EQ(v, least)) for v, least in starts)
+            self.guards = (*around, *self.first)
+            self.visit(block.init)
+            self.guards, self.first = around, None
+        self.visit(block.body)
+
+    # ------------------------------------------------------------ calls
+
+    def _call(self, call: Call) -> None:
+        if call.op == "if_then_else":
+            self._choice(*call.args)
+            return
+        if call.op in _PLACES:
+            _PLACES[call.op](self, call)
+            return
+        op = OPS.get(call.op)
+        opaque = effect_of(call) == "opaque"
+        self.opaque = self.opaque or opaque
+        for position, arg in enumerate(call.args):
+            kinds = (READ, WRITE) if op is None else op.accesses(position)
+            if isinstance(arg, BufferRegion):
+                self._region(arg, call, opaque)
+            elif isinstance(arg, Var) and arg.dtype.is_handle:
+                self._pointer(arg, kinds, arg)
+            elif isinstance(arg, Call) and arg.op in _PLACES:
+                _PLACES[arg.op](self, arg, kinds)
+            elif isinstance(arg, Node):
+                self.visit(arg)
+
+    def _region(self, region: BufferRegion, call: Call, opaque: bool) -> None:
+        box = tuple((r.min, r.extent) for r in region.region)
+        for part in (p for pair in box for p in pair):
+            self.visit(part)
+        self.touch(READ, region.buffer, box, call)
+        if opaque:
+            self.touch(WRITE, region.buffer, box, call)
+
+    def _var(self, var: Var) -> None:
+        if var.dtype.is_handle:
+            self._pointer(var, (READ, WRITE), var)
+
+    def _pointer(self, pointer: Var, kinds: Iterable[str], node: Any) -> None:
+        """A pointer passed on: what is behind it may be touched anywhere. Of a view, as much as its block declares."""
+        self.opaque = True
+        view = self.views.get(pointer)
+        for kind in kinds:
+            if view is None:
+                self.touch(kind, self._behind(pointer), None, node)
+            elif self.block is None or self._memory(view.source.buffer) in self._declared(kind):
+                self.touch(kind, view.buffer, None, node)
+
+    def _declared(self, kind: str) -> set[Var]:
+        assert self.block is not None
+        return {self._memory(r.buffer) for r in (self.block.reads if kind == READ else self.block.writes)}
+
+    def _memory(self, buffer: Buffer) -> Var:
+        """The pointer of the memory that ``buffer`` is, or is a view of."""
+        while buffer.data in self.views:
+            buffer = self.views[buffer.data].source.buffer
+        return buffer.data
+
+    def _behind(self, pointer: Var) -> Buffer:
+        """The buffer of a pointer: one that was seen, or a stand-in."""
+        if pointer not in self.pointers:
+            dtype = str(pointer.pointer_dtype or "int8")
+            self.pointers[pointer] = decl_buffer((1,), dtype, pointer.name, data=pointer)
+        return self.pointers[pointer]
+
+    def _address_of(self, call: Call, kinds: Iterable[str] = (READ, WRITE)) -> None:
+        (place,) = call.args
+        if not isinstance(place, BufferLoad):
+            self.visit(place)
+            return
+        self.opaque = True
+        for index in place.indices:
+            self.visit(index)
+        for kind in kinds:
+            self.touch(kind, place.buffer, None, call)
+
+    def _access_ptr(self, call: Call, kinds: Iterable[str] = (READ, WRITE)) -> None:
+        args = list(call.args)
+        mask = args[4].value if len(args) > 4 and isinstance(args[4], IntImm) else 3
+        allowed = [kind for bit, kind in ((1, READ), (2, WRITE)) if mask & bit and kind in kinds]
+        for arg in args[2:]:
+            self.visit(arg)
+        if isinstance(args[1], Var):
+            self._pointer(args[1], allowed, call)
+        else:
+            self.visit(args[1])
+
+    def _prefetch(self, call: Call, _: Any = None) -> None:
+        """It touches a cache, and no element: an address past the end is none of the buffer."""
+        address, *rest = call.args
+        for arg in rest:
+            self.visit(arg)
+        if isinstance(address, Call) and address.op == "address_of" and isinstance(address.args[0], BufferLoad):
+            place = address.args[0]
+            for index in place.indices:
+                self.visit(index)
+            self.touch(PREFETCH, place.buffer, place.indices, call)
+
+    # ------------------------------------------------------------ accesses
+
+    def touch(self, kind: str, buffer: Buffer, indices: Sequence[Any] | None, node: Any) -> None:
+        self.pointers.setdefault(buffer.data, buffer)
+        made = None if indices is None else _rows(buffer, [self._index(i) for i in indices])
+        while buffer.data in self.views:
+            match = self.views[buffer.data]
+            made = through(match, buffer, made, self.known)
+            buffer = match.source.buffer
+        self.found.append(
+            Effect(
+                buffer,
+                None if made is None else tuple(made),
+                kind,
+                self.loops,
+                self.guards,
+                node,
+                self.inner,
+                self.first,
+            )
+        )
+
+    def regions(self, block: Block, bound: Mapping[Var, Expr]) -> None:
+        for kind, regions in ((READ, block.reads), (WRITE, block.writes)):
+            for region in regions:
+                box = [(substitute(r.min, bound), substitute(r.extent, bound)) for r in region.region]
+                self.touch(kind, region.buffer, box, block)
+
+    def _index(self, index: Any) -> Any:
+        return tuple(map(self.known, index)) if isinstance(index, tuple) else self.known(index)
+
+
+class _ByRegions(_Walker):
+    def _realize(self, realize: BlockRealize) -> None:
+        block = realize.block
+        for part in (*realize.iter_values, realize.predicate):
+            self.visit(part)
+        self.allocated.update(b.data for b in block.alloc_buffers)
+        self.regions(block, {i.var: value for i, value in zip(block.iter_vars, realize.iter_values)})
+
+
+def _rows(buffer: Buffer, indices: list[Any]) -> list[Any] | None:
+    """``indices``, with a vector that runs on from the end of a row into the next ones as a box of whole rows; None
+    (anywhere) where it is none."""
+    last = indices[-1] if indices else None
+    if not isinstance(last, Ramp) or len(indices) < 2 or len(indices) != buffer.ndim:
+        return indices
+    row = buffer.shape[-1]
+    if not isinstance(row, IntImm) or not is_const(last.stride, 1) or last.lanes <= row.value:
+        return indices
+    above = indices[-2]
+    if last.lanes % row.value or not is_const(last.base, 0) or isinstance(above, tuple) or above.dtype.lanes > 1:
+        return None
+    return [*indices[:-2], (above, const(last.lanes // row.value, above.dtype)), (last.base, row)]
+
+
+def through(
+    match: MatchBufferRegion, view: Buffer, indices: Sequence[Any] | None, known: Any = lambda e: e
+) -> list[Any]:
+    """The elements of what is viewed that ``indices`` of the ``view`` are: all of the region where the view's axes are
+    not the last ones of the region. ``known`` gives the region's expressions in the effect's terms."""
+    region = [(known(r.min), known(r.extent)) for r in match.source.region]
+    lead = len(region) - view.ndim
+    if indices is None or lead < 0 or len(indices) != view.ndim:
+        return region
+    if not all(_same_size(size, extent) for size, (_, extent) in zip(view.shape, region[lead:])):
+        return region
+    if not all(is_const(extent, 1) for _, extent in region[:lead]):
+        return region
+    moved = [_moved(index, low) for index, (low, _) in zip(indices, region[lead:])]
+    return [*(low for low, _ in region[:lead]), *moved]
+
+
+def _same_size(a: Expr, b: Expr) -> bool:
+    return a is b or (isinstance(a, IntImm) and isinstance(b, IntImm) and a.value == b.value)
+
+
+def _moved(index: Any, by: Expr) -> Any:
+    if is_const(by, 0):
+        return index
+    if isinstance(index, tuple):
+        low, extent = index
+        return (by + low, extent)
+    if isinstance(index, Ramp):
+        return index.replace(base=by + index.base)
+    return by + index
+
+
+_PLACES: dict[str, Any] = {
+    "address_of": _Walker._address_of,
+    "tvm_access_ptr": _Walker._access_ptr,
+    "prefetch": _Walker._prefetch,
+}
+
+_VISIT: dict[type, Any] = {
+    IntImm: _Walker._leaf,
+    Buffer: _Walker._leaf,
+    Var: _Walker._var,
+    For: _Walker._for,
+    While: _Walker._while,
+    IfThenElse: _Walker._if,
+    And: _Walker._and,
+    Or: _Walker._or,
+    LetStmt: _Walker._let,
+    Let: _Walker._let,
+    AttrStmt: _Walker._attr,
+    Allocate: _Walker._allocate,
+    AllocateConst: _Walker._allocate,
+    BufferStore: _Walker._store,
+    BufferLoad: _Walker._load,
+    BlockRealize: lambda walker, item: walker._realize(item),
+    Block: _Walker._block,
+    Call: _Walker._call,
+}

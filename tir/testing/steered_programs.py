@@ -1,0 +1,102 @@
+"""Programs in which memory decides what runs, for the fuzzer: read by a predicate, a binding, a loop's bounds, an ``if``
+or a let, beside blocks that write it.
+"""
+
+from __future__ import annotations
+
+from .decisions import Choice
+
+PLACES = ("predicate", "guarded", "division", "around", "inside", "extent", "start", "binding", "if", "else", "let")
+
+
+def steered(c: Choice) -> str:
+    """Blocks that ``M`` steers, which others write before, after or in the same loop; ``M`` is given, made, or updated."""
+    n = c.pick((1, 3, 4))
+    memory = c.pick(("M", "P"))
+    first = f"    for i in range({n}):" + _store("make", f"P[vi] = M[{_at(c, n, 'vi')}] - {c.number(0, 1)}", n)
+    parts = [_steered(c, n, memory, "one", "B[vi] = B[vi] + A[vi]")]
+    parts.append(_store("write", f"{memory}[vi] = {c.pick(('A[vi]', 'B[vi] - 1', f'{memory}[vi] - 1'))}", n))
+    if c.pick((True, False)):
+        parts.append(_steered(c, n, memory, "two", "O[vi] = B[vi] * 2"))
+    parts = parts[::-1] if c.pick((True, False)) else parts
+    loop = f"    for i in range({n}):"
+    body = loop + "".join(parts) if c.pick((True, False)) else "".join(loop + part for part in parts)
+    return f"""
+@T.prim_func
+def main(A: T.Buffer(({n},), "int32"), M: T.Buffer(({n},), "int32"), O: T.Buffer(({n},), "int32")):
+    P = T.alloc_buffer(({n},), "int32")
+    B = T.alloc_buffer(({n},), "int32")
+{first}
+    for i in range({n}):{_store("start", f"B[vi] = A[{_at(c, n, 'vi')}]", n)}
+{body}
+    for i in range({n}):{_store("finish", f"O[vi] = O[vi] + B[{_at(c, n, 'vi')}]", n)}
+"""
+
+
+def _at(c: Choice, n: int, var: str) -> str:
+    return c.pick((var, f"{n - 1} - {var}", "0"))
+
+
+def _store(name: str, store: str, n: int) -> str:
+    return f"""
+        with T.block("{name}"):
+            vi = T.axis.spatial({n}, i)
+            {store}
+"""
+
+
+def _steered(c: Choice, n: int, memory: str, name: str, store: str) -> str:
+    """A block under ``for i`` that ``memory`` steers."""
+    place = c.pick(PLACES)
+    read, inner = (f"{memory}[{at}]" for at in _both(c, n))
+    block = f"""
+        with T.block("{name}"):
+            vi = T.axis.spatial({n}, i)
+            """
+    if place == "predicate":
+        return f"{block}T.where({read} > 0)\n            {store}\n"
+    if place == "guarded":
+        return f"{block}T.where(i < {max(n - 1, 1)} and {read} > 0)\n            {store}\n"
+    if place == "division":
+        return f"{block}T.where(20 // ({n} - i) > 5 and {read} > 0)\n            {store}\n"
+    if place == "binding":
+        return f"{block}vx = T.axis.opaque({n}, {read} % {n})\n            {store} + vx\n"
+    if place == "around":
+        return f"""
+        with T.block("{name}_tile"):
+            vo = T.axis.spatial({n}, i)
+            T.where({read} > 0)
+            for k in range(1):
+                with T.block("{name}"):
+                    vi = T.axis.spatial({n}, vo + k)
+                    {store}
+"""
+    if place == "inside":
+        return f"""
+        with T.block("{name}_tile"):
+            vo = T.axis.spatial({n}, i)
+            for k in range(1):
+                with T.block("{name}"):
+                    vi = T.axis.spatial({n}, vo + k)
+                    T.where({inner} > 0)
+                    {store}
+"""
+    head = {
+        "extent": f"for k in range(T.min(T.max({read}, 0), 2)):",
+        "start": f"for k in range(T.min(T.max({read}, 0), 1), 2):",
+        "if": f"if {read} > 0:",
+        "else": f"if {read} > 0:\n            T.evaluate(0)\n        else:",
+        "let": f"x: T.int32 = {read}\n        if x > 0:",
+    }[place]
+    return f"""
+        {head}
+            with T.block("{name}"):
+                vi = T.axis.spatial({n}, i)
+                {store}
+"""
+
+
+def _both(c: Choice, n: int) -> tuple[str, str]:
+    """An index in terms of the loop, and the same in terms of the block around."""
+    at = _at(c, n, "i")
+    return at, at.replace("i", "vo")
