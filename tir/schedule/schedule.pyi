@@ -403,6 +403,8 @@ class Schedule:
         A loop inside one of the same axis shares the work below it among the threads: that work must be the same in every
         iteration of the outer loop, in memory that all threads see (a tile copied to ``shared``), and the extents equal.
 
+        A loop that is bound already gets the new axis.
+
         Raises ``ScheduleError`` when iterations depend on each other (a reduction across ``threadIdx`` may), when the
         axis has another extent in the same kernel, when it is bound twice on one path for other work, or past the target's
         limits. ``unsafe=True`` skips the check of dependences.
@@ -1476,7 +1478,8 @@ class Schedule:
                     B[vi] = A[vi] * 2.0
         """
     def unroll(self, loop: LoopRV | str) -> None:
-        """Write the iterations of a loop out one after another when it is lowered. Always legal.
+        """Write the iterations of a loop out one after another when it is lowered. Always legal; a loop that is bound to
+        threads is no longer.
 
         Before, and after ``sch.unroll("i")``::
 

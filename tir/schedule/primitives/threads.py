@@ -191,7 +191,8 @@ def _check_vectorize(state: State, loop: LoopRef, *, unsafe: bool = False) -> Ki
 
 
 def _check_unroll(state: State, loop: LoopRef) -> KindPlan:
-    """Write the iterations of a loop out one after another when it is lowered. Always legal.
+    """Write the iterations of a loop out one after another when it is lowered. Always legal; a loop that is bound to
+    threads is no longer.
 
     Before, and after ``sch.unroll("i")``::
 
@@ -205,7 +206,8 @@ def _check_unroll(state: State, loop: LoopRef) -> KindPlan:
                 vi = T.axis.spatial(4, i)
                 B[vi] = A[vi] * 2.0
     """
-    _require_unmarked(loop, UNROLLED)
+    if loop.node.kind != THREAD_BINDING:
+        _require_unmarked(loop, UNROLLED)
     return KindPlan(loop, UNROLLED)
 
 
@@ -214,6 +216,8 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
 
     A loop inside one of the same axis shares the work below it among the threads: that work must be the same in every
     iteration of the outer loop, in memory that all threads see (a tile copied to ``shared``), and the extents equal.
+
+    A loop that is bound already gets the new axis.
 
     Raises ``ScheduleError`` when iterations depend on each other (a reduction across ``threadIdx`` may), when the
     axis has another extent in the same kernel, when it is bound twice on one path for other work, or past the target's
@@ -238,7 +242,7 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
         legal="blockIdx.x/y/z, threadIdx.x/y/z, vthread, vthread.x/y/z",
     )
     f = loop.node
-    require(f.kind == SERIAL, "loop {0} is already {1}", f, f"bound to {f.thread}" if f.thread else f.kind, nodes=[f])
+    require(f.kind in (SERIAL, THREAD_BINDING), "loop {0} is already {1}", f, f.kind, nodes=[f])
     _require_axis_fits(state, loop, thread_axis)
     if not unsafe and not (thread_axis.startswith("threadIdx") and _crosses_threads(state, loop)):
         _require_independent(state, loop, THREAD_BINDING)
@@ -263,9 +267,7 @@ def _require_axis_fits(state: State, loop: LoopRef, axis: str) -> None:
     if axis.startswith("vthread"):
         return
     kernel = _kernel(loop)
-    bound = [p for p in state.index.below(kernel) if isinstance(p, LoopRef) and _launched(p)]
-    if isinstance(kernel, LoopRef) and _launched(kernel):
-        bound = [kernel, *[p for p in bound if p is not kernel]]
+    bound = [p for p in state.index.below(kernel) if isinstance(p, LoopRef) and _launched(p) and p is not loop]
     sizes: dict[str, LoopRef] = {axis: loop}
     above = set(loop.ancestors())
     for other in bound:
@@ -493,7 +495,7 @@ def _mark(state: State, plan: KindPlan) -> State:
 for _name, _check, _keeps in (
     ("parallel", _check_parallel, Keeps.THREADS),
     ("vectorize", _check_vectorize, Keeps.THREADS),
-    ("unroll", _check_unroll, Keeps.THREADS),
+    ("unroll", _check_unroll, Keeps.NOTHING),
     ("bind", _check_bind, Keeps.NOTHING),
 ):
     primitive(check=_check, name=_name, keeps=Keeps.ACCESSES | Keeps.LOOPS | _keeps)(_mark)
