@@ -96,7 +96,7 @@ def steering_loads(stmt: Stmt) -> Iterator[tuple[Stmt, BufferLoad]]:
                 yield from ((item, n) for n in walk(part) if isinstance(n, BufferLoad))
 
 
-def order(scope: BlockRef, block: BlockRef) -> int:
+def order(scope: BlockRef | LoopRef, block: BlockRef) -> int:
     """The number of the statement of ``scope`` that holds ``block``; -1 for its init, which comes first."""
     top = top_statement(block, scope).node
     return next((n for n, s in enumerate(statements(scope)) if s is top), -1)
