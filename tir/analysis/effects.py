@@ -16,13 +16,13 @@ from weakref import WeakKeyDictionary
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range, decl_buffer
 from ..expr import (
     EQ,
-    TRUE,
     And,
     BufferLoad,
     Call,
     Expr,
     IntImm,
     Let,
+    Not,
     Or,
     Ramp,
     Var,
@@ -243,19 +243,14 @@ class _Walker:
 
     def under(self, condition: Expr, body: Any) -> None:
         """``body``, which happens where ``condition`` holds."""
-        if condition is TRUE or condition.dtype.lanes > 1 or is_const(condition, 1):
-            self.visit(body)
-            return
         around = self.guards
-        self.guards = (*around, self.known(condition))
+        if not is_const(condition, 1):
+            self.guards = (*around, self.known(condition))
         self.visit(body)
         self.guards = around
 
     def unless(self, condition: Expr, body: Any) -> None:
-        if condition.dtype.lanes > 1:
-            self.visit(body)
-        else:
-            self.under(logical_not(condition), body)
+        self.under(logical_not(condition) if condition.dtype.lanes == 1 else Not(condition), body)
 
     def _while(self, loop: While) -> None:
         self.visit(loop.condition)
