@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tir.deep import deep
 from tir.errors import BuildError
 from tir.function import IRModule, PrimFunc
+from tir.recursion import with_recursion_limit
 from tir.target import Target, added_kind
 
 from .module import InterpreterModule, LLVMModule, Module
@@ -15,7 +15,7 @@ _CACHES = ("l1_bytes", "l2_bytes", "l3_bytes")
 _CPU_OPTIONS = ("mcpu", "mattr", "num_cores", "fast_math", "vector_width", "opt_level", "keys", "tag", *_CACHES)
 
 
-@deep
+@with_recursion_limit
 def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
     """Compile a function or a module of functions.
 
@@ -91,7 +91,7 @@ def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
     return LLVMModule(mod, target, found, cpu_pipeline())
 
 
-@deep
+@with_recursion_limit
 def compile_lowered(lowered: IRModule, target: Any = "llvm", source: IRModule | None = None) -> LLVMModule:
     """Compile a module that has been lowered already (``source``: the program it came from)."""
     from .compiled import Compiled

@@ -11,9 +11,9 @@ from typing import Any
 from tir.function import IRModule, PrimFunc
 
 from . import disk
-from .function import signature
+from .function import signature, stub
 from .llvm.compile import Machine, object_code, object_key
-from .module import stub
+from .llvm.cpu_features import Needs
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,11 @@ class Compiled:
     parallel: bool
     machine: Machine
     emit: Callable[[], Emitted]
+
+    @property
+    def needs(self) -> Needs:
+        """What a processor must have to run it."""
+        return Needs.of(self.machine)
 
     @staticmethod
     def of(emitted: Emitted, program: Any, machine: Machine) -> Compiled:

@@ -1,10 +1,12 @@
 """Files that are kept from one process to the next: written whole, each ending in the hash of its name and content.
 
-The folder is ``TIR_CACHE_DIR`` (default ``~/.cache/tensorir``); ``TIR_CACHE=0`` turns all of it off.
+The folder is ``TIR_CACHE_DIR`` (default ``~/.cache/tensorir``); ``TIR_CACHE=0`` turns all of it off, and so does a user
+without a home.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
@@ -18,13 +20,23 @@ def place(key: str, suffix: str) -> Path | None:
     """Where the file of ``key`` (hex digits) lies; None while nothing is kept."""
     if os.environ.get("TIR_CACHE", "1") == "0":
         return None
+    folder = _folder()
+    return None if folder is None else folder / f"v{FORMAT}" / key[:2] / f"{key}{suffix}"
+
+
+def _folder() -> Path | None:
+    """The folder of the cache; None where nothing says where it could be, as for a user without a home."""
     base = os.environ.get("TIR_CACHE_DIR")
-    folder = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tensorir"
-    return folder / f"v{FORMAT}" / key[:2] / f"{key}{suffix}"
+    if base:
+        return Path(base)
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tensorir"
+    except RuntimeError:
+        return None
 
 
 def read(path: Path, warn: bool = True) -> bytes | None:
-    """What was written; None when there is nothing, or (with a warning, unless told not to) not all of it."""
+    """What was written; None when there is nothing, or (with a warning, unless ``warn`` is false) not all of it."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -39,6 +51,7 @@ def read(path: Path, warn: bool = True) -> bytes | None:
 
 def write(path: Path, content: bytes) -> None:
     """Written beside and moved into place, so that readers see all of it or nothing. No cache is no error."""
+    name = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
@@ -46,7 +59,9 @@ def write(path: Path, content: bytes) -> None:
             file.write(content + _digest(path, content))
         os.replace(name, path)
     except OSError:
-        return
+        if name is not None:  # a full disk
+            with contextlib.suppress(OSError):
+                os.unlink(name)
 
 
 def _digest(path: Path, content: bytes) -> bytes:

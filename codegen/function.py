@@ -17,13 +17,15 @@ import numpy as np
 from tir.dtype import DType
 from tir.errors import RunError
 from tir.function import PrimFunc
+from tir.interp.dlpack import host_array
+from tir.stmt import NOP
 from tir.visit import uses_var
 
-from .llvm.function import buffer_alignment, size_vars, written_data
+from .llvm.signature import buffer_alignment, size_vars, written_data
 from .llvm.tiles import MARK, request_tiles
 from .runtime.fast_call import MISMATCH, fast_call
 from .runtime.packed import PackedCalls
-from .runtime.parallel import openmp, team_size
+from .runtime.parallel import Team
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _FORMATS = {
@@ -33,10 +35,13 @@ _FORMATS = {
 }  # fmt: skip
 
 
+def stub(func: PrimFunc) -> PrimFunc:
+    """The function with an empty body: its signature."""
+    return func.with_body(NOP)
+
+
 def signature(func: PrimFunc) -> tuple[PrimFunc, frozenset[int]]:
     """A function with an empty body, and the positions of the parameters it may write."""
-    from .module import stub
-
     written = written_data(func)
     positions = frozenset(
         k
@@ -46,49 +51,26 @@ def signature(func: PrimFunc) -> tuple[PrimFunc, frozenset[int]]:
     return stub(func), positions
 
 
-def metadata(functions: dict[str, Any], program: Any) -> dict[str, Any]:
-    """What a saved library says about itself."""
-    from .module import FORMAT
-
-    entries = {
-        name: {"script": f.func.with_attr("global_symbol", name).script(), "written": sorted(f.written)}
-        for name, f in functions.items()
-    }
-    return {
-        "format": FORMAT,
-        "functions": entries,
-        "messages": program.messages,
-        "packed": program.packed,
-        "parallel": program.parallel,
-    }
-
-
 class Runtime:
-    """Loaded code with its error messages, and its links to threads and to Python set up."""
+    """Loaded code with its error messages, and its links to threads and to Python set up.
 
-    def __init__(self, code: Any, messages: list[str], packed: list[Any], parallel: bool, cores: int | None):
-        self.code, self.messages, self.parallel = code, messages, parallel
-        self.packed = PackedCalls(packed) if packed else None
-        self._team: ctypes.c_int32 | None = None
-        self._cores = cores
-        if code.variable(MARK):
+    ``program``: a :class:`codegen.compiled.Compiled`, or what a saved library says of itself.
+    """
+
+    def __init__(self, code: Any, program: Any, cores: int | None):
+        self.code, self.messages, self.parallel = code, program.messages, program.parallel
+        self.packed = PackedCalls(program.packed) if program.packed else None
+        self.refusal = program.needs.refusal()
+        if code.variable(MARK) and self.refusal is None:
             request_tiles()
         if self.packed is not None:
             ctypes.c_void_p.from_address(code.variable("__tir_packed")).value = self.packed.pointer
-        library = openmp() if parallel else None
-        if library is not None:
-            for symbol, address in (
-                ("__tir_thread", library.thread_num),
-                ("__tir_threads", library.num_threads),
-                ("__tir_parallel", library.parallel),
-            ):
-                ctypes.c_void_p.from_address(code.variable(symbol)).value = address
-            self._team = ctypes.c_int32.from_address(code.variable("__tir_team"))
+        self._team = Team(code, cores) if self.parallel else None
 
     def before_call(self) -> None:
-        """Set the size of the team: the environment may have changed since the last call."""
+        """Make the team of threads ready, if there is one."""
         if self._team is not None:
-            self._team.value = team_size(self._cores)
+            self._team.before_call()
 
     def raise_error(self, code: int) -> None:
         if self.packed is not None and self.packed.error is not None:
@@ -114,7 +96,7 @@ class NativeFunction:
         self._runtime = runtime
         self._entry = _ENTRY(runtime.code.function(name))
         func = self.func
-        buffers = [func.buffer_map.get(p) for p in func.params]
+        buffers = self._buffers = [func.buffer_map.get(p) for p in func.params]
         self._count = len(func.params)
         self._alignments = [0 if b is None else buffer_alignment(b) for b in buffers]
         self._is_array = [b is not None for b in buffers]
@@ -124,6 +106,11 @@ class NativeFunction:
         self._in_shapes = [
             b is None and any(uses_var(part, p) for o in func.buffers() for part in (*o.shape, *o.strides))
             for p, b in zip(func.params, buffers)
+        ]
+        # a size is hashed, a bool's packing takes whatever Python finds true, a bfloat16's takes integers for bits
+        self._checked = [
+            sized or (not array and dtype.code in ("bool", "bfloat"))
+            for sized, array, dtype in zip(self._in_shapes, self._is_array, self._dtypes)
         ]
         slots = [DType("handle") if a else d for a, d in zip(self._is_array, self._dtypes)]
         slots += [v.dtype for v in self._sizes]
@@ -181,7 +168,7 @@ class NativeFunction:
 
     def _prepare(self, args: tuple[Any, ...]) -> bytes:
         """The argument array. Everything that depends only on shapes is looked up; addresses and values are checked."""
-        is_array, in_shapes = self._is_array, self._in_shapes
+        is_array, in_shapes, checked = self._is_array, self._in_shapes, self._checked
         key: list[Any] = []
         values: list[Any] = []
         pointers: list[tuple[int, bool]] = []
@@ -195,6 +182,8 @@ class NativeFunction:
                     pointers.append(at)
                     values.append(at[0])
                 else:
+                    if checked[k]:
+                        arg = self._scalar(k, arg)
                     values.append(arg)
                     key.append(arg if in_shapes[k] else None)
             plan = self._plans.get(tuple(key)) if len(args) == self._count else None
@@ -209,7 +198,7 @@ class NativeFunction:
             self._last = plan
         try:
             return self._pack(*values, *plan.sizes, 0)
-        except (struct.error, TypeError, OverflowError):
+        except (struct.error, TypeError, ValueError, OverflowError):
             return self._pack(*self._scalars(args, values), *plan.sizes, 0)
 
     def _fast_call(self, args: tuple[Any, ...], plan: Plan) -> Callable[..., int] | None:
@@ -228,9 +217,9 @@ class NativeFunction:
         """An array argument from another library, seen through DLPack."""
         if hasattr(arg, "__dlpack__"):
             try:
-                return np.from_dlpack(arg)
-            except (BufferError, RuntimeError, TypeError) as error:
-                raise RunError(f"{self._named(k)} cannot be read through DLPack on the CPU: {error}") from error
+                return host_array(arg, self._buffers[k].dtype)
+            except RunError as error:
+                raise RunError(f"{self._named(k)}: {error}") from error
         raise RunError(f"{self._named(k)} must be an array, not {type(arg).__name__}: {arg!r:.60}")
 
     def _named(self, k: int) -> str:
@@ -242,6 +231,8 @@ class NativeFunction:
         """Bind sizes and check layouts in full. Raises ``RunError`` naming what does not fit."""
         from tir.interp.arguments import bind_arguments
 
+        if self._runtime.refusal is not None:
+            raise RunError(f"{self.name}: {self._runtime.refusal}")
         if len(args) != self._count:
             names = ", ".join(self._named(k).split("`")[1] for k in range(self._count))
             raise RunError(f"{self.name} takes {self._count} arguments ({names}), got {len(args)}")
@@ -279,15 +270,15 @@ class NativeFunction:
                 continue
             first, last = address + below, address + above
             for (other, _), (j, low, high) in zip(pointers, plan.spans):
-                if j != k and first < other + high and other + low < last and self._overlap(args[k], args[j]):
+                if j != k and first < other + high and other + low < last and self._overlap(args, k, j):
                     raise RunError(
                         f"{self._named(k)} is written and overlaps argument {j + 1} "
                         f"(`{self.func.buffer_map[self.func.params[j]].name}`) in memory: copy one, or give the "
                         'function the attribute "tir.noalias": False'
                     )
 
-    def _overlap(self, a: Any, b: Any) -> bool:
-        a, b = (x if isinstance(x, np.ndarray) else np.from_dlpack(x) for x in (a, b))
+    def _overlap(self, args: tuple[Any, ...], k: int, j: int) -> bool:
+        a, b = (x if isinstance(x, np.ndarray) else self._array(at, x) for at, x in ((k, args[k]), (j, args[j])))
         try:
             return bool(np.shares_memory(a, b, max_work=100_000))  # type: ignore[arg-type]  (the stub knows two of the values)
         except np.exceptions.TooHardError:
@@ -295,36 +286,47 @@ class NativeFunction:
 
     def _scalars(self, args: tuple[Any, ...], values: list[Any]) -> list[Any]:
         """Scalar arguments that the packing did not take as they were: converted, or refused by name."""
-        result = []
-        for k, value in enumerate(values):
-            dtype = self._dtypes[k]
-            if not self._is_array[k]:
-                if dtype.is_handle and isinstance(value, np.ndarray):
-                    value = value.ctypes.data
-                value = value.item() if hasattr(value, "item") else value
-                if dtype.code == "bfloat":
-                    value = _bfloat_bits(value)
-                elif dtype.is_handle:
-                    value = int(getattr(value, "value", value) or 0)
-                else:
-                    self._check_scalar(k, value, dtype)
-            result.append(value)
-        return result
+        return [v if self._is_array[k] else self._scalar(k, args[k]) for k, v in enumerate(values)]
 
-    def _check_scalar(self, k: int, value: Any, dtype: DType) -> None:
+    def _scalar(self, k: int, value: Any) -> Any:
+        """What is packed for a scalar argument. Raises ``RunError`` for what is no number of its type."""
+        dtype = self._dtypes[k]
+        if dtype.is_handle:
+            return self._address(k, value)
+        if not (isinstance(value, np.ndarray) and value.ndim) and hasattr(value, "item"):
+            try:
+                value = value.item()
+            except Exception as error:
+                raise RunError(f"{self._named(k)} must be a number ({dtype}): {error}") from error
         if not isinstance(value, (bool, int, float)):
-            raise RunError(f"{self._named(k)} must be a number ({dtype}), not {type(value).__name__}: {value!r:.60}")
+            raise RunError(f"{self._named(k)} must be a number ({dtype}), not {_described(value)}")
         if dtype.is_float:
             if abs(value) > dtype.max_value and abs(value) != float("inf"):
                 raise RunError(f"{self._named(k)}: {value!r} does not fit {dtype}")
-            return
-        if not isinstance(value, (bool, int)):
+            return _bfloat_bits(value) if dtype.code == "bfloat" else value
+        if isinstance(value, float):
             raise RunError(f"{self._named(k)} must be an integer ({dtype}), not {value!r}")
         if not dtype.min_value <= value <= dtype.max_value:
             raise RunError(f"{self._named(k)}: {value} does not fit {dtype} ({dtype.min_value} to {dtype.max_value})")
+        return value
+
+    def _address(self, k: int, value: Any) -> int:
+        """A pointer argument: an address, an array, a ctypes pointer, or None for the null pointer."""
+        if isinstance(value, np.ndarray):
+            return value.ctypes.data
+        value = getattr(value, "value", value)
+        value = 0 if value is None else value.item() if isinstance(value, np.integer) else value
+        if not isinstance(value, int) or not 0 <= value < 1 << 64:
+            raise RunError(f"{self._named(k)} must be an address (an integer or an array), not {_described(value)}")
+        return value
 
     def __repr__(self) -> str:
         return f"<compiled function {self.name}>"
+
+
+def _described(value: Any) -> str:
+    shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else f": {value!r:.60}"
+    return f"{type(value).__name__}{shape}"
 
 
 def _bfloat_bits(value: float) -> int:

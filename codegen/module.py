@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import json
-import shutil
 import statistics
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tir.errors import BuildError, RunError
+from tir.errors import RunError
 from tir.function import IRModule, PrimFunc
-from tir.stmt import NOP
 
-FORMAT = 1  # of the metadata in saved libraries
+from . import aot
+from .function import NativeFunction, Runtime
+from .llvm.compile import Loaded, assembly, optimise
 
 
 @dataclass(frozen=True)
@@ -184,12 +180,10 @@ class LLVMModule(Module):
 
     def __init__(self, source: IRModule, target: Any, compiled: Any, passes: list[Any] | None = None):
         """``passes`` lowered ``source``; None where what was compiled was lowered elsewhere."""
-        from .function import NativeFunction, Runtime
-        from .llvm.compile import Loaded
-
         self._compiled, self._passes = compiled, passes
         code = Loaded(compiled.code, compiled.machine)
-        runtime = Runtime(code, compiled.messages, compiled.packed, compiled.parallel, target.attrs.get("num_cores"))
+        code.release_by("__tir_release")
+        runtime = Runtime(code, compiled, target.attrs.get("num_cores"))
         functions = {name: NativeFunction(name, about, runtime) for name, about in compiled.functions.items()}
         super().__init__(source, target, functions)
 
@@ -204,8 +198,6 @@ class LLVMModule(Module):
         return self._emitted.lowered
 
     def _source(self, kind: str) -> str:
-        from .llvm.compile import assembly, optimise
-
         if kind == "tir":
             return self.ir.script()
         if kind == "lowered":
@@ -224,69 +216,28 @@ class LLVMModule(Module):
 
         return Report.of(self.lowered) if self._passes is None else Report.of(self.ir, self._passes)
 
-    def save(self, path: str | Path) -> None:
-        """Write a shared library (``.so``; needs a C compiler to link) or an object file (``.o``).
+    def save(self, path: str | Path, header: str | Path | None = None) -> None:
+        """Write a shared library (``.so``; needs a C compiler to link) or an object file (``.o``), and a C ``header``.
 
-        :func:`load` reads both. Raises ``BuildError`` for another suffix or when linking fails.
+        Each function is a C function under its ``global_symbol`` (docs/aot.md says how it is called);
+        :func:`load` reads the file back. Raises ``BuildError`` for another suffix or when linking fails.
         """
-        from .function import metadata
-        from .llvm.compile import object_code
-        from .llvm.text import byte_string
-
-        path = Path(path)
-        if path.suffix not in (".so", ".o", ".dylib"):
-            raise BuildError(f"cannot save to {path.name!r}: the name must end in .so (shared library) or .o (object)")
-        data = json.dumps(metadata(self.functions, self._compiled)).encode() + b"\0"
-        constant = f"@__tir_metadata = constant [{len(data)} x i8] {byte_string(data)}\n"
-        code = object_code(self._emitted.text + constant, self._compiled.machine)
-        if path.suffix == ".o":
-            path.write_bytes(code)
-            return
-        linker = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
-        if linker is None:
-            raise BuildError("cannot link a shared library: no C compiler (cc, gcc, clang) on PATH; save to a .o file")
-        with tempfile.TemporaryDirectory() as folder:
-            made = Path(folder) / "module.o"
-            made.write_bytes(code)
-            command = [linker, "-shared", "-o", str(path), str(made), "-lm"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise BuildError(f"linking {path.name} failed: {' '.join(command)}\n{done.stderr.strip()}")
+        aot.write(Path(path), self.functions, self._compiled, None if header is None else Path(header))
 
 
 def load(path: str | Path) -> Module:
-    """A module saved with ``mod.save``. Raises ``BuildError`` for a file that is none."""
+    """A module saved with ``mod.save``. Raises ``BuildError`` for a file that is none, ``RunError`` for one that was
+    compiled for features which this CPU lacks."""
     from tir.script import parse
     from tir.target import Target
 
-    from .function import NativeFunction, Runtime
-    from .llvm.compile import Library, Loaded, machine
-
-    path = Path(path)
-    if not path.is_file():
-        raise BuildError(f"no file {str(path)!r} to load")
-    try:
-        code: Any
-        code = Loaded(path.read_bytes(), machine()) if path.suffix == ".o" else Library(str(path.resolve()))
-        address = code.variable("__tir_metadata")
-    except (OSError, RuntimeError) as error:
-        raise BuildError(f"{path.name} is not a library that can be loaded here: {error}") from error
-    if not address:
-        raise BuildError(f"{path.name} was not saved by this package: it has no symbol __tir_metadata")
-    data = json.loads(ctypes.string_at(address))
-    if data["format"] != FORMAT:
-        raise BuildError(f"{path.name} was saved in format {data['format']}; this version reads {FORMAT}")
-    runtime = Runtime(code, data["messages"], data["packed"], data["parallel"], None)
+    saved = aot.Saved(Path(path))
+    runtime = Runtime(saved, saved, None)
     functions: dict[str, Callable[..., Any]] = {}
     signatures: dict[str, PrimFunc] = {}
-    for name, entry in data["functions"].items():
+    for name, entry in saved.functions.items():
         parsed = parse(entry["script"])
         func = parsed[name] if isinstance(parsed, IRModule) else parsed
         signatures[name] = func
         functions[name] = NativeFunction(name, (func, frozenset(entry["written"])), runtime)
     return Module(IRModule.of(signatures), Target("llvm"), functions)
-
-
-def stub(func: PrimFunc) -> PrimFunc:
-    """The function with an empty body: its signature."""
-    return func.with_body(NOP)

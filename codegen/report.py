@@ -17,7 +17,7 @@ from tir.function import IRModule, PrimFunc
 from tir.node import frozendict
 from tir.stmt import Allocate, BufferStore, For, IfThenElse, Stmt
 from tir.transform.pipeline import name_of
-from tir.transform.unroll_loop import MAX_COPIES
+from tir.transform.unroll_loop import REASON as ROLLED
 from tir.transform.vectorize_loop import REASON
 from tir.visit import rewrite, uses_var, walk
 
@@ -155,7 +155,7 @@ class _Look:
             return "unrolled" + _parts(before)
         if not isinstance(left[0].extent, IntImm):
             return f"left a loop: extent `{left[0].extent!r}` is not a constant"
-        return f"left to LLVM to unroll: more than {MAX_COPIES} statements would be made"
+        return f"left a loop: {left[0].annotations.get(ROLLED, 'no pass unrolled it')}"
 
     def _vectorized(self, number: int, loop: For) -> str:
         before, left = self.to_vector.get(number, []), self.vector.get(number, [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,14 +14,21 @@ class Config:
     """``dump`` (TIR_DUMP): a directory that gets each lowering stage as text; empty for none.
 
     ``verify`` (TIR_VERIFY): check that each lowering stage is well formed.
+
+    ``explain`` (TIR_EXPLAIN): print which tier of proof decided which question of legality, and how long it took.
     """
 
     dump: str = ""
     verify: bool = False
+    explain: bool = False
 
 
 def _from_environment() -> Config:
-    return Config(os.environ.get("TIR_DUMP", ""), os.environ.get("TIR_VERIFY", "") not in ("", "0"))
+    return Config(os.environ.get("TIR_DUMP", ""), _flag("TIR_VERIFY"), _flag("TIR_EXPLAIN"))
+
+
+def _flag(name: str) -> bool:
+    return os.environ.get(name, "") not in ("", "0")
 
 
 _overrides: list[dict[str, Any]] = []
@@ -36,7 +43,7 @@ def current() -> Config:
 
 
 @contextmanager
-def override(**changes: Any) -> Iterator[Config]:
+def override(**changes: Any) -> Generator[Config, None, None]:
     """Set knobs inside the ``with``. Raises ``TypeError`` for a knob that does not exist.
 
     >>> with override(verify=True) as config:

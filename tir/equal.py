@@ -13,10 +13,10 @@ import struct
 from typing import Any
 
 from .buffer import Buffer, IterVar, MatchBufferRegion
-from .deep import deep
 from .expr import CommReducer, Expr, Let, Reduce, Var
 from .function import PrimFunc
 from .node import Node
+from .recursion import with_recursion_limit
 from .render import to_lines
 from .stmt import Allocate, AllocateConst, AttrStmt, Block, BufferRealize, DeclBuffer, For, LetStmt
 
@@ -40,7 +40,7 @@ _ORDER: dict[type, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-@deep
+@with_recursion_limit
 def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
     """Whether ``a`` and ``b`` (nodes, or tuples, lists and dicts of them) are the same up to renaming.
 
@@ -52,14 +52,14 @@ def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
     return a is b or _Comparison(map_free_vars).run(a, b) is None
 
 
-@deep
+@with_recursion_limit
 def first_difference(a: Any, b: Any, map_free_vars: bool = False) -> str | None:
     """The path and values of the first difference, such as ``body.block.body.extent: 128 != 64``; None when equal."""
     difference = _Comparison(map_free_vars).run(a, b)
     return None if difference is None else str(difference)
 
 
-@deep
+@with_recursion_limit
 def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None:
     """Raise ``AssertionError`` with the first difference, and the place in both texts, unless the two are equal.
 
@@ -256,7 +256,7 @@ def same_value(x: Any, y: Any) -> bool:
     return type(x) is type(y) and bool(x == y)
 
 
-@deep
+@with_recursion_limit
 def structural_hash(node: Any, map_free_vars: bool = False) -> int:
     """A 64-bit hash that equal programs share, the same in every process when there are no free variables.
 

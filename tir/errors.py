@@ -23,7 +23,7 @@ class TirError(Exception):
         from pathlib import Path
 
         ours = tuple(str(Path(__file__).parent.parent / package) + os.sep for package in ("tir", "codegen"))
-        lines = []
+        lines: list[str] = []
         for frame, number in traceback.walk_tb(self.__traceback__):
             name = frame.f_code.co_filename
             if not name.startswith(ours) and f"{os.sep}IPython{os.sep}" not in name:
@@ -98,9 +98,14 @@ class ScheduleError(TirError):
     def rule(self) -> str:
         return self._rule.format(*(describe(p) for p in self._parts)) if self._parts else self._rule
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._head()!r})"
+
+    def _head(self) -> str:
+        return f"{self.request}: {self.rule}" if self.request else self.rule
+
     def __str__(self) -> str:
-        head = f"{self.request}: {self.rule}" if self.request else self.rule
-        lines = [head, *(f"  {line}" for line in self.witness)]
+        lines = [self._head(), *(f"  {line}" for line in self.witness)]
         if self.func is not None and self.nodes:
             lines.append(to_lines(self.func, underline=tuple(self.nodes)))
         if self.legal:

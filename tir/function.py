@@ -13,7 +13,7 @@ from .render import show, to_html, to_script
 from .stmt import Block, BlockRealize, Stmt
 
 
-class Shown(Node):
+class Printable(Node):
     """What can be printed: functions and modules."""
 
     __slots__ = ()
@@ -34,7 +34,7 @@ class Shown(Node):
 
 
 @node
-class PrimFunc(Shown):
+class PrimFunc(Printable):
     """A function over buffers and scalars.
 
     ``params`` are variables; a handle parameter with an entry in ``buffer_map`` stands for that buffer.
@@ -72,7 +72,7 @@ class PrimFunc(Shown):
 
 
 @node
-class IRModule(Shown):
+class IRModule(Printable):
     """Functions by name, in order."""
 
     functions: Any = EMPTY

@@ -6,6 +6,7 @@ Nodes are immutable and compared by identity. A node knows its children and noth
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,10 +31,10 @@ class frozendict(dict):
 
     __slots__ = ()
 
-    def _refuse(self, *_args: Any, **_kwargs: Any) -> Any:
+    def _immutable(self, *_args: Any, **_kwargs: Any) -> Any:
         raise TypeError("IR nodes are immutable: build a new mapping instead")
 
-    __setitem__ = __delitem__ = pop = popitem = clear = update = setdefault = __ior__ = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = pop = popitem = clear = update = setdefault = __ior__ = _immutable  # type: ignore[assignment]
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self))
@@ -119,6 +120,9 @@ def _map_value(value: Any, fn: Callable[[Any], Any]) -> Any:
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(dataclasses.field,))
 def node(cls: type[T]) -> type[T]:
     """Make a class an IR node: a frozen, slotted dataclass with identity equality."""
+    for name, value in list(vars(cls).items()):
+        if isinstance(value, frozendict):  # a default that dataclasses of Python 3.10 take for a mutable one
+            setattr(cls, name, dataclasses.field(default_factory=itertools.repeat(value).__next__))
     made = dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
     fields = [f for f in dataclasses.fields(made) if f.init]  # type: ignore
     made.copied = tuple(f.name for f in fields)  # type: ignore

@@ -25,7 +25,7 @@ from tir.target import Target
 from tir.visit import walk
 
 from . import nvrtc
-from .arrays import DeviceArray, as_shadow, device_number, shadow, where_is
+from .arrays import DeviceArray, as_shadow, device_number, where_is
 from .driver import Driver, driver, has_device
 from .kernel import KernelText, emit_kernel, source_of
 from .plan import Address, Plan
@@ -448,4 +448,4 @@ def _extent(array: np.ndarray) -> int:
     return sum((n - 1) * s for n, s in zip(array.shape, array.strides)) + array.itemsize
 
 
-__all__ = ["CUDAFunction", "CUDAModule", "build_cuda", "shadow"]
+__all__ = ["CUDAFunction", "CUDAModule", "build_cuda"]

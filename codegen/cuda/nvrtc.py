@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import json
-import os
 import re
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tir.errors import BuildError
+
+from .. import disk
 
 DEFAULT_ARCH = "sm_80"
 _ARCH = re.compile(r"(sm|compute)_(\d+)([af]?)$")
@@ -93,7 +92,7 @@ def compile_cubin(source: str, arch: str, name: str = "kernel", options: tuple[s
 
     check_arch(arch)
     key = hashlib.sha256(json.dumps([version(), arch, options, source]).encode()).hexdigest()
-    path = _cache_path(key)
+    path = disk.place(key, ".cubin")
     found = _read(path)
     if found is not None:
         return found
@@ -184,40 +183,17 @@ def parse_resources(log: str) -> tuple[Resources, ...]:
     return tuple(found)
 
 
-def _cache_path(key: str) -> Path | None:
-    if os.environ.get("TIR_CACHE", "1") == "0":
-        return None
-    base = os.environ.get("TIR_CACHE_DIR")
-    folder = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tensorir"
-    return folder / key[:2] / f"{key}.cubin"
-
-
 def _read(path: Path | None) -> Binary | None:
-    """What the cache has, when the file is whole: a line of JSON with the hash of the code, then the code."""
-    if path is None:
+    """What the cache has (:mod:`codegen.disk`): a line of JSON about the code, then the code."""
+    data = None if path is None else disk.read(path)
+    if data is None:
         return None
-    try:
-        head, _, code = path.read_bytes().partition(b"\n")
-        about = json.loads(head)
-    except (OSError, ValueError):
-        return None
-    if hashlib.sha256(code).hexdigest() != about["sha256"]:
-        return None
+    head, _, code = data.partition(b"\n")
+    about = json.loads(head)
     return Binary(about["arch"], code, tuple(Resources(**r) for r in about["resources"]), 0.0)
 
 
 def _write(path: Path | None, made: Binary) -> None:
-    """Written beside and moved into place. A cache that cannot be written is no error."""
-    if path is None:
-        return
-    about = {
-        "arch": made.arch,
-        "sha256": hashlib.sha256(made.cubin).hexdigest(),
-        "resources": [asdict(r) for r in made.resources],
-    }
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(handle, "wb") as file:
-            file.write(json.dumps(about).encode() + b"\n" + made.cubin)
-        os.replace(name, path)
+    if path is not None:
+        about = {"arch": made.arch, "resources": [asdict(r) for r in made.resources]}
+        disk.write(path, json.dumps(about).encode() + b"\n" + made.cubin)

@@ -128,6 +128,17 @@ def parse(text: str) -> Any:
     return module
 
 
+def renamed(text: str, start: str, prefix: str, functions: dict[str, str]) -> str:
+    """LLVM assembly with other symbols: those that begin with ``start`` begin with ``prefix``, ``functions`` by name."""
+    module = parse(text)
+    for value in (*module.global_variables, *module.functions):
+        if value.name in functions:
+            value.name = functions[value.name]
+        elif value.name.startswith(start):
+            value.name = prefix + value.name.removeprefix(start)
+    return f"{NO_SUPERWORDS}\n{module}" if text.startswith(NO_SUPERWORDS) else str(module)
+
+
 def optimise(text: str, on: Machine) -> tuple[Any, Any]:
     """(optimised LLVM module, target machine)."""
     binding = llvm()
@@ -142,8 +153,21 @@ def optimise(text: str, on: Machine) -> tuple[Any, Any]:
     options.loop_interleaving = True
     options.loop_unrolling = True
     builder = binding.create_pass_builder(target_machine, options)
-    builder.getModulePassManager().run(module, builder)
+    manager = builder.getModulePassManager()
+    try:
+        manager.run(module, builder)
+    finally:
+        _dispose(manager)
     return module, target_machine
+
+
+def _dispose(manager: Any) -> None:
+    """Free a pass manager. In llvmlite's classes the method that frees one comes after one that does nothing."""
+    from llvmlite.binding import newpassmanagers
+
+    if not manager.closed:
+        newpassmanagers.NewPassManager._dispose(manager)
+        manager.detach()
 
 
 def object_code(text: str, on: Machine) -> bytes:
@@ -181,8 +205,11 @@ class Loaded:
         self._engine = binding.create_mcjit_compiler(empty, on.target_machine())
         self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
-        release = self.function("__tir_release")
-        if release:  # the engine is held until the memory that its code keeps is freed
+
+    def release_by(self, name: str) -> None:
+        """When this goes, call the function ``name``, if there is one: it frees the memory that the code keeps."""
+        release = self.function(name)
+        if release:  # the engine is held until then
             weakref.finalize(self, _release, self._engine, release).atexit = False
 
     def function(self, name: str) -> int:
@@ -201,6 +228,9 @@ class Library:
 
     def __init__(self, path: str):
         self._library = ctypes.CDLL(path)
+
+    def release_by(self, name: str) -> None:
+        """Nothing: a library stays until the process ends."""
 
     def function(self, name: str) -> int:
         return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0

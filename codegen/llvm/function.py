@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tir.buffer import Buffer
 from tir.errors import BuildError
-from tir.expr import BufferLoad, Call, Expr, IntImm, Let, Var
+from tir.expr import BufferLoad, Expr, Let, Var
 from tir.function import IRModule, PrimFunc
-from tir.stmt import BufferStore, LetStmt
+from tir.stmt import LetStmt
 from tir.visit import walk
 
 from . import expr, memory, ops, stmt  # noqa: F401  (they fill the tables)
@@ -23,61 +22,22 @@ from .memory import from_memory
 from .parallel import declare_runtime
 from .peel import peel_first_iterations
 from .scalar_replacement import promote_accumulators
+from .signature import buffer_alignment, size_vars, slots_of
 from .text import FunctionText, ModuleText, symbol
 from .tiles import configure_tiles
-from .types import memory_bytes, memory_element, value_type, vector
+from .types import memory_element, value_type, vector
 from .workspace import emit_workspaces
-
-
-def size_vars(func: PrimFunc) -> list[Var]:
-    """The variables in shapes, strides and offsets of the parameter buffers that are no parameters themselves."""
-    seen: dict[Var, None] = {}
-    for buffer in func.buffers():
-        parts = (*buffer.shape, *buffer.strides, *((buffer.elem_offset,) if buffer.elem_offset is not None else ()))
-        for part in parts:
-            for node in walk(part):
-                if isinstance(node, Var) and not node.dtype.is_handle:
-                    seen.setdefault(node)
-    return [v for v in seen if all(v is not p for p in func.params)]
-
-
-def slots_of(func: PrimFunc) -> list[Var]:
-    """The variable behind each argument slot of the entry: parameters, then sizes."""
-    return [*func.params, *size_vars(func)]
-
-
-def written_data(func: PrimFunc) -> set[Var]:
-    """Pointer variables through which the function may write."""
-    written: set[Var] = set()
-    for node in walk(func.body):
-        if isinstance(node, BufferStore):
-            written.add(node.buffer.data)
-        elif isinstance(node, Call):
-            if node.op == "tvm_access_ptr":
-                mask = node.args[4] if len(node.args) > 4 else None
-                if not isinstance(mask, IntImm) or mask.value & 2:
-                    written.update(a for a in node.args[:2] if isinstance(a, Var))
-                continue
-            for arg in node.args:
-                if isinstance(arg, Var) and arg.dtype.is_handle:
-                    written.add(arg)
-                elif node.op == "address_of" and isinstance(arg, BufferLoad):
-                    written.add(arg.buffer.data)
-    return written
 
 
 def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False) -> Program:
     """Emit every function of a lowered module; errors name the function."""
-    functions = {f.attrs.get("global_symbol", name): f for name, f in mod.items()}
-    functions.update(mod.items())
-    program = Program(text, fast_math, functions=dict(functions))
-    text.used_names.update(functions)
+    entries = {f.attrs.get("global_symbol", name): name for name, f in mod.items()}
+    entries.update({name: name for name in mod})
+    program = Program(text, fast_math, functions={name: mod[at] for name, at in entries.items()}, entries=entries)
+    text.used_names.update(entries)
     text.indirect = any(_loads_indirectly(func) for func in mod.functions.values())
     for name, func in mod.items():
         emit_function(program, name, func)
-        alias = func.attrs.get("global_symbol", name)
-        if alias != name and alias not in mod:
-            text.functions.append(f"{symbol(alias)} = alias i32 (ptr), ptr {symbol(name)}")
     declare_runtime(text)
     emit_workspaces(text)
     if program.packed:
@@ -163,8 +123,3 @@ def _shared(func: PrimFunc) -> bool:
     """Whether two parameters share one data variable."""
     data = [b.data for b in func.buffers()]
     return len(set(data)) != len(data)
-
-
-def buffer_alignment(buffer: Buffer) -> int:
-    """Bytes to which an argument's first element is aligned: as declared, else its own size."""
-    return max(buffer.data_alignment, memory_bytes(buffer.dtype.element))

@@ -30,7 +30,8 @@ class Program:
     fast_math: bool = False
     messages: list[str] = field(default_factory=list)  # run-time errors: code n is messages[n - 1]
     packed: list[dict[str, Any]] = field(default_factory=list)  # call sites into Python
-    functions: dict[str, Any] = field(default_factory=dict)  # PrimFuncs of the module by symbol
+    functions: dict[str, Any] = field(default_factory=dict)  # PrimFuncs of the module by name and global symbol
+    entries: dict[str, str] = field(default_factory=dict)  # their names in the module, which are their symbols here
     parallel: bool = False
 
     def error_code(self, message: str) -> int:

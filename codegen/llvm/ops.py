@@ -14,7 +14,9 @@ from .convert import F32
 from .expr import masked, may_fault
 from .generator import RULES, Generator, expr_rule, op_rule
 from .mathlib import F64, INLINE, INTRINSIC, LIBM, Lanes, libm
-from .memory import Access
+from .memory import Access, from_memory, to_memory
+from .signature import slots_of
+from .text import symbol
 from .types import element_type, emulated, float_constant, memory_element, splat, value_type, vector
 
 
@@ -293,8 +295,6 @@ def _ret(g: Generator, e: Call) -> str:
     if e.args and not (isinstance(e.args[0], IntImm) and g.returned is None):
         if g.returned is None or g.return_dtype is None:
             raise BuildError(f"{g.func_name}: T.ret of a value in a function that declares no return type")
-        from .memory import to_memory
-
         value = g.convert(g.plain(e.args[0]), e.args[0].dtype, g.return_dtype)
         stored = to_memory(g, value, g.return_dtype)
         g.out.emit(f"store {vector(memory_element(g.return_dtype), g.return_dtype.lanes)} {stored}, ptr {g.returned}")
@@ -353,8 +353,6 @@ def _abi_type(dtype: DType) -> str:
 
 def _abi_value(g: Generator, e: Expr) -> tuple[str, str]:
     """An argument of C code: its type and operand (bool and 4-bit integers as bytes)."""
-    from .memory import to_memory
-
     if isinstance(e, StringImm):
         return "ptr", g.expr(e)
     return _abi_type(e.dtype), to_memory(g, g.plain(e), e.dtype)
@@ -376,8 +374,6 @@ def _extern(g: Generator, e: Call) -> str:
     if result == "void":
         g.out.emit(text)
         return "0"
-    from .memory import from_memory
-
     return from_memory(g, g.out.value(text), e.dtype)
 
 
@@ -388,10 +384,6 @@ def _global(g: Generator, e: Call) -> str:
 
 def _call_function(g: Generator, name: str, args: Any, dtype: DType) -> str:
     """A function of this module, through its argument-array entry; its error becomes ours."""
-    from .function import slots_of
-    from .memory import from_memory, to_memory
-    from .text import symbol
-
     func = g.program.functions.get(name)
     if func is None:
         raise BuildError(f"{g.func_name}: calls `{name}`, which is not in the module")
@@ -404,7 +396,7 @@ def _call_function(g: Generator, name: str, args: Any, dtype: DType) -> str:
         value = to_memory(g, g.convert(g.plain(arg), arg.dtype, slot.dtype), slot.dtype)
         g.out.emit(f"store {_abi_type(slot.dtype)} {value}, ptr {place}, align 8")
     g.out.divisions += 1  # as far as is known here; LLVM may inline it
-    g.check_code(g.out.value(f"call i32 {symbol(name)}(ptr {array})"))
+    g.check_code(g.out.value(f"call i32 {symbol(g.program.entries[name])}(ptr {array})"))
     if func.ret_type.code == "void":
         return "0"
     place = g.out.value(f"getelementptr inbounds i64, ptr {array}, i64 {len(slots)}")
@@ -436,8 +428,6 @@ def _packed(g: Generator, e: Call) -> str:
 
     The run-time side is :mod:`codegen.runtime.packed`.
     """
-    from .memory import from_memory, to_memory
-
     name = string_arg(e.args[0])
     args = list(e.args[1:])
     described: list[Any] = []
@@ -454,6 +444,8 @@ def _packed(g: Generator, e: Call) -> str:
     result_dtype = e.dtype if e.dtype.code not in ("void", "handle") else DType("void")
     g.program.packed.append({"name": name, "args": described, "result": str(result_dtype)})
     callback = g.out.value("load ptr, ptr @__tir_packed, align 8")
+    there = g.out.value(f"icmp ne ptr {callback}, null")
+    g.check(there, f"{g.func_name}: call_packed({name!r}) needs Python, and was called without")
     code = g.out.value(f"call i32 {callback}(i32 {len(g.program.packed) - 1}, ptr {array})")
     fine = g.out.value(f"icmp eq i32 {code}, 0")
     g.check(fine, f"{g.func_name}: call_packed({name!r}) failed")

@@ -1,4 +1,4 @@
-"""A parallel loop: its body becomes a function of its own that a team of threads runs on equal shares.
+"""A parallel loop: its body is outlined into a function that a team of threads runs on equal shares.
 
 The team comes through the module's global function pointers ``__tir_parallel``, ``__tir_thread`` and ``__tir_threads``,
 which :mod:`codegen.runtime.parallel` points at the OpenMP run-time; as emitted they run the loop serially, so that
@@ -12,14 +12,15 @@ from tir.stmt import For
 from tir.visit import free_vars
 
 from .generator import Generator
-from .text import FunctionText, ModuleText
+from .loops import counted_loop
+from .text import FunctionText, ModuleText, symbol
 from .tiles import configure_tiles
 from .types import value_type
 
 RUNTIME = """\
-define internal i32 @__tir_no_thread() { ret i32 0 }
-define internal i32 @__tir_one_thread() { ret i32 1 }
-define internal void @__tir_serial(ptr %f, ptr %data, i32 %n, i32 %flags) { call void %f(ptr %data) ret void }"""
+define i32 @__tir_no_thread() { ret i32 0 }
+define i32 @__tir_one_thread() { ret i32 1 }
+define void @__tir_serial(ptr %f, ptr %data, i32 %n, i32 %flags) { call void %f(ptr %data) ret void }"""
 RUNTIME_GLOBALS = (
     "@__tir_parallel = global ptr @__tir_serial, align 8",
     "@__tir_thread = global ptr @__tir_no_thread, align 8",
@@ -45,8 +46,6 @@ def parallel_loop(g: Generator, s: For) -> None:
     _emit_task(g, s, name, captured)
     run = out.value("load ptr, ptr @__tir_parallel, align 8")
     team = out.value("load i32, ptr @__tir_team, align 4")
-    from .text import symbol
-
     out.emit(f"call void {run}(ptr {symbol(name)}, ptr {closure}, i32 {team}, i32 0)")
     g.check_code(out.value(f"load i32, ptr {closure}, align 64"))
 
@@ -77,9 +76,6 @@ def _pack(g: Generator, captured: list[Var], first: str, extent: str) -> str:
 def _emit_task(g: Generator, s: For, name: str, captured: list[Var]) -> None:
     """Two functions: one that finds this thread's share, and the share's loop with the captured values as parameters
     (so that pointers known to be disjoint can say so)."""
-    from .stmt import counted_loop
-    from .text import symbol
-
     module, loop_type = g.out.module, value_type(s.loop_var.dtype)
     body_name = module.unique(name + ".share")
     disjoint = all(v in g.owned_pointers for v in captured if v.dtype.is_handle)

@@ -24,16 +24,16 @@ from tir.stmt import (
 )  # fmt: skip
 
 from .generator import Generator, stmt_rule
+from .loops import UNROLL, counted_loop
 from .memory import store
 from .parallel import parallel_loop
 from .tiles import TILES, allocate_tiles
-from .types import memory_bytes, value_type
+from .types import memory_bytes
 from .workspace import workspace_slot
 
 STACK_BYTES = (
     16 * 1024
 )  # a constant-size buffer up to this size lives on the stack, where LLVM can keep it in registers
-UNROLL, NO_VECTORS = '!"llvm.loop.unroll.full"', '!"llvm.loop.vectorize.enable", i1 false'
 KEPT_BYTES = 256 << 20  # one up to this size is kept for the next call: fresh pages cost more than a fast kernel
 MOST_BYTES = 1 << 56  # wider than any machine's addresses
 
@@ -164,53 +164,6 @@ def _for(g: Generator, s: For) -> None:
     # of a length that is not known the report says that it stays a loop; LLVM would say so on the terminal
     hints = [UNROLL] if s.kind == "unrolled" and isinstance(s.extent, IntImm) else []
     counted_loop(g, s, g.plain(s.min), None, hints)
-
-
-def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[str]) -> None:
-    """The loop over [first, end); ``end`` None means first + extent."""
-    out, type_ = g.out, value_type(s.loop_var.dtype)
-    known = end is None and isinstance(s.extent, IntImm)
-    if known and s.extent.value <= 0:  # type: ignore[attr-defined]
-        return
-    if end is None:
-        extent = g.plain(s.extent)
-        if first.startswith("%") or extent.startswith("%"):
-            end = extent if first == "0" else out.value(f"add nsw {type_} {first}, {extent}")
-        else:
-            end = str(int(first) + int(extent))
-    body, done = out.label(f"for.{_plain(s.loop_var.name)}"), out.label("end")
-    if not known:
-        out.branch(out.value(f"icmp slt {type_} {first}, {end}"), body, done)
-        # a block of its own between, so that the loop has one entering edge
-        out.lines[-1] = out.lines[-1].replace(f"label %{body},", f"label %{body}.in,")
-        out.start(f"{body}.in")
-    for division in g.divisions.get(s, ()):
-        g.invariant[division] = g.ahead(division)
-    before, conditions, divisions = out.block, out.conditions, out.divisions
-    out.start(body)
-    place, var = out.placeholder(), out.fresh()
-    g.env[s.loop_var] = var
-    if g.is_nonnegative(s.min):
-        g.nonnegative.add(s.loop_var)
-    g.loop_depth += 1
-    g.stmt(s.body)
-    g.loop_depth -= 1
-    following = out.value(f"add nsw {type_} {var}, 1")
-    more = out.value(f"icmp slt {type_} {following}, {end}")
-    latch = out.block
-    # LLVM 22 computes a division that is conditional and the same for all lanes in the first lane alone, where that lane
-    # is on, and gives it to all. It makes divisions conditional by itself, too: it sinks them to where they are used.
-    if out.conditions > conditions and out.divisions > divisions:
-        hints = [*hints, NO_VECTORS]
-    out.repeat(more, body, done, hints)
-    for division in g.divisions.get(s, ()):
-        g.invariant.pop(division, None)
-    out.fill(place, f"{var} = phi {type_} [ {first}, %{before} ], [ {following}, %{latch} ]")
-    out.start(done)
-
-
-def _plain(name: str) -> str:
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in name)
 
 
 @stmt_rule(Allocate)

@@ -1,7 +1,8 @@
 """The OpenMP run-time that parallel loops run on, found in the process or on the system.
 
 ``OMP_NUM_THREADS`` sets the size of the team, else every core this process may use. Without any OpenMP library loops
-run serially.
+run serially, and so they do in a process that was forked after a team had run: threads do not survive a fork, and
+GNU's library would wait for them for ever.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import ctypes
 import ctypes.util
 import functools
 import os
+import warnings
+import weakref
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -46,3 +50,63 @@ def team_size(cores: int | None = None) -> int:
     if cores:
         return cores
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Team:
+    """The links of one loaded module to the OpenMP run-time: what its pointers say, and the size of its team."""
+
+    def __init__(self, code: Any, cores: int | None):
+        self._code, self._cores = code, cores
+        self._size = ctypes.c_int32.from_address(code.variable("__tir_team"))
+        library = openmp()
+        if library is None or _process.lost:
+            self.serial()
+        else:
+            self._link(library.parallel, library.thread_num, library.num_threads)
+        _process.teams.add(self)
+
+    def _link(self, parallel: int, thread: int, threads: int) -> None:
+        for name, address in (("parallel", parallel), ("thread", thread), ("threads", threads)):
+            ctypes.c_void_p.from_address(self._code.variable(f"__tir_{name}")).value = address
+
+    def serial(self) -> None:
+        """Have parallel loops run by the thread that calls."""
+        self._link(*(self._code.function(f"__tir_{name}") for name in ("serial", "no_thread", "one_thread")))
+
+    def before_call(self) -> None:
+        """Set the size of the team: the environment may have changed since the last call."""
+        self._size.value = team_size(self._cores)
+        if self._size.value > 1:
+            _process.ran = True
+        if _process.lost and not _process.warned:
+            _process.warned = True
+            warnings.warn(
+                "parallel loops run serially in this process: it was forked from one whose OpenMP threads were running, "
+                "and they do not survive a fork; start it with multiprocessing's 'spawn' or 'forkserver' instead",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+
+class _Process:
+    """What this process knows of teams, its own and those of the process it was forked from."""
+
+    def __init__(self) -> None:
+        self.teams: weakref.WeakSet[Team] = weakref.WeakSet()
+        self.ran = False  # a team of more than one thread
+        self.lost = False
+        self.warned = False
+
+    def after_fork(self) -> None:
+        """In the child: without the threads that the run-time still waits for. LLVM's library sees to forks by itself."""
+        library = openmp() if self.ran else None
+        if library is None or "gomp" not in library.library:
+            return
+        self.lost, self.warned = True, False
+        for team in list(self.teams):
+            team.serial()
+
+
+_process = _Process()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_process.after_fork)

@@ -6,7 +6,7 @@ from tir.analysis.block_regions import accesses_of, block_access_region
 from tir.analysis.dependence.statements import statements_of
 from tir.analysis.reductions import Reduction
 from tir.buffer import IterVar, Range, decl_buffer
-from tir.expr import TRUE, BufferLoad, IntImm, Var, const
+from tir.expr import TRUE, BufferLoad, IntImm, Select, Var, const
 from tir.op import call
 from tir.stmt import Block, BlockRealize, BufferStore, Evaluate, For, LetStmt, seq
 
@@ -92,3 +92,14 @@ def test_units_and_commuting_updates():
         For(VI, IntImm(0), IntImm(8), "serial", seq([one, For(VJ, IntImm(0), IntImm(8), "serial", one)]))
     )
     assert [u.time for u in units] == [(VI, 0), (VI, 1, VJ)]
+
+
+def test_both_sides_of_a_choice_are_touched():
+    for where in (
+        call("if_then_else", K < 2, VI + K, VI + 8 - K, dtype="int32"),
+        call("if_then_else", K < 2, VI + 8 - K, VI + K, dtype="int32"),
+        Select(K < 2, VI + K, VI + 8 - K),
+    ):
+        body = BufferStore(B, BufferLoad(A, (where, VJ)), (VI, VJ))
+        reads, _ = block_access_region(block(For(K, IntImm(0), IntImm(4), "serial", body)))
+        assert text(reads) == [("A", [("vi", "9"), ("vj", "1")])]

@@ -26,6 +26,7 @@ from tir.expr import (
     TRUE,
     Add,
     And,
+    Broadcast,
     BufferLoad,
     Call,
     Div,
@@ -40,11 +41,13 @@ from tir.expr import (
     Mul,
     Not,
     Or,
+    Ramp,
     Select,
     Sub,
     Var,
     as_expr,
     cast,
+    const,
 )
 from tir.stmt import BufferStore, For, IfThenElse, SeqStmt
 
@@ -360,3 +363,35 @@ def test_swizzles_keep_their_values(seed, dom):
         return  # neither side is known to be small
     made = formula.map([formula.var(v) for v in VARS], [name])
     assert set(made.points()) == {(*p, v) for p, v in values.items()}
+
+
+def lane(e: Expr, k: int) -> Expr:
+    """Lane ``k`` of a vector as a scalar."""
+    if isinstance(e, Ramp):
+        return e.base + e.stride * k
+    return e.value if isinstance(e, Broadcast) else type(e)(lane(e.a, k), lane(e.b, k))
+
+
+VECTORS = [
+    Ramp(I, const(1), 4), Ramp(J * 2, const(1), 4), Ramp(I + 3, const(-1), 4), Ramp(I, J, 4), Ramp(const(5), const(2), 4),
+    Broadcast(J + 2, 4), Broadcast(const(3), 4), Broadcast(const(0), 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [Add, Sub, Mul], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("a", VECTORS, ids=repr)
+@pytest.mark.parametrize("b", VECTORS, ids=repr)
+def test_arithmetic_of_vectors_keeps_every_lane(kind, a, b):
+    made = simplify(kind(a, b))
+    if kind is not Mul or isinstance(a, Broadcast) or isinstance(b, Broadcast):
+        assert isinstance(made, (Ramp, Broadcast))
+    for k in range(4):
+        before, after = compile_expr(lane(kind(a, b), k), VARS), compile_expr(lane(made, k), VARS)
+        for point in itertools.product(range(-2, 3), repeat=len(VARS)):
+            assert before(*point) == after(*point), (k, point, made)
+
+
+def test_a_vector_of_equal_lanes_is_a_broadcast():
+    assert isinstance(simplify(Ramp(I, const(2), 4) - Ramp(J, const(2), 4)), Broadcast)
+    assert isinstance(simplify(Ramp(I, const(1), 4) * Broadcast(const(0), 4)), Broadcast)
+    assert isinstance(simplify(Ramp(I, const(1), 4) * Broadcast(const(1), 4)), Ramp)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tir.expr import EQ, GE, LT, And, Expr, IntImm, Max, Var, const
-from tir.poly import Formula, Names
+from tir.op import call
+from tir.poly import Formula, Names, NotAffine
 
 I, J, P = Var("i"), Var("j"), Var("p")
 SPAN = range(-4, 5)
@@ -92,3 +94,31 @@ def test_a_condition_that_never_holds_is_the_empty_set():
     formula.within(I, const(0), const(4))
     formula.require(LT(I, I))
     assert formula.set([formula.var(I)]).is_empty()
+
+
+def satisfying(condition: Expr) -> set[int]:
+    """The values of ``I`` in [0, 8) for which it holds, by the set."""
+    formula = Formula(Names())
+    formula.within(I, const(0), const(8))
+    name = formula.var(I)
+    formula.require(condition)
+    return {x for (x,) in formula.set([name]).points()}
+
+
+@pytest.mark.parametrize(
+    "name, meaning", [("bitwise_and", int.__and__), ("bitwise_or", int.__or__), ("bitwise_xor", int.__xor__)]
+)
+def test_operations_on_bits(name, meaning):
+    assert satisfying(EQ(call(name, I, const(5)), const(5))) == {x for x in range(8) if meaning(x, 5) == 5}
+
+
+@pytest.mark.parametrize(
+    "e",
+    [call("shift_left", I, const(1)), call("shift_right", I, const(1)), call("bitwise_not", I), call("popcount", I)],
+    ids=repr,
+)
+def test_other_calls_are_no_operations_on_bits(e):
+    for formula in (Formula(Names()), ByText(Names())):
+        formula.within(I, const(0), const(8))
+        with pytest.raises(NotAffine):
+            formula.require(EQ(e, const(2)))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from codegen import disk
 from codegen.build import build, compile_lowered
 from codegen.machine_peak import measure_copy_bandwidth, measure_fma_peak
 from codegen.module import load
@@ -106,6 +109,28 @@ def test_targets_that_are_not_there():
         build(add_scalar(), "tpu")
     with pytest.raises(BuildError, match="no option 'mcup'"):
         compile_lowered(IRModule.of(add_scalar()), {"kind": "llvm", "mcup": "haswell"})
+
+
+def test_a_user_without_a_home_builds_without_a_cache(monkeypatch):
+    def nobody() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("TIR_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TIR_CACHE", "1")
+    monkeypatch.setattr(Path, "home", nobody)
+    a, b = arrays()
+    compile_lowered(IRModule.of(add_scalar()))(a, b, 1)
+    np.testing.assert_array_equal(b, a + 1)
+
+
+def test_a_full_disk_leaves_no_files(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    disk.write(tmp_path / "ab" / "abc.o", b"content")
+    assert list(tmp_path.rglob("*.*")) == []
 
 
 def test_a_damaged_cache_file_is_replaced(tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -198,3 +200,43 @@ def test_bf16_matmul(lanes: int) -> None:
     c = np.zeros((5, 2 * lanes), "float32")
     built(a16, np.ascontiguousarray(layout), c)
     np.testing.assert_array_equal(c, a @ b)
+
+
+_OVERRIDE = """
+import tir
+from tir.script import tir as T
+
+@T.prim_func
+def desc(c: T.handle):
+    C = T.match_buffer(c, (16, 16), "float16", offset_factor=16, scope="wmma.accumulator")
+    with T.block("root"):
+        T.reads()
+        T.writes(C[0:16, 0:16])
+        for i, j in T.grid(16, 16):
+            with T.block("z"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = T.float16(0)
+
+{first}
+for name in ("wmma_fill_16x16x16_f16", "dot_16x4_vnni"):
+    try:
+        tir.TensorIntrin.register(name, desc, desc)
+    except ValueError as error:
+        assert "already registered; pass override=True" in str(error), error
+    else:
+        raise AssertionError(name)
+    made = tir.TensorIntrin.register(name, desc, desc, override=True)
+    assert tir.TensorIntrin.get(name) is made
+assert tir.TensorIntrin.get("wmma_fill_16x16x16_f32") is not None
+assert "wmma_fill_16x16x16_f16" in tir.TensorIntrin.list()
+import tir.intrin.x86, tir.intrin.cuda
+"""
+
+
+@pytest.mark.parametrize("first", ["", "import tir.intrin.x86", "import tir.intrin.cuda", "tir.TensorIntrin.list()"])
+def test_a_built_in_intrinsic_is_replaced_for_good(first, tmp_path) -> None:
+    """In a process of its own: which family is loaded when is what the test is about."""
+    script = tmp_path / "override.py"
+    script.write_text(_OVERRIDE.format(first=first))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import pathlib
+
 import numpy as np
 import pytest
 
 import tir
 from codegen.build import compile_lowered
+from codegen.llvm.compile import machine, optimise
 from codegen.runtime.packed import register_func
 from tir.buffer import decl_buffer
 from tir.errors import BuildError, RunError
@@ -375,3 +379,20 @@ def main(a: T.handle):
     monkeypatch.setenv("TIR_CACHE", "0")
     tir.build(func, "llvm")
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="memory is looked up as Linux has it")
+def test_a_compilation_keeps_no_memory():
+    import resource
+
+    def resident() -> int:
+        gc.collect()
+        return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    text = "define i32 @f(i32 %x) {\n  %y = add i32 %x, 1\n  ret i32 %y\n}\n"
+    for _ in range(50):
+        optimise(text, machine())
+    before = resident()
+    for _ in range(200):
+        optimise(text, machine())
+    assert resident() - before < 2 << 20

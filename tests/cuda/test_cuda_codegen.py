@@ -266,7 +266,12 @@ def test_the_cache_gives_the_same_binary(tmp_path, monkeypatch):
     assert first.seconds > 0 and second.seconds == 0
     assert first.cubin == second.cubin and first.resources == second.resources
     path = next(tmp_path.rglob("*.cubin"))
-    path.write_bytes(path.read_bytes()[:-1])
+    whole = path.read_bytes()
+    for damaged in (whole[:-1], b"null" + whole[4:], whole.replace(b"resources", b"resourceS", 1), b"", b"{}\n"):
+        path.write_bytes(damaged)
+        with pytest.warns(RuntimeWarning, match="damaged"):
+            assert nvrtc.compile_cubin(source, "sm_80").cubin == first.cubin
+        assert path.read_bytes() == whole  # made again
     assert nvrtc.compile_cubin(source, "sm_80").cubin == first.cubin
 
 

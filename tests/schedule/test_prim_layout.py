@@ -331,7 +331,7 @@ def test_a_function_that_fails() -> None:
 
 def test_not_a_function() -> None:
     sch = schedule(TWO)
-    with pytest.raises(TypeError, match="index_map is a function of the indices"):
+    with pytest.raises(TypeError, match="`index_map` is a tir.IndexMap or a function of the indices"):
         sch.transform_layout("B", "B", 3)
 
 

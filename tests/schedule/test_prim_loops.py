@@ -523,3 +523,28 @@ def test_annotate():
     refused(lambda: sch.unannotate("i", "pragma"), "has no annotation pragma")
     sch.split("i", [2, None])
     same(sch, sch)
+
+
+def test_names_stay_bounded_and_readable() -> None:
+    """Steps that name loops after loops, one after the other, as a tuner's walk takes them."""
+    program = parse("""
+@T.prim_func
+def main(A: T.Buffer((64, 64), "int32")):
+    for i, j in T.grid(64, 64):
+        with T.block("b"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            A[vi, vj] = 1
+""")
+    sch = tir.Schedule(program)
+    for number in range(40):
+        loops = sch.get_loops("b")
+        if number % 3 == 2:
+            sch.fuse(*loops)
+        else:
+            sch.split(loops[0], [None, 2])
+        if len(loops) > 6:
+            sch.fuse(*sch.get_loops("b"))
+        names = [loop.name for loop in sch.get_loops("b")]
+        assert len(set(names)) == len(names)
+        assert all(len(name) <= 56 and name.isidentifier() and name[0] in "ij" for name in names)
+    tir.assert_structural_equal(sch.trace.replay(program).mod, sch.mod)

@@ -175,7 +175,7 @@ def test_reductions_that_the_padding_would_change(term, word):
 def test_refuses_the_wrong_number_of_factors():
     refused(lambda: schedule(MATMUL).pad_einsum("C", [4, 4]), "has 3 iterators, but there are 2 padding factors")
     refused(lambda: schedule(MATMUL).pad_einsum("C", [4, 0, 1]), "at least 1")
-    with pytest.raises(TypeError, match="padding is a list of ints"):
+    with pytest.raises(TypeError, match="`padding` is a list of ints"):
         schedule(MATMUL).pad_einsum("C", 4)
 
 

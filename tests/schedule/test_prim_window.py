@@ -288,7 +288,7 @@ def test_cache_index_leaves_a_reduction_one():
 def test_cache_index_refusals():
     refused(lambda: schedule(INDEX).cache_index("C", "global", -1), "-1", "legal: 0 or more")
     refused(lambda: schedule(INDEX).cache_index("root", "global"), "root block")
-    with pytest.raises(TypeError, match="cse_thresh is an int"):
+    with pytest.raises(TypeError, match="`cse_thresh` is an int"):
         schedule(INDEX).cache_index("C", "global", "two")
 
 
@@ -327,7 +327,7 @@ def test_sample_compute_location_offers_what_is_legal_only():
     assert error.legal == "-1 (root)"
     refused(lambda: sch.split(sch.sample_compute_location("D"), [2, None]), "`root` is a place to compute a block at")
     refused(lambda: sch.sample_compute_location("root"), "the root block cannot be moved")
-    with pytest.raises(TypeError, match="decision is an int"):
+    with pytest.raises(TypeError, match="`decision` is an int"):
         sch.sample_compute_location("D", "i")
 
 

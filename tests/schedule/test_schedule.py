@@ -156,7 +156,7 @@ def test_wrong_arguments(sch):
         sch.unroll(sch.get_block("B"))
     with pytest.raises(tir.ScheduleError, match="expected a block, but loop `i` was given"):
         sch.get_loops(sch.get_loops("B")[0])
-    with pytest.raises(TypeError, match=r"expected a loop \(a handle or a name\), got float"):
+    with pytest.raises(TypeError, match=r"`loop` is a loop \(a handle or a name\), not float"):
         sch.unroll(1.5)
     with pytest.raises(TypeError, match=r"split\(loop, factors=None"):
         sch.split()
@@ -407,3 +407,10 @@ def test_what_a_trace_decided():
     assert names == ["get_loops", "sample_perfect_tile", "split", "enter_postproc", "parallel"]
     assert [step.name for step in trace.simplified(remove_postproc=True).insts] == names[:3]
     tir.assert_structural_equal(trace.simplified().replay(sch.history[0].mod).mod, sch.mod)
+
+
+def test_a_refusal_shows_its_first_line_as_repr(sch):
+    with pytest.raises(tir.ScheduleError) as caught:
+        sch.split("nothing", [None, 2])
+    first = str(caught.value).splitlines()[0]
+    assert repr(caught.value) == f"ScheduleError({first!r})" and "{0}" not in first

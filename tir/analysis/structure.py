@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
+from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion
 from ..expr import (
     Add,
     BufferLoad,
@@ -218,54 +218,6 @@ def wrapped_in(ref: BlockRef, host: BlockRef | LoopRef) -> Stmt | None:
 def first_line(stmt: Stmt | None) -> str:
     """The head of a statement, as it prints."""
     return "" if stmt is None else repr(stmt).split("\n")[0].rstrip(":")
-
-
-def runs_whole_domain(ref: BlockRef) -> bool:
-    """Whether the loops above surely run ``ref`` for every value of its iterators."""
-    from ..arith import Analyzer
-    from ..arith.itermap import detect_iter_map
-
-    if ref.scope is not None and wrapped_in(ref, ref.scope) is not None:
-        return False  # under a condition
-    pairs = list(zip(ref.block.iter_vars, ref.node.iter_values))
-    loops = ref.loop_ranges()
-    analyzer = Analyzer()
-    for p in ref.loops():  # one that only repeats the block may not run at all
-        if not any(uses_var(v, p.var) for _, v in pairs) and not analyzer.can_prove(p.node.extent > 0):
-            return _covers(ref)
-    plain = is_const(ref.node.predicate, 1) and all(isinstance(v, Var) and v in loops for _, v in pairs)
-    if plain and len({v for _, v in pairs}) == len(pairs):
-        box = tuple(loops[v] for _, v in pairs)  # type: ignore[index]
-    elif found := detect_iter_map([v for _, v in pairs], loops, ref.node.predicate, check="surjective"):
-        # what the indices fill, which a condition may have cut; a box around them would be too much
-        box = tuple(Range(index.base, index.extent) for index in found.indices)
-    else:
-        box = None
-    exact = box is not None and all(
-        analyzer.can_prove_equal(got.min, i.dom.min) and analyzer.can_prove_equal(got.extent, i.dom.extent)
-        for got, (i, _) in zip(box, pairs)
-    )
-    return exact or _covers(ref)
-
-
-def _covers(ref: BlockRef) -> bool:
-    """``runs_whole_domain`` by exact sets, for iterator values that are not of a known form."""
-    from ..poly import Formula, Names, Undecided
-
-    names = Names()
-    dims = [names.of(i.var) for i in ref.block.iter_vars]
-    try:
-        ran, domain = Formula(names), Formula(names)
-        for loop in ref.loops():
-            ran.within(loop.var, loop.node.min, loop.node.extent)
-        ran.require(ref.node.predicate)
-        for iterator, value in zip(ref.block.iter_vars, ref.node.iter_values):
-            ran.equal(names.of(iterator.var), value)
-            domain.within(iterator.var, iterator.dom.min, iterator.dom.extent)
-        moments = [ran.var(loop.var) for loop in ref.loops()]
-        return bool(domain.set(dims).is_subset(ran.map(dims, moments, moments).domain()))
-    except Undecided:
-        return False
 
 
 def affine_in_one(e: Expr, variables: Any) -> tuple[Var, int, Expr] | None:

@@ -8,12 +8,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..buffer import Buffer, BufferRegion, IterVar
-from ..deep import deep
 from ..equal import structural_equal
 from ..errors import WellFormedError
 from ..expr import BinaryOp, BufferLoad, Call, FloatImm, IntImm, Let, Reduce, Var
 from ..function import IRModule, PrimFunc
 from ..node import Node
+from ..recursion import with_recursion_limit
 from ..render import to_lines
 from ..stmt import (
     Allocate,
@@ -46,7 +46,7 @@ class Problem:
         return self.message
 
 
-@deep
+@with_recursion_limit
 def check(func: PrimFunc) -> list[Problem]:
     """Every rule ``func`` breaks, in program order; empty for a well-formed function.
 
@@ -60,7 +60,7 @@ def check(func: PrimFunc) -> list[Problem]:
     return checker.problems
 
 
-@deep
+@with_recursion_limit
 def verify(func_or_mod: PrimFunc | IRModule) -> None:
     """Raise ``WellFormedError`` naming every broken rule and its place; return None for a well-formed program."""
     mod = IRModule.of(func_or_mod)

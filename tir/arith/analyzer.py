@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import gcd
 from typing import Any
@@ -19,6 +19,7 @@ from ..expr import (
     Call,
     Comparison,
     Expr,
+    FloorDiv,
     FloorMod,
     IntImm,
     Mod,
@@ -143,6 +144,13 @@ class Analyzer:
         self._keep.append(condition)
         self._assume(condition, True)
 
+    def assume_sizes(self, buffers: Iterable[Any]) -> None:
+        """Know that no dimension of ``buffers`` is negative: an argument has its size, memory can be allocated."""
+        for buffer in buffers:
+            for size in buffer.shape:
+                if not isinstance(size, IntImm):
+                    self.assume(size >= 0)
+
     def _assume(self, e: Expr, truth: bool) -> None:
         if isinstance(e, IntImm):
             return
@@ -198,9 +206,24 @@ class Analyzer:
                 atom = key(factors[0])
                 limit: Interval = bound if sign == 1 else (None, fact.const)
                 self.atom_bounds[atom] = meet(self.atom_bounds.get(atom, UNBOUNDED), limit)
+                self._add_quotient(factors[0], limit)
         for form, limit in ((fact, bound), (fact.scaled(-1), (None, fact.const))):
             form_key = frozenset((k, c) for k, (_, c) in form.terms.items())
             self._fact_bounds[form_key] = meet(self._fact_bounds.get(form_key, UNBOUNDED), limit)
+
+    def _add_quotient(self, atom: Any, limit: Interval) -> None:
+        """What bounds of a quotient ``a // d`` say of ``a``: ``q * d <= a < (q + 1) * d``."""
+        if not isinstance(atom, FloorDiv) or not isinstance(atom.b, IntImm) or atom.b.value <= 0:
+            return
+        (low, high), divisor, form = limit, atom.b.value, linear(atom.a)
+        if low is not None:
+            fact = form.copy()
+            fact.const -= low * divisor
+            self._add_fact(fact)
+        if high is not None:
+            fact = form.scaled(-1)
+            fact.const += high * divisor + divisor - 1
+            self._add_fact(fact)
 
     def fact_bound(self, form: Linear) -> Interval | None:
         """Bounds known of ``form`` without its constant, from the conditions assumed."""

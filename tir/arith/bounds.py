@@ -67,8 +67,8 @@ def times(a: Interval, b: Interval) -> Interval:
         return (0, 0) if b[0] == 0 else scale(a, b[0])
     if a[0] is not None and a[0] == a[1]:
         return (0, 0) if a[0] == 0 else scale(b, a[0])
-    if None not in a and None not in b:
-        corners = [x * y for x in a for y in b]  # type: ignore[operator]
+    corners = [x * y for x in a if x is not None for y in b if y is not None]
+    if len(corners) == 4:
         return min(corners), max(corners)
     if a[0] is not None and b[0] is not None and a[0] >= 0 and b[0] >= 0:
         return a[0] * b[0], None

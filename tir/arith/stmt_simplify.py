@@ -92,7 +92,7 @@ class _StmtSimplifier:
 
     def visit_SeqStmt(self, s: SeqStmt) -> Stmt:
         with self.ctx.scope():
-            new = []
+            new: list[Stmt] = []
             for child in s.stmts:
                 made = self.visit(child)
                 new.append(made)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..buffer import Buffer
-from ..dtype import DType
 from ..errors import RunError
 from ..expr import BinaryOp, Call, Cast, FloatImm, IntImm, Var
 from ..function import PrimFunc
+from .dlpack import foreign_names, host_array
 from .numbers import constant, storage_dtype
 
 
@@ -153,20 +153,17 @@ def _describe(arg: Any) -> str:
 
 
 def _array(buffer: Buffer, arg: Any, where: str, written: bool) -> np.ndarray:
-    array = arg
+    array = arg.view(np.ndarray) if isinstance(arg, np.ndarray) else arg  # a matrix indexes by other rules
     if not isinstance(arg, np.ndarray):
         if not hasattr(arg, "__dlpack__"):
             raise RunError(f"{where}: expected a {_buffer_text(buffer)}, got {_describe(arg)}")
-        device = getattr(arg, "__dlpack_device__", lambda: (1, 0))()
-        if int(device[0]) not in (1, 3, 13):  # host, pinned host, managed
-            raise RunError(f"{where}: the tensor is on device {tuple(map(int, device))}; expected one in host memory")
         try:
-            array = np.from_dlpack(arg)
-        except (TypeError, BufferError, RuntimeError) as error:
-            raise RunError(f"{where}: NumPy cannot view this tensor: {error}") from error
+            array = host_array(arg, buffer.dtype)
+        except RunError as error:
+            raise RunError(f"{where}: {error}") from error
     want = storage_dtype(buffer.dtype)
     if array.dtype != want and array.dtype.itemsize == want.itemsize:
-        if array.dtype.name in _names(buffer.dtype) or (want == np.bool_ and array.dtype in (np.uint8, np.int8)):
+        if array.dtype.name in foreign_names(buffer.dtype) or (want == np.bool_ and array.dtype in (np.uint8, np.int8)):
             array = array.view(want)
     if array.dtype != want:
         held = "" if want.name == str(buffer.dtype.element) else f" (held as {want.name})"
@@ -182,14 +179,6 @@ def _array(buffer: Buffer, arg: Any, where: str, written: bool) -> np.ndarray:
     if written and not array.flags.writeable and array.size:
         raise RunError(f"{where}: the function writes it, but the array is read-only")
     return array
-
-
-def _names(dtype: DType) -> tuple[str, ...]:
-    """Names under which add-on packages register the types NumPy does not have."""
-    return {
-        "bfloat16": ("bfloat16",), "float8_e4m3": ("float8_e4m3fn",), "float8_e5m2": ("float8_e5m2",),
-        "int4": ("int4",), "uint4": ("uint4",),
-    }.get(str(dtype.element), ())  # fmt: skip
 
 
 def _solve_shape(

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..deep import deep
 from ..dtype import DType
 from ..errors import RunError
 from ..function import IRModule, PrimFunc
+from ..recursion import with_recursion_limit
 from ..stmt import For
 from ..visit import walk
 from . import numbers
@@ -49,7 +49,7 @@ def returned(value: Any = None) -> None:
     raise _Return(value)
 
 
-@deep
+@with_recursion_limit
 def run(
     func_or_mod: PrimFunc | IRModule, *args: Any, func: str | None = None, check: bool = True, regions: bool = False
 ) -> Any:

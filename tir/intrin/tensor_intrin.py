@@ -25,6 +25,7 @@ class TensorIntrin:
     name: str = ""
     _registry: ClassVar[dict[str, TensorIntrin]] = {}
     _makers: ClassVar[dict[str, Callable[[], tuple[PrimFunc, PrimFunc]]]] = {}
+    _loaded: ClassVar[set[str]] = set()
 
     def __post_init__(self) -> None:
         want, got = self.desc.buffers(), self.impl.buffers()
@@ -42,7 +43,11 @@ class TensorIntrin:
 
     @staticmethod
     def register(name: str, desc: PrimFunc, impl: PrimFunc, override: bool = False) -> TensorIntrin:
-        """Add an intrinsic under ``name``. Raises ``ValueError`` when taken, unless ``override``."""
+        """Add an intrinsic under ``name``. Raises ``ValueError`` when taken, unless ``override``.
+
+        The built-in intrinsics are there before, so ``override`` replaces one of them for good.
+        """
+        TensorIntrin._load()
         if (name in TensorIntrin._registry or name in TensorIntrin._makers) and not override:
             raise ValueError(f"tensor intrinsic {name!r} is already registered; pass override=True to replace it")
         made = TensorIntrin(desc, impl, name)
@@ -60,13 +65,9 @@ class TensorIntrin:
     def get(name: str, allow_missing: bool = False) -> TensorIntrin | None:
         """The intrinsic called ``name``. Raises ``KeyError`` with near names, or gives None if ``allow_missing``."""
         TensorIntrin._load()
-        found = TensorIntrin._registry.get(name)
-        if found is None and name in TensorIntrin._makers:
-            found = TensorIntrin._registry[name] = TensorIntrin(*TensorIntrin._makers[name](), name)
+        found = TensorIntrin._made(name)
         if found is None and extension.load(extension.INTRINSICS):
-            found = TensorIntrin._registry.get(name)
-        if found is None and name in TensorIntrin._makers:
-            found = TensorIntrin._registry[name] = TensorIntrin(*TensorIntrin._makers[name](), name)
+            found = TensorIntrin._made(name)
         if found is None and not allow_missing:
             near = difflib.get_close_matches(name, TensorIntrin.list(), 3)
             families = sorted({f"{n.split('_')[0]}_…" for n in TensorIntrin.list()})
@@ -82,5 +83,16 @@ class TensorIntrin:
         return sorted({*TensorIntrin._registry, *TensorIntrin._makers})
 
     @staticmethod
+    def _made(name: str) -> TensorIntrin | None:
+        """What is registered under ``name``, made now where it was registered to be made when first asked for."""
+        if name not in TensorIntrin._registry and name in TensorIntrin._makers:
+            TensorIntrin._registry[name] = TensorIntrin(*TensorIntrin._makers[name](), name)
+        return TensorIntrin._registry.get(name)
+
+    @staticmethod
     def _load() -> None:
-        from . import amx, cuda, dot_product_common, x86  # noqa: F401  the built-in families register when first asked for
+        """Register the built-in families, once: they call ``register`` themselves."""
+        if TensorIntrin._loaded:
+            return
+        TensorIntrin._loaded.add("built-in")
+        from . import amx, cuda, dot_product_common, x86  # noqa: F401

@@ -39,7 +39,7 @@ def plus(a: Sum, b: Sum, times: int = 1) -> Sum:
 
 def without_given(rows: Sequence[Row], names: Sequence[str]) -> tuple[list[Row], list[str]]:
     """The rows without those of ``names`` that an equality gives the value of, and the names that stay."""
-    left = []
+    left: list[str] = []
     found = list(rows)
     for name in names:
         given = next((r for r in found if r.equality and abs(r.terms.get(name, 0)) == 1), None)
@@ -48,7 +48,7 @@ def without_given(rows: Sequence[Row], names: Sequence[str]) -> tuple[list[Row],
                 left.append(name)
             continue
         sign = given.terms[name]
-        swapped = []
+        swapped: list[Row] = []
         for row in found:
             c = row.terms.get(name)
             if row is given:

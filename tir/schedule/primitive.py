@@ -13,10 +13,11 @@
         ...                                  # builds, never rejects; state.replace(old, new, moved={...})
 
 ``apply`` returns the new snapshot, or a pair of it and the result (handles, ``ExprRV``, or lists of them). The check's
-annotations convert arguments: ``LoopRef`` and ``BlockRef`` accept handles and names and arrive as places of the
-current program; ``BlockRef | LoopRef`` accepts either; ``list[…]`` and ``*args`` convert each member. Anything else
-arrives as it was given. ``keeps`` says what the step preserves, so that it is not proved again
-(:mod:`tir.schedule.invariants`). A plan attribute ``recorded`` (a mapping) replaces arguments in the trace: the decision a
+annotations convert arguments (:mod:`tir.schedule.arguments`): ``LoopRef`` and ``BlockRef`` accept handles and names
+and arrive as places of the current program; ``BlockRef | LoopRef`` accepts either; ``list[…]`` and ``*args`` convert
+each member; ``int``, ``bool``, ``str`` and the like are checked, and ``Any`` arrives as it was given. ``keeps`` says
+what the step preserves, so that it is not proved again (:mod:`tir.schedule.invariants`). A plan attribute ``recorded``
+(a mapping) replaces arguments in the trace: the decision a
 sampling took, or a lambda as the index map it was turned into.
 
 A package outside this one adds primitives by the same decorator in a module named by an entry point of group
@@ -31,16 +32,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import extension
-from ..analysis.index import BlockRef, LoopRef, Place
-from ..deep import deep
+from ..analysis.index import BlockRef, LoopRef
 from ..errors import ScheduleError, TirError
-from .handles import BlockRV, Location, LoopRV
+from ..recursion import with_recursion_limit
+from .arguments import BadArgument as BadArgument
+from .arguments import convert, places_of, shown
+from .handles import BlockRV, LoopRV
 from .invariants import Keeps
 from .state import State
-
-
-class BadArgument(TypeError):
-    """An argument of the wrong kind, told in the caller's words (any other TypeError is a fault of ours)."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +62,28 @@ class Primitive:
         return inspect.cleandoc(self.check.__doc__ or "")
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments by parameter name, as given; raises ``TypeError`` naming the step when they do not fit."""
+        """Arguments by parameter name, as given; raises ``BadArgument`` naming the step when they do not fit."""
         try:
             return dict(self.signature.bind(*args, **kwargs).arguments)
         except TypeError as error:
-            raise TypeError(f"{self.name}{_plain(self.signature)}: {error}") from None
+            raise BadArgument(f"{self.name}{_plain(self.signature)}: {error}") from None
+
+    def require_parameters(self, given: Mapping[str, Any]) -> None:
+        """Raise ``BadArgument`` unless ``given`` has every parameter that must be given, and no other names."""
+        parameters = self.signature.parameters
+        unknown = [name for name in given if name not in parameters]
+        needed = [p.name for p in parameters.values() if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+        missing = [name for name in needed if name not in given]
+        if unknown or missing:
+            fault = f"there is no parameter {shown(unknown[0])}" if unknown else f"`{missing[0]}` is missing"
+            raise BadArgument(f"{self.name}{_plain(self.signature)}: {fault}")
+        for p in parameters.values():
+            if p.kind is p.VAR_POSITIONAL and not isinstance(given.get(p.name, ()), (list, tuple)):
+                raise BadArgument(f"{self.name}: `{p.name}` are several, not {shown(given[p.name])}")
 
     def call_check(self, state: State, given: Mapping[str, Any]) -> Any:
         """Convert the arguments for ``state`` and run the check."""
-        converted = self._convert(state, given)
+        converted = convert(self.signature, state, given)
         positional: list[Any] = []
         named: dict[str, Any] = {}
         for name, parameter in self.signature.parameters.items():
@@ -87,21 +99,6 @@ class Primitive:
                 positional.append(converted[name])
         return self.check(state, *positional, **named)
 
-    def _convert(self, state: State, given: Mapping[str, Any]) -> dict[str, Any]:
-        converted: dict[str, Any] = {}
-        near: Place | None = None
-        for name, value in given.items():
-            kind = self.kinds.get(name, "")
-            if kind:
-                several = "list" in kind or self.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
-                if isinstance(value, (list, tuple)) and not several:
-                    raise BadArgument(f"`{name}` is {_wanted(kind)}, not a list: {value!r}")
-                value = _resolve(state, value, kind, near)
-                if isinstance(value, BlockRef):
-                    near = value
-            converted[name] = value
-        return converted
-
 
 def _after_gap(signature: inspect.Signature, given: Mapping[str, Any], name: str) -> bool:
     """Whether an earlier positional parameter is left out, so that this one must go by keyword."""
@@ -116,53 +113,6 @@ def _after_gap(signature: inspect.Signature, given: Mapping[str, Any], name: str
 def _plain(signature: inspect.Signature) -> str:
     parts = [str(p.replace(annotation=inspect.Parameter.empty)) for p in signature.parameters.values()]
     return f"({', '.join(parts)})"
-
-
-def _resolve(state: State, value: Any, kind: str, near: Place | None) -> Any:
-    if isinstance(value, (list, tuple)):
-        return [_resolve(state, item, kind, near) for item in value]
-    if isinstance(value, Place) or (value is None and "none" in kind):
-        return value
-    wants_loop, wants_block = "loop" in kind, "block" in kind
-    if isinstance(value, Location):
-        if "location" not in kind:
-            raise ScheduleError("`{0}` is a place to compute a block at, not a loop", value.name)
-        return value
-    if isinstance(value, LoopRV):
-        if not wants_loop:
-            raise ScheduleError("expected a block, but loop `{0}` was given", value.name)
-        return state.find_loop(value)
-    if isinstance(value, BlockRV):
-        if not wants_block:
-            loops = [ref.name for ref in state.find_block(value).all_loops()]
-            raise ScheduleError(
-                "expected a loop, but block `{0}` was given; its loops are {1}", value.name, ", ".join(loops) or "none"
-            )
-        return state.find_block(value)
-    if isinstance(value, str):
-        if wants_loop and wants_block:
-            is_block, is_loop = value in state.index.blocks, bool(state.index.loops_named(value))
-            if is_block and is_loop:
-                raise ScheduleError("`{0}` is both a block and a loop: pass a handle", value)
-            if not (is_block or is_loop or "." in value):
-                blocks = ", ".join(state.index.blocks)
-                loops = ", ".join(dict.fromkeys(ref.name for ref in state.index.loops.values())) or "none"
-                raise ScheduleError(
-                    "no block or loop is called `{0}`; the blocks are {1}, the loops {2}",
-                    value,
-                    blocks,
-                    loops,
-                )
-            return (
-                state.find_block(value) if is_block or not (is_loop or "." in value) else state.find_loop(value, near)
-            )
-        return state.find_loop(value, near) if wants_loop else state.find_block(value)
-    raise BadArgument(f"expected {_wanted(kind)}, got {type(value).__name__}: {value!r}")
-
-
-def _wanted(kind: str) -> str:
-    what = " or ".join(w for w, mark in (("a loop", "loop"), ("a block", "block")) if mark in kind.split())
-    return f"{what} (a handle or a name)"
 
 
 PRIMITIVES: dict[str, Primitive] = {}
@@ -195,22 +145,9 @@ def query(check: Callable[..., Any]) -> Callable[..., Any]:
 def _make(name: str, check: Callable[..., Any], apply: Any, keeps: Keeps = Keeps.NOTHING, past: str = "") -> Primitive:
     signature = inspect.signature(check)
     parameters = list(signature.parameters.values())[1:]
-    kinds = {p.name: _kind(p.annotation) for p in parameters}
+    kinds = {p.name: places_of(p.annotation) for p in parameters}
     kinds = {k: v for k, v in kinds.items() if v}
     return Primitive(name, check, apply, signature.replace(parameters=parameters), kinds, keeps, past)
-
-
-_KINDS = (("loop", "LoopRef"), ("block", "BlockRef"), ("location", "Location"))
-
-
-def _kind(annotation: Any) -> str:
-    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
-    words = [w for w, mark in _KINDS if mark in text]
-    if words:
-        words += [
-            w for w, marks in (("none", ("None",)), ("list", ("list[", "Sequence["))) if any(m in text for m in marks)
-        ]
-    return " ".join(words)
 
 
 def lookup(name: str) -> Primitive | None:
@@ -226,7 +163,7 @@ def load_entry_points() -> bool:
     return extension.load(extension.PRIMITIVES)
 
 
-@deep
+@with_recursion_limit
 def run(step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State, Any, Any]:
     """One primitive on one snapshot: the new snapshot, the result, and the plan. ``state`` is never changed.
 
@@ -239,7 +176,7 @@ def run(step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State,
         outcome = step.apply(working, plan)
     except ScheduleError as error:
         raise explain(error, step, given, working) from error.__cause__
-    except (TirError, BadArgument):
+    except TirError:
         raise
     except Exception as error:
         raise _internal(error, step, given) from error
@@ -255,7 +192,7 @@ def check_only(step: Primitive, state: State, given: Mapping[str, Any]) -> Any:
         return step.call_check(working, given)
     except ScheduleError as error:
         raise explain(error, step, given, working) from error.__cause__
-    except (TirError, BadArgument):
+    except TirError:
         raise
     except Exception as error:
         raise _internal(error, step, given) from error
@@ -321,4 +258,4 @@ def show_value(value: Any) -> str:
         return "lambda" if value.__name__ == "<lambda>" else value.__name__
     if hasattr(value, "as_python"):
         return value.as_python()
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else repr(value)
+    return shown(int(value)) if isinstance(value, int) and not isinstance(value, bool) else shown(value)

@@ -7,6 +7,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..buffer import Buffer
+from ..expr import Expr
 from ..function import IRModule, PrimFunc
 from ..stmt import Block, For
 from ..target import Target
@@ -40,7 +42,7 @@ class Asker:
     def annotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str, ann_val: Any) -> Answer:
         """Whether ``Schedule.annotate`` would do it here, and what speaks against it. Nothing is changed."""
     def annotate_buffer_access(
-        self, block: BlockRV | str, buffer_index: int | str, buf_type: str, gen_new_ranges: Any
+        self, block: BlockRV | str, buffer_index: int | str | Buffer, buf_type: str, gen_new_ranges: Any
     ) -> Answer:
         """Whether ``Schedule.annotate_buffer_access`` would do it here, and what speaks against it. Nothing is changed."""
     def auto_inline(self) -> Answer:
@@ -58,13 +60,13 @@ class Asker:
     def cache_index(self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0) -> Answer:
         """Whether ``Schedule.cache_index`` would do it here, and what speaks against it. Nothing is changed."""
     def cache_inplace(
-        self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False
+        self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False
     ) -> Answer:
         """Whether ``Schedule.cache_inplace`` would do it here, and what speaks against it. Nothing is changed."""
     def cache_read(
         self,
         block: BlockRV | str,
-        read_buffer_index: int | str,
+        read_buffer_index: int | str | Buffer,
         storage_scope: str,
         consumer_blocks: list[BlockRV | str] | None = None,
         *,
@@ -74,7 +76,7 @@ class Asker:
     def cache_write(
         self,
         block: BlockRV | str,
-        write_buffer_index: int | str,
+        write_buffer_index: int | str | Buffer,
         storage_scope: str,
         consumer_blocks: list[BlockRV | str] | None = None,
         *,
@@ -111,7 +113,9 @@ class Asker:
         """Whether ``Schedule.fuse_reduction_epilogue`` would do it here, and what speaks against it. Nothing is changed."""
     def hoist(self, block: BlockRV | str, loop: LoopRV | str | None = None) -> Answer:
         """Whether ``Schedule.hoist`` would do it here, and what speaks against it. Nothing is changed."""
-    def loop_partition(self, loop: LoopRV | str, factors: Sequence[Any], preserve_unit_iters: bool = True) -> Answer:
+    def loop_partition(
+        self, loop: LoopRV | str, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True
+    ) -> Answer:
         """Whether ``Schedule.loop_partition`` would do it here, and what speaks against it. Nothing is changed."""
     def merge(self, *loops: LoopRV | str, unsafe: bool = False) -> Answer:
         """Whether ``Schedule.merge`` would do it here, and what speaks against it. Nothing is changed."""
@@ -123,7 +127,7 @@ class Asker:
         self,
         loop: LoopRV | str,
         block: BlockRV | str,
-        read_buffer_index: int | str,
+        read_buffer_index: int | str | Buffer,
         storage_scope: str,
         *,
         unsafe: bool = False,
@@ -134,7 +138,7 @@ class Asker:
     def reindex_cache_read(
         self,
         block: BlockRV | str,
-        read_buffer_index: int | str,
+        read_buffer_index: int | str | Buffer,
         storage_scope: str,
         index_map: Any,
         *,
@@ -144,7 +148,7 @@ class Asker:
     def reindex_cache_write(
         self,
         block: BlockRV | str,
-        write_buffer_index: int | str,
+        write_buffer_index: int | str | Buffer,
         storage_scope: str,
         index_map: Any,
         *,
@@ -169,7 +173,9 @@ class Asker:
         """Whether ``Schedule.reverse_compute_inline`` would do it here, and what speaks against it. Nothing is changed."""
     def rfactor(self, loop: LoopRV | str, factor_axis: int) -> Answer:
         """Whether ``Schedule.rfactor`` would do it here, and what speaks against it. Nothing is changed."""
-    def rolling_buffer(self, block: BlockRV | str, write_buffer_index: int | str, *, unsafe: bool = False) -> Answer:
+    def rolling_buffer(
+        self, block: BlockRV | str, write_buffer_index: int | str | Buffer, *, unsafe: bool = False
+    ) -> Answer:
         """Whether ``Schedule.rolling_buffer`` would do it here, and what speaks against it. Nothing is changed."""
     def sample_categorical(
         self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
@@ -192,19 +198,19 @@ class Asker:
         """Whether ``Schedule.sample_perfect_tile`` would do it here, and what speaks against it. Nothing is changed."""
     def set_axis_separator(self, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]) -> Answer:
         """Whether ``Schedule.set_axis_separator`` would do it here, and what speaks against it. Nothing is changed."""
-    def set_scope(self, block: BlockRV | str, buffer_index: int | str, storage_scope: str) -> Answer:
+    def set_scope(self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str) -> Answer:
         """Whether ``Schedule.set_scope`` would do it here, and what speaks against it. Nothing is changed."""
     def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> Answer:
         """Whether ``Schedule.skew`` would do it here, and what speaks against it. Nothing is changed."""
     def split(
         self,
         loop: LoopRV | str,
-        factors: Sequence[Any] | None = None,
+        factors: Sequence[int | Expr | None] | None = None,
         preserve_unit_iters: bool = True,
         disable_predication: bool = False,
         *,
-        factor: Any = None,
-        nparts: Any = None,
+        factor: int | Expr | None = None,
+        nparts: int | Expr | None = None,
         names: Sequence[str] | None = None,
         tail: str = "guard",
     ) -> Answer:
@@ -212,7 +218,7 @@ class Asker:
     def stage(
         self,
         block: BlockRV | str,
-        buffer: int | str,
+        buffer: int | str | Buffer,
         loop: LoopRV | str,
         storage_scope: str = "local",
         *,
@@ -230,7 +236,7 @@ class Asker:
     def tile(
         self,
         where: list[LoopRV | str] | BlockRV | str,
-        factors: Sequence[Any],
+        factors: Sequence[int | Expr | None | Sequence[int | Expr | None]],
         *,
         tail: str = "guard",
         unsafe: bool = False,
@@ -254,7 +260,7 @@ class Asker:
         """Whether ``Schedule.unroll`` would do it here, and what speaks against it. Nothing is changed."""
     def unsafe_hide_buffer_access(self, block: BlockRV | str, buf_type: str, buf_index_array: Sequence[int]) -> Answer:
         """Whether ``Schedule.unsafe_hide_buffer_access`` would do it here, and what speaks against it. Nothing is changed."""
-    def unsafe_set_dtype(self, block: BlockRV | str, buffer_index: int | str, dtype: str) -> Answer:
+    def unsafe_set_dtype(self, block: BlockRV | str, buffer_index: int | str | Buffer, dtype: str) -> Answer:
         """Whether ``Schedule.unsafe_set_dtype`` would do it here, and what speaks against it. Nothing is changed."""
     def unswitch(self, loop: LoopRV | str) -> Answer:
         """Whether ``Schedule.unswitch`` would do it here, and what speaks against it. Nothing is changed."""
@@ -264,7 +270,7 @@ class Asker:
         self,
         loop: LoopRV | str,
         block: BlockRV | str,
-        write_buffer_index: int | str,
+        write_buffer_index: int | str | Buffer,
         storage_scope: str,
         *,
         unsafe: bool = False,
@@ -353,7 +359,7 @@ class Schedule:
                     B[vi] = A[vi] * 2.0
         """
     def annotate_buffer_access(
-        self, block: BlockRV | str, buffer_index: int | str, buf_type: str, gen_new_ranges: Any
+        self, block: BlockRV | str, buffer_index: int | str | Buffer, buf_type: str, gen_new_ranges: Any
     ) -> None:
         """State the region of a buffer that ``block`` touches, where it is known better than it can be inferred.
 
@@ -469,7 +475,7 @@ class Schedule:
                     B[vi, vj] = A[index_var_0[vi, vj], index_var_1[vj]]
         """
     def cache_inplace(
-        self, block: BlockRV | str, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False
+        self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False
     ) -> list[BlockRV]:
         """Work on a copy of a buffer that ``block`` both reads and writes: copied in before, copied back after.
 
@@ -489,7 +495,7 @@ class Schedule:
     def cache_read(
         self,
         block: BlockRV | str,
-        read_buffer_index: int | str,
+        read_buffer_index: int | str | Buffer,
         storage_scope: str,
         consumer_blocks: list[BlockRV | str] | None = None,
         *,
@@ -513,7 +519,7 @@ class Schedule:
     def cache_write(
         self,
         block: BlockRV | str,
-        write_buffer_index: int | str,
+        write_buffer_index: int | str | Buffer,
         storage_scope: str,
         consumer_blocks: list[BlockRV | str] | None = None,
         *,
@@ -738,7 +744,7 @@ class Schedule:
                             B[vi, vj] = A[vi, vj] * 2.0
         """
     def loop_partition(
-        self, loop: LoopRV | str, factors: Sequence[Any], preserve_unit_iters: bool = True
+        self, loop: LoopRV | str, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True
     ) -> list[LoopRV]:
         """Cut a loop into consecutive loops of the lengths ``factors``; one may be None and takes what is left.
 
@@ -852,7 +858,7 @@ class Schedule:
         self,
         loop: LoopRV | str,
         block: BlockRV | str,
-        read_buffer_index: int | str,
+        read_buffer_index: int | str | Buffer,
         storage_scope: str,
         *,
         unsafe: bool = False,
@@ -903,7 +909,7 @@ class Schedule:
     def reindex_cache_read(
         self,
         block: BlockRV | str,
-        read_buffer_index: int | str,
+        read_buffer_index: int | str | Buffer,
         storage_scope: str,
         index_map: Any,
         *,
@@ -925,7 +931,7 @@ class Schedule:
     def reindex_cache_write(
         self,
         block: BlockRV | str,
-        write_buffer_index: int | str,
+        write_buffer_index: int | str | Buffer,
         storage_scope: str,
         index_map: Any,
         *,
@@ -1035,7 +1041,9 @@ class Schedule:
         Raises ``ScheduleError`` when the loop is not a reduction loop of one block, when the operation does not commute, or
         when a reduction iterator takes a value more than once, so that init would run again.
         """
-    def rolling_buffer(self, block: BlockRV | str, write_buffer_index: int | str, *, unsafe: bool = False) -> None:
+    def rolling_buffer(
+        self, block: BlockRV | str, write_buffer_index: int | str | Buffer, *, unsafe: bool = False
+    ) -> None:
         """Keep what neighbouring iterations share: a window that is made anew each time becomes a circular buffer.
 
         ``block`` makes a window of a buffer under a loop (``compute_at`` puts it there), and the next iteration's window
@@ -1174,7 +1182,7 @@ class Schedule:
                     vi, vj = T.axis.remap("SS", [i, j])
                     B[vi, vj] = H[vi, vj] + 1.0
         """
-    def set_scope(self, block: BlockRV | str, buffer_index: int | str, storage_scope: str) -> None:
+    def set_scope(self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str) -> None:
         """Put a buffer that ``block`` writes (number or name) into ``storage_scope``.
 
         Before → after, for ``sch.set_scope("B", 0, "shared")``::
@@ -1207,12 +1215,12 @@ class Schedule:
     def split(
         self,
         loop: LoopRV | str,
-        factors: Sequence[Any] | None = None,
+        factors: Sequence[int | Expr | None] | None = None,
         preserve_unit_iters: bool = True,
         disable_predication: bool = False,
         *,
-        factor: Any = None,
-        nparts: Any = None,
+        factor: int | Expr | None = None,
+        nparts: int | Expr | None = None,
         names: Sequence[str] | None = None,
         tail: str = "guard",
     ) -> list[LoopRV]:
@@ -1243,7 +1251,7 @@ class Schedule:
     def stage(
         self,
         block: BlockRV | str,
-        buffer: int | str,
+        buffer: int | str | Buffer,
         loop: LoopRV | str,
         storage_scope: str = "local",
         *,
@@ -1359,7 +1367,7 @@ class Schedule:
     def tile(
         self,
         where: list[LoopRV | str] | BlockRV | str,
-        factors: Sequence[Any],
+        factors: Sequence[int | Expr | None | Sequence[int | Expr | None]],
         *,
         tail: str = "guard",
         unsafe: bool = False,
@@ -1468,7 +1476,7 @@ class Schedule:
 
         Raises ``ScheduleError`` for a number that the block has no region of.
         """
-    def unsafe_set_dtype(self, block: BlockRV | str, buffer_index: int | str, dtype: str) -> None:
+    def unsafe_set_dtype(self, block: BlockRV | str, buffer_index: int | str | Buffer, dtype: str) -> None:
         """Store a buffer that ``block`` writes in another type; values are cast when stored and back when loaded.
 
         Unsafe by name: precision and range change. Raises ``ScheduleError`` for a parameter buffer.
@@ -1540,7 +1548,7 @@ class Schedule:
         self,
         loop: LoopRV | str,
         block: BlockRV | str,
-        write_buffer_index: int | str,
+        write_buffer_index: int | str | Buffer,
         storage_scope: str,
         *,
         unsafe: bool = False,

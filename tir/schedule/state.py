@@ -16,8 +16,8 @@ from ..buffer import Buffer
 from ..errors import ScheduleError, require
 from ..expr import Var
 from ..function import IRModule, PrimFunc
-from ..names import fresh
-from ..node import EMPTY
+from ..names import unique_name
+from ..node import frozendict
 from ..stmt import (
     NOP,
     Allocate,
@@ -59,7 +59,7 @@ class State:
     mod: IRModule
     func_name: str
     target: Target | None = None
-    fates: Mapping[Any, Fate] = EMPTY
+    fates: Mapping[Any, Fate] = dataclasses.field(default_factory=frozendict)
     step: int = 0
     seed: int = 0
     trace: Any = None
@@ -250,7 +250,7 @@ class State:
 
     def fresh_block_name(self, name: str, taken: set[str] = frozenset()) -> str:  # type: ignore[assignment]
         """``name``, or with a number, so that no block of the function has it."""
-        return fresh(name, self.index.blocks.keys() | taken)
+        return unique_name(name, self.index.blocks.keys() | taken)
 
 
 def require_above(state: State, loop: LoopRef, block: BlockRef) -> None:
@@ -275,7 +275,7 @@ def scope_of(state: State, place: Place) -> BlockRef:
     return place.scope
 
 
-def pick_buffer(block: BlockRef, side: str, which: int | str) -> Buffer:
+def pick_buffer(block: BlockRef, side: str, which: int | str | Buffer) -> Buffer:
     """The buffer of a region that ``block`` reads or writes (``side``), by number, name or object."""
     regions = getattr(block.block, side)
     buffers = list(dict.fromkeys(r.buffer for r in regions))

@@ -21,6 +21,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..buffer import Buffer
+from ..expr import Expr
 from ..function import IRModule, PrimFunc
 from ..stmt import Block, For
 from ..target import Target
@@ -107,7 +109,21 @@ def _annotation(annotation: Any, handle: bool) -> str:
     if handle:
         kind = kind.replace(" | Location", "").replace("LoopRef", "LoopRV | str").replace("BlockRef", "BlockRV | str")
         return " | ".join(dict.fromkeys(kind.split(" | "))) if "[" not in kind else kind
-    known = {"int", "str", "bool", "float", "None", "Any", "Sequence", "Mapping", "list", "tuple", "dict"}
+    known = {
+        "int",
+        "str",
+        "bool",
+        "float",
+        "None",
+        "Any",
+        "Expr",
+        "Buffer",
+        "Sequence",
+        "Mapping",
+        "list",
+        "tuple",
+        "dict",
+    }
     words = set("".join(c if c.isalnum() or c == "_" else " " for c in kind).split())
     return kind if words <= known else "Any"
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import json
 import keyword
+import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..arith.index_map import IndexMap
 from ..errors import TirError
 from ..expr import Expr, IntImm
+from .arguments import shown
 from .handles import BlockRV, ExprRV, LoopRV
 from .primitive import QUERIES, lookup
 
@@ -170,10 +172,9 @@ class Trace:
         known: dict[int, Any] = {}
         try:
             items = json.loads(data) if isinstance(data, str) else data
-            parts = [(i["name"], i["args"], i["result"]) for i in items]
-        except (ValueError, KeyError, TypeError) as error:
+            return Trace([_entry(item, known) for item in _checked(items, list, "the record")])
+        except (ValueError, RecursionError) as error:  # no JSON, or nested without end
             raise TirError(f"this is no record of a schedule, as `as_json` gives it: {error!r}") from None
-        return Trace([Entry(n, _from_json(args, known), _from_json(result, known)) for n, args, result in parts])
 
     @staticmethod
     def apply_json_to_schedule(data: Any, sch: Schedule) -> None:
@@ -195,7 +196,7 @@ def _handles_in(value: Any) -> list[Any]:
 def _primitive(name: str) -> Any:
     found = lookup(name)
     if found is None:
-        raise TirError(f"the trace uses the primitive {name!r}, which is not installed here")
+        raise TirError(f"the trace uses the primitive {shown(name)}, which is not installed here")
     return found
 
 
@@ -210,9 +211,10 @@ def _map(value: Any, mapping: Mapping[Any, Any]) -> Any:
             return mapping.get(id(value), value)
         symbol, *operands = value.source
         a, b = (_map(o, mapping) for o in operands)
-        return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "//": lambda: a // b, "%": lambda: a % b}[
-            symbol
-        ]()
+        try:
+            return _OPERATORS[symbol](a, b)
+        except (ArithmeticError, TypeError) as error:  # another decision, or a damaged record
+            raise TirError(f"the trace computes {shown(a)} {symbol} {shown(b)}: {error}") from None
     if isinstance(value, (LoopRV, BlockRV)):
         return mapping.get(value, value.name)
     if isinstance(value, (list, tuple)):
@@ -309,24 +311,58 @@ def _to_json(value: Any, numbers: Mapping[Any, int], step: str) -> Any:
     raise TirError(f"{step}: {what} cannot be saved as JSON; use trace.as_python()")
 
 
+def _checked(value: Any, kind: type | tuple[type, ...], what: str) -> Any:
+    """``value``, which the record must hold there. Raises ``TirError`` for one of another kind."""
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise TirError(f"this is no record of a schedule, as `as_json` gives it: {what} is {shown(value)}")
+    return value
+
+
+def _part(value: Mapping[str, Any], name: str, kind: type) -> Any:
+    return _checked(value.get(name), kind, f"`{name}` of {shown(value)}")
+
+
+def _entry(item: Any, known: dict[int, Any]) -> Entry:
+    item = _checked(item, dict, "a call")
+    name, args = _part(item, "name", str), _part(item, "args", dict)
+    primitive = lookup(name)
+    if primitive is not None:
+        primitive.require_parameters(args)
+    result = _from_json(item.get("result"), known)
+    for part in result if isinstance(result, list) else []:
+        _checked(part, (LoopRV, BlockRV, ExprRV), f"a result of {name}")
+    return Entry(name, {k: _from_json(v, known) for k, v in args.items()}, result)
+
+
 def _from_json(value: Any, known: dict[int, Any]) -> Any:
     if isinstance(value, list):
         return [_from_json(v, known) for v in value]
     if not isinstance(value, dict):
         return value
     if "$op" in value:
-        return ExprRV(value["value"], (value["$op"], _from_json(value["a"], known), _from_json(value["b"], known)))
+        if _part(value, "$op", str) not in _OPERATORS:
+            raise TirError(f"this is no record of a schedule: the operator {shown(value['$op'])} is none of its own")
+        operands = [_from_json(value.get(side), known) for side in ("a", "b")]
+        for operand in operands:
+            _checked(operand, int, "an operand")
+        return ExprRV(_part(value, "value", int), (value["$op"], *operands))
     if "$index_map" in value:
-        return _index_map(value["$index_map"], value.get("dtype", "int32"))
+        return _index_map(_part(value, "$index_map", str), value.get("dtype", "int32"))
     for tag, make in (("$loop", _loop), ("$block", _block), ("$expr", _number)):
         if tag in value:
-            number = value[tag]
+            number = _part(value, tag, int)
             if number < 0:
                 return make(value)
             if number not in known:
                 known[number] = make(value)
-            return known[number]
+            return _checked(known[number], _HANDLES[tag], f"number {number}, said to be a {tag[1:]},")
     return {k: _from_json(v, known) for k, v in value.items()}
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+}  # fmt: skip
+_HANDLES = {"$loop": LoopRV, "$block": BlockRV, "$expr": ExprRV}
 
 
 def _index_map(text: str, dtype: str) -> IndexMap:
@@ -360,12 +396,12 @@ _IN_A_MAP = (
 def _loop(value: Any) -> LoopRV:
     from ..expr import Var
 
-    return LoopRV(Var(value["name"]), value["func"])
+    return LoopRV(Var(_part(value, "name", str)), _part(value, "func", str))
 
 
 def _block(value: Any) -> BlockRV:
-    return BlockRV(value["name"], value["func"])
+    return BlockRV(_part(value, "name", str), _part(value, "func", str))
 
 
 def _number(value: Any) -> ExprRV:
-    return ExprRV(value["value"])
+    return ExprRV(_part(value, "value", int))

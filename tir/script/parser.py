@@ -13,12 +13,12 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ..analysis.wellformed import verify
-from ..deep import deep
 from ..dtype import HANDLE, VOID, DType
 from ..errors import ParseError
 from ..expr import TRUE, Var
 from ..function import IRModule, PrimFunc
 from ..node import freeze, frozendict
+from ..recursion import with_recursion_limit
 from ..stmt import Block, BlockRealize, Stmt
 from ..visit import rewrite
 from . import frames as f
@@ -127,7 +127,7 @@ def ir_module(cls: Any = None, **_: Any) -> Any:
 # ---------------------------------------------------------------- functions
 
 
-@deep
+@with_recursion_limit
 def parse_function(node: ast.FunctionDef, source: Source, env: Environment, options: Options) -> PrimFunc:
     """A function definition as a PrimFunc. Raises ``ParseError`` with all its faults."""
     parser = StmtParser(source, env)
@@ -294,7 +294,7 @@ class ModuleNames:
         self.__dict__.update(functions)
 
 
-@deep
+@with_recursion_limit
 def parse_module(node: ast.ClassDef, source: Source, env: Environment) -> IRModule:
     """A class of prim_funcs as an IRModule. Raises ``ParseError`` with all faults of all functions."""
     definitions = [item for item in node.body if isinstance(item, ast.FunctionDef)]
@@ -362,7 +362,7 @@ def _options(parser: StmtParser, node: ast.FunctionDef) -> Options:
 _OURS = ("tir", "tvm")
 
 
-@deep
+@with_recursion_limit
 def parse(text: str, extra_vars: Mapping[str, Any] | None = None) -> PrimFunc | IRModule:
     """The program in ``text``: the last prim_func or module it defines.
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..buffer import Buffer
-from ..deep import deep
 from ..function import IRModule, PrimFunc
 from ..node import Node
+from ..recursion import with_recursion_limit
 from .print_expr import MARK, UNMARK
 from .print_stmt import STATEMENTS, Printer
 
@@ -18,7 +18,7 @@ _HEADERS: dict[type, list[str]] = {
 }
 
 
-@deep
+@with_recursion_limit
 def to_script(
     node: Any, *, syntax_sugar: bool = True, indent: int = 4, name: str | None = None, header: bool = True, **_: Any
 ) -> str:
@@ -56,7 +56,7 @@ def short_text(node: Any) -> str:
     return printer.expr(node) if isinstance(node, Node) else repr(node)
 
 
-@deep
+@with_recursion_limit
 def to_lines(program: Any, underline: Sequence[Any] = (), context: int = 2, note: str = "here", limit: int = 4) -> str:
     """The lines of ``program`` around the nodes in ``underline``, numbered as in its script, the nodes' text marked
     with ``^^^``. Empty when none of them is in the program; at most ``limit`` places are shown.

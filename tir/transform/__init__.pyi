@@ -4,6 +4,7 @@
 # fmt: off
 from typing import Any
 
+from .canonicalize_loop import canonicalize_loop as canonicalize_loop
 from .check_cpu import refuse_thread_axes as refuse_thread_axes
 from .common_subexpr_elim import common_subexpr_elim as common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation as compact_buffer_allocation

@@ -158,9 +158,10 @@ def _bound_inside(block: Block) -> set[Var]:
     return found
 
 
-def _shrunk(buffer: Buffer, box: Any, block: Block, analyzer: Analyzer) -> tuple[Buffer, list[Expr]] | None:
-    """The smaller buffer and the least index kept on each axis; None when nothing would be saved."""
-    hidden = _bound_inside(block)
+def _shrunk(buffer: Buffer, box: Any, hidden: set[Var], analyzer: Analyzer) -> tuple[Buffer, list[Expr]] | None:
+    """The smaller buffer and the least index kept on each axis; None when nothing would be saved.
+
+    ``hidden``: variables that have no value where the buffer is allocated."""
     shape: list[Expr] = []
     origin: list[Expr] = []
     changed = False
@@ -236,13 +237,13 @@ def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
     rules = _alignment_rules(func.body)
     new: dict[Buffer, tuple[Buffer, list[Expr]]] = {}
     for block, loops in _placed(func.body):
-        analyzer = Analyzer(loops)
+        analyzer, hidden = Analyzer(loops), _bound_inside(block)
         for buffer in block.alloc_buffers:
             zeros = [const(0, s.dtype) for s in buffer.shape]
             made: tuple[Buffer, list[Expr]] = (buffer, zeros)
             if buffer not in uses.whole and uses.boxes[buffer] and not buffer.strides and not buffer.axis_separators:
                 box = union(uses.boxes[buffer], analyzer)
-                made = _shrunk(buffer, box, block, analyzer) or made
+                made = _shrunk(buffer, box, hidden, analyzer) or made
             if buffer in rules and not made[0].strides:
                 made = (_aligned(made[0], rules[buffer]), made[1])
             if made[0] is not buffer:

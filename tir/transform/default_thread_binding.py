@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..buffer import Buffer
 from ..errors import ScheduleError
 from ..expr import Var, const
 from ..function import PrimFunc
 from ..schedule import Schedule
-from ..stmt import PARALLEL, SERIAL, THREAD_BINDING, Block, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
+from ..stmt import PARALLEL, SERIAL, THREAD_BINDING, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
 from ..visit import rewrite, uses_var, walk
 from .passes import func_pass
 from .threads import is_launch, is_thread_loop
@@ -47,15 +48,24 @@ def _leading(s: Any) -> list[For]:
     return found
 
 
-def _bound(func: PrimFunc, nest: Stmt, threads: int) -> PrimFunc | None:
-    """``func`` with the leading loops of ``nest`` fused, split and bound; None where that is not legal."""
+def _only(func: PrimFunc, nest: Stmt) -> PrimFunc:
+    """``func`` with ``nest`` alone in its root block, and the buffers that it uses."""
+    root: Any = func.root
+    used = {n.data if isinstance(n, Buffer) else n for n in walk(nest) if isinstance(n, (Buffer, Var))}
+    mine = tuple(b for b in root.alloc_buffers if b.data in used)
+    return func.with_body(func.body.replace(block=root.replace(body=nest, alloc_buffers=mine)))
+
+
+def _bound(func: PrimFunc, nest: Stmt, threads: int) -> Stmt | None:
+    """``nest`` with its leading loops fused, split and bound; None where that is not legal."""
     blocks = _blocks(nest)
     leading = _leading(nest)
     if not blocks or not leading:
         return None
     marked = {f.loop_var for f in leading if f.kind == PARALLEL}  # threads are how these run here
-    body = rewrite(func.body, lambda s: s.replace(kind=SERIAL) if isinstance(s, For) and s.loop_var in marked else None)
-    sch = Schedule(func.with_body(body) if marked else func)
+    if marked:
+        nest = rewrite(nest, lambda s: s.replace(kind=SERIAL) if isinstance(s, For) and s.loop_var in marked else None)
+    sch = Schedule(_only(func, nest))
     loops: list[Any] = list(sch.get_loops(blocks[0].block.name))[: len(leading)]
     try:
         fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
@@ -64,7 +74,8 @@ def _bound(func: PrimFunc, nest: Stmt, threads: int) -> PrimFunc | None:
         sch.bind(inner, "threadIdx.x")
     except ScheduleError:
         return None
-    return sch.mod[next(iter(sch.mod.functions))]
+    root: Any = sch.mod[next(iter(sch.mod.functions))].root
+    return root.body
 
 
 def _alone(nest: Stmt) -> Stmt:
@@ -92,21 +103,14 @@ def default_thread_binding(func: PrimFunc, threads: int = THREADS) -> PrimFunc:
     """
     if func.root is None:
         return func.with_body(_rest_alone(func.body))
-    done = 0
-    while True:
-        root: Any = func.root
-        parts = list(root.body.stmts) if isinstance(root.body, SeqStmt) else [root.body]
-        if done >= len(parts):
-            return func
-        nest = parts[done]
-        done += 1
-        if not _works(nest):
-            continue
-        started = any(_starts(n) for n in walk(nest))
-        made = None if started else _bound(func, nest, threads)
-        if made is None:
-            parts[done - 1] = _rest_alone(nest)
-            block: Block = root.replace(body=seq(parts))
-            func = func.with_body(func.body.replace(block=block))
-        else:
-            func = made
+    root: Any = func.root
+    nests = root.body.stmts if isinstance(root.body, SeqStmt) else (root.body,)
+    parts = list(nests)
+    for place, nest in enumerate(nests):
+        if _works(nest):
+            started = any(_starts(n) for n in walk(nest))
+            made = None if started else _bound(func, nest, threads)
+            parts[place] = _rest_alone(nest) if made is None else made
+    if all(a is b for a, b in zip(parts, nests)):
+        return func
+    return func.with_body(func.body.replace(block=root.replace(body=seq(parts))))

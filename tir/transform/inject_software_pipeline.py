@@ -12,7 +12,7 @@ from ..buffer import Buffer, BufferRegion, Range
 from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, Expr, IntImm, Var, all_of, const, is_const
 from ..function import PrimFunc
-from ..names import fresh
+from ..names import unique_name
 from ..node import frozendict
 from ..op import call
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, Evaluate, For, IfThenElse, SeqStmt, Stmt, seq
@@ -338,7 +338,7 @@ class _Injector:
             inside = [pipeline.new.get(b, b) for b in pipeline.allocs]
             self.new.update({b: n for b, n in pipeline.new.items() if b not in pipeline.allocs})
             if inside:
-                self.names.add(name := fresh(f"{s.loop_var.name}_pipeline", self.names))
+                self.names.add(name := unique_name(f"{s.loop_var.name}_pipeline", self.names))
                 made = BlockRealize((), TRUE, Block((), (), (), name, made, None, tuple(inside)))
             self.made[made] = (parts, inside)
             return made

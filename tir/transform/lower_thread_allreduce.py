@@ -219,22 +219,18 @@ class _Lowering:
         self.deciders = Deciders()
 
     def visit(self, s: Any) -> Any:
-        if is_launch(s, "threadIdx"):
-            self.launches[s.node.thread_tag] = (s.node.var, s.value)
-            made = self.below(s)
-            self.launches.pop(s.node.thread_tag, None)
-            return made
+        if not isinstance(s, Stmt):
+            return s
         if isinstance(s, AttrStmt) and s.attr_key == "reduce_scope":
             return self.reduce(s)
-        if isinstance(s, Stmt):
-            self.deciders.enter(s)
-            made = self.below(s)
-            self.deciders.leave(s)
-            return made
-        return s
-
-    def below(self, s: Stmt) -> Stmt:
-        return s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c)
+        tag = s.node.thread_tag if isinstance(s, AttrStmt) and is_launch(s, "threadIdx") else ""
+        if tag:
+            self.launches[tag] = (s.node.var, s.value)  # type: ignore[attr-defined]
+        self.deciders.enter(s)
+        made = s.map_children(self.visit)
+        self.deciders.leave(s)
+        self.launches.pop(tag, None)
+        return made
 
     def reduce(self, s: AttrStmt) -> Stmt:
         body = s.body

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from .. import extension
-from ..deep import deep
 from ..function import IRModule, PrimFunc
+from ..recursion import with_recursion_limit
 
 Program = TypeVar("Program", PrimFunc, IRModule)
 
@@ -27,7 +27,7 @@ class Pass:
         self.__name__ = name
         self.__doc__ = doc or fn.__doc__
 
-    @deep
+    @with_recursion_limit
     def __call__(self, program: Program, **options: Any) -> Program:
         chosen = {**self.options, **options}
         if isinstance(program, PrimFunc):
@@ -62,7 +62,7 @@ def func_pass(fn: Callable[..., PrimFunc]) -> Pass:
 class ModulePass(Pass):
     """A pass over a whole module, which may add functions; a single function is taken as a module of one."""
 
-    @deep
+    @with_recursion_limit
     def __call__(self, program: Any, **options: Any) -> Any:
         return self.fn(IRModule.of(program), **{**self.options, **options})
 

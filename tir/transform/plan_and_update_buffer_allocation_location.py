@@ -9,7 +9,7 @@ from ..analysis.privatization import is_privatizable
 from ..buffer import Buffer
 from ..expr import TRUE, BufferLoad, Var
 from ..function import PrimFunc
-from ..names import fresh
+from ..names import unique_name
 from ..node import frozendict
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, For
 from ..visit import walk
@@ -129,7 +129,7 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
                 changed = item.replace(alloc_buffers=(*stay, *arrived), reads=reads, writes=writes)
                 return changed if len(writes) == len(item.writes) else _renumbered(changed, item)
         elif isinstance(item, (For, AttrStmt)) and arrived:
-            names.add(name := fresh(f"{arrived[0].name}_scope", names))
+            names.add(name := unique_name(f"{arrived[0].name}_scope", names))
             inner = Block((), (), (), name, item.body, None, arrived)
             reads, writes = block_access_region(inner)
             inner = inner.replace(reads=reads, writes=writes)

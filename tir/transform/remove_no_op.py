@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..arith.linear import key
+from ..expr import BufferLoad, IntImm, logical_not
 from ..function import PrimFunc
 from ..op import is_pure
 from ..stmt import (
@@ -11,6 +13,7 @@ from ..stmt import (
     Allocate,
     AllocateConst,
     AttrStmt,
+    BufferStore,
     DeclBuffer,
     Evaluate,
     For,
@@ -29,8 +32,13 @@ _KEPT_ATTRS = ("pragma_import_llvm", "pragma_import_c", "device_id", "device_typ
 def _drop(item: Any) -> Any:
     if isinstance(item, Evaluate):
         return NOP if item is not NOP and is_pure(item.value) else None
-    if isinstance(item, (For, DeclBuffer, Allocate, AllocateConst)):
+    if isinstance(item, (DeclBuffer, Allocate, AllocateConst)):
         return NOP if is_nop(item.body) else None
+    if isinstance(item, For):
+        never = isinstance(item.extent, IntImm) and item.extent.value <= 0
+        return NOP if never or is_nop(item.body) else None
+    if isinstance(item, BufferStore):
+        return NOP if _stores_back(item) else None
     if isinstance(item, AttrStmt):
         return NOP if is_nop(item.body) and item.attr_key not in _KEPT_ATTRS else None
     if isinstance(item, LetStmt):
@@ -41,13 +49,27 @@ def _drop(item: Any) -> Any:
         other = None if item.else_case is None or is_nop(item.else_case) else item.else_case
         if is_nop(item.then_case) and other is None and is_pure(item.condition):
             return NOP
+        if is_nop(item.then_case) and other is not None and item.condition.dtype.lanes == 1:
+            return IfThenElse(logical_not(item.condition), other, span=item.span)
         return item.replace(else_case=None) if other is None and item.else_case is not None else None
     if isinstance(item, SeqStmt) and any(is_nop(s) for s in item.stmts):
         return seq(s for s in item.stmts if not is_nop(s))
     return None
 
 
+def _stores_back(s: BufferStore) -> bool:
+    """Whether ``s`` stores an element that it loads from the same place."""
+    load = s.value
+    return (
+        isinstance(load, BufferLoad)
+        and load.buffer is s.buffer
+        and len(load.indices) == len(s.indices)
+        and all(key(a) == key(b) and is_pure(a) for a, b in zip(load.indices, s.indices))
+    )
+
+
 @func_pass
 def remove_no_op(func: PrimFunc) -> PrimFunc:
-    """Empty loops, branches and sequences, values that nobody uses, and memory that nothing is done with, go away."""
+    """Empty loops, branches and sequences, values that nobody uses, stores of what is there already, and memory that
+    nothing is done with, go away. A condition whose branch is empty is negated for its other one."""
     return func.with_body(rewrite(func.body, _drop))

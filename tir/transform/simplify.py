@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..arith import simplify_stmt
+from ..arith import Analyzer, simplify_stmt
 from ..expr import Call
 from ..function import PrimFunc
 from ..visit import rewrite
@@ -17,8 +17,13 @@ def _unlikely(item: Any) -> Any:
 
 @func_pass
 def simplify(func: PrimFunc) -> PrimFunc:
-    """Every expression simplified under the loops, lets and conditions around it; decided branches removed."""
-    return func.with_body(simplify_stmt(func.body))
+    """Every expression simplified under the loops, lets and conditions around it; decided branches removed.
+
+    No size of a parameter is negative.
+    """
+    known = Analyzer()
+    known.assume_sizes(func.buffers())
+    return func.with_body(simplify_stmt(func.body, known))
 
 
 @func_pass

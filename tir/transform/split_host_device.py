@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from ..arith import Analyzer
@@ -13,7 +14,7 @@ from ..node import frozendict
 from ..op import call
 from ..stmt import NOP, Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, IfThenElse, Stmt
 from ..target import Target
-from ..visit import free_vars, substitute, walk
+from ..visit import free_vars, rewrite, substitute, walk
 from .passes import module_pass
 from .plan_shared_memory import bytes_of
 from .threads import axis_order, flat, is_launch, number
@@ -41,10 +42,7 @@ class _Splitter:
             raise BuildError(
                 f"{self.name}: `{s.buffer_var.name}` in {s.buffer_var.scope} memory is allocated outside the kernels"
             )
-        made = s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c)
-        if isinstance(made, DeclBuffer) and not _mentions(made.body, made.buffer):
-            return made.body
-        return made
+        return s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c)
 
     def kernel(self, s: Stmt) -> Stmt:
         if any(isinstance(n, AttrStmt) and is_launch(n) and number(n.value) == 0 for n in walk(s)):
@@ -97,8 +95,11 @@ class _Splitter:
         return made
 
 
-def _mentions(root: Any, buffer: Buffer) -> bool:
-    return any(n is buffer for n in walk(root))
+def _without_unused_views(body: Stmt) -> Stmt:
+    """``body`` without the declarations of buffers that only the kernels use."""
+    times = Counter(n for n in walk(body) if isinstance(n, Buffer))
+    times.subtract(n.buffer for n in walk(body) if isinstance(n, DeclBuffer))
+    return rewrite(body, lambda n: n.body if isinstance(n, DeclBuffer) and not times[n.buffer] else None)
 
 
 def _outer_views(root: Any, handles: set[Var]) -> list[Buffer]:
@@ -124,7 +125,7 @@ def split_host_device(mod: IRModule, target: Any = "cuda") -> IRModule:
             functions[name] = func
             continue
         splitter = _Splitter(func, name, where, taken)
-        body = flat(splitter.visit(func.body))
+        body = flat(_without_unused_views(splitter.visit(func.body)))
         functions[name] = func.with_body(body).with_attr({"calling_conv": "host", "target": where})
         functions.update(splitter.kernels)
     return mod.replace(functions=frozendict(functions))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..expr import BufferLoad, IntImm, Var, is_const
 from ..function import PrimFunc
 from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, SeqStmt, Stmt
-from ..visit import rewrite, substitute, walk
+from ..visit import substitute, walk
 from .passes import func_pass
 
 SMALLEST = 1024  # bytes: smaller buffers are better kept apart, where they can live in registers
@@ -34,50 +34,70 @@ def _used(stmt: Stmt, pointers: set[Var]) -> set[Var]:
     return found
 
 
-def _share(item: Any) -> Any:
-    """At the outermost of directly nested allocations around a sequence: merge those that live one after another."""
-    if not isinstance(item, Allocate):
-        return None
-    chain: list[Allocate | DeclBuffer | AttrStmt] = []
+Wrapper: TypeAlias = "Allocate | DeclBuffer | AttrStmt"
+
+
+def _visit(item: Any) -> Any:
+    """``item`` with the allocations of each run of them around a sequence shared, outermost first."""
+    if not isinstance(item, Stmt):
+        return item
+    chain: list[Wrapper] = []
     inner: Any = item
     while isinstance(inner, (Allocate, DeclBuffer, AttrStmt)):
         chain.append(inner)
         inner = inner.body
-    if not isinstance(inner, SeqStmt):
-        return None
-    allocs = {
-        a.buffer_var: a
+    if not chain:
+        return item.map_children(_visit)
+    body = _visit(inner)
+    owner = _owners(chain, body) if isinstance(body, SeqStmt) else {}
+    if owner:
+        return substitute(_wrapped(_kept(chain, owner), body), owner)
+    return item if body is inner else _wrapped(chain, body)
+
+
+def _kept(chain: list[Wrapper], owner: dict[Var, Var]) -> list[Wrapper]:
+    """What stays of ``chain``. A view of shared memory may stand outside the allocation it moves to: allocations come
+    first."""
+    kept = [c for c in chain if not (isinstance(c, Allocate) and c.buffer_var in owner)]
+    return sorted(kept, key=lambda c: not isinstance(c, Allocate))
+
+
+def _wrapped(chain: list[Wrapper], body: Stmt) -> Stmt:
+    for wrapper in reversed(chain):
+        body = wrapper.replace(body=body)
+    return body
+
+
+def _lives(pointers: set[Var], body: SeqStmt) -> dict[Var, tuple[int, int]]:
+    """The first and the last statement of ``body`` that uses each of ``pointers``, by the first."""
+    life: dict[Var, tuple[int, int]] = {}
+    for k, part in enumerate(body.stmts):
+        for pointer in _used(part, pointers):
+            life[pointer] = (life.get(pointer, (k, k))[0], k)
+    return dict(sorted(life.items(), key=lambda found: found[1]))
+
+
+def _owners(chain: list[Wrapper], body: SeqStmt) -> dict[Var, Var]:
+    """The allocation that takes the place of another, for those of ``chain`` whose place it is free to be."""
+    sizes = {
+        a.buffer_var: (a, size)
         for a in chain
-        if isinstance(a, Allocate) and (_bytes(a) or 0) >= SMALLEST and is_const(a.condition, 1) and not a.annotations
+        if isinstance(a, Allocate) and is_const(a.condition, 1) and not a.annotations
+        if (size := _bytes(a)) is not None and size >= SMALLEST
     }
-    if len(allocs) < 2:
-        return None
-    life: dict[Var, list[int]] = {}
-    for k, part in enumerate(inner.stmts):
-        for pointer in _used(part, set(allocs)):
-            life.setdefault(pointer, [k, k])[1] = k
     owner: dict[Var, Var] = {}
     free_from: dict[Var, int] = {}  # an allocation that is kept -> the statement after which it is free
-    for pointer in sorted(life, key=lambda p: life[p][0]):
-        mine = allocs[pointer]
-        for other, end in free_from.items():
-            theirs = allocs[other]
-            same = theirs.dtype is mine.dtype and other.scope == pointer.scope
-            if same and end < life[pointer][0] and (_bytes(theirs) or 0) >= (_bytes(mine) or 0):
+    for pointer, (begin, end) in _lives(set(sizes), body).items() if len(sizes) > 1 else ():
+        mine, size = sizes[pointer]
+        for other, busy in free_from.items():
+            theirs, room = sizes[other]
+            if busy < begin and size <= room and theirs.dtype is mine.dtype and other.scope == pointer.scope:
                 owner[pointer] = other
-                free_from[other] = life[pointer][1]
+                free_from[other] = end
                 break
         else:
-            free_from[pointer] = life[pointer][1]
-    if not owner:
-        return None
-    body: Stmt = inner
-    kept_views = [c for c in chain if not (isinstance(c, Allocate) and c.buffer_var in owner)]
-    # a view of shared memory may stand outside the allocation it moves to: allocations first
-    kept_views.sort(key=lambda c: not isinstance(c, Allocate))
-    for wrapper in reversed(kept_views):
-        body = wrapper.replace(body=body)
-    return substitute(body, owner)
+            free_from[pointer] = end
+    return owner
 
 
 @func_pass
@@ -87,4 +107,4 @@ def storage_rewrite(func: PrimFunc) -> PrimFunc:
     Only buffers of constant size allocated side by side take part, from 1 KiB up. Two buffers used by one statement
     never share.
     """
-    return func.with_body(rewrite(func.body, _share))
+    return func.with_body(_visit(func.body))

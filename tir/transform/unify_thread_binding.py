@@ -9,7 +9,7 @@ from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import EQ, TRUE, Var, all_of, const, is_const
 from ..function import PrimFunc
-from ..names import fresh
+from ..names import unique_name
 from ..stmt import THREAD_BINDING, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt
 from ..visit import free_vars, substitute, walk
 from .canonicalize_loop import starting_at_zero
@@ -97,7 +97,7 @@ class _Unifier:
             used = {n for n in walk(s) if isinstance(n, Buffer)}
             mine = tuple(b for b in outside if b in used)
             if mine:
-                self.names.add(name := fresh(f"{mine[0].name}_scope", self.names))
+                self.names.add(name := unique_name(f"{mine[0].name}_scope", self.names))
                 block = Block((), (), (), name, body, None, mine)
                 body = BlockRealize((), TRUE, block)
             return kernel.launched(body), set(mine)

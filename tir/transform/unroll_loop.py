@@ -6,11 +6,13 @@ from typing import Any
 
 from ..expr import IntImm, const, is_const
 from ..function import PrimFunc
+from ..node import frozendict
 from ..stmt import AttrStmt, For, SeqStmt, Stmt, seq
 from ..visit import substitute
 from .passes import func_pass
 
-MAX_COPIES = 1024  # copies of a body that one nest of unrolled loops may make
+MAX_COPIES = 1024  # statements that a nest of unrolled loops may make: compilers take ever longer over more
+REASON = "rolled_because"
 
 
 class _Unroller:
@@ -62,10 +64,15 @@ class _Unroller:
         automatic = s.kind == "serial" and steps * extent <= self.auto_max_step
         if automatic and not self.explicit:
             return loop.replace(kind="unrolled"), size, steps * extent
-        if (s.kind == "unrolled" and size * extent <= self.max_copies) or automatic:
-            copies = [substitute(body, {s.loop_var: _at(s, k)}) for k in range(extent)]
-            return seq(copies), size * extent, steps * extent
-        return loop, size, _MANY
+        copies = max(size, 1) * extent
+        if (s.kind == "unrolled" and copies <= self.max_copies) or automatic:
+            return seq(substitute(body, {s.loop_var: _at(s, k)}) for k in range(extent)), copies, steps * extent
+        if s.kind != "unrolled":
+            return loop, size, _MANY
+        if copies <= MAX_COPIES:
+            return loop, copies, _MANY
+        notes = frozendict({**s.annotations, REASON: f"{copies} copies of its statements, {MAX_COPIES} are the most"})
+        return loop.replace(kind="serial", annotations=notes), size, _MANY
 
 
 _MANY = 1 << 30
@@ -83,7 +90,8 @@ def unroll_loop(
 
     Under ``pragma_auto_unroll_max_step`` serial loops of no more steps are unrolled too; with
     ``pragma_unroll_explicit`` 0 they are only marked, for the code generator. A nest that would make more than
-    ``max_copies`` statements stays a loop.
+    ``max_copies`` statements stays a loop, marked for the code generator; one that would make more than ``MAX_COPIES``
+    a serial loop, with the reason in its annotation ``rolled_because``.
     """
     body, _, _ = _Unroller(max_copies, auto_max_step, explicit).visit(func.body)
     return func.with_body(body)

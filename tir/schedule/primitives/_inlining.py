@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
+from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.index import BlockRef
-from ...analysis.structure import affine_in_one, runs_whole_domain
+from ...analysis.structure import affine_in_one
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
 from ...buffer import Buffer

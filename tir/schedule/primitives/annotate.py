@@ -9,8 +9,9 @@ from ...analysis.index import BlockRef, LoopRef
 from ...errors import require
 from ...node import Node, freeze, frozendict
 from ...stmt import For
+from ..arguments import BadArgument, shown
 from ..invariants import Keeps
-from ..primitive import BadArgument, primitive
+from ..primitive import primitive
 from ..state import State
 from ._annotations import check_annotation
 
@@ -56,15 +57,18 @@ def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: st
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
         return int(value)
     if isinstance(value, (list, tuple)):
         return tuple(_plain(v) for v in value)
     if isinstance(value, dict):
         return frozendict((k, _plain(v)) for k, v in value.items())
-    if not (value is None or isinstance(value, (str, bool, int, float, Node))):
+    if not (value is None or isinstance(value, (str, bool, float, Node))):
         kind = type(value).__name__
-        raise BadArgument(f"a note is a string, number, expression, or lists and dicts of them, not {kind}: {value!r}")
+        raise BadArgument(
+            f"an annotation is a string, a number of 64 bits, an expression, or lists and dicts of them, not {kind}: "
+            f"{shown(value)}"
+        )
     return freeze(value)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.dependence.coverage import check_initialized
+from ...analysis.dependence.initialization import check_initialized
 from ...analysis.dependence.live_values import Timestamps
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.simple_blocks import is_simple_block, same_index
@@ -34,7 +34,7 @@ from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStm
 from ...visit import rewrite, substitute, uses_var, walk
 from ..build import add_alloc, copy_block, replace_buffer
 from ..handles import BlockRV
-from ..legality import require_independent, require_not_steering
+from ..legality import require_independent, require_legal, require_not_steering
 from ..primitive import primitive
 from ..state import State, pick_buffer, scope_of
 from .storage import require_scope
@@ -54,7 +54,7 @@ class CachePlan:
 def plan_cache_read(
     state: State,
     block: BlockRef,
-    read_buffer_index: int | str,
+    read_buffer_index: int | str | Buffer,
     storage_scope: str,
     consumer_blocks: list[BlockRef] | None = None,
     *,
@@ -167,17 +167,14 @@ def _require_written(state: State, plan: CachePlan, buffer: Buffer, unsafe: bool
     if unsafe:
         return
     after, _ = _apply(state, plan)
-    found = check_initialized(after.func, buffer)
-    if found is not None:
-        raise ScheduleError(
-            found.rule, witness=found.witness, nodes=[plan.scope.node] if plan.scope.scope else [], func=state.func
-        )
+    around = [plan.scope.node] if plan.scope.scope else []
+    require_legal(check_initialized(after.func, buffer), state.func, nodes=around)
 
 
 def plan_cache_write(
     state: State,
     block: BlockRef,
-    write_buffer_index: int | str,
+    write_buffer_index: int | str | Buffer,
     storage_scope: str,
     consumer_blocks: list[BlockRef] | None = None,
     *,
@@ -335,8 +332,10 @@ def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
 def _touched(blocks: Sequence[BlockRef], buffer: Buffer, side: str, host: BlockRef | LoopRef) -> tuple[Range, ...]:
     """The box of ``buffer`` that ``blocks`` touch each time that ``host`` runs."""
     boxes = [box for ref in blocks if (box := ref.region_in(host, buffer, side)) is not None]
+    known = host.analyzer()
+    known.assume_sizes([buffer])
     # a guarded tail reaches past the end in name only: its predicate keeps it inside
-    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region], host.analyzer())
+    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region], known)
 
 
 def cached_buffer(buffer: Buffer, scope: str) -> Buffer:

@@ -18,7 +18,7 @@ from ...stmt import Block, BlockRealize, BufferStore, For, LetStmt, Stmt, seq
 from ...visit import rewrite, substitute, walk
 from ..build import add_alloc, nest, unit_region
 from ..handles import BlockRV
-from ..primitive import BadArgument, primitive
+from ..primitive import primitive
 from ..state import State, scope_of
 
 
@@ -67,8 +67,6 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
                 vi, vj = T.axis.remap("SS", [i, j])
                 B[vi, vj] = A[index_var_0[vi, vj], index_var_1[vj]]
     """
-    if isinstance(cse_thresh, bool) or not hasattr(cse_thresh, "__index__"):
-        raise BadArgument(f"cse_thresh is an int, not {cse_thresh!r}")
     require(cse_thresh >= 0, "cse_thresh is a number of occurrences, not {0}", cse_thresh, legal="0 or more")
     scope = scope_of(state, block)
     domains = {i.var: i.dom for i in block.block.iter_vars if i.dom is not None}

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.simple_blocks import commutes_under_any_order
 from ...analysis.structure import constant, is_one, vars_in
 from ...arith import Analyzer, simplify
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod
-from ...names import fresh
-from ...node import EMPTY
+from ...names import derived_name, unique_name
+from ...node import frozendict
 from ...stmt import PARALLEL, SERIAL, Block, For, SeqStmt, Stmt
 from ..build import domains, product, renest, substitute_loop_vars
 from ..handles import LoopRV
 from ..invariants import Keeps
+from ..legality import require_legal
 from ..primitive import BadArgument, primitive
 from ..state import State, owners
 
@@ -67,17 +67,30 @@ class SplitPlan:
     guarded: bool
     keep_units: bool
     cut: int | None = None
-    recorded: Mapping[str, Any] = EMPTY
+    recorded: Mapping[str, Any] = field(default_factory=frozendict)
 
 
-def factor_exprs(factors: Sequence[Any], dtype: str) -> list[Expr | None]:
+def _variables_at(state: State, loop: LoopRef) -> set[Var]:
+    """The variables that have a value just outside of ``loop``."""
+    buffers = state.func.buffer_map.values()
+    found = {*state.func.params, *(v for b in buffers for e in (*b.shape, *b.strides) for v in vars_in(e))}
+    for place in loop.ancestors():
+        node = place.node
+        found.update(i.var for i in getattr(node, "iter_vars", ()))
+        found.update(v for v in (getattr(node, "loop_var", None), getattr(node, "var", None)) if v is not None)
+        found.update(v for v in [getattr(getattr(node, "node", None), "var", None)] if v is not None)
+    return found
+
+
+def factor_exprs(state: State, loop: LoopRef, factors: Sequence[Any]) -> list[Expr | None]:
     made: list[Expr | None] = []
+    dtype = loop.var.dtype
     for f in factors:
         if f is None:
             made.append(None)
             continue
-        if not (isinstance(f, Expr) or hasattr(f, "__index__")):
-            raise BadArgument(f"a factor is an int, an expression or None, not {type(f).__name__}: {f!r}")
+        unknown = next(iter(vars_in(f) - _variables_at(state, loop)), None) if isinstance(f, Expr) else None
+        require(unknown is None, "the factor `{0}` uses `{1}`, which has no value at loop {2}", f, unknown, loop.node)
         try:
             e = cast(dtype, f) if isinstance(f, Expr) else const(int(f), dtype)
         except ValueError as error:
@@ -91,12 +104,12 @@ def factor_exprs(factors: Sequence[Any], dtype: str) -> list[Expr | None]:
 def plan_split(
     state: State,
     loop: LoopRef,
-    factors: Sequence[Any] | None = None,
+    factors: Sequence[int | Expr | None] | None = None,
     preserve_unit_iters: bool = True,
     disable_predication: bool = False,
     *,
-    factor: Any = None,
-    nparts: Any = None,
+    factor: int | Expr | None = None,
+    nparts: int | Expr | None = None,
     names: Sequence[str] | None = None,
     tail: str = "guard",
 ) -> SplitPlan:
@@ -131,11 +144,9 @@ def plan_split(
         raise BadArgument(f"tail is 'guard', 'cut' or 'exact', not {tail!r}")
     if factors is None:
         factors = [None, factor] if factor is not None else [nparts, None]
-    if not isinstance(factors, (list, tuple)):
-        raise BadArgument(f"factors is a list, as in [None, 32], not {factors!r}")
     require_plain(loop, "split")
     node = loop.node
-    exprs = factor_exprs(factors, node.loop_var.dtype)
+    exprs = factor_exprs(state, loop, factors)
     require(exprs, "split needs at least one factor")
     unknown = [n for n, f in enumerate(exprs) if f is None]
     require(len(unknown) <= 1, "only one factor can be None; {0} are", len(unknown))
@@ -190,7 +201,7 @@ def _split_names(state: State, loop: LoopRef, names: Sequence[str] | None, count
     taken = visible_names(state, [loop])
     made: list[str] = []
     for n in range(count):
-        made.append(fresh(f"{loop.name}_{n}", taken | set(made)))
+        made.append(derived_name(loop.name, f"_{n}", taken | set(made)))
     return tuple(made)
 
 
@@ -360,8 +371,7 @@ def _check_fuse(state: State, *loops: LoopRef, preserve_unit_iters: bool = True,
         )
     _require_fits(chain)
     if name is None:
-        joined = "_".join(loop.name for loop in chain) + "_fused"
-        name = fresh(joined, visible_names(state, chain))
+        name = derived_name("_".join(loop.name for loop in chain), "_fused", visible_names(state, chain))
     return FusePlan(chain, name, preserve_unit_iters)
 
 
@@ -515,30 +525,16 @@ def plan_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> Reorder
 
 
 def _require_commute(state: State, before: list[For], after: list[For]) -> None:
-    from ...stmt import BlockRealize
-
-    body: Any = before[-1].body
-    inner: list[For] = []
-    while isinstance(body, For):
-        inner.append(body)
-        body = body.body
-    if isinstance(body, BlockRealize) and commutes_under_any_order(body, [*before, *inner]):
-        return
     from ...analysis.dependence.loops import check_reorder
     from ...analysis.dependence.programs import check
 
-    violation = check_reorder(state.func, before, after)
-    if violation is None:
+    verdict = check_reorder(state.func, before, after)
+    if verdict.is_proved:
         return
     # iterations that make the same elements again, as those of tiles with a halo do, may trade places
     made = state.replace(before[0], renest(after, before[-1].body))
-    if check(state.func, made.func, repeats=True) is not None:
-        refuse(state, violation)
-
-
-def refuse(state: State, violation: Any) -> None:
-    """Raise a legality violation as the error a user sees."""
-    raise ScheduleError(violation.rule, witness=violation.witness, func=state.func, nodes=list(violation.nodes))
+    if not check(state.func, made.func, allow_recompute=True).is_proved:
+        require_legal(verdict, state.func)
 
 
 @primitive(check=plan_reorder)
@@ -576,7 +572,7 @@ def _check_add_unit_loop(state: State, block_or_loop: BlockRef | LoopRef) -> Uni
     require(block_or_loop.parent is not None, "the root block of a function takes no loop around it")
     taken = {loop.name for loop in block_or_loop.all_loops()}
     taken |= {p.name for p in state.index.below(block_or_loop) if isinstance(p, LoopRef)}
-    return UnitPlan(block_or_loop, fresh("u", taken))
+    return UnitPlan(block_or_loop, unique_name("u", taken))
 
 
 @primitive(check=_check_add_unit_loop, keeps=Keeps.ACCESSES | Keeps.THREADS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
-from ...analysis.dependence.coverage import check_initialized
+from ...analysis.dependence.initialization import check_initialized
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reductions import Combiner, NotAReduction, Reduction
 from ...analysis.structure import reads_own_writes, uses_pointer
@@ -53,7 +53,8 @@ from ...stmt import (
 )
 from ...visit import accesses, rewrite, walk
 from ..build import add_alloc, copy_block
-from ..primitive import BadArgument, primitive
+from ..legality import require_legal
+from ..primitive import primitive
 from ..state import State, scope_of
 
 
@@ -107,8 +108,6 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
                 C[v0, v1] = C_pad[v0, v1]
     """
     body = block.block
-    if not isinstance(padding, (list, tuple)) or not all(hasattr(p, "__index__") for p in padding):
-        raise BadArgument(f"padding is a list of ints, one for each iterator, not {padding!r}")
     factors = [int(p) for p in padding]
     scope = scope_of(state, block)
     require(
@@ -185,9 +184,7 @@ def _require_written(
     after = pad_einsum(state, plan)
     for buffer in buffers:
         if buffer not in state.func.buffer_map.values():
-            found = check_initialized(after.func, buffer)
-            if found is not None:
-                raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after.func)
+            require_legal(check_initialized(after.func, buffer), after.func)
 
 
 def _own_nest(block: BlockRef) -> list[LoopRef]:

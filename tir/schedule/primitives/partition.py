@@ -10,14 +10,15 @@ from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.structure import constant, vars_in
 from ...errors import ScheduleError, require
 from ...expr import Expr, Var, const
-from ...names import fresh
+from ...names import derived_name
 from ...stmt import SERIAL, For, SeqStmt, seq
 from ...visit import substitute
 from ..build import copy_renamed, renest, with_body
 from ..handles import LoopRV
+from ..legality import require_legal
 from ..primitive import primitive
 from ..state import State
-from .loops import factor_exprs, members, name_of, refuse, require_plain, visible_names
+from .loops import factor_exprs, members, name_of, require_plain, visible_names
 
 # ---------------------------------------------------------------- loop_partition
 
@@ -31,7 +32,7 @@ class PartitionPlan:
 
 
 def _check_loop_partition(
-    state: State, loop: LoopRef, factors: Sequence[Any], preserve_unit_iters: bool = True
+    state: State, loop: LoopRef, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True
 ) -> PartitionPlan:
     """Cut a loop into consecutive loops of the lengths ``factors``; one may be None and takes what is left.
 
@@ -60,7 +61,7 @@ def _check_loop_partition(
     """
     require_plain(loop, "loop_partition")
     f = loop.node
-    given = factor_exprs(factors, f.loop_var.dtype)
+    given = factor_exprs(state, loop, factors)
     unknown = [n for n, e in enumerate(given) if e is None]
     require(given, "loop_partition needs at least one length")
     require(len(unknown) <= 1, "only one length can be None; {0} are", len(unknown))
@@ -92,7 +93,7 @@ def _check_loop_partition(
     taken = visible_names(state, [loop])
     names: list[str] = []
     for n in range(len(lengths)):
-        names.append(fresh(f"{loop.name}_{n}", taken | set(names)))
+        names.append(derived_name(loop.name, f"_{n}", taken | set(names)))
     blocks = [p.name for p in state.index.below(loop) if isinstance(p, BlockRef)]
     renames: list[dict[str, str]] = [{b: b for b in blocks}]
     made: set[str] = set()
@@ -209,7 +210,8 @@ def _check_merge(state: State, *loops: LoopRef, unsafe: bool = False) -> MergePl
     )
     taken = visible_names(state, [given[0]])
     names = [
-        fresh("_".join(dict.fromkeys(c[d].loop_var.name for c in chains)) + "_m", taken) for d in range(len(first))
+        derived_name("_".join(dict.fromkeys(c[d].loop_var.name for c in chains)), "_m", taken)
+        for d in range(len(first))
     ]
     plan = MergePlan(parent.node, tops, chains, names)
     if not unsafe:
@@ -239,9 +241,7 @@ def _common_parent(loops: list[LoopRef]) -> Place:
 def _require_order(state: State, plan: MergePlan) -> None:
     from ...analysis.dependence.loops import check_merge
 
-    violation = check_merge(state.func, plan.chains)
-    if violation is not None:
-        refuse(state, violation)
+    require_legal(check_merge(state.func, plan.chains), state.func)
 
 
 @primitive(check=_check_merge, past="merged")

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
-from ...analysis.dependence.coverage import check_initialized
+from ...analysis.dependence.domains import runs_whole_domain
+from ...analysis.dependence.initialization import check_initialized
 from ...analysis.index import BlockRef
 from ...analysis.simple_blocks import same_index
-from ...analysis.structure import runs_whole_domain, statements, top_statement, uses_pointer
+from ...analysis.structure import statements, top_statement, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...arith.regions import intersect
-from ...buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer
+from ...buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer, index_expr
 from ...errors import ScheduleError, require
 from ...expr import GE, LT, BufferLoad, Call, Expr, Select, Var, all_of, as_expr, const
 from ...node import frozendict
@@ -25,10 +26,10 @@ from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
 from ..build import add_alloc, copy_block, nest, replace_buffer, unit_region
 from ..handles import BlockRV
-from ..legality import require_not_steering
+from ..legality import require_injective, require_legal, require_not_steering
 from ..primitive import BadArgument, primitive
 from ..state import State, pick_buffer, scope_of
-from .layout import index_map_of, require_injective
+from .layout import index_map_of
 from .storage import pick_any
 
 
@@ -68,7 +69,7 @@ def _check_reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool =
 def _check_reindex_cache_read(
     state: State,
     block: BlockRef,
-    read_buffer_index: int | str,
+    read_buffer_index: int | str | Buffer,
     storage_scope: str,
     index_map: IndexMap | Callable[..., Any],
     *,
@@ -94,7 +95,7 @@ def _check_reindex_cache_read(
 def _check_reindex_cache_write(
     state: State,
     block: BlockRef,
-    write_buffer_index: int | str,
+    write_buffer_index: int | str | Buffer,
     storage_scope: str,
     index_map: IndexMap | Callable[..., Any],
     *,
@@ -311,9 +312,7 @@ def _require_written(state: State, plan: StagePlan, block: BlockRef, buffer: Buf
     """Raise ``ScheduleError``, naming the element, if ``buffer`` would be read where it has no value."""
     if buffer in state.func.buffer_map.values():
         return
-    problem = check_initialized(_placed(state, plan).func, buffer)
-    if problem is not None:
-        raise ScheduleError(problem.rule, witness=problem.witness, nodes=[block.node], func=state.func)
+    require_legal(check_initialized(_placed(state, plan).func, buffer), state.func, nodes=[block.node])
 
 
 def _stage_write(
@@ -393,7 +392,7 @@ def reindex_cache_write(state: State, plan: StagePlan) -> tuple[State, BlockRV]:
 
 
 def _check_cache_inplace(
-    state: State, block: BlockRef, read_buffer_index: int | str, storage_scope: str, *, unsafe: bool = False
+    state: State, block: BlockRef, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False
 ) -> StagePlan:
     """Work on a copy of a buffer that ``block`` both reads and writes: copied in before, copied back after.
 
@@ -474,7 +473,7 @@ def _side(block: BlockRef, buf_type: str) -> str:
 def _check_annotate_buffer_access(
     state: State,
     block: BlockRef,
-    buffer_index: int | str,
+    buffer_index: int | str | Buffer,
     buf_type: str,
     gen_new_ranges: IndexMap | Callable[..., Any],
 ) -> RegionsPlan:
@@ -539,14 +538,18 @@ def _ends(given: Any, iters: Sequence[IterVar], buffer: Buffer) -> IndexMap:
     variables = tuple(Var(i.var.name, i.dtype) for i in iters)
     try:
         axes: Any = given(*variables)
-    except TypeError as error:
+    except Exception as error:  # whatever the user's function raises
         raise BadArgument(f"gen_new_ranges takes the {len(iters)} iterators of the block: {error}") from error
     ends: list[Expr] = []
     for axis in axes if isinstance(axes, (list, tuple)) else [axes]:
         if isinstance(axis, (list, tuple)) and len(axis) != 2:
             raise BadArgument(f"a range is an index or a pair (begin, end), not {axis!r}")
-        begin, end = axis if isinstance(axis, (list, tuple)) else (axis, axis + 1)
-        ends += [as_expr(begin, buffer.shape[0].dtype), as_expr(end, buffer.shape[0].dtype)]
+        dtype = buffer.shape[0].dtype
+        try:
+            begin, end = axis if isinstance(axis, (list, tuple)) else (axis, as_expr(axis, dtype) + 1)
+            ends += [index_expr(as_expr(begin, dtype)), index_expr(as_expr(end, dtype))]
+        except (TypeError, ValueError) as error:
+            raise BadArgument(f"a range is an index or a pair (begin, end): {error}") from error
     return IndexMap(variables, tuple(ends))
 
 

@@ -21,7 +21,7 @@ from ...poly import Relation
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, Block, BufferStore
 from ...visit import rewrite, substitute, uses_var
-from ..legality import require_independent
+from ..legality import require_independent, require_legal
 from ..primitive import primitive
 from ..state import State, pick_buffer, scope_of
 
@@ -49,7 +49,7 @@ class Roll:
 
 
 def _check_rolling_buffer(
-    state: State, block: BlockRef, write_buffer_index: int | str, *, unsafe: bool = False
+    state: State, block: BlockRef, write_buffer_index: int | str | Buffer, *, unsafe: bool = False
 ) -> RollPlan:
     """Keep what neighbouring iterations share: a window that is made anew each time becomes a circular buffer.
 
@@ -207,12 +207,9 @@ def _rolled(
     axis, size = rolls[0].axis, rolls[0].size
     if not unsafe:
         # Back from the new program to the old one elements are made again and again: legal just where all are the same.
-        problem = check(collapse_reductions(once.func), collapse_reductions(state.func), whole=True)
-        if problem is not None:
-            raise ScheduleError(
-                f"without making elements of `{buffer.name}` again: {problem.rule}", witness=problem.witness,
-                nodes=[block.node], func=state.func,
-            )  # fmt: skip
+        verdict = check(collapse_reductions(once.func), collapse_reductions(state.func), whole=True)
+        why = f"without making elements of `{buffer.name}` again"
+        require_legal(verdict, state.func, nodes=[block.node], why=why)
         _require_there(once, block, buffer, axis, size)
     after = _folded(once, scope, [block.name, *(u.name for u in users)], buffer, axis, size)
     if not unsafe:

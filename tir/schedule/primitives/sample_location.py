@@ -11,10 +11,13 @@ from ...analysis.index import BlockRef, LoopRef
 from ...errors import ScheduleError, require
 from ...expr import IntImm
 from ..handles import ExprRV, Location, LoopRV
-from ..primitive import BadArgument, primitive
+from ..primitive import primitive
 from ..state import State
 from .compute_at import check_root, locations
-from .inline import plan_compute_inline, plan_reverse_compute_inline
+from .inline import (
+    plan_compute_inline,
+    plan_reverse_compute_inline,
+)
 from .sample import SamplePlan, divisors, draw_tiling
 
 
@@ -124,8 +127,6 @@ def _check_sample_compute_location(state: State, block: BlockRef, decision: int 
     >>> [loop.name for loop in sch.get_loops("B")]
     ['i', 'ax0']
     """
-    if decision is not None and (isinstance(decision, bool) or not hasattr(decision, "__index__")):
-        raise BadArgument(f"decision is an int, not {decision!r}")
     require(block.scope is not None, "the root block cannot be moved")
     how, around, is_accepted = locations(state, block)
     places: dict[int, LoopRef | str] = {-2: "inline", -1: "root", **dict(enumerate(around))}

@@ -24,7 +24,7 @@ class StagePlan:
 
 
 def _check_stage(
-    state: State, block: BlockRef, buffer: int | str, loop: LoopRef, storage_scope: str = "local", *,
+    state: State, block: BlockRef, buffer: int | str | Buffer, loop: LoopRef, storage_scope: str = "local", *,
     unsafe: bool = False,
 ) -> StagePlan:  # fmt: skip
     """Work under ``loop`` on a copy of the window of ``buffer`` that an iteration of it needs.
@@ -74,7 +74,7 @@ def _check_stage(
     return StagePlan(moved.after, rv.name)
 
 
-def _pick(block: BlockRef, which: int | str) -> tuple[Buffer, str]:
+def _pick(block: BlockRef, which: int | str | Buffer) -> tuple[Buffer, str]:
     """The buffer, and whether ``block`` ``"reads"`` or ``"writes"`` it; one that it updates counts as written."""
     if not isinstance(which, str):
         return pick_buffer(block, "reads", which), "reads"

@@ -14,6 +14,7 @@ from ...expr import BufferLoad, cast
 from ...node import frozendict
 from ...stmt import Block, BufferStore
 from ...visit import rewrite
+from ..arguments import BadArgument, shown
 from ..invariants import Keeps
 from ..primitive import primitive
 from ..state import State, pick_buffer
@@ -46,7 +47,7 @@ def require_scope(scope: str) -> None:
     )  # fmt: skip
 
 
-def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str, storage_scope: str) -> BufferPlan:
+def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str | Buffer, storage_scope: str) -> BufferPlan:
     """Put a buffer that ``block`` writes (number or name) into ``storage_scope``.
 
     Before → after, for ``sch.set_scope("B", 0, "shared")``::
@@ -65,7 +66,7 @@ def set_scope(state: State, plan: BufferPlan) -> State:
     return state.with_func(swap_buffer(state.func, plan.old, plan.new))
 
 
-def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | str, dtype: str) -> BufferPlan:
+def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | str | Buffer, dtype: str) -> BufferPlan:
     """Store a buffer that ``block`` writes in another type; values are cast when stored and back when loaded.
 
     Unsafe by name: precision and range change. Raises ``ScheduleError`` for a parameter buffer.
@@ -97,7 +98,8 @@ def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | s
         wanted = DType(dtype)
     except ValueError as error:
         raise ScheduleError("{0}", error) from None
-    require(wanted.lanes == 1 and not wanted.is_handle, "a buffer holds numbers, one an element, not {0}", wanted)
+    numbers = wanted.is_float or wanted.is_int or wanted.is_bool
+    require(wanted.lanes == 1 and numbers, "a buffer holds numbers, one an element, not {0}", wanted)
     return BufferPlan(buffer, buffer.with_dtype(wanted))
 
 
@@ -251,16 +253,26 @@ def storage_swizzle(state: State, plan: AlignPlan) -> State:
     return state.replace(plan.block, plan.new)
 
 
+def _names_buffer(which: Any) -> bool:
+    is_number = isinstance(which, int) and not isinstance(which, bool) and abs(which) < 2**31
+    return is_number or isinstance(which, (str, Buffer))
+
+
 def pick_any(block: BlockRef, buffer: Any) -> Buffer:
-    """A buffer of ``block`` by name, object, or (side, number)."""
-    if isinstance(buffer, (tuple, list)):
-        side, number = buffer
+    """A buffer of ``block`` by name, object, number, or (side, number or name)."""
+    side: Any
+    which: Any
+    pair = isinstance(buffer, (tuple, list)) and len(buffer) == 2
+    side, which = buffer if pair else ("write", buffer)
+    if not _names_buffer(which) or not isinstance(side, str):
+        raise BadArgument(f'`buffer` is a buffer, its name or number, or a pair as ("read", 0), not {shown(buffer)}')
+    if pair:
         require(side in ("read", "write"), "the side of a buffer is `read` or `write`, not `{0}`", side)
-        return pick_buffer(block, side + "s", number)
-    for side in ("writes", "reads"):
-        if any(r.buffer is buffer or r.buffer.name == buffer for r in getattr(block.block, side)):
-            return pick_buffer(block, side, buffer)
-    return pick_buffer(block, "writes", buffer)
+        return pick_buffer(block, side + "s", which)
+    for kind in ("writes", "reads"):
+        if any(r.buffer is which or r.buffer.name == which for r in getattr(block.block, kind)):
+            return pick_buffer(block, kind, which)
+    return pick_buffer(block, "writes", which)
 
 
 def swap_buffer(

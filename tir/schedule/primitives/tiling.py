@@ -9,16 +9,16 @@ from typing import Any
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import has_load, vars_in
 from ...errors import ScheduleError, require
-from ...expr import Var, const, logical_and
-from ...names import fresh
+from ...expr import Expr, Var, const, logical_and
+from ...names import derived_name
 from ...stmt import SERIAL, THREAD_BINDING, For, SeqStmt, Stmt, seq
 from ...visit import substitute
 from ..build import domains, substitute_loop_vars, with_body
 from ..handles import LoopRV
-from ..legality import require_same_meaning
-from ..primitive import BadArgument, primitive
+from ..legality import require_legal, require_same_meaning
+from ..primitive import primitive
 from ..state import State
-from .loops import plan_reorder, plan_split, refuse, reorder, require_plain, split, visible_names
+from .loops import plan_reorder, plan_split, reorder, require_plain, split, visible_names
 
 # ---------------------------------------------------------------- tile
 
@@ -32,7 +32,12 @@ class TilePlan:
 
 
 def _check_tile(
-    state: State, where: list[LoopRef] | BlockRef, factors: Sequence[Any], *, tail: str = "guard", unsafe: bool = False
+    state: State,
+    where: list[LoopRef] | BlockRef,
+    factors: Sequence[int | Expr | None | Sequence[int | Expr | None]],
+    *,
+    tail: str = "guard",
+    unsafe: bool = False,
 ) -> TilePlan:
     """Split several loops and bring their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.
 
@@ -53,10 +58,8 @@ def _check_tile(
                 vj = T.axis.spatial(16, j_0 * 8 + j_1)
                 B[vi, vj] = A[vi, vj] * 2.0
     """
-    if not isinstance(factors, (list, tuple)):
-        raise BadArgument(f"factors is a list, one entry a loop, not {factors!r}")
     require(factors, "tile needs at least one factor")
-    levels = [list(f) if isinstance(f, (list, tuple)) else [f] for f in factors]
+    levels: list[list[Any]] = [list(f) if isinstance(f, (list, tuple)) else [f] for f in factors]
     depth = max(len(sizes) for sizes in levels)
     require(
         all(len(sizes) == depth for sizes in levels) and depth > 0,
@@ -130,8 +133,6 @@ def _check_skew(state: State, outer: LoopRef, inner: LoopRef, factor: int = 1) -
                 T.where(i_s - t >= 0 and i_s - t < 16)
                 A[vt + 1, vi] = A[vt, vi] * 2.0
     """
-    if isinstance(factor, bool) or not hasattr(factor, "__index__"):
-        raise BadArgument(f"factor is an int, not {factor!r}")
     require(factor != 0, "a factor of 0 does not skew", legal="any other integer")
     require_plain(inner, "skew")
     require(
@@ -144,7 +145,7 @@ def _check_skew(state: State, outer: LoopRef, inner: LoopRef, factor: int = 1) -
     )  # fmt: skip
     crossing = vars_in(outer.node.extent) & {p.var for p in inner.all_loops()[len(outer.all_loops()) :]}
     require(not crossing, "the range of {0} is not known outside {1}", outer.node, inner.node, nodes=[outer.node])
-    return SkewPlan(outer, inner, int(factor), fresh(f"{inner.name}_s", visible_names(state, [inner])))
+    return SkewPlan(outer, inner, int(factor), derived_name(inner.name, "_s", visible_names(state, [inner])))
 
 
 @primitive(check=_check_skew)
@@ -233,14 +234,14 @@ def _check_fission(
     taken = visible_names(state, [loop])
     names: list[str] = []
     for n in range(len(parts)):
-        names.append(fresh(f"{loop.name}_{n}", taken | set(names)))
+        names.append(derived_name(loop.name, f"_{n}", taken | set(names)))
     plan = FissionPlan(loop, parts, tuple(names))
     if not unsafe:
         from ...analysis.dependence.loops import check_fission
 
-        violation = check_fission(state.func, node, cuts)
-        if violation is not None and not _same_meaning(state, _distributed(state, plan)[0]):
-            refuse(state, violation)
+        verdict = check_fission(state.func, node, cuts)
+        if not verdict.is_proved and not _same_meaning(state, _distributed(state, plan)[0]):
+            require_legal(verdict, state.func)
     return plan
 
 
@@ -257,8 +258,6 @@ def _cuts(at: int | Sequence[int] | None, size: int, node: For) -> list[int]:
     if at is None:
         return list(range(1, size))
     given: list[Any] = [at] if not isinstance(at, Sequence) else list(at)
-    if any(isinstance(n, bool) or not hasattr(n, "__index__") for n in given):
-        raise BadArgument(f"at is a number of a statement or a list of them, not {at!r}")
     bad = [n for n in given if not 0 < n < size]
     require(
         given and not bad,

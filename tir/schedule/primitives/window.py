@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.dependence.coverage import check_initialized
+from ...analysis.dependence.initialization import check_initialized
 from ...analysis.dependence.live_values import Timestamps, clobbered_between
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import reads_own_writes, regions_of, uses_pointer
@@ -19,7 +19,7 @@ from ...stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
 from ...visit import substitute, uses_var
 from ..build import add_alloc, nest, replace_buffer
 from ..handles import BlockRV
-from ..legality import require_independent, require_not_steering
+from ..legality import require_independent, require_legal, require_not_steering
 from ..primitive import primitive
 from ..state import State, pick_buffer, require_above, scope_of
 from .cache import cached_buffer, read_copy, swap_in
@@ -35,7 +35,7 @@ class WindowPlan:
 
 
 def _check_read_at(
-    state: State, loop: LoopRef, block: BlockRef, read_buffer_index: int | str, storage_scope: str, *,
+    state: State, loop: LoopRef, block: BlockRef, read_buffer_index: int | str | Buffer, storage_scope: str, *,
     unsafe: bool = False,
 ) -> WindowPlan:  # fmt: skip
     """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
@@ -90,7 +90,7 @@ def _check_read_at(
 
 
 def _check_write_at(
-    state: State, loop: LoopRef, block: BlockRef, write_buffer_index: int | str, storage_scope: str, *,
+    state: State, loop: LoopRef, block: BlockRef, write_buffer_index: int | str | Buffer, storage_scope: str, *,
     unsafe: bool = False,
 ) -> WindowPlan:  # fmt: skip
     """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
@@ -226,9 +226,8 @@ def _require_fresh(after: State, loop: LoopRef, buffer: Buffer, cached: Buffer, 
     for touch in moments.of(cached, write=False):
         made = touch.elements.pairs_to_source().then(Relation.same_prefix(depth, moments.length)).range_in(when)
         same = Relation.identity(buffer.ndim)
-        witness = clobbered_between(moments, touch, made, [(w, same) for w in moments.of(buffer, write=True)])
+        witness = clobbered_between(moments, touch, made, [(w, same) for w in moments.of(buffer, write=True)], buffer)
         if witness is not None:
-            witness[0] = witness[0].replace(cached.name, buffer.name)
             raise ScheduleError(
                 f"an element of `{buffer.name}` is written between the copy and a read of it",
                 witness=witness, nodes=[after.index.loops[loop.var].node], func=after.func,
@@ -236,9 +235,7 @@ def _require_fresh(after: State, loop: LoopRef, buffer: Buffer, cached: Buffer, 
 
 
 def _require_written(state: State, after: State, buffer: Buffer) -> None:
-    found = check_initialized(after.func, buffer)
-    if found is not None:
-        raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after.func)
+    require_legal(check_initialized(after.func, buffer), after.func)
 
 
 def _require_alone(after: State, buffer: Buffer, cached: Buffer, name: str) -> None:

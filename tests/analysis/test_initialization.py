@@ -95,3 +95,59 @@ def test_a_copy_of_a_fused_loop_that_a_guard_ends(guard, shown):
     func = schedule(COPIED.replace("GUARD", guard)).mod["main"]
     loop = next(n for n in walk(func) if isinstance(n, For) and n.loop_var.name == "t")
     assert is_privatizable(func.body.block.alloc_buffers[0], [loop]) is shown
+
+
+VIEW = """
+@T.prim_func
+def main(A: T.Buffer((8, 4), "float32"), C: T.Buffer((8, 4), "float32")):
+    P = T.alloc_buffer((4,), "float32")
+    for t in range(8):
+        with T.block("fill"):
+            vt = T.axis.spatial(8, t)
+            T.reads(A[vt, 0:4])
+            T.writes(P[0:4])
+            V = T.match_buffer(P[0:4], (4,), "float32", offset_factor=1)
+            STORE
+        for i in range(4):
+            with T.block("C"):
+                vt, vi = T.axis.remap("SS", [t, i])
+                C[vt, vi] = P[vi]
+"""
+
+
+@pytest.mark.parametrize(
+    "store, shown",
+    [
+        ("V[T.ramp(0, 1, 4)] = A[vt, T.ramp(0, 1, 4)]", True),
+        ("V[T.ramp(0, 1, 2)] = A[vt, T.ramp(0, 1, 2)]", False),  # the last two are of the iteration before
+        ("V[T.ramp(0, 2, 2)] = A[vt, T.ramp(0, 2, 2)]", False),
+        ("V[T.ramp(3, -1, 3)] = A[vt, T.ramp(3, -1, 3)]", False),
+        ("V[1] = A[vt, 1]", False),
+    ],
+)
+def test_a_part_of_a_view_is_not_all_of_it(store, shown):
+    func = schedule(VIEW.replace("STORE", store)).mod["main"]
+    loop = next(n for n in walk(func) if isinstance(n, For) and n.loop_var.name == "t")
+    assert is_privatizable(func.body.block.alloc_buffers[0], [loop]) is shown
+    sch = schedule(VIEW.replace("STORE", store))
+    if shown:
+        sch.parallel("t")
+        same(sch)
+    else:
+        refused(lambda: sch.parallel("t"))
+
+
+def test_an_index_named_by_let_is_known():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((16,), "float32")):
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            T.reads(A[vi])
+            T.writes(C[vi * 2])
+            x: T.int32 = vi * 2
+            C[x] = A[vi]
+""")
+    sch.parallel("i")
+    same(sch)

@@ -1,27 +1,27 @@
-"""Room for programs that are nested deeply: what was unrolled with lets is nested by the hundred statements."""
+"""Raises Python's limit on recursion around walks over programs: unrolled code nests hundreds of statements."""
 
 from __future__ import annotations
 
 import functools
 import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 DEEPEST = 8000  # frames; beyond, a program is refused with an error that says so, well before the C stack ends
 
-F = TypeVar("F", bound=Callable)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def deep(fn: F) -> F:
+def with_recursion_limit(fn: F) -> F:
     """``fn`` may recurse over a program: Python's limit on frames is raised while it runs.
 
     >>> count = lambda n: 0 if n == 0 else 1 + count(n - 1)
-    >>> deep(count)(5000)
+    >>> with_recursion_limit(count)(5000)
     5000
     """
 
     @functools.wraps(fn)
-    def run(*args, **named):
+    def run(*args: Any, **named: Any) -> Any:
         before = sys.getrecursionlimit()
         if before >= DEEPEST:
             return fn(*args, **named)

@@ -1,0 +1,328 @@
+"""Compiled modules as files: objects and shared libraries that C programs link, and that ``tir.load`` reads back.
+
+Every function is a C function under its ``global_symbol``. All other symbols carry the file's name, so that several
+files can be linked into one program. docs/aot.md has the calling convention.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tir.dtype import DType
+from tir.errors import BuildError, RunError
+from tir.expr import Var
+from tir.function import PrimFunc
+
+from .llvm.compile import Library, Loaded, machine, object_code, renamed
+from .llvm.cpu_features import Needs
+from .llvm.signature import buffer_alignment, slots_of
+from .llvm.text import byte_string, symbol
+from .llvm.types import memory_element
+
+FORMAT = 2  # of the metadata in saved libraries
+METADATA = "__tir_metadata"
+SUFFIXES = (".so", ".o", ".dylib")
+
+_C_KEYWORDS = (
+    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while"
+)
+_KEYWORDS = frozenset(_C_KEYWORDS.split())
+# A saved program finds OpenMP by its linker: with -fopenmp parallel loops run on a team, without they run serially.
+_OPENMP = """\
+declare extern_weak void @GOMP_parallel(ptr, ptr, i32, i32)
+declare extern_weak i32 @omp_get_thread_num()
+declare extern_weak i32 @omp_get_num_threads()
+define internal void @__tir_openmp(ptr %f, ptr %data, i32 %n, i32 %flags) {
+  %linked = icmp ne ptr @GOMP_parallel, null
+  %thread = icmp ne ptr @omp_get_thread_num, null
+  %threads = icmp ne ptr @omp_get_num_threads, null
+  %both = and i1 %thread, %threads
+  %all = and i1 %linked, %both
+  br i1 %all, label %team, label %serial
+team:
+  store atomic ptr @omp_get_thread_num, ptr @__tir_thread monotonic, align 8
+  store atomic ptr @omp_get_num_threads, ptr @__tir_threads monotonic, align 8
+  call void @GOMP_parallel(ptr %f, ptr %data, i32 %n, i32 %flags)
+  ret void
+serial:
+  call void @__tir_serial(ptr %f, ptr %data, i32 %n, i32 %flags)
+  ret void
+}
+"""
+
+
+def identifier(name: str) -> str:
+    """``name`` as a C identifier."""
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return f"_{plain}" if not plain or plain[0].isdigit() or plain in _KEYWORDS else plain
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a C function: its name, its type in C and in LLVM, and what a reader should know."""
+
+    name: str
+    c_type: str
+    llvm_type: str
+    note: str = ""
+
+    @property
+    def declared(self) -> str:
+        return f"{self.c_type}{'' if self.c_type.endswith('*') else ' '}{self.name}"
+
+
+@dataclass(frozen=True)
+class Function:
+    """A saved function: ``name`` in the module, ``symbol`` in C, its parameters there."""
+
+    name: str
+    symbol: str
+    func: PrimFunc
+    written: frozenset[int]
+
+    @property
+    def call(self) -> str:
+        """The symbol of the entry that takes an array of argument slots."""
+        return f"{self.symbol}__tir_call"
+
+    def parameters(self) -> list[Parameter]:
+        taken: set[str] = set()
+        return [self._parameter(k, var, taken) for k, var in enumerate(slots_of(self.func))]
+
+    def _parameter(self, k: int, var: Var, taken: set[str]) -> Parameter:
+        buffer = self.func.buffer_map.get(var)
+        name = identifier(var.name if buffer is None else buffer.name)
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        if buffer is None:
+            return Parameter(name, _c_type(var.dtype), _llvm_type(var.dtype))
+        shape = ", ".join(map(repr, buffer.shape))
+        strides = f", strides ({', '.join(map(repr, buffer.strides))}) in elements" if buffer.strides else ""
+        note = f"{buffer.dtype} ({shape}){strides}, aligned to {buffer_alignment(buffer)} bytes"
+        const = "" if k in self.written else "const "
+        return Parameter(name, f"{const}{_c_type(buffer.dtype.element)} *", "ptr", note)
+
+    @property
+    def result(self) -> Parameter | None:
+        """Where the value of a function that returns one goes: the last parameter."""
+        dtype = self.func.ret_type
+        if dtype.code == "void":
+            return None
+        return Parameter("result", f"{_c_type(dtype)} *", "ptr", f"the {dtype} that the function returns")
+
+    def wrapper(self) -> str:
+        """The C function as LLVM assembly: it puts its arguments into slots."""
+        slots, count = self.parameters(), len(slots_of(self.func))
+        params = [f"{_passed(p.llvm_type, p.c_type)} %a{k}" for k, p in enumerate(slots)]
+        lines = [f"  %slots = alloca [{count + 1} x i64], align 8"]
+        for k, p in enumerate(slots):
+            lines.append(f"  %p{k} = getelementptr inbounds i64, ptr %slots, i64 {k}")
+            lines.append(f"  store {p.llvm_type} %a{k}, ptr %p{k}, align 8")
+        lines.append(f"  %code = call i32 {symbol(self.call)}(ptr %slots)")
+        if self.result is not None:
+            type_ = _llvm_type(self.func.ret_type)
+            params.append("ptr %result")
+            lines.append(f"  %place = getelementptr inbounds i64, ptr %slots, i64 {count}")
+            lines.append(f"  %value = load {type_}, ptr %place, align 8")
+            lines.append(f"  store {type_} %value, ptr %result, align 1")
+        body = "\n".join([*lines, "  ret i32 %code"])
+        return f"define i32 {symbol(self.symbol)}({', '.join(params)}) nounwind {{\n{body}\n}}\n"
+
+    def prototype(self) -> str:
+        params = [*self.parameters(), *([self.result] if self.result is not None else [])]
+        notes = "".join(f" *   {p.name}: {p.note}\n" for p in params if p.note)
+        about = f"/* {self.name}: 0, or the number of a run-time error.\n{notes} */\n"
+        return f"{about}int32_t {self.symbol}({', '.join(p.declared for p in params) or 'void'});\n"
+
+
+def _c_type(dtype: DType) -> str:
+    if dtype.is_handle:
+        return "void *"
+    if dtype.code == "float" and dtype.bits > 16:
+        return {32: "float", 64: "double"}[dtype.bits]
+    bits = max(8, dtype.bits)
+    return f"int{bits}_t" if dtype.code == "int" else f"uint{bits}_t"  # the small floats as their bits
+
+
+def _llvm_type(dtype: DType) -> str:
+    return "i16" if memory_element(dtype) == "half" else memory_element(dtype)
+
+
+def _passed(type_: str, c_type: str) -> str:
+    """A parameter's type as C passes it: the caller widens a small integer to 32 bits."""
+    if type_ in ("i8", "i16"):
+        return f"{type_} {'signext' if c_type.startswith('int') else 'zeroext'}"
+    return type_
+
+
+def exported(functions: dict[str, Any], prefix: str) -> list[Function]:
+    """The functions of a module under their C symbols. Raises ``BuildError`` where two would have one."""
+    found: dict[str, Function] = {}
+    for name, function in functions.items():
+        wanted = identifier(str(function.func.attrs.get("global_symbol", name)))
+        at = prefix if wanted == "main" else wanted
+        if at in found or at == f"{prefix}_error":
+            raise BuildError(
+                f"two functions would be called {at} in C; give them other names with "
+                f'T.func_attr({{"global_symbol": …}}), or the file another one'
+            )
+        found[at] = Function(name, at, function.func, function.written)
+    return list(found.values())
+
+
+def write(path: Path, functions: dict[str, Any], program: Any, header: Path | None = None) -> None:
+    """Write the compiled ``program`` (:class:`codegen.compiled.Compiled`) to ``path``.
+
+    Raises ``BuildError`` for another suffix than those of ``SUFFIXES``, or when linking fails.
+    """
+    if path.suffix not in SUFFIXES:
+        raise BuildError(f"cannot save to {path.name!r}: the name must end in .so (shared library) or .o (object)")
+    prefix = identifier(path.stem)
+    saved = exported(functions, prefix)
+    code = object_code(_text(saved, program, prefix), program.machine)
+    if path.suffix == ".o":
+        path.write_bytes(code)
+    else:
+        _link(path, code)
+    if header is not None:
+        header.write_text(_header(saved, prefix), encoding="utf-8")
+
+
+def _text(saved: list[Function], program: Any, prefix: str) -> str:
+    """The program's LLVM assembly with C functions, the texts of its errors, and what ``load`` has to know."""
+    text = program.emit().text
+    text = text.replace("@__tir_parallel = global ptr @__tir_serial", "@__tir_parallel = global ptr @__tir_openmp")
+    text = renamed(text + _OPENMP, "__tir_", f"{prefix}__tir_", {f.name: f.call for f in saved})
+    about = {
+        "format": FORMAT,
+        "prefix": prefix,
+        "functions": {
+            f.name: {
+                "symbol": f.call,
+                "script": f.func.with_attr("global_symbol", f.name).script(),
+                "written": sorted(f.written),
+            }
+            for f in saved
+        },
+        "messages": program.messages,
+        "packed": program.packed,
+        "parallel": program.parallel,
+        "cpu": program.needs.cpu,
+        "features": program.needs.features,
+    }
+    metadata = _constant(f"@{METADATA} = weak constant", json.dumps(about))
+    return text + "".join(f.wrapper() for f in saved) + _errors(program.messages, prefix) + metadata
+
+
+def _constant(head: str, text: str) -> str:
+    data = text.encode() + b"\0"
+    return f"{head} [{len(data)} x i8] {byte_string(data)}\n"
+
+
+def _errors(messages: list[str], prefix: str) -> str:
+    """``const char *<prefix>_error(int32_t)``: the text of a run-time error; null for a number that is none."""
+    texts = [_constant(f"@{prefix}__tir_message.{k} = private constant", m) for k, m in enumerate(messages)]
+    table = f"@{prefix}__tir_messages = private constant [{len(messages)} x ptr] "
+    table += f"[{', '.join(f'ptr @{prefix}__tir_message.{k}' for k in range(len(messages)))}]\n"
+    return f"""{"".join(texts)}{table}define ptr @{prefix}_error(i32 %code) nounwind {{
+  %k = sub i32 %code, 1
+  %known = icmp ult i32 %k, {len(messages)}
+  br i1 %known, label %text, label %none
+text:
+  %at = zext i32 %k to i64
+  %place = getelementptr inbounds ptr, ptr @{prefix}__tir_messages, i64 %at
+  %message = load ptr, ptr %place, align 8
+  ret ptr %message
+none:
+  ret ptr null
+}}
+"""
+
+
+def _header(saved: list[Function], prefix: str) -> str:
+    guard = f"{prefix.upper()}_H"
+    functions = "\n".join(f.prototype() for f in saved)
+    return f"""#ifndef {guard}
+#define {guard}
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+{functions}
+/* The text of a run-time error; a null pointer for 0 and for numbers that are none. */
+const char *{prefix}_error(int32_t code);
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+def _link(path: Path, code: bytes) -> None:
+    linker = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if linker is None:
+        raise BuildError("cannot link a shared library: no C compiler (cc, gcc, clang) on PATH; save to a .o file")
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "module.o"
+        made.write_bytes(code)
+        command = [linker, "-shared", "-o", str(path), str(made), "-lm"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise BuildError(f"linking {path.name} failed: {' '.join(command)}\n{done.stderr.strip()}")
+
+
+class Saved:
+    """A file that :func:`write` made, loaded: its code, seen by the names that code in memory has, and what it says of
+    itself. Raises ``BuildError`` for a file that is none, ``RunError`` for one that this CPU cannot run."""
+
+    def __init__(self, path: Path):
+        if not path.is_file():
+            raise BuildError(f"no file {str(path)!r} to load")
+        try:
+            self._code: Any
+            if path.suffix == ".o":
+                self._code = Loaded(path.read_bytes(), machine())
+            else:
+                self._code = Library(str(path.resolve()))
+            address = self._code.variable(METADATA)
+        except (OSError, RuntimeError) as error:
+            raise BuildError(f"{path.name} is not a library that can be loaded here: {error}") from error
+        if not address:
+            raise BuildError(f"{path.name} was not saved by this package: it has no symbol {METADATA}")
+        about = json.loads(ctypes.string_at(address))
+        if about["format"] != FORMAT:
+            raise BuildError(f"{path.name} was saved in format {about['format']}; this version reads {FORMAT}")
+        self.functions: dict[str, Any] = about["functions"]
+        self.messages: list[str] = about["messages"]
+        self.packed: list[Any] = about["packed"]
+        self.parallel: bool = about["parallel"]
+        self.needs = Needs(about["cpu"], tuple(about["features"]))
+        self._prefix: str = about["prefix"]
+        refusal = self.needs.refusal()
+        if refusal is not None:
+            raise RunError(f"{path.name}: {refusal}")
+        self._code.release_by(f"{self._prefix}__tir_release")
+
+    def function(self, name: str) -> int:
+        return self._code.function(f"{self._prefix}{name}" if name.startswith("__tir_") else self._symbol(name))
+
+    def _symbol(self, name: str) -> str:
+        return self.functions[name]["symbol"]
+
+    def variable(self, name: str) -> int:
+        return self._code.variable(f"{self._prefix}{name}")

@@ -1,0 +1,76 @@
+"""What a processor must have to run code that was compiled for another one."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from .compile import Machine, machine, optimise
+
+# Features of the system, of cryptography and of hints: LLVM selects their instructions for their intrinsics alone. One
+# that is missing here makes a check stricter than it must be.
+_BY_INTRINSICS = (
+    "64bit adx aes cldemote clflushopt clwb clzero cmpccxadd cx8 cx16 enqcmd fsgsbase fxsr hreset invpcid kl lwp movdir64b "
+    "mwaitx pclmul pconfig pku prefetchi prfchw ptwrite raoint rdpid rdpru rdrnd rdseed rtm sahf serialize sgx sha sha512 "
+    "shstk sm3 sm4 tsxldtrk uintr usermsr vaes vpclmulqdq waitpkg wbnoinvd widekl xsave xsavec xsaveopt xsaves"
+)
+_ONLY_INTRINSICS = frozenset(_BY_INTRINSICS.split())
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The processor that code was compiled for, and the features that it may use."""
+
+    cpu: str
+    features: tuple[str, ...]
+
+    @staticmethod
+    def of(target: Machine) -> Needs:
+        """What the code for ``target`` may use."""
+        return Needs(target.cpu, _features(target))
+
+    def refusal(self) -> str | None:
+        """Why the code does not run on this machine: it would end the process. None where it runs."""
+        there = _host()
+        missing = [name for name in self.features if not there.get(name, True)]
+        if not missing:
+            return None
+        return (
+            f"compiled for {self.cpu}; this CPU ({machine().cpu}) lacks {', '.join(missing)}: "
+            f"run it on a CPU that has them, or build for this one (-mcpu={machine().cpu})"
+        )
+
+
+@functools.cache
+def _host() -> dict[str, bool]:
+    """Every feature that LLVM knows of processors like this one, and whether this one has it."""
+    from .compile import llvm
+
+    return dict(llvm().get_host_cpu_features())
+
+
+@functools.lru_cache(maxsize=16)
+def _features(target: Machine) -> tuple[str, ...]:
+    there = _host()
+    if target.key() == machine().key():
+        found = [name for name, has in there.items() if has]
+    else:
+        found = _implied(target, list(there))
+    return tuple(sorted(name for name in found if name not in _ONLY_INTRINSICS))
+
+
+def _implied(target: Machine, names: list[str]) -> list[str]:
+    """Which of the features ``target`` has. LLVM's interface does not tell, but its inliner does: it puts a function into
+    another one only where that one has all of its features."""
+    lines = [f'target triple = "{target.triple}"']
+    for k, name in enumerate(names):
+        lines += [
+            f"define i32 @needs{k}(ptr %p) #{k + 1} {{ %v = load volatile i32, ptr %p ret i32 %v }}",
+            f"define i32 @has{k}(ptr %p) #0 {{ %v = call i32 @needs{k}(ptr %p) ret i32 %v }}",
+            f'attributes #{k + 1} = {{ "target-features"="+{name}" }}',
+        ]
+    lines.append(f'attributes #0 = {{ "target-cpu"="{target.cpu}" "target-features"="{target.features}" }}')
+    generic = Machine("generic", "")
+    functions = optimise("\n".join(lines), generic)[0].functions
+    inlined = {f.name for f in functions if f.name.startswith("has") and " call " not in str(f)}
+    return [name for k, name in enumerate(names) if f"has{k}" in inlined]

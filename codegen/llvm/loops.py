@@ -1,0 +1,58 @@
+"""A loop as LLVM sees it: entered where it runs at all, its counter a phi, its condition at the end."""
+
+from __future__ import annotations
+
+from tir.expr import IntImm
+from tir.stmt import For
+
+from .generator import Generator
+from .types import value_type
+
+UNROLL, NO_VECTORS = '!"llvm.loop.unroll.full"', '!"llvm.loop.vectorize.enable", i1 false'
+
+
+def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[str]) -> None:
+    """The loop over [first, end); ``end`` None means first + extent."""
+    out, type_ = g.out, value_type(s.loop_var.dtype)
+    known = end is None and isinstance(s.extent, IntImm)
+    if known and s.extent.value <= 0:  # type: ignore[attr-defined]
+        return
+    if end is None:
+        extent = g.plain(s.extent)
+        if first.startswith("%") or extent.startswith("%"):
+            end = extent if first == "0" else out.value(f"add nsw {type_} {first}, {extent}")
+        else:
+            end = str(int(first) + int(extent))
+    body, done = out.label(f"for.{_plain(s.loop_var.name)}"), out.label("end")
+    if not known:
+        out.branch(out.value(f"icmp slt {type_} {first}, {end}"), body, done)
+        # a block of its own between, so that the loop has one entering edge
+        out.lines[-1] = out.lines[-1].replace(f"label %{body},", f"label %{body}.in,")
+        out.start(f"{body}.in")
+    for division in g.divisions.get(s, ()):
+        g.invariant[division] = g.ahead(division)
+    before, conditions, divisions = out.block, out.conditions, out.divisions
+    out.start(body)
+    place, var = out.placeholder(), out.fresh()
+    g.env[s.loop_var] = var
+    if g.is_nonnegative(s.min):
+        g.nonnegative.add(s.loop_var)
+    g.loop_depth += 1
+    g.stmt(s.body)
+    g.loop_depth -= 1
+    following = out.value(f"add nsw {type_} {var}, 1")
+    more = out.value(f"icmp slt {type_} {following}, {end}")
+    latch = out.block
+    # LLVM 22 computes a division that is conditional and the same for all lanes in the first lane alone, where that lane
+    # is on, and gives it to all. It makes divisions conditional by itself, too: it sinks them to where they are used.
+    if out.conditions > conditions and out.divisions > divisions:
+        hints = [*hints, NO_VECTORS]
+    out.repeat(more, body, done, hints)
+    for division in g.divisions.get(s, ()):
+        g.invariant.pop(division, None)
+    out.fill(place, f"{var} = phi {type_} [ {first}, %{before} ], [ {following}, %{latch} ]")
+    out.start(done)
+
+
+def _plain(name: str) -> str:
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in name)

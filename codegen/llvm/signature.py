@@ -1,0 +1,53 @@
+"""What a call of a lowered function passes: its argument slots, what it may write, how its arrays are aligned."""
+
+from __future__ import annotations
+
+from tir.buffer import Buffer
+from tir.expr import BufferLoad, Call, IntImm, Var
+from tir.function import PrimFunc
+from tir.stmt import BufferStore
+from tir.visit import walk
+
+from .types import memory_bytes
+
+
+def size_vars(func: PrimFunc) -> list[Var]:
+    """The variables in shapes, strides and offsets of the parameter buffers that are no parameters themselves."""
+    seen: dict[Var, None] = {}
+    for buffer in func.buffers():
+        parts = (*buffer.shape, *buffer.strides, *((buffer.elem_offset,) if buffer.elem_offset is not None else ()))
+        for part in parts:
+            for node in walk(part):
+                if isinstance(node, Var) and not node.dtype.is_handle:
+                    seen.setdefault(node)
+    return [v for v in seen if all(v is not p for p in func.params)]
+
+
+def slots_of(func: PrimFunc) -> list[Var]:
+    """The variable behind each argument slot of the entry: parameters, then sizes."""
+    return [*func.params, *size_vars(func)]
+
+
+def written_data(func: PrimFunc) -> set[Var]:
+    """Pointer variables through which the function may write."""
+    written: set[Var] = set()
+    for node in walk(func.body):
+        if isinstance(node, BufferStore):
+            written.add(node.buffer.data)
+        elif isinstance(node, Call):
+            if node.op == "tvm_access_ptr":
+                mask = node.args[4] if len(node.args) > 4 else None
+                if not isinstance(mask, IntImm) or mask.value & 2:
+                    written.update(a for a in node.args[:2] if isinstance(a, Var))
+                continue
+            for arg in node.args:
+                if isinstance(arg, Var) and arg.dtype.is_handle:
+                    written.add(arg)
+                elif node.op == "address_of" and isinstance(arg, BufferLoad):
+                    written.add(arg.buffer.data)
+    return written
+
+
+def buffer_alignment(buffer: Buffer) -> int:
+    """Bytes to which an argument's first element is aligned: as declared, else its own size."""
+    return max(buffer.data_alignment, memory_bytes(buffer.dtype.element))

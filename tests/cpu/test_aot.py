@@ -1,0 +1,160 @@
+"""Kernels without Python: saved files linked into C programs, several at once, and the page that tells how."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tir
+from tir.errors import BuildError, RunError
+from tir.script import parse
+
+PAGE = Path(__file__).parents[2] / "docs/aot.md"
+COMPILER = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+compiles = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+
+
+def run(folder: Path, program: str, *arguments: str) -> str:
+    (folder / "program.c").write_text(program)
+    command = [COMPILER, "-Wall", "-Werror", "program.c", *arguments, "-lm", "-o", "program"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return subprocess.run([folder / "program"], capture_output=True, text=True, check=True).stdout
+
+
+def saved(folder: Path, name: str, text: str, **kwargs) -> None:
+    tir.build(parse(text), **kwargs).save(folder / f"{name}.o", header=folder / f"{name}.h")
+
+
+@compiles
+@pytest.mark.parametrize("flags", [[], ["-fopenmp"]])
+def test_the_page_tells_the_truth(tmp_path, monkeypatch, flags):
+    text = PAGE.read_text(encoding="utf-8")
+    python = re.search(r"^```python\n(.*?)^```", text, re.M | re.S)[1]
+    program = re.search(r"^```c\n(.*?)^```", text, re.M | re.S)[1]
+    printed = re.search(r"^\$ \./program\n(.*?)^```", text, re.M | re.S)[1]
+    monkeypatch.setattr("tempfile.mkdtemp", lambda: str(tmp_path))
+    import linecache
+
+    linecache.cache["<aot>"] = (len(python), None, python.splitlines(True), "<aot>")
+    exec(compile(python, "<aot>", "exec"), {})
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    if (
+        flags
+        and subprocess.run([COMPILER, *flags, "-x", "c", "-", "-o", "/dev/null"], input=b"int main(){}").returncode
+    ):
+        pytest.skip("the C compiler has no OpenMP")
+    assert run(tmp_path, program, "kernels.o", *flags) == printed
+
+
+KINDS = """
+@T.prim_func
+def kinds(A: T.Buffer((3,), "{0}"), B: T.Buffer((3,), "{0}"), s: T.{0}, t: T.{0}) -> T.{0}:
+    for i in T.parallel(3):
+        B[i] = A[i] + s + t
+    return B[2]
+"""
+
+
+@compiles
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "float32", "float64"]
+)
+def test_scalars_of_every_type_are_passed_as_c_does(tmp_path, dtype):
+    saved(tmp_path, "kinds_file", KINDS.format(dtype))
+    c_type = {"float32": "float", "float64": "double"}.get(dtype, f"{dtype}_t")
+    program = f"""
+#include <stdio.h>
+#include "kinds_file.h"
+int main(void) {{
+    {c_type} a[3] = {{1, 2, 3}}, b[3], last;
+    {c_type} big = ({c_type})-7;
+    int32_t code = kinds(a, b, big, 9, &last);
+    printf("%d %g %g %d\\n", code, (double)b[0], (double)last, kinds_file_error(code) == 0);
+}}
+"""
+    assert run(tmp_path, program, "kinds_file.o") == "0 3 5 1\n"
+
+
+FILL = """
+@T.prim_func
+def {0}(A: T.Buffer((4,), "int32"), n: T.int32):
+    B = T.alloc_buffer((20000,), "int32")
+    for i in T.parallel(4):
+        B[i] = n
+    for i in range(4):
+        A[i] = B[i] + 12 // n
+"""
+
+
+@compiles
+def test_two_files_in_one_program_and_a_function_called_main(tmp_path):
+    saved(tmp_path, "first", FILL.format("main"))
+    saved(tmp_path, "second", FILL.format("register"))
+    program = """
+#include <stdio.h>
+#include "first.h"
+#include "second.h"
+int main(void) {
+    int32_t a[4], b[4];
+    int32_t codes[3] = {first(a, 3), _register(b, 4), _register(b, 0)};
+    printf("%d %d %d %d %s\\n", codes[0], codes[1], a[3], b[3], second_error(codes[2]));
+}
+"""
+    found = run(tmp_path, program, "first.o", "second.o")
+    assert found.startswith("0 0 7 7 ") and "division by zero" in found
+    command = [COMPILER, "-shared", "-o", "both.so", "first.o", "second.o", "-lm"]
+    assert subprocess.run(command, cwd=tmp_path).returncode == 0
+    a = np.zeros(4, "int32")
+    tir.load(tmp_path / "both.so")(a, 3)  # the module of the first file
+    assert (a == 7).all()
+
+
+@compiles
+def test_half_floats_are_their_bits(tmp_path):
+    saved(tmp_path, "halves", KINDS.format("float16"))
+    program = """
+#include <stdio.h>
+#include "halves.h"
+int main(void) {
+    uint16_t a[3] = {0x3C00, 0x4000, 0x4200}, b[3], last;
+    int32_t code = kinds(a, b, 0x3C00, 0x4000, &last);
+    printf("%d %x\\n", code, last);
+}
+"""
+    assert run(tmp_path, program, "halves.o") == "0 4600\n"  # 3 + 1 + 2
+
+
+@compiles
+def test_a_call_of_python_without_python_is_an_error(tmp_path):
+    text = '@T.prim_func\ndef f(n: T.int32):\n    T.evaluate(T.call_packed("nobody", n))\n'
+    saved(tmp_path, "calls", text)
+    program = """
+#include <stdio.h>
+#include "calls.h"
+int main(void) { printf("%s\\n", calls_error(f(1))); }
+"""
+    assert "needs Python" in run(tmp_path, program, "calls.o")
+
+
+def test_names_that_would_clash_are_refused(tmp_path):
+    func = parse(FILL.format("f"))
+    module = tir.build(tir.IRModule({"f": func, "g": func}))
+    with pytest.raises(BuildError, match="two functions would be called f in C"):
+        module.save(tmp_path / "m.o")
+
+
+@pytest.mark.parametrize("suffix", [".o", pytest.param(".so", marks=compiles)])
+def test_a_file_under_another_name_loads(tmp_path, suffix):
+    tir.build(parse(FILL.format("main"))).save(tmp_path / f"some name{suffix}")
+    (tmp_path / f"some name{suffix}").rename(tmp_path / f"other{suffix}")
+    a = np.zeros(4, "int32")
+    tir.load(tmp_path / f"other{suffix}")(a, 3)
+    assert (a == 7).all()
+    with pytest.raises(RunError, match="division by zero"):
+        tir.load(tmp_path / f"other{suffix}")(a, 0)

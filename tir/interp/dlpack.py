@@ -1,0 +1,126 @@
+"""Tensors of other libraries by DLPack, without copies: in host memory as NumPy arrays, elsewhere as descriptions."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..dtype import DType
+from ..errors import RunError
+
+CPU, CUDA, PINNED, MANAGED = 1, 2, 3, 13  # device types of DLPack
+_NUMBERS = {0: "int", 1: "uint", 2: "float"}
+_SMALL_FLOATS = {  # codes of the types that NumPy does not have, by the names that add-on packages give them
+    4: "bfloat16", 7: "float8_e3m4", 8: "float8_e4m3", 9: "float8_e4m3b11fnuz", 10: "float8_e4m3fn",
+    11: "float8_e4m3fnuz", 12: "float8_e5m2", 13: "float8_e5m2fnuz", 14: "float8_e8m0fnu", 15: "float6_e2m3fn",
+    16: "float6_e3m2fn", 17: "float4_e2m1fn",
+}  # fmt: skip
+_FOREIGN_NAMES = {
+    "bfloat16": ("bfloat16",), "float8_e4m3": ("float8_e4m3fn",), "float8_e5m2": ("float8_e5m2",),
+    "int4": ("int4",), "uint4": ("uint4",),
+}  # fmt: skip
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]  # fmt: skip
+
+
+class Tensor(NamedTuple):
+    """What a DLPack capsule says: ``dtype`` holds the elements, whose type is called ``name`` where NumPy has none for
+    it (else None); ``strides`` in bytes, None for row-major. The memory is there as long as ``capsule``."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    dtype: np.dtype
+    name: str | None
+    capsule: Any
+
+
+class _View:
+    """Memory described to NumPy; the array that is made of it keeps this, and this its owner."""
+
+    def __init__(self, interface: dict[str, Any], owner: Any):
+        self.__array_interface__ = interface
+        self.owner = owner
+
+
+def foreign_names(dtype: DType) -> tuple[str, ...]:
+    """Names under which other packages have the types that NumPy does not."""
+    return _FOREIGN_NAMES.get(str(dtype.element), ())
+
+
+def device_type(arg: Any) -> int | None:
+    """The DLPack device type of a tensor; None where it does not say."""
+    ask = getattr(arg, "__dlpack_device__", None)
+    return None if ask is None else int(ask()[0])
+
+
+def read(arg: Any, **options: Any) -> Tensor:
+    """The description in the capsule of a tensor, which stays unconsumed and frees itself. ``options`` go to
+    ``__dlpack__``. Raises ``RunError`` where the tensor gives none, or has a type that no array holds."""
+    try:
+        capsule = arg.__dlpack__(**options)
+    except (BufferError, RuntimeError, TypeError) as error:
+        raise RunError(f"the tensor cannot be read through DLPack: {error}") from error
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    tensor = _DLTensor.from_address(get(capsule, b"dltensor"))
+    kind = f"type {tensor.code} of {tensor.bits} bits"
+    name = _SMALL_FLOATS.get(tensor.code)
+    if tensor.lanes != 1 or tensor.bits not in (8, 16, 32, 64):
+        raise RunError(f"the tensor has elements that no array holds: {name or kind}, {tensor.lanes} lanes")
+    if tensor.code in _NUMBERS:
+        dtype = np.dtype(f"{_NUMBERS[tensor.code]}{tensor.bits}")
+    elif name is not None:
+        dtype = np.dtype(f"uint{tensor.bits}")  # held as their bits
+    elif tensor.code == 6:
+        dtype = np.dtype(np.bool_)
+    else:
+        raise RunError(f"the tensor has elements that no array holds: {kind}")
+    n = tensor.ndim
+    strides = tuple(s * dtype.itemsize for s in tensor.strides[:n]) if tensor.strides else None
+    address = (tensor.data or 0) + tensor.byte_offset
+    return Tensor(address, tuple(tensor.shape[:n]), strides, dtype, name, capsule)
+
+
+def view(
+    shape: Any, dtype: np.dtype, strides: Any, address: int, read_only: bool = False, owner: Any = None
+) -> np.ndarray:
+    """A NumPy array over memory at ``address``, which ``owner`` keeps. Where that is not host memory, only its shape,
+    strides, type and address may be asked for."""
+    interface = {
+        "shape": tuple(map(int, shape)), "typestr": dtype.str, "data": (int(address) or 64, read_only), "version": 3,
+        "strides": None if strides is None else tuple(map(int, strides)),
+    }  # fmt: skip
+    return np.asarray(_View(interface, owner))
+
+
+def host_array(arg: Any, dtype: DType) -> np.ndarray:
+    """A tensor in host memory as an array; elements that NumPy has no type for are their bits.
+
+    Raises ``RunError`` for a tensor on a device, one that DLPack does not give, and elements of such a type other than
+    ``dtype``.
+    """
+    device = device_type(arg)
+    if device not in (None, CPU, PINNED, MANAGED):
+        raise RunError(f"the tensor is on a device of DLPack type {device}; expected one in host memory")
+    try:
+        return np.from_dlpack(arg)
+    except (BufferError, RuntimeError, TypeError) as error:
+        try:
+            tensor = read(arg)
+        except (RunError, ValueError):
+            tensor = None
+        if tensor is None or tensor.name is None:
+            raise RunError(f"the tensor cannot be read through DLPack: {error}") from error
+    if tensor.name not in foreign_names(dtype):
+        raise RunError(f"expected dtype {dtype}, got {tensor.name}")
+    return view(tensor.shape, tensor.dtype, tensor.strides, tensor.address, owner=tensor.capsule)

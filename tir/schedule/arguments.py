@@ -1,0 +1,271 @@
+"""Arguments of primitives: the annotations of a check say what each accepts, and what it arrives as.
+
+``LoopRef``, ``BlockRef`` and ``Location`` take handles and names and arrive as places of the current program. ``int``
+takes every integer (of 64 bits), ``Sequence[…]`` every list and tuple, ``Callable`` a function. ``Any`` takes anything
+as it is. A value of no accepted kind is a ``BadArgument`` that names the parameter.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..analysis.index import BlockRef, Place
+from ..arith.index_map import IndexMap
+from ..buffer import Buffer
+from ..errors import ScheduleError
+from ..expr import Expr, FloatImm, IntImm
+from ..node import Node
+from .handles import BlockRV, Location, LoopRV
+from .state import State
+
+
+class BadArgument(ScheduleError, TypeError):
+    """An argument of the wrong kind, told in the caller's words (any other TypeError is a fault of ours)."""
+
+
+class _Mismatch(Exception):
+    """A value is not of the kind asked for."""
+
+
+def convert(signature: inspect.Signature, state: State, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments as the check takes them. Raises ``ScheduleError`` for a loop or a block that is not there,
+    ``BadArgument`` for a value of the wrong kind."""
+    converted: dict[str, Any] = {}
+    near: Place | None = None
+    for name, value in given.items():
+        parameter = signature.parameters[name]
+        kind = _kind(_text(parameter.annotation))
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            converted[name] = [kind.of(name, state, item, near) for item in value]
+        else:
+            converted[name] = kind.of(name, state, value, near)
+        if isinstance(converted[name], BlockRef):
+            near = converted[name]
+    return converted
+
+
+def places_of(annotation: Any) -> str:
+    """What a parameter names: the words loop, block and location, in the order of preference; empty for a value."""
+    return " ".join(word for word, mark in _PLACES if mark in _text(annotation))
+
+
+def shown(value: Any) -> str:
+    """A value in a message: cut short, whatever it is."""
+    try:
+        text = repr(value)
+    except Exception:  # an integer of too many digits, an object that cannot print itself
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+_PLACES = (("loop", "LoopRef"), ("block", "BlockRef"), ("location", "Location"))
+
+
+def _text(annotation: Any) -> str:
+    if annotation is inspect.Parameter.empty:
+        return "Any"
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+
+
+class _Kind:
+    """One of several alternatives: places by handle or name, scalars, and sequences."""
+
+    def __init__(self, annotation: ast.expr):
+        parts = _alternatives(annotation)
+        names = [p.id for p in parts if isinstance(p, ast.Name)]
+        self.places = " ".join(word for word, mark in _PLACES if mark in names)
+        self.members = [_Kind(p.slice) for p in parts if _head(p) in ("list", "Sequence", "tuple")]
+        words = [n for n in (_head(p) for p in parts) if n in _SCALARS]
+        self.scalars = [_SCALARS[word][1] for word in words]
+        known = {"LoopRef", "BlockRef", "Location", "list", "Sequence", "tuple", *_SCALARS}
+        self.anything = any(_head(p) not in known for p in parts)  # Any, and types that the check looks at itself
+        described = [_described(self.places)] if self.places else []
+        described += ["a list" + _of(member.plural) for member in self.members]
+        described += [_SCALARS[word][0] for word in words]
+        self.described = _listed(described) or "a value"
+
+    @property
+    def plural(self) -> str:
+        if self.anything:
+            return "values"
+        words = [w + "s" for w in self.places.split() if w != "location"]
+        return _listed([*words, *(_PLURAL[s] for s in self.scalars), *("lists" + _of(m.plural) for m in self.members)])
+
+    def of(self, name: str, state: State, value: Any, near: Place | None) -> Any:
+        """``value`` converted. Raises ``BadArgument`` naming the parameter."""
+        try:
+            return self.convert(state, value, near)
+        except _Mismatch:
+            kind = "a list" if isinstance(value, (list, tuple)) else type(value).__name__
+            raise BadArgument(f"`{name}` is {self.described}, not {kind}: {shown(value)}") from None
+
+    def convert(self, state: State, value: Any, near: Place | None) -> Any:
+        if self.anything:
+            return value
+        if self.places and isinstance(value, (LoopRV, BlockRV, Place, str)):
+            return _resolve(state, value, self.places, near)
+        if isinstance(value, (list, tuple, range)):
+            for member in self.members:
+                return [member.convert(state, item, near) for item in value]
+        for scalar in self.scalars:
+            try:
+                return scalar(value)
+            except _Mismatch:
+                continue
+        raise _Mismatch
+
+
+def _listed(words: list[str]) -> str:
+    """``a, b or c``; None comes last."""
+    words = sorted(dict.fromkeys(words), key="None".__eq__)
+    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def _of(members: str) -> str:
+    return f" ({members})" if " or " in members else f" of {members}"
+
+
+def _alternatives(annotation: ast.expr) -> list[Any]:
+    if isinstance(annotation, ast.BinOp):
+        return [*_alternatives(annotation.left), *_alternatives(annotation.right)]
+    return [annotation]
+
+
+def _head(annotation: ast.expr) -> str:
+    """The name of a type: of ``Sequence[int]`` it is Sequence."""
+    if isinstance(annotation, ast.Subscript):
+        return _head(annotation.value)
+    if isinstance(annotation, ast.Constant):
+        return str(annotation.value)
+    return (
+        annotation.id
+        if isinstance(annotation, ast.Name)
+        else annotation.attr
+        if isinstance(annotation, ast.Attribute)
+        else ""
+    )
+
+
+@functools.cache
+def _kind(annotation: str) -> _Kind:
+    return _Kind(ast.parse(annotation, mode="eval").body)
+
+
+def _described(places: str) -> str:
+    return " or ".join(f"a {w}" for w in places.split() if w != "location") + " (a handle or a name)"
+
+
+# ---------------------------------------------------------------- scalars
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, IntImm) and not value.dtype.is_bool:
+        value = value.value
+    elif not isinstance(value, (int, Node)):  # a NumPy integer, or none
+        try:
+            value = operator.index(value)
+        except TypeError:
+            raise _Mismatch from None
+    if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
+        raise _Mismatch
+    return value
+
+
+def _bool(value: Any) -> bool:
+    if isinstance(value, bool) or (isinstance(value, IntImm) and value.dtype.is_bool):
+        return bool(value)
+    if type(value).__name__ in ("bool_", "bool"):
+        return bool(value)
+    raise _Mismatch
+
+
+def _float(value: Any) -> float:
+    number = value.value if isinstance(value, (IntImm, FloatImm)) else value
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
+        raise _Mismatch
+    return float(number)
+
+
+def _expr(value: Any) -> Any:
+    if not isinstance(value, Expr) or not value.dtype.is_int or value.dtype.lanes != 1:
+        raise _Mismatch
+    return value
+
+
+def _buffer(value: Any) -> Buffer:
+    if not isinstance(value, Buffer):
+        raise _Mismatch
+    return value
+
+
+def _str(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _Mismatch
+    return value
+
+
+def _none(value: Any) -> None:
+    if value is not None:
+        raise _Mismatch
+
+
+def _callable(value: Any) -> Any:
+    if not callable(value) or isinstance(value, Node):
+        raise _Mismatch
+    return value
+
+
+def _index_map(value: Any) -> Any:
+    if not isinstance(value, IndexMap):
+        raise _Mismatch
+    return value
+
+
+_SCALARS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "int": ("an int", _int), "bool": ("True or False", _bool), "float": ("a finite number", _float),
+    "str": ("a string", _str), "None": ("None", _none), "Callable": ("a function of the indices", _callable),
+    "IndexMap": ("a tir.IndexMap", _index_map), "Buffer": ("a buffer", _buffer), "Expr": ("an integer expression", _expr),
+}  # fmt: skip
+_PLURAL: dict[Any, str] = {_int: "ints", _bool: "booleans", _float: "finite numbers", _str: "strings", _none: "None",
+                           _callable: "functions", _index_map: "index maps", _expr: "integer expressions", _buffer: "buffers"}  # fmt: skip
+
+
+# ---------------------------------------------------------------- loops and blocks
+
+
+def _resolve(state: State, value: Any, places: str, near: Place | None) -> Any:
+    """The place of the current program that a handle or a name stands for."""
+    wants_loop, wants_block = "loop" in places, "block" in places
+    if isinstance(value, Place):
+        return value
+    if isinstance(value, Location):
+        if "location" not in places:
+            raise ScheduleError("`{0}` is a place to compute a block at, not a loop", value.name)
+        return value
+    if isinstance(value, LoopRV):
+        if not wants_loop:
+            raise ScheduleError("expected a block, but loop `{0}` was given", value.name)
+        return state.find_loop(value)
+    if isinstance(value, BlockRV):
+        if not wants_block:
+            loops = [ref.name for ref in state.find_block(value).all_loops()]
+            raise ScheduleError(
+                "expected a loop, but block `{0}` was given; its loops are {1}", value.name, ", ".join(loops) or "none"
+            )
+        return state.find_block(value)
+    if not (wants_loop and wants_block):
+        return state.find_loop(value, near) if wants_loop else state.find_block(value)
+    is_block, is_loop = value in state.index.blocks, bool(state.index.loops_named(value))
+    if is_block and is_loop:
+        raise ScheduleError("`{0}` is both a block and a loop: pass a handle", value)
+    if not (is_block or is_loop or "." in value):
+        blocks = ", ".join(state.index.blocks)
+        loops = ", ".join(dict.fromkeys(ref.name for ref in state.index.loops.values())) or "none"
+        raise ScheduleError("no block or loop is called `{0}`; the blocks are {1}, the loops {2}", value, blocks, loops)
+    return state.find_block(value) if is_block or not (is_loop or "." in value) else state.find_loop(value, near)
