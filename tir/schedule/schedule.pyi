@@ -639,10 +639,11 @@ class Schedule:
                         C[vi] = 0.0                          with T.block("C_update"):
                     C[vi] = C[vi] + A[vi, vk]                    C[vi] = C[vi] + A[vi, vk]
 
-        Of a reduction loop outside ``loop``, the init runs in the first iteration only: it gets a guard.
+        Of a reduction loop outside ``loop``, the init runs in the first iteration only: it gets a guard. A reduction of
+        symbolic size that is empty leaves its result as it was; decomposed, it gives it the value of the init.
 
         Raises ``ScheduleError`` when the block has no init, when its init runs at another time than before all else of the
-        reduction, or when something else under ``loop`` uses the result.
+        reduction, or when something else under ``loop`` uses the result or makes what the init reads.
         """
     def enter_postproc(self) -> None:
         """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here."""
