@@ -137,9 +137,6 @@ class IntegerSet:
     def is_empty(self) -> bool:
         return _run(self._isl.is_empty)
 
-    def is_subset(self, other: IntegerSet) -> bool:
-        return _run(self._isl.is_subset, other._isl)
-
     def is_equal(self, other: IntegerSet) -> bool:
         return _run(self._isl.is_equal, other._isl)
 
@@ -148,9 +145,6 @@ class IntegerSet:
 
     def subtract(self, other: IntegerSet) -> IntegerSet:
         return IntegerSet(_run(self._isl.subtract, other._isl))
-
-    def union(self, other: IntegerSet) -> IntegerSet:
-        return IntegerSet(_run(self._isl.union, other._isl))
 
     def image(self, relation: Relation) -> IntegerSet:
         """The points that ``relation`` relates some point of the set to."""
