@@ -137,6 +137,9 @@ class IntegerSet:
     def is_empty(self) -> bool:
         return _run(self._isl.is_empty)
 
+    def is_subset(self, other: IntegerSet) -> bool:
+        return _run(self._isl.is_subset, other._isl)
+
     def is_equal(self, other: IntegerSet) -> bool:
         return _run(self._isl.is_equal, other._isl)
 
