@@ -1,4 +1,4 @@
-"""Questions about a program that answer with handles. None changes anything."""
+"""Queries that return handles. None changes anything."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .state import State
 def get_block(state: State, name: str, func_name: str | None = None) -> BlockRV:
     """The block called ``name``, in ``func_name`` (default: the function worked on).
 
-    Raises ``ScheduleError`` naming the blocks there are.
+    Raises ``ScheduleError`` that lists the existing blocks.
     """
     if func_name is not None:
         from dataclasses import replace
@@ -83,6 +83,6 @@ def get_consumers(state: State, block: BlockRef) -> list[BlockRV]:
 
 @query
 def get_output_blocks(state: State, scope_block: BlockRef) -> list[BlockRV]:
-    """The blocks inside ``scope_block`` that write a buffer which outlives it: not one allocated there."""
+    """The blocks inside ``scope_block`` that write a buffer which outlives it (is not allocated there)."""
     own = {b.data for item in walk(scope_block.block) for b in getattr(item, "alloc_buffers", ())}
     return [state.block_rv(b) for b in scope_block.children if _pointers(b.block.writes) - own]

@@ -42,7 +42,7 @@ from .storage import require_scope
 
 @dataclass(frozen=True)
 class CachePlan:
-    """The scope block, where in it the statements are that get a copy, their new sequence, and the copying block."""
+    """The scope block, the position of the statements that get a copy, their new sequence, and the copying block."""
 
     scope: BlockRef
     host: BlockRef | LoopRef
@@ -62,9 +62,10 @@ def plan_cache_read(
 ) -> CachePlan:
     """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
 
-    ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All consumers in the same scope read
-    the copy, or only ``consumer_blocks``. The copy is made as early as possible: at the start of the scope, or after
-    the block that writes the buffer, in the innermost loop around both.
+    ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer. All consumers in the same
+    scope read the copy, or only ``consumer_blocks``. The copy is placed as early as possible: at the start of the
+    scope,
+    or after the block that writes the buffer, in the innermost loop around both.
 
     Before → after, for ``sch.cache_read("B", 0, "local")``::
 
@@ -124,7 +125,7 @@ def plan_cache_read(
 def _keeps_to_itself(
     maker: BlockRef, buffer: Buffer, consumers: Sequence[BlockRef], makers: Sequence[BlockRef]
 ) -> bool:
-    """Whether ``maker`` alone reads and writes the buffer, each instance its own element: it reads before it writes."""
+    """Whether only ``maker`` accesses the buffer, and each instance reads, then writes, an element of its own."""
     if (
         reads_own_writes(maker.block, buffer)
         or list(consumers) != [maker]
@@ -150,7 +151,7 @@ def read_copy(consumer: BlockRef, buffer: Buffer, cached: Buffer) -> Stmt:
 
 
 def _fills(maker: BlockRef, buffer: Buffer, region: Sequence[Range], host: BlockRef | LoopRef) -> bool:
-    """Whether ``maker`` surely writes all of ``region`` each time that ``host`` runs."""
+    """Whether ``maker`` provably writes all of ``region`` in each execution of ``host``."""
     if maker.block.init is not None and host is not maker.scope:
         return False  # its reduction may be under way, around the host
     analyzer = host.analyzer()
@@ -163,7 +164,7 @@ def _fills(maker: BlockRef, buffer: Buffer, region: Sequence[Range], host: Block
 
 
 def _require_written(state: State, plan: CachePlan, buffer: Buffer, unsafe: bool) -> None:
-    """Raise ``ScheduleError``, naming the element, if ``buffer`` would be read where it has no value."""
+    """Raise ``ScheduleError``, naming the element, if ``buffer`` would be read uninitialised."""
     if unsafe:
         return
     after, _ = _apply(state, plan)
@@ -182,10 +183,10 @@ def plan_cache_write(
 ) -> CachePlan:
     """Write a buffer through a copy in ``storage_scope``; returns the block that copies back.
 
-    ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
-    accumulate into the same buffer) work on the copy, which is written back right after, in the innermost loop around
-    it and what reads the buffer; ``consumer_blocks`` then read the copy too. An update in place, ``B[i] = B[i] + …``,
-    goes on reading the buffer: it reads nothing that it has written.
+    ``write_buffer_index`` is the number of a region that ``block`` writes, or names the buffer. ``block`` (and other
+    blocks that accumulate into the same buffer) works on the copy, which is written back right after, in the innermost
+    loop around it and the readers of the buffer; ``consumer_blocks`` then read the copy too. An in-place update,
+    ``B[i] = B[i] + …``, still reads the buffer itself, because it reads nothing that it has written.
 
     Before → after, for ``sch.cache_write("B", 0, "local")``::
 
@@ -224,16 +225,16 @@ def plan_cache_write(
     plan = CachePlan(scope, host, seq(body), cached, name)
     alone = moved == [makers[0]] and (block.block.init is not None or not regions_of(block.block.reads, buffer))
     if not (alone and _fills_box(block, buffer, host)):
-        # What was in the buffer before must not matter: the copy starts empty, and is written back whole.
+        # The old content of the buffer must be dead: the copy starts uninitialised, and all of it is written back.
         _require_written(state, plan, cached, unsafe)
     if not unsafe and any(p.node.kind != SERIAL for m in moved for p in m.loops()):
-        # What each parallel iteration had for itself may be shared once it is copied back outside their loop.
+        # A buffer private to each parallel iteration may become shared once it is copied back outside their loop.
         require_independent(state, _apply(state, plan)[0])
     return plan
 
 
 def _reads_only_old(state: State, block: BlockRef, buffer: Buffer) -> bool:
-    """Whether ``block`` reads the buffer that it writes, but nothing that it has written: only what was there before."""
+    """Whether ``block`` reads the buffer that it writes, but only values from before the block."""
     if block.block.init is not None or not isinstance(block.block.body, BufferStore):
         return False
     if not regions_of(block.block.reads, buffer):
@@ -261,7 +262,7 @@ def _write_copy(node: BlockRealize, buffer: Buffer, cached: Buffer) -> BlockReal
 
 
 def _around(makers: Sequence[BlockRef], host: BlockRef | LoopRef) -> list[Expr]:
-    """What the condition of the only maker says of the loops around: where it does not hold, nothing is made."""
+    """The predicate of the only producer over the loops around: where it is false, nothing is written."""
     if len(makers) != 1 or isinstance(host, BlockRef):
         return []
     inside = {p.var for p in loops_below(makers[0], host)}
@@ -276,8 +277,9 @@ def _only_where(copy: Stmt, conditions: Sequence[Expr]) -> Stmt:
 
 
 def _stores_regions(block: Block, buffer: Buffer) -> bool:
-    """Whether each run of ``block`` surely writes all that its regions say of ``buffer``: a region may be too much, for a
-    store under a condition, or one whose place depends on data. An intrinsic is taken at its word."""
+    """Whether each run of ``block`` provably writes all of its declared region of ``buffer``: it may be too large, for
+    a
+    store under a condition or at a data-dependent index. The regions of an intrinsic are trusted."""
     if any(isinstance(n, BlockRealize) for n in walk(block.body)):
         return False
     stores = [s for s in walk(block.body) if isinstance(s, BufferStore) and s.buffer is buffer]
@@ -292,7 +294,7 @@ def _stores_regions(block: Block, buffer: Buffer) -> bool:
 
 
 def _certain_places(s: Stmt, buffer: Buffer) -> list[tuple[Expr, ...]]:
-    """Indices at which ``s`` stores to ``buffer``, whatever its conditions are."""
+    """Indices at which ``s`` provably stores to ``buffer``, under any condition."""
     if isinstance(s, SeqStmt):
         return [place for part in s.stmts for place in _certain_places(part, buffer)]
     if isinstance(s, IfThenElse) and s.else_case is not None:
@@ -330,11 +332,11 @@ def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
 
 
 def _touched(blocks: Sequence[BlockRef], buffer: Buffer, side: str, host: BlockRef | LoopRef) -> tuple[Range, ...]:
-    """The box of ``buffer`` that ``blocks`` touch each time that ``host`` runs."""
+    """The box of ``buffer`` that ``blocks`` access in each execution of ``host``."""
     boxes = [box for ref in blocks if (box := ref.region_in(host, buffer, side)) is not None]
     known = host.analyzer()
     known.assume_sizes([buffer])
-    # a guarded tail reaches past the end in name only: its predicate keeps it inside
+    # a guarded tail exceeds the buffer only formally: its predicate keeps it inside
     return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region], known)
 
 
@@ -345,7 +347,7 @@ def cached_buffer(buffer: Buffer, scope: str) -> Buffer:
 
 
 def swap_in(stmt: Stmt, refs: Sequence[BlockRef], changed: dict[int, Stmt]) -> Stmt:
-    """``stmt`` with the realizes of ``refs`` replaced by ``changed``; what does not hold them is shared."""
+    """``stmt`` with the realizes of ``refs`` replaced by ``changed``; unaffected subtrees are shared."""
     above = {id(p.node) for ref in refs for p in (ref, *ref.ancestors())}
     return rewrite(stmt, lambda n: changed.get(id(n)), enter=lambda n: id(n) in above)
 

@@ -1,4 +1,4 @@
-"""Copies of a buffer laid out by a block's iterators, and what a block says it touches.
+"""Copies of a buffer laid out by a block's iterators, and declared access regions.
 
 reindex, reindex_cache_read, reindex_cache_write, cache_inplace, annotate_buffer_access, unsafe_hide_buffer_access.
 """
@@ -48,7 +48,7 @@ def _check_reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool =
     """Give ``block`` a copy of a buffer indexed by its iterators; returns the block that copies.
 
     ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. The copy has one axis for each
-    iterator that the buffer's indices use, in the block's order. It is named ``<buffer>_reindex``.
+    iterator used in the buffer's indices, in the block's order. It is named ``<buffer>_reindex``.
 
     Before → after, for ``sch.reindex("C", ("read", 0))``::
 
@@ -57,8 +57,9 @@ def _check_reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool =
                                                  for i, j in T.grid(8, 8):
                                                      C[i, j] = A_reindex[i, j] * 2.0
 
-    Raises ``ScheduleError`` when ``block`` uses the buffer at more than one place at a time, or when something between
-    the copy and ``block`` writes it.
+    Raises ``ScheduleError`` when ``block`` accesses the buffer at more than one element per instance, or when the
+    buffer
+    is written between the copy and ``block``.
     """
     found = pick_any(block, buffer)
     writes = _side_of(block, buffer, found) == "write"
@@ -86,7 +87,7 @@ def _check_reindex_cache_read(
                                                  for i, j in T.grid(8, 4):
                                                      C[i, j] = A_shared[j, i] * 2.0
 
-    Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
+    Raises ``ScheduleError`` as ``reindex`` does, and when the map is not injective.
     """
     found = pick_buffer(block, "reads", read_buffer_index)
     return _stage_read(state, block, found, storage_scope, index_map, _cached_name(found, storage_scope), unsafe)
@@ -112,7 +113,7 @@ def _check_reindex_cache_write(
                                                  for ax0, ax1 in T.grid(8, 4):
                                                      C[ax0, ax1] = C_local[ax1, ax0]
 
-    Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
+    Raises ``ScheduleError`` as ``reindex`` does, and when the map is not injective.
     """
     found = pick_buffer(block, "writes", write_buffer_index)
     return _stage_write(state, block, found, storage_scope, index_map, _cached_name(found, storage_scope), unsafe)
@@ -130,7 +131,7 @@ def _cached_name(buffer: Buffer, scope: str) -> str:
 
 @dataclass(frozen=True)
 class _Staged:
-    """A buffer, the one place where the block uses it, its copy, and the place in that."""
+    """A buffer, the only indices at which the block accesses it, its copy, and the indices there."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -178,7 +179,7 @@ def _staged(block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any,
 
 
 def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
-    """The indices at which ``block`` uses ``buffer``: the same everywhere in it."""
+    """The indices at which ``block`` accesses ``buffer``: the same everywhere in it."""
     require(
         not any(isinstance(n, BlockRealize) for n in walk(block.block.body)),
         "block {0} has blocks inside; only a block that loads and stores itself has one place", block,
@@ -229,9 +230,9 @@ def _copying(block: BlockRef, staged: _Staged, name: str, *, to_copy: bool) -> S
 
 
 def _inside(block: BlockRef, staged: _Staged, indices: Sequence[Expr], iters: Sequence[IterVar]) -> Expr:
-    """The condition under which ``indices`` are in the buffer, where that is not certain.
+    """The condition under which ``indices`` are in bounds, where that is not proved.
 
-    The block may skip some of its iterations, and the copy would run them all.
+    The block may skip some of its iterations, but the copy runs all of them.
     """
     analyzer = Analyzer({i.var: i.dom for i in iters if i.dom is not None})
     parts = [
@@ -303,13 +304,13 @@ def _stage_read(
     plan = StagePlan(scope, body, staged.copy, (block_name,), staged.recorded)
     everywhere = runs_whole_domain(block) and not _has_condition(block.block)
     if not (unsafe or everywhere):
-        # the copy reads what the block, where its condition does not hold, leaves alone
+        # the copy would read elements that the block skips where its predicate is false
         _require_written(state, plan, block, buffer)
     return plan
 
 
 def _require_written(state: State, plan: StagePlan, block: BlockRef, buffer: Buffer) -> None:
-    """Raise ``ScheduleError``, naming the element, if ``buffer`` would be read where it has no value."""
+    """Raise ``ScheduleError``, naming the element, if ``buffer`` would be read uninitialised."""
     if buffer in state.func.buffer_map.values():
         return
     require_legal(check_initialized(_placed(state, plan).func, buffer), state.func, nodes=[block.node])
@@ -455,7 +456,7 @@ def cache_inplace(state: State, plan: StagePlan) -> tuple[State, list[BlockRV]]:
     return after, [after.block_rv(name) for name in plan.names]
 
 
-# ---------------------------------------------------------------- what a block says it touches
+# ---------------------------------------------------------------- declared access regions
 
 
 @dataclass(frozen=True)
@@ -477,10 +478,11 @@ def _check_annotate_buffer_access(
     buf_type: str,
     gen_new_ranges: IndexMap | Callable[..., Any],
 ) -> RegionsPlan:
-    """State the region of a buffer that ``block`` touches, where it is known better than it can be inferred.
+    """Declare the region of a buffer that ``block`` accesses, where you know it better than it can be inferred.
 
-    ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). The word is taken for it: a
-    region that leaves out what the block touches lets later steps go wrong.
+    ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). It is not checked: if the
+    region
+    omits an element that the block accesses, later steps may be wrong.
 
     Before → after, for ``sch.annotate_buffer_access("B", 0, "read", lambda vi: [(vi - 1, vi + 2)])``::
 
@@ -561,15 +563,15 @@ def annotate_buffer_access(state: State, plan: RegionsPlan) -> State:
 def _check_unsafe_hide_buffer_access(
     state: State, block: BlockRef, buf_type: str, buf_index_array: Sequence[int]
 ) -> RegionsPlan:
-    """Leave regions out of what a block says it reads or writes; ``buf_index_array`` numbers them.
+    """Remove regions from a block's declared reads or writes; ``buf_index_array`` has their numbers.
 
-    Unsafe by name: later steps do not see the dependences on them any more.
+    Unsafe, as the name says: later steps no longer see the dependences through them.
 
     Before → after, for ``sch.unsafe_hide_buffer_access("B", "read", [1])``::
 
         T.reads(A[vi], idx[vi])                  T.reads(A[vi])
 
-    Raises ``ScheduleError`` for a number that the block has no region of.
+    Raises ``ScheduleError`` for a number without a region.
     """
     side = _side(block, buf_type)
     regions = getattr(block.block, side)
