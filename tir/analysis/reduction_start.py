@@ -1,7 +1,7 @@
-"""When the result of a reduction may be stored once, after all of its updates and by whoever combines the parts.
+"""When the result of a reduction may be stored once, after all of its updates, by the thread that combines the parts.
 
 ``T.init()`` runs at every update in which all reduction iterators have their first values. Threads that share a
-reduction start their parts from the reducer's identity instead and store one result: the same only where the init runs
+reduction start their parts from the reducer's identity and store one result: this is equivalent only if the init runs
 at the first update of each result, and at no other.
 """
 
@@ -21,14 +21,15 @@ from ..visit import substitute, uses_var, walk
 
 
 class NoSingleStart(TirError):
-    """A reduction whose result is not made by one init and all updates, or by all updates alone."""
+    """A reduction whose result is not computed by one init and all updates, or by all updates alone."""
 
 
 def result_guards(realize: BlockRealize, loops: Sequence[For]) -> list[Expr]:
-    """The conditions, free of the loops it reduces over, under which the reduction of ``realize`` stores a result.
+    """The conditions, free of its reduction loops, under which the reduction of ``realize`` stores a result.
 
-    ``loops`` are those around the block, outermost first. Raises ``NoSingleStart`` where no such condition can be
-    given: the init runs late, more than once, or not at all for a result that is updated.
+    ``loops`` are those around the block, outermost first. Raises ``NoSingleStart`` if no such condition exists: the
+    init
+    runs late, more than once, or not at all for a result that is updated.
     """
     return _Start(realize, loops).guards()
 
@@ -64,7 +65,7 @@ class _Start:
         return found
 
     def _at_start(self, part: Expr) -> Expr | None:
-        """``part`` of the predicate at the first update; None if the result may be stored without asking it."""
+        """``part`` of the predicate at the first update; None if the result may be stored without testing it."""
         if not uses_var(part, {f.loop_var for f in self.reducing}):
             return part
         at = substitute(part, self.start)
@@ -90,7 +91,8 @@ class _Start:
             return self.analyzer.can_prove(at)
 
     def _in_bounds(self) -> bool:
-        """Whether the elements that the block stores to exist whatever the predicate says of the reduction."""
+        """Whether the elements that the block stores to are in bounds for any value of the predicate's reduction
+        part."""
         values = {i.var: v for i, v in zip(self.block.iter_vars, self.realize.iter_values)}
         with self.analyzer.scope():
             for part in conjuncts(self.realize.predicate):
@@ -121,8 +123,9 @@ class _Start:
             )
 
     def _runs_once(self) -> bool:
-        """Whether the iterations of ``inner`` in which the init runs are those in which all of ``reducing`` start, and
-        different ones of the others make different results."""
+        """Whether the init runs exactly in the iterations of ``inner`` in which all of ``reducing`` start, and the
+        other loops
+        distinguish the results."""
         values = self.realize.iter_values
         if all(any(v is f.loop_var for v in values) for f in self.inner):
             return True
@@ -133,7 +136,7 @@ class _Start:
         return self._others_tell() and all(self._leaves_start(f) for f in self.reducing)
 
     def _others_tell(self) -> bool:
-        """Whether iterations of the loops of ``inner`` that do not reduce update different results."""
+        """Whether iterations of the non-reduction loops of ``inner`` update distinct results."""
         others = {f.loop_var: Range(f.min, f.extent) for f in self.inner if f not in self.reducing}
         spatial = [v for i, v in zip(self.block.iter_vars, self.realize.iter_values) if i.iter_type != "reduce"]
         return not others or bool(
