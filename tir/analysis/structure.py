@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion
@@ -34,6 +34,9 @@ from ..stmt import (
 )
 from ..visit import free_vars, substitute, uses_var, walk
 from .index import BlockRef, LoopRef, Place
+
+if TYPE_CHECKING:
+    from ..arith import Analyzer
 
 _FREE: WeakKeyDictionary[Any, frozenset[Var]] = WeakKeyDictionary()
 
@@ -179,6 +182,18 @@ def loops_below(ref: BlockRef, host: BlockRef | LoopRef) -> list[LoopRef]:
     """The loops of ``ref`` inside ``host``, outermost first."""
     loops = ref.loops()
     return loops if isinstance(host, BlockRef) else loops[loops.index(host) + 1 :]
+
+
+def entered(extents: Iterable[Expr], analyzer: Analyzer) -> list[Expr]:
+    """The conditions under which loops of all these ``extents`` run; nothing for those that are sure to. ``analyzer`` must
+    not know the loops' variables: that a loop runs says that its extent is not zero."""
+    found: list[Expr] = []
+    with analyzer.scope():
+        for extent in extents:
+            if not analyzer.can_prove(extent > 0):
+                found.append(analyzer.simplify(extent > 0))
+                analyzer.assume(found[-1])
+    return found
 
 
 def reads_own_writes(block: Block, buffer: Buffer) -> bool:

@@ -640,21 +640,29 @@ class Schedule:
     def decompose_reduction(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> BlockRV:
         """Decompose a reduction into its init, a block ``C_init`` just before ``loop``, and its update, ``C_update``.
 
-        Returns the handle of the init block; the old handle then refers to the update.
+            Returns the handle of the init block; the old handle then refers to the update.
 
-        Before → after, for ``sch.decompose_reduction("C", "k")``::
+            Before → after, for ``sch.decompose_reduction("C", "k")``::
 
-            for i, k in T.grid(8, 8):                for i in range(8):
-                with T.block("C"):                       with T.block("C_init"):
-                    vi, vk = ...                             C[vi] = 0.0
-                    with T.init():                       for k in range(8):
-                        C[vi] = 0.0                          with T.block("C_update"):
-                    C[vi] = C[vi] + A[vi, vk]                    C[vi] = C[vi] + A[vi, vk]
+                for i, k in T.grid(8, 8):                for i in range(8):
+                    with T.block("C"):                       with T.block("C_init"):
+                        vi, vk = ...                             C[vi] = 0.0
+                        with T.init():                       for k in range(8):
+                            C[vi] = 0.0                          with T.block("C_update"):
+                        C[vi] = C[vi] + A[vi, vk]                    C[vi] = C[vi] + A[vi, vk]
 
-        If a reduction loop is outside ``loop``, the init is guarded to run only in its first iteration.
+        <<<<<<< HEAD
+            If a reduction loop is outside ``loop``, the init is guarded to run only in its first iteration.
 
-        Raises ``ScheduleError`` when the block has no init, when the init does not run before all updates of the result, or
-        when another block under ``loop`` uses the result.
+            Raises ``ScheduleError`` when the block has no init, when the init does not run before all updates of the result, or
+            when another block under ``loop`` uses the result.
+        =======
+            Of a reduction loop outside ``loop``, the init runs in the first iteration only: it gets a guard. A reduction of
+            symbolic size that is empty leaves its result as it was; decomposed, it gives it the value of the init.
+
+            Raises ``ScheduleError`` when the block has no init, when its init runs at another time than before all else of the
+            reduction, or when something else under ``loop`` uses the result or makes what the init reads.
+        >>>>>>> main
         """
     def enter_postproc(self) -> None:
         """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here."""

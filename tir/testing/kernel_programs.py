@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ..function import PrimFunc
 from .decisions import Choice, SeededChoice
 from .edge_case_programs import CORNERS
+from .reduction_programs import REDUCTIONS
 from .steered_programs import steered
 
 ODD = (1, 2, 3, 5, 7)
@@ -270,7 +271,8 @@ def main(A: T.Buffer(({n}, {m}), "int32"), O: T.Buffer(({n}, {m}), "int32")):
 FAMILIES: dict[str, Callable[[Choice], str]] = {
     f.__name__: f
     for f in (
-        matmul, conv2d, stencil, softmax, layer_norm, argmax, gather, scatter, padded, symbolic, recurrence, *CORNERS, steered,
+        matmul, conv2d, stencil, softmax, layer_norm, argmax, gather, scatter, padded, symbolic, recurrence, *CORNERS,
+        *REDUCTIONS, steered,
     )
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ from ...analysis.index import BlockRef, LoopRef
 from ...analysis.simple_blocks import is_simple_block, same_index
 from ...analysis.structure import (
     common_host,
+    entered,
     is_steered_by_memory,
     loops_below,
     readers,
@@ -216,7 +217,7 @@ def plan_cache_write(
     region = _touched(makers, buffer, "writes", host)
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
-    copy = _only_where(copy_block(name, cached, buffer, region), _around(makers, host))
+    copy = _only_where(copy_block(name, cached, buffer, region), _made_where(makers, buffer, host))
     in_place = moved == [block] and _reads_only_old(state, block, buffer)
     redirect = _write_copy if in_place else replace_buffer
     changed: dict[int, Stmt] = {id(m.node): redirect(m.node, buffer, cached) for m in moved}
@@ -224,7 +225,9 @@ def plan_cache_write(
     body.insert(position + 1, copy)
     plan = CachePlan(scope, host, seq(body), cached, name)
     alone = moved == [makers[0]] and (block.block.init is not None or not regions_of(block.block.reads, buffer))
-    if not (alone and _fills_box(block, buffer, host)):
+    inside = {p.var for p in loops_below(block, host)}
+    guarded = not any(uses_var(e, inside) for e in entered(_repeating(block, buffer, host), host.analyzer()))
+    if not (alone and guarded and _fills_box(block, buffer, host)):
         # The old content of the buffer must be dead: the copy starts uninitialised, and all of it is written back.
         _require_written(state, plan, cached, unsafe)
     if not unsafe and any(p.node.kind != SERIAL for m in moved for p in m.loops()):
@@ -261,12 +264,21 @@ def _write_copy(node: BlockRealize, buffer: Buffer, cached: Buffer) -> BlockReal
     return node.replace(block=node.block.replace(body=rewrite(node.block.body, visit), writes=writes))
 
 
-def _around(makers: Sequence[BlockRef], host: BlockRef | LoopRef) -> list[Expr]:
-    """The predicate of the only producer over the loops around: where it is false, nothing is written."""
-    if len(makers) != 1 or isinstance(host, BlockRef):
+def _made_where(makers: Sequence[BlockRef], buffer: Buffer, host: BlockRef | LoopRef) -> list[Expr]:
+    """The condition under which the only producer writes anything: its predicate over the loops around, and that its
+    reduction loops are not empty."""
+    if len(makers) != 1:
         return []
     inside = {p.var for p in loops_below(makers[0], host)}
-    return [c for c in conjuncts(makers[0].node.predicate) if not uses_var(c, inside)]
+    empty = entered(_repeating(makers[0], buffer, host), host.analyzer())
+    return [c for c in (*conjuncts(makers[0].node.predicate), *empty) if not uses_var(c, inside)]
+
+
+def _repeating(maker: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> list[Expr]:
+    """The extents of the loops inside ``host`` that do not index what ``maker`` writes of ``buffer``."""
+    values = maker.bindings
+    places = [substitute(axis.min, values) for r in regions_of(maker.block.writes, buffer) for axis in r.region]
+    return [p.node.extent for p in loops_below(maker, host) if not any(uses_var(e, p.var) for e in places)]
 
 
 def _only_where(copy: Stmt, conditions: Sequence[Expr]) -> Stmt:

@@ -10,7 +10,7 @@ from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.initialization import check_initialized
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reductions import Combiner, NotAReduction, Reduction
-from ...analysis.structure import reads_own_writes, uses_pointer
+from ...analysis.structure import entered, reads_own_writes, uses_pointer
 from ...arith import Analyzer
 from ...buffer import Buffer, Range, decl_buffer
 from ...errors import ScheduleError, require
@@ -152,7 +152,9 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
             taken.add(pad_name)
             before.append(_pad_block(pad_name, buffer, copy, grown, limits, values))
         if buffer in written:
-            after.append(_unpad_block(name, copy, buffer, [r for _, r in axes]))
+            elsewhere = [i.dom.extent for i in body.iter_vars if not any(v is i.var for v, _ in axes)]
+            made_where = [] if _reads_own(body, buffer) else entered(elsewhere, Analyzer())
+            after.append(_unpad_block(name, copy, buffer, [r for _, r in axes], made_where))
     inner = _swapped(body, swap)
     extents = {i.var: sizes.get(i.var, i.dom.extent) for i in body.iter_vars}
     iters = tuple(i.replace(dom=Range(i.dom.min, extents[i.var])) for i in body.iter_vars)
@@ -425,10 +427,13 @@ def _pad_block(
     return stmt
 
 
-def _unpad_block(name: str, source: Buffer, target: Buffer, box: Sequence[Range]) -> Stmt:
-    """Loops around a block that copies ``box`` back; its iterators are bounded so that they stay out of the padding."""
+def _unpad_block(name: str, source: Buffer, target: Buffer, box: Sequence[Range], made_where: Sequence[Expr]) -> Stmt:
+    """Loops around a block that copies ``box`` back where it was written; its iterators are bounded so that they stay
+    out of the padding."""
 
     def tight(item: Any) -> Any:
+        if isinstance(item, BlockRealize) and made_where:
+            return item.replace(predicate=all_of(made_where), block=tight(item.block))
         if not isinstance(item, Block):
             return None
         iters = tuple(i if not is_const(r.min, 0) else i.replace(dom=r) for i, r in zip(item.iter_vars, box))

@@ -14,7 +14,7 @@ from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.dependence.initialization import check_initialized
 from ...analysis.index import BlockRef
 from ...analysis.simple_blocks import same_index
-from ...analysis.structure import statements, top_statement, uses_pointer
+from ...analysis.structure import entered, statements, top_statement, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...arith.regions import intersect
@@ -225,8 +225,14 @@ def _copying(block: BlockRef, staged: _Staged, name: str, *, to_copy: bool) -> S
     made = Block(iters, (), (), name, body)
     reads, writes = block_access_region(made)
     at = {new.var: loop for new, (loop, _) in zip(iters, loops)}
-    guard = substitute(_inside(block, staged, there, iters), at) if to_copy else const(1, "bool")
+    guard = substitute(_inside(block, staged, there, iters), at) if to_copy else _computed(block, staged)
     return nest(loops, BlockRealize(tuple(v for v, _ in loops), guard, made.replace(reads=reads, writes=writes)))
+
+
+def _computed(block: BlockRef, staged: _Staged) -> Expr:
+    """The condition under which the block computes what is copied back: it reduces over domains that are not empty."""
+    reduced = [i.dom.extent for i in block.block.iter_vars if i not in staged.iters and i.dom is not None]
+    return all_of(entered(reduced, Analyzer()))
 
 
 def _inside(block: BlockRef, staged: _Staged, indices: Sequence[Expr], iters: Sequence[IterVar]) -> Expr:

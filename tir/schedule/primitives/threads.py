@@ -10,7 +10,7 @@ from typing import Any
 from ...analysis.dependence.verdict import Unknown
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.privatization import THREADS_OWN, is_uniform, views_under
-from ...analysis.reduction_start import NoSingleStart, result_guards
+from ...analysis.reduction_init import result_guards
 from ...analysis.reductions import NotAReduction, OrderMatters, Reduction
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
 from ...analysis.structure import constant, vars_in
@@ -414,7 +414,7 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
         return False
     for ref in crossed:
         _require_result_after(state, loop, ref)
-        _require_one_start(loop, ref)
+        _require_one_result(ref)
     from ...analysis.dependence.loops import are_disjoint, check_parallel
 
     if not are_disjoint([b.block for b in blocks]):
@@ -437,17 +437,14 @@ def _shares_reduction(ref: BlockRef) -> bool:
     return not any(uses_var(index, steps) for store in found.stores for index in store.indices)
 
 
-def _require_one_start(loop: LoopRef, ref: BlockRef) -> None:
+def _require_one_result(ref: BlockRef) -> None:
     """Refuse a reduction whose init does not run exactly at the first update of each result: threads combine all of
-    their
-    updates."""
+    its updates."""
     try:
         result_guards(ref.node, [p.node for p in ref.loops()])
-    except NoSingleStart as error:
-        raise ScheduleError(
-            "block {0} cannot reduce across the threads of loop {1}: {2}", ref, loop.node, str(error),
-            nodes=[ref.node], legal="bind a spatial loop, or let the reduction iterators start where the loops do",
-        ) from None  # fmt: skip
+    except ScheduleError as error:
+        error.legal = "bind a spatial loop, or let the reduction iterators start where the loops do"
+        raise
 
 
 def _require_result_after(state: State, loop: LoopRef, ref: BlockRef) -> None:
