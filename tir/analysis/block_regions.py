@@ -445,10 +445,8 @@ def block_access_region(
 
     Loops inside the block are relaxed over their ranges; blocks inside it contribute their declared regions; buffers
     allocated inside it are omitted; a data-dependent index counts as the entire dimension. If the block has an
-    ``init``,
-    reads of a buffer that it also writes (the reduction target) are omitted. ``pointers`` maps data pointers to
-    buffers,
-    for calls that take a pointer.
+    ``init``, reads of a buffer that it also writes (the reduction target) are omitted. ``pointers`` maps data pointers
+    to buffers, for calls that take a pointer.
     """
     collector = _Collector(pointers or {})
     for buffer in {n.buffer: None for n in walk(block.body) if isinstance(n, (BufferLoad, BufferStore))}:

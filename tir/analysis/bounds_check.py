@@ -20,8 +20,7 @@ def check_bounds(mod: IRModule) -> None:
 
     Only provable errors are refused: unconditional accesses in loops of constant extent whose indices are affine in the
     loop variables. The reference executor and the simulator check every access at run time. A prefetch does not count
-    as
-    an access: it may be past the end.
+    as an access: it may be past the end.
     """
     for func in mod.functions.values():
         # whose memory is as large as they say; what else is declared may say anything

@@ -2,9 +2,8 @@
 
 An effect has indices (or a box) in terms of variables defined outside the statement, the loops of the statement around
 it, and its guards. Lets and iterators of inner blocks are substituted, accesses through a view (``match_buffer``)
-become
-accesses of its source, and the operator table defines what calls do with their pointers. Effects of control count too:
-loop bounds, conditions, predicates and bindings of inner blocks, values of lets.
+become accesses of its source, and the operator table defines what calls do with their pointers. Effects of control
+count too: loop bounds, conditions, predicates and bindings of inner blocks, values of lets.
 """
 
 from __future__ import annotations
@@ -59,10 +58,8 @@ class Effect:
     any element of the buffer.
 
     ``loops`` are those around it inside the statement, outermost first; ``guards`` is a conjunction. ``block`` is the
-    inner
-    block that contains it; in an ``init``, ``first`` has the guards that select the first instance. ``node`` is the
-    load,
-    store, call, pointer or region that the effect comes from.
+    inner block that contains it; in an ``init``, ``first`` has the guards that select the first instance. ``node`` is
+    the load, store, call, pointer or region that the effect comes from.
     """
 
     buffer: Buffer
@@ -116,8 +113,7 @@ class Effect:
 @dataclass(frozen=True, eq=False)
 class Effects:
     """The effects of one statement in program order. ``opaque``: there are further, unknown effects (it passes a
-    pointer on,
-    or calls an impure function). ``allocated`` has the pointers of memory allocated inside."""
+    pointer on, or calls an impure function). ``allocated`` has the pointers of memory allocated inside."""
 
     effects: tuple[Effect, ...]
     opaque: bool = False
@@ -169,8 +165,7 @@ def effects_by_regions(stmt: Any) -> Effects:
 
 def steering(realize: BlockRealize, within: Surroundings | None = None) -> Effects:
     """What executing a block reads before its body: its predicate and the values of its iterators, in terms of the
-    loops
-    around it."""
+    loops around it."""
     asked = [e for e in (*realize.iter_values, realize.predicate) if has_load(e)]
     found = [effects(e, within) for e in asked]
     return Effects(tuple(e for part in found for e in part), any(part.opaque for part in found))

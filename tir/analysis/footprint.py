@@ -1,9 +1,8 @@
 """How much memory each loop touches, its reuse, the cache that holds it, and what limits the run time.
 
 A loop's *footprint* is the set of smallest boxes of the buffers that contain all accesses of its iterations. The
-traffic
-between two memory levels follows from it: if one iteration fits a cache, each element is loaded once; if not, every
-iteration loads what its inner loops load. Conditions count as true, so tails count in full.
+traffic between two memory levels follows from it: if one iteration fits a cache, each element is loaded once; if not,
+every iteration loads what its inner loops load. Conditions count as true, so tails count in full.
 """
 
 from __future__ import annotations
@@ -41,8 +40,7 @@ class Machine:
     @staticmethod
     def of(target: Any = None) -> Machine:
         """Sizes of ``target`` (attributes ``l1_bytes``, ``l2_bytes``, ``l3_bytes``, default: this machine's); rates of
-        a
-        core at 3 GHz with two vector units: measure yours if it matters (``codegen.machine_peak``)."""
+        a core at 3 GHz with two vector units: measure yours if it matters (``codegen.machine_peak``)."""
         where = Target.of(target)
         bits = where.limit("vector_width") or 512
         sizes = {"registers": 32 * bits // 8}
@@ -58,8 +56,7 @@ class Level:
     """All iterations of one loop (``depth`` loops are around it, it is executed ``runs`` times).
 
     ``touched`` has the bytes by buffer name, ``moved`` the traffic from the level below into the caches in all
-    executions,
-    ``flops`` the arithmetic of one execution.
+    executions, ``flops`` the arithmetic of one execution.
     """
 
     name: str
@@ -91,8 +88,7 @@ class Footprint:
     """The result of :func:`footprint`: ``rows`` from the outermost loop inwards, and the minimum total time.
 
     ``traffic`` has the bytes that come from each level (L1, L2, L3, memory); ``seconds`` the minimum time of these and
-    of
-    the arithmetic (``compute``). Shows as a table; ``svg()`` is the figure.
+    of the arithmetic (``compute``). Shows as a table; ``svg()`` is the figure.
     """
 
     name: str
@@ -148,8 +144,8 @@ def footprint(program: Any, machine: Machine | None = None, target: Any = None) 
 
     ``machine``: sizes and rates (default: :meth:`Machine.of` ``target``). Sizes must be constant: raises ``ValueError``
     with the loop whose extent is not. Operations are floating-point additions, multiplications, divisions, minima and
-    maxima,
-    and calls such as ``exp``, one each; the work of tensorized blocks is not counted: compute the footprint before.
+    maxima, and calls such as ``exp``, one each; the work of tensorized blocks is not counted: compute the footprint
+    before.
 
     >>> from tir.library import gemm
     >>> print(footprint(gemm.gemm(64, 64, 64)).bottleneck in ("compute", "L1", "L2", "L3", "memory"))

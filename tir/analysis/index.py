@@ -125,9 +125,8 @@ class BlockRef(Place):
         """The box of ``buffer`` that the block accesses over all iterations of the loops inside ``host``.
 
         ``host`` is a place around the block, or the ranges of those loops. ``sides`` selects the regions, "reads",
-        "writes" or
-        both; ``predicate`` is the condition under which the block runs, by default its own. None if no region is of
-        ``buffer``.
+        "writes" or both; ``predicate`` is the condition under which the block runs, by default its own. None if no
+        region is of ``buffer``.
         """
         loops = host if isinstance(host, Mapping) else self.loop_ranges(host)
         condition = self.node.predicate if predicate is None else predicate

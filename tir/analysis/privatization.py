@@ -157,8 +157,7 @@ def _pointer_behind(views: Mapping[Var, BufferRegion], pointer: Var) -> Var:
 
 def is_redundant_write(loop: For, buffer: Buffer) -> bool:
     """Whether iterations of ``loop`` that write the same element of ``buffer`` write the same value: one block writes
-    it,
-    each element by one instance, from values that are uniform over threads."""
+    it, each element by one instance, from values that are uniform over threads."""
     makers = []
     if any(source.buffer.data is buffer.data for source in views_under(loop).values()):
         return False  # what is written through a view is not looked for
@@ -178,8 +177,8 @@ def is_redundant_write(loop: For, buffer: Buffer) -> bool:
 
 def is_uniform(block: Block, loop: For, views: Mapping[Var, BufferRegion] = EMPTY) -> bool:
     """Whether what ``block`` stores is a function of its iterators, each element stored by one instance: running it
-    again in
-    another iteration of ``loop`` stores the same values. ``views``: those of the program, see :func:`views_under`."""
+    again in another iteration of ``loop`` stores the same values. ``views``: those of the program, see
+    :func:`views_under`."""
     stores = [n for n in walk(block) if isinstance(n, BufferStore)]
     spatial = {v.var for v in block.iter_vars}
     if block.init is not None or any(v.iter_type != "spatial" for v in block.iter_vars):
@@ -347,8 +346,7 @@ def _through(
     match: MatchBufferRegion, block: Block, loops: dict[Var, Range], guard: Expr, value: Callable[[Expr], Expr]
 ) -> Iterator[_Access]:
     """Effects through a ``match_buffer`` view: a read of the region unless the body only stores; a write of the region
-    if
-    one store covers it. For raw pointers, the declared regions."""
+    if one store covers it. For raw pointers, the declared regions."""
     indices: list[Expr] = []
     inner = dict(loops)
     for axis in match.source.region:

@@ -181,8 +181,7 @@ def continues(realize: BlockRealize, iterator: IterVar) -> ScheduleError:
 
 def require_start(block: BlockRef) -> None:
     """Raise ``ScheduleError`` unless the block starts its reduction: in a later part of a partitioned loop the init
-    does
-    not run."""
+    does not run."""
     first = {ref.var: ref.node.min for ref in block.loops()}
     for iterator, value in zip(block.block.iter_vars, block.node.iter_values):
         if iterator.iter_type == "reduce" and iterator.dom is not None:

@@ -28,8 +28,7 @@ def result_guards(realize: BlockRealize, loops: Sequence[For]) -> list[Expr]:
     """The conditions, free of its reduction loops, under which the reduction of ``realize`` stores a result.
 
     ``loops`` are those around the block, outermost first. Raises ``NoSingleStart`` if no such condition exists: the
-    init
-    runs late, more than once, or not at all for a result that is updated.
+    init runs late, more than once, or not at all for a result that is updated.
     """
     return _Start(realize, loops).guards()
 
@@ -124,8 +123,7 @@ class _Start:
 
     def _runs_once(self) -> bool:
         """Whether the init runs exactly in the iterations of ``inner`` in which all of ``reducing`` start, and the
-        other loops
-        distinguish the results."""
+        other loops distinguish the results."""
         values = self.realize.iter_values
         if all(any(v is f.loop_var for v in values) for f in self.inner):
             return True

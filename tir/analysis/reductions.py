@@ -240,9 +240,8 @@ class Reduction:
     """A block (or a statement) that combines each of its results with new values, in any order.
 
     ``updates`` has one entry for each result; ``loops`` are those inside the block around them; ``init`` has the
-    initial
-    values (None without a ``T.init``); ``comm`` combines partial results. For ``C[vi] = (C[vi] + A[vi, vk])
-    + 1.0`` there is one update, by ``SUM``, whose terms are ``A[vi, vk]`` and ``1.0``.
+    initial values (None without a ``T.init``); ``comm`` combines partial results. For ``C[vi] = (C[vi] + A[vi, vk]) +
+    1.0`` there is one update, by ``SUM``, whose terms are ``A[vi, vk]`` and ``1.0``.
     """
 
     def __init__(self, node: Block | Stmt, updates: list[Update], init: list[Expr] | None, loops: tuple[For, ...]):

@@ -32,8 +32,7 @@ def is_simple_block(block: Block) -> bool:
 
     Unconditional stores indexed by all spatial iterators with more than one value (and by no reduction iterator), which
     read what the block writes only at the element being written, and under reduction iterators only to combine it with
-    new
-    values (a ``Reduction``).
+    new values (a ``Reduction``).
     """
     found = _SIMPLE.get(block)
     if found is None:

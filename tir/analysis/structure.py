@@ -84,8 +84,7 @@ def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bo
 
 def steering_loads(stmt: Stmt) -> Iterator[tuple[Stmt, BufferLoad]]:
     """Loads outside of the bodies of blocks, with their places: in loop bounds, conditions, values of lets, predicates
-    and
-    bindings."""
+    and bindings."""
     stack: list[Any] = [stmt]
     while stack:
         item = stack.pop()
@@ -204,8 +203,7 @@ def reads_own_writes(block: Block, buffer: Buffer) -> bool:
 
 def _reads_after(s: Any, buffer: Buffer, stored: bool) -> tuple[bool, bool]:
     """Whether ``s`` reads ``buffer`` after a store, ``stored`` being whether there was one before; and whether there
-    was
-    one by its end."""
+    was one by its end."""
     if isinstance(s, SeqStmt):
         for part in s.stmts:
             reads, stored = _reads_after(part, buffer, stored)

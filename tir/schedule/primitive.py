@@ -17,8 +17,8 @@ annotations convert arguments (:mod:`tir.schedule.arguments`): ``LoopRef`` and `
 and arrive as places of the current program; ``BlockRef | LoopRef`` accepts either; ``list[…]`` and ``*args`` convert
 each member; ``int``, ``bool``, ``str`` and the like are checked, and ``Any`` arrives as it was given. ``keeps`` says
 what the step preserves, so that it is not proved again (:mod:`tir.schedule.invariants`). A plan attribute ``recorded``
-(a mapping) replaces arguments in the trace: the decision a
-sampling took, or a lambda as the index map it was turned into.
+(a mapping) replaces arguments in the trace: the decision a sampling took, or a lambda as the index map it was turned
+into.
 
 A package outside this one adds primitives by the same decorator in a module named by an entry point of group
 ``tir.primitives``.

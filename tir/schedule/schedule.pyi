@@ -341,11 +341,9 @@ class Schedule:
 
         ``ann_val`` is a string, number, expression, or lists and dicts of them. Annotations that lowering implements are
         checked: ``software_pipeline_stage`` and ``software_pipeline_order`` (one number for each statement of the loop's
-        body;
-        the order is a permutation; no statement before its dependences), ``software_pipeline_async_stages`` (a subset of
-        the
-        stages), ``double_buffer_scope`` (the number of a buffer that the block writes). An existing key gets the new value.
-        Raises ``ScheduleError`` for an annotation that lowering could not implement.
+        body; the order is a permutation; no statement before its dependences), ``software_pipeline_async_stages`` (a subset
+        of the stages), ``double_buffer_scope`` (the number of a buffer that the block writes). An existing key gets the new
+        value. Raises ``ScheduleError`` for an annotation that lowering could not implement.
 
         Before, and after ``sch.annotate("B", "note", 1)``::
 
@@ -366,8 +364,7 @@ class Schedule:
         """Declare the region of a buffer that ``block`` accesses, where you know it better than it can be inferred.
 
         ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). It is not checked: if the
-        region
-        omits an element that the block accesses, later steps may be wrong.
+        region omits an element that the block accesses, later steps may be wrong.
 
         Before → after, for ``sch.annotate_buffer_access("B", 0, "read", lambda vi: [(vi - 1, vi + 2)])``::
 
@@ -445,19 +442,15 @@ class Schedule:
                                                                      B[vio * 8 + vi] = A[vio * 8 + vi]
 
         Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings cannot be divided
-        into
-        an outer and an inner part.
+        into an outer and an inner part.
         """
     def cache_index(self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0) -> list[BlockRV]:
         """Precompute the indices of what ``block`` reads into buffers in ``storage_scope``, and look them up.
 
         With ``cse_thresh`` 0 every index that is not an iterator or a constant is precomputed; otherwise those
-        subexpressions
-        of indices, largest first, that occur at least so often. Expressions that read memory, or might divide by zero,
-        stay.
-        Each becomes a block ``index_0``, ``index_1`` … over the iterators that it uses, before the statement with
-        ``block``.
-        Returns these blocks; if there is nothing to compute, none, and the program is unchanged.
+        subexpressions of indices, largest first, that occur at least so often. Expressions that read memory, or might
+        divide by zero, stay. Each becomes a block ``index_0``, ``index_1`` … over the iterators that it uses, before the
+        statement with ``block``. Returns these blocks; if there is nothing to compute, none, and the program is unchanged.
 
         The declared regions of ``block`` do not change: they still bound its accesses. Raises ``ScheduleError`` for a
         negative threshold, or the root block.
@@ -513,8 +506,7 @@ class Schedule:
 
         ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer. All consumers in the same
         scope read the copy, or only ``consumer_blocks``. The copy is placed as early as possible: at the start of the
-        scope,
-        or after the block that writes the buffer, in the innermost loop around both.
+        scope, or after the block that writes the buffer, in the innermost loop around both.
 
         Before → after, for ``sch.cache_read("B", 0, "local")``::
 
@@ -562,10 +554,8 @@ class Schedule:
         """Move the producer ``block`` under ``loop``, where it is consumed, and compute just the region needed there.
 
         ``index`` is the position in the body of ``loop``: -1 just before the first consumer, -2 as early as the producers
-        of
-        ``block`` allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the
-        block
-        below ``loop`` are called ``ax0``, ``ax1`` …
+        of ``block`` allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the
+        block below ``loop`` are called ``ax0``, ``ax1`` …
 
         Before → after, for ``sch.compute_at("B", "i")``::
 
@@ -577,8 +567,7 @@ class Schedule:
 
         A block that writes ``shared`` memory computes what all threads around need, not one thread's part: loops bound to
         ``threadIdx`` and ``vthread`` count with all their iterations (for ``warp``, ``threadIdx.x``). Bind its own loops to
-        the
-        same axes again to distribute the work over the threads.
+        the same axes again to distribute the work over the threads.
 
         Raises ``ScheduleError`` when no consumer is under ``loop``, or a consumer would read an element not yet written.
         """
@@ -651,18 +640,11 @@ class Schedule:
                             C[vi] = 0.0                          with T.block("C_update"):
                         C[vi] = C[vi] + A[vi, vk]                    C[vi] = C[vi] + A[vi, vk]
 
-        <<<<<<< HEAD
-            If a reduction loop is outside ``loop``, the init is guarded to run only in its first iteration.
+        If a reduction loop is outside ``loop``, the init is guarded to run only in its first iteration. An empty reduction
+        of symbolic size leaves its result unchanged; decomposed, it stores the value of the init.
 
-            Raises ``ScheduleError`` when the block has no init, when the init does not run before all updates of the result, or
-            when another block under ``loop`` uses the result.
-        =======
-            Of a reduction loop outside ``loop``, the init runs in the first iteration only: it gets a guard. A reduction of
-            symbolic size that is empty leaves its result as it was; decomposed, it gives it the value of the init.
-
-            Raises ``ScheduleError`` when the block has no init, when its init runs at another time than before all else of the
-            reduction, or when something else under ``loop`` uses the result or makes what the init reads.
-        >>>>>>> main
+        Raises ``ScheduleError`` when the block has no init, when the init does not run before all updates of the result, or
+        when another block under ``loop`` uses the result or writes what the init reads.
         """
     def enter_postproc(self) -> None:
         """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here."""
@@ -700,9 +682,8 @@ class Schedule:
         """Fuse perfectly nested loops, outermost first, into one loop over their product.
 
         The loop is called ``i_j_fused``, or ``name``. Returns it. Parallel loops give a parallel one; a single loop keeps
-        its
-        kind and annotations. Raises ``ScheduleError`` when there are statements between the loops, when the range of one
-        depends on another, or when one of several is bound, annotated, or of another kind than the others.
+        its kind and annotations. Raises ``ScheduleError`` when there are statements between the loops, when the range of
+        one depends on another, or when one of several is bound, annotated, or of another kind than the others.
 
         Before, and after ``sch.fuse("i", "j")``::
 
@@ -725,8 +706,7 @@ class Schedule:
 
         A bias added to a sum becomes the initial value of the sum, likewise for a product, a maximum or a minimum, and the
         intermediate buffer is removed. Any other epilogue (``relu``, a cast, a clip) runs in the last step of the
-        reduction,
-        which preserves its meaning; the intermediate buffer stays.
+        reduction, which preserves its meaning; the intermediate buffer stays.
 
         Before → after, for ``sch.fuse_reduction_epilogue("S", "B")``::
 
@@ -739,17 +719,15 @@ class Schedule:
                 B[i] = S[i] + C[i]
 
         Raises ``ScheduleError`` when the first block is not a reduction, when its result has other readers, when the
-        epilogue
-        does not read each result once, or when what it reads or writes is accessed or changed in between.
+        epilogue does not read each result once, or when what it reads or writes is accessed or changed in between.
         """
     def hoist(self, block: BlockRV | str, loop: LoopRV | str | None = None) -> None:
         """Hoist a loop-invariant condition of ``block`` out of ``loop``.
 
         A condition of ``block`` is an ``if`` around it or a conjunct of its predicate; ``unswitch`` takes the first
-        condition
-        under the loop, of any block. By default ``loop`` is the outermost loop that a condition can leave. If the loop
-        contains other statements too, those outside an ``if`` are duplicated into both branches; a conjunct of a predicate
-        stays, as it does not apply to them.
+        condition under the loop, of any block. By default ``loop`` is the outermost loop that a condition can leave. If the
+        loop contains other statements too, those outside an ``if`` are duplicated into both branches; a conjunct of a
+        predicate stays, as it does not apply to them.
 
         Raises ``ScheduleError`` when there is no such condition, with the reason for each candidate.
 
@@ -827,9 +805,8 @@ class Schedule:
 
         ``padding`` has one factor for each iterator of the block; 1 means no padding. Every index in the block must be an
         iterator or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value past
-        the
-        end that does not change the reduction (0 for a sum of products); one that is written is copied back after, without
-        the padding. Sizes may be symbolic. Nothing changes if every extent is a multiple already.
+        the end that does not change the reduction (0 for a sum of products); one that is written is copied back after,
+        without the padding. Sizes may be symbolic. Nothing changes if every extent is a multiple already.
 
         Raises ``ScheduleError`` when the block is not alone in loops bound to its iterators, an index is composite, or a
         padded element would change the result of a reduction.
@@ -893,8 +870,7 @@ class Schedule:
 
         ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer. All blocks under ``loop``
         that read the buffer read the copy. The copying block, named after the copy and annotated ``auto_copy``, contains
-        the
-        loops over the window and is placed just before the first reader. Returns it.
+        the loops over the window and is placed just before the first reader. Returns it.
 
         Raises ``ScheduleError`` when ``loop`` is not above ``block``, or an element is written between the copy and a read
         of it (with the two instances). ``unsafe=True`` skips the last check.
@@ -931,8 +907,7 @@ class Schedule:
                                                          C[i, j] = A_reindex[i, j] * 2.0
 
         Raises ``ScheduleError`` when ``block`` accesses the buffer at more than one element per instance, or when the
-        buffer
-        is written between the copy and ``block``.
+        buffer is written between the copy and ``block``.
         """
     def reindex_cache_read(
         self,
@@ -1043,9 +1018,8 @@ class Schedule:
                 C[i] = B[i] + 1.0
 
         Of several producers the last is used. A producer whose domain exceeds the consumer's gets the consumer's bounds as
-        its
-        predicate. Inlining into a reduction is ``fuse_reduction_epilogue``. Raises ``ScheduleError`` when the producer has
-        other consumers, or when the consumer does not read each element once or runs where the producer does not.
+        its predicate. Inlining into a reduction is ``fuse_reduction_epilogue``. Raises ``ScheduleError`` when the producer
+        has other consumers, or when the consumer does not read each element once or runs where the producer does not.
         """
     def rfactor(self, loop: LoopRV | str, factor_axis: int) -> BlockRV:
         """Factor the reduction along ``loop`` into partial results, which a second block reduces.
@@ -1061,9 +1035,8 @@ class Schedule:
                                                          C[()] += C_rf[ki]
 
         A block that reduces several values at once, as an arg-max does, gets one buffer of partial results for each.
-        Partial
-        results start from the block's own init if the combiner is idempotent (``x op x`` is ``x``), otherwise from the
-        combiner's identity.
+        Partial results start from the block's own init if the combiner is idempotent (``x op x`` is ``x``), otherwise from
+        the combiner's identity.
 
         The partial results are combined after all loops around the block; if another block in these loops uses the result,
         they are combined in the block's place, and computed before these loops.
@@ -1080,8 +1053,7 @@ class Schedule:
         overlaps it. The buffer's axis shrinks to the size of the window, indices are taken modulo that size, and ``block``
         runs only for elements that the previous iteration did not compute. If several axes move, the one of the outermost
         loop is folded; no element is computed twice. ``write_buffer_index`` is the number of a region that ``block``
-        writes,
-        or names the buffer.
+        writes, or names the buffer.
 
         Raises ``ScheduleError`` when no window overlaps the next, when the buffer outlives its block or has another writer,
         when the loop is not serial, or when an element would be overwritten before it is read (with the instances).
@@ -1172,8 +1144,7 @@ class Schedule:
         decision: Sequence[int] | None = None,
     ) -> Any:
         """Draw ``n`` factors whose product is the extent of ``loop``, such that the product of those from ``partition_pos``
-        on
-        is a multiple of ``innerpart_factor``.
+        on is a multiple of ``innerpart_factor``.
 
         Every such tiling is equally likely. The factors can be passed to ``split``; the trace records them as ``decision``.
         Raises ``ScheduleError`` for an extent that is not a constant multiple of ``innerpart_factor``, or a decision that
@@ -1261,11 +1232,10 @@ class Schedule:
 
         One factor may be None and is inferred; ``factor=32`` stands for ``[None, 32]``, ``nparts=4`` for ``[4, None]``.
         If the factors do not divide the extent, ``tail`` selects what happens: ``"guard"`` masks the extra iterations with
-        a
-        predicate on the blocks below, ``"cut"`` runs the remainder in a separate loop afterwards, ``"exact"`` refuses.
+        a predicate on the blocks below, ``"cut"`` runs the remainder in a separate loop afterwards, ``"exact"`` refuses.
         ``disable_predication`` omits the guard; the caller asserts that the factors divide. ``names`` are the names of the
-        new
-        loops (default ``i_0``, ``i_1`` …). With ``preserve_unit_iters=False`` loops of one iteration vanish from bindings.
+        new loops (default ``i_0``, ``i_1`` …). With ``preserve_unit_iters=False`` loops of one iteration vanish from
+        bindings.
 
         Returns the new loops, outermost first (with ``"cut"``: those of the main part). Raises ``ScheduleError`` for a loop
         that is bound, annotated or not serial, and for factors that lose iterations.
@@ -1296,8 +1266,7 @@ class Schedule:
 
         ``buffer`` is the name of a buffer that ``block`` reads or writes, or the number of a region that it reads. A buffer
         that is read is copied before use, for all blocks under ``loop`` that read it (``cache_read``, then ``compute_at``);
-        one
-        that is written is copied back after (``cache_write``, then ``reverse_compute_at``). The size of the window is
+        one that is written is copied back after (``cache_write``, then ``reverse_compute_at``). The size of the window is
         inferred. Returns the block that copies.
 
         Raises ``ScheduleError`` when ``loop`` is not above ``block``, and as those four do; ``unsafe=True`` is passed to
@@ -1354,11 +1323,9 @@ class Schedule:
         """Permute the 16-byte pieces of each row of a written buffer in shared memory: XOR of column and row number.
 
         The pieces of a column then lie in different banks, without padding: copies of 16 bytes and ``ldmatrix`` have no
-        bank
-        conflicts. The annotation takes effect when lowering for a GPU: the program's indices stay as they are, the kernel's
-        become ``j ^ i % 8 * p`` with pieces of p elements. The rows of the allocated buffer must have 2, 4 or a multiple of
-        8
-        pieces, and their number must be a multiple of 8.
+        bank conflicts. The annotation takes effect when lowering for a GPU: the program's indices stay as they are, the
+        kernel's become ``j ^ i % 8 * p`` with pieces of p elements. The rows of the allocated buffer must have 2, 4 or a
+        multiple of 8 pieces, and their number must be a multiple of 8.
 
         Before, and after ``sch.storage_swizzle("H", 0)``::
 
@@ -1444,9 +1411,8 @@ class Schedule:
                     B[vi, vj] = A[vi, vj]                    B[v0 // 4, v0 % 4] = A[v0 // 4, v0 % 4]
 
         Raises ``ScheduleError`` when the map is not a bijection onto a box or mixes spatial and reduction iterators, when
-        the
-        loops around contain other statements or do not run the block once for each value of its iterators, or when the new
-        order of iterations would violate a dependence.
+        the loops around contain other statements or do not run the block once for each value of its iterators, or when the
+        new order of iterations would violate a dependence.
         """
     def transform_layout(
         self,
@@ -1474,8 +1440,7 @@ class Schedule:
             B[vi, vj] = A[vi, vj]                    B[vi // 4, vj, vi % 4] = A[vi, vj]
 
         Raises ``ScheduleError`` when the map is not injective (``assume_injective_transform`` skips this check), when an
-        index
-        can be negative, and when the buffer is also accessed through its pointer.
+        index can be negative, and when the buffer is also accessed through its pointer.
         """
     def unannotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str) -> None:
         """Remove the annotation ``ann_key`` from a block or loop. Raises ``ScheduleError`` when there is none.
@@ -1598,14 +1563,11 @@ class Schedule:
         """Compute what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
 
         ``write_buffer_index`` is the number of a region that ``block`` writes, or names the buffer. All blocks under
-        ``loop``
-        that write the buffer work on the copy, and so do readers between them. The copying block, annotated ``auto_copy``,
-        is
-        placed just after the last writer. Returns it.
+        ``loop`` that write the buffer work on the copy, and so do readers between them. The copying block, annotated
+        ``auto_copy``, is placed just after the last writer. Returns it.
 
         Raises ``ScheduleError`` when ``loop`` is not above ``block``, when the copy would be read or written back where it
-        is
-        uninitialised, or when another block writes an element meanwhile. ``unsafe=True`` skips these checks.
+        is uninitialised, or when another block writes an element meanwhile. ``unsafe=True`` skips these checks.
 
         Before, and after ``sch.write_at("i", "C", 0, "local")``::
 

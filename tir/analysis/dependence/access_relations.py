@@ -59,8 +59,7 @@ def access_map(
     """The access map: from instances to the elements of ``access`` (all elements if an index is not affine).
 
     ``on_loops``: coordinates are the statement's loops, whose bounds and guards are added; ``rough``: only the affine
-    ones
-    (an over-approximation of instances and elements).
+    ones (an over-approximation of instances and elements).
     """
     formula = Formula(names)
     hidden: list[str] = []
@@ -110,8 +109,7 @@ def access_map(
 
 def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
     """``units`` with swizzles removed: a swizzle is a bijection on elements, so if every access of a buffer uses the
-    same
-    one, removing it preserves the dependences. Buffers with differently swizzled accesses are unchanged."""
+    same one, removing it preserves the dependences. Buffers with differently swizzled accesses are unchanged."""
     swizzled = dict.fromkeys(a.buffer.data for u in units for a in u.accesses if has_bits(a))
     if not swizzled:
         return list(units)

@@ -112,8 +112,7 @@ def _ends(low: Expr, extent: Expr) -> tuple[int, int] | None:
 
 def indices_differ(s: AffineForms, a: Access, t: AffineForms, b: Access, var: Var) -> bool:
     """Banerjee test: no element is accessed by ``a`` in one iteration of the loop of ``var`` and by ``b`` in a
-    different one,
-    because the indices on some axis then differ."""
+    different one, because the indices on some axis then differ."""
     if a.buffer is not b.buffer or a.indices is None or b.indices is None or a.loops or b.loops:
         return False
     return any(_differs(s, s.of(i), t, t.of(j), var) for i, j in zip(a.indices, b.indices))

@@ -18,8 +18,7 @@ def other_condition(
     before: Statement, after: Sequence[Statement], names: Names, dims: Sequence[str], instances: IntegerSet
 ) -> Expr | None:
     """A condition under which one of ``instances`` runs in one program but possibly not in the other; None if both
-    programs
-    evaluate the same conditions. Raises ``Undecided``.
+    programs evaluate the same conditions. Raises ``Undecided``.
 
     Two conditions are the same if they have the same form, and each instance supplies the same numbers and elements.
     """

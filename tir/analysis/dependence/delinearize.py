@@ -30,8 +30,7 @@ def delinearized(loop: For) -> tuple[For, list[MixedRadix]] | None:
     """``loop`` with the digits of its fused variables as loops directly inside it; None if it has none.
 
     The result over-approximates the iterations of the loop: it is for questions about all iterations. Bounds that are
-    not
-    quasi-affine become parameters.
+    not quasi-affine become parameters.
 
     >>> from tir.script import parse
     >>> f = parse('''

@@ -222,8 +222,7 @@ def _exact_writes(unit: Statement, buffer: Buffer) -> list[Access]:
 
 class _Filled:
     """The elements that ``writer`` has definitely stored by ``store`` before an iteration of ``reader``: in the same
-    iteration
-    of their common loops, if it comes first in program order.
+    iteration of their common loops, if it comes first in program order.
 
     A loop that the writer's condition fixes to its start (``k == 0``, of an init) is taken there: no iteration is
     earlier.

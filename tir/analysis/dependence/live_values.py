@@ -29,8 +29,7 @@ class AccessRelation:
 
     def show(self, moment: list[int], element: list[int], buffer: Buffer | None = None) -> str:
         """The instance that runs at timestamp ``moment``, and its access to ``element`` (of ``buffer``, of which the
-        accessed one
-        is a copy)."""
+        accessed one is a copy)."""
         point = self.runs.sources_of(moment).sample() or []
         pairs = ", ".join(f"{v.name}={x}" for v, x in zip(self.unit.coords, point))
         verb = "writes" if self.access.write else "reads"
@@ -83,8 +82,7 @@ def clobbered_between(
     """Two lines of witness if an element changes after ``since`` and before ``read`` reads it; None otherwise.
 
     ``since`` relates (timestamp of the read, element) to a timestamp. ``writes`` are writers, each with the relation
-    from an
-    element to the elements whose writes clobber it. ``buffer``: the name of the memory in the witness.
+    from an element to the elements whose writes clobber it. ``buffer``: the name of the memory in the witness.
     """
     whole = read.elements
     element = whole.pairs_to_target()

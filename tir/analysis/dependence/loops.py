@@ -38,8 +38,7 @@ def check_parallel(func: PrimFunc, loop: For, kind: str = PARALLEL, ignored: fro
     """Whether ``loop`` carries no dependence: no element is accessed by two iterations and written by one of them.
 
     ``ignored``: pointers of memory that is not checked. Buffers allocated inside the loop are private to an iteration,
-    and
-    so are privatizable ones (:func:`tir.analysis.privatization.private_buffers`).
+    and so are privatizable ones (:func:`tir.analysis.privatization.private_buffers`).
     """
     return LoopIndependent(func, loop, kind, ignored).answer()
 
@@ -112,8 +111,7 @@ def are_disjoint(blocks: Sequence[Any]) -> bool:
 
 class _Iterations:
     """The accesses of the iterations of a loop, or of ``runs``, an over-approximation of it: with the ``digits`` of
-    fused
-    variables as loops, or (``rough``) any trip count for data-dependent loops."""
+    fused variables as loops, or (``rough``) any trip count for data-dependent loops."""
 
     def __init__(self, asked: LoopIndependent, runs: For, digits: Sequence[MixedRadix] = (), rough: bool = False):
         self.asked, self.digits = asked, digits
@@ -145,8 +143,7 @@ class _Iterations:
 @dataclass(frozen=True, eq=False)
 class CarriedDependence(Question):
     """For all iterations x < y of a loop: no element is accessed by ``first`` in x and by ``second`` in y, or the
-    buffer
-    is privatizable."""
+    buffer is privatizable."""
 
     iterations: _Iterations
     source: StatementRelations

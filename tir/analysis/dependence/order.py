@@ -162,8 +162,7 @@ def _shared_order(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[list[Var], bo
 
 def _until_parted(s: StatementRelations, t: StatementRelations, program: int) -> tuple[Relation, Relation]:
     """Timestamps of both statements (0: old program, 1: new), cut after the first dimension that can order them; the
-    rest
-    only slows isl down."""
+    rest only slows isl down."""
     both = [(s.before, t.before), (s.after, t.after)][program]
     depth = 0
     for a in s.moments[program]:

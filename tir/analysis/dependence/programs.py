@@ -60,16 +60,13 @@ def check(
     """Whether ``after`` runs the block instances of ``before`` in an order that keeps every dependence.
 
     Instances are identified by block name and iterator values. ``mapping`` gives the origin of a block of ``after``: a
-    block
-    name, or (name, "init" or "update") for a decomposed reduction. A block may run an instance more than once if it is
-    idempotent; an instance whose result is dead may be omitted. ``whole`` compares all of both programs, not just the
-    smallest part that differs: for a step that moves work between iterations of a loop that it does not change.
+    block name, or (name, "init" or "update") for a decomposed reduction. A block may run an instance more than once if
+    it is idempotent; an instance whose result is dead may be omitted. ``whole`` compares all of both programs, not just
+    the smallest part that differs: for a step that moves work between iterations of a loop that it does not change.
 
     A block is idempotent if it reads nothing that it writes; if it is repeated by loops that no iterator uses, running
-    an
-    instance again is legal. ``allow_recompute`` also allows it where tiles overlap, so that iterators take the same
-    values
-    again.
+    an instance again is legal. ``allow_recompute`` also allows it where tiles overlap, so that iterators take the same
+    values again.
     """
     verdict = _check(before, after, mapping or {}, whole, False)
     if verdict.is_proved or not (allow_recompute or _repeats(before, after)):

@@ -20,8 +20,7 @@ def collapse_reductions(func: PrimFunc) -> PrimFunc:
     """``func`` with every reduction in loops of its own as one block over its spatial iterators.
 
     Order and accesses are those of the program, except that updates no longer read the result. Anything else (no init,
-    an
-    incomplete reduction domain, reduction loops around other statements) is unchanged.
+    an incomplete reduction domain, reduction loops around other statements) is unchanged.
     """
     return _with(func, _wholes(func))
 

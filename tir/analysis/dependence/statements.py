@@ -70,8 +70,7 @@ class Statement:
 
 def statements_of(stmt: Any, blocks: bool = True) -> list[Statement]:
     """The statements of a part of a program in program order. With ``blocks`` False blocks are split into bare
-    statements,
-    whose coordinates are their loops."""
+    statements, whose coordinates are their loops."""
     walker = _Walker(blocks)
     walker.visit(stmt, ())
     return walker.units
@@ -257,8 +256,7 @@ def _accesses(found: Effects) -> list[Effect]:
 
 def _commutes(node: Any, accesses: Sequence[Access], reduces: bool) -> bool:
     """Whether instances of a block (or a bare statement) on the same element commute. An arg-reduction may select any
-    of
-    equal candidates only if the program declares a reduction (``reduces``)."""
+    of equal candidates only if the program declares a reduction (``reduces``)."""
     found = Reduction.of(node)
     if not isinstance(found, Reduction) or (found.selects and not reduces):
         return False

@@ -25,8 +25,7 @@ def producer_move_is_legal(block: BlockRef, loop: LoopRef, consumers: Sequence[B
     """Whether ``block`` may be computed just before its first consumer under ``loop``, for the region read there.
 
     Each element that it writes is a function of its indices and of inputs that nothing writes between the old and the
-    new
-    position; all readers are under ``loop``.
+    new position; all readers are under ``loop``.
     """
     made = _sole_result(block)
     scope = block.scope
@@ -51,8 +50,7 @@ def consumer_move_is_legal(
     there.
 
     The boxes produced by the iterations are complete, disjoint, and cover the block's domain. If a predicate on an
-    element
-    keeps the producer from writing it, nothing ever writes it.
+    element keeps the producer from writing it, nothing ever writes it.
     """
     made = _sole_result(producer, guarded=True)
     scope = block.scope

@@ -14,8 +14,7 @@ from .statements import Access, Statement
 
 def witness(pairs: Relation, s: Any, a: Any, t: Any, b: Any, late: str, early: str) -> list[str]:
     """Two lines on one of ``pairs`` of instances of ``s`` and ``t``, which conflict by their accesses ``a`` and ``b``:
-    the
-    second's first."""
+    the second's first."""
     found = pairs.sample()
     if found is None:
         return []

@@ -61,8 +61,7 @@ def _check_blockize(
                                                                  B[vio * 8 + vi] = A[vio * 8 + vi]
 
     Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings cannot be divided
-    into
-    an outer and an inner part.
+    into an outer and an inner part.
     """
     if not isinstance(target, (LoopRef, BlockRef)):
         from .blockize_set import plan_set

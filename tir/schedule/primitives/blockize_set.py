@@ -56,8 +56,7 @@ def _holds(statement: Stmt, block: BlockRef) -> bool:
 
 def _around(home: Place, blocks: Sequence[BlockRef], name: str) -> BlockRealize:
     """The block around ``blocks``, each with its own loops below ``home``. Its iterators are the parts of theirs that
-    depend
-    on the loops around, without duplicates; those of extent one are omitted."""
+    depend on the loops around, without duplicates; those of extent one are omitted."""
     iters: dict[Any, tuple[IterVar, Expr]] = {}
     condition: Expr | None = None
     nests: list[Stmt] = []

@@ -65,8 +65,7 @@ def plan_cache_read(
 
     ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer. All consumers in the same
     scope read the copy, or only ``consumer_blocks``. The copy is placed as early as possible: at the start of the
-    scope,
-    or after the block that writes the buffer, in the innermost loop around both.
+    scope, or after the block that writes the buffer, in the innermost loop around both.
 
     Before → after, for ``sch.cache_read("B", 0, "local")``::
 
@@ -290,8 +289,7 @@ def _only_where(copy: Stmt, conditions: Sequence[Expr]) -> Stmt:
 
 def _stores_regions(block: Block, buffer: Buffer) -> bool:
     """Whether each run of ``block`` provably writes all of its declared region of ``buffer``: it may be too large, for
-    a
-    store under a condition or at a data-dependent index. The regions of an intrinsic are trusted."""
+    a store under a condition or at a data-dependent index. The regions of an intrinsic are trusted."""
     if any(isinstance(n, BlockRealize) for n in walk(block.body)):
         return False
     stores = [s for s in walk(block.body) if isinstance(s, BufferStore) and s.buffer is buffer]

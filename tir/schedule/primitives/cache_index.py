@@ -40,12 +40,9 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
     """Precompute the indices of what ``block`` reads into buffers in ``storage_scope``, and look them up.
 
     With ``cse_thresh`` 0 every index that is not an iterator or a constant is precomputed; otherwise those
-    subexpressions
-    of indices, largest first, that occur at least so often. Expressions that read memory, or might divide by zero,
-    stay.
-    Each becomes a block ``index_0``, ``index_1`` … over the iterators that it uses, before the statement with
-    ``block``.
-    Returns these blocks; if there is nothing to compute, none, and the program is unchanged.
+    subexpressions of indices, largest first, that occur at least so often. Expressions that read memory, or might
+    divide by zero, stay. Each becomes a block ``index_0``, ``index_1`` … over the iterators that it uses, before the
+    statement with ``block``. Returns these blocks; if there is nothing to compute, none, and the program is unchanged.
 
     The declared regions of ``block`` do not change: they still bound its accesses. Raises ``ScheduleError`` for a
     negative threshold, or the root block.

@@ -52,10 +52,8 @@ def plan_compute_at(
     """Move the producer ``block`` under ``loop``, where it is consumed, and compute just the region needed there.
 
     ``index`` is the position in the body of ``loop``: -1 just before the first consumer, -2 as early as the producers
-    of
-    ``block`` allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the
-    block
-    below ``loop`` are called ``ax0``, ``ax1`` …
+    of ``block`` allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the
+    block below ``loop`` are called ``ax0``, ``ax1`` …
 
     Before → after, for ``sch.compute_at("B", "i")``::
 
@@ -67,8 +65,7 @@ def plan_compute_at(
 
     A block that writes ``shared`` memory computes what all threads around need, not one thread's part: loops bound to
     ``threadIdx`` and ``vthread`` count with all their iterations (for ``warp``, ``threadIdx.x``). Bind its own loops to
-    the
-    same axes again to distribute the work over the threads.
+    the same axes again to distribute the work over the threads.
 
     Raises ``ScheduleError`` when no consumer is under ``loop``, or a consumer would read an element not yet written.
     """
@@ -342,8 +339,7 @@ def _beside(block: BlockRef, loop: LoopRef, producer: BlockRef) -> Stmt | None:
 
 def _runs_when(loop: LoopRef, producer: BlockRef) -> list[Expr]:
     """The conjuncts of the predicate of ``producer`` that involve ``loop`` and the loops around it: where they are
-    false,
-    nothing is produced."""
+    false, nothing is produced."""
     inner = {p.var for p in producer.loops() if loop in p.ancestors()}
     outer = {loop.var, *(p.var for p in loop.loops())}
     parts = conjuncts(producer.node.predicate)
@@ -378,10 +374,8 @@ def accessed_box(
     idle: bool = False,
 ) -> tuple[Range, ...] | None:
     """The box of ``buffer`` that ``blocks`` access in one iteration of ``loop``; None if they do not. Loops around that
-    are
-    bound to axes of ``shared_by`` count with all their iterations. ``idle``: include threads under ``loop`` that
-    conditions
-    leave idle."""
+    are bound to axes of ``shared_by`` count with all their iterations. ``idle``: include threads under ``loop`` that
+    conditions leave idle."""
     boxes = []
     for ref in blocks:
         said = conjuncts(ref.node.predicate)
@@ -527,8 +521,7 @@ def _rebuild(
     when: Sequence[Expr] = (),
 ) -> Stmt:
     """The block in new loops inside those ``around``: iterators run over ``domains``, guarded by their own domains, and
-    by
-    ``when`` if that is stronger."""
+    by ``when`` if that is stronger."""
     analyzer = Analyzer()
     for above in around:
         analyzer.bind(above.var, above.range)

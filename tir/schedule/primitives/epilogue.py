@@ -29,8 +29,7 @@ def _check_fuse_reduction_epilogue(
 
     A bias added to a sum becomes the initial value of the sum, likewise for a product, a maximum or a minimum, and the
     intermediate buffer is removed. Any other epilogue (``relu``, a cast, a clip) runs in the last step of the
-    reduction,
-    which preserves its meaning; the intermediate buffer stays.
+    reduction, which preserves its meaning; the intermediate buffer stays.
 
     Before → after, for ``sch.fuse_reduction_epilogue("S", "B")``::
 
@@ -43,8 +42,7 @@ def _check_fuse_reduction_epilogue(
             B[i] = S[i] + C[i]
 
     Raises ``ScheduleError`` when the first block is not a reduction, when its result has other readers, when the
-    epilogue
-    does not read each result once, or when what it reads or writes is accessed or changed in between.
+    epilogue does not read each result once, or when what it reads or writes is accessed or changed in between.
     """
     require(
         reduction_block.block.init is not None,

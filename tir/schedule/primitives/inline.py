@@ -73,9 +73,8 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
             C[i] = B[i] + 1.0
 
     Of several producers the last is used. A producer whose domain exceeds the consumer's gets the consumer's bounds as
-    its
-    predicate. Inlining into a reduction is ``fuse_reduction_epilogue``. Raises ``ScheduleError`` when the producer has
-    other consumers, or when the consumer does not read each element once or runs where the producer does not.
+    its predicate. Inlining into a reduction is ``fuse_reduction_epilogue``. Raises ``ScheduleError`` when the producer
+    has other consumers, or when the consumer does not read each element once or runs where the producer does not.
     """
     scope = scope_of(state, block)
     made = [b for b in dict.fromkeys(r.buffer for r in block.block.reads) if writers(scope, b)]
@@ -156,8 +155,7 @@ def _require_unchanged(
 
 def _asking(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
     """The blocks of ``scope`` whose predicates or bindings read ``buffer``. Refuses if anything else outside of the
-    bodies
-    of blocks reads it, because nothing can be substituted there."""
+    bodies of blocks reads it, because nothing can be substituted there."""
     found = []
     places: dict[Stmt, BlockRef] = {child.node: child for child in scope.children}
     for place, load in steering_loads(scope.block.body):

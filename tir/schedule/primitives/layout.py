@@ -99,8 +99,7 @@ def _check_transform_layout(
         B[vi, vj] = A[vi, vj]                    B[vi // 4, vj, vi % 4] = A[vi, vj]
 
     Raises ``ScheduleError`` when the map is not injective (``assume_injective_transform`` skips this check), when an
-    index
-    can be negative, and when the buffer is also accessed through its pointer.
+    index can be negative, and when the buffer is also accessed through its pointer.
     """
     old = pick_any(block, buffer)
     dtype = old.shape[0].dtype if old.shape else DType("int32")
@@ -278,9 +277,8 @@ def _check_transform_block_layout(
                 B[vi, vj] = A[vi, vj]                    B[v0 // 4, v0 % 4] = A[v0 // 4, v0 % 4]
 
     Raises ``ScheduleError`` when the map is not a bijection onto a box or mixes spatial and reduction iterators, when
-    the
-    loops around contain other statements or do not run the block once for each value of its iterators, or when the new
-    order of iterations would violate a dependence.
+    the loops around contain other statements or do not run the block once for each value of its iterators, or when the
+    new order of iterations would violate a dependence.
     """
     require(block.scope is not None, "the root block has no iterators to transform")
     iters = block.block.iter_vars

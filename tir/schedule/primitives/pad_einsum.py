@@ -73,9 +73,8 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
 
     ``padding`` has one factor for each iterator of the block; 1 means no padding. Every index in the block must be an
     iterator or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value past
-    the
-    end that does not change the reduction (0 for a sum of products); one that is written is copied back after, without
-    the padding. Sizes may be symbolic. Nothing changes if every extent is a multiple already.
+    the end that does not change the reduction (0 for a sum of products); one that is written is copied back after,
+    without the padding. Sizes may be symbolic. Nothing changes if every extent is a multiple already.
 
     Raises ``ScheduleError`` when the block is not alone in loops bound to its iterators, an index is composite, or a
     padded element would change the result of a reduction.
@@ -180,8 +179,7 @@ def _require_written(
     state: State, plan: PadEinsumPlan, block: BlockRef, buffers: Sequence[Buffer], partial: bool
 ) -> None:
     """Raise ``ScheduleError`` if a copy reads an uninitialised element that the block does not read: because of a
-    guard,
-    because the block has stored to it, or because it uses only part of the copy (``partial``)."""
+    guard, because the block has stored to it, or because it uses only part of the copy (``partial``)."""
     guarded = any(isinstance(n, Call) and n.op == "if_then_else" for n in walk(block.block.body))
     if not partial and not guarded and not any(reads_own_writes(block.block, b) for b in buffers):
         return

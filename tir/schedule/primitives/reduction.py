@@ -42,18 +42,11 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
                         C[vi] = 0.0                          with T.block("C_update"):
                     C[vi] = C[vi] + A[vi, vk]                    C[vi] = C[vi] + A[vi, vk]
 
-    <<<<<<< HEAD
-        If a reduction loop is outside ``loop``, the init is guarded to run only in its first iteration.
+    If a reduction loop is outside ``loop``, the init is guarded to run only in its first iteration. An empty reduction
+    of symbolic size leaves its result unchanged; decomposed, it stores the value of the init.
 
-        Raises ``ScheduleError`` when the block has no init, when the init does not run before all updates of the result, or
-        when another block under ``loop`` uses the result.
-    =======
-        Of a reduction loop outside ``loop``, the init runs in the first iteration only: it gets a guard. A reduction of
-        symbolic size that is empty leaves its result as it was; decomposed, it gives it the value of the init.
-
-        Raises ``ScheduleError`` when the block has no init, when its init runs at another time than before all else of the
-        reduction, or when something else under ``loop`` uses the result or makes what the init reads.
-    >>>>>>> main
+    Raises ``ScheduleError`` when the block has no init, when the init does not run before all updates of the result, or
+    when another block under ``loop`` uses the result or writes what the init reads.
     """
     body = block.block
     require(

@@ -58,8 +58,7 @@ def _check_reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool =
                                                      C[i, j] = A_reindex[i, j] * 2.0
 
     Raises ``ScheduleError`` when ``block`` accesses the buffer at more than one element per instance, or when the
-    buffer
-    is written between the copy and ``block``.
+    buffer is written between the copy and ``block``.
     """
     found = pick_any(block, buffer)
     writes = _side_of(block, buffer, found) == "write"
@@ -487,8 +486,7 @@ def _check_annotate_buffer_access(
     """Declare the region of a buffer that ``block`` accesses, where you know it better than it can be inferred.
 
     ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). It is not checked: if the
-    region
-    omits an element that the block accesses, later steps may be wrong.
+    region omits an element that the block accesses, later steps may be wrong.
 
     Before → after, for ``sch.annotate_buffer_access("B", 0, "read", lambda vi: [(vi - 1, vi + 2)])``::
 

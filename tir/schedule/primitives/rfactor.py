@@ -49,9 +49,8 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
                                                      C[()] += C_rf[ki]
 
     A block that reduces several values at once, as an arg-max does, gets one buffer of partial results for each.
-    Partial
-    results start from the block's own init if the combiner is idempotent (``x op x`` is ``x``), otherwise from the
-    combiner's identity.
+    Partial results start from the block's own init if the combiner is idempotent (``x op x`` is ``x``), otherwise from
+    the combiner's identity.
 
     The partial results are combined after all loops around the block; if another block in these loops uses the result,
     they are combined in the block's place, and computed before these loops.

@@ -57,8 +57,7 @@ def _check_rolling_buffer(
     overlaps it. The buffer's axis shrinks to the size of the window, indices are taken modulo that size, and ``block``
     runs only for elements that the previous iteration did not compute. If several axes move, the one of the outermost
     loop is folded; no element is computed twice. ``write_buffer_index`` is the number of a region that ``block``
-    writes,
-    or names the buffer.
+    writes, or names the buffer.
 
     Raises ``ScheduleError`` when no window overlaps the next, when the buffer outlives its block or has another writer,
     when the loop is not serial, or when an element would be overwritten before it is read (with the instances).

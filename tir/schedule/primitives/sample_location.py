@@ -30,8 +30,7 @@ def _check_sample_partitioned_tile(
     decision: Sequence[int] | None = None,
 ) -> SamplePlan:
     """Draw ``n`` factors whose product is the extent of ``loop``, such that the product of those from ``partition_pos``
-    on
-    is a multiple of ``innerpart_factor``.
+    on is a multiple of ``innerpart_factor``.
 
     Every such tiling is equally likely. The factors can be passed to ``split``; the trace records them as ``decision``.
     Raises ``ScheduleError`` for an extent that is not a constant multiple of ``innerpart_factor``, or a decision that

@@ -31,8 +31,7 @@ def _check_stage(
 
     ``buffer`` is the name of a buffer that ``block`` reads or writes, or the number of a region that it reads. A buffer
     that is read is copied before use, for all blocks under ``loop`` that read it (``cache_read``, then ``compute_at``);
-    one
-    that is written is copied back after (``cache_write``, then ``reverse_compute_at``). The size of the window is
+    one that is written is copied back after (``cache_write``, then ``reverse_compute_at``). The size of the window is
     inferred. Returns the block that copies.
 
     Raises ``ScheduleError`` when ``loop`` is not above ``block``, and as those four do; ``unsafe=True`` is passed to

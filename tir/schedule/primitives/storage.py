@@ -214,11 +214,9 @@ def _check_storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> 
     """Permute the 16-byte pieces of each row of a written buffer in shared memory: XOR of column and row number.
 
     The pieces of a column then lie in different banks, without padding: copies of 16 bytes and ``ldmatrix`` have no
-    bank
-    conflicts. The annotation takes effect when lowering for a GPU: the program's indices stay as they are, the kernel's
-    become ``j ^ i % 8 * p`` with pieces of p elements. The rows of the allocated buffer must have 2, 4 or a multiple of
-    8
-    pieces, and their number must be a multiple of 8.
+    bank conflicts. The annotation takes effect when lowering for a GPU: the program's indices stay as they are, the
+    kernel's become ``j ^ i % 8 * p`` with pieces of p elements. The rows of the allocated buffer must have 2, 4 or a
+    multiple of 8 pieces, and their number must be a multiple of 8.
 
     Before, and after ``sch.storage_swizzle("H", 0)``::
 

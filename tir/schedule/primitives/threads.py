@@ -314,8 +314,7 @@ def _holder(state: State, loop: LoopRef) -> str:
 
 def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> None:
     """Refuse unless ``inner`` may be bound to the axis of ``outer`` around it: the threads run all iterations of
-    ``outer``
-    at once, so the copies of the work below ``inner`` must be the same, and the threads share it."""
+    ``outer`` at once, so the copies of the work below ``inner`` must be the same, and the threads share it."""
     already = "{0} is already bound to loop {1} on the same path, and "
     views = views_under(state.func.body)
     for ref in (inner, *state.index.below(inner)):
@@ -425,8 +424,7 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
 
 def _shares_reduction(ref: BlockRef) -> bool:
     """Whether threads can each compute a partial result of ``ref``. Raises ``ScheduleError`` for an arg-max whose
-    result
-    depends on the order of its values."""
+    result depends on the order of its values."""
     block = ref.block
     found = Reduction.of(block)
     if isinstance(found, OrderMatters):

@@ -56,10 +56,9 @@ def _check_hoist(state: State, block: BlockRef, loop: LoopRef | None = None) -> 
     """Hoist a loop-invariant condition of ``block`` out of ``loop``.
 
     A condition of ``block`` is an ``if`` around it or a conjunct of its predicate; ``unswitch`` takes the first
-    condition
-    under the loop, of any block. By default ``loop`` is the outermost loop that a condition can leave. If the loop
-    contains other statements too, those outside an ``if`` are duplicated into both branches; a conjunct of a predicate
-    stays, as it does not apply to them.
+    condition under the loop, of any block. By default ``loop`` is the outermost loop that a condition can leave. If the
+    loop contains other statements too, those outside an ``if`` are duplicated into both branches; a conjunct of a
+    predicate stays, as it does not apply to them.
 
     Raises ``ScheduleError`` when there is no such condition, with the reason for each candidate.
 

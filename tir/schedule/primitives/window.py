@@ -42,8 +42,7 @@ def _check_read_at(
 
     ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer. All blocks under ``loop``
     that read the buffer read the copy. The copying block, named after the copy and annotated ``auto_copy``, contains
-    the
-    loops over the window and is placed just before the first reader. Returns it.
+    the loops over the window and is placed just before the first reader. Returns it.
 
     Raises ``ScheduleError`` when ``loop`` is not above ``block``, or an element is written between the copy and a read
     of it (with the two instances). ``unsafe=True`` skips the last check.
@@ -97,14 +96,11 @@ def _check_write_at(
     """Compute what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
 
     ``write_buffer_index`` is the number of a region that ``block`` writes, or names the buffer. All blocks under
-    ``loop``
-    that write the buffer work on the copy, and so do readers between them. The copying block, annotated ``auto_copy``,
-    is
-    placed just after the last writer. Returns it.
+    ``loop`` that write the buffer work on the copy, and so do readers between them. The copying block, annotated
+    ``auto_copy``, is placed just after the last writer. Returns it.
 
     Raises ``ScheduleError`` when ``loop`` is not above ``block``, when the copy would be read or written back where it
-    is
-    uninitialised, or when another block writes an element meanwhile. ``unsafe=True`` skips these checks.
+    is uninitialised, or when another block writes an element meanwhile. ``unsafe=True`` skips these checks.
 
     Before, and after ``sch.write_at("i", "C", 0, "local")``::
 
