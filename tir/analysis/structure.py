@@ -96,8 +96,8 @@ def steering_loads(stmt: Stmt) -> Iterator[tuple[Stmt, BufferLoad]]:
                 yield from ((item, n) for n in walk(part) if isinstance(n, BufferLoad))
 
 
-def order(scope: BlockRef, block: BlockRef) -> int:
-    """The position of the statement of ``scope`` that contains ``block``; -1 for its init, which comes first."""
+def order(scope: BlockRef | LoopRef, block: BlockRef) -> int:
+    """The number of the statement of ``scope`` that holds ``block``; -1 for its init, which comes first."""
     top = top_statement(block, scope).node
     return next((n for n, s in enumerate(statements(scope)) if s is top), -1)
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import require_start
 from ...analysis.structure import entered, is_one, refresh
@@ -22,6 +21,7 @@ from ...node import frozendict
 from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
 from ...visit import accesses, rewrite, substitute, uses_var, walk
+from ..build import with_regions
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State
@@ -214,11 +214,6 @@ def _rebuild_loops(inner: list[LoopRef], body: Stmt) -> Stmt:
 
 def _is_zero(e: Expr) -> bool:
     return isinstance(e, IntImm) and e.value == 0
-
-
-def with_regions(block: Block) -> Block:
-    reads, writes = block_access_region(block)
-    return block.replace(reads=reads, writes=writes)
 
 
 @primitive(check=_check_blockize)

@@ -22,10 +22,11 @@ from ...node import frozendict
 from ...op import call
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, seq
 from ...visit import rewrite, substitute, uses_var, walk
-from ..build import nest, unit_region
+from ..build import nest
 from ..invariants import Keeps
 from ..legality import require_injective, require_same_meaning
 from ..primitive import BadArgument, primitive
+from ..staging import elementwise_block
 from ..state import State
 from .loops import require_plain
 from .storage import pick_any
@@ -231,19 +232,18 @@ def _stores(stmt: Stmt, buffer: Buffer) -> bool:
 
 
 def _padding_block(name: str, new: Buffer, pad: IndexMap, places: Sequence[Var], padding: Expr, assume: bool) -> Stmt:
-    loops = [(Var(f"ax{n}", s.dtype), s) for n, s in enumerate(new.shape)]
-    iters = [IterVar(Range(const(0, s.dtype), s), Var(f"v{n}", s.dtype)) for n, s in enumerate(new.shape)]
-    point = tuple(i.var for i in iters)
-    (value,) = pad.map_indices(point)
-    element = unit_region(new, point)
-    if assume:
-        body: Stmt = Evaluate(call("assume", EQ(BufferLoad(new, point), value), dtype="bool"))
-        block = Block(tuple(iters), (element,), (), name, body)
-    else:
-        block = Block(tuple(iters), (), (element,), name, BufferStore(new, value, point))
-        block = block.replace(reads=block_access_region(block)[0])
-    (where,) = IndexMap(tuple(places), (padding,)).map_indices([v for v, _ in loops])
-    return nest(loops, BlockRealize(tuple(v for v, _ in loops), where, block))
+    box = new.full_region().region
+
+    def body(point: tuple[Var, ...]) -> Stmt:
+        (value,) = pad.map_indices(point)
+        if assume:
+            return Evaluate(call("assume", EQ(BufferLoad(new, point), value), dtype="bool"))
+        return BufferStore(new, value, point)
+
+    def where(values: tuple[Expr, ...]) -> Expr:
+        return IndexMap(tuple(places), (padding,)).map_indices(values)[0]
+
+    return elementwise_block(name, box, box, body, where)
 
 
 @primitive(check=_check_transform_layout)
