@@ -445,7 +445,7 @@ class Schedule:
         into an outer and an inner part.
         """
     def cache_index(self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0) -> list[BlockRV]:
-        """Precompute the indices of what ``block`` reads into buffers in ``storage_scope``, and look them up.
+        """Compute the indices of what ``block`` reads ahead, into buffers in ``storage_scope``, and look them up.
 
         With ``cse_thresh`` 0 every index that is not an iterator or a constant is precomputed; otherwise those
         subexpressions of indices, largest first, that occur at least so often. Expressions that read memory, or might
@@ -801,7 +801,7 @@ class Schedule:
                     C[vi] = B[vi] + 1.0
         """
     def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> None:
-        """Pad the iterators of a block to multiples of ``padding``, over padded copies of the buffers it uses.
+        """Make the iterators of a block run to a multiple of ``padding``, over padded copies of the buffers it uses.
 
         ``padding`` has one factor for each iterator of the block; 1 means no padding. Every index in the block must be an
         iterator or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value past
@@ -1560,7 +1560,7 @@ class Schedule:
         *,
         unsafe: bool = False,
     ) -> BlockRV:
-        """Compute what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
+        """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
 
         ``write_buffer_index`` is the number of a region that ``block`` writes, or names the buffer. All blocks under
         ``loop`` that write the buffer work on the copy, and so do readers between them. The copying block, annotated
