@@ -64,12 +64,12 @@ def text() -> str:
 
 
 def ours() -> list[str]:
-    """The names of the primitives of this package, without those of packages plugged in."""
+    """The names of the primitives of this package, without those from entry points."""
     return sorted(p.name for p in PRIMITIVES.values() if is_ours(p))
 
 
 def table() -> str:
-    """What the golden cases show of each primitive, counted from their files."""
+    """The table of golden cases for each primitive, counted from their files."""
     rows = ["| primitive | accepts | refuses | with a witness | `unsafe` | undo | trace | before → after |"]
     rows.append("|---|---|---|---|---|---|---|---|")
     totals = [0, 0, 0]
@@ -99,7 +99,7 @@ def has_witness(message: str) -> bool:
 
 
 def _title(p: Primitive) -> str:
-    """The first line of the family's file, which says what its primitives do; their names, if it lists them, left out."""
+    """The first line of the family's file as a title, without the list of names."""
     doc = inspect.getdoc(importlib.import_module(p.check.__module__)) or p.check.__module__.rpartition(".")[2]
     what, _, names = doc.splitlines()[0].rstrip(".").rpartition(": ")
     line = what if what and names.split(",")[0] in PRIMITIVES else doc.splitlines()[0].rstrip(".")
@@ -112,7 +112,7 @@ def _entry(p: Primitive) -> str:
 
 
 def _markdown(doc: str) -> str:
-    """A docstring's paragraphs as Markdown: blocks that are indented, or are examples, go into fences."""
+    """A docstring's paragraphs as Markdown: indented blocks and examples become fenced code."""
     out: list[str] = []
     for paragraph in _paragraphs(doc):
         if paragraph[0].startswith(("    ", ">>>")):
@@ -124,7 +124,7 @@ def _markdown(doc: str) -> str:
 
 
 def _paragraphs(doc: str) -> list[list[str]]:
-    """Blocks of lines between blank lines; neighbouring indented blocks are one, as they are one listing."""
+    """Blocks of lines between blank lines; adjacent indented blocks are merged into one listing."""
     found: list[list[str]] = []
     gap = True
     for line in doc.splitlines():
