@@ -1,4 +1,4 @@
-"""What a CPU cannot run is refused by name."""
+"""Refuses loops bound to thread axes, which a CPU does not have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .passes import func_pass
 
 @func_pass
 def refuse_thread_axes(func: PrimFunc) -> PrimFunc:
-    """Raises ``BuildError`` naming the loop and the axis where a loop is bound to a GPU thread axis."""
+    """Raises ``BuildError`` with the loop and the axis if a loop is bound to a GPU thread axis."""
     for n in walk(func.body):
         if isinstance(n, For) and n.kind == "thread_binding":
             raise BuildError(
