@@ -251,7 +251,8 @@ def detect_iter_map(
     >>> from tir.expr import Var
     >>> i, j = Var("i"), Var("j")
     >>> found = detect_iter_map([i * 4 + j], {i: Range(const(0), const(8)), j: Range(const(0), const(4))})
-    >>> int(found.extents[0]) 32
+    >>> int(found.extents[0])
+    32
     """
     if check not in ("bijective", "surjective", "none"):
         raise ValueError(f"check must be 'bijective', 'surjective' or 'none', not {check!r}")
@@ -510,7 +511,8 @@ def subspace_divide(
     >>> from tir.expr import Var
     >>> i, j = Var("i"), Var("j")
     >>> d = subspace_divide([i * 4 + j], {i: Range(const(0), const(8)), j: Range(const(0), const(4))}, [j])
-    >>> d.outer[0][0] is i, d.inner[0][0] is j, int(d.inner[0][1]) (True, True, 4)
+    >>> d.outer[0][0] is i, d.inner[0][0] is j, int(d.inner[0][1])
+    (True, True, 4)
     """
     inside = set(sub_vars)
     outside = {v for v in domains if v not in inside}

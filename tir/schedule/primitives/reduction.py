@@ -31,16 +31,16 @@ class DecomposePlan:
 def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, unsafe: bool = False) -> DecomposePlan:
     """Decompose a reduction into its init, a block ``C_init`` just before ``loop``, and its update, ``C_update``.
 
-        Returns the handle of the init block; the old handle then refers to the update.
+    Returns the handle of the init block; the old handle then refers to the update.
 
-        Before → after, for ``sch.decompose_reduction("C", "k")``::
+    Before → after, for ``sch.decompose_reduction("C", "k")``::
 
-            for i, k in T.grid(8, 8):                for i in range(8):
-                with T.block("C"):                       with T.block("C_init"):
-                    vi, vk = ...                             C[vi] = 0.0
-                    with T.init():                       for k in range(8):
-                        C[vi] = 0.0                          with T.block("C_update"):
-                    C[vi] = C[vi] + A[vi, vk]                    C[vi] = C[vi] + A[vi, vk]
+        for i, k in T.grid(8, 8):                for i in range(8):
+            with T.block("C"):                       with T.block("C_init"):
+                vi, vk = ...                             C[vi] = 0.0
+                with T.init():                       for k in range(8):
+                    C[vi] = 0.0                          with T.block("C_update"):
+                C[vi] = C[vi] + A[vi, vk]                    C[vi] = C[vi] + A[vi, vk]
 
     If a reduction loop is outside ``loop``, the init is guarded to run only in its first iteration. An empty reduction
     of symbolic size leaves its result unchanged; decomposed, it stores the value of the init.
