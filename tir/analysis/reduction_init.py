@@ -190,11 +190,11 @@ def require_start(block: BlockRef) -> None:
 
 
 def result_guards(realize: BlockRealize, loops: Sequence[For]) -> list[Expr]:
-    """The conditions, free of the loops it reduces over, under which the reduction of ``realize`` stores a result.
+    """The conditions, free of its reduction loops, under which the reduction of ``realize`` stores a result.
 
-    Threads that share a reduction start their parts from the identity and store one result: the same only where the init
-    runs at the first update of each result, and at no other. ``loops`` are those around the block, outermost first.
-    Raises ``ScheduleError`` where the init runs late, more than once, or not at all for a result that is updated.
+    Threads that share a reduction start their parts from the identity and store one result: this is equivalent only if
+    the init runs at the first update of each result, and at no other. ``loops`` are those around the block, outermost
+    first. Raises ``ScheduleError`` if the init runs late, more than once, or not at all for a result that is updated.
     """
     return _Results(realize, loops).guards()
 

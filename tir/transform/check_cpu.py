@@ -15,12 +15,11 @@ def refuse_thread_axes(func: PrimFunc) -> PrimFunc:
     for n in walk(func.body):
         if isinstance(n, For) and n.kind == "thread_binding":
             raise BuildError(
-                f"{func.name}: loop `{n.loop_var.name}` is bound to the thread axis {n.thread!r}, which a CPU has not; "
-                "build for a GPU target, or use parallel in place of bind"
+                f"{func.name}: loop `{n.loop_var.name}` is bound to the thread axis {n.thread!r}: thread axes need a "
+                "GPU target; use parallel instead of bind"
             )
         if isinstance(n, AttrStmt) and n.attr_key == "thread_extent":
             raise BuildError(
-                f"{func.name}: the thread axis {n.node.thread_tag!r} is launched, which a CPU has not; "
-                "build for a GPU target"
+                f"{func.name}: the thread axis {n.node.thread_tag!r} is launched: thread axes need a GPU target"
             )
     return func

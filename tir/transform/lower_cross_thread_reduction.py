@@ -235,7 +235,7 @@ class _Lowering:
             if any(uses_var(e, f.loop_var) for e in elements):
                 raise BuildError(
                     f"{self.name}: block `{realize.block.name}` reduces across threads, but loop `{f.loop_var.name}` "
-                    "moves both which element it reduces to and what it reduces; make it a loop for each"
+                    "indexes both the result and the reduction; split it so that each loop does one"
                 )
 
     def refuse_place(self, realize: BlockRealize, nest: list[For], loops: list[For], above: list[Any]) -> None:

@@ -134,7 +134,7 @@ class _Lowering:
         condition = self.deciders.varies({v for v, _ in self.threads} if self.lanes < WARP else {self.lane})
         if condition is not None:
             raise BuildError(
-                f"{asked}where `{condition!r}` keeps lanes away, and a shuffle needs all of them; make the condition "
+                f"{asked}under the divergent condition `{condition!r}`: every lane must reach a shuffle; make the condition "
                 "part of the value (T.if_then_else, T.Select), or go through shared memory"
             )
         lane = self.analyzer.simplify(index // width % self.lanes)

@@ -150,7 +150,7 @@ def domain_guards(
     own = about_iterators(consumer, [solved[i.var] for i in consumer.block.iter_vars])
     require(
         own is not None,
-        "cannot prove what becomes of the condition of block {0}, because it is not about one of its iterators",
+        "the predicate of block {0} uses a loop that no iterator is bound to, so it cannot move with the block",
         consumer, nodes=[consumer.node],
     )  # fmt: skip
     values = producer.bindings

@@ -563,7 +563,7 @@ def _own_predicate(block: BlockRef, values: Sequence[Expr]) -> list[Expr]:
     kept = about_iterators(block, values)
     require(
         kept is not None,
-        "cannot prove what becomes of the condition `{0}` of block {1}, because it is about a loop that is not the value of an iterator",
+        "the predicate `{0}` of block {1} uses a loop that no iterator is bound to, so it cannot move with the block",
         short_text(block.node.predicate) if kept is None else "", block, nodes=[block.node],
     )  # fmt: skip
     assert kept is not None

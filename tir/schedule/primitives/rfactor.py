@@ -187,7 +187,7 @@ def _require_rectangular(block: BlockRef, pairs: list[Any]) -> None:
         bounds = [x for r in block.loops() if uses_var(value, r.var) for x in (r.node.min, r.node.extent)]
         require(
             not any(uses_var(e, spatial) for e in (value, *bounds)),
-            "the reduction `{0}` of block {1} runs differently for different results: partial results need a rectangle",
+            "rfactor needs a rectangular reduction domain; the range of `{0}` in block {1} depends on a spatial loop",
             iterator.var.name, block, nodes=[block.node],
         )  # fmt: skip
 

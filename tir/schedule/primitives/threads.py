@@ -456,13 +456,13 @@ def _require_result_after(state: State, loop: LoopRef, ref: BlockRef) -> None:
     for p in loops:
         require(
             p.node.thread or p.var not in reduced & spatial,
-            "block {0} would reduce across the threads of loop {1}, but loop {2} moves both which element it reduces "
-            "to and what it reduces: threads combine their parts of one element after all of its loops",
+            "block {0} would reduce across the threads of loop {1}, but loop {2} indexes both the result and the "
+            "reduction of {0}: threads combine their partial results after all reduction loops",
             ref,
             loop.node,
             p.node,
             nodes=[p.node],
-            legal=f"fuse or split so that {p.name} is about one of the two",
+            legal=f"fuse or split so that {p.name} indexes only one of the two",
         )
     first = next(p for p in loops if p.var in reduced and (not p.node.thread or p is loop))
     results = {r.buffer.data: r.buffer for r in ref.block.writes}
