@@ -468,6 +468,11 @@ class _Checker:
         matched: list[Var] = []
         for match in block.match_buffers:
             self.region(match.source, s)
+            view, source = match.buffer, match.source.buffer
+            if view.dtype is not source.dtype:
+                self.say(s, f"view `{view.name}` holds {view.dtype}, but `{source.name}` holds {source.dtype}")
+            if view.scope != source.scope:
+                self.say(s, f'view `{view.name}` is in scope "{view.scope}", but `{source.name}` in "{source.scope}"')
             self.known.add(match.buffer)
             parts = (match.buffer.data, *match.buffer.strides)
             parts += (match.buffer.elem_offset,) if match.buffer.elem_offset is not None else ()

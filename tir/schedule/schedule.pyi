@@ -897,7 +897,8 @@ class Schedule:
         """Give ``block`` a copy of a buffer indexed by its iterators; returns the block that copies.
 
         ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. The copy has one axis for each
-        iterator used in the buffer's indices, in the block's order. It is named ``<buffer>_reindex``.
+        iterator that the buffer's indices depend on, in the block's order: not for one that has a single value, or that
+        drops out as the indices simplify. It is named ``<buffer>_reindex``.
 
         Before → after, for ``sch.reindex("C", ("read", 0))``::
 
