@@ -46,7 +46,7 @@ class _Part:
                         places = into.setdefault(r.buffer, [])
                         if (
                             r.buffer not in named
-                        ):  # through a view or a pointer: told apart where it is one element wide
+                        ):  # through a view or a pointer: distinct only if it is one element wide
                             places.append(tuple(x.min if is_const(x.extent, 1) else const(0) for x in r.region))
         self.name = next((n.name for n in walk(stmt) if isinstance(n, Block)), f"statement {number}")
 
@@ -66,7 +66,7 @@ class _Pipeline:
         self.allocs: list[Buffer] = []
         stages = _numbers(loop.annotations[STAGE])
         orders = _numbers(loop.annotations.get(ORDER, list(range(len(stages)))))
-        # a CPU copies in the order it is told to: what was to be under way is done where it stands
+        # a CPU copies synchronously: an asynchronous stage runs in place
         self.asynchronous = set() if cpu else set(_numbers(loop.annotations.get(ASYNC, [])))
         body: Any = loop.body
         while isinstance(body, BlockRealize) and not body.block.iter_vars and is_const(body.predicate, 1):
