@@ -53,11 +53,13 @@ def check(func: PrimFunc) -> list[Problem]:
     Variables are defined before use and once in nested scopes; buffers are used inside their allocation, with as many
     indices as dimensions and integer indices; a store's value has the buffer's dtype; a block's iterators match its
     bindings, which are the only way in for outer loop variables; block names are unique; one thread axis is not
-    launched inside itself.
+    launched inside itself; a private buffer of a loop is allocated around it and used in it only.
     """
     checker = _Checker()
     checker.function(func)
-    return checker.problems
+    from .private_clause import clause_problems
+
+    return checker.problems or [Problem(loop, message) for loop, message in clause_problems(func)]
 
 
 @with_recursion_limit

@@ -123,6 +123,8 @@ class Asker:
         """Whether ``Schedule.pad_einsum`` would do it here, and what speaks against it. Nothing is changed."""
     def parallel(self, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
         """Whether ``Schedule.parallel`` would do it here, and what speaks against it. Nothing is changed."""
+    def privatize(self, loop: LoopRV | str, buffer: str | Buffer, *, unsafe: bool = False) -> Answer:
+        """Whether ``Schedule.privatize`` would do it here, and what speaks against it. Nothing is changed."""
     def read_at(
         self,
         loop: LoopRV | str,
@@ -402,9 +404,11 @@ class Schedule:
         every iteration of the outer loop, in memory that all threads share (a tile copied to ``shared``), and the extents
         equal.
 
-        Raises ``ScheduleError`` when the loop carries a dependence (except a reduction across ``threadIdx``), when the
-        axis has another extent in the same kernel, when it is bound twice on one path for different work, or beyond the
-        target's limits. ``unsafe=True`` skips the dependence check.
+        A loop that is bound already gets the new axis.
+
+        Raises ``ScheduleError`` when iterations depend on each other (a reduction across ``threadIdx`` may), when the
+        axis has another extent in the same kernel, when it is bound twice on one path for other work, or past the target's
+        limits. ``unsafe=True`` skips the check of dependences.
 
         Before, and after ``sch.bind("i", "threadIdx.x")``::
 
@@ -856,6 +860,29 @@ class Schedule:
                 with T.block("B"):
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
+        """
+    def privatize(self, loop: LoopRV | str, buffer: str | Buffer, *, unsafe: bool = False) -> None:
+        """Give each iteration of a loop a copy of ``buffer`` for itself, uninitialised when the iteration starts.
+
+        ``buffer`` is a buffer, or the name of one, that a block around the loop allocates and that is used under the loop
+        only. Iterations no longer share it, so that the loop can be made parallel; ``parallel`` and ``vectorize`` do it by
+        themselves where the buffer is all that iterations share. The program says it by ``private=[…]``, and the executor,
+        lowering and later steps go by that.
+
+        Raises ``ScheduleError`` when an iteration reads of the buffer what it has not written itself, or when that cannot be
+        shown; when the buffer is used outside of the loop; and for a loop bound to threads, whose own memory is told by its
+        scope. ``unsafe=True`` skips the proof.
+
+        Before, and after ``sch.privatize("i", "T1")``::
+
+            T1 = T.alloc_buffer((1,))                    T1 = T.alloc_buffer((1,))
+            for i in range(8):                           for i in T.serial(8, private=[T1]):
+                with T.block("T1"):                          with T.block("T1"):
+                    vi = T.axis.spatial(8, i)                    vi = T.axis.spatial(8, i)
+                    T1[0] = A[vi] * 2.0                          T1[0] = A[vi] * 2.0
+                with T.block("B"):                           with T.block("B"):
+                    vi = T.axis.spatial(8, i)                    vi = T.axis.spatial(8, i)
+                    B[vi] = T1[0] + 1.0                          B[vi] = T1[0] + 1.0
         """
     def read_at(
         self,
@@ -1459,7 +1486,8 @@ class Schedule:
                     B[vi] = A[vi] * 2.0
         """
     def unroll(self, loop: LoopRV | str) -> None:
-        """Unroll a loop when it is lowered. Always legal.
+        """Write the iterations of a loop out one after another when it is lowered. Always legal; a loop that is bound to
+        threads is no longer.
 
         Before, and after ``sch.unroll("i")``::
 
