@@ -14,14 +14,21 @@ class Config:
     """``dump`` (TIR_DUMP): a directory that gets each lowering stage as text; empty for none.
 
     ``verify`` (TIR_VERIFY): check that each lowering stage is well formed.
+
+    ``explain`` (TIR_EXPLAIN): print which tier of proof decided which question of legality, and how long it took.
     """
 
     dump: str = ""
     verify: bool = False
+    explain: bool = False
 
 
 def _from_environment() -> Config:
-    return Config(os.environ.get("TIR_DUMP", ""), os.environ.get("TIR_VERIFY", "") not in ("", "0"))
+    return Config(os.environ.get("TIR_DUMP", ""), _flag("TIR_VERIFY"), _flag("TIR_EXPLAIN"))
+
+
+def _flag(name: str) -> bool:
+    return os.environ.get(name, "") not in ("", "0")
 
 
 _overrides: list[dict[str, Any]] = []

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tir.analysis.dependence.coverage import check_initialized
+from tir.analysis.dependence.initialization import check_initialized
 from tir.analysis.dependence.loops import check_merge, check_parallel, check_reorder
 from tir.analysis.dependence.programs import check
+from tir.analysis.dependence.verdict import Refuted
 from tir.analysis.simple_blocks import distinguishes_iterations
 from tir.buffer import IterVar, Range, decl_buffer
 from tir.expr import TRUE, BufferLoad, IntImm, Var, const
@@ -90,10 +91,10 @@ def test_reorder_of_one_block_is_exact(write, read):
     func = function(outer)
     before = [("S", p) for p in POINTS]
     after = [("S", (i, j)) for j in range(N) for i in range(N)]
-    violation = check_reorder(func, [outer, inner], [inner, outer])
-    assert (violation is not None) == broken(before, after, touched)
-    if violation is not None:
-        assert len(violation.witness) == 2 and "S at (" in violation.witness[0]
+    verdict = check_reorder(func, [outer, inner], [inner, outer])
+    assert isinstance(verdict, Refuted) == broken(before, after, touched)
+    if isinstance(verdict, Refuted):
+        assert len(verdict.witness) == 2 and "S at (" in verdict.witness[0]
 
 
 @settings(max_examples=60, deadline=None)
@@ -109,16 +110,16 @@ def test_merge_and_swap_and_interleave_are_exact(w1, r1, w2, r2):
     before = [("P", x) for x in POINTS] + [("C", x) for x in POINTS]
     merged = [(n, x) for x in POINTS for n in "PC"]
     both = check_merge(func, [[nest_p, nest_p.body], [nest_c, nest_c.body]])
-    assert (both is not None) == broken(before, merged, touched)
+    assert isinstance(both, Refuted) == broken(before, merged, touched)
 
     swapped = function(seq([nest_c, nest_p])).replace(params=func.params, buffer_map=func.buffer_map)
-    assert (check(func, swapped) is not None) == broken(before, before[9:] + before[:9], touched)
+    assert isinstance(check(func, swapped), Refuted) == broken(before, before[9:] + before[:9], touched)
 
     rows = [(n, (i, j)) for i in range(N) for n in "PC" for j in range(N)]
     moved_p = loop(LOOPS[1], BlockRealize((LOOPS[2], LOOPS[1]), TRUE, p.block))
     at_row = function(loop(LOOPS[2], seq([moved_p, loop(LOOPS[3], c)])))
     at_row = at_row.replace(params=func.params, buffer_map=func.buffer_map)
-    assert (check(func, at_row) is not None) == broken(before, rows, touched)
+    assert isinstance(check(func, at_row), Refuted) == broken(before, rows, touched)
 
 
 @settings(max_examples=60, deadline=None)
@@ -140,8 +141,8 @@ def test_parallel_is_exact(write, read):
                     return True
         return False
 
-    assert (check_parallel(func, outer) is not None) == clash(0)
-    assert (check_parallel(func, inner, "vectorized") is not None) == clash(1)
+    assert (not check_parallel(func, outer).is_proved) == clash(0)
+    assert (not check_parallel(func, inner, "vectorized").is_proved) == clash(1)
 
 
 def reduction(op=None):
@@ -156,14 +157,14 @@ def test_reduction_updates_commute_but_not_before_init():
     inner = loop(LOOPS[1], reduction())
     outer = loop(LOOPS[0], inner)
     func = function(outer)
-    assert check_reorder(func, [outer, inner], [inner, outer]) is None
-    violation = check_parallel(func, inner, "vectorized")
-    assert violation is not None and "R" in violation.witness[0]
+    assert check_reorder(func, [outer, inner], [inner, outer]).is_proved
+    verdict = check_parallel(func, inner, "vectorized")
+    assert isinstance(verdict, Refuted) and "R" in verdict.witness[0]
     # the first step of the reduction, which holds the init, moved last
     late = BlockRealize((LOOPS[0], IntImm(N - 1) - LOOPS[1]), TRUE, reduction().block)
     late = late.replace(block=inner.body.block)
     after = func.replace(body=function(loop(LOOPS[0], loop(LOOPS[1], late))).body)
-    assert check(func, after) is not None
+    assert not check(func, after).is_proved
 
 
 def test_order_matters_where_updates_do_not_commute():
@@ -175,8 +176,8 @@ def test_order_matters_where_updates_do_not_commute():
     func = function(outer)
     backwards = BlockRealize((LOOPS[0], (LOOPS[1] + 1) % N), TRUE, inner.body.block)
     after = func.replace(body=function(loop(LOOPS[0], loop(LOOPS[1], backwards))).body)
-    assert check(func, after) is not None
-    assert check_reorder(func, [outer, inner], [inner, outer]) is None
+    assert not check(func, after).is_proved
+    assert check_reorder(func, [outer, inner], [inner, outer]).is_proved
 
 
 @pytest.mark.parametrize("parts, tail, legal", [((2, 2), True, True), ((2, 2), False, False), ((1, 2), False, False)])
@@ -187,8 +188,8 @@ def test_split_must_run_every_instance_once(parts, tail, legal):
     bound = LOOPS[2] * parts[1] + LOOPS[3]
     realize = BlockRealize((bound, LOOPS[1]), bound < N if tail else TRUE, body.block)
     nest = loop(LOOPS[2], loop(LOOPS[3], loop(LOOPS[1], realize), parts[1]), parts[0])
-    violation = check(func, func.replace(body=function(nest).body))
-    assert (violation is None) == legal
+    verdict = check(func, func.replace(body=function(nest).body))
+    assert verdict.is_proved == legal
 
 
 def test_recomputing_a_producer_is_legal_and_a_self_update_is_not():
@@ -199,7 +200,7 @@ def test_recomputing_a_producer_is_legal_and_a_self_update_is_not():
         make, use = loop(LOOPS[0], loop(LOOPS[1], p)), loop(LOOPS[3], c)
         func = function(seq([make, loop(LOOPS[2], use)]))
         after = func.replace(body=function(loop(LOOPS[2], seq([make, use]))).body)
-        assert (check(func, after) is None) == legal
+        assert check(func, after).is_proved == legal
 
 
 def test_data_dependent_indices_touch_the_whole_dimension():
@@ -209,8 +210,8 @@ def test_data_dependent_indices_touch_the_whole_dimension():
     inner = loop(LOOPS[1], body)
     outer = loop(LOOPS[0], inner)
     func = function(outer, params=(A, D, where))
-    assert check_parallel(func, outer) is not None
-    assert check_parallel(func, inner) is None
+    assert not check_parallel(func, outer).is_proved
+    assert check_parallel(func, inner).is_proved
 
 
 @pytest.mark.parametrize("shift, missing", [(0, None), (1, "C at (vx=2")])
@@ -219,8 +220,8 @@ def test_every_read_is_covered_by_an_earlier_write(shift, missing):
     p = block("P", v, LOOPS[:2], BufferStore(B, BufferLoad(A, tuple(v)), tuple(v)))
     c = block("C", w, LOOPS[2:], BufferStore(D, BufferLoad(B, (w[0] + shift, w[1])) + 1.0, tuple(w)))
     func = function(seq([loop(LOOPS[0], loop(LOOPS[1], p)), loop(LOOPS[2], loop(LOOPS[3], c))]))
-    violation = check_initialized(func, B)
-    assert (violation is None) if missing is None else violation.witness[0].startswith(missing)
+    verdict = check_initialized(func, B)
+    assert verdict.is_proved if missing is None else verdict.witness[0].startswith(missing)
 
 
 def test_loops_of_one_name_below_a_parallel_loop():

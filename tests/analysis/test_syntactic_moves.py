@@ -1,76 +1,21 @@
-"""Moves that are plain from a program's form keep its results, and need no sets."""
+"""Moves that are legal by the program's form keep its results, and need no sets."""
 
 from tests.prim_checks import refused, same, schedule
-from tir.errors import ScheduleError
-from tir.function import PrimFunc
-from tir.library.gemm import gemm
-from tir.schedule.primitives import compute_at as location
-from tir.testing import assert_same_result
-from tir.testing.decisions import SeededChoice
+from tir.analysis.dependence.oracle import Tier, recorded, tiers
+from tir.analysis.dependence.programs import SameMeaning
 from tir.testing.fuzz import run
-from tir.testing.kernel_programs import family_program
-from tir.testing.schedules import random_schedule
 
 STEPS = ["split", "reorder", "fuse", "cache_read", "cache_write", "compute_at", "reverse_compute_at",
          "compute_at.index", "reverse_compute_at.index", "loop_partition", "decompose_reduction"]  # fmt: skip
 
 
-def check(monkeypatch, examples: int, seed: int) -> int:
-    """How many of the moves of a short run were plain; the executor judges each of them."""
-    plain: list[str] = []
-
-    def counted(answer):
-        def ask(*args):
-            found = answer(*args)
-            plain.extend([args[0].name] if found else [])
-            return found
-
-        return ask
-
-    monkeypatch.setattr(location, "producer_move_is_legal", counted(location.producer_move_is_legal))
-    monkeypatch.setattr(location, "consumer_move_is_legal", counted(location.consumer_move_is_legal))
-    report = run(examples, seed=seed, steps=10, llvm_every=0, families=True, primitives=STEPS, log=False)
+def test_moves_that_are_legal_by_form_keep_results():
+    """The executor judges each of them: see the fuzzer."""
+    with recorded() as questions:
+        report = run(40, seed=4000, steps=10, llvm_every=0, families=True, primitives=STEPS, log=False)
     assert not report.failures, report.failures
-    return len(plain)
-
-
-def test_plain_moves_are_legal(monkeypatch):
-    assert check(monkeypatch, 40, 4000) > 5
-
-
-MOVES = ["split", "fuse", "cache_read", "cache_write", "compute_at", "compute_at.index", "reverse_compute_at",
-         "reverse_compute_at.index", "compute_at", "parallel"]  # fmt: skip
-KERNELS = ("matmul", "conv2d", "stencil", "softmax", "padded")
-
-
-def program(seed: int) -> PrimFunc:
-    """One of the families, or a product in padded tiles: its tiles and what is stored are under conditions."""
-    if seed % 6 == 5:
-        return gemm(*((7, 9, 3), (8, 8, 2), (5, 4, 4))[seed % 3], 2, 4)
-    return family_program(KERNELS[seed % 6], SeededChoice(seed))
-
-
-def test_sets_agree_with_plain_moves(monkeypatch):
-    """What is plain is proved by sets too; where they cannot, a run of the programs before and after decides."""
-    exact, apart = location.require_same_meaning, location.require_independent
-    moves = []
-
-    def ask(before, after):
-        apart(before, after)
-        moves.append((before, after))
-
-    monkeypatch.setattr(location, "require_independent", ask)
-    for seed in range(120):
-        random_schedule(program(seed), seed, 8, MOVES)
-    unproved = []
-    for before, after in moves:
-        try:
-            exact(before, after)
-        except ScheduleError:
-            unproved.append((before, after))
-            assert_same_result(before.mod, after.mod, engines=["interpreter"])
-    assert len(moves) > 25
-    assert len(unproved) <= len(moves) // 20  # more would make sets over-cautious: see what they say
+    moves = [q for q in questions if isinstance(q, SameMeaning)]
+    assert sum(q.answer_by(Tier.SIMPLE_BLOCK).is_proved for q in moves) > 5
 
 
 SUM_WITH_A_UNIT_LOOP = """
@@ -90,10 +35,10 @@ def main(A: T.Buffer((3, 4), "float32"), B: T.Buffer((3, 4), "float32")):
 """
 
 
-def test_sets_see_a_sum_made_anew_through_unit_loops(monkeypatch):
-    monkeypatch.setattr(location, "producer_move_is_legal", lambda *_: False)
+def test_sets_see_a_sum_made_anew_through_unit_loops():
     sch = schedule(SUM_WITH_A_UNIT_LOOP)
-    sch.compute_at("S", sch.get_loops("B")[1])
+    with tiers(without=[Tier.SIMPLE_BLOCK]):
+        sch.compute_at("S", sch.get_loops("B")[1])
     same(sch)
 
 
@@ -119,16 +64,12 @@ def main(A: T.Buffer((64, 64), "float32"), C: T.Buffer((64, 64), "float32")):
 """
 
 
-def test_tiles_of_a_matrix_product_need_no_sets(monkeypatch):
-    def unused(*_):
-        raise AssertionError("sets were asked")
-
+def test_tiles_of_a_matrix_product_need_no_sets():
     sch = schedule(BIG)
     i, j, k = sch.get_loops("D")
     (i0, i1), (j0, j1), (k0, k1) = sch.split(i, [None, 8]), sch.split(j, [None, 8]), sch.split(k, [None, 2])
     sch.reorder(i0, j0, k0, i1, j1, k1)
-    with monkeypatch.context() as patched:
-        patched.setattr(location, "require_same_meaning", unused)
+    with tiers(only=[Tier.SIMPLE_BLOCK]):
         sch.compute_at("B", k0)
         sch.reverse_compute_at("C", j0)
     assert [str(x.name) for x in sch.get_loops("C")[:2]] == ["i_0", "j_0"]
@@ -201,13 +142,9 @@ def main(A: T.Buffer((7, 3), "float32"), C: T.Buffer((7,), "float32")):
 """
 
 
-def test_what_is_stored_of_padded_tiles_needs_no_sets(monkeypatch):
-    def unused(*_):
-        raise AssertionError("sets were asked")
-
+def test_what_is_stored_of_padded_tiles_needs_no_sets():
     sch = schedule(TILES)
-    with monkeypatch.context() as patched:
-        patched.setattr(location, "require_same_meaning", unused)
+    with tiers(only=[Tier.SIMPLE_BLOCK]):
         sch.reverse_compute_at("C", sch.get_loops("B")[0])
     same(sch)
 

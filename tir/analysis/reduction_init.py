@@ -1,8 +1,10 @@
-"""When the init of a reduction runs: where every reduction iterator is at its first value, and whether that is first."""
+"""When the init of a reduction runs: where every reduction iterator is at its first value. Whether that comes before all
+updates of the result, and for which results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ..arith import Analyzer
 from ..arith.itermap import detect_iter_map
@@ -11,8 +13,8 @@ from ..errors import ScheduleError
 from ..expr import EQ, LE, LT, Expr, Var, conjuncts, is_const
 from ..poly import Formula, Names, Relation, Undecided, bounded
 from ..render import short_text
-from ..stmt import BlockRealize, For
-from ..visit import substitute, uses_var
+from ..stmt import BlockRealize, BufferStore, For
+from ..visit import substitute, uses_var, walk
 from .index import BlockRef, LoopRef
 
 
@@ -182,3 +184,92 @@ def require_start(block: BlockRef) -> None:
         if iterator.iter_type == "reduce" and iterator.dom is not None:
             if not Analyzer().can_prove_equal(substitute(value, first), iterator.dom.min):
                 raise continues(block.node, iterator)
+
+
+def result_guards(realize: BlockRealize, loops: Sequence[For]) -> list[Expr]:
+    """The conditions, free of the loops it reduces over, under which the reduction of ``realize`` stores a result.
+
+    Threads that share a reduction start their parts from the identity and store one result: the same only where the init
+    runs at the first update of each result, and at no other. ``loops`` are those around the block, outermost first.
+    Raises ``ScheduleError`` where the init runs late, more than once, or not at all for a result that is updated.
+    """
+    return _Results(realize, loops).guards()
+
+
+class _Results:
+    """Where the reduction of a block stores its results."""
+
+    def __init__(self, realize: BlockRealize, loops: Sequence[For]):
+        self.realize, self.block = realize, realize.block
+        pairs = list(zip(self.block.iter_vars, realize.iter_values))
+        self.reduce = [(i, v) for i, v in pairs if i.iter_type == "reduce"]
+        moving = [f for f in loops if not is_const(f.extent, 1)]
+        self.reducing = [f for f in moving if any(uses_var(v, f.loop_var) for _, v in self.reduce)]
+        self.loops = loops
+        self.start: dict[Var, Any] = {f.loop_var: f.min for f in loops if is_const(f.extent, 1)}
+        for f in self.reducing:
+            self.start[f.loop_var] = substitute(f.min, self.start)
+        self.analyzer, self.outside = Analyzer(), Analyzer()
+        for f in loops:
+            self.analyzer.bind(f.loop_var, Range(f.min, f.extent))
+            if f not in self.reducing:  # that a loop is entered says something of its extent
+                self.outside.bind(f.loop_var, Range(f.min, f.extent))
+
+    def guards(self) -> list[Expr]:
+        parts = [p for part in conjuncts(self.realize.predicate) if (p := self._at_start(part)) is not None]
+        if self.block.init is not None:
+            first = self.loops.index(self.reducing[0]) if self.reducing else len(self.loops)
+            InitRuns(self.realize, self.loops, self.loops[first:]).require_first()
+        with self.outside.scope():
+            found = []
+            for guard in (*parts, *(substitute(f.extent, self.start) > 0 for f in self.reducing)):
+                if not self.outside.can_prove(guard):
+                    found.append(self.outside.simplify(guard))
+                    self.outside.assume(guard)
+        return found
+
+    def _at_start(self, part: Expr) -> Expr | None:
+        """``part`` of the predicate at the first update; None if the result may be stored without asking it."""
+        if not uses_var(part, {f.loop_var for f in self.reducing}):
+            return part
+        at = substitute(part, self.start)
+        if self._implies(part, at):
+            return at
+        if self.block.init is None and self._in_bounds():
+            return None  # a result that is not updated is stored as it was
+        raise ScheduleError(
+            "the predicate `{0}` may leave out the first update of a result of block {1} and not the others: {2} would "
+            "store what the first update decides",
+            short_text(part), self.realize, self._loops(), nodes=[self.realize],
+        )  # fmt: skip
+
+    def _implies(self, part: Expr, at: Expr) -> bool:
+        if self.analyzer.can_prove(at):
+            return True
+        if (
+            isinstance(part, (LT, LE))
+            and isinstance(at, (LT, LE))
+            and self.analyzer.can_prove(at.a - part.a <= at.b - part.b)
+        ):
+            return True
+        with self.analyzer.constraint(part):
+            return self.analyzer.can_prove(at)
+
+    def _in_bounds(self) -> bool:
+        """Whether the elements that the block stores to exist whatever the predicate says of the reduction."""
+        values = {i.var: v for i, v in zip(self.block.iter_vars, self.realize.iter_values)}
+        with self.analyzer.scope():
+            for part in conjuncts(self.realize.predicate):
+                if not uses_var(part, {f.loop_var for f in self.reducing}):
+                    self.analyzer.assume(part)
+            return all(
+                self.analyzer.can_prove(substitute(index, values) >= 0)
+                and self.analyzer.can_prove(substitute(index, values) < size)
+                for store in walk(self.block.body)
+                if isinstance(store, BufferStore)
+                for index, size in zip(store.indices, store.buffer.shape)
+            )
+
+    def _loops(self) -> str:
+        names = ", ".join(f"`{f.loop_var.name}`" for f in self.reducing)
+        return f"loop {names}" if len(self.reducing) == 1 else f"the nest of {names}"

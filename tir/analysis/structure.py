@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
+from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion
 from ..expr import (
     Add,
     BufferLoad,
@@ -34,6 +34,9 @@ from ..stmt import (
 )
 from ..visit import free_vars, substitute, uses_var, walk
 from .index import BlockRef, LoopRef, Place
+
+if TYPE_CHECKING:
+    from ..arith import Analyzer
 
 _FREE: WeakKeyDictionary[Any, frozenset[Var]] = WeakKeyDictionary()
 
@@ -93,7 +96,7 @@ def steering_loads(stmt: Stmt) -> Iterator[tuple[Stmt, BufferLoad]]:
                 yield from ((item, n) for n in walk(part) if isinstance(n, BufferLoad))
 
 
-def order(scope: BlockRef, block: BlockRef) -> int:
+def order(scope: BlockRef | LoopRef, block: BlockRef) -> int:
     """The number of the statement of ``scope`` that holds ``block``; -1 for its init, which comes first."""
     top = top_statement(block, scope).node
     return next((n for n, s in enumerate(statements(scope)) if s is top), -1)
@@ -179,6 +182,18 @@ def loops_below(ref: BlockRef, host: BlockRef | LoopRef) -> list[LoopRef]:
     return loops if isinstance(host, BlockRef) else loops[loops.index(host) + 1 :]
 
 
+def entered(extents: Iterable[Expr], analyzer: Analyzer) -> list[Expr]:
+    """The conditions under which loops of all these ``extents`` run; nothing for those that are sure to. ``analyzer`` must
+    not know the loops' variables: that a loop runs says that its extent is not zero."""
+    found: list[Expr] = []
+    with analyzer.scope():
+        for extent in extents:
+            if not analyzer.can_prove(extent > 0):
+                found.append(analyzer.simplify(extent > 0))
+                analyzer.assume(found[-1])
+    return found
+
+
 def reads_own_writes(block: Block, buffer: Buffer) -> bool:
     """Whether a run of ``block`` may read an element of ``buffer`` after it has stored to it: a copy made before the run
     would be out of date."""
@@ -218,54 +233,6 @@ def wrapped_in(ref: BlockRef, host: BlockRef | LoopRef) -> Stmt | None:
 def first_line(stmt: Stmt | None) -> str:
     """The head of a statement, as it prints."""
     return "" if stmt is None else repr(stmt).split("\n")[0].rstrip(":")
-
-
-def runs_whole_domain(ref: BlockRef) -> bool:
-    """Whether the loops above surely run ``ref`` for every value of its iterators."""
-    from ..arith import Analyzer
-    from ..arith.itermap import detect_iter_map
-
-    if ref.scope is not None and wrapped_in(ref, ref.scope) is not None:
-        return False  # under a condition
-    pairs = list(zip(ref.block.iter_vars, ref.node.iter_values))
-    loops = ref.loop_ranges()
-    analyzer = Analyzer()
-    for p in ref.loops():  # one that only repeats the block may not run at all
-        if not any(uses_var(v, p.var) for _, v in pairs) and not analyzer.can_prove(p.node.extent > 0):
-            return _covers(ref)
-    plain = is_const(ref.node.predicate, 1) and all(isinstance(v, Var) and v in loops for _, v in pairs)
-    if plain and len({v for _, v in pairs}) == len(pairs):
-        box = tuple(loops[v] for _, v in pairs)  # type: ignore[index]
-    elif found := detect_iter_map([v for _, v in pairs], loops, ref.node.predicate, check="surjective"):
-        # what the indices fill, which a condition may have cut; a box around them would be too much
-        box = tuple(Range(index.base, index.extent) for index in found.indices)
-    else:
-        box = None
-    exact = box is not None and all(
-        analyzer.can_prove_equal(got.min, i.dom.min) and analyzer.can_prove_equal(got.extent, i.dom.extent)
-        for got, (i, _) in zip(box, pairs)
-    )
-    return exact or _covers(ref)
-
-
-def _covers(ref: BlockRef) -> bool:
-    """``runs_whole_domain`` by exact sets, for iterator values that are not of a known form."""
-    from ..poly import Formula, Names, Undecided
-
-    names = Names()
-    dims = [names.of(i.var) for i in ref.block.iter_vars]
-    try:
-        ran, domain = Formula(names), Formula(names)
-        for loop in ref.loops():
-            ran.within(loop.var, loop.node.min, loop.node.extent)
-        ran.require(ref.node.predicate)
-        for iterator, value in zip(ref.block.iter_vars, ref.node.iter_values):
-            ran.equal(names.of(iterator.var), value)
-            domain.within(iterator.var, iterator.dom.min, iterator.dom.extent)
-        moments = [ran.var(loop.var) for loop in ref.loops()]
-        return bool(domain.set(dims).is_subset(ran.map(dims, moments, moments).domain()))
-    except Undecided:
-        return False
 
 
 def affine_in_one(e: Expr, variables: Any) -> tuple[Var, int, Expr] | None:

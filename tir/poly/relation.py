@@ -44,37 +44,53 @@ class NotAffine(Undecided):
         return f"{self.expr}: {self.reason}" if isinstance(self.expr, str) else f"`{self.expr!r}`: {self.reason}"
 
 
+class _Limit:
+    """What is left for one question. The library loads, and time counts, from its first operation on."""
+
+    def __init__(self) -> None:
+        self.deadline: float | None = None
+
+    def check(self) -> None:
+        """Raises ``TooLong`` past the deadline."""
+        if self.deadline is None:
+            self.deadline = perf_counter() + MOST_SECONDS
+            _isl().DEFAULT_CONTEXT.reset_operations()
+            _isl().DEFAULT_CONTEXT.set_max_operations(MOST_OPERATIONS)
+        elif perf_counter() > self.deadline:
+            raise TooLong
+
+    def lift(self) -> None:
+        if self.deadline is not None:
+            _isl().DEFAULT_CONTEXT.set_max_operations(0)
+
+
+_limit: _Limit | None = None  # of the question that is being answered
+
+
 @contextmanager
 def bounded() -> Iterator[None]:
     """Raises ``TooLong`` where the operations in the ``with`` block together take more than ``MOST_OPERATIONS`` steps of
     isl, or ``MOST_SECONDS``. Inside another such block that one's limits hold."""
-    global _deadline
-    context = _isl().DEFAULT_CONTEXT
-    if _deadline is not None:
+    global _limit
+    if _limit is not None:
         yield
         return
-    context.reset_operations()
-    context.set_max_operations(MOST_OPERATIONS)
-    _deadline = perf_counter() + MOST_SECONDS
+    _limit = mine = _Limit()
     try:
         yield
     finally:
-        _deadline = None
-        context.set_max_operations(0)
-        context.reset_operations()
-
-
-_deadline: float | None = None  # of the question that is being answered
+        _limit = None
+        mine.lift()
 
 
 def _run(operation: Callable[..., R], *args: Any) -> R:
     """An operation of isl, limited. Raises ``TooLong``."""
+    if _limit is None:
+        with bounded():
+            return _run(operation, *args)
+    _limit.check()
     try:
-        if _deadline is None:
-            with bounded():
-                return operation(*args)
-        if perf_counter() < _deadline:
-            return operation(*args)
+        return operation(*args)
     except _isl().Error as error:
         if "maximal number of operations" not in str(error):
             raise

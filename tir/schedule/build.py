@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from ..analysis.block_regions import block_access_region
 from ..analysis.index import Place
 from ..analysis.structure import free_in, has_load, is_one, may_fail
 from ..arith import simplify
 from ..buffer import Buffer, BufferRegion, IterVar, Range
-from ..expr import TRUE, BufferLoad, Expr, IntImm, Let, Var, cast, const, logical_and
+from ..expr import Expr, IntImm, Let, Var, const, logical_and
 from ..stmt import (
     SERIAL,
     Block,
     BlockRealize,
-    BufferStore,
     For,
     IfThenElse,
     LetStmt,
@@ -33,62 +33,10 @@ def nest(loops: Sequence[tuple[Var, Expr]], body: Stmt) -> Stmt:
     return body
 
 
-def replace_buffer(
-    stmt: Any, old: Buffer, new: Buffer, index: Callable[[tuple[Expr, ...]], tuple[Expr, ...]] | None = None
-) -> Any:
-    """``stmt`` with every access to ``old`` going to ``new``; ``index`` maps its indices."""
-    remap = index or (lambda indices: indices)
-
-    def region(item: BufferRegion) -> BufferRegion:
-        if index is None:
-            return BufferRegion(new, item.region)
-        mins = remap(tuple(r.min for r in item.region))
-        return BufferRegion(new, tuple(Range(m, r.extent) for m, r in zip(mins, item.region)))
-
-    def visit(item: Any) -> Any:
-        if isinstance(item, BufferLoad) and item.buffer is old:
-            return BufferLoad(new, remap(item.indices))
-        if isinstance(item, BufferStore) and item.buffer is old:
-            return item.replace(buffer=new, indices=remap(item.indices))
-        if isinstance(item, BufferRegion) and item.buffer is old:
-            return region(item)
-        if isinstance(item, Var) and item is old.data:
-            return new.data
-        return None
-
-    return rewrite(stmt, visit)
-
-
-def copy_block(
-    name: str,
-    source: Buffer,
-    target: Buffer,
-    region: Sequence[Range],
-    *,
-    source_index: Callable[[tuple[Expr, ...]], tuple[Expr, ...]] | None = None,
-    target_index: Callable[[tuple[Expr, ...]], tuple[Expr, ...]] | None = None,
-    taken: Callable[[str], str] = lambda name: name,
-) -> Stmt:
-    """Loops ``ax0``, ``ax1`` … over ``region`` around a block that copies ``source`` to ``target``."""
-    loops: list[tuple[Var, Expr]] = []
-    iters: list[IterVar] = []
-    values: list[Expr] = []
-    names: set[str] = set()
-    for axis, bounds in enumerate(region):
-        size = source.shape[axis]
-        dtype = bounds.extent.dtype if bounds.extent.dtype.bits > size.dtype.bits else size.dtype
-        label = taken(f"ax{axis}")
-        names.add(label)
-        loop = Var(label, dtype)
-        loops.append((loop, cast(dtype, bounds.extent)))
-        iters.append(IterVar(Range(const(0, dtype), cast(dtype, size)), Var(f"v{axis}", dtype)))
-        values.append(cast(dtype, bounds.min) + loop)
-    point = tuple(i.var for i in iters)
-    from_ = source_index(point) if source_index else point
-    to = target_index(point) if target_index else point
-    body = BufferStore(target, BufferLoad(source, from_), to)
-    block = Block(tuple(iters), (unit_region(source, from_),), (unit_region(target, to),), name, body)
-    return nest(loops, BlockRealize(tuple(values), TRUE, block))
+def with_regions(block: Block) -> Block:
+    """``block`` with the regions that its body touches."""
+    reads, writes = block_access_region(block)
+    return block.replace(reads=reads, writes=writes)
 
 
 def unit_region(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:

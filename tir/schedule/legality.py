@@ -1,51 +1,94 @@
-"""May the program change so? The questions of the steps, answered as ``ScheduleError`` with a witness."""
+"""From verdicts to errors: a step is taken where its questions are proved, and refused, with the witness, elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from typing import Any
 
+from ..analysis.dependence.domains import Injective
+from ..analysis.dependence.verdict import PROVED, Refuted, Unknown, Verdict
+from ..analysis.index import index_of
 from ..analysis.structure import first_line, steering_loads
-from ..buffer import Buffer
+from ..buffer import Buffer, Range
 from ..errors import ScheduleError, require
-from ..expr import Var
+from ..expr import Expr, Var
+from ..function import PrimFunc
 from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt
 from ..visit import uses_var, walk
 from .state import State
 
-if TYPE_CHECKING:
-    from ..analysis.dependence.verdict import Violation
-    from ..function import PrimFunc
+
+def require_legal(
+    verdict: Verdict, func: PrimFunc, *, nodes: Sequence[Any] | None = None, legal: str = "", why: str = ""
+) -> None:
+    """Raise ``ScheduleError`` unless ``verdict`` is a proof: what is unknown is refused as well.
+
+    ``func`` is the program that the nodes are of; ``nodes`` and ``legal`` go before the verdict's own, ``why`` before its
+    rule.
+    """
+    if isinstance(verdict, (Refuted, Unknown)):
+        raise ScheduleError(
+            f"{why}: {verdict.rule}" if why else verdict.rule,
+            witness=list(verdict.witness),
+            nodes=list(verdict.nodes if nodes is None else nodes),
+            func=func,
+            legal=legal or verdict.legal,
+        )
 
 
-def clash(func: PrimFunc, loop: For) -> Violation | None:
-    """Why iterations of ``loop``, if it runs them at once, are not independent. Threads meet in shared memory, and a
-    buffer in a thread's own scope is another one for each: of threads, only what they do to global memory is asked."""
-    known = _CLASHES.setdefault(func, {})
-    if loop not in known:
-        known[loop] = _clash(func, loop)
-    return known[loop]
+def require_same_meaning(
+    before: State, after: State, unsafe: bool = False, move: Callable[[], bool] | None = None
+) -> None:
+    """Raise ``ScheduleError``, with a witness, unless every dependence of ``before`` holds in ``after``
+    and the iterations of its parallel and vectorized loops still are independent.
+
+    ``move``: whether the form of the program shows that the first is so.
+    """
+    from ..analysis.dependence.programs import SameMeaning
+
+    if unsafe or after.func is before.func:
+        return
+    require_legal(SameMeaning(before.func, after.func, move).answer(), before.func)
+    require_independent(before, after)
 
 
-_CLASHES: WeakKeyDictionary[PrimFunc, dict[For, Violation | None]] = WeakKeyDictionary()
+def require_independent(before: State, after: State) -> None:
+    """Raise ``ScheduleError``, with a witness, unless the iterations of those of its loops that run at once, and that
+    ``after`` has changed, are independent."""
+    from .invariants.delta import Delta
+
+    delta = Delta(before.func, after.func)
+    for ref in delta.changed_loops((PARALLEL, VECTORIZED, THREAD_BINDING)):
+        if delta.may_clash(ref):
+            require_legal(concurrent_iterations(after.func, ref.node), after.func)
 
 
-def _clash(func: PrimFunc, loop: For) -> Violation | None:
+def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rule: str, *parts: Any) -> None:
+    """Refuse by ``rule``, with two points that have the same indices, ``indices`` that are not one-to-one over
+    ``domains``."""
+    verdict = Injective(tuple(indices), domains).answer()
+    if isinstance(verdict, Unknown):
+        raise ScheduleError(verdict.rule)
+    require(verdict.is_proved, rule, *parts, witness=verdict.witness if isinstance(verdict, Refuted) else ())
+
+
+def concurrent_iterations(func: PrimFunc, loop: For) -> Verdict:
+    """Whether iterations of ``loop``, if it runs them at once, are independent. For thread loops only global memory is
+    checked: local buffers are per thread, and shared memory is synchronised by lowering."""
     from ..analysis.dependence.loops import check_parallel
 
     if loop.kind == THREAD_BINDING:
-        summed = _reduced_across(loop) if loop.thread.startswith("threadIdx") else frozenset()
-        found = check_parallel(func, loop, loop.kind, lambda b: b.scope == "global" and b.data not in summed)
-        return found and replace(found, legal=_own_memory(func, loop, found.memory))
-    return check_parallel(func, loop, loop.kind) if loop.kind in (PARALLEL, VECTORIZED) else None
+        own = {b.data for b in walk(loop) if isinstance(b, Buffer) and b.scope != "global"}
+        verdict = check_parallel(func, loop, loop.kind, frozenset(own) | _reduced_across(loop))
+        if isinstance(verdict, (Refuted, Unknown)):
+            return replace(verdict, legal=_own_memory(func, loop, verdict.memory))
+        return verdict
+    return check_parallel(func, loop, loop.kind) if loop.kind in (PARALLEL, VECTORIZED) else PROVED
 
 
 def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:
-    """How threads that meet in memory of the function's own can each have theirs."""
-    from ..analysis.index import index_of
-
+    """How threads that conflict in memory of the function's own can each have theirs."""
     if buffer is None or not any(buffer in ref.block.alloc_buffers for ref in index_of(func).blocks.values()):
         return ""
     scope = "shared" if loop.thread.startswith("blockIdx") else "local"
@@ -59,6 +102,8 @@ def _reduced_across(loop: For) -> frozenset[Var]:
     from ..analysis.reductions import Reduction
 
     found: set[Var] = set()
+    if not loop.thread.startswith("threadIdx"):
+        return frozenset()
     for item in walk(loop):
         if isinstance(item, BlockRealize) and (
             item.block.init is not None or isinstance(Reduction.of(item.block), Reduction)
@@ -67,44 +112,6 @@ def _reduced_across(loop: For) -> frozenset[Var]:
             if kinds == {"reduce"}:
                 found.update(r.buffer.data for r in item.block.writes)
     return frozenset(found)
-
-
-def require_same_meaning(before: State, after: State, unsafe: bool = False) -> None:
-    """Raise ``ScheduleError``, with a witness, unless every dependence of ``before`` holds in ``after``
-    and the iterations of its parallel and vectorized loops still are independent.
-    """
-    from ..analysis.dependence.programs import check
-
-    if unsafe or after.func is before.func:
-        return
-    found = check(before.func, after.func)
-    if found is not None:
-        # A reduction that is made anew, from its init on, gives the same result again.
-        from ..analysis.dependence.reduction_summary import with_reductions_collapsed
-
-        whole = with_reductions_collapsed(before.func, after.func)
-        if whole is not None and check(*whole) is None:
-            found = None
-    if found is not None:
-        raise ScheduleError(
-            found.rule, witness=found.witness, nodes=found.nodes, func=before.func, legal=found.legal
-        )  # fmt: skip
-    require_independent(before, after)
-
-
-def require_independent(before: State, after: State) -> None:
-    """Raise ``ScheduleError``, with a witness, unless the iterations of those of its loops that run at once, and that
-    ``after`` has changed, are independent."""
-    from .invariants.delta import Delta
-
-    delta = Delta(before.func, after.func)
-    for ref in delta.changed_loops((PARALLEL, VECTORIZED, THREAD_BINDING)):
-        if delta.may_clash(ref):
-            found = clash(after.func, ref.node)
-            if found is not None:
-                raise ScheduleError(
-                    found.rule, witness=found.witness, nodes=found.nodes, func=after.func, legal=found.legal
-                )
 
 
 def require_not_steering(buffer: Buffer, stmts: Iterable[Stmt], unsafe: bool) -> None:

@@ -12,6 +12,7 @@ from ..function import IRModule, PrimFunc
 from .awkward_programs import AWKWARD
 from .decisions import Choice, SeededChoice
 from .edge_case_programs import CORNERS
+from .reduction_programs import REDUCTIONS
 from .steered_programs import steered
 
 ODD = (1, 2, 3, 5, 7)
@@ -271,8 +272,8 @@ def main(A: T.Buffer(({n}, {m}), "int32"), O: T.Buffer(({n}, {m}), "int32")):
 FAMILIES: dict[str, Callable[[Choice], str]] = {
     f.__name__: f
     for f in (
-        matmul, conv2d, stencil, softmax, layer_norm, argmax, gather, scatter, padded, symbolic, recurrence, *CORNERS, steered,
-        *AWKWARD,
+        matmul, conv2d, stencil, softmax, layer_norm, argmax, gather, scatter, padded, symbolic, recurrence, *CORNERS,
+        *REDUCTIONS, steered, *AWKWARD,
     )
 }  # fmt: skip
 

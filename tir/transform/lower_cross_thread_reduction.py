@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..analysis.block_regions import block_access_region
-from ..analysis.reduction_start import NoSingleStart, result_guards
+from ..analysis.reduction_init import result_guards
 from ..analysis.reductions import NotAReduction, Reduction
 from ..buffer import Buffer, decl_buffer
-from ..errors import BuildError
+from ..errors import BuildError, ScheduleError
 from ..expr import EQ, TRUE, BufferLoad, Expr, IntImm, Var, all_of, cast, const, is_const
 from ..function import PrimFunc
 from ..node import Node
@@ -44,7 +44,7 @@ class _Reduction:
         self.reducer = found
         try:
             self.guards = result_guards(realize, loops)
-        except NoSingleStart as error:
+        except ScheduleError as error:
             raise BuildError(f"{name}: {error}; bind another loop") from None
         self.serial = [f for f in nest if not f.thread]
         self.bound = [f for f in nest if f.thread]

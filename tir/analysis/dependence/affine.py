@@ -1,4 +1,4 @@
-"""Whether iterations of a loop plainly keep to elements of their own, told from the form of two indices: no sets.
+"""Proves, from two affine indices and without exact sets, that a loop carries no dependence.
 
 True is a proof; False means "not shown".
 """
@@ -110,17 +110,17 @@ def _ends(low: Expr, extent: Expr) -> tuple[int, int] | None:
     return None
 
 
-def no_carried_dependence(s: AffineForms, a: Access, t: AffineForms, b: Access, var: Var) -> bool:
-    """Whether no element is touched by ``a`` in one iteration of the loop of ``var`` and by ``b`` in another one."""
+def indices_differ(s: AffineForms, a: Access, t: AffineForms, b: Access, var: Var) -> bool:
+    """Banerjee test: no element is touched by ``a`` in one iteration of the loop of ``var`` and by ``b`` in another one,
+    because on some axis the indices of the two differ where ``var`` does."""
     if a.buffer is not b.buffer or a.indices is None or b.indices is None or a.loops or b.loops:
         return False
-    if any(_axis_apart(s, s.of(i), t, t.of(j), var) for i, j in zip(a.indices, b.indices)):
-        return True
-    return a is b and s is t and _told_by_indices(s, a, var)
+    return any(_differs(s, s.of(i), t, t.of(j), var) for i, j in zip(a.indices, b.indices))
 
 
-def _axis_apart(s: AffineForms, a: _Form | None, t: AffineForms, b: _Form | None, var: Var) -> bool:
-    """Whether the two sums differ where ``var`` does: by its stride, which all that may differ as well cannot make up."""
+def _differs(s: AffineForms, a: _Form | None, t: AffineForms, b: _Form | None, var: Var) -> bool:
+    """Banerjee test: |stride of ``var``| exceeds the range of everything else, so different iterations give different
+    indices."""
     if a is None or b is None:
         return False
     stride = a.terms.get(var, 0)
@@ -142,11 +142,13 @@ def _axis_apart(s: AffineForms, a: _Form | None, t: AffineForms, b: _Form | None
     return max(-low, high) < abs(stride)
 
 
-def _told_by_indices(s: AffineForms, access: Access, var: Var) -> bool:
-    """Whether the elements of one access say in which iterations of all the loops that its indices are about it ran."""
-    if any(not isinstance(i, Expr) or isinstance(i, Ramp) for i in access.indices or ()):
+def index_tells_iteration(s: AffineForms, access: Access, t: AffineForms, other: Access, var: Var) -> bool:
+    """Whether one access is injective: an element determines the iteration of every loop that its indices use."""
+    if access is not other or s is not t or access.indices is None or access.loops:
         return False
-    indices: Sequence[Expr] = [substitute(i, s.values) for i in access.indices or ()]
+    if any(not isinstance(i, Expr) or isinstance(i, Ramp) for i in access.indices):
+        return False
+    indices: Sequence[Expr] = [substitute(i, s.values) for i in access.indices]
     used = {n for i in indices for n in walk(i) if isinstance(n, Var)}
     loops: list[Loop] = [loop for loop in s.unit.loops if loop[0] in used]
     own = {v for v, _, _ in s.unit.loops}

@@ -1,77 +1,314 @@
-"""Whether each iteration of a loop writes what it reads of a buffer, by exact sets.
+"""Definite initialization: whether everything that is read of a buffer was written before.
 
-Where the shapes of :mod:`tir.analysis.privatization` see nothing (a ragged last tile, guards that cut the box that a block
-fills), sets of elements still decide.
+Two questions have the same tiers: of a whole function (:class:`Initialized`), and of each iteration of a loop for itself
+(:class:`InitializedInIteration`), which is what makes a buffer privatizable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
 
-from ...buffer import Buffer
-from ...expr import Var
-from ...poly import Formula, Names, Relation, Undecided, bounded
-from ...stmt import For, While
-from ...visit import walk
-from .access_relations import access_map, has_bits, is_exact, without_swizzles
+from ...arith import Analyzer
+from ...arith.itermap import IterMap, detect_iter_map
+from ...buffer import Buffer, Range
+from ...expr import EQ, TRUE, Expr, IntImm, Ramp, Var, is_const, logical_and
+from ...function import PrimFunc
+from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
+from ...stmt import BufferStore, For, While
+from ...visit import substitute, uses_var, walk
+from .access_relations import access_map, has_bits, is_exact, schedule_map, without_swizzles
+from .oracle import Question, Tier, tier
+from .relations import Context, StatementRelations, by_loops, loop_times
 from .statements import Access, Statement, statements_of
+from .verdict import PROVED, Refuted, Unknown, Verdict
+from .witness import show_element
+
+
+def check_initialized(func: PrimFunc, buffer: Buffer) -> Verdict:
+    """Whether every read of ``buffer`` is of an element some earlier instance wrote."""
+    return Initialized(func, buffer).answer()
 
 
 def initialized_before_read(buffer: Buffer, loops: Sequence[For]) -> bool:
     """Whether every read of ``buffer`` in an iteration of the innermost of nested ``loops`` is of an element that this
     iteration wrote before. False means "not shown"."""
-    body = loops[-1].body
-    if any(isinstance(n, While) for n in walk(body)):
-        return False  # how often it runs is not known
-    units = [u for u in statements_of(body, blocks=False) if any(a.buffer.data is buffer.data for a in u.accesses)]
-    units = without_swizzles(units)
-    if any(a.buffer.data is buffer.data and has_bits(a) for u in units for a in u.accesses):
-        return False  # sets with so many quotients are not subtracted in bounded time
-    try:
-        with bounded():
-            return _covered(buffer, loops, units)
-    except Undecided:
-        return False
+    return InitializedInIteration(tuple(loops), buffer).holds()
 
 
-def _covered(buffer: Buffer, loops: Sequence[For], units: Sequence[Statement]) -> bool:
-    """``initialized_before_read`` of the body's ``units``. Raises ``NotAffine``."""
-    length = max((len(u.time) for u in units), default=0)
-    names = Names()
-    around = Formula(names)
-    for loop in loops:
-        around.within(loop.loop_var, loop.min, loop.extent)
-    known = around.set([]).parameters()
-    writes = [(_times(u, names, length), access_map(u, a, names, _dims(u, names), True)) for u, a in _writes(units, buffer)]  # fmt: skip
-    for unit in units:
-        when = _times(unit, names, length)
-        for access in unit.reads():
-            if access.buffer.data is not buffer.data:
-                continue
-            if access.buffer is not buffer:
-                return False
-            bare = access_map(unit, access, names, _dims(unit, names), True).where(known)
-            for moment, elements in writes:
-                bare = bare.subtract(when.after(moment).then(elements))
-            if not bare.is_empty():
-                return False
-    return True
+class _Initialization(Question):
+    """For all reads R(i, e) of instances i and elements e: some write W(j, e) has j before i in the schedule."""
+
+    buffer: Buffer
+
+    def __str__(self) -> str:
+        return f"`{self.buffer.name}` is written before it is read"
+
+    def _unknown(self, reason: str, nodes: Sequence[Any] = ()) -> Unknown:
+        return Unknown(f"cannot prove that {self}: {reason}", nodes=nodes)
+
+    def _users(self, body: Any, blocks: bool) -> list[Statement]:
+        """The statements that use the buffer. Raises ``NotAffine`` where its elements are swizzled differently."""
+        found = [u for u in statements_of(body, blocks) if any(a.buffer.data is self.buffer.data for a in u.accesses)]
+        found = without_swizzles(found)
+        if any(a.buffer.data is self.buffer.data and has_bits(a) for u in found for a in u.accesses):
+            raise NotAffine(
+                f"`{self.buffer.name}`",
+                "its elements are swizzled, and not alike in all accesses; copy a buffer before its layout changes",
+            )
+        return found
+
+    def _by_boxes(self, units: Sequence[Statement], names: Names, restrict: Callable[[Relation], Relation]) -> Verdict:
+        """Subtracts from the reads of each iteration the boxes that writes before it, in the same iteration of the loops
+        that the two share, have filled."""
+        for unit in units:
+            reader = unit if unit.inner else by_loops(unit)
+            dims = [names.of(v) for v in reader.coords]
+            for access in unit.reads():
+                if access.buffer is not self.buffer:
+                    continue
+                bare = access_map(reader, access, names, dims, True)
+                for writer in units:
+                    for store in _exact_writes(writer, self.buffer):
+                        made = _Filled(writer, store, reader, names).relation()
+                        bare = bare if made is None else bare.subtract(made)
+                if not restrict(bare).is_empty():
+                    return self._unknown(f"`{unit.name.split('#')[0]}` may read what boxes do not hold")
+        return PROVED
 
 
-def _writes(units: Sequence[Statement], buffer: Buffer) -> list[tuple[Statement, Access]]:
+@dataclass(frozen=True, eq=False)
+class Initialized(_Initialization):
+    """Every read of ``buffer`` in ``func`` is of an element that an earlier instance wrote."""
+
+    func: PrimFunc
+    buffer: Buffer
+
+    def anchor(self) -> tuple[Any, Any]:
+        return self.func, self.buffer
+
+    def unknown(self, error: Any) -> Unknown:
+        return Unknown(f"cannot prove that the step keeps the program's meaning: {error}")
+
+    @tier(Tier.ITERATOR_MAP)
+    def by_boxes(self) -> Verdict:
+        names = Names()
+        context = Context(self.func, self.func.body, names)
+        return self._by_boxes(self._users(self.func.body, True), names, context.restrict)
+
+    @tier(Tier.SETS)
+    def by_sets(self) -> Verdict:
+        names = Names()
+        buffer, sides = self.buffer, []
+        units = self._users(self.func.body, True)
+        length = max((len(u.time) for u in units), default=0)
+        for unit in units:
+            side = StatementRelations(unit, names, fresh=True)
+            side.before = schedule_map(unit, names, length, side.dims)
+            if not side.before.is_single_valued():
+                # each run has to find what it reads: they are told apart by the loops
+                side = StatementRelations(by_loops(unit), names, fresh=True)
+                side.on_loops = True
+                side.before = schedule_map(side.unit, names, length, side.dims)
+            side.touch(side.on_loops)
+            if any(w.access.buffer is buffer and not is_exact(unit, w.access) for w in side.writes):
+                return self._unknown(f"data decides where `{unit.name}` writes", (unit.node,))
+            sides.append(side)
+        context = Context(self.func, self.func.body, names)
+        for reader in sides:
+            for read in reader.reads:
+                if read.access.buffer is not buffer:
+                    continue
+                bare = context.restrict(_not_written(reader, read, sides, buffer))
+                found = bare.sample()
+                if found is not None:
+                    at, element = found
+                    return Refuted(
+                        f"an element of `{buffer.name}` would be read without having been written",
+                        [f"{reader.show(at)} reads {show_element(read.access, element)}, which nothing wrote before"],
+                        (reader.unit.node,),
+                    )
+        return PROVED
+
+
+def _not_written(
+    reader: StatementRelations, read: Any, sides: Sequence[StatementRelations], buffer: Buffer
+) -> Relation:
+    """The instances of ``reader`` and the elements that they read and no earlier instance wrote."""
+    bare = read.map.domain_in(reader.before.domain())
+    for writer in sides:
+        for write in writer.writes:
+            if write.access.buffer is buffer:
+                earlier = reader.before.after(writer.before).range_in(writer.before.domain())
+                bare = bare.subtract(earlier.then(write.map))
+                if writer is reader and _stores_first(writer.unit, write.access, read.access):
+                    bare = bare.subtract(write.map)
+    return bare
+
+
+def _stores_first(unit: Statement, store: Access, load: Access) -> bool:
+    """Whether a run of ``unit`` has done all of ``store`` when it comes to ``load``."""
+    together = bool(store.loops and load.loops) and store.loops[0][0] is load.loops[0][0]
+    order = {id(access): n for n, access in enumerate(unit.accesses)}
+    return isinstance(store.node, BufferStore) and not together and order[id(store)] < order[id(load)]
+
+
+@dataclass(frozen=True, eq=False)
+class InitializedInIteration(_Initialization):
+    """Every read of ``buffer`` in an iteration of the innermost of ``loops`` is of an element that it wrote before."""
+
+    loops: tuple[For, ...]
+    buffer: Buffer
+
+    def __str__(self) -> str:
+        return f"each iteration of loop `{self.loops[-1].loop_var.name}` writes `{self.buffer.name}` before it reads it"
+
+    def _known(self, names: Names) -> IntegerSet:
+        around = Formula(names)
+        for loop in self.loops:
+            around.within(loop.loop_var, loop.min, loop.extent)
+        return around.set([]).parameters()
+
+    def _body(self) -> list[Statement] | None:
+        """The statements of an iteration; None where it is not known how often one runs."""
+        body = self.loops[-1].body
+        return None if any(isinstance(n, While) for n in walk(body)) else self._users(body, False)
+
+    @tier(Tier.ITERATOR_MAP)
+    def by_boxes(self) -> Verdict:
+        units = self._body()
+        if units is None:
+            return self._unknown("a `while` decides how often it is written")
+        names = Names()
+        if any(a.buffer.data is self.buffer.data and a.buffer is not self.buffer for u in units for a in u.reads()):
+            return self._unknown("it is read through another view")
+        known = self._known(names)
+        return self._by_boxes(units, names, lambda bare: bare.where(known))
+
+    @tier(Tier.SETS)
+    def by_sets(self) -> Verdict:
+        units = self._body()
+        if units is None:
+            return self._unknown("a `while` decides how often it is written")
+        length = max((len(u.time) for u in units), default=0)
+        names = Names()
+        known = self._known(names)
+        dims = {id(u): [names.of(v) for v in u.coords] for u in units}
+        times = {id(u): loop_times(u, u.time, names, length) for u in units}
+        writes = [(u, access_map(u, a, names, dims[id(u)], True)) for u in units for a in _exact_writes(u, self.buffer)]
+        for unit in units:
+            for access in unit.reads():
+                if access.buffer.data is not self.buffer.data:
+                    continue
+                if access.buffer is not self.buffer:
+                    return self._unknown("it is read through another view")
+                bare = access_map(unit, access, names, dims[id(unit)], True).where(known)
+                for writer, elements in writes:
+                    bare = bare.subtract(times[id(unit)].after(times[id(writer)]).then(elements))
+                if not bare.is_empty():
+                    return self._unknown("an iteration may read what it did not write")
+        return PROVED
+
+
+def _exact_writes(unit: Statement, buffer: Buffer) -> list[Access]:
     """The stores to ``buffer`` of which it is known exactly when they run and where they go."""
     return [
-        (u, a) for u in units for a in u.writes()
-        if a.buffer is buffer and is_exact(u, a) and not any(isinstance(i, tuple) for i in a.indices or ())
+        a for a in unit.writes()
+        if a.buffer is buffer and is_exact(unit, a) and not any(isinstance(i, tuple) for i in a.indices or ())
     ]  # fmt: skip
 
 
-def _dims(unit: Statement, names: Names) -> list[str]:
-    return [names.of(v) for v in unit.coords]
+class _Filled:
+    """What ``writer`` has surely stored by ``store`` when an iteration of ``reader`` comes: in the same iteration of the
+    loops that the two share, where it comes first in the text.
+
+    A loop that the writer's condition ties to its start (``k == 0``, of an init) is taken there: no iteration is before
+    the first. The iterators of the writer are a box where its other loops run all of one (an iterator map).
+    """
+
+    def __init__(self, writer: Statement, store: Access, reader: Statement, names: Names):
+        self.writer, self.store, self.reader, self.names = writer, store, reader, names
+        self.shared = _shared_loops(writer, reader)
+        tied = {v for g in writer.guards if isinstance(g, EQ) and isinstance(g.b, IntImm) for v in walk(g.a)}
+        self.start: dict[Var, Expr] = {v: low for v, low, _ in writer.loops if v in tied}
+        self.around = {v for v in self.shared or () if v not in self.start}
+        self.free = {v: Range(low, n) for v, low, n in writer.loops if v not in self.around and v not in self.start}
+
+    def relation(self) -> Relation | None:
+        """From iterations of the reader to elements; None where the writer fills no box before it."""
+        if self.shared is None or isinstance(next(iter(self.store.indices or ()), None), Ramp):
+            return None
+        box = self._box()
+        if box is None:
+            return None
+        formula = Formula(self.names)
+        hidden = []
+        for var, value in box:
+            hidden.append(formula.var(var))
+            formula.within(var, value.min, value.extent)
+        guards = [substitute(g, self.start) for g in self.writer.guards]
+        for guard in (g for g in guards if not uses_var(g, set(self.free))):
+            formula.require(guard)
+        for var, low, extent in self.writer.loops:
+            if var in self.around:
+                formula.within(var, substitute(low, self.start), substitute(extent, self.start))
+        for var, low, extent in self.store.loops:
+            hidden.append(formula.var(var))
+            formula.within(var, substitute(low, self.start), substitute(extent, self.start))
+        for guard in self.store.guards:
+            formula.require(substitute(guard, self.start))
+        element = [self.names.fresh("e") for _ in self.store.indices or ()]
+        for name, index in zip(element, self.store.indices or ()):
+            formula.equal(name, substitute(index, self.start))
+        return formula.map([self.names.of(v) for v in self.reader.coords], element, [*hidden, *element])
+
+    def _box(self) -> list[tuple[Var, Range]] | None:
+        """The values that the writer's coordinates take together in one iteration of the loops around."""
+        pairs = self.writer.inner or tuple(zip(self.writer.coords, self.writer.values))
+        pairs = [
+            (v, substitute(value, self.start)) for v, value in pairs if v not in self.start and v not in self.around
+        ]
+        own = set(self.free)
+        named = {v for v, _ in pairs}
+        pairs += [(v, v) for v in self.free if v not in named and any(uses_var(i, v) for i in self.store.indices or ())]
+        analyzer = Analyzer()
+        tied = [(v, Range(low, n)) for v, low, n in self.writer.loops if v in self.start]
+        shared = set(self.shared or ())  # the reader is in an iteration of these
+        starts = [r for v, r in tied if v not in shared]
+        unused = {v: r for v, r in self.free.items() if not any(uses_var(value, v) for _, value in pairs)}
+        if not all(analyzer.can_prove(r.extent > 0) for r in (*starts, *unused.values())):
+            return None  # it may not run at all
+        ranges = [*self.free.values(), *(r for _, r in tied)]
+        if any(uses_var(e, {*own, *self.start}) for r in ranges for e in (r.min, r.extent)):
+            return None  # no box
+        moving = [(v, value) for v, value in pairs if uses_var(value, own)]
+        guards = [analyzer.simplify(substitute(g, self.start)) for g in self.writer.guards]
+        predicate = reduce(logical_and, (g for g in guards if uses_var(g, own)), TRUE)
+        boxes: Mapping[Var, Range] = {}
+        if moving:
+            domains = {v: r for v, r in self.free.items() if v not in unused}
+            found = detect_iter_map([value for _, value in moving], domains, predicate, check="surjective")
+            if not isinstance(found, IterMap):
+                return None
+            boxes = {v: Range(index.base, index.extent) for (v, _), index in zip(moving, found.indices)}
+            if any(uses_var(e, own) for r in boxes.values() for e in (r.min, r.extent)):
+                return None
+        elif not is_const(predicate, 1):
+            return None
+        one = {v: Range(value, IntImm(1, value.dtype)) for v, value in pairs if v not in boxes}
+        return [(v, boxes[v] if v in boxes else one[v]) for v, _ in pairs]
 
 
-def _times(unit: Statement, names: Names, length: int) -> Relation:
-    """From runs of ``unit``, told apart by its loops, to the moments of them."""
-    formula = Formula(names)
-    moments = [formula.var(t) if isinstance(t, Var) else str(t) for t in unit.time]
-    return formula.map(_dims(unit, names), [*moments, *["0"] * (length - len(moments))])
+def _shared_loops(writer: Statement, reader: Statement) -> list[Var] | None:
+    """The loops around both, where in one iteration of them ``writer`` runs before ``reader``; None where it does not."""
+    shared: list[Var] = []
+    for x, y in zip(writer.time, reader.time):
+        if isinstance(x, Var) or isinstance(y, Var):
+            if x is not y:
+                return None
+            shared.append(x)
+        elif x != y:
+            return shared if x < y else None
+    return None

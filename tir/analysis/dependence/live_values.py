@@ -15,7 +15,7 @@ from ...poly import IntegerSet, Names, NotAffine, Relation, Undecided
 from .access_relations import access_map, schedule_map
 from .relations import Context
 from .statements import Access, Statement, statements_of
-from .verdict import cannot_prove
+from .verdict import undecided
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,14 @@ class AccessRelation:
     elements: Relation
     runs: Relation
 
-    def show(self, moment: list[int], element: list[int]) -> str:
-        """The instance that runs at ``moment``, and what it does to ``element``."""
+    def show(self, moment: list[int], element: list[int], buffer: Buffer | None = None) -> str:
+        """The instance that runs at ``moment``, and what it does to ``element`` (of ``buffer``, which the accessed one is a
+        copy of)."""
         point = self.runs.sources_of(moment).sample() or []
         pairs = ", ".join(f"{v.name}={x}" for v, x in zip(self.unit.coords, point))
         verb = "writes" if self.access.write else "reads"
         inside = ", ".join(map(str, element))
-        return f"{self.unit.name} at ({pairs}) {verb} {self.access.buffer.name}[{inside}]"
+        return f"{self.unit.name} at ({pairs}) {verb} {(buffer or self.access.buffer).name}[{inside}]"
 
 
 class Timestamps:
@@ -59,8 +60,7 @@ class Timestamps:
                     elements = access_map(unit, access, self.names, own)
                     self.touches.append(AccessRelation(unit, access, runs.reverse().then(elements), runs))
         except Undecided as error:
-            found_problem = cannot_prove(error)
-            raise ScheduleError(found_problem.rule) from None
+            raise ScheduleError(undecided(error).rule) from None
 
     def of(
         self, buffer: Buffer, *, write: bool, where: Callable[[Statement], bool] = lambda unit: True
@@ -73,12 +73,16 @@ class Timestamps:
 
 
 def clobbered_between(
-    moments: Timestamps, read: AccessRelation, since: Relation, writes: Iterable[tuple[AccessRelation, Relation]]
+    moments: Timestamps,
+    read: AccessRelation,
+    since: Relation,
+    writes: Iterable[tuple[AccessRelation, Relation]],
+    buffer: Buffer | None = None,
 ) -> list[str] | None:
     """Two lines of witness where an element changes after ``since`` and before ``read`` reads it; None where none does.
 
     ``since`` relates (moment of the read, element) to a moment. ``writes`` are writers, each with the relation from an
-    element to the elements whose writing changes it.
+    element to the elements whose writing changes it. ``buffer``: what the witness calls the memory that is read.
     """
     whole = read.elements
     element = whole.pairs_to_target()
@@ -93,5 +97,5 @@ def clobbered_between(
             (read_at, then), size = found, moments.length
             at, which = read_at[:size], read_at[size:]
             reached = write.elements.at(then).intersect(IntegerSet.point(which).image(changes))
-            return [read.show(at, which), write.show(then, reached.sample() or which) + " in between"]
+            return [read.show(at, which, buffer), write.show(then, reached.sample() or which) + " in between"]
     return None

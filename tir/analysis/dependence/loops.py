@@ -2,107 +2,245 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
 from ...poly import Names, Undecided, bounded
-from ...stmt import For, Stmt
+from ...stmt import PARALLEL, BlockRealize, For, SeqStmt, Stmt
+from ..index import index_of
 from ..privatization import private_buffers
+from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
+from ..structure import is_steered_by_memory
 from .access_relations import without_swizzles
-from .affine import AffineForms, no_carried_dependence
+from .affine import AffineForms, index_tells_iteration, indices_differ
 from .delinearize import MixedRadix, delinearized, pairs_of
+from .oracle import Question, Tier, tier
 from .order import compare
-from .relations import Context, StatementRelations, by_loops, conflicting_pairs, loop_times, same_element
+from .relations import (
+    AccessRelation,
+    Context,
+    StatementRelations,
+    by_loops,
+    conflicting_pairs,
+    loop_times,
+    same_element,
+)
 from .statements import Statement, statements_in
-from .verdict import Violation, cannot_prove
+from .verdict import NOT_SHOWN, PROVED, Refuted, Unknown, Verdict, undecided
 from .witness import why_unknown, witness
 
 
-def check_parallel(
-    func: PrimFunc, loop: For, kind: str = "parallel", among: Callable[[Buffer], bool] = lambda buffer: True
-) -> Violation | None:
+def check_parallel(func: PrimFunc, loop: For, kind: str = PARALLEL, ignored: frozenset[Var] = frozenset()) -> Verdict:
     """Whether iterations of ``loop`` are independent: no two of them touch one element, one of them writing it.
 
-    Only buffers that ``among`` holds for are looked at.
-
-    Buffers allocated inside the loop are each iteration's own, and so are those that could be
-    (:func:`tir.analysis.privatization.private_buffers`).
+    ``ignored``: pointers of memory that is not looked at. Buffers allocated inside the loop are each iteration's own, and
+    so are those that could be (:func:`tir.analysis.privatization.private_buffers`).
     """
+    return LoopIndependent(func, loop, kind, ignored).answer()
+
+
+@dataclass(frozen=True, eq=False)
+class LoopIndependent(Question):
+    """No two iterations of ``loop`` touch one element, one of them writing it."""
+
+    func: PrimFunc
+    loop: For
+    kind: str = PARALLEL
+    ignored: frozenset[Var] = frozenset()
+
+    def __str__(self) -> str:
+        return f"iterations of loop `{self.loop.loop_var.name}` are independent"
+
+    def anchor(self) -> tuple[Any, Any]:
+        return self.func, (self.loop, self.kind, self.ignored)
+
+    def unknown(self, error: Undecided) -> Unknown:
+        return undecided(error, nodes=[self.loop])
+
+    @tier(Tier.SIMPLE_BLOCK)
+    def by_blocks(self) -> Verdict:
+        """Each block's iterators tell the iterations apart, and no block touches what another one writes."""
+        index = index_of(self.func)
+        place = index.places[self.loop]
+        if any(
+            not isinstance(p.node, (For, BlockRealize, SeqStmt)) and p.scope is place.scope for p in index.below(place)
+        ):
+            return NOT_SHOWN
+        blocks = index.blocks_below(place)
+        for ref in blocks:
+            inside = [p.node for p in ref.loops() if place in p.ancestors()]
+            if is_steered_by_memory(ref.node, inside) or not distinguishes_iterations(ref.node, self.loop, inside):
+                return NOT_SHOWN
+        return PROVED if blocks and are_disjoint([ref.block for ref in blocks]) else NOT_SHOWN
+
+    @tier(Tier.PAIRS)
+    def by_pairs(self) -> Verdict:
+        return _Iterations(self, self.loop).verdict()
+
+    @tier(Tier.SPLIT)
+    def by_digits(self) -> Verdict:
+        split = delinearized(self.loop)
+        return NOT_SHOWN if split is None else _only_proof(_Iterations(self, split[0], split[1]))
+
+    @tier(Tier.MORE)
+    def by_more_iterations(self) -> Verdict:
+        return _only_proof(_Iterations(self, self.loop, rough=True))
+
+
+def _only_proof(iterations: _Iterations) -> Verdict:
+    """The answer about more iterations than there are: only a proof counts."""
     try:
-        return _independent(func, loop, loop, (), kind, among)
-    except Undecided as error:
-        # the first reason is about the program as it is written
-        split = delinearized(loop)
-        for runs, digits, rough in (*([] if split is None else [(*split, False)]), (loop, (), True)):
-            try:
-                if _independent(func, loop, runs, digits, kind, among, rough) is None:
-                    return None
-            except Undecided:
-                continue
-        return cannot_prove(error, [loop])
+        return iterations.verdict() if iterations.verdict().is_proved else NOT_SHOWN
+    except Undecided:
+        return NOT_SHOWN
 
 
-@bounded()
-def _independent(
-    func: PrimFunc,
-    loop: For,
-    runs: For,
-    digits: Sequence[MixedRadix],
-    kind: str,
-    among: Callable[[Buffer], bool],
-    rough: bool = False,
-) -> Violation | None:
-    """``check_parallel`` on ``runs``: the loop, or all that it runs and more, with ``digits`` of fused variables told
-    apart. ``rough``: with more iterations of inner loops than there are, where data decides how many; then only the
-    answer that they are independent counts. Raises ``Undecided``."""
-    names = Names()
-    context = Context(func, loop, names)
-    sides = [StatementRelations(u, names) for u in without_swizzles(statements_in(runs, blocks=False))]
-    for side in sides:
-        side.touch(on_loops=True, rough=rough)
-    forms = {id(side): AffineForms(side.unit) for side in sides}
-    apart: dict[frozenset[int], bool] = {}
-    private: dict[Any, bool] = {}
-    for s in sides:
-        for t in sides:
-            for a, b in conflicting_pairs(s, t, local=True):
-                buffer = a.access.buffer
-                if not among(buffer) or private.get(buffer.data):
-                    continue
-                if not digits:
-                    both = frozenset((id(a), id(b)))
-                    if both not in apart:
-                        first_form, second_form = forms[id(s)], forms[id(t)]
-                        apart[both] = no_carried_dependence(first_form, a.access, second_form, b.access, loop.loop_var)
-                    if apart[both]:
-                        continue
-                if buffer.data not in private:
-                    private[buffer.data] = bool(private_buffers(func, loop, buffer.data))
-                    if private[buffer.data]:
-                        continue
-                pairs = same_element(s, a, t, b)
-                for number in digits:
-                    ordered = pairs_of(number, s.unit.coords, t.unit.coords, names)
-                    pairs = pairs if ordered is None else pairs.intersect(ordered)
-                found = context.restrict(pairs.increasing())
-                if not found.is_empty():
-                    what = {"vectorized": "vectorized", "unrolled": "unrolled", "thread_binding": "bound to threads"}
-                    name, reason = loop.loop_var.name, why_unknown([(s.unit, a.access), (t.unit, b.access)])
-                    if reason is None:
-                        rule = f"loop `{name}` cannot be {what.get(kind, 'parallel')}: two of its iterations touch "
-                        rule += "the same element, and one writes it"
-                    else:
-                        rule = f"cannot prove that iterations of loop `{name}` are independent, because {reason}"
-                    return Violation(rule, witness(found, s, a, t, b, "", " as well"), (loop,), buffer)
-    return None
+def are_disjoint(blocks: Sequence[Any]) -> bool:
+    """Whether no block touches, by its regions, what another one writes."""
+    touched = [{r.buffer.data for r in (*b.reads, *b.writes)} for b in blocks]
+    return all(
+        n == m or touched[n].isdisjoint(r.buffer.data for r in b.writes)
+        for n in range(len(blocks))
+        for m, b in enumerate(blocks)
+    )
 
 
-def check_reorder(func: PrimFunc, loops: Sequence[For], new_order: Sequence[For]) -> Violation | None:
+class _Iterations:
+    """The accesses of the iterations of a loop, or of ``runs``, which runs all that it does and more: with the ``digits``
+    of fused variables as loops of their own, or (``rough``) any number of times where data decides how often."""
+
+    def __init__(self, asked: LoopIndependent, runs: For, digits: Sequence[MixedRadix] = (), rough: bool = False):
+        self.asked, self.digits = asked, digits
+        self.names = Names()
+        self.context = Context(asked.func, asked.loop, self.names)
+        self.sides = [StatementRelations(u, self.names) for u in without_swizzles(statements_in(runs, blocks=False))]
+        for side in self.sides:
+            side.touch(on_loops=True, rough=rough)
+            side.ignored = side.unit.local | asked.ignored
+        self.forms = {id(side): AffineForms(side.unit) for side in self.sides}
+        self.differ: dict[frozenset[int], bool] = {}
+        self.private: dict[Var, bool] = {}
+
+    def verdict(self) -> Verdict:
+        for source in self.sides:
+            for sink in self.sides:
+                for first, second in conflicting_pairs(source, sink):
+                    found = CarriedDependence(self, source, first, sink, second).answer()
+                    if not found.is_proved:
+                        return found
+        return PROVED
+
+    def is_private(self, data: Var) -> bool:
+        if data not in self.private:
+            self.private[data] = bool(private_buffers(self.asked.func, self.asked.loop, data))
+        return self.private[data]
+
+
+@dataclass(frozen=True, eq=False)
+class CarriedDependence(Question):
+    """For all iterations x < y of a loop: no element is touched by ``first`` in x and by ``second`` in y, or each
+    iteration could have the buffer for itself."""
+
+    iterations: _Iterations
+    source: StatementRelations
+    first: AccessRelation
+    sink: StatementRelations
+    second: AccessRelation
+
+    def __str__(self) -> str:
+        kinds = ["write" if a.access.write else "read" for a in (self.first, self.second)]
+        name = self.iterations.asked.loop.loop_var.name
+        return f"loop `{name}` carries no dependence from {kinds[0]} to {kinds[1]} of `{self.first.access.buffer.name}`"
+
+    def unknown(self, error: Undecided) -> Unknown:
+        return self.iterations.asked.unknown(error)
+
+    @cached_property
+    def _forms(self) -> tuple[AffineForms, Any, AffineForms, Any, Var]:
+        forms, asked = self.iterations.forms, self.iterations.asked
+        pair = self.first.access, self.second.access
+        return forms[id(self.source)], pair[0], forms[id(self.sink)], pair[1], asked.loop.loop_var
+
+    @tier(Tier.AFFINE)
+    def by_forms(self) -> Verdict:
+        if self.iterations.digits:
+            return NOT_SHOWN
+        both = frozenset((id(self.first), id(self.second)))
+        known = self.iterations.differ
+        if both not in known:
+            known[both] = indices_differ(*self._forms)
+        return PROVED if known[both] else NOT_SHOWN
+
+    @tier(Tier.ITERATOR_MAP)
+    def by_iterator_map(self) -> Verdict:
+        if self.iterations.digits or self.first is not self.second:
+            return NOT_SHOWN
+        return PROVED if index_tells_iteration(*self._forms) else NOT_SHOWN
+
+    @tier(Tier.PRIVATE)
+    def by_privatization(self) -> Verdict:
+        return PROVED if self.iterations.is_private(self.first.access.buffer.data) else NOT_SHOWN
+
+    @tier(Tier.SETS)
+    def by_sets(self) -> Verdict:
+        pairs = same_element(self.source, self.first, self.sink, self.second)
+        for number in self.iterations.digits:
+            ordered = pairs_of(number, self.source.unit.coords, self.sink.unit.coords, self.iterations.names)
+            pairs = pairs if ordered is None else pairs.intersect(ordered)
+        found = self.iterations.context.restrict(pairs.increasing())
+        if found.is_empty() or self.iterations.is_private(self.first.access.buffer.data):
+            return PROVED
+        loop, kind, buffer = self.iterations.asked.loop, self.iterations.asked.kind, self.first.access.buffer
+        proof = witness(found, self.source, self.first, self.sink, self.second, "", " as well")
+        reason = why_unknown([(self.source.unit, self.first.access), (self.sink.unit, self.second.access)])
+        name = loop.loop_var.name
+        if reason is not None:
+            rule = f"cannot prove that iterations of loop `{name}` are independent, because {reason}"
+            return Unknown(rule, proof, (loop,), buffer)
+        what = {"vectorized": "vectorized", "unrolled": "unrolled", "thread_binding": "bound to threads"}
+        rule = (
+            f"loop `{name}` cannot be {what.get(kind, 'parallel')}: two of its iterations touch the same element, and "
+        )
+        return Refuted(rule + "one writes it", proof, (loop,), buffer)
+
+
+@dataclass(frozen=True, eq=False)
+class Reordered(Question):
+    """The perfect nest ``loops`` (outermost first) may run in ``new_order``."""
+
+    func: PrimFunc
+    loops: tuple[For, ...]
+    new_order: tuple[For, ...]
+
+    def __str__(self) -> str:
+        return f"loops {', '.join(f'`{f.loop_var.name}`' for f in self.new_order)} may run in this order"
+
+    @tier(Tier.SIMPLE_BLOCK)
+    def by_block(self) -> Verdict:
+        """The nest holds one block, whose instances commute."""
+        inner: Any = self.loops[-1].body
+        below: list[For] = []
+        while isinstance(inner, For):
+            below.append(inner)
+            inner = inner.body
+        alone = isinstance(inner, BlockRealize) and commutes_under_any_order(inner, [*self.loops, *below])
+        return PROVED if alone else NOT_SHOWN
+
+    @tier(Tier.PAIRS)
+    def by_pairs(self) -> Verdict:
+        return _reordered(self.func, self.loops, self.new_order)
+
+
+def check_reorder(func: PrimFunc, loops: Sequence[For], new_order: Sequence[For]) -> Verdict:
     """Whether the perfect nest ``loops`` (outermost first) may run in ``new_order``."""
+    return Reordered(func, tuple(loops), tuple(new_order)).answer()
+
+
+def _reordered(func: PrimFunc, loops: Sequence[For], new_order: Sequence[For]) -> Verdict:
     variables = [f.loop_var for f in new_order]
 
     def reordered(unit: Statement) -> tuple[Any, ...]:
@@ -114,7 +252,7 @@ def check_reorder(func: PrimFunc, loops: Sequence[For], new_order: Sequence[For]
     return _retimed(func, loops[0], units, reordered, tuple(new_order))
 
 
-def check_merge(func: PrimFunc, chains: Sequence[Sequence[For]]) -> Violation | None:
+def check_merge(func: PrimFunc, chains: Sequence[Sequence[For]]) -> Verdict:
     """Whether neighbouring nests may run as one: iteration by iteration, the first chain's body, then the next's."""
     units: list[Statement] = []
     place: dict[int, int] = {}
@@ -132,7 +270,7 @@ def check_merge(func: PrimFunc, chains: Sequence[Sequence[For]]) -> Violation | 
     return _retimed(func, chains[0][0], units, merged, tuple(c[0] for c in chains))
 
 
-def check_fission(func: PrimFunc, loop: For, cuts: Sequence[int]) -> Violation | None:
+def check_fission(func: PrimFunc, loop: For, cuts: Sequence[int]) -> Verdict:
     """Whether ``loop`` may run over its body up to each cut (a position in its sequence) before it starts on the rest."""
 
     def distributed(unit: Statement) -> tuple[Any, ...]:
@@ -142,9 +280,7 @@ def check_fission(func: PrimFunc, loop: For, cuts: Sequence[int]) -> Violation |
 
 
 @bounded()
-def _retimed(
-    func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, nodes: tuple[Any, ...]
-) -> Violation | None:
+def _retimed(func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, nodes: tuple[Any, ...]) -> Verdict:
     names = Names()
     length = max((len(u.time) for u in units), default=0) + 2
     sides = []
@@ -153,10 +289,11 @@ def _retimed(
             looped = by_loops(unit)
             side = StatementRelations(looped, names)
             side.touch(on_loops=True)
+            side.ignored = unit.local  # allocated below these loops: a buffer for each of their iterations
             side.moments = ([unit.time], [retime(unit)])
             side.before = loop_times(looped, unit.time, names, length)
             side.after = loop_times(looped, side.moments[1][0], names, length)
             sides.append(side)
         return compare(sides, Context(func, where, names), nodes)
     except Undecided as error:
-        return cannot_prove(error, nodes)
+        return undecided(error, nodes=nodes)

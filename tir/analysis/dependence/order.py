@@ -3,77 +3,139 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ...expr import Var
 from ...poly import Relation
+from .oracle import Question, Tier, tier
 from .relations import AccessRelation, Context, StatementRelations, conflicting_pairs, same_element
 from .statements import Access, Statement
-from .verdict import Violation
+from .verdict import NOT_SHOWN, PROVED, Refuted, Unknown, Verdict
 from .witness import why_unknown, witness
 
 
-def compare(sides: Sequence[StatementRelations], context: Context, nodes: tuple[Any, ...]) -> Violation | None:
-    ran = {id(s): s.before.domain() for s in sides}
-    for s in sides:
-        for t in sides:
-            ordered: Relation | None = None
-            # of a block that is repeated it has yet to be shown that its runs make the same values
-            if _order_kept(s, t) and not (s.pure or t.pure):
-                continue
-            for a, b in conflicting_pairs(s, t):
-                if s is t and s.unit.commutes and _is_target(s.unit, a.access, b.access):
-                    continue
-                if s is t and _one_element_each(s, a, b):
-                    continue
-                if ordered is None:
-                    earlier, later = _until_parted(s, t, 0)
-                    ordered = earlier.before(later)
-                    if ordered.is_empty():
-                        break
-                depend = same_element(s, a, t, b).intersect(ordered)
-                depend = depend.domain_in(ran[id(s)]).range_in(ran[id(t)])
-                if s is t and s.pure:
-                    depend = depend.different()
-                elif t.pure and not a.access.write:
-                    # what a repeat overwrites with the value that the reader has always seen is no change
-                    depend = _violated_flow(depend.reverse(), t, s, 0).reverse()
-                if depend.is_empty():
-                    continue
-                if a.access.write and not b.access.write:
-                    broken = _violated_flow(depend, s, t)
-                else:
-                    earlier, later = _until_parted(s, t, 1)
-                    broken = depend.intersect(earlier.after(later))
-                broken = context.restrict(broken)
-                if not broken.is_empty():
-                    rule = _RULES[a.access.write, b.access.write]
-                    reason = why_unknown([(s.unit, a.access), (t.unit, b.access)])
-                    if reason is not None:
-                        rule = (
-                            f"cannot prove that the step keeps the program's meaning, because {reason}: "
-                            + rule.replace("would", "may", 1)
-                        )
-                    late = " first" if b.access.write and not a.access.write else ""
-                    proof = witness(broken, s, a, t, b, ", which would now run later", late)
-                    places = nodes or (*s.places[:1], *(t.places[:1] if t is not s else ()))
-                    return Violation(rule, proof, places)
-    return None
+def compare(sides: Sequence[StatementRelations], context: Context, nodes: tuple[Any, ...]) -> Verdict:
+    """Whether every dependence among ``sides``, in the order of the program before, holds in the order after."""
+    for source in sides:
+        for sink in sides:
+            verdict = StatementOrder(source, sink, context, nodes).answer()
+            if not verdict.is_proved:
+                return verdict
+    return PROVED
 
 
-_RULES = {
-    (True, False): "a consumer would read an element not yet written",
-    (False, True): "an element would be overwritten before it is read",
-    (True, True): "two writes of one element would change their order",
+@dataclass(frozen=True, eq=False)
+class StatementOrder(Question):
+    """Dependences from runs of ``source`` to later runs of ``sink`` hold in the new order."""
+
+    source: StatementRelations
+    sink: StatementRelations
+    context: Context
+    nodes: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.source.unit.name or 'a statement'} stays before {self.sink.unit.name or 'a statement'}"
+
+    @tier(Tier.UNCHANGED)
+    def unchanged(self) -> Verdict:
+        source, sink = self.source, self.sink
+        # of a block that is repeated it has yet to be shown that its runs make the same values
+        if not (source.kept and sink.kept) or source.pure or sink.pure:
+            return NOT_SHOWN
+        return PROVED if source is sink or same_order(source.moments, sink.moments) else NOT_SHOWN
+
+    @tier(Tier.PAIRS)
+    def by_pairs(self) -> Verdict:
+        for first, second in conflicting_pairs(self.source, self.sink):
+            verdict = DependenceKept(self, first, second).answer()
+            if not verdict.is_proved:
+                return verdict
+        return PROVED
+
+    @cached_property
+    def ordered(self) -> Relation:
+        """The runs of ``source`` and ``sink`` that are in this order in the program before."""
+        earlier, later = _until_parted(self.source, self.sink, 0)
+        return earlier.before(later).domain_in(self.source.before.domain()).range_in(self.sink.before.domain())
+
+    @property
+    def same(self) -> bool:
+        return self.source is self.sink
+
+
+@dataclass(frozen=True, eq=False)
+class DependenceKept(Question):
+    """For all (i, j) with i before j in the old schedule that touch one element by the accesses ``first`` and ``second``:
+    i is before j in the new schedule, or (a read) some other write of the element is."""
+
+    statements: StatementOrder
+    first: AccessRelation
+    second: AccessRelation
+
+    def __str__(self) -> str:
+        kinds = ["write" if a.access.write else "read" for a in (self.first, self.second)]
+        return f"{kinds[0]} before {kinds[1]} of `{self.first.access.buffer.name}`: {self.statements}"
+
+    @tier(Tier.REDUCTION)
+    def by_commuting(self) -> Verdict:
+        unit = self.statements.source.unit
+        both = self.first.access, self.second.access
+        return PROVED if self.statements.same and unit.commutes and _is_target(unit, *both) else NOT_SHOWN
+
+    @tier(Tier.AFFINE)
+    def by_coordinates(self) -> Verdict:
+        unit = self.statements.source.unit
+        both = self.first.access, self.second.access
+        return PROVED if self.statements.same and _one_element_each(unit, *both) else NOT_SHOWN
+
+    @tier(Tier.SETS)
+    def by_sets(self) -> Verdict:
+        asked = self.statements
+        if asked.ordered.is_empty():
+            return PROVED
+        broken = asked.context.restrict(self._broken())
+        if broken.is_empty():
+            return PROVED
+        return self._against(broken)
+
+    def _broken(self) -> Relation:
+        """The dependent pairs of runs whose order the new schedule does not keep."""
+        source, sink = self.statements.source, self.statements.sink
+        reads = not self.first.access.write, not self.second.access.write
+        depend = same_element(source, self.first, sink, self.second).intersect(self.statements.ordered)
+        if source is sink and source.pure:
+            depend = depend.different()
+        elif sink.pure and reads[0]:
+            # what a repeat overwrites with the value that the reader has always seen is no change
+            depend = _violated_flow(depend.reverse(), sink, source, 0).reverse()
+        if depend.is_empty():
+            return depend
+        if not reads[0] and reads[1]:
+            return _violated_flow(depend, source, sink)
+        earlier, later = _until_parted(source, sink, 1)
+        return depend.intersect(earlier.after(later))
+
+    def _against(self, broken: Relation) -> Verdict:
+        source, sink = self.statements.source, self.statements.sink
+        first, second = self.first.access, self.second.access
+        late = " first" if second.write and not first.write else ""
+        proof = witness(broken, source, self.first, sink, self.second, ", which would now run later", late)
+        nodes = self.statements.nodes or (*source.places[:1], *(sink.places[:1] if sink is not source else ()))
+        reason = why_unknown([(source.unit, first), (sink.unit, second)])
+        what = _BROKEN[first.write, second.write]
+        if reason is None:
+            return Refuted(what.format("would"), proof, nodes)
+        claim = "cannot prove that the step keeps the program's meaning"
+        return Unknown(f"{claim}, because {reason}: {what.format('may')}", proof, nodes)
+
+
+_BROKEN = {
+    (True, False): "a consumer {} read an element not yet written",
+    (False, True): "an element {} be overwritten before it is read",
+    (True, True): "two writes of one element {} change their order",
 }
-
-
-def _order_kept(s: StatementRelations, t: StatementRelations) -> bool:
-    """Whether runs of ``s`` and ``t``, whose loops the step leaves alone, are ordered as before: by the same loops that
-    they share, then by which statement is first."""
-    if not (s.kept and t.kept):
-        return False
-    return s is t or same_order(s.moments, t.moments)
 
 
 def same_order(s: tuple[list[Any], list[Any]], t: tuple[list[Any], list[Any]]) -> bool:
@@ -140,17 +202,13 @@ def _is_target(unit: Statement, a: Access, b: Access) -> bool:
     return a.buffer.data in written and b.buffer.data in written
 
 
-def _one_element_each(s: StatementRelations, a: AccessRelation, b: AccessRelation) -> bool:
-    """Whether instances plainly keep to elements of their own: indices are all the coordinates, once each."""
-    coords = {id(v) for v in s.unit.coords}
-    for access in (a.access, b.access):
-        if access.indices is None or len(access.indices) < len(coords):
-            return False
-    if a.access.buffer is not b.access.buffer:
+def _one_element_each(unit: Statement, first: Access, second: Access) -> bool:
+    """Whether each instance has elements of its own: the indices of both accesses are all the coordinates, once each."""
+    coords = {id(v) for v in unit.coords}
+    if any(a.indices is None or len(a.indices) < len(coords) for a in (first, second)):
         return False
-    same = [
-        x
-        for x, y in zip(a.access.indices or (), b.access.indices or ())
-        if isinstance(x, Var) and x is y and id(x) in coords
-    ]
+    if first.buffer is not second.buffer:
+        return False
+    pairs = zip(first.indices or (), second.indices or ())
+    same = [x for x, y in pairs if isinstance(x, Var) and x is y and id(x) in coords]
     return len({id(v) for v in same}) == len(coords)

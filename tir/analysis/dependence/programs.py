@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...expr import BufferLoad, Var
@@ -15,17 +15,48 @@ from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import walk
 from .access_relations import schedule_map
 from .conditions import moved_condition, other_condition
+from .oracle import Question, Tier, tier
 from .order import compare, same_order
+from .reduction_summary import with_reductions_collapsed
 from .relations import Context, StatementRelations, by_loops, path_to, same_element
 from .statements import Statement, statements_of
-from .verdict import Violation, cannot_prove
+from .verdict import NOT_SHOWN, PROVED, Refuted, Unknown, Verdict, undecided
 from .witness import show_element
+
+
+@dataclass(frozen=True, eq=False)
+class SameMeaning(Question):
+    """Every dependence of ``before`` holds in ``after``; a complete reduction may be made anew.
+
+    ``move`` says, from the form of the program, whether the move of a block that leads from one to the other is legal.
+    """
+
+    before: PrimFunc
+    after: PrimFunc
+    move: Callable[[], bool] | None = None
+
+    def __str__(self) -> str:
+        return "the step keeps the program's meaning"
+
+    @tier(Tier.SIMPLE_BLOCK)
+    def by_form(self) -> Verdict:
+        return PROVED if self.move is not None and self.move() else NOT_SHOWN
+
+    @tier(Tier.PAIRS)
+    def by_pairs(self) -> Verdict:
+        verdict = check(self.before, self.after)
+        if not verdict.is_proved:
+            # a reduction that is made anew, from its init on, gives the same result again
+            collapsed = with_reductions_collapsed(self.before, self.after)
+            if collapsed is not None and check(*collapsed).is_proved:
+                return PROVED
+        return verdict
 
 
 def check(
     before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any] | None = None, *,
-    whole: bool = False, repeats: bool = False,
-) -> Violation | None:  # fmt: skip
+    whole: bool = False, allow_recompute: bool = False,
+) -> Verdict:  # fmt: skip
     """Whether ``after`` runs the block instances of ``before`` in an order that keeps every dependence.
 
     Instances are told apart by block name and iterator values. ``mapping`` says where a block of ``after`` comes
@@ -34,14 +65,14 @@ def check(
     compares all of both, not just the smallest part that differs: for a step that moves work between iterations of a
     loop that it does not change.
 
-    A block that loops repeat (none of its iterators names them) and that reads nothing it writes makes the same values
-    each time: how often it does so is no part of the meaning. ``repeats``: the same goes for one of which iterators take
-    the same values again, as those of overlapping tiles do.
+    A block is idempotent if it reads nothing that it writes; where loops that none of its iterators names repeat it,
+    running an instance again is legal. ``allow_recompute`` allows it also where tiles overlap, so that iterators take the
+    same values again.
     """
-    found = _check(before, after, mapping or {}, whole, False)
-    if found is None or not (repeats or _repeats(before, after)):
-        return found
-    return _check(before, after, mapping or {}, whole, True) and found
+    verdict = _check(before, after, mapping or {}, whole, False)
+    if verdict.is_proved or not (allow_recompute or _repeats(before, after)):
+        return verdict
+    return PROVED if _check(before, after, mapping or {}, whole, True).is_proved else verdict
 
 
 def _repeats(*funcs: PrimFunc) -> bool:
@@ -67,11 +98,11 @@ def _without_repeats(unit: Statement) -> Statement:
 
 
 @bounded()
-def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole: bool, once: bool) -> Violation | None:
+def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole: bool, once: bool) -> Verdict:
     """``once``: blocks that loops repeat to the same effect are taken to run for iterator values, however often."""
     old, new = (before.body, after.body) if whole else _changed(before.body, after.body)
     if old is new:
-        return None
+        return PROVED
     names = Names()
     was, now = statements_of(old), statements_of(new)
     pure: set[tuple[str, str]] = set()
@@ -87,7 +118,7 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
     written = {a.buffer.data for u in was for a in u.writes()}
     for (name, _), extra in runs.items():
         if not all(_only_asks(u) and u.pointers().isdisjoint(written) for u in extra):
-            return Violation(f"block `{name}` is new: it runs what the program before did not", [], (extra[0].node,))
+            return Refuted(f"block `{name}` is new: it runs what the program before did not", nodes=(extra[0].node,))
     sides = []
 
     def outside() -> set[Any]:
@@ -109,17 +140,17 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
             side.places = tuple(u.node for u in there)
             side.touch(side.on_loops)
             sides.append(side)
-            problem = None if side.kept else _condition_problem(side, there, written)
-            if problem is not None:
-                return problem
+            verdict = PROVED if side.kept else _same_conditions(side, there, written)
+            if not verdict.is_proved:
+                return verdict
         context = Context(before, old, names)
         for side in sides:
-            problem = _coverage(side, context, outside)
-            if problem is not None:
-                return problem
+            verdict = _same_instances(side, context, outside)
+            if not verdict.is_proved:
+                return verdict
         return compare(sides, context, ())
     except Undecided as error:
-        return cannot_prove(error)
+        return undecided(error)
 
 
 def _only_asks(unit: Statement) -> bool:
@@ -127,19 +158,19 @@ def _only_asks(unit: Statement) -> bool:
     return isinstance(unit.node, Evaluate) and is_pure(unit.node.value)
 
 
-def _condition_problem(side: StatementRelations, there: Sequence[Statement], written: set[Var]) -> Violation | None:
-    """Why instances might run under another condition than before, where the condition is about data."""
+def _same_conditions(side: StatementRelations, there: Sequence[Statement], written: set[Var]) -> Verdict:
+    """Whether instances run under the condition under which they ran before, where it is about data."""
     unit = side.unit
     instances = side.before.domain().intersect(side.after.domain())
     other = other_condition(unit, there, side.names, side.dims, instances)
     if other is not None:
         rule = f"cannot prove that block `{unit.name}` would run under the condition `{short_text(other)}` as before"
-        return Violation(rule, [], (unit.node,))
+        return Unknown(rule, nodes=(unit.node,))
     moved = moved_condition(unit, there, written)
     if moved is None:
-        return None
+        return PROVED
     rule = f"the condition `{short_text(moved)}` of block `{unit.name}` would be evaluated at another time, and what it reads is written"
-    return Violation(rule, [], (unit.node,))
+    return Refuted(rule, nodes=(unit.node,))
 
 
 def _is_kept(unit: Statement, there: Sequence[Statement]) -> bool:
@@ -255,39 +286,35 @@ def _has_blocks(block: Block) -> bool:
     return any(isinstance(n, BlockRealize) for n in walk(block.body))
 
 
-def _coverage(side: StatementRelations, context: Context, outside: Callable[[], set[Any]]) -> Violation | None:
+def _same_instances(side: StatementRelations, context: Context, outside: Callable[[], set[Any]]) -> Verdict:
+    """Whether a statement runs after the step for the instances for which it ran before. Those may be left out that write
+    only memory which no other statement (``outside``) uses; those that run again must not read what they write."""
     unit = side.unit
     if side.kept:
-        return None
+        return PROVED
     if not side.pure and not side.before.is_single_valued():
         if side.before.is_equal(side.after):
-            return None
-        return Violation(
-            f"cannot prove that the step keeps the program's meaning: block `{unit.name}` runs several times "
-            "for the same iterator values", [], (unit.node,),
-        )  # fmt: skip
+            return PROVED
+        claim = "cannot prove that the step keeps the program's meaning"
+        why = f"block `{unit.name}` runs several times for the same iterator values"
+        return Unknown(f"{claim}: {why}", nodes=(unit.node,))
     ran, runs = side.before.domain(), side.after.domain()
-    extra = context.restrict(runs.subtract(ran))
-    if not extra.is_empty():
-        return Violation(
-            f"block `{unit.name}` would run where it did not before",
-            [f"{side.show(extra.sample() or [])} runs only afterwards"], (unit.node,),
-        )  # fmt: skip
-    missing = context.restrict(ran.subtract(runs))
-    if not missing.is_empty() and not {a.buffer.data for a in unit.writes()}.isdisjoint(outside()):
-        return Violation(
-            f"block `{unit.name}` would no longer run for every iterator value",
-            [f"{side.show(missing.sample() or [])} would not run"], (unit.node,),
-        )  # fmt: skip
-    if not side.after.is_single_valued():
-        for a in side.writes:
-            for b in side.reads:
-                if a.access.buffer.data is b.access.buffer.data:
-                    twice = context.restrict(same_element(side, a, side, b))
-                    if not twice.is_empty():
-                        point = twice.domain().sample() or []
-                        return Violation(
-                            f"block `{unit.name}` would run more than once, and it reads what it writes",
-                            [f"{side.show(point)} reads and writes {show_element(a.access, [])}"], (unit.node,),
-                        )  # fmt: skip
-    return None
+    extra = context.restrict(runs.subtract(ran)).sample()
+    if extra is not None:
+        rule = f"block `{unit.name}` would run where it did not before"
+        return Refuted(rule, [f"{side.show(extra)} runs only afterwards"], (unit.node,))
+    missing = context.restrict(ran.subtract(runs)).sample()
+    if missing is not None and not {a.buffer.data for a in unit.writes()}.isdisjoint(outside()):
+        rule = f"block `{unit.name}` would no longer run for every iterator value"
+        return Refuted(rule, [f"{side.show(missing)} would not run"], (unit.node,))
+    if side.after.is_single_valued():
+        return PROVED
+    for a in side.writes:
+        for b in side.reads:
+            if a.access.buffer.data is b.access.buffer.data:
+                twice = context.restrict(same_element(side, a, side, b)).domain().sample()
+                if twice is not None:
+                    rule = f"block `{unit.name}` would run more than once, and it reads what it writes"
+                    proof = f"{side.show(twice)} reads and writes {show_element(a.access, [])}"
+                    return Refuted(rule, [proof], (unit.node,))
+    return PROVED

@@ -52,6 +52,7 @@ class StatementRelations:
         self.kept = False  # the step leaves the loops around the unit, and so the order among its runs
         self.pure = False  # a further run of an instance makes the same values again
         self.on_loops = False  # the coordinates are the loops
+        self.ignored: frozenset[Var] = frozenset()  # pointers of memory in which no two runs can conflict
         self.places: tuple[Any, ...] = ()
         self.reads: list[AccessRelation] = []
         self.writes: list[AccessRelation] = []
@@ -145,18 +146,17 @@ def loop_times(unit: Statement, time: tuple[Any, ...], names: Names, length: int
 
 
 def conflicting_pairs(
-    s: StatementRelations, t: StatementRelations, local: bool = False
+    source: StatementRelations, sink: StatementRelations
 ) -> list[tuple[AccessRelation, AccessRelation]]:
-    """Pairs of touches of one memory, one of them a write."""
-    found = []
-    for a in (*s.writes, *s.reads):
-        for b in (*t.writes, *t.reads):
-            if a.access.buffer.data is not b.access.buffer.data or not (a.access.write or b.access.write):
-                continue
-            if local and a.access.buffer.data in s.unit.local:
-                continue
-            found.append((a, b))
-    return found
+    """Pairs of accesses of one memory, one of them a write; not of memory that the source ignores."""
+    return [
+        (a, b)
+        for a in (*source.writes, *source.reads)
+        for b in (*sink.writes, *sink.reads)
+        if a.access.buffer.data is b.access.buffer.data
+        and (a.access.write or b.access.write)
+        and a.access.buffer.data not in source.ignored
+    ]
 
 
 def same_element(s: StatementRelations, a: AccessRelation, t: StatementRelations, b: AccessRelation) -> Relation:

@@ -1,4 +1,4 @@
-"""What a check says when a step is not shown to be legal."""
+"""The answer to a question of legality: proved, refuted by a witness, or unknown for a reason."""
 
 from __future__ import annotations
 
@@ -11,15 +11,48 @@ from ...poly import Undecided
 
 
 @dataclass(frozen=True, eq=False)
-class Violation:
-    """Why a step would change the program: the rule, instances that prove it, and where."""
+class Verdict:
+    """One of :class:`Proved`, :class:`Refuted` and :class:`Unknown`."""
+
+    @property
+    def is_proved(self) -> bool:
+        return isinstance(self, Proved)
+
+
+@dataclass(frozen=True, eq=False)
+class Proved(Verdict):
+    """It holds."""
+
+
+PROVED = Proved()
+
+
+@dataclass(frozen=True, eq=False)
+class _Against(Verdict):
+    """Not shown to hold: the ``rule`` as a user reads it, two instances as lines of text, and where."""
 
     rule: str
-    witness: list[str]
-    nodes: tuple[Any, ...] = ()
-    memory: Buffer | None = None  # where two instances meet
-    legal: str = ""  # what would make the step legal
+    witness: Sequence[str] = ()
+    nodes: Sequence[Any] = ()
+    memory: Buffer | None = None  # in which two instances conflict
+    legal: str = ""  # what would be legal
 
 
-def cannot_prove(error: Undecided, nodes: Sequence[Any] = ()) -> Violation:
-    return Violation(f"cannot prove that the step keeps the program's meaning: {error}", [], tuple(nodes))
+@dataclass(frozen=True, eq=False)
+class Refuted(_Against):
+    """It does not hold: ``witness`` proves that."""
+
+
+@dataclass(frozen=True, eq=False)
+class Unknown(_Against):
+    """Neither proved nor refuted. ``witness`` is what may happen, where that is known."""
+
+
+NOT_SHOWN = Unknown("")  # the answer of a tier that can only prove
+
+
+def undecided(
+    error: Undecided, claim: str = "the step keeps the program's meaning", nodes: Sequence[Any] = ()
+) -> Unknown:
+    """Exact sets do not answer whether ``claim`` holds."""
+    return Unknown(f"cannot prove that {claim}: {error}", nodes=nodes)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ...analysis.dependence.verdict import Refuted, Unknown
 from ...analysis.index import Index, LoopRef, index_of
 from ...analysis.privatization import private_buffers
-from ...analysis.simple_blocks import constant, distinguishes_iterations
+from ...analysis.simple_blocks import constant
 from ...function import PrimFunc
-from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, BufferStore, For, SeqStmt
+from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BufferStore
 from ...visit import walk
-from ..legality import clash
+from ..legality import concurrent_iterations
 from . import Keeps, Problem, invariant
 from .delta import Delta
 
@@ -56,33 +57,14 @@ def _carried(after: PrimFunc, delta: Delta, loops: Iterable[LoopRef]) -> Iterato
     for ref in loops:
         if constant(ref.node.extent) in (0, 1) or not delta.may_clash(ref):
             continue
-        if _plain(index, ref) or _of_an_intrinsic(index, ref):
+        if _of_an_intrinsic(index, ref):
             continue
-        found = clash(after, ref.node)
-        if found is not None:
-            yield Problem(ref.name, found.rule, found.witness, found.nodes, found.legal)
+        verdict = concurrent_iterations(after, ref.node)
+        if isinstance(verdict, (Refuted, Unknown)):
+            yield Problem(ref.name, verdict.rule, verdict.witness, verdict.nodes, verdict.legal)
 
 
 def _of_an_intrinsic(index: Index, ref: LoopRef) -> bool:
     """Whether ``ref`` is the loop of the lanes in what tensorize put in: calls, which work for a warp together."""
     calls = not index.blocks_below(ref) and not any(isinstance(n, BufferStore) for n in walk(ref.node))
     return calls and ref.node.kind == "thread_binding"
-
-
-def _plain(index: Index, ref: LoopRef) -> bool:
-    """Whether iterations plainly keep to elements of their own: told apart by each block's iterators, no block touching
-    what another writes."""
-    blocks = index.blocks_below(ref)
-    inside = {b: [p.node for p in b.loops() if ref in p.ancestors()] for b in blocks}
-    if not blocks or any(isinstance(p.node, For) and p.scope is not ref.scope for p in index.below(ref)):
-        return False
-    if any(p.scope is ref.scope and not isinstance(p.node, (For, BlockRealize, SeqStmt)) for p in index.below(ref)):
-        return False  # conditions and values of lets may read memory
-    if not all(distinguishes_iterations(b.node, ref.node, inside[b]) for b in blocks):
-        return False
-    touched = [{r.buffer.data for r in (*b.block.reads, *b.block.writes)} for b in blocks]
-    return all(
-        n == m or touched[n].isdisjoint(r.buffer.data for r in b.block.writes)
-        for n in range(len(blocks))
-        for m, b in enumerate(blocks)
-    )

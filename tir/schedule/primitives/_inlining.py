@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.block_regions import block_access_region
+from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.index import BlockRef
-from ...analysis.structure import affine_in_one, runs_whole_domain
+from ...analysis.structure import affine_in_one
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
 from ...buffer import Buffer
@@ -165,11 +165,6 @@ def domain_guards(
     ]
     # the condition of the consumer may fail where it has no instance
     return [substitute(c, values) for c in (*conditions, *inside, *(own or ()))]
-
-
-def with_regions(block: Any) -> Any:
-    reads, writes = block_access_region(block)
-    return block.replace(reads=reads, writes=writes)
 
 
 def apply_inline(state: State, plan: InlinePlan) -> State:

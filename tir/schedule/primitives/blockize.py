@@ -7,21 +7,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import require_start
-from ...analysis.structure import is_one, refresh
+from ...analysis.structure import entered, is_one, refresh
 from ...arith import Analyzer
 from ...arith.itermap import Division, subspace_divide
 from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ...equal import first_difference, structural_equal
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Cast, Expr, IntImm, Var, conjuncts, const
+from ...expr import BufferLoad, Cast, Expr, IntImm, Var, all_of, conjuncts, const
 from ...function import PrimFunc
 from ...node import frozendict
 from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
 from ...visit import accesses, rewrite, substitute, uses_var, walk
+from ..build import with_regions
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State
@@ -156,7 +156,16 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
             inner_nest = _rebuild_loops(inner, inner_realize.replace(block=inner_block))
             outer_init = None
     outer = Block(tuple(outer_iters), (), (), name, inner_nest, outer_init)
-    return BlockRealize(tuple(outer_values), division.outer_predicate, with_regions(outer))
+    predicate = division.outer_predicate
+    if outer_init is not None:  # which would run where the reduction inside is empty
+        predicate = all_of([predicate, *entered(_reduced(inner, inner_iters, inner_values), Analyzer())])
+    return BlockRealize(tuple(outer_values), predicate, with_regions(outer))
+
+
+def _reduced(inner: list[LoopRef], iters: list[IterVar], values: list[Expr]) -> list[Expr]:
+    """The extents of the loops of ``inner`` that no spatial iterator is about."""
+    spatial = [v for i, v in zip(iters, values) if i.iter_type != "reduce"]
+    return [r.node.extent for r in inner if not any(uses_var(v, r.var) for v in spatial)]
 
 
 def _require_init_at_start(
@@ -205,11 +214,6 @@ def _rebuild_loops(inner: list[LoopRef], body: Stmt) -> Stmt:
 
 def _is_zero(e: Expr) -> bool:
     return isinstance(e, IntImm) and e.value == 0
-
-
-def with_regions(block: Block) -> Block:
-    reads, writes = block_access_region(block)
-    return block.replace(reads=reads, writes=writes)
 
 
 @primitive(check=_check_blockize)

@@ -12,8 +12,9 @@ from ...errors import require
 from ...expr import Expr, Var
 from ...stmt import Block, BlockRealize, SeqStmt, Stmt, seq
 from ...visit import substitute
+from ..build import with_regions
 from ..state import State
-from .blockize import BlockizePlan, divide, outer_block, require_only_loops, with_regions
+from .blockize import BlockizePlan, divide, outer_block, require_only_loops
 
 
 def plan_set(state: State, blocks: Sequence[BlockRef]) -> BlockizePlan:

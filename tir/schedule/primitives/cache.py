@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from ...analysis.dependence.coverage import check_initialized
 from ...analysis.dependence.live_values import Timestamps
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.simple_blocks import is_simple_block, same_index
 from ...analysis.structure import (
     common_host,
+    entered,
     is_steered_by_memory,
     loops_below,
     readers,
@@ -25,30 +23,17 @@ from ...analysis.structure import (
 )
 from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
-from ...arith.regions import intersect, union
-from ...buffer import Buffer, BufferRegion, Range, decl_buffer
+from ...buffer import Buffer, Range
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, const, is_const
+from ...expr import Expr, Var, all_of, conjuncts, const, is_const
 from ...poly import Relation
-from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt, seq
-from ...visit import rewrite, substitute, uses_var, walk
-from ..build import add_alloc, copy_block, replace_buffer
+from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt
+from ...visit import substitute, uses_var, walk
 from ..handles import BlockRV
 from ..legality import require_independent, require_not_steering
 from ..primitive import primitive
+from ..staging import SIDES, Stage, accessed_box, cached_buffer, copy_block, redirect, redirect_reads
 from ..state import State, pick_buffer, scope_of
-from .storage import require_scope
-
-
-@dataclass(frozen=True)
-class CachePlan:
-    """The scope block, where in it the statements are that get a copy, their new sequence, and the copying block."""
-
-    scope: BlockRef
-    host: BlockRef | LoopRef
-    body: Stmt
-    buffer: Buffer
-    name: str
 
 
 def plan_cache_read(
@@ -59,7 +44,7 @@ def plan_cache_read(
     consumer_blocks: list[BlockRef] | None = None,
     *,
     unsafe: bool = False,
-) -> CachePlan:
+) -> Stage:
     """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
 
     ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All consumers in the same scope read
@@ -106,19 +91,17 @@ def plan_cache_read(
         not any(uses_pointer(c.node, buffer) for c in consumers),
         "cannot prove what reads buffer {0}: its pointer is used directly or through another view", buffer.name,
     )  # fmt: skip
-    region = _touched(consumers, buffer, "reads", host)
+    region = accessed_box(consumers, buffer, host, "reads")
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
-    copy = copy_block(name, buffer, cached, region)
-    changed = {id(c.node): read_copy(c, buffer, cached) for c in consumers}
-    body = [swap_in(stmt, consumers, changed) for stmt in tops]
-    body.insert(position, copy)
-    plan = CachePlan(scope, host, seq(body), cached, name)
+    changed = {c.node: redirect_reads(c, buffer, cached) for c in consumers}
+    stage = Stage(
+        state, scope, host, (cached,), changed, {position: [copy_block(name, buffer, cached, region)]}, (name,)
+    )
     earlier = [m for m in makers if at(m) < position]
-    filled = len(earlier) == 1 and _fills(earlier[0], buffer, region, host)
-    if buffer not in state.func.buffer_map.values() and not filled:
-        _require_written(state, plan, buffer, unsafe)
-    return plan
+    if not unsafe and not (len(earlier) == 1 and _fills(earlier[0], buffer, region, host)):
+        stage.require_initialized(buffer)
+    return stage
 
 
 def _keeps_to_itself(
@@ -134,44 +117,17 @@ def _keeps_to_itself(
     return is_simple_block(maker.block) and all(i.iter_type != "reduce" for i in maker.block.iter_vars)
 
 
-def read_copy(consumer: BlockRef, buffer: Buffer, cached: Buffer) -> Stmt:
-    """``consumer`` reading the copy, and writing the buffer itself where it does."""
-    if not regions_of(consumer.block.writes, buffer):
-        return consumer.node.replace(block=replace_buffer(consumer.block, buffer, cached))
-
-    def visit(item: Any) -> Any:
-        if isinstance(item, BufferLoad) and item.buffer is buffer:
-            return BufferLoad(cached, item.indices)
-        return None
-
-    block = rewrite(consumer.block, visit)
-    reads = tuple(BufferRegion(cached, r.region) if r.buffer is buffer else r for r in block.reads)
-    return consumer.node.replace(block=block.replace(reads=reads))
-
-
 def _fills(maker: BlockRef, buffer: Buffer, region: Sequence[Range], host: BlockRef | LoopRef) -> bool:
     """Whether ``maker`` surely writes all of ``region`` each time that ``host`` runs."""
     if maker.block.init is not None and host is not maker.scope:
         return False  # its reduction may be under way, around the host
     analyzer = host.analyzer()
-    made = _touched([maker], buffer, "writes", host)
+    made = accessed_box([maker], buffer, host, "writes")
     inside = all(
         analyzer.can_prove(m.min <= r.min) and analyzer.can_prove(r.min + r.extent <= m.min + m.extent)
         for m, r in zip(made, region)
     )
     return inside and _fills_box(maker, buffer, host)
-
-
-def _require_written(state: State, plan: CachePlan, buffer: Buffer, unsafe: bool) -> None:
-    """Raise ``ScheduleError``, naming the element, if ``buffer`` would be read where it has no value."""
-    if unsafe:
-        return
-    after, _ = _apply(state, plan)
-    found = check_initialized(after.func, buffer)
-    if found is not None:
-        raise ScheduleError(
-            found.rule, witness=found.witness, nodes=[plan.scope.node] if plan.scope.scope else [], func=state.func
-        )
 
 
 def plan_cache_write(
@@ -182,7 +138,7 @@ def plan_cache_write(
     consumer_blocks: list[BlockRef] | None = None,
     *,
     unsafe: bool = False,
-) -> CachePlan:
+) -> Stage:
     """Write a buffer through a copy in ``storage_scope``; returns the block that copies back.
 
     ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
@@ -215,24 +171,23 @@ def plan_cache_write(
         not any(uses_pointer(m.node, buffer) for m in moved),
         "cannot prove what uses buffer {0}: its pointer is used directly or through another view", buffer.name,
     )  # fmt: skip
-    region = _touched(makers, buffer, "writes", host)
+    region = accessed_box(makers, buffer, host, "writes")
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
-    copy = _only_where(copy_block(name, cached, buffer, region), _around(makers, host))
+    copy = copy_block(name, cached, buffer, region, all_of(_made_where(makers, buffer, host)))
     in_place = moved == [block] and _reads_only_old(state, block, buffer)
-    redirect = _write_copy if in_place else replace_buffer
-    changed: dict[int, Stmt] = {id(m.node): redirect(m.node, buffer, cached) for m in moved}
-    body = [swap_in(stmt, moved, changed) for stmt in tops]
-    body.insert(position + 1, copy)
-    plan = CachePlan(scope, host, seq(body), cached, name)
+    changed = {m.node: redirect(m, buffer, cached, ("writes",) if in_place else SIDES) for m in moved}
+    stage = Stage(state, scope, host, (cached,), changed, {position + 1: [copy]}, (name,))
     alone = moved == [makers[0]] and (block.block.init is not None or not regions_of(block.block.reads, buffer))
-    if not (alone and _fills_box(block, buffer, host)):
+    inside = {p.var for p in loops_below(block, host)}
+    guarded = not any(uses_var(e, inside) for e in entered(_repeating(block, buffer, host), host.analyzer()))
+    if not unsafe and not (alone and guarded and _fills_box(block, buffer, host)):
         # What was in the buffer before must not matter: the copy starts empty, and is written back whole.
-        _require_written(state, plan, cached, unsafe)
+        stage.require_initialized(cached)
     if not unsafe and any(p.node.kind != SERIAL for m in moved for p in m.loops()):
         # What each parallel iteration had for itself may be shared once it is copied back outside their loop.
-        require_independent(state, _apply(state, plan)[0])
-    return plan
+        require_independent(state, stage.after)
+    return stage
 
 
 def _reads_only_old(state: State, block: BlockRef, buffer: Buffer) -> bool:
@@ -253,29 +208,21 @@ def _reads_only_old(state: State, block: BlockRef, buffer: Buffer) -> bool:
     )
 
 
-def _write_copy(node: BlockRealize, buffer: Buffer, cached: Buffer) -> BlockRealize:
-    """The block writing the copy, and reading the buffer itself."""
-
-    def visit(item: Any) -> Any:
-        return item.replace(buffer=cached) if isinstance(item, BufferStore) and item.buffer is buffer else None
-
-    writes = tuple(BufferRegion(cached, r.region) if r.buffer is buffer else r for r in node.block.writes)
-    return node.replace(block=node.block.replace(body=rewrite(node.block.body, visit), writes=writes))
-
-
-def _around(makers: Sequence[BlockRef], host: BlockRef | LoopRef) -> list[Expr]:
-    """What the condition of the only maker says of the loops around: where it does not hold, nothing is made."""
-    if len(makers) != 1 or isinstance(host, BlockRef):
+def _made_where(makers: Sequence[BlockRef], buffer: Buffer, host: BlockRef | LoopRef) -> list[Expr]:
+    """What must hold for the only maker to make anything: what its condition says of the loops around, and that the loops
+    of its reduction are not empty."""
+    if len(makers) != 1:
         return []
     inside = {p.var for p in loops_below(makers[0], host)}
-    return [c for c in conjuncts(makers[0].node.predicate) if not uses_var(c, inside)]
+    empty = entered(_repeating(makers[0], buffer, host), host.analyzer())
+    return [c for c in (*conjuncts(makers[0].node.predicate), *empty) if not uses_var(c, inside)]
 
 
-def _only_where(copy: Stmt, conditions: Sequence[Expr]) -> Stmt:
-    if not conditions:
-        return copy
-    predicate = all_of(conditions)
-    return rewrite(copy, lambda n: n.replace(predicate=predicate) if isinstance(n, BlockRealize) else None)
+def _repeating(maker: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> list[Expr]:
+    """The extents of the loops inside ``host`` that do not choose what ``maker`` writes of ``buffer``."""
+    values = maker.bindings
+    places = [substitute(axis.min, values) for r in regions_of(maker.block.writes, buffer) for axis in r.region]
+    return [p.node.extent for p in loops_below(maker, host) if not any(uses_var(e, p.var) for e in places)]
 
 
 def _stores_regions(block: Block, buffer: Buffer) -> bool:
@@ -326,50 +273,17 @@ def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
         if not found:
             continue
         # what the indices fill, which a condition may have cut, against the box that is copied
-        box, analyzer = _touched([ref], buffer, "writes", host), Analyzer()
+        box, analyzer = accessed_box([ref], buffer, host, "writes"), Analyzer()
         if all(analyzer.can_prove_equal(i.extent, b.extent) for i, b in zip(found.indices, box)):
             return True
     return False
 
 
-def _touched(blocks: Sequence[BlockRef], buffer: Buffer, side: str, host: BlockRef | LoopRef) -> tuple[Range, ...]:
-    """The box of ``buffer`` that ``blocks`` touch each time that ``host`` runs."""
-    boxes = [box for ref in blocks if (box := ref.region_in(host, buffer, side)) is not None]
-    known = host.analyzer()
-    known.assume_sizes([buffer])
-    # a guarded tail reaches past the end in name only: its predicate keeps it inside
-    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region], known)
-
-
-def cached_buffer(buffer: Buffer, scope: str) -> Buffer:
-    require_scope(scope)
-    name = f"{buffer.name}_{scope.replace('.', '_')}"
-    return decl_buffer(buffer.shape, buffer.dtype, name, scope=scope, axis_separators=buffer.axis_separators)
-
-
-def swap_in(stmt: Stmt, refs: Sequence[BlockRef], changed: dict[int, Stmt]) -> Stmt:
-    """``stmt`` with the realizes of ``refs`` replaced by ``changed``; what does not hold them is shared."""
-    above = {id(p.node) for ref in refs for p in (ref, *ref.ancestors())}
-    return rewrite(stmt, lambda n: changed.get(id(n)), enter=lambda n: id(n) in above)
-
-
-def _apply(state: State, plan: CachePlan) -> tuple[State, BlockRV]:
-    block = plan.scope.block
-    if plan.host is plan.scope:
-        body = plan.body
-    else:
-        path = {id(plan.host.node), *(id(p.node) for p in plan.host.ancestors())}
-        loop = plan.host.node.replace(body=plan.body)
-        body = rewrite(block.body, lambda n: loop if n is plan.host.node else None, enter=lambda n: id(n) in path)
-    after = state.replace(block, add_alloc(block.replace(body=body), plan.buffer))
-    return after, after.block_rv(plan.name)
-
-
 @primitive(check=plan_cache_read)
-def cache_read(state: State, plan: CachePlan) -> tuple[State, BlockRV]:
-    return _apply(state, plan)
+def cache_read(state: State, plan: Stage) -> tuple[State, BlockRV]:
+    return plan.result()
 
 
 @primitive(check=plan_cache_write)
-def cache_write(state: State, plan: CachePlan) -> tuple[State, BlockRV]:
-    return _apply(state, plan)
+def cache_write(state: State, plan: Stage) -> tuple[State, BlockRV]:
+    return plan.result()

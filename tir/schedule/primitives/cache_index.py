@@ -3,40 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef
-from ...analysis.structure import top_statement
 from ...arith import Analyzer
 from ...arith.linear import key
-from ...buffer import Buffer, IterVar, Range, decl_buffer
+from ...buffer import Buffer, BufferRegion, Range, decl_buffer
 from ...errors import require
-from ...expr import TRUE, BufferLoad, Call, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Let, StringImm, Var, const
+from ...expr import BufferLoad, Call, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Let, StringImm, Var, const
 from ...op import effect_of
-from ...stmt import Block, BlockRealize, BufferStore, For, LetStmt, Stmt, seq
+from ...stmt import Block, BufferStore, For, LetStmt, Stmt
 from ...visit import rewrite, substitute, walk
-from ..build import add_alloc, nest, unit_region
+from ..build import unit_region
 from ..handles import BlockRV
 from ..primitive import primitive
+from ..staging import Stage, elementwise_block, position
 from ..state import State, scope_of
 
 
-@dataclass(frozen=True)
-class CacheIndexPlan:
-    """Blocks that compute indices, to go before ``top``; the block reading what they computed."""
-
-    scope: BlockRef
-    top: Any
-    block: BlockRef
-    computed: tuple[Stmt, ...]
-    buffers: tuple[Buffer, ...]
-    names: tuple[str, ...]
-    body: Stmt
-    init: Stmt | None
-
-
-def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_thresh: int = 0) -> CacheIndexPlan:
+def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_thresh: int = 0) -> Stage:
     """Compute the indices of what ``block`` reads ahead, into buffers in ``storage_scope``, and look them up.
 
     With ``cse_thresh`` 0 each index that is not just an iterator or a constant is computed; otherwise those parts of
@@ -91,8 +76,13 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
         computed.append(_compute(name, buffer, chosen, [(v, domains[v]) for v in used]))
         buffers.append(buffer)
         names.append(name)
-    top = top_statement(block, scope).node
-    return CacheIndexPlan(scope, top, block, tuple(computed), tuple(buffers), tuple(names), body, init)
+    if not computed:
+        return Stage(state, scope, scope)
+    regions = _look_ups([body, init], buffers)
+    inner = block.block.replace(body=body, init=init, reads=(*block.block.reads, *regions))
+    changed = {block.node: block.node.replace(block=inner)}
+    added = {position(block, scope): computed}
+    return Stage(state, scope, scope, tuple(buffers), changed, added, tuple(names))
 
 
 def _bound_inside(block: Block) -> set[Var]:
@@ -178,39 +168,26 @@ def _looked_up(part: Any, chosen: Expr, value: Expr, skip: set[Buffer]) -> Any:
 
 
 def _compute(name: str, buffer: Buffer, value: Expr, used: Sequence[tuple[Var, Range]]) -> Stmt:
-    loops: list[tuple[Var, Expr]] = []
-    iters: list[IterVar] = []
-    where: dict[Var, Expr] = {}
-    for axis, (var, dom) in enumerate(used):
-        loops.append((Var(f"ax{axis}", var.dtype), dom.extent))
-        iters.append(IterVar(Range(const(0, var.dtype), dom.extent), Var(f"v{axis}", var.dtype), "spatial"))
-        where[var] = Analyzer().simplify(dom.min + iters[-1].var)
-    point = tuple(i.var for i in iters)
-    store = BufferStore(buffer, substitute(value, where), point)
-    block = Block(tuple(iters), (), (unit_region(buffer, point),), name, store)
-    return nest(loops, BlockRealize(tuple(v for v, _ in loops), TRUE, block))
+    """Loops around a block that computes ``value``, of the variables ``used``, at each of their values."""
+    box = [Range(const(0, var.dtype), dom.extent) for var, dom in used]
+
+    def computed(point: tuple[Var, ...]) -> Stmt:
+        where = {var: Analyzer().simplify(dom.min + new) for (var, dom), new in zip(used, point)}
+        return BufferStore(buffer, substitute(value, where), point)
+
+    return elementwise_block(name, box, box, computed)
 
 
 @primitive(check=_check_cache_index)
-def cache_index(state: State, plan: CacheIndexPlan) -> tuple[State, list[BlockRV]]:
-    if not plan.computed:
-        return state, []
-    before, block = plan.block.node, plan.block.block
-    added = tuple(r for r in _look_ups(plan) if r is not None)
-    inner = block.replace(body=plan.body, init=plan.init, reads=(*block.reads, *added))
-    after = state.replace(before, before.replace(block=inner))
-    top = top_statement(after.index.blocks[plan.block.name], after.index.blocks[plan.scope.name]).node
-    after = after.replace(top, seq([*plan.computed, top]))
-    scope = after.index.blocks[plan.scope.name].block
-    after = after.replace(scope, add_alloc(scope, *plan.buffers))
-    return after, [after.block_rv(name) for name in plan.names]
+def cache_index(state: State, plan: Stage) -> tuple[State, list[BlockRV]]:
+    return plan.after, plan.handles()
 
 
-def _look_ups(plan: CacheIndexPlan) -> Iterator[Any]:
-    """The regions of the computed buffers that the block reads."""
-    seen: set[Any] = set()
-    for part in (plan.body, plan.init):
+def _look_ups(parts: Sequence[Any], buffers: Sequence[Buffer]) -> list[BufferRegion]:
+    """The regions of ``buffers`` that ``parts`` read."""
+    found: dict[Buffer, BufferRegion] = {}
+    for part in parts:
         for item in walk(part) if part is not None else ():
-            if isinstance(item, BufferLoad) and item.buffer in plan.buffers and item.buffer not in seen:
-                seen.add(item.buffer)
-                yield unit_region(item.buffer, item.indices)
+            if isinstance(item, BufferLoad) and item.buffer in buffers:
+                found.setdefault(item.buffer, unit_region(item.buffer, item.indices))
+    return list(found.values())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...analysis.dependence.programs import check
@@ -24,7 +25,7 @@ from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, seq
 from ...visit import accesses, free_vars, substitute, uses_var
 from ..build import insert_before, nest
 from ..handles import Location
-from ..legality import require_independent, require_same_meaning
+from ..legality import require_same_meaning
 from ..primitive import primitive
 from ..queries import consumers_of, producers_of
 from ..state import State
@@ -142,7 +143,7 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
             return MovePlan(after)
         except ScheduleError as error:
             # A block that made some elements several times: the way back is compute_at, if that is legal there.
-            if check(after.func, state.func) is None:
+            if check(after.func, state.func).is_proved:
                 return MovePlan(after)
             first = first or error
     assert first is not None
@@ -234,9 +235,9 @@ def _move_producer(
     first = min(position_under(loop, c) for c in consumers)
     # one that comes later makes it for the next iteration, if at all: the dependences decide
     producers = [p for p in _producer_positions(loop, below, block) if p < first]
-    plain = index in range(-2, first + 1) and producer_move_is_legal(block, loop, consumers)
+    move = partial(producer_move_is_legal, block, loop, consumers) if index in range(-2, first + 1) else None
     place = (index, max(producers, default=-1) + 1, first, unsafe)
-    return _move(state, block, loop, domains, preserve_unit_loops, *place, plain=plain)
+    return _move(state, block, loop, domains, preserve_unit_loops, *place, move=move)
 
 
 def _move_consumer(
@@ -258,8 +259,8 @@ def _move_consumer(
     users = [position_under(loop, b) for b in below if any(r.buffer in written for r in b.block.reads)]
     latest = min((u for u in users if u >= last), default=_size(loop))
     when = _runs_when(loop, producers[0]) if len(producers) == 1 else []
-    plain = (index < 0 or last <= index) and len(producers) == 1 and not when
-    plain = plain and consumer_move_is_legal(block, loop, producers[0], made)
+    at_producer = (index < 0 or last <= index) and len(producers) == 1 and not when
+    move = partial(consumer_move_is_legal, block, loop, producers[0], made) if at_producer else None
     place = (index, last, latest, unsafe)
     if not is_const(block.node.predicate, 1) and any(_idle(p, loop) for p in producers):
         # loops over all of the threads that make it, so that they can be bound to these; the guard stays
@@ -269,7 +270,7 @@ def _move_consumer(
         except ScheduleError:
             pass  # where it reads more than what they made
     try:
-        return _move(state, block, loop, domains, preserve_unit_loops, *place, when, plain)
+        return _move(state, block, loop, domains, preserve_unit_loops, *place, when, move)
     except ScheduleError as error:
         other = _in_step(state, block, loop, producers, made, preserve_unit_loops, place, when)
         if other is None:
@@ -483,19 +484,19 @@ def _move(
     latest: int,
     unsafe: bool,
     when: Sequence[Expr] = (),
-    plain: bool = False,
+    move: Callable[[], bool] | None = None,
 ) -> MovePlan:
     """``when``: conditions without which the moved block is not to run."""
     moved = _rebuild(block, [*loop.all_loops(), loop], domains, keep_units, when)
-    return _put(state, block, loop, moved, index, earliest, latest, unsafe, plain)
+    return _put(state, block, loop, moved, index, earliest, latest, unsafe, move)
 
 
 def _put(
     state: State, block: BlockRef, loop: LoopRef, moved: Stmt, index: int, earliest: int, latest: int, unsafe: bool,
-    plain: bool = False,
+    move: Callable[[], bool] | None = None,
 ) -> MovePlan:  # fmt: skip
-    """``moved``, the block in its new loops, at its place under ``loop``. ``plain``: its order is known to be legal, but
-    not that loops whose iterations run at once still may. Raises ``ScheduleError``."""
+    """``moved``, the block in its new loops, at its place under ``loop``. ``move``: whether the program's form shows that
+    its order is legal. Raises ``ScheduleError``."""
     position = latest if index == -1 else earliest if index == -2 else index
     require(
         0 <= position <= _size(loop),
@@ -508,10 +509,7 @@ def _put(
     # Two places change, neither inside the other: the loop first, then the block where it was.
     inserted = state.replace(loop.node, new_loop)
     after = inserted.replace(block.node, None)
-    if plain and not unsafe:
-        require_independent(state, after)
-    else:
-        require_same_meaning(state, after, unsafe)
+    require_same_meaning(state, after, unsafe, move)
     return MovePlan(after)
 
 

@@ -15,10 +15,11 @@ from ...errors import require
 from ...expr import EQ, BufferLoad, Expr, Var, all_of, is_const
 from ...stmt import BufferStore, IfThenElse, seq
 from ...visit import accesses, rewrite, substitute
+from ..build import with_regions
 from ..legality import require_same_meaning
 from ..primitive import primitive
 from ..state import State, scope_of
-from ._inlining import InlinePlan, apply_inline, domain_guards, known, require_spatial, solve_iters, with_regions
+from ._inlining import InlinePlan, apply_inline, domain_guards, known, require_spatial, solve_iters
 
 
 def _check_fuse_reduction_epilogue(

@@ -18,6 +18,7 @@ from ...expr import (
 )
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
+from ..build import with_regions
 from ..legality import require_same_meaning
 from ..primitive import primitive
 from ..state import State, scope_of
@@ -29,7 +30,6 @@ from ._inlining import (
     reads_element,
     require_spatial,
     solve_iters,
-    with_regions,
 )
 from .epilogue import plan_epilogue
 

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from math import prod
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
+from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.index import BlockRef
-from ...analysis.structure import runs_whole_domain, statements, uses_pointer
+from ...analysis.structure import statements, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...arith.itermap import detect_iter_map
-from ...arith.pointwise import Unsupported, compile_numpy
 from ...buffer import Buffer, BufferRegion, IterVar, Range, index_expr
 from ...dtype import DType
 from ...errors import ScheduleError, require
-from ...expr import EQ, NE, BufferLoad, Expr, IntImm, Ramp, Var, as_expr, cast, const, is_const, logical_or
+from ...expr import EQ, BufferLoad, Expr, IntImm, Ramp, Var, as_expr, cast, const, is_const
 from ...function import PrimFunc
 from ...node import frozendict
 from ...op import call
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, seq
 from ...visit import rewrite, substitute, uses_var, walk
-from ..build import nest, unit_region
+from ..build import nest
 from ..invariants import Keeps
-from ..legality import require_same_meaning
+from ..legality import require_injective, require_same_meaning
 from ..primitive import BadArgument, primitive
+from ..staging import elementwise_block
 from ..state import State
 from .loops import require_plain
 from .storage import pick_any
@@ -62,81 +61,6 @@ def _retyped(index_map: IndexMap, dtype: str) -> IndexMap:
     variables = tuple(old.get(v, v) for v in index_map.initial_indices)
     finals = tuple(rewrite(e, visit) for e in index_map.final_indices)
     return index_map.replace(initial_indices=variables, final_indices=finals)
-
-
-def collision(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[str] | None:
-    """Two points of ``domains`` with the same ``indices``, as lines of text; None when there are none.
-
-    Small domains are counted through, others are left to exact sets. Raises ``Undecided`` where those cannot tell.
-    """
-    if detect_iter_map(indices, domains, check="bijective"):
-        return None
-    pair = _counted(indices, domains)
-    if pair is not None:
-        return [_goes_to(indices, domains, point) for point in pair] or None
-    from ...poly import Formula, Names
-
-    other = {v: v.replace() for v in domains}
-    formula = Formula(Names())
-    for twin in (dict(zip(domains, domains)), other):
-        for var, dom in domains.items():
-            formula.within(twin[var], substitute(dom.min, twin), substitute(dom.extent, twin))
-    for index in indices:
-        formula.require(EQ(index, substitute(index, other)))
-    formula.require(reduce(logical_or, [NE(v, t) for v, t in other.items()]))
-    dims = [formula.var(v) for v in (*domains, *other.values())]
-    point = formula.set(dims).sample()
-    if point is None:
-        return None
-    half = len(domains)
-    return [_goes_to(indices, domains, values) for values in (point[:half], point[half:])]
-
-
-def _goes_to(indices: Sequence[Expr], domains: Mapping[Var, Range], point: Sequence[int]) -> str:
-    at = {v: const(x, v.dtype) for v, x in zip(domains, point)}
-    named = ", ".join(f"{v.name}={x}" for v, x in zip(domains, point))
-    target = ", ".join(repr(Analyzer().simplify(substitute(e, at))) for e in indices)
-    return f"({named}) goes to [{target}]"
-
-
-MOST_COUNTED = 1 << 18  # points, in some hundredths of a second
-
-
-def _counted(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[tuple[int, ...]] | None:
-    """Two points with the same indices, none where all differ; None for a domain too large to count, or symbolic."""
-    ends = [(dom.min, dom.extent) for dom in domains.values()]
-    if not all(isinstance(low, IntImm) and isinstance(size, IntImm) for low, size in ends):
-        return None
-    sizes = [max(size.value, 0) for _, size in ends]  # pyright: ignore[reportAttributeAccessIssue]
-    if prod(sizes) > MOST_COUNTED:
-        return None
-    import numpy as np
-
-    points = [grid.reshape(-1) for grid in np.indices(sizes)]
-    points = [grid + low.value for grid, (low, _) in zip(points, ends)]  # pyright: ignore[reportAttributeAccessIssue]
-    try:
-        images = [np.broadcast_to(compile_numpy(e, list(domains))(*points), points[0].shape) for e in indices]
-    except Unsupported:
-        return None
-    order = np.lexsort(images)
-    equal = np.ones(max(len(order) - 1, 0), bool)
-    for image in images:
-        equal &= image[order[1:]] == image[order[:-1]]
-    if not equal.any():
-        return []
-    first = order[np.flatnonzero(equal)[0] :][:2]
-    return [tuple(int(grid[n]) for grid in points) for n in first]
-
-
-def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rule: str, *parts: Any) -> None:
-    """Refuse, with two points that meet, indices that are not one-to-one over ``domains``."""
-    from ...poly import Undecided
-
-    try:
-        pair = collision(indices, domains)
-    except Undecided as error:
-        raise ScheduleError("cannot prove that no two elements go to one place: {0}", error) from None
-    require(pair is None, rule, *parts, witness=pair or ())
 
 
 # ---------------------------------------------------------------- transform_layout
@@ -308,19 +232,18 @@ def _stores(stmt: Stmt, buffer: Buffer) -> bool:
 
 
 def _padding_block(name: str, new: Buffer, pad: IndexMap, places: Sequence[Var], padding: Expr, assume: bool) -> Stmt:
-    loops = [(Var(f"ax{n}", s.dtype), s) for n, s in enumerate(new.shape)]
-    iters = [IterVar(Range(const(0, s.dtype), s), Var(f"v{n}", s.dtype)) for n, s in enumerate(new.shape)]
-    point = tuple(i.var for i in iters)
-    (value,) = pad.map_indices(point)
-    element = unit_region(new, point)
-    if assume:
-        body: Stmt = Evaluate(call("assume", EQ(BufferLoad(new, point), value), dtype="bool"))
-        block = Block(tuple(iters), (element,), (), name, body)
-    else:
-        block = Block(tuple(iters), (), (element,), name, BufferStore(new, value, point))
-        block = block.replace(reads=block_access_region(block)[0])
-    (where,) = IndexMap(tuple(places), (padding,)).map_indices([v for v, _ in loops])
-    return nest(loops, BlockRealize(tuple(v for v, _ in loops), where, block))
+    box = new.full_region().region
+
+    def body(point: tuple[Var, ...]) -> Stmt:
+        (value,) = pad.map_indices(point)
+        if assume:
+            return Evaluate(call("assume", EQ(BufferLoad(new, point), value), dtype="bool"))
+        return BufferStore(new, value, point)
+
+    def where(values: tuple[Expr, ...]) -> Expr:
+        return IndexMap(tuple(places), (padding,)).map_indices(values)[0]
+
+    return elementwise_block(name, box, box, body, where)
 
 
 @primitive(check=_check_transform_layout)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.simple_blocks import commutes_under_any_order
 from ...analysis.structure import constant, is_one, vars_in
 from ...arith import Analyzer, simplify
 from ...errors import ScheduleError, require
@@ -19,6 +18,7 @@ from ...stmt import PARALLEL, SERIAL, Block, For, SeqStmt, Stmt
 from ..build import domains, product, renest, substitute_loop_vars
 from ..handles import LoopRV
 from ..invariants import Keeps
+from ..legality import require_legal
 from ..primitive import BadArgument, primitive
 from ..state import State, owners
 
@@ -525,30 +525,16 @@ def plan_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> Reorder
 
 
 def _require_commute(state: State, before: list[For], after: list[For]) -> None:
-    from ...stmt import BlockRealize
-
-    body: Any = before[-1].body
-    inner: list[For] = []
-    while isinstance(body, For):
-        inner.append(body)
-        body = body.body
-    if isinstance(body, BlockRealize) and commutes_under_any_order(body, [*before, *inner]):
-        return
     from ...analysis.dependence.loops import check_reorder
     from ...analysis.dependence.programs import check
 
-    violation = check_reorder(state.func, before, after)
-    if violation is None:
+    verdict = check_reorder(state.func, before, after)
+    if verdict.is_proved:
         return
     # iterations that make the same elements again, as those of tiles with a halo do, may trade places
     made = state.replace(before[0], renest(after, before[-1].body))
-    if check(state.func, made.func, repeats=True) is not None:
-        refuse(state, violation)
-
-
-def refuse(state: State, violation: Any) -> None:
-    """Raise a legality violation as the error a user sees."""
-    raise ScheduleError(violation.rule, witness=violation.witness, func=state.func, nodes=list(violation.nodes))
+    if not check(state.func, made.func, allow_recompute=True).is_proved:
+        require_legal(verdict, state.func)
 
 
 @primitive(check=plan_reorder)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.block_regions import block_access_region
-from ...analysis.dependence.coverage import check_initialized
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reductions import Combiner, NotAReduction, Reduction
-from ...analysis.structure import reads_own_writes, uses_pointer
+from ...analysis.structure import entered, reads_own_writes, uses_pointer
 from ...arith import Analyzer
 from ...buffer import Buffer, Range, decl_buffer
 from ...errors import ScheduleError, require
 from ...expr import (
-    TRUE,
     Add,
     BufferLoad,
     Call,
@@ -44,30 +40,19 @@ from ...stmt import (
     SERIAL,
     UNROLLED,
     Block,
-    BlockRealize,
     BufferStore,
-    For,
     SeqStmt,
     Stmt,
     seq,
 )
 from ...visit import accesses, rewrite, walk
-from ..build import add_alloc, copy_block
+from ..build import with_regions
 from ..primitive import primitive
+from ..staging import Stage, elementwise_block
 from ..state import State, scope_of
 
 
-@dataclass(frozen=True)
-class PadEinsumPlan:
-    """The statement that takes the place of the nest ``top``, and the buffers that it needs in ``scope``."""
-
-    scope: BlockRef
-    top: LoopRef | None
-    stmt: Stmt | None
-    buffers: tuple[Buffer, ...]
-
-
-def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> PadEinsumPlan:
+def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> Stage:
     """Make the iterators of a block run to a multiple of ``padding``, over padded copies of the buffers it uses.
 
     ``padding`` has one factor for each iterator of the block; 1 leaves it alone. Every index in the block is an iterator
@@ -117,7 +102,7 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     loops = _own_nest(block)
     sizes = _sizes(block, factors)
     if not sizes:
-        return PadEinsumPlan(scope, None, None, ())
+        return Stage(state, scope, scope)
     top = loops[0]
     around = [p for p in top.all_loops() if p.node.kind not in (SERIAL, UNROLLED)]
     require(
@@ -150,20 +135,21 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
             taken.add(pad_name)
             before.append(_pad_block(pad_name, buffer, copy, grown, limits, values))
         if buffer in written:
-            after.append(_unpad_block(name, copy, buffer, [r for _, r in axes]))
+            elsewhere = [i.dom.extent for i in body.iter_vars if not any(v is i.var for v, _ in axes)]
+            made_where = [] if _reads_own(body, buffer) else entered(elsewhere, Analyzer())
+            after.append(_unpad_block(name, copy, buffer, [r for _, r in axes], made_where))
     inner = _swapped(body, swap)
     extents = {i.var: sizes.get(i.var, i.dom.extent) for i in body.iter_vars}
     iters = tuple(i.replace(dom=Range(i.dom.min, extents[i.var])) for i in body.iter_vars)
     inner = inner.replace(iter_vars=iters)
-    reads, writes = block_access_region(inner)
-    stmt: Stmt = block.node.replace(block=inner.replace(reads=reads, writes=writes))
+    stmt: Stmt = block.node.replace(block=with_regions(inner))
     by_loop = {v: extents[i.var] for i, v in zip(body.iter_vars, block.node.iter_values)}
     for ref in reversed(loops):
         stmt = ref.node.replace(extent=by_loop[ref.var], body=stmt)
-    plan = PadEinsumPlan(scope, top, seq([*before, stmt, *after]), tuple(made))
-    partial = not all(_uses_all(axes, buffer.shape) for (buffer, _), axes in groups.items())
-    _require_written(state, plan, block, [b for b, _ in groups], partial)
-    return plan
+    stage = Stage(state, scope, scope, tuple(made), {top.node: seq([*before, stmt, *after])})
+    if _reads_more(block, groups):
+        stage.require_initialized(*(buffer for buffer, _ in groups))
+    return stage
 
 
 def _uses_all(axes: Sequence[tuple[Any, Range]], shape: Sequence[Expr]) -> bool:
@@ -172,20 +158,12 @@ def _uses_all(axes: Sequence[tuple[Any, Range]], shape: Sequence[Expr]) -> bool:
     return all(v is not None for v in used) and len({*used}) == len(used)
 
 
-def _require_written(
-    state: State, plan: PadEinsumPlan, block: BlockRef, buffers: Sequence[Buffer], partial: bool
-) -> None:
-    """Raise ``ScheduleError`` where a copy reads an element that has no value, and the block would not: under a guard,
-    because it has stored to it, or because it uses part of the copy only (``partial``)."""
+def _reads_more(block: BlockRef, groups: Mapping[tuple[Buffer, Any], Sequence[tuple[Any, Range]]]) -> bool:
+    """Whether a copy may read an element that the block does not: the block uses part of the copy only, it reads under
+    a guard, or it has stored to the element itself."""
     guarded = any(isinstance(n, Call) and n.op == "if_then_else" for n in walk(block.block.body))
-    if not partial and not guarded and not any(reads_own_writes(block.block, b) for b in buffers):
-        return
-    after = pad_einsum(state, plan)
-    for buffer in buffers:
-        if buffer not in state.func.buffer_map.values():
-            found = check_initialized(after.func, buffer)
-            if found is not None:
-                raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after.func)
+    partial = not all(_uses_all(axes, buffer.shape) for (buffer, _), axes in groups.items())
+    return partial or guarded or any(reads_own_writes(block.block, buffer) for buffer, _ in groups)
 
 
 def _own_nest(block: BlockRef) -> list[LoopRef]:
@@ -407,33 +385,24 @@ def _pad_block(
     values: Mapping[Buffer, Expr],
 ) -> Stmt:  # fmt: skip
     """Loops around a block that copies ``source`` into the larger ``target``, and fills the rest."""
-    copy: Any = copy_block(name, target, target, box)
-    loops: list[For] = []
-    while isinstance(copy, For):
-        loops.append(copy)
-        copy = copy.body
-    realize: BlockRealize = copy
-    point = tuple(i.var for i in realize.block.iter_vars)
-    inside = all_of([point[n] < limit for n, limit in limits])
-    value = call("if_then_else", inside, BufferLoad(source, point), values[source], dtype=source.dtype)
-    block = realize.block.replace(body=BufferStore(target, value, point))
-    reads, writes = block_access_region(block)
-    stmt: Stmt = BlockRealize(realize.iter_values, TRUE, block.replace(reads=reads, writes=writes))
-    for loop in reversed(loops):
-        stmt = loop.replace(body=stmt)
-    return stmt
+
+    def padded(point: tuple[Var, ...]) -> Stmt:
+        inside = all_of([point[n] < limit for n, limit in limits])
+        value = call("if_then_else", inside, BufferLoad(source, point), values[source], dtype=source.dtype)
+        return BufferStore(target, value, point)
+
+    return elementwise_block(name, box, target.full_region().region, padded)
 
 
-def _unpad_block(name: str, source: Buffer, target: Buffer, box: Sequence[Range]) -> Stmt:
-    """Loops around a block that copies ``box`` back; its iterators know that they stay out of the padding."""
+def _unpad_block(name: str, source: Buffer, target: Buffer, box: Sequence[Range], made_where: Sequence[Expr]) -> Stmt:
+    """Loops around a block that copies ``box`` back where it was made; its iterators know that they stay out of the
+    padding."""
+    domains = [r if is_const(r.min, 0) else Range(const(0, size.dtype), size) for r, size in zip(box, source.shape)]
 
-    def tight(item: Any) -> Any:
-        if not isinstance(item, Block):
-            return None
-        iters = tuple(i if not is_const(r.min, 0) else i.replace(dom=r) for i, r in zip(item.iter_vars, box))
-        return item.replace(iter_vars=iters)
+    def copied(point: tuple[Var, ...]) -> Stmt:
+        return BufferStore(target, BufferLoad(source, point), point)
 
-    return rewrite(copy_block(name, source, target, box), tight)
+    return elementwise_block(name, box, domains, copied, lambda _: all_of(made_where))
 
 
 def _swapped(block: Block, swap: Mapping[Any, Buffer]) -> Block:
@@ -448,9 +417,5 @@ def _swapped(block: Block, swap: Mapping[Any, Buffer]) -> Block:
 
 
 @primitive(check=_check_pad_einsum)
-def pad_einsum(state: State, plan: PadEinsumPlan) -> State:
-    if plan.top is None:
-        return state
-    after = state.replace(plan.top.node, plan.stmt)
-    scope = after.index.blocks[plan.scope.name].block
-    return after.replace(scope, add_alloc(scope, *plan.buffers))
+def pad_einsum(state: State, plan: Stage) -> State:
+    return plan.after

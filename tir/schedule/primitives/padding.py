@@ -12,9 +12,9 @@ from ...buffer import IterVar, Range
 from ...errors import require
 from ...expr import GE, GT, LE, LT, BufferLoad, Call, Expr, IntImm, Select, Var, all_of, conjuncts, const
 from ...script.printer import short_text
-from ...stmt import Block, BufferStore, For, Stmt
+from ...stmt import BufferStore, For, Stmt
 from ...visit import accesses, rewrite, substitute, uses_var
-from ..build import insert_before, unit_region
+from ..build import insert_before, unit_region, with_regions
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State, require_above
@@ -132,13 +132,11 @@ def _fill(block: BlockRef, loop: LoopRef, store: BufferStore, name: str) -> Stmt
 
 def _shrunk(block: BlockRef, loop: LoopRef, store: BufferStore, condition: Expr) -> tuple[Any, Stmt]:
     """What to replace, by what: the nest from ``loop`` inwards over a smaller box, or the block under a predicate."""
-    from ...analysis.block_regions import block_access_region
-
     body = block.block
     box = _box(block, loop, condition)
     if box is None:
         values = {i.var: v for i, v in zip(body.iter_vars, block.node.iter_values)}
-        inner = _with_regions(body.replace(body=store), block_access_region)
+        inner = with_regions(body.replace(body=store))
         guard = [*conjuncts(block.node.predicate), *(substitute(c, values) for c in conjuncts(condition))]
         return block.node, block.node.replace(predicate=all_of(guard), block=inner)
     analyzer = Analyzer()
@@ -164,7 +162,7 @@ def _shrunk(block: BlockRef, loop: LoopRef, store: BufferStore, condition: Expr)
 
     shifted = rewrite(substitute(store, shift), simplified)
     shifted = shifted.replace(indices=tuple(analyzer.simplify(e) for e in shifted.indices))
-    inner = _with_regions(body.replace(iter_vars=tuple(iters), body=shifted), block_access_region)
+    inner = with_regions(body.replace(iter_vars=tuple(iters), body=shifted))
     stmt: Stmt = block.node.replace(block=inner)
     loops = block.loops()
     for ref in reversed(loops[loops.index(loop) :]):
@@ -174,11 +172,6 @@ def _shrunk(block: BlockRef, loop: LoopRef, store: BufferStore, condition: Expr)
             node = node.replace(min=const(0, dtype), extent=const(extents[ref.var][1], dtype))
         stmt = node.replace(body=stmt)
     return loop.node, stmt
-
-
-def _with_regions(block: Block, infer: Any) -> Block:
-    reads, writes = infer(block)
-    return block.replace(reads=reads, writes=writes)
 
 
 def _box(block: BlockRef, loop: LoopRef, condition: Expr) -> dict[Var, tuple[int, int]] | None:

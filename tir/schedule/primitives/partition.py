@@ -15,9 +15,10 @@ from ...stmt import SERIAL, For, SeqStmt, seq
 from ...visit import substitute
 from ..build import copy_renamed, renest, with_body
 from ..handles import LoopRV
+from ..legality import require_legal
 from ..primitive import primitive
 from ..state import State
-from .loops import factor_exprs, members, name_of, refuse, require_plain, visible_names
+from .loops import factor_exprs, members, name_of, require_plain, visible_names
 
 # ---------------------------------------------------------------- loop_partition
 
@@ -240,9 +241,7 @@ def _common_parent(loops: list[LoopRef]) -> Place:
 def _require_order(state: State, plan: MergePlan) -> None:
     from ...analysis.dependence.loops import check_merge
 
-    violation = check_merge(state.func, plan.chains)
-    if violation is not None:
-        refuse(state, violation)
+    require_legal(check_merge(state.func, plan.chains), state.func)
 
 
 @primitive(check=_check_merge, past="merged")

@@ -9,7 +9,7 @@ from ...analysis.reduction_init import InitRuns
 from ...analysis.structure import affine_in_one, first_line, refresh, wrapped_in
 from ...buffer import Range
 from ...errors import require
-from ...expr import all_of
+from ...expr import BufferLoad, all_of
 from ...stmt import Block, BlockRealize, Stmt
 from ...visit import accesses
 from ..build import insert_before
@@ -42,10 +42,11 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
                     C[vi] = 0.0                          with T.block("C_update"):
                 C[vi] = C[vi] + A[vi, vk]                    C[vi] = C[vi] + A[vi, vk]
 
-    Of a reduction loop outside ``loop``, the init runs in the first iteration only: it gets a guard.
+    Of a reduction loop outside ``loop``, the init runs in the first iteration only: it gets a guard. A reduction of
+    symbolic size that is empty leaves its result as it was; decomposed, it gives it the value of the init.
 
     Raises ``ScheduleError`` when the block has no init, when its init runs at another time than before all else of the
-    reduction, or when something else under ``loop`` uses the result.
+    reduction, or when something else under ``loop`` uses the result or makes what the init reads.
     """
     body = block.block
     require(
@@ -62,6 +63,17 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
         unsafe or not others,
         "block {0} under loop {1} uses the result of {2} while it is being made",
         others[0] if others else "", loop.node, block, nodes=[o.node for o in others],
+    )  # fmt: skip
+    read = {a.buffer.data for a in accesses(body.init) if isinstance(a, BufferLoad)}
+    makers = [
+        ref for ref in state.index.blocks_below(loop)
+        if ref is not block and any(r.buffer.data in read for r in ref.block.writes)
+    ]  # fmt: skip
+    require(
+        unsafe or not makers,
+        "the init of block {0} reads what block {1} writes under loop {2}: before that loop it has another value, or none",
+        block, makers[0] if makers else "", loop.node, nodes=[m.node for m in makers],
+        legal="decompose before the copy is made, or at a loop inside",
     )  # fmt: skip
     require_distinct_results(block, unsafe)
     other = wrapped_in(block, loop)

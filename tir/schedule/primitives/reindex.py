@@ -9,41 +9,39 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.block_regions import block_access_region
-from ...analysis.dependence.coverage import check_initialized
+from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.index import BlockRef
 from ...analysis.simple_blocks import same_index
-from ...analysis.structure import runs_whole_domain, statements, top_statement, uses_pointer
+from ...analysis.structure import entered, top_statement, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
-from ...arith.regions import intersect
 from ...buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer, index_expr
 from ...errors import ScheduleError, require
 from ...expr import GE, LT, BufferLoad, Call, Expr, Select, Var, all_of, as_expr, const
 from ...node import frozendict
-from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt, seq
-from ...visit import accesses, rewrite, substitute, uses_var, walk
-from ..build import add_alloc, copy_block, nest, replace_buffer, unit_region
+from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt
+from ...visit import accesses, substitute, uses_var, walk
+from ..build import unit_region
 from ..handles import BlockRV
-from ..legality import require_not_steering
+from ..legality import require_injective, require_not_steering
 from ..primitive import BadArgument, primitive
+from ..staging import (
+    Indices,
+    Stage,
+    accessed_box,
+    cached_buffer,
+    cached_name,
+    copy_block,
+    elementwise_block,
+    position,
+    redirect,
+)
 from ..state import State, pick_buffer, scope_of
-from .layout import index_map_of, require_injective
+from .layout import index_map_of
 from .storage import pick_any
 
 
-@dataclass(frozen=True)
-class StagePlan:
-    """The scope block with its new body, the buffer it allocates, the copying blocks' names."""
-
-    scope: BlockRef
-    body: Stmt
-    buffer: Buffer
-    names: tuple[str, ...]
-    recorded: dict[str, Any]
-
-
-def _check_reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool = False) -> StagePlan:
+def _check_reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool = False) -> Stage:
     """Give ``block`` a copy of a buffer indexed by its iterators; returns the block that copies.
 
     ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. The copy has one axis for each
@@ -73,7 +71,7 @@ def _check_reindex_cache_read(
     index_map: IndexMap | Callable[..., Any],
     *,
     unsafe: bool = False,
-) -> StagePlan:
+) -> Stage:
     """Read a buffer through a copy in ``storage_scope`` laid out by ``index_map(*iterators)``.
 
     Returns the block that copies.
@@ -88,7 +86,7 @@ def _check_reindex_cache_read(
     Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
     """
     found = pick_buffer(block, "reads", read_buffer_index)
-    return _stage_read(state, block, found, storage_scope, index_map, _cached_name(found, storage_scope), unsafe)
+    return _stage_read(state, block, found, storage_scope, index_map, cached_name(found, storage_scope), unsafe)
 
 
 def _check_reindex_cache_write(
@@ -99,7 +97,7 @@ def _check_reindex_cache_write(
     index_map: IndexMap | Callable[..., Any],
     *,
     unsafe: bool = False,
-) -> StagePlan:
+) -> Stage:
     """Write a buffer through a copy in ``storage_scope`` laid out by ``index_map(*iterators)``.
 
     Returns the block that copies back.
@@ -114,17 +112,13 @@ def _check_reindex_cache_write(
     Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
     """
     found = pick_buffer(block, "writes", write_buffer_index)
-    return _stage_write(state, block, found, storage_scope, index_map, _cached_name(found, storage_scope), unsafe)
+    return _stage_write(state, block, found, storage_scope, index_map, cached_name(found, storage_scope), unsafe)
 
 
 def _side_of(block: BlockRef, given: Any, found: Buffer) -> str:
     if isinstance(given, (tuple, list)):
         return given[0]
     return "write" if any(r.buffer is found for r in block.block.writes) else "read"
-
-
-def _cached_name(buffer: Buffer, scope: str) -> str:
-    return f"{buffer.name}_{scope.replace('.', '_')}"
 
 
 @dataclass(frozen=True)
@@ -211,35 +205,45 @@ def _listed(indices: Sequence[Expr]) -> str:
 
 def _copying(block: BlockRef, staged: _Staged, name: str, *, to_copy: bool) -> Stmt:
     """The loops and block that copy from the buffer to its copy, or back."""
-    loops = [(Var(f"ax{n}", i.dtype), i.dom.extent) for n, i in enumerate(staged.iters) if i.dom is not None]
-    iters = tuple(IterVar(i.dom, Var(f"v{n}", i.dtype)) for n, i in enumerate(staged.iters))
-    renamed = {old.var: new.var for old, new in zip(staged.iters, iters)}
-    there = tuple(substitute(e, renamed) for e in staged.indices)
-    here = tuple(substitute(e, renamed) for e in staged.places)
-    if to_copy:
-        body = BufferStore(staged.copy, BufferLoad(staged.buffer, there), here)
-    else:
-        body = BufferStore(staged.buffer, BufferLoad(staged.copy, here), there)
-    made = Block(iters, (), (), name, body)
-    reads, writes = block_access_region(made)
-    at = {new.var: loop for new, (loop, _) in zip(iters, loops)}
-    guard = substitute(_inside(block, staged, there, iters), at) if to_copy else const(1, "bool")
-    return nest(loops, BlockRealize(tuple(v for v, _ in loops), guard, made.replace(reads=reads, writes=writes)))
+
+    def at(values: Sequence[Expr]) -> tuple[Indices, Indices]:
+        renamed = {i.var: value for i, value in zip(staged.iters, values)}
+        there, here = (tuple(substitute(e, renamed) for e in indices) for indices in (staged.indices, staged.places))
+        return there, here
+
+    def body(point: Sequence[Expr]) -> Stmt:
+        there, here = at(point)
+        if to_copy:
+            return BufferStore(staged.copy, BufferLoad(staged.buffer, there), here)
+        return BufferStore(staged.buffer, BufferLoad(staged.copy, here), there)
+
+    domains = [i.dom for i in staged.iters if i.dom is not None]
+    inside = _inside(block, staged) if to_copy else _computed(block, staged)
+    where = {i.var: n for n, i in enumerate(staged.iters)}
+    return elementwise_block(
+        name, domains, domains, body, lambda values: substitute(inside, {v: values[n] for v, n in where.items()})
+    )
 
 
-def _inside(block: BlockRef, staged: _Staged, indices: Sequence[Expr], iters: Sequence[IterVar]) -> Expr:
-    """The condition under which ``indices`` are in the buffer, where that is not certain.
+def _computed(block: BlockRef, staged: _Staged) -> Expr:
+    """The condition under which the block computes what is copied back: it reduces over domains that are not empty."""
+    reduced = [i.dom.extent for i in block.block.iter_vars if i not in staged.iters and i.dom is not None]
+    return all_of(entered(reduced, Analyzer()))
+
+
+def _inside(block: BlockRef, staged: _Staged) -> Expr:
+    """The condition, of the iterators, under which the place in the buffer exists, where that is not certain.
 
     The block may skip some of its iterations, and the copy would run them all.
     """
-    analyzer = Analyzer({i.var: i.dom for i in iters if i.dom is not None})
+    analyzer = Analyzer({i.var: i.dom for i in staged.iters if i.dom is not None})
     parts = [
         part
-        for index, extent in zip(indices, staged.buffer.shape)
+        for index, extent in zip(staged.indices, staged.buffer.shape)
         for part in (GE(index, const(0, index.dtype)), LT(index, extent))
         if not analyzer.can_prove(part)
     ]
-    data = any(isinstance(n, BufferLoad) for e in indices for n in walk(e))
+    data = any(isinstance(n, BufferLoad) for e in staged.indices for n in walk(e))
     require(
         not (data and parts) or (runs_whole_domain(block) and not _has_condition(block.block)),
         "block {0} reads buffer {1} only where a condition holds, and the place depends on data: "
@@ -254,19 +258,10 @@ def _has_condition(block: Block) -> bool:
     )
 
 
-def _on_copy(block: BlockRef, staged: _Staged) -> BlockRealize:
+def _on_copy(block: BlockRef, staged: _Staged) -> Stmt:
     """The block working on the copy."""
-
-    def visit(item: Any) -> Any:
-        if isinstance(item, BufferLoad) and item.buffer is staged.buffer:
-            return BufferLoad(staged.copy, staged.places)
-        if isinstance(item, BufferStore) and item.buffer is staged.buffer:
-            return item.replace(buffer=staged.copy, indices=staged.places)
-        if isinstance(item, BufferRegion) and item.buffer is staged.buffer:
-            return unit_region(staged.copy, staged.places)
-        return None
-
-    return block.node.replace(block=rewrite(block.block, visit))
+    there = unit_region(staged.copy, staged.places)
+    return redirect(block, staged.buffer, staged.copy, index=lambda _: staged.places, region=lambda _: there)
 
 
 def _others_here(scope: BlockRef, block: BlockRef, buffers: set[Buffer], *, reads: bool) -> BlockRef | None:
@@ -281,7 +276,7 @@ def _others_here(scope: BlockRef, block: BlockRef, buffers: set[Buffer], *, read
 
 def _stage_read(
     state: State, block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any, name: str, unsafe: bool
-) -> StagePlan:
+) -> Stage:
     scope = scope_of(state, block)
     staged = _staged(block, buffer, storage_scope, index_map, name)
     sources = {buffer, *(n.buffer for e in staged.indices for n in walk(e) if isinstance(n, BufferLoad))}
@@ -298,27 +293,19 @@ def _stage_read(
     )  # fmt: skip
     block_name = state.fresh_block_name(name)
     copying = _copying(block, staged, block_name, to_copy=True)
-    body = _around(scope, block, _on_copy(block, staged), [copying], [])
-    plan = StagePlan(scope, body, staged.copy, (block_name,), staged.recorded)
+    at = position(block, scope)
+    changed = {block.node: _on_copy(block, staged)}
+    stage = Stage(state, scope, scope, (staged.copy,), changed, {at: [copying]}, (block_name,), staged.recorded)
     everywhere = runs_whole_domain(block) and not _has_condition(block.block)
     if not (unsafe or everywhere):
         # the copy reads what the block, where its condition does not hold, leaves alone
-        _require_written(state, plan, block, buffer)
-    return plan
-
-
-def _require_written(state: State, plan: StagePlan, block: BlockRef, buffer: Buffer) -> None:
-    """Raise ``ScheduleError``, naming the element, if ``buffer`` would be read where it has no value."""
-    if buffer in state.func.buffer_map.values():
-        return
-    problem = check_initialized(_placed(state, plan).func, buffer)
-    if problem is not None:
-        raise ScheduleError(problem.rule, witness=problem.witness, nodes=[block.node], func=state.func)
+        stage.require_initialized(buffer)
+    return stage
 
 
 def _stage_write(
     state: State, block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any, name: str, unsafe: bool
-) -> StagePlan:
+) -> Stage:
     scope = scope_of(state, block)
     staged = _staged(block, buffer, storage_scope, index_map, name)
     require(
@@ -345,8 +332,9 @@ def _stage_write(
     require_not_steering(buffer, [top_statement(block, scope).node], unsafe)
     block_name = state.fresh_block_name(name)
     copying = _copying(block, staged, block_name, to_copy=False)
-    body = _around(scope, block, _on_copy(block, staged), [], [copying])
-    return StagePlan(scope, body, staged.copy, (block_name,), staged.recorded)
+    at = position(block, scope) + 1
+    changed = {block.node: _on_copy(block, staged)}
+    return Stage(state, scope, scope, (staged.copy,), changed, {at: [copying]}, (block_name,), staged.recorded)
 
 
 def _skips_store(block: Block, buffer: Buffer) -> bool:
@@ -357,36 +345,19 @@ def _skips_store(block: Block, buffer: Buffer) -> bool:
     )
 
 
-def _around(scope: BlockRef, block: BlockRef, new: BlockRealize, first: list[Stmt], last: list[Stmt]) -> Stmt:
-    """The body of ``scope`` with ``block`` replaced, and statements before and after the one that holds it."""
-    top = top_statement(block, scope).node
-    above = {id(p.node) for p in (block, *block.ancestors())}
-    changed = rewrite(top, lambda n: new if n is block.node else None, enter=lambda n: id(n) in above)
-    return seq(s for stmt in statements(scope) for s in ([*first, changed, *last] if stmt is top else [stmt]))
-
-
-def _placed(state: State, plan: StagePlan) -> State:
-    return state.replace(plan.scope.block, add_alloc(plan.scope.block.replace(body=plan.body), plan.buffer))
-
-
-def _apply(state: State, plan: StagePlan) -> tuple[State, BlockRV]:
-    after = _placed(state, plan)
-    return after, after.block_rv(plan.names[0])
-
-
 @primitive(check=_check_reindex)
-def reindex(state: State, plan: StagePlan) -> tuple[State, BlockRV]:
-    return _apply(state, plan)
+def reindex(state: State, plan: Stage) -> tuple[State, BlockRV]:
+    return plan.result()
 
 
 @primitive(check=_check_reindex_cache_read)
-def reindex_cache_read(state: State, plan: StagePlan) -> tuple[State, BlockRV]:
-    return _apply(state, plan)
+def reindex_cache_read(state: State, plan: Stage) -> tuple[State, BlockRV]:
+    return plan.result()
 
 
 @primitive(check=_check_reindex_cache_write)
-def reindex_cache_write(state: State, plan: StagePlan) -> tuple[State, BlockRV]:
-    return _apply(state, plan)
+def reindex_cache_write(state: State, plan: Stage) -> tuple[State, BlockRV]:
+    return plan.result()
 
 
 # ---------------------------------------------------------------- cache_inplace
@@ -394,7 +365,7 @@ def reindex_cache_write(state: State, plan: StagePlan) -> tuple[State, BlockRV]:
 
 def _check_cache_inplace(
     state: State, block: BlockRef, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False
-) -> StagePlan:
+) -> Stage:
     """Work on a copy of a buffer that ``block`` both reads and writes: copied in before, copied back after.
 
     Returns the two copying blocks.
@@ -427,33 +398,22 @@ def _check_cache_inplace(
         other, buffer.name, block, nodes=[other.node if other else block.node],
     )  # fmt: skip
     require_not_steering(buffer, [top_statement(block, scope).node], unsafe)
-    region = _box(block, buffer)
-    axes = buffer.axis_separators
-    cached = decl_buffer(
-        buffer.shape, buffer.dtype, _cached_name(buffer, storage_scope), scope=storage_scope, axis_separators=axes
-    )
+    box = accessed_box([block], buffer, scope, "reads", "writes")
+    cached = cached_buffer(buffer, storage_scope)
     first = state.fresh_block_name(cached.name)
     last = state.fresh_block_name(cached.name, {first})
-    copies = copy_block(first, buffer, cached, region), copy_block(last, cached, buffer, region)
-    new = replace_buffer(block.node, buffer, cached)
-    body = _around(scope, block, new, [copies[0]], [copies[1]])
-    plan = StagePlan(scope, body, cached, (first, last), {})
+    at = position(block, scope)
+    added = {at: [copy_block(first, buffer, cached, box)], at + 1: [copy_block(last, cached, buffer, box)]}
+    changed = {block.node: redirect(block, buffer, cached)}
+    stage = Stage(state, scope, scope, (cached,), changed, added, (first, last))
     if not unsafe:
-        _require_written(state, plan, block, buffer)
-    return plan
-
-
-def _box(block: BlockRef, buffer: Buffer) -> tuple[Range, ...]:
-    """The box of ``buffer`` that ``block`` touches over all its iterations."""
-    box = block.region_in(block.loop_ranges(), buffer, "reads", "writes")
-    assert box is not None
-    return intersect([box, buffer.full_region().region])
+        stage.require_initialized(buffer)
+    return stage
 
 
 @primitive(check=_check_cache_inplace)
-def cache_inplace(state: State, plan: StagePlan) -> tuple[State, list[BlockRV]]:
-    after = _placed(state, plan)
-    return after, [after.block_rv(name) for name in plan.names]
+def cache_inplace(state: State, plan: Stage) -> tuple[State, list[BlockRV]]:
+    return plan.after, plan.handles()
 
 
 # ---------------------------------------------------------------- what a block says it touches

@@ -10,7 +10,8 @@ from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import InitRuns
 from ...analysis.reductions import NotAReduction, Reduction
-from ...analysis.structure import first_line, refresh, wrapped_in
+from ...analysis.structure import entered, first_line, refresh, wrapped_in
+from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, decl_buffer
 from ...equal import structural_equal
 from ...errors import ScheduleError, require
@@ -193,7 +194,7 @@ def _require_rectangular(block: BlockRef, pairs: list[Any]) -> None:
 
 def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
     """What must hold of ``loop`` and the spatial loops for a partial result to exist: the block's condition where the
-    other reduction loops start.
+    other reduction loops start, and that these are not empty.
 
     Raises ``ScheduleError`` when a partial result may have terms but not that first one, which initialises it.
     """
@@ -214,7 +215,11 @@ def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
                 legal="split the reduction so that it divides, or pad it",
             )  # fmt: skip
         kept.append(first)
-    return kept
+    outside = Analyzer({ref.var: ref.range for ref in block.all_loops() if ref.var not in start})
+    for condition in kept:
+        outside.assume(condition)
+    lengths = [substitute(ref.node.extent, start) for ref in block.loops() if ref.var in start]
+    return [*kept, *entered(lengths, outside)]
 
 
 def _partial_buffers(plan: RfactorPlan) -> list[Buffer]:

@@ -16,13 +16,14 @@ from ...arith import Analyzer
 from ...arith.regions import relax
 from ...buffer import Buffer, BufferRegion, Range
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Expr, IntImm, Var, all_of, conjuncts, const, floordiv, floormod, is_const, logical_or
+from ...expr import Expr, IntImm, Var, all_of, conjuncts, const, floordiv, floormod, is_const, logical_or
 from ...poly import Relation
 from ...script.printer import short_text
-from ...stmt import SERIAL, UNROLLED, Block, BufferStore
+from ...stmt import SERIAL, UNROLLED, Block
 from ...visit import rewrite, substitute, uses_var
-from ..legality import require_independent
+from ..legality import require_independent, require_legal
 from ..primitive import primitive
+from ..staging import redirect_all
 from ..state import State, pick_buffer, scope_of
 
 
@@ -207,12 +208,9 @@ def _rolled(
     axis, size = rolls[0].axis, rolls[0].size
     if not unsafe:
         # Back from the new program to the old one elements are made again and again: legal just where all are the same.
-        problem = check(collapse_reductions(once.func), collapse_reductions(state.func), whole=True)
-        if problem is not None:
-            raise ScheduleError(
-                f"without making elements of `{buffer.name}` again: {problem.rule}", witness=problem.witness,
-                nodes=[block.node], func=state.func,
-            )  # fmt: skip
+        verdict = check(collapse_reductions(once.func), collapse_reductions(state.func), whole=True)
+        why = f"without making elements of `{buffer.name}` again"
+        require_legal(verdict, state.func, nodes=[block.node], why=why)
         _require_there(once, block, buffer, axis, size)
     after = _folded(once, scope, [block.name, *(u.name for u in users)], buffer, axis, size)
     if not unsafe:
@@ -244,33 +242,26 @@ def _folded(state: State, scope: BlockRef, names: Sequence[str], buffer: Buffer,
     def turned(indices: Sequence[Expr]) -> tuple[Expr, ...]:
         return tuple(floormod(i, const(size, i.dtype)) if n == axis else i for n, i in enumerate(indices))
 
+    def box(region: BufferRegion) -> BufferRegion:
+        whole = Range(const(0, shape[axis].dtype), shape[axis])
+        ranges = [r if n != axis or is_const(r.extent, 1) else whole for n, r in enumerate(region.region)]
+        mins = turned([r.min for r in ranges])
+        return BufferRegion(small, tuple(r if r is whole else Range(m, r.extent) for m, r in zip(mins, ranges)))
+
     def visit(item: Any) -> Any:
-        if isinstance(item, (BufferLoad, BufferStore)) and item.buffer is buffer:
-            return item.replace(buffer=small, indices=turned(item.indices))
-        if isinstance(item, BufferRegion) and item.buffer is buffer:
-            whole = Range(const(0, shape[axis].dtype), shape[axis])
-            ranges = [r if n != axis or is_const(r.extent, 1) else whole for n, r in enumerate(item.region)]
-            mins = turned([r.min for r in ranges])
-            return BufferRegion(
-                small, tuple(Range(m if r is not whole else r.min, r.extent) for m, r in zip(mins, ranges))
-            )
-        if isinstance(item, Block) and item.name in names:
-            return _told(item, buffer, small, axis)
-        return None
+        return _told(item, small, axis) if isinstance(item, Block) and item.name in names else None
 
     root = state.index.blocks[scope.name].block
     allocated = tuple(small if b is buffer else b for b in root.alloc_buffers)
-    return state.replace(root, rewrite(root, visit).replace(alloc_buffers=allocated))
+    body = rewrite(redirect_all(root.body, buffer, small, index=turned, region=box), visit)
+    return state.replace(root, root.replace(body=body, alloc_buffers=allocated))
 
 
-def _told(block: Block, buffer: Buffer, small: Buffer, axis: int) -> Block:
+def _told(block: Block, small: Buffer, axis: int) -> Block:
     """``block``, whose spatial iterators that go round no longer say that any order will do."""
     round_: set[Var] = set()
-    for region in (*block.reads, *block.writes):
-        if region.buffer is small:
-            round_ |= {i.var for i in block.iter_vars if uses_var(region.region[axis], i.var)}
     reads, writes = block_access_region(block)
-    for region in (*reads, *writes):
+    for region in (*block.reads, *block.writes, *reads, *writes):
         if region.buffer is small:
             round_ |= {i.var for i in block.iter_vars if uses_var(region.region[axis], i.var)}
     iters = tuple(

@@ -11,7 +11,7 @@ from ...errors import require
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State, pick_buffer, require_above, scope_of
-from .cache import cache_read, cache_write, plan_cache_read, plan_cache_write
+from .cache import plan_cache_read, plan_cache_write
 from .compute_at import plan_compute_at, plan_reverse_compute_at
 
 
@@ -58,7 +58,7 @@ def _check_stage(
     window, side = _pick(block, buffer)
     if side == "reads":
         users = [ref for ref in readers(scope, window) if loop in ref.ancestors()]
-        cached, rv = cache_read(state, plan_cache_read(state, block, window.name, storage_scope, users, unsafe=unsafe))
+        cached, rv = plan_cache_read(state, block, window.name, storage_scope, users, unsafe=unsafe).result()
         place = cached.index.blocks[rv.name]
         moved = plan_compute_at(cached, place, cached.index.loops[loop.var], unsafe=unsafe)
     else:
@@ -68,7 +68,7 @@ def _check_stage(
             "block {0} outside loop {1} writes {2} too, so it cannot be copied back from there",
             outside[0] if outside else "", loop.node, window.name, nodes=[ref.node for ref in outside],
         )  # fmt: skip
-        cached, rv = cache_write(state, plan_cache_write(state, block, window.name, storage_scope, unsafe=unsafe))
+        cached, rv = plan_cache_write(state, block, window.name, storage_scope, unsafe=unsafe).result()
         place = cached.index.blocks[rv.name]
         moved = plan_reverse_compute_at(cached, place, cached.index.loops[loop.var], unsafe=unsafe)
     return StagePlan(moved.after, rv.name)

@@ -17,13 +17,8 @@ from ...visit import rewrite
 from ..arguments import BadArgument, shown
 from ..invariants import Keeps
 from ..primitive import primitive
+from ..staging import require_scope
 from ..state import State, pick_buffer
-
-SCOPES = (
-    "global", "shared", "shared.dyn", "local", "warp", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator",
-    "m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC", "texture", "texture.weight", "global.texture",
-    "amx.tile",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,14 +32,6 @@ def _allocated(state: State, block: BlockRef, which: Any, side: str) -> Buffer:
     params = set(state.func.buffer_map.values())
     require(buffer not in params, "buffer {0} is a parameter of the function: its memory is the caller's", buffer.name)
     return buffer
-
-
-def require_scope(scope: str) -> None:
-    """Refuse a storage scope that no hardware has. Part of one after a dot is the hardware's own (``global.vtcm``)."""
-    require(
-        isinstance(scope, str) and (scope in SCOPES or scope.partition(".")[0] in ("global", "local", "texture")),
-        "there is no storage scope `{0}`", scope, legal=SCOPES,
-    )  # fmt: skip
 
 
 def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str | Buffer, storage_scope: str) -> BufferPlan:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ...analysis.dependence.verdict import Unknown
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.privatization import THREADS_OWN, is_uniform, views_under
-from ...analysis.reduction_start import NoSingleStart, result_guards
+from ...analysis.reduction_init import result_guards
 from ...analysis.reductions import NotAReduction, OrderMatters, Reduction
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
 from ...analysis.structure import constant, vars_in
@@ -23,7 +23,6 @@ from ...stmt import (
     THREAD_BINDING,
     UNROLLED,
     VECTORIZED,
-    Block,
     BlockRealize,
     BufferStore,
     For,
@@ -31,9 +30,9 @@ from ...stmt import (
 )
 from ...visit import substitute, uses_var, walk
 from ..invariants import Keeps
+from ..legality import require_legal
 from ..primitive import primitive
 from ..state import State
-from .loops import refuse
 
 MOST_THREADS = 1024  # in a block, on every GPU that we know of
 THREAD_AXIS = re.compile(r"(blockIdx|threadIdx)\.[xyz]$|vthread(\.[xyz])?$")
@@ -72,27 +71,11 @@ def _require_independent(state: State, loop: LoopRef, kind: str) -> None:
     if plain and blocks:
         for ref in blocks:
             _require_no_reduction(state, loop, ref.node, kind)
-        inside = {b: [p.node for p in b.loops() if loop in p.ancestors()] for b in blocks}
-        if all(distinguishes_iterations(b.node, f, inside[b]) for b in blocks) and _apart([b.block for b in blocks]):
-            return
     from ...analysis.dependence.loops import check_parallel
 
-    violation = check_parallel(state.func, f, kind)
-    if violation is not None and violation.rule.startswith("cannot prove"):
-        legal = "unsafe=True, if you know that they are"
-        raise ScheduleError(violation.rule, witness=violation.witness, func=state.func, nodes=[f], legal=legal)
-    if violation is not None:
-        refuse(state, violation)
-
-
-def _apart(blocks: Sequence[Block]) -> bool:
-    """Whether no block touches what another writes."""
-    touched = [({r.buffer.data for r in b.reads} | {r.buffer.data for r in b.writes}) for b in blocks]
-    return all(
-        a == b or touched[a].isdisjoint(r.buffer.data for r in blocks[b].writes)
-        for a in range(len(blocks))
-        for b in range(len(blocks))
-    )
+    verdict = check_parallel(state.func, f, kind)
+    legal = "unsafe=True, if you know that they are" if isinstance(verdict, Unknown) else ""
+    require_legal(verdict, state.func, nodes=[f], legal=legal)
 
 
 def _require_no_reduction(state: State, loop: LoopRef, realize: BlockRealize, kind: str) -> None:
@@ -106,7 +89,7 @@ def _require_no_reduction(state: State, loop: LoopRef, realize: BlockRealize, ki
     if uses_var(realize.predicate, loop.var):
         from ...analysis.dependence.loops import check_parallel
 
-        if check_parallel(state.func, loop.node, kind) is None:
+        if check_parallel(state.func, loop.node, kind).is_proved:
             return  # just one of its iterations does anything
     lines = _same_element(loop.node, realize)
     verb = {VECTORIZED: "vectorized", PARALLEL: "parallel", THREAD_BINDING: "bound to threads"}.get(kind, kind)
@@ -429,15 +412,12 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
         return False
     for ref in crossed:
         _require_result_after(state, loop, ref)
-        _require_one_start(loop, ref)
-    if _apart([b.block for b in blocks]):
-        return True
-    from ...analysis.dependence.loops import check_parallel
+        _require_one_result(ref)
+    from ...analysis.dependence.loops import are_disjoint, check_parallel
 
-    results = {r.buffer.data for ref in crossed for r in ref.block.writes}
-    violation = check_parallel(state.func, loop.node, THREAD_BINDING, lambda b: b.data not in results)
-    if violation is not None:
-        refuse(state, violation)
+    if not are_disjoint([b.block for b in blocks]):
+        results = frozenset(r.buffer.data for ref in crossed for r in ref.block.writes)
+        require_legal(check_parallel(state.func, loop.node, THREAD_BINDING, results), state.func)
     return True
 
 
@@ -454,16 +434,14 @@ def _shares_reduction(ref: BlockRef) -> bool:
     return not any(uses_var(index, steps) for store in found.stores for index in store.indices)
 
 
-def _require_one_start(loop: LoopRef, ref: BlockRef) -> None:
+def _require_one_result(ref: BlockRef) -> None:
     """Refuse a reduction whose init does not run at the first update of each result and nowhere else: threads combine
     all of their updates."""
     try:
         result_guards(ref.node, [p.node for p in ref.loops()])
-    except NoSingleStart as error:
-        raise ScheduleError(
-            "block {0} cannot reduce across the threads of loop {1}: {2}", ref, loop.node, str(error),
-            nodes=[ref.node], legal="bind a spatial loop, or let the reduction iterators start where the loops do",
-        ) from None  # fmt: skip
+    except ScheduleError as error:
+        error.legal = "bind a spatial loop, or let the reduction iterators start where the loops do"
+        raise
 
 
 def _require_result_after(state: State, loop: LoopRef, ref: BlockRef) -> None:

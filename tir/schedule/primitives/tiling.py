@@ -15,18 +15,10 @@ from ...stmt import SERIAL, THREAD_BINDING, For, SeqStmt, Stmt, seq
 from ...visit import substitute
 from ..build import domains, substitute_loop_vars, with_body
 from ..handles import LoopRV
-from ..legality import require_same_meaning
+from ..legality import require_legal, require_same_meaning
 from ..primitive import primitive
 from ..state import State
-from .loops import (
-    plan_reorder,
-    plan_split,
-    refuse,
-    reorder,
-    require_plain,
-    split,
-    visible_names,
-)
+from .loops import plan_reorder, plan_split, reorder, require_plain, split, visible_names
 
 # ---------------------------------------------------------------- tile
 
@@ -247,9 +239,9 @@ def _check_fission(
     if not unsafe:
         from ...analysis.dependence.loops import check_fission
 
-        violation = check_fission(state.func, node, cuts)
-        if violation is not None and not _same_meaning(state, _distributed(state, plan)[0]):
-            refuse(state, violation)
+        verdict = check_fission(state.func, node, cuts)
+        if not verdict.is_proved and not _same_meaning(state, _distributed(state, plan)[0]):
+            require_legal(verdict, state.func)
     return plan
 
 

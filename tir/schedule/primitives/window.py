@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.dependence.coverage import check_initialized
 from ...analysis.dependence.live_values import Timestamps, clobbered_between
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import reads_own_writes, regions_of, uses_pointer
@@ -15,29 +13,21 @@ from ...buffer import Buffer, BufferRegion, IterVar, Range
 from ...errors import ScheduleError, require
 from ...expr import TRUE, BufferLoad, Expr, Max, Min, Var, const
 from ...poly import Relation
-from ...stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
+from ...stmt import Block, BlockRealize, BufferStore, Stmt
 from ...visit import substitute, uses_var
-from ..build import add_alloc, nest, replace_buffer
+from ..build import nest
 from ..handles import BlockRV
 from ..legality import require_independent, require_not_steering
 from ..primitive import primitive
+from ..staging import Stage, cached_buffer, redirect, redirect_reads
 from ..state import State, pick_buffer, require_above, scope_of
-from .cache import cached_buffer, read_copy, swap_in
 from .compute_at import accessed_box, position_under
-
-
-@dataclass(frozen=True)
-class WindowPlan:
-    """The program after the step, and the name of the copying block."""
-
-    after: State
-    name: str
 
 
 def _check_read_at(
     state: State, loop: LoopRef, block: BlockRef, read_buffer_index: int | str | Buffer, storage_scope: str, *,
     unsafe: bool = False,
-) -> WindowPlan:  # fmt: skip
+) -> Stage:  # fmt: skip
     """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
 
     ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All blocks under ``loop`` that read
@@ -78,21 +68,20 @@ def _check_read_at(
     name = state.fresh_block_name(cached.name)
     box = _window(loop, consumers, buffer, "reads")
     copy, copied = _copy(name, loop, box, buffer, cached)
-    changed = {id(c.node): read_copy(c, buffer, cached) for c in consumers}
+    changed = {c.node: redirect_reads(c, buffer, cached) for c in consumers}
     position = min(position_under(loop, c) for c in consumers)
-    after = _rebuilt(state, scope, loop, consumers, changed, position, copy, cached)
+    stage = Stage(state, scope, loop, (cached,), changed, {position: [copy]}, (name,))
     if not unsafe:
-        _require_fresh(after, loop, buffer, cached, copied)
-        if not _outlives(state, buffer):
-            _require_written(state, after, buffer)
-        require_independent(state, after)
-    return WindowPlan(after, name)
+        _require_fresh(stage.after, loop, buffer, cached, copied)
+        stage.require_initialized(buffer)
+        require_independent(state, stage.after)
+    return stage
 
 
 def _check_write_at(
     state: State, loop: LoopRef, block: BlockRef, write_buffer_index: int | str | Buffer, storage_scope: str, *,
     unsafe: bool = False,
-) -> WindowPlan:  # fmt: skip
+) -> Stage:  # fmt: skip
     """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
 
     ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. All blocks under ``loop`` that
@@ -134,13 +123,13 @@ def _check_write_at(
     name = state.fresh_block_name(cached.name)
     box = _window(loop, makers, buffer, "writes")
     copy, _ = _copy(name, loop, box, cached, buffer)
-    changed = {id(m.node): replace_buffer(m.node, buffer, cached) for m in moved}
-    after = _rebuilt(state, scope, loop, moved, changed, last + 1, copy, cached)
+    changed = {m.node: redirect(m, buffer, cached) for m in moved}
+    stage = Stage(state, scope, loop, (cached,), changed, {last + 1: [copy]}, (name,))
     if not unsafe:
-        _require_written(state, after, cached)
-        _require_alone(after, buffer, cached, name)
-        require_independent(state, after)
-    return WindowPlan(after, name)
+        stage.require_initialized(cached)
+        _require_alone(stage.after, buffer, cached, name)
+        require_independent(state, stage.after)
+    return stage
 
 
 def _users(state: State, loop: LoopRef, block: BlockRef) -> tuple[BlockRef, list[BlockRef]]:
@@ -201,22 +190,6 @@ def _copy(
     return BlockRealize(tuple(p.var for p in around), TRUE, block), inside
 
 
-def _rebuilt(
-    state: State, scope: BlockRef, loop: LoopRef, users: Sequence[BlockRef], changed: dict[int, Stmt], position: int,
-    copy: Stmt, cached: Buffer,
-) -> State:  # fmt: skip
-    body = swap_in(loop.node.body, users, changed)
-    members = list(body.stmts) if isinstance(loop.node.body, SeqStmt) and isinstance(body, SeqStmt) else [body]
-    members.insert(position, copy)
-    moved = state.replace(loop.node, loop.node.replace(body=seq(members)))
-    inside = moved.index.blocks[scope.name].block
-    return moved.replace(inside, add_alloc(inside, cached))
-
-
-def _outlives(state: State, buffer: Buffer) -> bool:
-    return any(b is buffer for b in state.func.buffer_map.values())
-
-
 def _require_fresh(after: State, loop: LoopRef, buffer: Buffer, cached: Buffer, box: Any) -> None:
     """Raise ``ScheduleError`` where an element is written after it was copied and before the copy is read."""
     moments = Timestamps(after.func, [buffer, cached])
@@ -226,19 +199,12 @@ def _require_fresh(after: State, loop: LoopRef, buffer: Buffer, cached: Buffer, 
     for touch in moments.of(cached, write=False):
         made = touch.elements.pairs_to_source().then(Relation.same_prefix(depth, moments.length)).range_in(when)
         same = Relation.identity(buffer.ndim)
-        witness = clobbered_between(moments, touch, made, [(w, same) for w in moments.of(buffer, write=True)])
+        witness = clobbered_between(moments, touch, made, [(w, same) for w in moments.of(buffer, write=True)], buffer)
         if witness is not None:
-            witness[0] = witness[0].replace(cached.name, buffer.name)
             raise ScheduleError(
                 f"an element of `{buffer.name}` is written between the copy and a read of it",
                 witness=witness, nodes=[after.index.loops[loop.var].node], func=after.func,
             )  # fmt: skip
-
-
-def _require_written(state: State, after: State, buffer: Buffer) -> None:
-    found = check_initialized(after.func, buffer)
-    if found is not None:
-        raise ScheduleError(found.rule, witness=found.witness, nodes=found.nodes, func=after.func)
 
 
 def _require_alone(after: State, buffer: Buffer, cached: Buffer, name: str) -> None:
@@ -258,10 +224,10 @@ def _require_alone(after: State, buffer: Buffer, cached: Buffer, name: str) -> N
 
 
 @primitive(check=_check_read_at)
-def read_at(state: State, plan: WindowPlan) -> tuple[State, BlockRV]:
-    return plan.after, plan.after.block_rv(plan.name)
+def read_at(state: State, plan: Stage) -> tuple[State, BlockRV]:
+    return plan.result()
 
 
 @primitive(check=_check_write_at)
-def write_at(state: State, plan: WindowPlan) -> tuple[State, BlockRV]:
-    return plan.after, plan.after.block_rv(plan.name)
+def write_at(state: State, plan: Stage) -> tuple[State, BlockRV]:
+    return plan.result()

@@ -1,0 +1,175 @@
+"""Questions about domains: does a block run for all values of its iterators, do two points get the same indices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from typing import Any
+
+from ...arith import Analyzer
+from ...arith.itermap import detect_iter_map
+from ...arith.pointwise import Unsupported, compile_numpy
+from ...buffer import Range
+from ...expr import EQ, NE, Expr, IntImm, Var, const, is_const, logical_or
+from ...poly import Formula, Names, Undecided
+from ...visit import substitute, uses_var
+from ..index import BlockRef
+from ..structure import wrapped_in
+from .oracle import Question, Tier, tier
+from .verdict import NOT_SHOWN, PROVED, Refuted, Unknown, Verdict, undecided
+
+
+def runs_whole_domain(ref: BlockRef) -> bool:
+    """Whether the loops above surely run ``ref`` for every value of its iterators."""
+    return RunsWholeDomain(ref).holds()
+
+
+@dataclass(frozen=True, eq=False)
+class RunsWholeDomain(Question):
+    """The loops above a block run it for every value of its iterators."""
+
+    ref: BlockRef
+
+    def __str__(self) -> str:
+        return f"block `{self.ref.name}` runs for all values of its iterators"
+
+    @property
+    def _pairs(self) -> list[tuple[Any, Expr]]:
+        return list(zip(self.ref.block.iter_vars, self.ref.node.iter_values))
+
+    @property
+    def _loops(self) -> dict[Var, Range]:
+        return {p.var: Range(p.node.min, p.node.extent) for p in self.ref.loops()}
+
+    def _is_conditional(self) -> bool:
+        """Whether the block is under an ``if``, or in a loop that only repeats it and may not run at all."""
+        if self.ref.scope is not None and wrapped_in(self.ref, self.ref.scope) is not None:
+            return True
+        values, analyzer = [v for _, v in self._pairs], Analyzer()
+        repeating = (r for var, r in self._loops.items() if not any(uses_var(v, var) for v in values))
+        return not all(analyzer.can_prove(r.extent > 0) for r in repeating)
+
+    def _fills(self, box: Sequence[Range]) -> Verdict:
+        """Whether ``box`` is the domain of the iterators."""
+        analyzer = Analyzer()
+        exact = all(
+            analyzer.can_prove_equal(got.min, i.dom.min) and analyzer.can_prove_equal(got.extent, i.dom.extent)
+            for got, (i, _) in zip(box, self._pairs)
+        )
+        return PROVED if exact else NOT_SHOWN
+
+    @tier(Tier.SIMPLE_BLOCK)
+    def by_loops(self) -> Verdict:
+        """Each iterator is a loop of its own."""
+        values, loops = [v for _, v in self._pairs], self._loops
+        if not is_const(self.ref.node.predicate, 1) or not all(isinstance(v, Var) and v in loops for v in values):
+            return NOT_SHOWN
+        if len(set(values)) != len(values) or self._is_conditional():
+            return NOT_SHOWN
+        return self._fills([loops[v] for v in values if isinstance(v, Var)])
+
+    @tier(Tier.ITERATOR_MAP)
+    def by_iterator_map(self) -> Verdict:
+        if self._is_conditional():
+            return NOT_SHOWN
+        values = [v for _, v in self._pairs]
+        found = detect_iter_map(values, self._loops, self.ref.node.predicate, check="surjective")
+        # what the indices fill, which a condition may have cut; a box around them would be too much
+        return self._fills([Range(index.base, index.extent) for index in found.indices]) if found else NOT_SHOWN
+
+    @tier(Tier.SETS)
+    def by_sets(self) -> Verdict:
+        ref, names = self.ref, Names()
+        if ref.scope is not None and wrapped_in(ref, ref.scope) is not None:
+            return Unknown(f"cannot prove that {self}: it is under a condition")
+        dims = [names.of(i.var) for i in ref.block.iter_vars]
+        ran, domain = Formula(names), Formula(names)
+        for var, loop in self._loops.items():
+            ran.within(var, loop.min, loop.extent)
+        ran.require(ref.node.predicate)
+        for iterator, value in self._pairs:
+            ran.equal(names.of(iterator.var), value)
+            domain.within(iterator.var, iterator.dom.min, iterator.dom.extent)
+        moments = [ran.var(var) for var in self._loops]
+        missing = domain.set(dims).subtract(ran.map(dims, moments, moments).domain()).sample()
+        if missing is None:
+            return PROVED
+        at = ", ".join(f"{i.var.name}={x}" for (i, _), x in zip(self._pairs, missing))
+        return Refuted(f"block `{ref.name}` does not run for every value of its iterators", [f"({at}) does not run"])
+
+
+MOST_COUNTED = 1 << 18  # points, in some hundredths of a second
+
+
+@dataclass(frozen=True, eq=False)
+class Injective(Question):
+    """No two points of ``domains`` have the same ``indices``."""
+
+    indices: tuple[Expr, ...]
+    domains: Mapping[Var, Range]
+
+    def __str__(self) -> str:
+        return "no two elements go to one place"
+
+    def unknown(self, error: Undecided) -> Unknown:
+        return undecided(error, str(self))
+
+    @tier(Tier.ITERATOR_MAP)
+    def by_iterator_map(self) -> Verdict:
+        return PROVED if detect_iter_map(self.indices, self.domains, check="bijective") else NOT_SHOWN
+
+    @tier(Tier.ENUMERATION)
+    def by_enumeration(self) -> Verdict:
+        pair = _counted(self.indices, self.domains)
+        return NOT_SHOWN if pair is None else self._refuted(pair) if pair else PROVED
+
+    @tier(Tier.SETS)
+    def by_sets(self) -> Verdict:
+        other = {v: v.replace() for v in self.domains}
+        formula = Formula(Names())
+        for twin in (dict(zip(self.domains, self.domains)), other):
+            for var, dom in self.domains.items():
+                formula.within(twin[var], substitute(dom.min, twin), substitute(dom.extent, twin))
+        for index in self.indices:
+            formula.require(EQ(index, substitute(index, other)))
+        formula.require(reduce(logical_or, [NE(v, t) for v, t in other.items()]))
+        point = formula.set([formula.var(v) for v in (*self.domains, *other.values())]).sample()
+        half = len(self.domains)
+        return PROVED if point is None else self._refuted([point[:half], point[half:]])
+
+    def _refuted(self, pair: Sequence[Sequence[int]]) -> Refuted:
+        return Refuted("two elements go to one place", [self._goes_to(point) for point in pair])
+
+    def _goes_to(self, point: Sequence[int]) -> str:
+        at = {v: const(x, v.dtype) for v, x in zip(self.domains, point)}
+        named = ", ".join(f"{v.name}={x}" for v, x in zip(self.domains, point))
+        target = ", ".join(repr(Analyzer().simplify(substitute(e, at))) for e in self.indices)
+        return f"({named}) goes to [{target}]"
+
+
+def _counted(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[tuple[int, ...]] | None:
+    """Two points with the same indices, none where all differ; None for a domain too large to count, or symbolic."""
+    ends = [(dom.min, dom.extent) for dom in domains.values()]
+    if not all(isinstance(low, IntImm) and isinstance(size, IntImm) for low, size in ends):
+        return None
+    sizes = [max(size.value, 0) for _, size in ends]  # pyright: ignore[reportAttributeAccessIssue]
+    if prod(sizes) > MOST_COUNTED:
+        return None
+    import numpy as np
+
+    points = [grid.reshape(-1) for grid in np.indices(sizes)]
+    points = [grid + low.value for grid, (low, _) in zip(points, ends)]  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        images = [np.broadcast_to(compile_numpy(e, list(domains))(*points), points[0].shape) for e in indices]
+    except Unsupported:
+        return None
+    order = np.lexsort(images)
+    equal = np.ones(max(len(order) - 1, 0), bool)
+    for image in images:
+        equal &= image[order[1:]] == image[order[:-1]]
+    if not equal.any():
+        return []
+    first = order[np.flatnonzero(equal)[0] :][:2]
+    return [tuple(int(grid[n]) for grid in points) for n in first]

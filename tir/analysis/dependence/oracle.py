@@ -1,0 +1,168 @@
+"""The dependence oracle: each question of legality is answered by tiers of proof, cheapest first.
+
+A question is a class with one method for each tier that can answer it. A tier answers ``Proved``, ``Refuted`` with a
+witness, or ``Unknown``; the first that is not ``Unknown`` is the answer, and where all are, the last reason given is. No tier
+may contradict another: what a cheap one proves, exact sets never refute (``tests/analysis/test_tiers.py``). A tier that
+uses sets, with all the questions that it asks itself, has the limit of :func:`tir.poly.bounded`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from time import perf_counter
+from typing import Any, ClassVar, TypeVar
+from weakref import WeakKeyDictionary
+
+from ... import config
+from ...poly import Undecided, bounded
+from .verdict import NOT_SHOWN, Refuted, Unknown, Verdict, undecided
+
+
+class Tier(Enum):
+    """The tiers of proof, cheapest first: the order in which a question tries those that it has."""
+
+    UNCHANGED = "unchanged"  # the same statement in the same loops, ordered as before
+    DISJOINT = "disjoint buffers"  # no memory is written by one and used by the other
+    SIMPLE_BLOCK = "simple block"  # the form of a block, a nest or a move, from its iterators
+    REDUCTION = "commuting updates"  # the two are updates of one reduction
+    AFFINE = "affine forms"  # Banerjee's test, sums of loop variables
+    ITERATOR_MAP = "iterator map"  # mixed-radix digits of loop variables
+    PRIVATE = "private buffer"  # each iteration has a buffer for itself
+    ENUMERATION = "enumeration"  # every point of a small domain
+    PAIRS = "pairs of accesses"  # the same question of each pair of accesses
+    SETS = "exact sets"  # isl
+    SPLIT = "fused loops split"  # the digits of a fused loop as loops of their own, then pairs of accesses
+    MORE = "more iterations"  # an inner loop that data bounds runs any number of times, then pairs of accesses
+
+
+Method = TypeVar("Method", bound=Callable[[Any], Verdict])
+
+
+def tier(name: Tier) -> Callable[[Method], Method]:
+    """Makes a method of a question one of its tiers."""
+
+    def mark(method: Method) -> Method:
+        method.tier = name  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+class Question:
+    """A question of legality. Subclasses say in ``__str__`` what is claimed, and have a method for each tier."""
+
+    tiers: ClassVar[dict[Tier, Callable[[Any], Verdict]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        found = {m.tier: m for m in vars(cls).values() if hasattr(m, "tier")}
+        cls.tiers = {t: found[t] for t in Tier if t in found}
+
+    def anchor(self) -> tuple[Any, Any] | None:
+        """A node that the answer is remembered with, as long as that lives, and what to find it by; None: it is not
+        remembered."""
+        return None
+
+    def unknown(self, error: Undecided) -> Unknown:
+        """The answer where exact sets have none."""
+        return undecided(error, str(self))
+
+    def answer(self) -> Verdict:
+        """The answer of the first tier that has one; of the last where none has."""
+        place = self.anchor()
+        if place is None or _disabled:
+            return self._decide()
+        known = _ANSWERS.setdefault(place[0], {})
+        key = (type(self), place[1])
+        if key not in known:
+            known[key] = self._decide()
+        return known[key]
+
+    def holds(self) -> bool:
+        """Whether the answer is a proof."""
+        return self.answer().is_proved
+
+    def answer_by(self, name: Tier) -> Verdict:
+        """The answer of one tier."""
+        with bounded():
+            try:
+                return self.tiers[name](self)
+            except Undecided as error:
+                return self.unknown(error)
+
+    def _decide(self) -> Verdict:
+        global _depth, _explaining
+        if not _depth:
+            _explaining = config.current().explain
+        _depth += 1
+        try:
+            return self._by_tiers()
+        finally:
+            _depth -= 1
+
+    def _by_tiers(self) -> Verdict:
+        for listener in _listeners:
+            listener.append(self)
+        why = Unknown(f"cannot prove that {self}: no tier of proof that is in use shows it")
+        for name in self.tiers:
+            if name in _disabled:
+                continue
+            start = perf_counter()
+            verdict = self.answer_by(name)
+            if _explaining and verdict is not NOT_SHOWN:
+                _explain(self, name, verdict, perf_counter() - start)
+            if not isinstance(verdict, Unknown):
+                return verdict
+            why = verdict if verdict.rule else why
+        return why
+
+
+_ANSWERS: WeakKeyDictionary[Any, dict[Any, Verdict]] = WeakKeyDictionary()
+_disabled: frozenset[Tier] = frozenset()
+_listeners: list[list[Question]] = []
+_depth = 0  # how many questions, asked by one another, are being answered
+_explaining = False
+
+
+@contextmanager
+def tiers(only: Collection[Tier] | None = None, without: Collection[Tier] = ()) -> Iterator[None]:
+    """Answers questions by some tiers only inside the ``with``: to test that tiers agree, or to see what one is worth.
+
+    Answers are not remembered meanwhile. Tiers that ask other questions (of pairs of accesses, say) ask them under the
+    same rule.
+
+    >>> with tiers(only=[Tier.PAIRS, Tier.SETS]):
+    ...     pass  # steps taken here are proved by exact sets alone
+    """
+    global _disabled
+    before = _disabled
+    _disabled = _disabled | frozenset(without) | (frozenset(Tier) - frozenset(Tier if only is None else only))
+    try:
+        yield
+    finally:
+        _disabled = before
+
+
+@contextmanager
+def recorded() -> Iterator[list[Question]]:
+    """Collects the questions that are decided inside the ``with`` (not those whose answers are remembered).
+
+    >>> with recorded() as questions:
+    ...     pass  # steps of a schedule
+    >>> questions
+    []
+    """
+    found: list[Question] = []
+    _listeners.append(found)
+    try:
+        yield found
+    finally:
+        _listeners[:] = [x for x in _listeners if x is not found]
+
+
+def _explain(question: Question, name: Tier, verdict: Verdict, seconds: float) -> None:
+    """One line on standard error: the knob ``explain``."""
+    word = "unknown" if isinstance(verdict, Unknown) else "refuted" if isinstance(verdict, Refuted) else "proved"
+    print(f"{word:<8}{name.value:<22}{seconds * 1e3:8.2f} ms  {'  ' * (_depth - 1)}{question}", file=sys.stderr)

@@ -1,0 +1,227 @@
+"""Staging: a buffer used through a copy. The copies, who uses them instead, where they stand, and what they may read.
+
+A step that stages a buffer chooses a box, makes a buffer, and describes the rest as a ``Stage``: the blocks that copy,
+their places among the statements of a host (a loop or a block), and the statements that use the copy from now on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ..analysis.dependence.initialization import check_initialized
+from ..analysis.index import BlockRef, LoopRef
+from ..analysis.structure import order, statements
+from ..arith.regions import intersect, union
+from ..buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer
+from ..errors import require
+from ..expr import TRUE, BufferLoad, Expr, Var, cast
+from ..node import EMPTY
+from ..stmt import Block, BlockRealize, BufferStore, Stmt, seq
+from ..visit import rewrite
+from .build import add_alloc, nest, with_regions
+from .handles import BlockRV
+from .legality import require_legal
+from .state import State
+
+SIDES = ("reads", "writes")
+Indices = tuple[Expr, ...]
+SCOPES = (
+    "global", "shared", "shared.dyn", "local", "warp", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator",
+    "m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC", "texture", "texture.weight", "global.texture",
+    "amx.tile",
+)  # fmt: skip
+
+
+def require_scope(scope: str) -> None:
+    """Refuse a storage scope that no hardware has. Part of one after a dot is the hardware's own (``global.vtcm``)."""
+    require(
+        isinstance(scope, str) and (scope in SCOPES or scope.partition(".")[0] in ("global", "local", "texture")),
+        "there is no storage scope `{0}`", scope, legal=SCOPES,
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- the copy, and the block that makes it
+
+
+def cached_name(buffer: Buffer, scope: str) -> str:
+    """The name of a copy of ``buffer`` in ``scope``."""
+    return f"{buffer.name}_{scope.replace('.', '_')}"
+
+
+def cached_buffer(buffer: Buffer, scope: str) -> Buffer:
+    """A buffer like ``buffer`` in storage scope ``scope``, named ``<buffer>_<scope>``."""
+    require_scope(scope)
+    name = cached_name(buffer, scope)
+    return decl_buffer(buffer.shape, buffer.dtype, name, scope=scope, axis_separators=buffer.axis_separators)
+
+
+def accessed_box(
+    blocks: Sequence[BlockRef], buffer: Buffer, host: BlockRef | LoopRef, *sides: str
+) -> tuple[Range, ...]:
+    """The box of ``buffer`` that ``blocks`` access each time that ``host`` runs, kept inside the buffer.
+
+    A guarded tail reaches past the end in name only: its predicate keeps it inside.
+    """
+    boxes = [box for ref in blocks if (box := ref.region_in(host, buffer, *sides)) is not None]
+    known = host.analyzer()
+    known.assume_sizes([buffer])
+    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region], known)
+
+
+def elementwise_block(
+    name: str,
+    box: Sequence[Range],
+    domains: Sequence[Range],
+    body: Callable[[tuple[Var, ...]], Stmt],
+    where: Callable[[tuple[Expr, ...]], Expr] | None = None,
+) -> Stmt:
+    """Loops ``ax0``, ``ax1`` … over ``box`` around a block with one spatial iterator ``v0``, ``v1`` … for each axis.
+
+    ``domains`` are those of the iterators, ``body`` makes what the block does at a point, ``where`` its predicate, of
+    the values that the iterators have. The regions are inferred.
+    """
+    loops: list[tuple[Var, Expr]] = []
+    iters: list[IterVar] = []
+    for axis, (bounds, domain) in enumerate(zip(box, domains)):
+        dtype = bounds.extent.dtype if bounds.extent.dtype.bits > domain.extent.dtype.bits else domain.extent.dtype
+        loops.append((Var(f"ax{axis}", dtype), cast(dtype, bounds.extent)))
+        iters.append(
+            IterVar(Range(cast(dtype, domain.min), cast(dtype, domain.extent)), Var(f"v{axis}", dtype), "spatial")
+        )
+    values = tuple(cast(v.dtype, bounds.min) + v for bounds, (v, _) in zip(box, loops))
+    block = Block(tuple(iters), (), (), name, body(tuple(i.var for i in iters)))
+    predicate = TRUE if where is None else where(values)
+    return nest(loops, BlockRealize(values, predicate, with_regions(block)))
+
+
+def copy_block(name: str, source: Buffer, target: Buffer, box: Sequence[Range], where: Expr = TRUE) -> Stmt:
+    """Loops over ``box`` around a block that copies ``source`` to ``target``, element for element."""
+
+    def copied(point: tuple[Var, ...]) -> Stmt:
+        return BufferStore(target, BufferLoad(source, point), point)
+
+    return elementwise_block(name, box, source.full_region().region, copied, lambda _: where)
+
+
+# ---------------------------------------------------------------- users of the copy
+
+
+def position(block: BlockRef, host: BlockRef | LoopRef) -> int:
+    """The number of the statement of ``host`` that holds ``block``. Raises ``ScheduleError`` in the init of a block."""
+    number = order(host, block)
+    require(number >= 0, "block {0} is in the init of block {1}: no copy can stand there", block, host,
+            nodes=[block.node])  # fmt: skip
+    return number
+
+
+def redirect(block: BlockRef, buffer: Buffer, copy: Buffer, sides: Collection[str] = SIDES, **places: Any) -> Stmt:
+    """``block`` using ``copy`` instead of ``buffer``, as ``redirect_all`` does; its predicate and bindings do not."""
+    return block.node.replace(block=redirect_all(block.block, buffer, copy, sides, **places))
+
+
+def redirect_all(
+    stmt: Any,
+    buffer: Buffer,
+    copy: Buffer,
+    sides: Collection[str] = SIDES,
+    index: Callable[[Indices], Indices] | None = None,
+    region: Callable[[BufferRegion], BufferRegion] | None = None,
+) -> Any:
+    """``stmt`` with its reads or writes (``sides``) of ``buffer`` going to ``copy``; its pointer, too, where both do.
+
+    ``index`` gives the place in the copy of an element; ``region`` what becomes of a region, which otherwise is the
+    same box of the copy.
+    """
+    remap = index or (lambda indices: indices)
+    box = region or (lambda r: BufferRegion(copy, r.region))
+    everywhere = set(sides) == set(SIDES)
+
+    def moved(regions: Sequence[BufferRegion]) -> tuple[BufferRegion, ...]:
+        return tuple(box(r) if r.buffer is buffer else r for r in regions)
+
+    def visit(item: Any) -> Any:
+        if isinstance(item, BufferLoad) and item.buffer is buffer and "reads" in sides:
+            return BufferLoad(copy, remap(item.indices))
+        if isinstance(item, BufferStore) and item.buffer is buffer and "writes" in sides:
+            return item.replace(buffer=copy, indices=remap(item.indices))
+        if isinstance(item, BufferRegion) and item.buffer is buffer and everywhere:
+            return box(item)
+        if item is buffer.data and everywhere:
+            return copy.data
+        if isinstance(item, Block) and not everywhere:
+            return item.replace(**{side: moved(getattr(item, side)) for side in sides})
+        return None
+
+    return rewrite(stmt, visit)
+
+
+def redirect_reads(consumer: BlockRef, buffer: Buffer, copy: Buffer) -> Stmt:
+    """``consumer`` reading the copy, and writing the buffer itself where it does."""
+    updates = any(r.buffer is buffer for r in consumer.block.writes)
+    return redirect(consumer, buffer, copy, ("reads",) if updates else SIDES)
+
+
+# ---------------------------------------------------------------- the stage
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A buffer of ``state`` used through copies, which ``scope`` allocates.
+
+    ``changed`` maps statements below ``host`` to what takes their place, ``added`` the number of a statement of ``host``
+    to the statements that go before it. ``names`` are the copying blocks, ``recorded`` goes to the trace.
+    """
+
+    state: State
+    scope: BlockRef
+    host: BlockRef | LoopRef
+    copies: tuple[Buffer, ...] = ()
+    changed: Mapping[Any, Stmt] = EMPTY
+    added: Mapping[int, Sequence[Stmt]] = EMPTY
+    names: tuple[str, ...] = ()
+    recorded: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def after(self) -> State:
+        """The program that uses the copies."""
+        if not (self.changed or self.added):
+            return self.state
+        places = [self.state.index.places[node] for node in self.changed]
+        above = {above.node for place in places for above in (place, *place.ancestors())}
+        body: list[Stmt] = []
+        for number, stmt in enumerate([*statements(self.host), None]):
+            body += self.added.get(number, ())
+            if stmt is not None:
+                body.append(rewrite(stmt, lambda n: self.changed.get(n), enter=lambda n: n in above))
+        block = self.scope.block
+        inside = block.replace(body=seq(body)) if self.host is self.scope else self._around_host(seq(body))
+        return self.state.replace(block, add_alloc(inside, *self.copies))
+
+    def _around_host(self, body: Stmt) -> Block:
+        """The block of the scope with ``body`` in the loop that is the host."""
+        host, path = self.host.node, {self.host.node, *(p.node for p in self.host.ancestors())}
+        loop = host.replace(body=body)
+        block = self.scope.block
+        changed = rewrite(block.body, lambda n: loop if n is host else None, enter=lambda n: n in path)
+        return block.replace(body=changed)
+
+    def require_initialized(self, *buffers: Buffer) -> None:
+        """Raise ``ScheduleError``, naming the element, where one of ``buffers`` is read before it is written.
+
+        A parameter of the function holds what the caller has put there.
+        """
+        for buffer in buffers:
+            if any(b is buffer for b in self.state.func.buffer_map.values()):
+                continue
+            require_legal(check_initialized(self.after.func, buffer), self.after.func)
+
+    def handles(self) -> list[BlockRV]:
+        """The blocks that copy."""
+        return [self.after.block_rv(name) for name in self.names]
+
+    def result(self) -> tuple[State, BlockRV]:
+        """The program, and the block that copies."""
+        return self.after, self.handles()[0]

@@ -1,0 +1,86 @@
+"""Reductions of many forms, for the fuzzer beside the kernels of :mod:`tir.testing.kernel_programs`.
+
+Bitwise updates and updates of several terms, under a condition or not, with an init or without one; reduction iterators
+that run in reverse, with a stride, from elsewhere than zero, or that take values more than once; sizes that are zero.
+"""
+
+from __future__ import annotations
+
+from .decisions import Choice
+
+ODD = (1, 2, 3, 5)
+
+UPDATES = (
+    "S[vi] + X", "S[vi] - X", "T.max(S[vi], X)", "T.min(X, S[vi])", "S[vi] ^ X", "S[vi] | X", "X & S[vi]",
+    "(S[vi] + X) + 1", "(S[vi] - X) + (W[vi] - 1)", "(X ^ W[vi]) ^ (S[vi] ^ 5)", "T.max(T.max(S[vi], W[vi]), X)",
+    "T.if_then_else(X > W[vi], S[vi] + X, S[vi])", "X - S[vi]",
+    "S[vi] + T.Cast('int32', T.Cast('int8', X))",
+)  # fmt: skip
+
+
+def _iterator(c: Choice, m: int) -> tuple[str, str]:
+    """The range of a reduction loop ``k`` of ``m`` iterations, and the iterator bound to it."""
+    begin = c.pick((0, 0, 0, 1))
+    k = f"(k - {begin})" if begin else "k"
+    value = c.pick((
+        f"T.axis.reduce({m}, {k})", f"T.axis.reduce({m}, {k})", f"T.axis.reduce({m}, {m - 1} - {k})",
+        f"T.axis.reduce({2 * m}, {k} * 2)", f"T.axis.reduce({m + 2}, {k} + 2)", f"T.axis.reduce({m}, {k} // 2)",
+        f"T.axis.reduce({m}, ({k} + 1) % {m})",
+    ))  # fmt: skip
+    return f"range({begin}, {m + begin})", value
+
+
+def reduction(c: Choice) -> str:
+    """A row reduction in some form, after a block that gives each result a value, and perhaps with a reader."""
+    n, m = c.pick(ODD), c.pick(ODD)
+    extent, iterator = _iterator(c, m)
+    update = c.pick(UPDATES).replace("X", "A[vi, vk]")
+    init = c.pick(("", "                with T.init():\n                    S[vi] = 0\n",
+                   "                with T.init():\n                    S[vi] = W[vi]\n"))  # fmt: skip
+    where = c.pick(("", "", f"                T.where(k < {m})\n", "                T.where(k >= i)\n"))
+    store = c.pick(("S[vi] = {}", "S[vi] = {}", "if A[vi, vk] > 0:\n                    S[vi] = {}")).format(update)
+    indent, head = c.pick((("        ", ""), ("    ", f"    for i in range({n}):\n    ")))
+    return f"""
+@T.prim_func
+def main(A: T.Buffer(({n}, {2 * m + 2}), "int32"), W: T.Buffer(({n},), "int32"), O: T.Buffer(({n}, 2), "int32")):
+    S = T.alloc_buffer(({n},), "int32")
+    for i in range({n}):
+        with T.block("F"):
+            vi = T.axis.spatial({n}, i)
+            S[vi] = W[vi] + 1
+    for i in range({n}):
+        for k in {extent}:
+            with T.block("S"):
+                vi = T.axis.spatial({n}, i)
+                vk = {iterator}
+{where}{init}                {store}
+{head}{indent}for j in range(2):
+        {indent[4:]}    with T.block("O"):
+            {indent[4:]}    vi, vj = T.axis.remap("SS", [i, j])
+            {indent[4:]}    O[vi, vj] = S[vi] * 2 + vj
+"""
+
+
+def maybe_empty(c: Choice) -> str:
+    """A reduction of symbolic size, which may be zero, over results that hold what its init gives them already."""
+    n = c.pick(ODD)
+    update = c.pick(UPDATES[:8]).replace("X", "A[vi, vk]")
+    return f"""
+@T.prim_func
+def main(a: T.handle, W: T.Buffer(({n},), "int32"), S: T.Buffer(({n},), "int32")):
+    may_be_zero = T.int32()
+    A = T.match_buffer(a, ({n}, may_be_zero), "int32")
+    for i in range({n}):
+        with T.block("F"):
+            vi = T.axis.spatial({n}, i)
+            S[vi] = W[vi]
+    for i, k in T.grid({n}, may_be_zero):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = W[vi]
+            S[vi] = {update}
+"""
+
+
+REDUCTIONS = (reduction, maybe_empty)
