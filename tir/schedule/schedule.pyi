@@ -17,7 +17,7 @@ from .state import State
 from . import trace as _trace
 from .trace import Trace
 
-ERROR_LEVELS = ('detail', 'fast', 'none')
+ERROR_LEVELS = ("detail", "fast", "none")
 
 @dataclasses.dataclass(frozen=True)
 class Step:
@@ -25,11 +25,12 @@ class Step:
     text: str
     mod: IRModule
 
-class History(list[Step]):
-    ...
+class History(list[Step]): ...
 
 class Answer:
-    def __init__(self, error: Exception | None, legal: list[str] | None=None, refused: dict[str, str] | None=None): ...
+    def __init__(
+        self, error: Exception | None, legal: list[str] | None = None, refused: dict[str, str] | None = None
+    ): ...
     def __bool__(self) -> bool: ...
     @property
     def reason(self) -> str: ...
@@ -40,23 +41,57 @@ class Asker:
         """Whether ``Schedule.add_unit_loop`` would do it here, and what speaks against it. Nothing is changed."""
     def annotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str, ann_val: Any) -> Answer:
         """Whether ``Schedule.annotate`` would do it here, and what speaks against it. Nothing is changed."""
-    def annotate_buffer_access(self, block: BlockRV | str, buffer_index: int | str | Buffer, buf_type: str, gen_new_ranges: Any) -> Answer:
+    def annotate_buffer_access(
+        self, block: BlockRV | str, buffer_index: int | str | Buffer, buf_type: str, gen_new_ranges: Any
+    ) -> Answer:
         """Whether ``Schedule.annotate_buffer_access`` would do it here, and what speaks against it. Nothing is changed."""
     def auto_inline(self) -> Answer:
         """Whether ``Schedule.auto_inline`` would do it here, and what speaks against it. Nothing is changed."""
     def bind(self, loop: LoopRV | str, thread_axis: str, *, unsafe: bool = False) -> Answer:
         """Whether ``Schedule.bind`` would do it here, and what speaks against it. Nothing is changed."""
-    def blockize(self, target: LoopRV | str | BlockRV | str | Sequence[BlockRV | str], preserve_unit_iters: bool = True, *, unsafe: bool = False) -> Answer:
+    def blockize(
+        self,
+        target: LoopRV | str | BlockRV | str | Sequence[BlockRV | str],
+        preserve_unit_iters: bool = True,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Whether ``Schedule.blockize`` would do it here, and what speaks against it. Nothing is changed."""
     def cache_index(self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0) -> Answer:
         """Whether ``Schedule.cache_index`` would do it here, and what speaks against it. Nothing is changed."""
-    def cache_inplace(self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False) -> Answer:
+    def cache_inplace(
+        self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False
+    ) -> Answer:
         """Whether ``Schedule.cache_inplace`` would do it here, and what speaks against it. Nothing is changed."""
-    def cache_read(self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> Answer:
+    def cache_read(
+        self,
+        block: BlockRV | str,
+        read_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        consumer_blocks: list[BlockRV | str] | None = None,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Whether ``Schedule.cache_read`` would do it here, and what speaks against it. Nothing is changed."""
-    def cache_write(self, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> Answer:
+    def cache_write(
+        self,
+        block: BlockRV | str,
+        write_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        consumer_blocks: list[BlockRV | str] | None = None,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Whether ``Schedule.cache_write`` would do it here, and what speaks against it. Nothing is changed."""
-    def compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> Answer:
+    def compute_at(
+        self,
+        block: BlockRV | str,
+        loop: LoopRV | str,
+        preserve_unit_loops: bool = False,
+        index: int = -1,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Whether ``Schedule.compute_at`` would do it here, and what speaks against it. Nothing is changed."""
     def compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer:
         """Whether ``Schedule.compute_inline`` would do it here, and what speaks against it. Nothing is changed."""
@@ -72,11 +107,15 @@ class Asker:
         """Whether ``Schedule.fission`` would do it here, and what speaks against it. Nothing is changed."""
     def fuse(self, *loops: LoopRV | str, preserve_unit_iters: bool = True, name: str | None = None) -> Answer:
         """Whether ``Schedule.fuse`` would do it here, and what speaks against it. Nothing is changed."""
-    def fuse_reduction_epilogue(self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False) -> Answer:
+    def fuse_reduction_epilogue(
+        self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False
+    ) -> Answer:
         """Whether ``Schedule.fuse_reduction_epilogue`` would do it here, and what speaks against it. Nothing is changed."""
     def hoist(self, block: BlockRV | str, loop: LoopRV | str | None = None) -> Answer:
         """Whether ``Schedule.hoist`` would do it here, and what speaks against it. Nothing is changed."""
-    def loop_partition(self, loop: LoopRV | str, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True) -> Answer:
+    def loop_partition(
+        self, loop: LoopRV | str, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True
+    ) -> Answer:
         """Whether ``Schedule.loop_partition`` would do it here, and what speaks against it. Nothing is changed."""
     def merge(self, *loops: LoopRV | str, unsafe: bool = False) -> Answer:
         """Whether ``Schedule.merge`` would do it here, and what speaks against it. Nothing is changed."""
@@ -84,33 +123,78 @@ class Asker:
         """Whether ``Schedule.pad_einsum`` would do it here, and what speaks against it. Nothing is changed."""
     def parallel(self, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
         """Whether ``Schedule.parallel`` would do it here, and what speaks against it. Nothing is changed."""
-    def read_at(self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False) -> Answer:
+    def read_at(
+        self,
+        loop: LoopRV | str,
+        block: BlockRV | str,
+        read_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Whether ``Schedule.read_at`` would do it here, and what speaks against it. Nothing is changed."""
     def reindex(self, block: BlockRV | str, buffer: Any, *, unsafe: bool = False) -> Answer:
         """Whether ``Schedule.reindex`` would do it here, and what speaks against it. Nothing is changed."""
-    def reindex_cache_read(self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> Answer:
+    def reindex_cache_read(
+        self,
+        block: BlockRV | str,
+        read_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        index_map: Any,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Whether ``Schedule.reindex_cache_read`` would do it here, and what speaks against it. Nothing is changed."""
-    def reindex_cache_write(self, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> Answer:
+    def reindex_cache_write(
+        self,
+        block: BlockRV | str,
+        write_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        index_map: Any,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Whether ``Schedule.reindex_cache_write`` would do it here, and what speaks against it. Nothing is changed."""
     def reorder(self, *loops: LoopRV | str, unsafe: bool = False) -> Answer:
         """Whether ``Schedule.reorder`` would do it here, and what speaks against it. Nothing is changed."""
     def reorder_block_iter_var(self, block: BlockRV | str, new_order: Sequence[int]) -> Answer:
         """Whether ``Schedule.reorder_block_iter_var`` would do it here, and what speaks against it. Nothing is changed."""
-    def reverse_compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> Answer:
+    def reverse_compute_at(
+        self,
+        block: BlockRV | str,
+        loop: LoopRV | str,
+        preserve_unit_loops: bool = False,
+        index: int = -1,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Whether ``Schedule.reverse_compute_at`` would do it here, and what speaks against it. Nothing is changed."""
     def reverse_compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer:
         """Whether ``Schedule.reverse_compute_inline`` would do it here, and what speaks against it. Nothing is changed."""
     def rfactor(self, loop: LoopRV | str, factor_axis: int) -> Answer:
         """Whether ``Schedule.rfactor`` would do it here, and what speaks against it. Nothing is changed."""
-    def rolling_buffer(self, block: BlockRV | str, write_buffer_index: int | str | Buffer, *, unsafe: bool = False) -> Answer:
+    def rolling_buffer(
+        self, block: BlockRV | str, write_buffer_index: int | str | Buffer, *, unsafe: bool = False
+    ) -> Answer:
         """Whether ``Schedule.rolling_buffer`` would do it here, and what speaks against it. Nothing is changed."""
-    def sample_categorical(self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None) -> Answer:
+    def sample_categorical(
+        self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
+    ) -> Answer:
         """Whether ``Schedule.sample_categorical`` would do it here, and what speaks against it. Nothing is changed."""
     def sample_compute_location(self, block: BlockRV | str, decision: int | None = None) -> Answer:
         """Whether ``Schedule.sample_compute_location`` would do it here, and what speaks against it. Nothing is changed."""
-    def sample_partitioned_tile(self, loop: LoopRV | str, n: int, partition_pos: int = 0, innerpart_factor: int = 1, decision: Sequence[int] | None = None) -> Answer:
+    def sample_partitioned_tile(
+        self,
+        loop: LoopRV | str,
+        n: int,
+        partition_pos: int = 0,
+        innerpart_factor: int = 1,
+        decision: Sequence[int] | None = None,
+    ) -> Answer:
         """Whether ``Schedule.sample_partitioned_tile`` would do it here, and what speaks against it. Nothing is changed."""
-    def sample_perfect_tile(self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None) -> Answer:
+    def sample_perfect_tile(
+        self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
+    ) -> Answer:
         """Whether ``Schedule.sample_perfect_tile`` would do it here, and what speaks against it. Nothing is changed."""
     def set_axis_separator(self, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]) -> Answer:
         """Whether ``Schedule.set_axis_separator`` would do it here, and what speaks against it. Nothing is changed."""
@@ -118,21 +202,57 @@ class Asker:
         """Whether ``Schedule.set_scope`` would do it here, and what speaks against it. Nothing is changed."""
     def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> Answer:
         """Whether ``Schedule.skew`` would do it here, and what speaks against it. Nothing is changed."""
-    def split(self, loop: LoopRV | str, factors: Sequence[int | Expr | None] | None = None, preserve_unit_iters: bool = True, disable_predication: bool = False, *, factor: int | Expr | None = None, nparts: int | Expr | None = None, names: Sequence[str] | None = None, tail: str = 'guard') -> Answer:
+    def split(
+        self,
+        loop: LoopRV | str,
+        factors: Sequence[int | Expr | None] | None = None,
+        preserve_unit_iters: bool = True,
+        disable_predication: bool = False,
+        *,
+        factor: int | Expr | None = None,
+        nparts: int | Expr | None = None,
+        names: Sequence[str] | None = None,
+        tail: str = "guard",
+    ) -> Answer:
         """Whether ``Schedule.split`` would do it here, and what speaks against it. Nothing is changed."""
-    def stage(self, block: BlockRV | str, buffer: int | str | Buffer, loop: LoopRV | str, storage_scope: str = 'local', *, unsafe: bool = False) -> Answer:
+    def stage(
+        self,
+        block: BlockRV | str,
+        buffer: int | str | Buffer,
+        loop: LoopRV | str,
+        storage_scope: str = "local",
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Whether ``Schedule.stage`` would do it here, and what speaks against it. Nothing is changed."""
     def storage_align(self, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int) -> Answer:
         """Whether ``Schedule.storage_align`` would do it here, and what speaks against it. Nothing is changed."""
     def storage_swizzle(self, block: BlockRV | str, buffer_index: int) -> Answer:
         """Whether ``Schedule.storage_swizzle`` would do it here, and what speaks against it. Nothing is changed."""
-    def tensorize(self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True) -> Answer:
+    def tensorize(
+        self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True
+    ) -> Answer:
         """Whether ``Schedule.tensorize`` would do it here, and what speaks against it. Nothing is changed."""
-    def tile(self, where: list[LoopRV | str] | BlockRV | str, factors: Sequence[int | Expr | None | Sequence[int | Expr | None]], *, tail: str = 'guard', unsafe: bool = False) -> Answer:
+    def tile(
+        self,
+        where: list[LoopRV | str] | BlockRV | str,
+        factors: Sequence[int | Expr | None | Sequence[int | Expr | None]],
+        *,
+        tail: str = "guard",
+        unsafe: bool = False,
+    ) -> Answer:
         """Whether ``Schedule.tile`` would do it here, and what speaks against it. Nothing is changed."""
     def transform_block_layout(self, block: BlockRV | str, index_map: Any, *, unsafe: bool = False) -> Answer:
         """Whether ``Schedule.transform_block_layout`` would do it here, and what speaks against it. Nothing is changed."""
-    def transform_layout(self, block: BlockRV | str, buffer: Any, index_map: Any, pad_value: Any = None, *, assume_injective_transform: bool = False) -> Answer:
+    def transform_layout(
+        self,
+        block: BlockRV | str,
+        buffer: Any,
+        index_map: Any,
+        pad_value: Any = None,
+        *,
+        assume_injective_transform: bool = False,
+    ) -> Answer:
         """Whether ``Schedule.transform_layout`` would do it here, and what speaks against it. Nothing is changed."""
     def unannotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str) -> Answer:
         """Whether ``Schedule.unannotate`` would do it here, and what speaks against it. Nothing is changed."""
@@ -148,11 +268,29 @@ class Asker:
         """Whether ``Schedule.vectorize`` would do it here, and what speaks against it. Nothing is changed."""
     def work_on(self, func_name: str) -> Answer:
         """Whether ``Schedule.work_on`` would do it here, and what speaks against it. Nothing is changed."""
-    def write_at(self, loop: LoopRV | str, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False) -> Answer:
+    def write_at(
+        self,
+        loop: LoopRV | str,
+        block: BlockRV | str,
+        write_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        *,
+        unsafe: bool = False,
+    ) -> Answer:
         """Whether ``Schedule.write_at`` would do it here, and what speaks against it. Nothing is changed."""
 
 class Schedule:
-    def __init__(self, mod: PrimFunc | IRModule, *, seed: int | None=None, debug_mask: str | int | None=None, error_render_level: str='detail', enable_check: bool=True, target: Any=None, verify: str | None=None): ...
+    def __init__(
+        self,
+        mod: PrimFunc | IRModule,
+        *,
+        seed: int | None = None,
+        debug_mask: str | int | None = None,
+        error_render_level: str = "detail",
+        enable_check: bool = True,
+        target: Any = None,
+        verify: str | None = None,
+    ): ...
     @property
     def state(self) -> State: ...
     @property
@@ -173,16 +311,16 @@ class Schedule:
     def get_sref(self, handle: LoopRV | BlockRV | str | For | Block) -> StmtSRef: ...
     def can_decompose_padding(self, block: BlockRV | str, loop: LoopRV | str) -> bool: ...
     def remove_rv(self, handle: Any) -> None: ...
-    def get_sblock(self, name: str, func_name: str | None=None) -> BlockRV: ...
+    def get_sblock(self, name: str, func_name: str | None = None) -> BlockRV: ...
     def copy(self) -> Schedule: ...
-    def undo(self, steps: int=1) -> None: ...
-    def redo(self, steps: int=1) -> None: ...
+    def undo(self, steps: int = 1) -> None: ...
+    def redo(self, steps: int = 1) -> None: ...
     def reset(self) -> None: ...
     def seed(self, seed: int) -> None: ...
     def fork_seed(self) -> int: ...
     def show(self, **options: Any) -> None: ...
     def script(self, **options: Any) -> str: ...
-    def diff(self, step: int=-1, context: int=3, color: bool | None=None) -> str: ...
+    def diff(self, step: int = -1, context: int = 3, color: bool | None = None) -> str: ...
     def add_unit_loop(self, block_or_loop: BlockRV | str | LoopRV) -> LoopRV:
         """Put a loop of one iteration, called ``u``, around a loop or block. Returns it.
 
@@ -221,7 +359,9 @@ class Schedule:
                     T.block_attr({"note": 1})
                     B[vi] = A[vi] * 2.0
         """
-    def annotate_buffer_access(self, block: BlockRV | str, buffer_index: int | str | Buffer, buf_type: str, gen_new_ranges: Any) -> None:
+    def annotate_buffer_access(
+        self, block: BlockRV | str, buffer_index: int | str | Buffer, buf_type: str, gen_new_ranges: Any
+    ) -> None:
         """State the region of a buffer that ``block`` touches, where it is known better than it can be inferred.
 
         ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). The word is taken for it: a
@@ -278,7 +418,13 @@ class Schedule:
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
         """
-    def blockize(self, target: LoopRV | str | BlockRV | str | Sequence[BlockRV | str], preserve_unit_iters: bool = True, *, unsafe: bool = False) -> BlockRV:
+    def blockize(
+        self,
+        target: LoopRV | str | BlockRV | str | Sequence[BlockRV | str],
+        preserve_unit_iters: bool = True,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
         """Make the loops from ``target`` inwards, and the block in them, one block of a larger unit of work.
 
         Returns the new block, named ``…_o``; the block inside keeps its name. ``preserve_unit_iters`` keeps iterators of
@@ -329,7 +475,9 @@ class Schedule:
                     vi, vj = T.axis.remap("SS", [i, j])
                     B[vi, vj] = A[index_var_0[vi, vj], index_var_1[vj]]
         """
-    def cache_inplace(self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False) -> list[BlockRV]:
+    def cache_inplace(
+        self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False
+    ) -> list[BlockRV]:
         """Work on a copy of a buffer that ``block`` both reads and writes: copied in before, copied back after.
 
         Returns the two copying blocks.
@@ -345,7 +493,15 @@ class Schedule:
 
         Raises ``ScheduleError`` when ``block`` does not do both, or another block in the same loops uses the buffer.
         """
-    def cache_read(self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> BlockRV:
+    def cache_read(
+        self,
+        block: BlockRV | str,
+        read_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        consumer_blocks: list[BlockRV | str] | None = None,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
         """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
 
         ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All consumers in the same scope read
@@ -361,7 +517,15 @@ class Schedule:
 
         Raises ``ScheduleError`` when the buffer is not read by ``block``, or is written between the copy and a consumer.
         """
-    def cache_write(self, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> BlockRV:
+    def cache_write(
+        self,
+        block: BlockRV | str,
+        write_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        consumer_blocks: list[BlockRV | str] | None = None,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
         """Write a buffer through a copy in ``storage_scope``; returns the block that copies back.
 
         ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
@@ -378,7 +542,15 @@ class Schedule:
 
         Raises ``ScheduleError`` when the buffer is not written by ``block``, or is read before it is written.
         """
-    def compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> None:
+    def compute_at(
+        self,
+        block: BlockRV | str,
+        loop: LoopRV | str,
+        preserve_unit_loops: bool = False,
+        index: int = -1,
+        *,
+        unsafe: bool = False,
+    ) -> None:
         """Compute a producer where it is consumed: move ``block`` under ``loop``, making just what is needed there.
 
         ``index`` says where in the body of ``loop``: -1 just before the first consumer, -2 as early as its own producers
@@ -476,7 +648,9 @@ class Schedule:
         """
     def enter_postproc(self) -> None:
         """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here."""
-    def fission(self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False) -> list[LoopRV]:
+    def fission(
+        self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False
+    ) -> list[LoopRV]:
         """Give parts of a loop's body a loop of their own: all iterations of the first part, then all of the next.
 
         ``at`` says before which statements of the body (counted from 0) to cut: a number or a list of them; left out, every
@@ -524,7 +698,9 @@ class Schedule:
                     vj = T.axis.spatial(8, i_j_fused % 8)
                     B[vi, vj] = A[vi, vj] * 2.0
         """
-    def fuse_reduction_epilogue(self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False) -> None:
+    def fuse_reduction_epilogue(
+        self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False
+    ) -> None:
         """Have ``reduction_block`` do what ``epilogue_block`` does to its result; the epilogue's own block goes.
 
         What is added to a sum is where the sum starts from, and likewise for a product, a maximum, a minimum: the buffer
@@ -569,7 +745,9 @@ class Schedule:
                             vi, vj = T.axis.remap("SS", [i, j])
                             B[vi, vj] = A[vi, vj] * 2.0
         """
-    def loop_partition(self, loop: LoopRV | str, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True) -> list[LoopRV]:
+    def loop_partition(
+        self, loop: LoopRV | str, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True
+    ) -> list[LoopRV]:
         """Cut a loop into consecutive loops of the lengths ``factors``; one may be None and takes what is left.
 
         Without a None, what is left becomes one more loop. The first piece keeps the names of its blocks, the others get
@@ -678,7 +856,15 @@ class Schedule:
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
         """
-    def read_at(self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False) -> BlockRV:
+    def read_at(
+        self,
+        loop: LoopRV | str,
+        block: BlockRV | str,
+        read_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
         """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
 
         ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All blocks under ``loop`` that read
@@ -722,7 +908,15 @@ class Schedule:
         Raises ``ScheduleError`` when ``block`` uses the buffer at more than one place at a time, or when something between
         the copy and ``block`` writes it.
         """
-    def reindex_cache_read(self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> BlockRV:
+    def reindex_cache_read(
+        self,
+        block: BlockRV | str,
+        read_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        index_map: Any,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
         """Read a buffer through a copy in ``storage_scope`` laid out by ``index_map(*iterators)``.
 
         Returns the block that copies.
@@ -736,7 +930,15 @@ class Schedule:
 
         Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
         """
-    def reindex_cache_write(self, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> BlockRV:
+    def reindex_cache_write(
+        self,
+        block: BlockRV | str,
+        write_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        index_map: Any,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
         """Write a buffer through a copy in ``storage_scope`` laid out by ``index_map(*iterators)``.
 
         Returns the block that copies back.
@@ -780,7 +982,15 @@ class Schedule:
 
         Raises ``ScheduleError`` when ``new_order`` is not a permutation of the iterators.
         """
-    def reverse_compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> None:
+    def reverse_compute_at(
+        self,
+        block: BlockRV | str,
+        loop: LoopRV | str,
+        preserve_unit_loops: bool = False,
+        index: int = -1,
+        *,
+        unsafe: bool = False,
+    ) -> None:
         """Consume where it is produced: move ``block`` under ``loop``, using just what is made there.
 
         ``index`` says where in the body of ``loop``: -1 as late as its own consumers allow, -2 just after the last
@@ -833,7 +1043,9 @@ class Schedule:
         Raises ``ScheduleError`` when the loop is not a reduction loop of one block, when the operation does not commute, or
         when a reduction iterator takes a value more than once, so that init would run again.
         """
-    def rolling_buffer(self, block: BlockRV | str, write_buffer_index: int | str | Buffer, *, unsafe: bool = False) -> None:
+    def rolling_buffer(
+        self, block: BlockRV | str, write_buffer_index: int | str | Buffer, *, unsafe: bool = False
+    ) -> None:
         """Keep what neighbouring iterations share: a window that is made anew each time becomes a circular buffer.
 
         ``block`` makes a window of a buffer under a loop (``compute_at`` puts it there), and the next iteration's window
@@ -921,7 +1133,14 @@ class Schedule:
         >>> [loop.name for loop in sch.get_loops("B")]
         ['i', 'ax0']
         """
-    def sample_partitioned_tile(self, loop: LoopRV | str, n: int, partition_pos: int = 0, innerpart_factor: int = 1, decision: Sequence[int] | None = None) -> Any:
+    def sample_partitioned_tile(
+        self,
+        loop: LoopRV | str,
+        n: int,
+        partition_pos: int = 0,
+        innerpart_factor: int = 1,
+        decision: Sequence[int] | None = None,
+    ) -> Any:
         """Draw ``n`` factors whose product is the extent of ``loop``, those from ``partition_pos`` on a multiple of
         ``innerpart_factor`` together.
 
@@ -929,7 +1148,9 @@ class Schedule:
         ``ScheduleError`` for an extent that is not a constant multiple of ``innerpart_factor``, or a decision that breaks
         these rules.
         """
-    def sample_perfect_tile(self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None) -> Any:
+    def sample_perfect_tile(
+        self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
+    ) -> Any:
         """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
 
         Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. Raises
@@ -993,7 +1214,18 @@ class Schedule:
                     T.where(i_s - t >= 0 and i_s - t < 16)
                     A[vt + 1, vi] = A[vt, vi] * 2.0
         """
-    def split(self, loop: LoopRV | str, factors: Sequence[int | Expr | None] | None = None, preserve_unit_iters: bool = True, disable_predication: bool = False, *, factor: int | Expr | None = None, nparts: int | Expr | None = None, names: Sequence[str] | None = None, tail: str = 'guard') -> list[LoopRV]:
+    def split(
+        self,
+        loop: LoopRV | str,
+        factors: Sequence[int | Expr | None] | None = None,
+        preserve_unit_iters: bool = True,
+        disable_predication: bool = False,
+        *,
+        factor: int | Expr | None = None,
+        nparts: int | Expr | None = None,
+        names: Sequence[str] | None = None,
+        tail: str = "guard",
+    ) -> list[LoopRV]:
         """Take one loop apart into a nest of loops whose extents are ``factors``, outermost first.
 
         One factor may be None and is inferred; ``factor=32`` stands for ``[None, 32]``, ``nparts=4`` for ``[4, None]``.
@@ -1018,7 +1250,15 @@ class Schedule:
                     T.where(i_0 * 32 + i_1 < 100)
                     B[vi] = A[vi] * 2.0
         """
-    def stage(self, block: BlockRV | str, buffer: int | str | Buffer, loop: LoopRV | str, storage_scope: str = 'local', *, unsafe: bool = False) -> BlockRV:
+    def stage(
+        self,
+        block: BlockRV | str,
+        buffer: int | str | Buffer,
+        loop: LoopRV | str,
+        storage_scope: str = "local",
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
         """Work under ``loop`` on a copy of the window of ``buffer`` that an iteration of it needs.
 
         ``buffer`` is a buffer that ``block`` reads or writes, by name; or the number of a region that it reads. One that is
@@ -1100,7 +1340,9 @@ class Schedule:
 
         Raises ``ScheduleError`` for a buffer that is not in shared memory, has one axis, or has ``storage_align``.
         """
-    def tensorize(self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True) -> None:
+    def tensorize(
+        self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True
+    ) -> None:
         """Replace a block, or the loops from one inwards, by the implementation of a tensor intrinsic.
 
         ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
@@ -1124,7 +1366,14 @@ class Schedule:
                     Y = T.match_buffer(B[vi_o, vj_o * 4:vj_o * 4 + 4], (4,), "float32", elem_offset=Y_offset, offset_factor=1)
                     Y[0:4] = T.Broadcast(T.float32(0), 4)
         """
-    def tile(self, where: list[LoopRV | str] | BlockRV | str, factors: Sequence[int | Expr | None | Sequence[int | Expr | None]], *, tail: str = 'guard', unsafe: bool = False) -> list[LoopRV]:
+    def tile(
+        self,
+        where: list[LoopRV | str] | BlockRV | str,
+        factors: Sequence[int | Expr | None | Sequence[int | Expr | None]],
+        *,
+        tail: str = "guard",
+        unsafe: bool = False,
+    ) -> list[LoopRV]:
         """Split several loops and bring their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.
 
         ``where`` is a list of loops of one nest, or a block: then its innermost loops, as many as there are factors.
@@ -1160,7 +1409,15 @@ class Schedule:
         around hold more than the block or do not run it once for each value of its iterators, or the new order of
         iterations would break a dependence.
         """
-    def transform_layout(self, block: BlockRV | str, buffer: Any, index_map: Any, pad_value: Any = None, *, assume_injective_transform: bool = False) -> None:
+    def transform_layout(
+        self,
+        block: BlockRV | str,
+        buffer: Any,
+        index_map: Any,
+        pad_value: Any = None,
+        *,
+        assume_injective_transform: bool = False,
+    ) -> None:
         """Move every element ``[i, j, …]`` of a buffer to ``index_map(i, j, …)``; every access in the function follows.
 
         ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. A parameter changes the
@@ -1307,7 +1564,15 @@ class Schedule:
         >>> sch.func_working_on
         'again'
         """
-    def write_at(self, loop: LoopRV | str, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False) -> BlockRV:
+    def write_at(
+        self,
+        loop: LoopRV | str,
+        block: BlockRV | str,
+        write_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        *,
+        unsafe: bool = False,
+    ) -> BlockRV:
         """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
 
         ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. All blocks under ``loop`` that
