@@ -86,3 +86,59 @@ def main(C: T.Buffer((16, 16), "float32"), n: T.int32, m: T.int32):
         same(sch, n=3, m=4)
     else:
         refused(lambda: sch.parallel("f"), "cannot prove")
+
+
+SUMS = """
+@T.prim_func
+def main(a: T.handle, s: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (4, n, 64), "float32")
+    S = T.match_buffer(s, (4, n), "float32")
+    for i, j, k in T.grid(4, n, 64):
+        with T.block("S"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                S[vi, vj] = 0.0
+            S[vi, vj] += A[vi, vj, vk]
+"""
+
+
+def test_a_sum_moves_under_a_fused_loop():
+    """`i_j_fused // n` and `i_j_fused % n` are loops of their own to the proof."""
+    sch = schedule(SUMS)
+    i, j, k = sch.get_loops("S")
+    sch.fuse(i, j)
+    partial = sch.rfactor(sch.split(k, [None, 32])[1], 0)
+    sch.reverse_compute_at("S", sch.get_loops(partial)[0])
+    same(sch, n=3)
+
+
+def test_a_block_runs_over_fused_elements():
+    sch = schedule(TEXT)
+    m = sch.func.buffer_map[sch.func.params[0]].shape[1]
+    sch.transform_block_layout("C", lambda i, j: [i * m + j])
+    same(sch, n=3, m=5)
+
+
+SHIFTED = """
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (4, n), "float32")
+    C = T.match_buffer(c, (4, n), "float32")
+    B = T.alloc_buffer((4, n), "float32")
+    for i, j in T.grid(4, n):
+        with T.block("B"):
+            v, w = T.axis.remap("SS", [i, j])
+            B[v, w] = A[v, w] * 2.0
+    for i, j in T.grid(4, n):
+        with T.block("C"):
+            v, w = T.axis.remap("SS", [i, j])
+            C[v, w] = B[v, w] + B[3 - v, w]
+"""
+
+
+def test_a_consumer_of_what_comes_later_stays_outside_of_a_fused_loop():
+    sch = schedule(SHIFTED)
+    sch.fuse(*sch.get_loops("B"))
+    refused(lambda: sch.reverse_compute_at("C", sch.get_loops("B")[0]))

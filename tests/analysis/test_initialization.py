@@ -5,6 +5,9 @@ import pytest
 
 import tir
 from tests.prim_checks import refused, same, schedule
+from tir.analysis.dependence.initialization import Initialized
+from tir.analysis.dependence.oracle import Tier, recorded
+from tir.analysis.dependence.verdict import Refuted
 from tir.analysis.privatization import is_privatizable
 from tir.stmt import For
 from tir.visit import walk
@@ -151,3 +154,77 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((16,), "float32")):
 """)
     sch.parallel("i")
     same(sch)
+
+
+RECIPE = """
+@T.prim_func
+def main(a: T.handle, B: T.Buffer((64, 32), "float32"), c: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n, 32), "float32")
+    C = T.match_buffer(c, (n, 64), "float32")
+    for i, j, k in T.grid(n, 64, 32):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = 0.0
+            C[vi, vj] += A[vi, vk] * B[vj, vk]
+"""
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_tiles_of_a_symbolic_product_are_written_before_they_are_copied(staged):
+    """The tensor-core recipe: by boxes, as exact sets of so many digits do not end in bounded time."""
+    sch = schedule(RECIPE)
+    if staged:
+        sch.reindex("C", ("write", 0))
+    sch.pad_einsum("C", [32, 32, 16])
+    i, j, k = sch.get_loops("C")[-3:]
+    (i, ii), (j, jj), (k, kk) = (sch.split(x, [None, 4]) for x in (i, j, k))
+    sch.reorder(i, j, k, ii, jj, kk)
+    block = sch.blockize(ii)
+    i0, i2, i3 = sch.split(i, [None, 4, 2])
+    j1, j2, j3 = sch.split(j, [None, 4, 2])
+    sch.reorder(i0, j1, j2, i2, k, i3, j3)
+    sch.fuse(j2, i2)
+    with recorded() as questions:
+        sch.cache_write(block, 0, "shared")
+    assert any(isinstance(q, Initialized) and q.answer_by(Tier.ITERATOR_MAP).is_proved for q in questions)
+    same(sch, n=5)
+
+
+FILLED = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4, 8), "float32")):
+    P = T.alloc_buffer((4, 8), "float32")
+    for i in range(4):
+        for j in range(LOW, 8):
+            with T.block("P"):
+                v, w = T.axis.remap("SS", [i, j])
+                T.where(GUARD)
+                P[v, w] = A[v, w]
+        for j in range(8):
+            with T.block("C"):
+                v, w = T.axis.remap("SS", [i, j])
+                C[v, w] = P[ROW, w]
+"""
+
+
+@pytest.mark.parametrize(
+    ("low", "guard", "row", "shown"),
+    [
+        ("0", "j < 8", "v", True),
+        ("1", "j < 8", "v", False),
+        ("0", "j < 7", "v", False),
+        ("0", "i < 3", "v", False),
+        ("0", "j < 8", "(v + 1) % 4", False),
+        ("0", "j < 8", "0", True),
+    ],
+)
+def test_boxes_agree_with_sets(low, guard, row, shown):
+    text = FILLED.replace("LOW", low).replace("GUARD", guard).replace("ROW", row)
+    func = schedule(text).mod["main"]
+    question = Initialized(func, func.body.block.alloc_buffers[0])
+    exact = question.answer_by(Tier.SETS)
+    assert exact.is_proved == shown and isinstance(exact, Refuted) != shown
+    assert not question.answer_by(Tier.ITERATOR_MAP).is_proved or shown
+    assert row != "v" or question.answer_by(Tier.ITERATOR_MAP).is_proved == shown

@@ -283,3 +283,47 @@ def test_unknown_name() -> None:
     refused(
         lambda: sch.tensorize("i", "dot_16x4_vni"), "no tensor intrinsic 'dot_16x4_vni'; did you mean dot_16x4_vnni"
     )
+
+
+VIEW = """
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for o in range(2):
+        with T.block("o"):
+            vo = T.axis.spatial(2, o)
+            M = T.match_buffer(B[vo * 4:vo * 4 + 4], (4,), "int32", offset_factor=1)
+            for i in range(4):
+                with T.block("i"):
+                    vi = T.axis.spatial(4, i)
+                    M[vi] = A[vo * 4 + vi]
+"""
+
+REDUCED_VIEWS = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4,), "int32")):
+    for i, k in T.grid(4, 8):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            M = T.match_buffer(B[vi:vi + 1], (1,), "int32", offset_factor=1)
+            N = T.match_buffer(A[vi, vk:vk + 1], (1,), "int32", offset_factor=1)
+            with T.init():
+                M[0] = 0
+            M[0] = M[0] + N[0]
+"""
+
+
+@pytest.mark.parametrize("program", [VIEW, REDUCED_VIEWS])
+@pytest.mark.parametrize("depth", [0, -1])
+def test_views_of_the_block_follow_its_new_iterators(program, depth):
+    sch = schedule(program)
+    block = "o" if program is VIEW else "C"
+    sch.blockize(sch.get_loops(block)[depth])
+    same(sch)
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_an_init_taken_apart_keeps_the_views_that_it_uses(depth):
+    sch = schedule(REDUCED_VIEWS)
+    init = sch.decompose_reduction("C", sch.get_loops("C")[depth])
+    assert [m.buffer.name for m in sch.get(init).match_buffers] == ["M"]
+    same(sch)

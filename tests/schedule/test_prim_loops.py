@@ -548,3 +548,25 @@ def main(A: T.Buffer((64, 64), "int32")):
         assert len(set(names)) == len(names)
         assert all(len(name) <= 56 and name.isidentifier() and name[0] in "ij" for name in names)
     tir.assert_structural_equal(sch.trace.replay(program).mod, sch.mod)
+
+
+def test_loops_above_a_buffer_of_each_instance() -> None:
+    """What a block allocates is new for each of its instances, and carries nothing from one to the next."""
+    program = parse("""
+@T.prim_func
+def main(A: T.Buffer((4, 6), "float32"), C: T.Buffer((4, 6), "float32")):
+    for i, j in T.grid(4, 6):
+        with T.block("P"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            S = T.alloc_buffer((1, 1), "float32")
+            with T.block("S"):
+                S[0, 0] = A[vi, vj] * 2.0
+            with T.block("C"):
+                C[vi, vj] = S[0, 0] + 1.0
+""")
+    sch = tir.Schedule(program)
+    sch.reorder("j", "i")
+    a = np.random.default_rng(0).random((4, 6), "float32")
+    c = np.zeros((4, 6), "float32")
+    tir.build(sch.mod)["main"](a, c)
+    np.testing.assert_allclose(c, a * 2 + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -102,18 +102,25 @@ def order(scope: BlockRef | LoopRef, block: BlockRef) -> int:
     return next((n for n, s in enumerate(statements(scope)) if s is top), -1)
 
 
-def refresh(stmt: Any, also: dict[Var, Any] | None = None) -> Any:
-    """A copy of ``stmt`` in which every variable bound inside is a new one; ``also`` replaces further variables."""
-    mapping: dict[Var, Any] = dict(also or {})
+def refresh(stmt: Any, also: Mapping[Var, Any] | None = None) -> Any:
+    """A copy of ``stmt`` in which every variable and buffer bound inside is a new one, so that both can stand in one
+    function; ``also`` replaces further variables."""
+    variables: dict[Var, Any] = dict(also or {})
+    buffers: dict[Buffer, Buffer] = {}
     for item in walk(stmt):
-        bound = None
         if isinstance(item, For):
-            bound = item.loop_var
+            variables.setdefault(item.loop_var, item.loop_var.replace())
         elif isinstance(item, (LetStmt, Let, IterVar)):
-            bound = item.var
-        if bound is not None and bound not in mapping:
-            mapping[bound] = bound.replace()
-    return substitute(stmt, mapping)
+            variables.setdefault(item.var, item.var.replace())
+        elif isinstance(item, Block):
+            for buffer in (*item.alloc_buffers, *(m.buffer for m in item.match_buffers)):
+                variables[buffer.data] = buffer.data.replace()
+                buffers[buffer] = buffer.replace(data=variables[buffer.data])
+            for view in (m.buffer for m in item.match_buffers):  # a stride or offset that it defines; one that it only
+                for part in (*view.strides, view.elem_offset):  # checks has the same value
+                    if isinstance(part, Var):
+                        variables.setdefault(part, part.replace())
+    return substitute(stmt, variables, {old: substitute(new, variables) for old, new in buffers.items()})
 
 
 def regions_of(refs: Iterable[BufferRegion], buffer: Buffer) -> list[BufferRegion]:

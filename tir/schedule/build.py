@@ -7,17 +7,17 @@ from typing import Any
 
 from ..analysis.block_regions import block_access_region
 from ..analysis.index import Place
-from ..analysis.structure import free_in, has_load, is_one, may_fail
+from ..analysis.structure import free_in, has_load, is_one, may_fail, refresh
 from ..arith import simplify
-from ..buffer import Buffer, BufferRegion, IterVar, Range
-from ..expr import Expr, IntImm, Let, Var, const, logical_and
+from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range
+from ..expr import BufferLoad, Expr, IntImm, Var, const, logical_and
 from ..stmt import (
     SERIAL,
     Block,
     BlockRealize,
+    BufferStore,
     For,
     IfThenElse,
-    LetStmt,
     SeqStmt,
     Stmt,
     seq,
@@ -161,23 +161,26 @@ def copy_renamed(stmt: Any, names: Any, loop_names: Mapping[str, str] | None = N
 
     ``names(old)`` gives the new name of a block.
     """
-    variables: dict[Var, Var] = {}
-    for item in walk(stmt):
-        if isinstance(item, For):
-            variables[item.loop_var] = Var(
-                (loop_names or {}).get(item.loop_var.name, item.loop_var.name), item.loop_var.dtype
-            )
-        elif isinstance(item, (IterVar, LetStmt, Let)):
-            variables[item.var] = item.var.replace()
+    loops = (item.loop_var for item in walk(stmt) if isinstance(item, For))
+    renamed = {v: Var((loop_names or {}).get(v.name, v.name), v.dtype) for v in loops}
 
     def rename(item: Any) -> Any:
         return item.replace(name=names(item.name)) if isinstance(item, Block) else None
 
-    buffers = {}
-    for item in walk(stmt):
-        if isinstance(item, Block):
-            for b in (*item.alloc_buffers, *(m.buffer for m in item.match_buffers)):
-                fields = {"data": b.data.replace()}
-                buffers[b] = b.replace(**fields)
-                variables[b.data] = fields["data"]
-    return rewrite(substitute(stmt, variables, buffers), rename)
+    return rewrite(refresh(stmt, renamed), rename)
+
+
+def without_unused(block: Block) -> Block:
+    """``block`` without the allocations and views that neither its init nor its body uses."""
+    parts = [part for part in (block.init, block.body) if part is not None]
+    used = {n for part in parts for n in walk(part) if isinstance(n, Var) and n.dtype.is_handle}
+    used |= {
+        n.buffer.data for part in parts for n in walk(part) if isinstance(n, (BufferLoad, BufferStore, BufferRegion))
+    }
+    views: list[MatchBufferRegion] = []
+    for view in reversed(block.match_buffers):
+        if view.buffer.data in used:
+            views.insert(0, view)
+            used.add(view.source.buffer.data)
+    allocated = tuple(b for b in block.alloc_buffers if b.data in used)
+    return block.replace(alloc_buffers=allocated, match_buffers=tuple(views))

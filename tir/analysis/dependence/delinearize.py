@@ -12,10 +12,11 @@ from typing import Any
 
 from ...arith import Analyzer
 from ...arith.linear import key
-from ...expr import Expr, FloorDiv, FloorMod, IntImm, Var, const
+from ...expr import Expr, FloorDiv, FloorMod, IntImm, Mul, Var, const, is_const
+from ...function import PrimFunc
 from ...poly import Formula, Names, NotAffine, Relation
 from ...stmt import For
-from ...visit import free_vars, rewrite, walk
+from ...visit import free_vars, rewrite, uses_var, walk
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,61 @@ def _bounded(item: Any) -> Any:
     except NotAffine:
         return item.replace(extent=Var("unknown", item.extent.dtype))
     return None
+
+
+def split_fused_loops(func: PrimFunc, known: dict[Any, Var]) -> PrimFunc | None:
+    """``func`` with every fused loop of which only the digits are used as one loop for each digit: the same iterations in
+    the same order. None where there is no such loop. ``known``: variables of digits, the same in several programs.
+
+    >>> from tir.script import parse
+    >>> f = parse('''
+    ... @T.prim_func
+    ... def f(a: T.handle, n: T.int32):
+    ...     A = T.match_buffer(a, (4, n), "float32")
+    ...     for i in range(4 * n):
+    ...         A[i // n, i % n] = 1.0
+    ... ''')
+    >>> outer = split_fused_loops(f, {}).body
+    >>> outer.loop_var.name, outer.extent, outer.body.loop_var.name, outer.body.extent
+    ('i_1', 4, 'i_0', n)
+    """
+    body = rewrite(func.body, lambda item: _split(item, known) if isinstance(item, For) else None)
+    return None if body is func.body else func.with_body(body)
+
+
+def _split(loop: For, known: dict[Any, Var]) -> For | None:
+    """``loop`` as one loop for each digit of its variable; None where something else of that is used."""
+    digits: dict[Any, tuple[Expr, Expr | None, list[Any]]] = {}
+    for item in walk(loop.body):
+        found = _digit(item)
+        if found is not None and found[0] is loop.loop_var:
+            _, by, radix = found
+            digits.setdefault((key(by), None if radix is None else key(radix)), (by, radix, []))[2].append(item)
+    order = _in_order(list(digits.values())) if digits and is_const(loop.min, 0) else None
+    if order is None:
+        return None
+    swaps: dict[int, Var] = {}
+    loops: list[tuple[Var, Expr]] = []
+    for place, (by, radix, items) in enumerate(order):
+        name = f"{loop.loop_var.name}_{place}"
+        var = known.setdefault((loop.loop_var, key(by)), Var(name, loop.loop_var.dtype))
+        loops.append((var, _highest(loop, by, known) if radix is None else radix))
+        swaps.update((id(item), var) for item in items)
+    body: Any = rewrite(loop.body, lambda n: swaps.get(id(n)))
+    if uses_var(body, loop.loop_var):
+        return None
+    for var, extent in loops:
+        body = loop.replace(loop_var=var, extent=extent, body=body)
+    return body
+
+
+def _highest(loop: For, by: Expr, known: dict[Any, Var]) -> Expr:
+    """How many values the highest digit has; an unknown number where the extent is not seen to be a multiple of ``by``."""
+    analyzer = Analyzer()
+    for factor in (loop.extent.a, loop.extent.b) if isinstance(loop.extent, Mul) else ():
+        if analyzer.can_prove_equal(factor * by, loop.extent):
+            return factor
+    return known.setdefault((loop.loop_var, "extent"), Var("unknown", loop.loop_var.dtype))
 
 
 def pairs_of(digits: MixedRadix, first: Sequence[Var], second: Sequence[Var], names: Names) -> Relation | None:

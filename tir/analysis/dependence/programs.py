@@ -15,6 +15,7 @@ from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import walk
 from .access_relations import schedule_map
 from .conditions import moved_condition, other_condition
+from .delinearize import split_fused_loops
 from .oracle import Question, Tier, tier
 from .order import compare, same_order
 from .reduction_summary import with_reductions_collapsed
@@ -51,6 +52,15 @@ class SameMeaning(Question):
             if collapsed is not None and check(*collapsed).is_proved:
                 return PROVED
         return verdict
+
+    @tier(Tier.SPLIT)
+    def by_digits(self) -> Verdict:
+        digits: dict[Any, Var] = {}
+        before, after = (split_fused_loops(f, digits) for f in (self.before, self.after))
+        if before is None and after is None:
+            return NOT_SHOWN
+        split = SameMeaning(before or self.before, after or self.after)
+        return PROVED if split.by_pairs().is_proved else NOT_SHOWN
 
 
 def check(

@@ -20,8 +20,8 @@ from ...function import PrimFunc
 from ...node import frozendict
 from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
-from ...visit import accesses, rewrite, substitute, uses_var, walk
-from ..build import with_regions
+from ...visit import rewrite, substitute, uses_var, walk
+from ..build import with_regions, without_unused
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State
@@ -140,9 +140,9 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
             inner_values.append(i_value)
             whole = whole + i_var
         inside[iterator.var] = analyzer.simplify(whole)
-    body = substitute(block.block.body, inside)
-    init = None if block.block.init is None else substitute(block.block.init, inside)
-    inner_block = with_regions(block.block.replace(iter_vars=tuple(inner_iters), body=body, init=None))
+    opened = substitute(block.block.replace(iter_vars=()), inside)
+    init = opened.init
+    inner_block = with_regions(opened.replace(iter_vars=tuple(inner_iters), init=None))
     inner_realize = BlockRealize(tuple(inner_values), division.inner_predicate, inner_block)
     inner_nest = _rebuild_loops(inner, inner_realize)
     outer_init = None
@@ -191,12 +191,8 @@ def _init_nest(block: Block, inner: list[LoopRef], values: list[Expr], predicate
     pairs = [(i, v) for i, v in zip(block.iter_vars, values) if i.iter_type != "reduce"]
     kept = [r for r in inner if any(uses_var(v, r.var) for _, v in pairs)]
     removed = {r.var: r.node.min for r in inner if r not in kept}
-    used = {a.buffer for a in accesses(block.body)}  # the rest of what the block allocates is the update's
-    made = block.replace(
-        iter_vars=tuple(i for i, _ in pairs), name=f"{block.name}_init", init=None,
-        alloc_buffers=tuple(b for b in block.alloc_buffers if b in used),
-    )  # fmt: skip
-    made = with_regions(made)
+    made = block.replace(iter_vars=tuple(i for i, _ in pairs), name=f"{block.name}_init", init=None)
+    made = with_regions(without_unused(made))  # the rest of what the block allocates and views is the update's
     condition = Analyzer().simplify(substitute(predicate, removed))
     realize = BlockRealize(tuple(v for _, v in pairs), condition, made)
     plain = [r.node.replace(kind="serial", annotations=frozendict()) for r in kept]

@@ -12,7 +12,7 @@ from ...errors import require
 from ...expr import BufferLoad, all_of
 from ...stmt import Block, BlockRealize, Stmt
 from ...visit import accesses
-from ..build import insert_before
+from ..build import insert_before, without_unused
 from ..handles import BlockRV
 from ..invariants import Keeps
 from ..primitive import primitive
@@ -114,8 +114,8 @@ def _init_nest(runs: InitRuns, name: str, unsafe: bool) -> Stmt:
     block = runs.realize.block
     assert block.init is not None
     iters, values = tuple(i for i, _ in runs.spatial), tuple(v for _, v in runs.spatial)
-    body = Block(iters, (), block.writes, name, block.init, annotations=block.annotations)
-    stmt: Stmt = BlockRealize(values, all_of(runs.guards(unsafe=unsafe)), body)
+    start = block.replace(iter_vars=iters, reads=(), name=name, init=None, body=block.init)
+    stmt: Stmt = BlockRealize(values, all_of(runs.guards(unsafe=unsafe)), without_unused(start))
     for loop in reversed(runs.kept):
         stmt = loop.replace(body=stmt)
     names = {f.loop_var: f.loop_var.replace(name=f"{f.loop_var.name}_init") for f in runs.kept}
