@@ -35,7 +35,10 @@ class BufferStore(Stmt):
 @node
 class For(Stmt):
     """A counted loop over [min, min + extent). ``kind`` is one of serial, parallel, vectorized, unrolled,
-    thread_binding; ``thread`` is the thread axis (``"blockIdx.x"``, ``"vthread"`` …) of the last kind, else empty."""
+    thread_binding; ``thread`` is the thread axis (``"blockIdx.x"``, ``"vthread"`` …) of the last kind, else empty.
+
+    The annotation ``private`` lists buffers, allocated around the loop and used in it only, of which each iteration has
+    a copy of its own: uninitialised when it starts, and gone when it ends."""
 
     loop_var: Var
     min: Expr
@@ -44,6 +47,11 @@ class For(Stmt):
     body: Stmt
     thread: str = ""
     annotations: Any = EMPTY
+
+    @property
+    def private(self) -> tuple[Buffer, ...]:
+        """The buffers of which each iteration has a copy of its own (the annotation ``private``)."""
+        return self.annotations.get("private", ())
 
 
 @node

@@ -155,3 +155,80 @@ def test_axis_separator_refusals() -> None:
     refused(lambda: sch.set_axis_separator("B", "B", [2, 1]), "do not increase")
     refused(lambda: sch.set_axis_separator("B", "B", [3]), "do not increase")
     refused(lambda: sch.set_axis_separator("B", ("both", 0), [1]), "`read` or `write`")
+
+
+VIEWED = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            T.reads(A[v])
+            T.writes(B[v])
+            W = T.match_buffer(B[v], (1,), offset_factor=1)
+            W[0] = A[v] * T.float32(2)
+    for o in range(2):
+        with T.block("rows"):
+            vo = T.axis.spatial(2, o)
+            T.reads(B[vo * 4:vo * 4 + 4])
+            T.writes(C[vo * 4:vo * 4 + 4])
+            R = T.match_buffer(B[vo * 4:vo * 4 + 4], (4,), offset_factor=1)
+            for i in range(4):
+                with T.block("C"):
+                    v = T.axis.spatial(4, i)
+                    T.reads(R[v])
+                    T.writes(C[vo * 4 + v])
+                    Q = T.match_buffer(R[v], (1,), offset_factor=1)
+                    C[vo * 4 + v] = Q[0] + T.float32(1)
+"""
+
+
+def _buffers(func: tir.PrimFunc) -> dict[str, tir.Buffer]:
+    from tir.visit import accesses
+
+    return {a.buffer.name: a.buffer for a in accesses(func.body)}
+
+
+def test_views_follow_a_new_data_type() -> None:
+    sch = schedule(VIEWED)
+    sch.unsafe_set_dtype("B", 0, "float64")
+    same(sch)
+    assert {n: str(b.dtype) for n, b in _buffers(sch.mod["main"]).items() if n in "WQ"} == dict.fromkeys(
+        "WQ", "float64"
+    )
+
+
+def test_views_follow_a_new_scope() -> None:
+    sch = schedule(VIEWED)
+    sch.set_scope("B", 0, "local")
+    same(sch)
+    assert {b.scope for n, b in _buffers(sch.mod["main"]).items() if n in "WQ"} == {"local"}
+
+
+@pytest.mark.parametrize("steps", ["unsafe_set_dtype", "set_scope"])
+def test_a_view_itself_has_neither_data_type_nor_scope(steps: str) -> None:
+    sch = schedule(VIEWED.replace("T.writes(C[vo * 4 + v])", "T.writes(C[vo * 4 + v], R[v])"))
+    word = "float64" if steps == "unsafe_set_dtype" else "local"
+    refused(lambda: getattr(sch, steps)("C", "R", word), "R is a view of a region of B")
+
+
+@pytest.mark.parametrize("index_map", [lambda i: 3 - i, lambda i: i + 1, lambda i: i * 2, lambda i: i])
+def test_the_layout_of_a_view_is_that_of_its_source(index_map) -> None:
+    sch = schedule(VIEWED)
+    refused(lambda: sch.transform_layout("C", "R", index_map), "R is a view of a region of B")
+
+
+@pytest.mark.parametrize("change", [{"dtype": "float16"}, {"scope": "shared"}])
+def test_a_view_unlike_its_source_is_not_well_formed(change: dict[str, str]) -> None:
+    from tir.analysis import wellformed
+    from tir.visit import rewrite
+
+    def other(node):
+        if isinstance(node, tir.Buffer) and node.name == "W":
+            return node.with_dtype(tir.DType("float16")) if "dtype" in change else node.replace(scope="shared")
+        return None
+
+    func = parse(VIEWED)
+    problems = wellformed.check(func.replace(body=rewrite(func.body, other)))
+    assert any("view `W`" in str(p) for p in problems)

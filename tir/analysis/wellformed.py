@@ -53,11 +53,13 @@ def check(func: PrimFunc) -> list[Problem]:
     Variables are defined before use and once in nested scopes; buffers are used inside their allocation, with as many
     indices as dimensions and integer indices; a store's value has the buffer's dtype; a block's iterators match its
     bindings, which are the only way in for outer loop variables; block names are unique; one thread axis is not
-    launched inside itself.
+    launched inside itself; a private buffer of a loop is allocated around it and used in it only.
     """
     checker = _Checker()
     checker.function(func)
-    return checker.problems
+    from .private_clause import clause_problems
+
+    return checker.problems or [Problem(loop, message) for loop, message in clause_problems(func)]
 
 
 @with_recursion_limit
@@ -466,6 +468,11 @@ class _Checker:
         matched: list[Var] = []
         for match in block.match_buffers:
             self.region(match.source, s)
+            view, source = match.buffer, match.source.buffer
+            if view.dtype is not source.dtype:
+                self.say(s, f"view `{view.name}` holds {view.dtype}, but `{source.name}` holds {source.dtype}")
+            if view.scope != source.scope:
+                self.say(s, f'view `{view.name}` is in scope "{view.scope}", but `{source.name}` in "{source.scope}"')
             self.known.add(match.buffer)
             parts = (match.buffer.data, *match.buffer.strides)
             parts += (match.buffer.elem_offset,) if match.buffer.elem_offset is not None else ()

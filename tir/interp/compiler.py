@@ -150,13 +150,22 @@ class Compiler(MemoryAccess):
     def _for(self, s: S.For) -> None:
         if s.kind == S.THREAD_BINDING and self._same_thread(s.thread, s.loop_var, s.body):
             return
-        self._loop(s.loop_var, s.min, s.extent, s.body, s.kind, s.thread)
+        self._loop(s.loop_var, s.min, s.extent, s.body, s.kind, s.thread, s.private)
 
-    def _loop(self, var: E.Var, low: Any, extent: Any, body: S.Stmt, kind: str, thread: str = "") -> None:
+    def _loop(
+        self,
+        var: E.Var,
+        low: Any,
+        extent: Any,
+        body: S.Stmt,
+        kind: str,
+        thread: str = "",
+        private: tuple[Buffer, ...] = (),
+    ) -> None:
         first, b0 = self.value(low)
         count, b1 = self.value(extent)
         if self.nest >= _MAX_NEST:
-            self._outlined(lambda: self._loop(var, low, extent, body, kind, thread))
+            self._outlined(lambda: self._loop(var, low, extent, body, kind, thread, private))
             return
         name = self.variable(var, (b0[0], max(b0[0], b0[1] + b1[1] - 1)))
         now, threads, sync = self.now, self.threads, self.sync_matters
@@ -178,11 +187,24 @@ class Compiler(MemoryAccess):
         exempt = self.exempt
         if thread and self.concurrent:
             self.exempt = exempt | _synchronised(body)
-        self.body(body)
+        if private:
+            self._own_copies(private, body)
+        else:
+            self.body(body)
         self.exempt = exempt
         self.nest -= 1
         self.context.pop()
         self.now, self.threads, self.sync_matters = now, threads, sync
+
+    def _own_copies(self, private: tuple[Buffer, ...], body: S.Stmt) -> None:
+        """``body`` of a loop of which each iteration has copies of these buffers, uninitialised."""
+        memories, views = dict(self.memories), dict(self.views)
+        self.indent += 1
+        for buffer in private:
+            self.allocate(buffer)
+        self.statement(body)
+        self.indent -= 1
+        self.memories, self.views = memories, views
 
     def _outlined(self, emit: Any) -> None:
         """What ``emit`` writes, in an inner function."""

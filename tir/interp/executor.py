@@ -13,8 +13,6 @@ from ..dtype import DType
 from ..errors import RunError
 from ..function import IRModule, PrimFunc
 from ..recursion import with_recursion_limit
-from ..stmt import For
-from ..visit import walk
 from . import numbers
 from .arguments import bind_arguments
 from .compiler import Compiler
@@ -110,23 +108,12 @@ def compile_function(func: PrimFunc, check: bool = True, regions: bool = False) 
     kinds = _COMPILED.setdefault(func, {})
     found = kinds.get((check, regions))
     if found is None:
-        compiler = Compiler(_with_private_buffers(func) if check else func, check, regions)
+        compiler = Compiler(func, check, regions)
         source = compiler.compile()
         scope = compiler.constants
         exec(compile(source, f"<tir {func.name}>", "exec"), scope)
         found = kinds[check, regions] = scope["run"]
     return found
-
-
-def _with_private_buffers(func: PrimFunc) -> PrimFunc:
-    """The function with the buffers that iterations run at once have for themselves allocated inside their loops."""
-    from ..transform.plan_and_update_buffer_allocation_location import (
-        plan_and_update_buffer_allocation_location as plan,
-    )
-
-    if any(isinstance(n, For) and n.kind in ("parallel", "vectorized", "thread_binding") for n in walk(func.body)):
-        return plan(func)
-    return func
 
 
 def register_extern(name: str, fn: Callable[..., Any]) -> None:

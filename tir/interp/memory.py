@@ -256,7 +256,8 @@ class Accesses:
         other = f' (block "{first.block}")' if first.block else ""
         second.fail(
             f"race on {element_text(second.buffer.name, index)}: {name}={a} makes a {first.what}{other} and "
-            f"{name}={b} makes a {second.what}, and the iterations of {name} run in no order",
+            f"{name}={b} makes a {second.what}, and the iterations of {name} run in no order; where each iteration should "
+            f"have {second.buffer.name} for itself, mark it private (privatize)",
             values,
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 from ..analysis.dependence.domains import Injective
 from ..analysis.dependence.verdict import PROVED, Refuted, Unknown, Verdict
 from ..analysis.index import index_of
+from ..analysis.private_clause import needed_private, with_clauses
 from ..analysis.structure import first_line, steering_loads
 from ..buffer import Buffer, Range
 from ..errors import ScheduleError, require
@@ -16,6 +17,8 @@ from ..expr import Expr, Var
 from ..function import PrimFunc
 from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt
 from ..visit import uses_var, walk
+from .invariants import Keeps
+from .invariants.delta import Delta
 from .state import State
 
 
@@ -56,8 +59,6 @@ def require_same_meaning(
 def require_independent(before: State, after: State) -> None:
     """Raise ``ScheduleError``, with a witness, unless the iterations of those of its loops that run at once, and that
     ``after`` has changed, are independent."""
-    from .invariants.delta import Delta
-
     delta = Delta(before.func, after.func)
     for ref in delta.changed_loops((PARALLEL, VECTORIZED, THREAD_BINDING)):
         if delta.may_clash(ref):
@@ -85,6 +86,17 @@ def concurrent_iterations(func: PrimFunc, loop: For) -> Verdict:
             return replace(verdict, legal=_own_memory(func, loop, verdict.memory))
         return verdict
     return check_parallel(func, loop, loop.kind) if loop.kind in (PARALLEL, VECTORIZED) else PROVED
+
+
+def with_needed_clauses(delta: Delta) -> PrimFunc:
+    """The program after a step, with the clauses that parallel and vectorized loops need since then: what makes their
+    iterations independent is written down, and not proved again."""
+    clauses: dict[Var, tuple[Buffer, ...]] = {}
+    for ref in () if Keeps.ACCESSES in delta.keeps else delta.changed_loops((PARALLEL, VECTORIZED)):
+        found = needed_private(delta.after, ref.node) if delta.may_clash(ref) else ()
+        if found:
+            clauses[ref.var] = (*ref.node.private, *found)
+    return with_clauses(delta.after, clauses)
 
 
 def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:

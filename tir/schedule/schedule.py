@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..analysis.index import BlockRef, LoopRef
+from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
 from ..stmt import Block, For
@@ -20,6 +21,7 @@ from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
 from .invariants import check_step
 from .invariants.delta import Delta
 from .invariants.executed import EXECUTED
+from .legality import with_needed_clauses
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load_entry_points, lookup, request_text, run
 from .state import State
 
@@ -175,7 +177,7 @@ class Schedule:
             raise ValueError(f"error_render_level is one of {', '.join(ERROR_LEVELS)}, not {error_render_level!r}")
         if verify not in (None, "run"):
             raise ValueError(f"verify is None or 'run', not {verify!r}")
-        module = IRModule.of(mod)
+        module = with_inferred_clauses(IRModule.of(mod))
         if not len(module):
             raise ValueError("the module has no functions to schedule")
         func = "main" if "main" in module else next(iter(module))
@@ -387,7 +389,7 @@ class Schedule:
         except ScheduleError as error:
             raise self._plainer(error) from error.__cause__
         if new.mod is not state.mod:
-            self._verify_step(step, given, state, new)
+            new = self._verify_step(step, given, state, new)
         recorded = {**given, **getattr(plan, "recorded", {})}
         new = new.replaced(trace=_trace.append(state.trace, _trace.Entry(step.name, recorded, result)))
         del self._states[self._at + 1 :], self._texts[self._at + 1 :]
@@ -411,10 +413,12 @@ class Schedule:
             error.witness, error.legal = [], ""
         return error
 
-    def _verify_step(self, step: Primitive, given: dict[str, Any], before: State, after: State) -> None:
-        """Raise ``ScheduleError`` where an invariant does not hold of a function that the step changed."""
+    def _verify_step(self, step: Primitive, given: dict[str, Any], before: State, after: State) -> State:
+        """The snapshot after a step, with the ``private`` clauses that its loops need. Raises ``ScheduleError`` where an
+        invariant does not hold of a function that the step changed."""
+        settled = after
         for name in after.mod:
-            old, new = before.mod.functions.get(name), after.mod[name]
+            old, new = before.mod.functions.get(name), without_stale_clauses(after.mod[name])
             if old is new:
                 continue
             modules = (before.mod, after.mod)
@@ -425,6 +429,10 @@ class Schedule:
                 check_step(delta, proved=not given.get("unsafe"), also=self._also)
             except ScheduleError as error:
                 raise self._plainer(explain(error, step, given, after)) from None
+            new = with_needed_clauses(delta)
+            if new is not settled.mod[name]:
+                settled = settled.replaced(mod=settled.mod.with_function(name, new))
+        return settled
 
 
 def _method(step: Primitive) -> Callable[..., Any]:

@@ -123,6 +123,8 @@ class Asker:
         """Whether ``Schedule.pad_einsum`` would do it here, and what speaks against it. Nothing is changed."""
     def parallel(self, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
         """Whether ``Schedule.parallel`` would do it here, and what speaks against it. Nothing is changed."""
+    def privatize(self, loop: LoopRV | str, buffer: str | Buffer, *, unsafe: bool = False) -> Answer:
+        """Whether ``Schedule.privatize`` would do it here, and what speaks against it. Nothing is changed."""
     def read_at(
         self,
         loop: LoopRV | str,
@@ -401,6 +403,8 @@ class Schedule:
 
         A loop inside one of the same axis shares the work below it among the threads: that work must be the same in every
         iteration of the outer loop, in memory that all threads see (a tile copied to ``shared``), and the extents equal.
+
+        A loop that is bound already gets the new axis.
 
         Raises ``ScheduleError`` when iterations depend on each other (a reduction across ``threadIdx`` may), when the
         axis has another extent in the same kernel, when it is bound twice on one path for other work, or past the target's
@@ -856,6 +860,29 @@ class Schedule:
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
         """
+    def privatize(self, loop: LoopRV | str, buffer: str | Buffer, *, unsafe: bool = False) -> None:
+        """Give each iteration of a loop a copy of ``buffer`` for itself, uninitialised when the iteration starts.
+
+        ``buffer`` is a buffer, or the name of one, that a block around the loop allocates and that is used under the loop
+        only. Iterations no longer share it, so that the loop can be made parallel; ``parallel`` and ``vectorize`` do it by
+        themselves where the buffer is all that iterations share. The program says it by ``private=[…]``, and the executor,
+        lowering and later steps go by that.
+
+        Raises ``ScheduleError`` when an iteration reads of the buffer what it has not written itself, or when that cannot be
+        shown; when the buffer is used outside of the loop; and for a loop bound to threads, whose own memory is told by its
+        scope. ``unsafe=True`` skips the proof.
+
+        Before, and after ``sch.privatize("i", "T1")``::
+
+            T1 = T.alloc_buffer((1,))                    T1 = T.alloc_buffer((1,))
+            for i in range(8):                           for i in T.serial(8, private=[T1]):
+                with T.block("T1"):                          with T.block("T1"):
+                    vi = T.axis.spatial(8, i)                    vi = T.axis.spatial(8, i)
+                    T1[0] = A[vi] * 2.0                          T1[0] = A[vi] * 2.0
+                with T.block("B"):                           with T.block("B"):
+                    vi = T.axis.spatial(8, i)                    vi = T.axis.spatial(8, i)
+                    B[vi] = T1[0] + 1.0                          B[vi] = T1[0] + 1.0
+        """
     def read_at(
         self,
         loop: LoopRV | str,
@@ -896,7 +923,8 @@ class Schedule:
         """Give ``block`` a copy of a buffer indexed by its iterators; returns the block that copies.
 
         ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. The copy has one axis for each
-        iterator that the buffer's indices use, in the block's order. It is named ``<buffer>_reindex``.
+        iterator that the buffer's indices depend on, in the block's order: not for one that has a single value, or that
+        drops out as the indices simplify. It is named ``<buffer>_reindex``.
 
         Before → after, for ``sch.reindex("C", ("read", 0))``::
 
@@ -1453,7 +1481,8 @@ class Schedule:
                     B[vi] = A[vi] * 2.0
         """
     def unroll(self, loop: LoopRV | str) -> None:
-        """Write the iterations of a loop out one after another when it is lowered. Always legal.
+        """Write the iterations of a loop out one after another when it is lowered. Always legal; a loop that is bound to
+        threads is no longer.
 
         Before, and after ``sch.unroll("i")``::
 

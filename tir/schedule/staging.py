@@ -12,11 +12,12 @@ from functools import cached_property
 from typing import Any
 
 from ..analysis.dependence.initialization import check_initialized
-from ..analysis.index import BlockRef, LoopRef
+from ..analysis.dependence.live_values import Timestamps, outdated
+from ..analysis.index import BlockRef, LoopRef, Place
 from ..analysis.structure import order, statements
 from ..arith.regions import intersect, union
 from ..buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer
-from ..errors import require
+from ..errors import ScheduleError, require
 from ..expr import TRUE, BufferLoad, Expr, Var, cast
 from ..node import EMPTY
 from ..stmt import Block, BlockRealize, BufferStore, Stmt, seq
@@ -171,7 +172,7 @@ def redirect_reads(consumer: BlockRef, buffer: Buffer, copy: Buffer) -> Stmt:
 class Stage:
     """A buffer of ``state`` used through copies, which ``scope`` allocates.
 
-    ``changed`` maps statements below ``host`` to what takes their place, ``added`` the number of a statement of ``host``
+    ``changed`` maps statements below ``scope`` to what takes their place, ``added`` the number of a statement of ``host``
     to the statements that go before it. ``names`` are the copying blocks, ``recorded`` goes to the trace.
     """
 
@@ -189,24 +190,28 @@ class Stage:
         """The program that uses the copies."""
         if not (self.changed or self.added):
             return self.state
-        places = [self.state.index.places[node] for node in self.changed]
-        above = {above.node for place in places for above in (place, *place.ancestors())}
         body: list[Stmt] = []
         for number, stmt in enumerate([*statements(self.host), None]):
             body += self.added.get(number, ())
             if stmt is not None:
-                body.append(rewrite(stmt, lambda n: self.changed.get(n), enter=lambda n: n in above))
+                body.append(self._swapped(stmt, self.changed))
         block = self.scope.block
-        inside = block.replace(body=seq(body)) if self.host is self.scope else self._around_host(seq(body))
+        if self.host is self.scope:
+            inside = block.replace(body=seq(body))
+        else:
+            loop = self.host.node
+            outside = {n: new for n, new in self.changed.items() if self.host not in self._place(n).ancestors()}
+            changed = self._swapped(block.body, {**outside, loop: loop.replace(body=seq(body))})
+            inside = block.replace(body=changed)
         return self.state.replace(block, add_alloc(inside, *self.copies))
 
-    def _around_host(self, body: Stmt) -> Block:
-        """The block of the scope with ``body`` in the loop that is the host."""
-        host, path = self.host.node, {self.host.node, *(p.node for p in self.host.ancestors())}
-        loop = host.replace(body=body)
-        block = self.scope.block
-        changed = rewrite(block.body, lambda n: loop if n is host else None, enter=lambda n: n in path)
-        return block.replace(body=changed)
+    def _place(self, node: Any) -> Place:
+        return self.state.index.places[node]
+
+    def _swapped(self, stmt: Stmt, changed: Mapping[Any, Stmt]) -> Stmt:
+        """``stmt`` with the statements ``changed`` below it replaced; what does not hold them is shared."""
+        above = {p.node for node in changed for p in (self._place(node), *self._place(node).ancestors())}
+        return rewrite(stmt, lambda n: changed.get(n), enter=lambda n: n in above)
 
     def require_initialized(self, *buffers: Buffer) -> None:
         """Raise ``ScheduleError``, naming the element, where one of ``buffers`` is read before it is written.
@@ -217,6 +222,20 @@ class Stage:
             if any(b is buffer for b in self.state.func.buffer_map.values()):
                 continue
             require_legal(check_initialized(self.after.func, buffer), self.after.func)
+
+    def require_current(self, buffer: Buffer, copy: Buffer) -> None:
+        """Raise ``ScheduleError``, with the two instances, where ``copy`` is read after an element of ``buffer`` has changed
+        and was not copied again."""
+        moments = Timestamps(self.after.func, [buffer, copy])
+        copies, writes = moments.of(copy, write=True), moments.of(buffer, write=True)
+        for read in moments.of(copy, write=False):
+            witness = outdated(moments, read, copies, writes)
+            if witness is not None:
+                witness[0] = witness[0].replace(copy.name, buffer.name)
+                raise ScheduleError(
+                    f"an element of `{buffer.name}` is written between the copy and a read of it",
+                    witness=witness, nodes=[read.unit.node], func=self.after.func,
+                )  # fmt: skip
 
     def handles(self) -> list[BlockRV]:
         """The blocks that copy."""

@@ -166,8 +166,11 @@ class Printer(ExprPrinter):
         args = [self.expr(x.extent)] if plain else list(self.bounds(Range(x.min, x.extent)))
         if x.thread:
             args.append(f"thread={quoted(x.thread)}")
-        if x.annotations:
-            args.append(f"annotations={self.value(x.annotations)}")
+        notes = {k: v for k, v in x.annotations.items() if k != "private"}
+        if notes:
+            args.append(f"annotations={self.value(notes)}")
+        if x.private:
+            args.append(f"private=[{', '.join(self.buffer(b) for b in x.private)}]")
         name = _LOOPS.get(x.kind, "T.thread_binding")
         if x.kind == "serial" and not x.annotations and self.sugar:
             name = "range"

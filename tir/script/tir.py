@@ -171,14 +171,24 @@ def buffer_store(buffer: _Buffer, value: Any, indices: Any) -> _f.StoreFrame:
 
 
 def _loop(
-    kind: str, args: tuple[Any, ...], annotations: Any, spelled: str, thread: str = "", step: Any = 1
+    kind: str,
+    args: tuple[Any, ...],
+    annotations: Any,
+    spelled: str,
+    thread: str = "",
+    step: Any = 1,
+    private: Any = (),
 ) -> _f.LoopFrame:
+    """``private`` lists buffers of which each iteration has a copy of its own."""
     if not 1 <= len(args) <= 2:
         raise TypeError(f"{spelled} takes an extent, or start and stop; got {len(args)} bounds")
     if not isinstance(thread, str):
         raise TypeError(f'the thread axis of {spelled} is a string, such as "threadIdx.x", not {thread!r}')
     start, stop = args if len(args) == 2 else (args[0], None)
-    loop = _f.Loop(start, stop, kind, thread, attributes(annotations or {}, spelled), 1 if step is None else step)
+    if not isinstance(private, (list, tuple)) or not builtins.all(isinstance(b, _Buffer) for b in private):
+        raise TypeError(f"`private` of {spelled} lists the buffers that each iteration has for itself, not {private!r}")
+    notes = {**attributes(annotations or {}, spelled), **({"private": tuple(private)} if private else {})}
+    loop = _f.Loop(start, stop, kind, thread, notes, 1 if step is None else step)
     return _f.LoopFrame([loop], spelled)
 
 
@@ -194,32 +204,38 @@ def grid(*extents: Any) -> _f.LoopFrame:
     return _f.LoopFrame(loops, "T.grid")
 
 
-def serial(start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1) -> _f.LoopFrame:
-    return _loop("serial", _two(start, stop), annotations, "T.serial", step=step)
+def serial(start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1, private: Any = ()) -> _f.LoopFrame:
+    return _loop("serial", _two(start, stop), annotations, "T.serial", step=step, private=private)
 
 
-def parallel(start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1) -> _f.LoopFrame:
-    return _loop("parallel", _two(start, stop), annotations, "T.parallel", step=step)
+def parallel(
+    start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1, private: Any = ()
+) -> _f.LoopFrame:
+    return _loop("parallel", _two(start, stop), annotations, "T.parallel", step=step, private=private)
 
 
-def vectorized(start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1) -> _f.LoopFrame:
-    return _loop("vectorized", _two(start, stop), annotations, "T.vectorized", step=step)
+def vectorized(
+    start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1, private: Any = ()
+) -> _f.LoopFrame:
+    return _loop("vectorized", _two(start, stop), annotations, "T.vectorized", step=step, private=private)
 
 
-def unroll(start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1) -> _f.LoopFrame:
-    return _loop("unrolled", _two(start, stop), annotations, "T.unroll", step=step)
+def unroll(start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1, private: Any = ()) -> _f.LoopFrame:
+    return _loop("unrolled", _two(start, stop), annotations, "T.unroll", step=step, private=private)
 
 
 unrolled = unroll
 
 
-def thread_binding(start: Any, stop: Any = None, thread: str = "", *, annotations: Any = None) -> _f.LoopFrame:
+def thread_binding(
+    start: Any, stop: Any = None, thread: str = "", *, annotations: Any = None, private: Any = ()
+) -> _f.LoopFrame:
     """A loop run by the threads of an axis: ``T.thread_binding(128, thread="threadIdx.x")``."""
     if isinstance(stop, str):
         stop, thread = None, stop
     if not thread:
         raise TypeError('T.thread_binding needs its axis, as in thread="threadIdx.x"')
-    return _loop("thread_binding", _two(start, stop), annotations, "T.thread_binding", thread)
+    return _loop("thread_binding", _two(start, stop), annotations, "T.thread_binding", thread, private=private)
 
 
 def range(start: Any, stop: Any = None, step: Any = 1, *, annotations: Any = None) -> _f.LoopFrame:

@@ -342,6 +342,18 @@ def _categorical(s: _Scene) -> Arguments:
     return ([1, 2, 4], [0.5, 0.25, 0.25]), {}
 
 
+def _privatize(s: _Scene) -> Arguments:
+    """A buffer of the function's own, for each iteration of a loop around a block that touches it."""
+    block = s.block()
+    found = s.sch.get(block)
+    own = {b.name for b in walk(s.sch.func.body) if isinstance(b, Block) for b in b.alloc_buffers}
+    touched = [r.buffer.name for r in (*found.writes, *found.reads) if r.buffer.name in own]
+    loops = list(s.sch.get_loops(block))
+    if not touched or not loops:
+        raise ScheduleError("the block touches no buffer of the function's own in a loop")
+    return (s.choice.pick(loops), s.choice.pick(touched)), {}
+
+
 def _work_on(s: _Scene) -> Arguments:
     names = list(s.sch.mod)
     if len(names) < 2:
@@ -382,6 +394,7 @@ OTHER_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "annotate_buffer_access": _touched, "split.sampled": _split_sampled, "annotate.sampled": _unroll_sampled,
     "compute_at.sampled": _location_sampled, "reverse_compute_at.sampled": _location_sampled,
     "sample_categorical": _categorical, "enter_postproc": lambda s: ((), {}), "work_on": _work_on, "tensorize": _tensorize,
+    "privatize": _privatize,
 }  # fmt: skip
 ALL_PRIMITIVES = {**LOOP_PRIMITIVES, **BLOCK_PRIMITIVES, **OTHER_PRIMITIVES}
 

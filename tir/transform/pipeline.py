@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .. import config
+from ..analysis.private_clause import with_inferred_clauses
 from ..function import IRModule, PrimFunc
 from ..stmt import THREAD_BINDING
 from ..target import Target, added_kind
@@ -178,7 +179,7 @@ def lower(
     for i in range(8):
         B[i] = A[i] * 2.0
     """
-    mod = IRModule.of(func_or_mod)
+    mod = with_inferred_clauses(IRModule.of(func_or_mod))
     where = Target.of(target)
     added = added_kind(where.kind)
     if passes is None and added is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..analysis.block_regions import block_access_region
+from ..analysis.private_clause import with_private
 from ..analysis.privatization import is_privatizable
 from ..buffer import Buffer
 from ..expr import TRUE, BufferLoad, Var
@@ -78,8 +79,8 @@ def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
         crossed = [n for n in around if isinstance(n, For)]
         if buffer.scope == "global" and (any(n.thread for n in crossed) or any(map(_launches, around))):
             continue  # a kernel has no global memory of its own
-        # iterations that run at once were promised a buffer each, on whatever grounds
-        if not crossed or is_privatizable(buffer, crossed, exact=True):
+        declared = bool(crossed) and any(b.data is buffer.data for b in crossed[-1].private)
+        if not crossed or declared or is_privatizable(buffer, crossed):
             return uses[depth - 1]
     return start[-1]
 
@@ -100,8 +101,8 @@ def _renumbered(block: Block, old: Block) -> Block:
 def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
     """Each block-level allocation moves to the innermost loop or block that holds all its uses.
 
-    A loop is entered only where every iteration writes what it reads of the buffer, so that a fresh buffer per
-    iteration has the same meaning. Global memory stays outside loops bound to threads.
+    A loop is entered where its ``private`` clause names the buffer, and, to make the buffer smaller, where every
+    iteration plainly writes what it reads of it. Global memory stays outside loops bound to threads.
     """
     allocated: dict[Buffer, Path] = {}
     uses = _paths(func, allocated)
@@ -114,7 +115,7 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
         if place is not start[-1]:
             arrivals.setdefault(place, []).append(buffer)
             moved.add(buffer)
-    if not moved:
+    if not moved and not any(isinstance(n, For) and n.private for n in walk(func.body)):
         return func
     names = {n.name for n in walk(func.body) if isinstance(n, Block)}
 
@@ -128,7 +129,9 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
                 writes = tuple(w for w in item.writes if w.buffer not in arrived)
                 changed = item.replace(alloc_buffers=(*stay, *arrived), reads=reads, writes=writes)
                 return changed if len(writes) == len(item.writes) else _renumbered(changed, item)
-        elif isinstance(item, (For, AttrStmt)) and arrived:
+        if isinstance(item, For) and item.private:
+            item = with_private(item, ())  # the allocation inside the loop says it now
+        if isinstance(item, (For, AttrStmt)) and arrived:
             names.add(name := unique_name(f"{arrived[0].name}_scope", names))
             inner = Block((), (), (), name, item.body, None, arrived)
             reads, writes = block_access_region(inner)

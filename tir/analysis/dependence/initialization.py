@@ -113,8 +113,6 @@ class Initialized(_Initialization):
                 side.on_loops = True
                 side.before = schedule_map(side.unit, names, length, side.dims)
             side.touch(side.on_loops)
-            if any(w.access.buffer is buffer and not is_exact(unit, w.access) for w in side.writes):
-                return self._unknown(f"data decides where `{unit.name}` writes", (unit.node,))
             sides.append(side)
         context = Context(self.func, self.func.body, names)
         for reader in sides:
@@ -124,6 +122,9 @@ class Initialized(_Initialization):
                 bare = context.restrict(_not_written(reader, read, sides, buffer))
                 found = bare.sample()
                 if found is not None:
+                    unsure = next((s.unit for s in sides for w in s.writes if not _surely_writes(s, w, buffer)), None)
+                    if unsure is not None:
+                        return self._unknown(f"data decides where `{unsure.name}` writes", (unsure.node,))
                     at, element = found
                     return Refuted(
                         f"an element of `{buffer.name}` would be read without having been written",
@@ -140,12 +141,17 @@ def _not_written(
     bare = read.map.domain_in(reader.before.domain())
     for writer in sides:
         for write in writer.writes:
-            if write.access.buffer is buffer:
+            if write.access.buffer is buffer and _surely_writes(writer, write, buffer):
                 earlier = reader.before.after(writer.before).range_in(writer.before.domain())
                 bare = bare.subtract(earlier.then(write.map))
                 if writer is reader and _stores_first(writer.unit, write.access, read.access):
                     bare = bare.subtract(write.map)
     return bare
+
+
+def _surely_writes(side: StatementRelations, write: Any, buffer: Buffer) -> bool:
+    """Whether ``write`` is known to store where its relation says, unless it is of another buffer."""
+    return write.access.buffer is not buffer or is_exact(side.unit, write.access)
 
 
 def _stores_first(unit: Statement, store: Access, load: Access) -> bool:

@@ -99,3 +99,27 @@ def clobbered_between(
             reached = write.elements.at(then).intersect(IntegerSet.point(which).image(changes))
             return [read.show(at, which, buffer), write.show(then, reached.sample() or which) + " in between"]
     return None
+
+
+def outdated(
+    moments: Timestamps, read: AccessRelation, copies: Iterable[AccessRelation], writes: Iterable[AccessRelation]
+) -> list[str] | None:
+    """Two lines of witness where ``read`` of a copy misses a write: one of the element that no copying comes after, before
+    the read. None where every read finds the value that was written last.
+
+    For reads R, writes W and copies C of one element: bad = {(r, w) : w < r} - {(r, w) : w < c < r for some c}.
+    """
+    earlier = Relation.lex_before(moments.length)
+    element = read.elements.pairs_to_target()
+    before_read = read.elements.pairs_to_source().then(earlier.reverse())
+    made = [element.then(c.elements.reverse()).intersect(before_read).then(earlier.reverse()) for c in copies]
+    for write in writes:
+        missed = element.then(write.elements.reverse()).intersect(before_read)
+        for renewed in made:
+            missed = missed.subtract(renewed)
+        found = moments.real(missed).sample()
+        if found is not None:
+            (read_at, then), size = found, moments.length
+            at, which = read_at[:size], read_at[size:]
+            return [read.show(at, which), write.show(then, which) + " in between"]
+    return None

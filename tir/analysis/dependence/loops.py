@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
 from ...poly import Names, Undecided, bounded
@@ -30,7 +31,7 @@ from .relations import (
     same_element,
 )
 from .statements import Statement, statements_in
-from .verdict import NOT_SHOWN, PROVED, Refuted, Unknown, Verdict, undecided
+from .verdict import NOT_SHOWN, PROVED, Proved, Refuted, Unknown, Verdict, undecided
 from .witness import why_unknown, witness
 
 
@@ -38,7 +39,8 @@ def check_parallel(func: PrimFunc, loop: For, kind: str = PARALLEL, ignored: fro
     """Whether iterations of ``loop`` are independent: no two of them touch one element, one of them writing it.
 
     ``ignored``: pointers of memory that is not looked at. Buffers allocated inside the loop are each iteration's own, and
-    so are those that could be (:func:`tir.analysis.privatization.private_buffers`).
+    so are those of its ``private`` clause. The answer names others that each iteration must have a copy of
+    (:func:`tir.analysis.privatization.private_buffers`).
     """
     return LoopIndependent(func, loop, kind, ignored).answer()
 
@@ -124,6 +126,7 @@ class _Iterations:
         self.forms = {id(side): AffineForms(side.unit) for side in self.sides}
         self.differ: dict[frozenset[int], bool] = {}
         self.private: dict[Var, bool] = {}
+        self.inferred: list[Buffer] = []  # private ones that the loop's clause does not name
 
     def verdict(self) -> Verdict:
         for source in self.sides:
@@ -132,11 +135,15 @@ class _Iterations:
                     found = CarriedDependence(self, source, first, sink, second).answer()
                     if not found.is_proved:
                         return found
-        return PROVED
+        return Proved(tuple(self.inferred)) if self.inferred else PROVED
 
-    def is_private(self, data: Var) -> bool:
+    def is_private(self, buffer: Buffer) -> bool:
+        loop, data = self.asked.loop, buffer.data
         if data not in self.private:
-            self.private[data] = bool(private_buffers(self.asked.func, self.asked.loop, data))
+            declared = any(b.data is data for b in loop.private)
+            self.private[data] = declared or bool(private_buffers(self.asked.func, loop, data))
+            if self.private[data] and not declared:
+                self.inferred.append(buffer)
         return self.private[data]
 
 
@@ -183,7 +190,7 @@ class CarriedDependence(Question):
 
     @tier(Tier.PRIVATE)
     def by_privatization(self) -> Verdict:
-        return PROVED if self.iterations.is_private(self.first.access.buffer.data) else NOT_SHOWN
+        return PROVED if self.iterations.is_private(self.first.access.buffer) else NOT_SHOWN
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
@@ -192,7 +199,7 @@ class CarriedDependence(Question):
             ordered = pairs_of(number, self.source.unit.coords, self.sink.unit.coords, self.iterations.names)
             pairs = pairs if ordered is None else pairs.intersect(ordered)
         found = self.iterations.context.restrict(pairs.increasing())
-        if found.is_empty() or self.iterations.is_private(self.first.access.buffer.data):
+        if found.is_empty() or self.iterations.is_private(self.first.access.buffer):
             return PROVED
         loop, kind, buffer = self.iterations.asked.loop, self.iterations.asked.kind, self.first.access.buffer
         proof = witness(found, self.source, self.first, self.sink, self.second, "", " as well")

@@ -21,7 +21,10 @@ class Verdict:
 
 @dataclass(frozen=True, eq=False)
 class Proved(Verdict):
-    """It holds."""
+    """It holds. ``private``: for iterations of a loop that are independent, the buffers that each must have a copy of for
+    that, besides those of the loop's clause."""
+
+    private: tuple[Buffer, ...] = ()
 
 
 PROVED = Proved()

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 
 from ...analysis.dependence.verdict import Refuted, Unknown
 from ...analysis.index import Index, LoopRef, index_of
-from ...analysis.privatization import private_buffers
 from ...analysis.simple_blocks import constant
 from ...function import PrimFunc
 from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BufferStore
@@ -31,24 +30,6 @@ def parallel_loops(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
 def bound_loops(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """Threads of loops bound to an axis are independent in global memory."""
     return _carried(after, delta, delta.changed_loops((THREAD_BINDING,)))
-
-
-@invariant(kept_by=Keeps.LOOPS)
-def provable_privatization(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
-    """A buffer that is private to each iteration of a loop is seen to be so. A step can keep every access and still hide
-    that from the analysis; lowering would then share the buffer."""
-    return _carried(after, delta, _hides_private(delta))
-
-
-def _hides_private(delta: Delta) -> Iterator[LoopRef]:
-    """The parallel and vectorized loops of which a private buffer is no longer seen to be one."""
-    if delta.before is None or all(constant(ref.node.extent) is not None for ref in delta.new_loops()):
-        return  # loops of known lengths leave to exact sets what they could tell
-    old = index_of(delta.before).loops
-    for ref in delta.changed_loops((PARALLEL, VECTORIZED)):
-        was = old.get(ref.var)
-        if was is not None and private_buffers(delta.before, was.node) - private_buffers(delta.after, ref.node):
-            yield ref
 
 
 def _carried(after: PrimFunc, delta: Delta, loops: Iterable[LoopRef]) -> Iterator[Problem]:

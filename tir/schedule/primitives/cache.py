@@ -32,7 +32,7 @@ from ...visit import substitute, uses_var, walk
 from ..handles import BlockRV
 from ..legality import require_independent, require_not_steering
 from ..primitive import primitive
-from ..staging import SIDES, Stage, accessed_box, cached_buffer, copy_block, redirect, redirect_reads
+from ..staging import SIDES, Stage, accessed_box, cached_buffer, copy_block, position, redirect, redirect_reads
 from ..state import State, pick_buffer, scope_of
 
 
@@ -77,31 +77,77 @@ def plan_cache_read(
         return order[id(top_statement(ref, host).node)]
 
     first_read, last_read = min(map(at, consumers)), max(map(at, consumers))
-    position = max((at(m) + 1 for m in makers if at(m) < first_read), default=0)
+    number = max((at(m) + 1 for m in makers if at(m) < first_read), default=0)
     between = [
         m for m in makers if first_read <= at(m) <= last_read and not _keeps_to_itself(m, buffer, consumers, makers)
     ]
     require(
-        unsafe or not between,
-        "buffer {0} is written by block {1} at or after the statement where block {2} reads it; a copy would miss that",
-        buffer.name, between[0] if between else "", consumers[0], nodes=[m.node for m in between[:1]],
-        legal=[f"consumer_blocks=[{c.name}]" for c in consumers if between and at(c) < at(between[0])],
-    )  # fmt: skip
-    require(
         not any(uses_pointer(c.node, buffer) for c in consumers),
         "cannot prove what reads buffer {0}: its pointer is used directly or through another view", buffer.name,
     )  # fmt: skip
-    region = accessed_box(consumers, buffer, host, "reads")
+    if between and not unsafe:
+        try:
+            return _copied_when_made(state, scope, buffer, storage_scope, makers, consumers)
+        except ScheduleError as error:
+            _refuse_between(state, block, buffer, storage_scope, between[0], consumers, error)
     cached = cached_buffer(buffer, storage_scope)
-    name = state.fresh_block_name(cached.name)
-    changed = {c.node: redirect_reads(c, buffer, cached) for c in consumers}
-    stage = Stage(
-        state, scope, host, (cached,), changed, {position: [copy_block(name, buffer, cached, region)]}, (name,)
-    )
-    earlier = [m for m in makers if at(m) < position]
+    region = accessed_box(consumers, buffer, host, "reads")
+    stage = _reading(state, scope, host, number, buffer, cached, region, consumers)
+    earlier = [m for m in makers if at(m) < number]
     if not unsafe and not (len(earlier) == 1 and _fills(earlier[0], buffer, region, host)):
         stage.require_initialized(buffer)
     return stage
+
+
+def _reading(
+    state: State, scope: BlockRef, host: BlockRef | LoopRef, number: int, buffer: Buffer, cached: Buffer,
+    region: Sequence[Range], consumers: Sequence[BlockRef],
+) -> Stage:  # fmt: skip
+    """``consumers`` reading ``cached``, copied from ``buffer`` before statement ``number`` of ``host``."""
+    name = state.fresh_block_name(cached.name)
+    changed = {c.node: redirect_reads(c, buffer, cached) for c in consumers}
+    added = {number: [copy_block(name, buffer, cached, region)]}
+    return Stage(state, scope, host, (cached,), changed, added, (name,))
+
+
+def _copied_when_made(
+    state: State, scope: BlockRef, buffer: Buffer, storage_scope: str, makers: Sequence[BlockRef],
+    consumers: Sequence[BlockRef],
+) -> Stage:  # fmt: skip
+    """``consumers`` reading a copy of what ``makers`` write, made in the loop around them as soon as they have.
+
+    Readers in that loop and readers after it find the same copy. Raises ``ScheduleError`` where one would find another
+    value than the buffer holds.
+    """
+    first = next(b for b in scope.children if b in consumers)
+    host = common_host([*makers, first], scope)
+    require(isinstance(host, LoopRef), "no loop is around all of it")
+    number = max(position(m, host) for m in makers) + 1
+    cached = cached_buffer(buffer, storage_scope)
+    region = accessed_box(makers, buffer, host, "writes")
+    stage = _reading(state, scope, host, number, buffer, cached, region, consumers)
+    stage.require_initialized(buffer, cached)
+    stage.require_current(buffer, cached)
+    require_independent(state, stage.after)
+    return stage
+
+
+def _refuse_between(
+    state: State, block: BlockRef, buffer: Buffer, storage_scope: str, writer: BlockRef, consumers: Sequence[BlockRef],
+    error: ScheduleError,
+) -> None:  # fmt: skip
+    """Raise ``ScheduleError``: ``writer`` writes the buffer between the copy and a reader. ``block`` alone may be legal."""
+    alone = ""
+    if list(consumers) != [block]:
+        try:
+            plan_cache_read(state, block, buffer, storage_scope, [block])
+            alone = f'consumer_blocks=["{block.name}"]'
+        except ScheduleError:
+            pass
+    raise ScheduleError(
+        "buffer {0} is written by block {1} at or after the statement where block {2} reads it; a copy would miss that",
+        buffer.name, writer, consumers[0], nodes=[writer.node], legal=alone,
+    ) from error  # fmt: skip
 
 
 def _keeps_to_itself(
@@ -163,9 +209,10 @@ def plan_cache_write(
     tops = statements(host)
     order = {id(stmt): n for n, stmt in enumerate(tops)}
     places = [order[id(top_statement(m, host).node)] for m in makers]
-    position = max(places)
-    require_not_steering(buffer, tops[min(places) : position + 1], unsafe)
-    early = [r for r in users if order[id(top_statement(r, host).node)] <= position]
+    last = max(places)
+    require_not_steering(buffer, tops[min(places) : last + 1], unsafe)
+    # one before the first maker reads what was there before; in the next iteration of the host, what was copied back
+    early = [r for r in users if min(places) <= order[id(top_statement(r, host).node)] <= last]
     moved: list[BlockRef] = list(dict.fromkeys([*makers, *early, *(consumer_blocks or [])]))
     require(
         not any(uses_pointer(m.node, buffer) for m in moved),
@@ -175,9 +222,9 @@ def plan_cache_write(
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     copy = copy_block(name, cached, buffer, region, all_of(_made_where(makers, buffer, host)))
-    in_place = moved == [block] and _reads_only_old(state, block, buffer)
-    changed = {m.node: redirect(m, buffer, cached, ("writes",) if in_place else SIDES) for m in moved}
-    stage = Stage(state, scope, host, (cached,), changed, {position + 1: [copy]}, (name,))
+    in_place = makers == [block] and not early and _reads_only_old(state, block, buffer)
+    changed = {m.node: redirect(m, buffer, cached, ("writes",) if in_place and m is block else SIDES) for m in moved}
+    stage = Stage(state, scope, host, (cached,), changed, {last + 1: [copy]}, (name,))
     alone = moved == [makers[0]] and (block.block.init is not None or not regions_of(block.block.reads, buffer))
     inside = {p.var for p in loops_below(block, host)}
     guarded = not any(uses_var(e, inside) for e in entered(_repeating(block, buffer, host), host.analyzer()))

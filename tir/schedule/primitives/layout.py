@@ -29,7 +29,7 @@ from ..primitive import BadArgument, primitive
 from ..staging import elementwise_block
 from ..state import State
 from .loops import require_plain
-from .storage import pick_any
+from .storage import pick_any, require_no_view
 
 
 def index_map_of(value: Any, ndim: int, index_dtype: str, what: str = "index_map") -> IndexMap:
@@ -105,6 +105,7 @@ def _check_transform_layout(
     old = pick_any(block, buffer)
     dtype = old.shape[0].dtype if old.shape else DType("int32")
     made = index_map_of(index_map, old.ndim, dtype)
+    require_no_view(state, old)
     require(not old.strides, "buffer {0} has strides of its own; an index map needs a compact one", old.name)
     require(
         not uses_pointer(state.func.body, old),

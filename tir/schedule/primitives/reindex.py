@@ -17,7 +17,7 @@ from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer, index_expr
 from ...errors import ScheduleError, require
-from ...expr import GE, LT, BufferLoad, Call, Expr, Select, Var, all_of, as_expr, const
+from ...expr import GE, LT, BufferLoad, Call, Expr, Select, Var, all_of, as_expr, const, is_const
 from ...node import frozendict
 from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt
 from ...visit import accesses, substitute, uses_var, walk
@@ -45,7 +45,8 @@ def _check_reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool =
     """Give ``block`` a copy of a buffer indexed by its iterators; returns the block that copies.
 
     ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. The copy has one axis for each
-    iterator that the buffer's indices use, in the block's order. It is named ``<buffer>_reindex``.
+    iterator that the buffer's indices depend on, in the block's order: not for one that has a single value, or that
+    drops out as the indices simplify. It is named ``<buffer>_reindex``.
 
     Before → after, for ``sch.reindex("C", ("read", 0))``::
 
@@ -150,6 +151,9 @@ def _staged(block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any,
     recorded: dict[str, Any] = {}
     analyzer = Analyzer(domains)
     if index_map is None:
+        # an index may name an iterator without depending on it: one that has a single value, or leaves on division
+        single = {i.var: const(0, i.dtype) for i in every if is_const(i.dom.extent, 1)}
+        indices = tuple(analyzer.simplify(substitute(e, single)) for e in indices)
         iters = tuple(i for i in every if any(uses_var(e, i.var) for e in indices))
         places: tuple[Expr, ...] = tuple(i.var for i in iters)
         shape: Sequence[Expr] = tuple(domains[i.var].extent for i in iters)

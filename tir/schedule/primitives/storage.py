@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef
-from ...buffer import Buffer
+from ...buffer import Buffer, MatchBufferRegion
 from ...dtype import DType
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, cast
+from ...expr import BufferLoad, Expr, Var, cast
+from ...function import PrimFunc
 from ...node import frozendict
-from ...stmt import Block, BufferStore
-from ...visit import rewrite
+from ...stmt import Block, BufferStore, DeclBuffer
+from ...visit import rewrite, walk
 from ..arguments import BadArgument, shown
 from ..invariants import Keeps
 from ..primitive import primitive
@@ -23,15 +24,41 @@ from ..state import State, pick_buffer
 
 @dataclass(frozen=True)
 class BufferPlan:
-    old: Buffer
-    new: Buffer
+    """Buffers, each with what takes its place: one buffer and, where they have to follow, the views of it."""
+
+    swapped: Mapping[Buffer, Buffer]
 
 
 def _allocated(state: State, block: BlockRef, which: Any, side: str) -> Buffer:
     buffer = pick_buffer(block, side, which)
     params = set(state.func.buffer_map.values())
     require(buffer not in params, "buffer {0} is a parameter of the function: its memory is the caller's", buffer.name)
+    require_no_view(state, buffer)
     return buffer
+
+
+def require_no_view(state: State, buffer: Buffer) -> None:
+    """Refuse a ``match_buffer`` view: its memory is that of another buffer."""
+    source = next((m.source.buffer for m in _matches(state) if m.buffer is buffer), None)
+    require(
+        source is None, "buffer {0} is a view of a region of {1}, whose memory it uses",
+        buffer.name, source.name if source else "", legal=source.name if source else "",
+    )  # fmt: skip
+
+
+def _matches(state: State) -> list[MatchBufferRegion]:
+    """Every view of the function, outer ones first."""
+    return [m for ref in state.index.blocks.values() for m in ref.block.match_buffers]
+
+
+def _with_views(state: State, buffer: Buffer) -> list[Buffer]:
+    """``buffer`` and what else names its memory: views of its regions, views of those, buffers declared over its pointer."""
+    found = [buffer]
+    for match in _matches(state):
+        if match.source.buffer in found:
+            found.append(match.buffer)
+    declared = [n.buffer for n in walk(state.func.body) if isinstance(n, DeclBuffer)]
+    return [*found, *(b for b in declared if any(b.data is known.data for known in found))]
 
 
 def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str | Buffer, storage_scope: str) -> BufferPlan:
@@ -45,12 +72,18 @@ def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str | Bu
     """
     require_scope(storage_scope)
     buffer = _allocated(state, block, buffer_index, "writes")
-    return BufferPlan(buffer, buffer.replace(scope=storage_scope, data=buffer.data.replace(scope=storage_scope)))
+    pointers: dict[Var, Var] = {}
+
+    def moved(view: Buffer) -> Buffer:
+        data = pointers.setdefault(view.data, view.data.replace(scope=storage_scope))
+        return view.replace(scope=storage_scope, data=data)
+
+    return BufferPlan({view: moved(view) for view in _with_views(state, buffer)})
 
 
 @primitive(check=_check_set_scope)
 def set_scope(state: State, plan: BufferPlan) -> State:
-    return state.with_func(swap_buffer(state.func, plan.old, plan.new))
+    return state.with_func(swap_buffers(state.func, plan.swapped))
 
 
 def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | str | Buffer, dtype: str) -> BufferPlan:
@@ -87,15 +120,21 @@ def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | s
         raise ScheduleError("{0}", error) from None
     numbers = wanted.is_float or wanted.is_int or wanted.is_bool
     require(wanted.lanes == 1 and numbers, "a buffer holds numbers, one an element, not {0}", wanted)
-    return BufferPlan(buffer, buffer.with_dtype(wanted))
+    views = _with_views(state, buffer)
+    other = [v for v in views if v.dtype is not buffer.dtype]
+    require(
+        not other, "{0} holds {1} in the memory of {2}, which would hold {3}",
+        other[0].name if other else "", other[0].dtype if other else "", buffer.name, wanted,
+    )  # fmt: skip
+    return BufferPlan({view: view.with_dtype(wanted) for view in views})
 
 
 @primitive(check=_check_unsafe_set_dtype)
 def unsafe_set_dtype(state: State, plan: BufferPlan) -> State:
-    def load(node: Any, new: Buffer) -> Any:
-        return cast(plan.old.dtype, BufferLoad(new, node.indices))
-
-    return state.with_func(swap_buffer(state.func, plan.old, plan.new, load, lambda value: cast(plan.new.dtype, value)))
+    old, new = next(iter(plan.swapped.items()))
+    return state.with_func(
+        swap_buffers(state.func, plan.swapped, lambda load: cast(old.dtype, load), lambda value: cast(new.dtype, value))
+    )
 
 
 def _check_set_axis_separator(state: State, block: BlockRef, buffer: Any, axis_separators: Sequence[int]) -> BufferPlan:
@@ -132,12 +171,12 @@ def _check_set_axis_separator(state: State, block: BlockRef, buffer: Any, axis_s
         all(a <= b for a, b in zip(ends, ends[1:])),
         "axis separators {0} do not increase within the {1} axes of {2}", list(axis_separators), found.ndim, found.name,
     )  # fmt: skip
-    return BufferPlan(found, found.replace(axis_separators=tuple(int(a) for a in axis_separators)))
+    return BufferPlan({found: found.replace(axis_separators=tuple(int(a) for a in axis_separators))})
 
 
 @primitive(check=_check_set_axis_separator)
 def set_axis_separator(state: State, plan: BufferPlan) -> State:
-    return state.with_func(swap_buffer(state.func, plan.old, plan.new))
+    return state.with_func(swap_buffers(state.func, plan.swapped))
 
 
 @dataclass(frozen=True)
@@ -262,26 +301,24 @@ def pick_any(block: BlockRef, buffer: Any) -> Buffer:
     return pick_buffer(block, "writes", which)
 
 
-def swap_buffer(
-    func: Any,
-    old: Buffer,
-    new: Buffer,
-    load: Callable[[Any, Buffer], Any] | None = None,
-    stored: Callable[[Any], Any] | None = None,
-) -> Any:
-    """``func`` with ``old`` declared and used as ``new``; ``load`` and ``stored`` wrap what is loaded and stored."""
+def swap_buffers(
+    func: PrimFunc,
+    swapped: Mapping[Buffer, Buffer],
+    load: Callable[[BufferLoad], Expr] = lambda load: load,
+    stored: Callable[[Expr], Expr] = lambda value: value,
+) -> PrimFunc:
+    """``func`` with buffers declared and used as others; ``load`` and ``stored`` wrap what is loaded and stored."""
+    pointers = {old.data: new.data for old, new in swapped.items()}
+    made = set(swapped.values())
 
     def visit(node: Any) -> Any:
-        if isinstance(node, BufferLoad) and node.buffer is new and load is not None:
-            return load(node, new)
-        if isinstance(node, BufferStore) and node.buffer is new and stored is not None:
+        if isinstance(node, BufferLoad) and node.buffer in made:
+            return load(node)
+        if isinstance(node, BufferStore) and node.buffer in made:
             return node.replace(value=stored(node.value))
-        if node is old:
-            return new
-        if node is old.data:
-            return new.data
-        return None
+        if isinstance(node, Buffer):
+            return swapped.get(node)
+        return pointers.get(node) if isinstance(node, Var) else None
 
-    body = rewrite(func.body, visit)
-    buffer_map = frozendict({p: new if b is old else b for p, b in func.buffer_map.items()})
-    return func.replace(body=body, buffer_map=buffer_map)
+    buffer_map = frozendict({p: swapped.get(b, b) for p, b in func.buffer_map.items()})
+    return func.replace(body=rewrite(func.body, visit), buffer_map=buffer_map)

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ...analysis.dependence.verdict import Unknown
+from ...analysis.dependence.verdict import Proved, Unknown
 from ...analysis.index import BlockRef, LoopRef, Place
+from ...analysis.private_clause import with_private
 from ...analysis.privatization import THREADS_OWN, is_uniform, views_under
 from ...analysis.reduction_init import result_guards
 from ...analysis.reductions import NotAReduction, OrderMatters, Reduction
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
 from ...analysis.structure import constant, vars_in
+from ...buffer import Buffer
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var
-from ...node import EMPTY
 from ...stmt import (
     PARALLEL,
     SERIAL,
@@ -43,7 +44,7 @@ class KindPlan:
     loop: LoopRef
     kind: str
     thread: str = ""
-    annotations: Any = None
+    private: tuple[Buffer, ...] = ()
 
 
 def _require_unmarked(loop: LoopRef, kind: str) -> None:
@@ -57,11 +58,12 @@ def _require_unmarked(loop: LoopRef, kind: str) -> None:
     )
 
 
-def _require_independent(state: State, loop: LoopRef, kind: str) -> None:
-    """Refuse unless no iteration of ``loop`` needs another's result, nor writes the same element."""
+def _require_independent(state: State, loop: LoopRef, kind: str) -> tuple[Buffer, ...]:
+    """Refuse unless no iteration of ``loop`` needs another's result, nor writes the same element. Gives the buffers that
+    iterations must have copies of, besides those of its clause."""
     f = loop.node
     if constant(f.extent) in (0, 1):
-        return
+        return ()
     below = list(state.index.below(loop))
     blocks = state.index.blocks_below(loop)
     plain = all(
@@ -76,6 +78,7 @@ def _require_independent(state: State, loop: LoopRef, kind: str) -> None:
     verdict = check_parallel(state.func, f, kind)
     legal = "unsafe=True, if you know that they are" if isinstance(verdict, Unknown) else ""
     require_legal(verdict, state.func, nodes=[f], legal=legal)
+    return verdict.private if isinstance(verdict, Proved) else ()
 
 
 def _require_no_reduction(state: State, loop: LoopRef, realize: BlockRealize, kind: str) -> None:
@@ -154,9 +157,7 @@ def _check_parallel(state: State, loop: LoopRef, *, unsafe: bool = False) -> Kin
                 B[vi] = A[vi] * 2.0
     """
     _require_unmarked(loop, PARALLEL)
-    if not unsafe:
-        _require_independent(state, loop, PARALLEL)
-    return KindPlan(loop, PARALLEL)
+    return KindPlan(loop, PARALLEL, private=() if unsafe else _require_independent(state, loop, PARALLEL))
 
 
 def _check_vectorize(state: State, loop: LoopRef, *, unsafe: bool = False) -> KindPlan:
@@ -186,13 +187,12 @@ def _check_vectorize(state: State, loop: LoopRef, *, unsafe: bool = False) -> Ki
         nodes=[loop.node],
         legal="split it by a constant and vectorize the inner loop",
     )
-    if not unsafe:
-        _require_independent(state, loop, VECTORIZED)
-    return KindPlan(loop, VECTORIZED)
+    return KindPlan(loop, VECTORIZED, private=() if unsafe else _require_independent(state, loop, VECTORIZED))
 
 
 def _check_unroll(state: State, loop: LoopRef) -> KindPlan:
-    """Write the iterations of a loop out one after another when it is lowered. Always legal.
+    """Write the iterations of a loop out one after another when it is lowered. Always legal; a loop that is bound to
+    threads is no longer.
 
     Before, and after ``sch.unroll("i")``::
 
@@ -206,7 +206,8 @@ def _check_unroll(state: State, loop: LoopRef) -> KindPlan:
                 vi = T.axis.spatial(4, i)
                 B[vi] = A[vi] * 2.0
     """
-    _require_unmarked(loop, UNROLLED)
+    if loop.node.kind != THREAD_BINDING:
+        _require_unmarked(loop, UNROLLED)
     return KindPlan(loop, UNROLLED)
 
 
@@ -215,6 +216,8 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
 
     A loop inside one of the same axis shares the work below it among the threads: that work must be the same in every
     iteration of the outer loop, in memory that all threads see (a tile copied to ``shared``), and the extents equal.
+
+    A loop that is bound already gets the new axis.
 
     Raises ``ScheduleError`` when iterations depend on each other (a reduction across ``threadIdx`` may), when the
     axis has another extent in the same kernel, when it is bound twice on one path for other work, or past the target's
@@ -239,7 +242,7 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
         legal="blockIdx.x/y/z, threadIdx.x/y/z, vthread, vthread.x/y/z",
     )
     f = loop.node
-    require(f.kind == SERIAL, "loop {0} is already {1}", f, f"bound to {f.thread}" if f.thread else f.kind, nodes=[f])
+    require(f.kind in (SERIAL, THREAD_BINDING), "loop {0} is already {1}", f, f.kind, nodes=[f])
     _require_axis_fits(state, loop, thread_axis)
     if not unsafe and not (thread_axis.startswith("threadIdx") and _crosses_threads(state, loop)):
         _require_independent(state, loop, THREAD_BINDING)
@@ -264,9 +267,7 @@ def _require_axis_fits(state: State, loop: LoopRef, axis: str) -> None:
     if axis.startswith("vthread"):
         return
     kernel = _kernel(loop)
-    bound = [p for p in state.index.below(kernel) if isinstance(p, LoopRef) and _launched(p)]
-    if isinstance(kernel, LoopRef) and _launched(kernel):
-        bound = [kernel, *[p for p in bound if p is not kernel]]
+    bound = [p for p in state.index.below(kernel) if isinstance(p, LoopRef) and _launched(p) and p is not loop]
     sizes: dict[str, LoopRef] = {axis: loop}
     above = set(loop.ancestors())
     for other in bound:
@@ -485,15 +486,14 @@ def _mark(state: State, plan: KindPlan) -> State:
     f = plan.loop.node
     if f.kind == plan.kind and f.thread == plan.thread:
         return state
-    return state.replace(
-        f, For(f.loop_var, f.min, f.extent, plan.kind, f.body, plan.thread, f.annotations or EMPTY, span=f.span)
-    )
+    marked = f.replace(kind=plan.kind, thread=plan.thread)
+    return state.replace(f, with_private(marked, (*f.private, *plan.private)) if plan.private else marked)
 
 
 for _name, _check, _keeps in (
     ("parallel", _check_parallel, Keeps.THREADS),
     ("vectorize", _check_vectorize, Keeps.THREADS),
-    ("unroll", _check_unroll, Keeps.THREADS),
+    ("unroll", _check_unroll, Keeps.NOTHING),
     ("bind", _check_bind, Keeps.NOTHING),
 ):
     primitive(check=_check, name=_name, keeps=Keeps.ACCESSES | Keeps.LOOPS | _keeps)(_mark)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ...analysis.dependence.live_values import Timestamps, clobbered_between
 from ...analysis.index import BlockRef, LoopRef
@@ -67,12 +66,12 @@ def _check_read_at(
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     box = _window(loop, consumers, buffer, "reads")
-    copy, copied = _copy(name, loop, box, buffer, cached)
+    copy = _copy(name, loop, box, buffer, cached)
     changed = {c.node: redirect_reads(c, buffer, cached) for c in consumers}
     position = min(position_under(loop, c) for c in consumers)
     stage = Stage(state, scope, loop, (cached,), changed, {position: [copy]}, (name,))
     if not unsafe:
-        _require_fresh(stage.after, loop, buffer, cached, copied)
+        stage.require_current(buffer, cached)
         stage.require_initialized(buffer)
         require_independent(state, stage.after)
     return stage
@@ -122,7 +121,7 @@ def _check_write_at(
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     box = _window(loop, makers, buffer, "writes")
-    copy, _ = _copy(name, loop, box, cached, buffer)
+    copy = _copy(name, loop, box, cached, buffer)
     changed = {m.node: redirect(m, buffer, cached) for m in moved}
     stage = Stage(state, scope, loop, (cached,), changed, {last + 1: [copy]}, (name,))
     if not unsafe:
@@ -166,9 +165,7 @@ def _inside(analyzer: Analyzer, axis: Range, size: Expr) -> Range:
     return Range(low, extent)
 
 
-def _copy(
-    name: str, loop: LoopRef, box: Sequence[Range], source: Buffer, target: Buffer
-) -> tuple[Stmt, tuple[Range, ...]]:
+def _copy(name: str, loop: LoopRef, box: Sequence[Range], source: Buffer, target: Buffer) -> Stmt:
     """One block that copies ``box`` of ``source`` to ``target``; the outer loops that the box moves with are iterators."""
     around = [p for p in [*loop.loops(), loop] if any(uses_var(r, p.var) for r in box)]
     iters = tuple(IterVar(p.range, Var(f"v{n}", p.var.dtype), "spatial") for n, p in enumerate(around))
@@ -187,24 +184,7 @@ def _copy(
     body = nest(loops, BufferStore(target, BufferLoad(source, tuple(point)), tuple(point)))
     regions = (BufferRegion(source, inside),), (BufferRegion(target, inside),)
     block = Block(iters, *regions, name, body, annotations={"auto_copy": True})
-    return BlockRealize(tuple(p.var for p in around), TRUE, block), inside
-
-
-def _require_fresh(after: State, loop: LoopRef, buffer: Buffer, cached: Buffer, box: Any) -> None:
-    """Raise ``ScheduleError`` where an element is written after it was copied and before the copy is read."""
-    moments = Timestamps(after.func, [buffer, cached])
-    copies = moments.of(cached, write=True)
-    depth = next(n for n, t in enumerate(copies[0].unit.time) if t is loop.var) + 1
-    when = copies[0].elements.domain()
-    for touch in moments.of(cached, write=False):
-        made = touch.elements.pairs_to_source().then(Relation.same_prefix(depth, moments.length)).range_in(when)
-        same = Relation.identity(buffer.ndim)
-        witness = clobbered_between(moments, touch, made, [(w, same) for w in moments.of(buffer, write=True)], buffer)
-        if witness is not None:
-            raise ScheduleError(
-                f"an element of `{buffer.name}` is written between the copy and a read of it",
-                witness=witness, nodes=[after.index.loops[loop.var].node], func=after.func,
-            )  # fmt: skip
+    return BlockRealize(tuple(p.var for p in around), TRUE, block)
 
 
 def _require_alone(after: State, buffer: Buffer, cached: Buffer, name: str) -> None:

@@ -1,0 +1,154 @@
+"""The ``private`` clause: what a loop's iterations have for themselves, by the program and not by a proof."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tir
+from tests.prim_checks import refused, same, schedule
+from tir.interp import run
+from tir.script import parse
+
+PROGRAM = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    C = T.alloc_buffer((2,), "float32")
+    for i in LOOP:
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            FILL
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = C[0] + T.float32(1)
+"""
+EXPRESSION = "C[0] = T.if_then_else(A[vi] > T.float32(1), A[vi], A[vi] * T.float32(2))"
+BRANCHES = """if A[vi] > T.float32(1):
+                C[0] = A[vi]
+            else:
+                C[0] = A[vi] * T.float32(2)"""
+A = np.arange(8, dtype="float32") / 4
+B = np.where(A > 1, A, 2 * A) + 1
+
+
+def program(loop: str, fill: str = EXPRESSION) -> str:
+    return PROGRAM.replace("LOOP", loop).replace("FILL", fill)
+
+
+@pytest.mark.parametrize("kind", ["parallel", "vectorized", "serial", "unroll"])
+@pytest.mark.parametrize("fill", [EXPRESSION, BRANCHES])
+def test_each_iteration_has_its_own_copy(kind, fill):
+    func = parse(program(f"T.{kind}(8, private=[C])", fill))
+    out = np.zeros(8, "float32")
+    run(func, A, out)
+    np.testing.assert_allclose(out, B)
+    assert tir.structural_equal(parse(func.script()), func)
+    assert not tir.structural_equal(func, parse(program(f"T.{kind}(8)", fill)))
+
+
+@pytest.mark.parametrize("fill", [EXPRESSION, BRANCHES])
+def test_without_the_clause_it_is_a_race_however_it_is_filled(fill):
+    func = parse(program("T.parallel(8)", fill))
+    with pytest.raises(tir.RunError, match=r"race on C\[0\].*mark it private \(privatize\)"):
+        run(func, A, np.zeros(8, "float32"))
+
+
+@pytest.mark.parametrize("fill", [EXPRESSION, BRANCHES])
+def test_built_programs_go_by_the_clause(fill):
+    out = np.zeros(8, "float32")
+    tir.build(parse(program("T.parallel(8, private=[C])", fill)))["main"](A, out)
+    np.testing.assert_allclose(out, B)
+
+
+def test_a_copy_starts_uninitialised():
+    func = parse(program("T.serial(8, private=[C])", "if vi < 1:\n                C[0] = A[vi]"))
+    with pytest.raises(tir.RunError, match="nothing has written yet"):
+        run(func, A, np.zeros(8, "float32"))
+
+
+def test_what_iterations_need_is_inferred_at_the_front_door_only():
+    plain = parse(program("T.parallel(8)"))
+    assert "private=[C]" in tir.Schedule(plain).script()
+    assert "private" not in plain.script()
+    out = np.zeros(8, "float32")
+    tir.build(plain)["main"](A, out)
+    np.testing.assert_allclose(out, B)
+    stage = tir.lower(plain, upto="plan_and_update_buffer_allocation_location").script()
+    assert "private" not in stage and stage.index("T.parallel") < stage.index("alloc_buffer")
+
+
+@pytest.mark.parametrize(
+    ("clause", "why"),
+    [("A", "no block around the loop allocates it"), ("D", "it is used outside of the loop")],
+)
+def test_a_clause_that_cannot_be_is_not_well_formed(clause, why):
+    text = program(f"T.parallel(8, private=[{clause}])")
+    text = text.replace(
+        "    C = T.alloc", '    D = T.alloc_buffer((1,), "float32")\n    D[0] = T.float32(1)\n    C = T.alloc'
+    )
+    with pytest.raises(tir.TirError, match=f"`{clause}` is private to loop `i`, but {why}"):
+        parse(text)
+
+
+def test_what_is_private_is_a_list_of_buffers():
+    with pytest.raises(tir.ParseError, match="`private` of T.parallel lists the buffers"):
+        parse(program("T.parallel(8, private=3)"))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda s: s.set_scope("C", 0, "local"),
+        lambda s: s.transform_layout("C", ("write", 0), lambda i: i + 1),
+        lambda s: s.annotate("C", "note", 1),
+        lambda s: s.cache_write("C", 0, "local"),
+        lambda s: s.cache_read("B", 0, "local"),
+        lambda s: s.add_unit_loop("C"),
+        lambda s: s.blockize(s.add_unit_loop("B")),
+    ],
+)
+def test_steps_keep_the_clause_as_long_as_it_is_needed(step):
+    sch = schedule(program("range(8)"))
+    sch.parallel("i")
+    assert "private=[C]" in sch.script()
+    step(sch)
+    same(sch)
+    buffers = [b for ref in sch.state.index.blocks.values() for b in ref.block.alloc_buffers]
+    assert ("private=[" in sch.script()) is bool(buffers)
+    out = np.zeros(8, "float32")
+    tir.build(sch.mod)["main"](A, out)
+    np.testing.assert_allclose(out, B)
+
+
+def test_a_block_placed_under_a_parallel_loop_is_private_to_it():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((12,), "float32"), D: T.Buffer((10,), "float32")):
+    C = T.alloc_buffer((12,), "float32")
+    for i in range(12):
+        with T.block("C"):
+            vi = T.axis.spatial(12, i)
+            C[vi] = A[vi] * T.float32(2)
+    for i in range(10):
+        with T.block("D"):
+            vi = T.axis.spatial(10, i)
+            D[vi] = C[vi] + C[vi + 2]
+""")
+    loop = sch.get_loops("D")[0]
+    sch.parallel(loop)
+    assert "private" not in sch.script()
+    sch.compute_at("C", loop)
+    assert "private=[C]" in sch.script()
+    same(sch)
+    sch.compute_root("C")
+    assert "private" not in sch.script()
+    same(sch)
+
+
+def test_privatize_by_hand_and_what_it_refuses():
+    sch = schedule(program("range(8)", BRANCHES))
+    refused(lambda: sch.parallel("i"), "cannot prove")
+    sch.privatize("i", "C", unsafe=True)
+    sch.parallel("i")
+    same(sch)
+    refused(lambda: schedule(program("range(8)")).privatize("i", "A"), "no block around loop `i` allocates")

@@ -1,0 +1,124 @@
+"""The ``private`` clause of a loop: the buffers of which each iteration has a copy of its own.
+
+``for i in T.parallel(8, private=[C])``: an iteration starts with an uninitialised ``C``, and what is in ``C`` after the
+loop is not defined. The clause is written where a loop is made parallel or vectorized because ``C`` is privatizable,
+and whoever reads the program later (the executor, lowering, the next step) goes by the clause alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from ..buffer import Buffer, BufferRegion
+from ..expr import BufferLoad, Var
+from ..function import IRModule, PrimFunc
+from ..node import frozendict
+from ..stmt import PARALLEL, VECTORIZED, Block, BufferStore, For
+from ..visit import rewrite, walk
+from .dependence.loops import check_parallel
+from .dependence.verdict import Proved
+from .index import LoopRef, Place, index_of
+
+PRIVATE = "private"
+
+
+def needed_private(func: PrimFunc, loop: For) -> tuple[Buffer, ...]:
+    """The buffers that iterations of ``loop`` must have copies of to be independent, besides those of its clause; none
+    where they are not independent even so."""
+    verdict = check_parallel(func, loop, loop.kind)
+    return verdict.private if isinstance(verdict, Proved) else ()
+
+
+def with_private(loop: For, buffers: Iterable[Buffer]) -> For:
+    """``loop`` with just ``buffers`` in its clause."""
+    kept = {k: v for k, v in loop.annotations.items() if k != PRIVATE}
+    clause = tuple(buffers)
+    return loop.replace(annotations=frozendict({**kept, PRIVATE: clause} if clause else kept))
+
+
+def infer_private(func: PrimFunc) -> PrimFunc:
+    """``func`` with the clauses that its parallel and vectorized loops need.
+
+    For programs written without clauses, in the manner of TVM, before they are scheduled or lowered.
+    """
+    index = index_of(func)
+    clauses: dict[Var, tuple[Buffer, ...]] = {}
+    for ref in index.loops.values():
+        if ref.node.kind in (PARALLEL, VECTORIZED) and any(_allocated_around(ref)):
+            found = needed_private(func, ref.node)
+            if found:
+                clauses[ref.var] = (*ref.node.private, *found)
+    return with_clauses(func, clauses)
+
+
+def with_inferred_clauses(mod: IRModule) -> IRModule:
+    """:func:`infer_private` of every function."""
+    for name, func in mod.functions.items():
+        made = infer_private(func)
+        if made is not func:
+            mod = mod.with_function(name, made)
+    return mod
+
+
+def with_clauses(func: PrimFunc, clauses: dict[Var, tuple[Buffer, ...]]) -> PrimFunc:
+    """``func`` with these clauses of the loops with these variables."""
+    if not clauses:
+        return func
+    loops = index_of(func).loops
+    above = {p.node for v in clauses for p in (loops[v], *loops[v].ancestors())}
+
+    def visit(item: Any) -> Any:
+        return (
+            with_private(item, clauses[item.loop_var]) if isinstance(item, For) and item.loop_var in clauses else None
+        )
+
+    return func.with_body(rewrite(func.body, visit, enter=lambda n: n in above))
+
+
+def without_stale_clauses(func: PrimFunc) -> PrimFunc:
+    """``func`` with only those buffers in clauses that are used under their loop, and allocated around it, and nowhere
+    else: a step may have moved a use, or have replaced a buffer."""
+    clauses: dict[Var, tuple[Buffer, ...]] = {}
+    for ref in _with_clause(func):
+        kept = tuple(b for b in ref.node.private if why_not_private(func, ref, b) is None)
+        if len(kept) < len(ref.node.private):
+            clauses[ref.var] = kept
+    return with_clauses(func, clauses)
+
+
+def clause_problems(func: PrimFunc) -> Iterator[tuple[For, str]]:
+    """What is wrong with the clauses of ``func``: the loop, and why."""
+    for ref in _with_clause(func):
+        for buffer in ref.node.private:
+            why = why_not_private(func, ref, buffer)
+            if why is not None:
+                yield ref.node, f"`{buffer.name}` is private to loop `{ref.name}`, but {why}"
+
+
+def _with_clause(func: PrimFunc) -> list[LoopRef]:
+    return [ref for ref in index_of(func).loops.values() if ref.node.private]
+
+
+def _allocated_around(place: Place) -> Iterator[Buffer]:
+    for above in place.ancestors():
+        if isinstance(above.node, Block):
+            yield from above.node.alloc_buffers
+
+
+def why_not_private(func: PrimFunc, ref: LoopRef, buffer: Buffer) -> str | None:
+    """Why ``buffer`` cannot be in the clause of ``ref``; None where it can."""
+    if all(buffer.data is not b.data for b in _allocated_around(ref)):
+        return "no block around the loop allocates it"
+    if any(pointer is buffer.data for pointer in _used(func.body, lambda n: n is not ref.node)):
+        return "it is used outside of the loop"
+    return None
+
+
+def _used(root: Any, enter: Callable[[Any], bool]) -> Iterator[Var]:
+    """Pointers of the memory used under ``root``; alignments, allocations and clauses are no uses."""
+    for item in walk(root, enter=enter):
+        if isinstance(item, (BufferLoad, BufferStore, BufferRegion)):
+            yield item.buffer.data
+        elif isinstance(item, Var):
+            yield item
