@@ -676,6 +676,26 @@ def test_double_buffers_and_virtual_threads():
     on_simulator(sch)
 
 
+@pytest.mark.parametrize("factors", [[None, 2, 1], [None, 2, 4], [None, 3, 2]])
+def test_registers_of_virtual_threads_are_their_own(factors):
+    """Where the place in the registers names the virtual thread, and comes out the same for all of them."""
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((3, 7), "int32"), B: T.Buffer((3, 7), "int32")):
+    for i, j in T.grid(3, 7):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + 1
+""")
+    blocks, virtual, threads = sch.split(sch.fuse(*sch.get_loops("B")), factors)
+    sch.bind(blocks, "blockIdx.x")
+    sch.bind(virtual, "vthread.x")
+    sch.bind(threads, "threadIdx.x")
+    sch.reverse_compute_at(sch.cache_write("B", 0, "local"), threads)
+    same(sch)
+    on_simulator(sch)
+
+
 # ---------------------------------------------------------------- scopes
 
 

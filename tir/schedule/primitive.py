@@ -183,7 +183,7 @@ def run(step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State,
         raise _internal(error, step, given) from error
     new, result = outcome if isinstance(outcome, tuple) else (outcome, None)
     new = new.note_losses(working)
-    return _leave(new, state), result, plan
+    return _leave(new, state, working), result, plan
 
 
 def check_only(step: Primitive, state: State, given: Mapping[str, Any]) -> Any:
@@ -211,8 +211,10 @@ def _enter(state: State, given: Mapping[str, Any], step: Primitive) -> State:
     return state.replaced(func_name=func, primitive_name=step.name, past=step.past)
 
 
-def _leave(state: State, before: State) -> State:
-    return state.replaced(func_name=before.func_name, primitive_name="", past="", step=before.step + 1)
+def _leave(state: State, before: State, working: State) -> State:
+    """The snapshot set back to the function that was worked on, unless the step chose another."""
+    func = before.func_name if state.func_name == working.func_name else state.func_name
+    return state.replaced(func_name=func, primitive_name="", past="", step=before.step + 1)
 
 
 def explain(error: ScheduleError, step: Primitive, given: Mapping[str, Any], state: State) -> ScheduleError:

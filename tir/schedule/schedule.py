@@ -236,12 +236,6 @@ class Schedule:
         """``sch.can.fuse("i", "j")``: whether that step would be accepted, otherwise why not; nothing changes."""
         return Asker(self)
 
-    def work_on(self, func_name: str) -> None:
-        """Look names up in ``func_name`` from now on; raises ``ScheduleError`` when there is no such function."""
-        if func_name not in self.mod:
-            raise ScheduleError(f"no function `{func_name}` in the module; it has {', '.join(self.mod)}")
-        self._set_state(dataclasses.replace(self.state, func_name=func_name))
-
     def get(self, handle: LoopRV | BlockRV | ExprRV | str | Any) -> For | Block | int:
         """What a handle or a name currently refers to: the loop, the block, or the integer."""
         if isinstance(handle, StmtSRef):

@@ -268,6 +268,8 @@ class Asker:
         """Whether ``Schedule.unswitch`` would do it here, and what speaks against it. Nothing is changed."""
     def vectorize(self, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
         """Whether ``Schedule.vectorize`` would do it here, and what speaks against it. Nothing is changed."""
+    def work_on(self, func_name: str) -> Answer:
+        """Whether ``Schedule.work_on`` would do it here, and what speaks against it. Nothing is changed."""
     def write_at(
         self,
         loop: LoopRV | str,
@@ -307,7 +309,6 @@ class Schedule:
     def history(self) -> History: ...
     @property
     def can(self) -> Asker: ...
-    def work_on(self, func_name: str) -> None: ...
     def get(self, handle: LoopRV | BlockRV | ExprRV | str | Any) -> For | Block | int: ...
     def get_sref(self, handle: LoopRV | BlockRV | str | For | Block) -> StmtSRef: ...
     def can_decompose_padding(self, block: BlockRV | str, loop: LoopRV | str) -> bool: ...
@@ -1581,6 +1582,24 @@ class Schedule:
                 with T.block("B"):
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
+        """
+    def work_on(self, func_name: str) -> None:
+        """Look names up in the function ``func_name`` from now on.
+
+        A step like any other, so that the trace replays on modules of several functions. Handles go on standing for what
+        they stood for. Raises ``ScheduleError`` when there is no such function.
+
+        >>> import tir
+        >>> from tir.script import tir as T
+        >>> @T.prim_func
+        ... def zero(A: T.Buffer((4,), "float32")):
+        ...     for i in range(4):
+        ...         with T.block("A"):
+        ...             A[T.axis.spatial(4, i)] = T.float32(0)
+        >>> sch = tir.Schedule(tir.IRModule({"zero": zero, "again": zero}))
+        >>> sch.work_on("again")
+        >>> sch.func_working_on
+        'again'
         """
     def write_at(
         self,

@@ -108,22 +108,38 @@ def assert_same_result(
 
     first, second = IRModule.of(f), IRModule.of(g)
     name = func or ("main" if "main" in first else next(iter(first)))
-    wanted = first[name]
-    base = list(inputs) if inputs is not None else random_inputs(wanted, seed)
-    expected = [_copy(a) for a in base]
-    run(first, *expected, func=name)
-    for engine in engines:
-        actual = [_copy(a) for a in base]
-        if engine == "interpreter":
-            run(second, *actual, func=name)
-        else:
-            from codegen.build import build
+    base = list(inputs) if inputs is not None else random_inputs(first[name], seed)
 
-            build(second, engine)[name](*actual)
-        for param, x, y in zip(wanted.params, expected, actual):
-            buffer = wanted.buffer_map.get(param)
-            if buffer is not None and isinstance(x, np.ndarray):
-                _compare(buffer.name, buffer.dtype, x, y, rtol, atol, engine)
+    def call(engine: str) -> Callable[..., Any]:
+        if engine == "interpreter":
+            return lambda *args: run(second, *args, func=name)
+        from codegen.build import build
+
+        return build(second, engine)[name]
+
+    for engine in engines:
+        assert_same_call(first, call(engine), base, engine, rtol, atol, name)
+
+
+def assert_same_call(
+    f: PrimFunc | IRModule, call: Callable[..., Any], inputs: Sequence[Any], engine: str, rtol: float | None = None,
+    atol: float = 0.0, func: str | None = None,
+) -> None:  # fmt: skip
+    """Run ``f`` by the reference executor and ``call`` it stands for on the same arguments; compare every array.
+
+    The arguments are copied. ``engine`` names who was called; the rest is as for :func:`assert_same_result`.
+    """
+    from ..interp import run
+
+    module = IRModule.of(f)
+    name = func or ("main" if "main" in module else next(iter(module)))
+    expected, actual = ([_copy(a) for a in inputs] for _ in range(2))
+    run(module, *expected, func=name)
+    call(*actual)
+    for param, x, y in zip(module[name].params, expected, actual):
+        buffer = module[name].buffer_map.get(param)
+        if buffer is not None and isinstance(x, np.ndarray):
+            _compare(buffer.name, buffer.dtype, x, y, rtol, atol, engine)
 
 
 def _copy(value: Any) -> Any:

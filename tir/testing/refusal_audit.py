@@ -78,7 +78,7 @@ def is_confirmed(sch: Any, attempt: Attempt, seeds: Sequence[int] = SEEDS) -> bo
     name = "main" if "main" in before else next(iter(before))
     drawn = [random_inputs(before[name], seed, low=-9, high=9) for seed in seeds]
     # a loop that does not run, of a size that is zero, is what some refusals are about
-    drawn += [random_inputs(before[name], 0, {size: 0}) for size in _sizes(before[name])]
+    drawn += [random_inputs(before[name], 0, {size: 0}) for size in symbolic_sizes(before[name])]
     for inputs in drawn:
         try:
             assert_same_result(before, before, inputs, ["interpreter"], func=name)
@@ -91,7 +91,7 @@ def is_confirmed(sch: Any, attempt: Attempt, seeds: Sequence[int] = SEEDS) -> bo
     return False
 
 
-def _sizes(func: PrimFunc) -> list[str]:
+def symbolic_sizes(func: PrimFunc) -> list[str]:
     """Names of the symbolic sizes of the buffers of ``func``."""
     parts = [s for buffer in func.buffer_map.values() for s in buffer.shape]
     return list(dict.fromkeys(v.name for s in parts for v in walk(s) if isinstance(v, Var)))

@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..analysis.structure import constant
 from ..arith.index_map import IndexMap
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
 from ..stmt import Block, For
 from ..visit import walk
 from .decisions import Choice, SeededChoice
+from .instructions import intrinsics
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,10 @@ class _Scene:
 
     def __init__(self, sch: Any, choice: Choice):
         self.choice = choice
-        func = sch.mod["main"] if "main" in sch.mod else next(iter(sch.mod.functions.values()))
         self.loops: list[For] = []
         self.blocks: list[Block] = []
-        self.nests: list[list[str]] = []
         self.sch = sch
-        for item in walk(func.body):
+        for item in walk(sch.func.body):
             if isinstance(item, For):
                 self.loops.append(item)
             elif isinstance(item, Block) and item.name != "root":
@@ -323,6 +323,51 @@ def _touched(s: _Scene) -> Arguments:
     return (block, number, side, IndexMap.from_func(everything, ndim=ndim)), {}
 
 
+def _split_sampled(s: _Scene) -> Arguments:
+    """By factors that the schedule draws, as a search does."""
+    loop = s.loop()
+    return (loop, s.sch.sample_perfect_tile(loop, s.choice.number(2, 3), 4)), {}
+
+
+def _unroll_sampled(s: _Scene) -> Arguments:
+    return (s.loop(), "pragma_auto_unroll_max_step", s.sch.sample_categorical([0, 4, 16], [0.5, 0.25, 0.25])), {}
+
+
+def _location_sampled(s: _Scene) -> Arguments:
+    block = s.block()
+    return (block, s.sch.sample_compute_location(block)), {}
+
+
+def _categorical(s: _Scene) -> Arguments:
+    return ([1, 2, 4], [0.5, 0.25, 0.25]), {}
+
+
+def _privatize(s: _Scene) -> Arguments:
+    """A buffer of the function's own, for each iteration of a loop around a block that touches it."""
+    block = s.block()
+    found = s.sch.get(block)
+    own = {b.name for b in walk(s.sch.func.body) if isinstance(b, Block) for b in b.alloc_buffers}
+    touched = [r.buffer.name for r in (*found.writes, *found.reads) if r.buffer.name in own]
+    loops = list(s.sch.get_loops(block))
+    if not touched or not loops:
+        raise ScheduleError("the block touches no buffer of the function's own in a loop")
+    return (s.choice.pick(loops), s.choice.pick(touched)), {}
+
+
+def _work_on(s: _Scene) -> Arguments:
+    names = list(s.sch.mod)
+    if len(names) < 2:
+        raise ScheduleError("the module has one function")
+    return (s.choice.pick(names),), {}
+
+
+def _tensorize(s: _Scene) -> Arguments:
+    """An intrinsic of the fuzzer's own, around a block that it might be, where there is one."""
+    innermost = [loop for b in s.blocks for loop in s.sch.get_loops(s.sch.get_block(b.name))[-1:]]
+    fits = [loop for loop in innermost if constant(s.sch.get(loop).extent) == 4]
+    return (s.choice.pick(fits) if fits else s.loop(), s.choice.pick(intrinsics())), {}
+
+
 LOOP_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "split": _split, "fuse": _fuse, "reorder": _reorder, "parallel": _one_loop, "vectorize": _one_loop,
     "unroll": _one_loop, "bind": _bind, "add_unit_loop": _unit, "merge": _merge, "loop_partition": _partition,
@@ -346,7 +391,10 @@ OTHER_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "set_scope": _set_scope, "decompose_padding": _block_and_loop, "unannotate": _unannotate, "cache_inplace": _inplace,
     "reindex_cache_read": _reindex_cache, "reindex_cache_write": _reindex_cache, "set_axis_separator": _axis_separator,
     "storage_align": _storage_align, "sample_perfect_tile": _tile_sizes, "sample_partitioned_tile": _tile_sizes,
-    "annotate_buffer_access": _touched,
+    "annotate_buffer_access": _touched, "split.sampled": _split_sampled, "annotate.sampled": _unroll_sampled,
+    "compute_at.sampled": _location_sampled, "reverse_compute_at.sampled": _location_sampled,
+    "sample_categorical": _categorical, "enter_postproc": lambda s: ((), {}), "work_on": _work_on, "tensorize": _tensorize,
+    "privatize": _privatize,
 }  # fmt: skip
 ALL_PRIMITIVES = {**LOOP_PRIMITIVES, **BLOCK_PRIMITIVES, **OTHER_PRIMITIVES}
 
@@ -367,28 +415,45 @@ def random_schedule(
     from ..schedule import Schedule
 
     choice = SeededChoice(seed) if isinstance(seed, int) else seed
-    table = ALL_PRIMITIVES
-    names = list(LOOP_PRIMITIVES) if primitives is None else list(primitives)
-    sch = Schedule(func, seed=1)
-    attempts = []
+    taken = Walk(Schedule(func, seed=1), choice, on_refusal)
     for _ in range(steps):
-        name = choice.pick(names)
-        scene = _Scene(sch, choice)
+        taken.draw(list(LOOP_PRIMITIVES) if primitives is None else primitives)
+    return taken.sch, taken.attempts
+
+
+class Walk:
+    """A schedule on its way: it tries steps, and lists them."""
+
+    def __init__(
+        self, sch: Any, choice: Choice, on_refusal: Callable[[Any, Attempt], None] = lambda sch, attempt: None
+    ):
+        self.sch = sch
+        self.choice = choice
+        self.on_refusal = on_refusal
+        self.attempts: list[Attempt] = []
+
+    def draw(self, names: Sequence[str]) -> None:
+        """Try one of the primitives ``names`` with random arguments, if the program has what it could be tried on."""
+        name = self.choice.pick(names)
+        scene = _Scene(self.sch, self.choice)
         if not scene.blocks:
-            break
+            return
         try:
-            args, kwargs = table[name](scene)
+            args, kwargs = ALL_PRIMITIVES[name](scene)
         except ScheduleError:
-            continue  # the program has nothing this primitive could be tried on
-        name = name.partition(".")[0]
-        before = sch.mod
+            return
+        self.attempt(name.partition(".")[0], *args, **kwargs)
+
+    def attempt(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """What the step returns (True for nothing), or None where it is refused."""
+        before = self.sch.mod
         try:
-            getattr(sch, name)(*args, **kwargs)
+            result = getattr(self.sch, name)(*args, **kwargs)
         except ScheduleError as refusal:
-            attempts.append(Attempt(name, args, kwargs, refusal))
-            if sch.mod is not before:
-                raise AssertionError(f"{attempts[-1]} was refused and changed the program") from refusal
-            on_refusal(sch, attempts[-1])
-        else:
-            attempts.append(Attempt(name, args, kwargs))
-    return sch, attempts
+            self.attempts.append(Attempt(name, args, kwargs, refusal))
+            if self.sch.mod is not before:
+                raise AssertionError(f"{self.attempts[-1]} was refused and changed the program") from refusal
+            self.on_refusal(self.sch, self.attempts[-1])
+            return None
+        self.attempts.append(Attempt(name, args, kwargs))
+        return True if result is None else result

@@ -59,7 +59,11 @@ class _Virtual:
         )
 
     def _find_private(self, body: Stmt) -> None:
-        """Buffers that virtual threads would write with different values at the same element are private to each."""
+        """Buffers allocated inside, and written with what differs at places that do not, need a copy for each.
+
+        Of registers, so do those whose place only looks as if it differed: what one thread wrote no other may read, so
+        nothing is lost but room.
+        """
         while True:
             before = len(self.private), len(self.lets)
             self._scan(body, False)
@@ -71,7 +75,8 @@ class _Virtual:
             pointer = s.buffer.data
             if pointer in self.own and pointer not in self.private:
                 placed = any(self.touched(i) for i in s.indices)
-                if not placed and (differs or self.touched(s.value)):
+                shared = placed and s.buffer.scope.startswith("shared")
+                if not shared and (placed or differs or self.touched(s.value)):
                     self.private.add(pointer)
         elif isinstance(s, (IfThenElse, While)):
             differs = differs or self.touched(s.condition)
