@@ -4,9 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 EXAMPLES ?= 20000
+SEED ?= 0
 AGAINST ?= HEAD
+MUTANTS ?= 100
 
-.PHONY: demo test test-gpu lint generated fuzz replay counts bench bench-gpu clean
+.PHONY: demo test test-gpu lint generated fuzz fuzz-gpu mutants replay counts bench bench-gpu clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -34,7 +36,13 @@ generated: $(VENV)/.installed
 	$(BIN)/ruff format -q tir
 
 fuzz: $(VENV)/.installed
-	$(BIN)/python -m tir.testing.fuzz --all --steps 12 --examples $(EXAMPLES)
+	$(BIN)/python -m tir.testing.fuzz --all --steps 12 --examples $(EXAMPLES) --seed $(SEED)
+
+fuzz-gpu: $(VENV)/.installed
+	$(BIN)/python -m tir.testing.fuzz --gpu --all --steps 8 --examples $(EXAMPLES) --seed $(SEED)
+
+mutants: $(VENV)/.installed
+	$(BIN)/python -m tests.tools.mutants --count $(MUTANTS) --seed $(SEED)
 
 replay: $(VENV)/.installed
 	$(BIN)/python -m tests.tools.replay --against $(AGAINST) --jobs $(JOBS)

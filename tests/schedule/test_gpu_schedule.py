@@ -379,13 +379,13 @@ def test_a_loop_of_elements_and_of_their_reductions():
     """Threads that share B[0] would not be done with it when the loop goes on to B[1]."""
     sch = schedule(ROWS.format(m=2, n=8, **SUM))
     outer, inner = sch.split(sch.fuse(*sch.get_loops("B")), [None, 4])
-    refused(lambda: sch.bind(inner, "threadIdx.x"), "reduce across the threads of loop", "both which element")
+    refused(lambda: sch.bind(inner, "threadIdx.x"), "reduce across the threads of loop", "indexes both the result")
     late = schedule(ROWS.format(m=2, n=8, **SUM))
     i, k = late.get_loops("B")
     outer, inner = late.split(k, [None, 4])
     late.bind(inner, "threadIdx.x")
     late.fuse(i, outer)
-    with pytest.raises(tir.BuildError, match="block `B` reduces across threads, but loop .* moves both"):
+    with pytest.raises(tir.BuildError, match="block `B` reduces across threads, but loop .* indexes both"):
         tir.lower(late.mod, target="cuda")
 
 
@@ -672,6 +672,26 @@ def test_double_buffers_and_virtual_threads():
         sch.compute_at(copy, ko)
         load_together(sch, copy)
         sch.annotate(copy, "double_buffer_scope", 0)
+    same(sch)
+    on_simulator(sch)
+
+
+@pytest.mark.parametrize("factors", [[None, 2, 1], [None, 2, 4], [None, 3, 2]])
+def test_registers_of_virtual_threads_are_their_own(factors):
+    """Where the place in the registers names the virtual thread, and comes out the same for all of them."""
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((3, 7), "int32"), B: T.Buffer((3, 7), "int32")):
+    for i, j in T.grid(3, 7):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + 1
+""")
+    blocks, virtual, threads = sch.split(sch.fuse(*sch.get_loops("B")), factors)
+    sch.bind(blocks, "blockIdx.x")
+    sch.bind(virtual, "vthread.x")
+    sch.bind(threads, "threadIdx.x")
+    sch.reverse_compute_at(sch.cache_write("B", 0, "local"), threads)
     same(sch)
     on_simulator(sch)
 

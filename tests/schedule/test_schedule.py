@@ -187,6 +187,23 @@ def test_several_functions():
         sch.work_on("third")
 
 
+def test_a_trace_of_several_functions_replays():
+    mod = tir.IRModule.of({"first": parse(CHAIN), "second": parse(CHAIN)})
+    sch = tir.Schedule(mod)
+    sch.unroll("B.i")
+    sch.work_on("second")
+    sch.auto_inline()
+    sch.work_on("first")
+    sch.parallel("C.i")
+    tir.assert_structural_equal(sch.trace.replay(mod).mod, sch.mod)
+    tir.assert_structural_equal(Trace.from_json(sch.trace.as_json()).replay(mod).mod, sch.mod)
+    assert len(sch.history) == 6
+    sch.undo(2)
+    assert sch.func_working_on == "second"
+    sch.undo(2)
+    assert sch.func_working_on == "first"
+
+
 def test_expr_rv_remembers():
     tile = ExprRV(8)
     both = 2 * tile + 1

@@ -1,14 +1,20 @@
 """Generated programs: they round-trip, run the same in the executor and compiled, and survive random schedules."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import tir
 from tir.equal import assert_structural_equal
 from tir.interp import run
+from tir.schedule.primitive import PRIMITIVES
 from tir.testing import assert_roundtrip, assert_same_result, fuzz, programs, random_inputs, random_program, schedules
+from tir.testing.classes import CLASSES, classes_of
 from tir.testing.fuzz import Report, run_example
-from tir.testing.kernel_programs import FAMILIES
+from tir.testing.instructions import intrinsics
+from tir.testing.kernel_programs import FAMILIES, family_program
 from tir.testing.schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES
 
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
@@ -73,7 +79,36 @@ def test_every_lowered_stage_means_the_same(seed):
 
 def test_every_family_under_every_primitive():
     """What ``make fuzz`` does at length."""
-    count = 2 * (len(FAMILIES) + 1)
+    count = 2 * (len(FAMILIES) + 1 + len(fuzz.WEIGHTED))
     report = fuzz.run(count, seed=count * 100, steps=12, primitives=list(ALL_PRIMITIVES), families=True)
     assert not report.failures
     assert len(report.families) == len(FAMILIES) + 1 and report.accepted.total() > 150
+
+
+def test_every_class_of_programs_is_drawn():
+    found = Counter()
+    for name in FAMILIES:
+        for seed in range(200 if name == "steered" else 40):
+            found.update(classes_of(family_program(name, seed)))
+    assert set(found) == set(CLASSES)
+
+
+def test_every_primitive_is_drawn():
+    drawn = {name.partition(".")[0] for name in ALL_PRIMITIVES} | {"storage_swizzle"}  # the latter by GPU schedules
+    not_drawn = set(PRIMITIVES) - drawn
+    assert {name for name in not_drawn if not name.startswith("unsafe_")} == set()
+
+
+def test_the_intrinsics_fit_programs_that_are_drawn():
+    scale, dot = intrinsics()
+    accepted = 0
+    for seed in range(12):
+        sch = tir.Schedule(family_program("instructions", seed))
+        for block, name in (("B", scale), ("S", dot)):
+            try:
+                sch.tensorize(sch.get_loops(block)[-1], name)
+            except tir.ScheduleError:
+                continue
+            accepted += 1
+        assert_same_result(sch.history[0].mod, sch.mod, engines=("interpreter",))
+    assert accepted >= 6

@@ -2,29 +2,39 @@
 
 Each example is a random program and a random schedule of it. It must print and parse back, run under every check of the
 executor before and after scheduling with the same result, replay from its trace, undo to the same object, and (every
-``--llvm-every`` examples) give the same result compiled. Prints what was done and ends with status 1 on any failure;
-a failing seed is printed with its program and steps, and ``--examples 1 --seed N`` runs it again. With ``--force`` the
-steps that are refused with a witness are taken all the same, and it is counted how often that changes the result.
+``--llvm-every`` examples) give the same result compiled. Prints a summary and exits with status 1 on any failure;
+a failing seed is printed with its program and steps, and ``--examples 1 --seed N`` runs it again. With ``--force``,
+steps that are refused with a witness are applied anyway, and the cases in which that changes the result are counted.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 import traceback
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from ..equal import assert_structural_equal
+from ..errors import BuildError
+from ..function import IRModule, PrimFunc
+from .classes import CLASSES, classes_of
 from .decisions import SeededChoice
+from .gpu_schedules import random_gpu_schedule
 from .kernel_programs import FAMILIES, family_program
-from .oracle import assert_roundtrip, assert_same_result, random_inputs
+from .oracle import assert_roundtrip, assert_same_call, assert_same_result, random_inputs
 from .programs import random_program
-from .refusal_audit import Confirmations, is_confirmed
+from .refusal_audit import Confirmations, is_confirmed, symbolic_sizes
 from .schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt, random_schedule
+
+WEIGHTED = ("steered",) * 3  # families of many kinds, drawn as often again
 
 
 @dataclass
@@ -37,6 +47,8 @@ class Report:
     compiled: int = 0
     failures: list[int] = field(default_factory=list)
     families: Counter[str] = field(default_factory=Counter)
+    classes: Counter[str] = field(default_factory=Counter)
+    not_built: Counter[str] = field(default_factory=Counter)
     forced: Confirmations | None = None
 
     def __str__(self) -> str:
@@ -47,6 +59,8 @@ class Report:
         for name in sorted({*self.accepted, *self.refused}):
             lines.append(f"  {name:24} accepted {self.accepted[name]:6}  refused {self.refused[name]:6}")
         lines += [f"  programs of {name:12} {count:6}" for name, count in sorted(self.families.items())]
+        lines += [f"  programs with {name:30} {self.classes[name]:6}" for name in CLASSES]
+        lines += [f"  not built: {count:6}  {why}" for why, count in self.not_built.most_common()]
         if self.forced is not None:
             lines.append(str(self.forced))
         return "\n".join(lines)
@@ -59,49 +73,111 @@ def run_example(
 
     With ``families``, the kernels of :mod:`tir.testing.kernel_programs` take turns with random chains.
     """
-    from ..equal import assert_structural_equal
-
-    names = [*FAMILIES, "chain"] if families else ["chain"]
-    family = names[seed % len(names)]
-    func = random_program(seed) if family == "chain" else family_program(family, SeededChoice(seed))
-    report.programs += 1
-    report.families[family] += 1
-    assert_roundtrip(func)
+    family, program = _drawn(seed, report, families)
 
     def refused(sch: Any, attempt: Attempt) -> None:
         if report.forced is not None and attempt.refusal is not None and attempt.refusal.witness:
             report.forced.add(attempt.name, is_confirmed(sch, attempt), f"seed {seed} ({family}): {attempt}")
 
-    sch, attempts = random_schedule(func, seed + 1, steps, primitives, refused)
+    sch, attempts = random_schedule(program, seed + 1, steps, primitives, refused)
+    _count(report, attempts)
+    with _explained(program, sch, attempts):
+        assert_roundtrip(sch.mod)
+        threads = any(a.accepted and a.name == "bind" for a in attempts)
+        engines = ["interpreter", "llvm"] if llvm and not threads else ["interpreter"]
+        for name, inputs in _inputs(program, family, seed, attempts):
+            assert_same_result(program, sch.mod, inputs, engines, func=name)
+        report.compiled += "llvm" in engines
+        _check_history(program, sch)
+
+
+def run_gpu_example(seed: int, report: Report, steps: int, families: bool = True) -> None:
+    """One program and one GPU schedule of it, lowered and run by the simulator. Raises whatever is wrong.
+
+    A schedule that lowering refuses is counted with the reason: its limits (threads, shared memory, memory that two
+    kernels would share) are not asked of each step.
+    """
+    from codegen.build import build
+
+    family, program = _drawn(seed, report, families)
+    sch, attempts = random_gpu_schedule(program, seed + 1, steps)
+    _count(report, attempts)
+    with _explained(program, sch, attempts):
+        _check_history(program, sch)
+        try:
+            built = build(sch.mod, target="cuda-sim")
+        except BuildError as refusal:
+            report.not_built[_reason(refusal)] += 1
+            return
+        report.compiled += 1
+        for name, inputs in _inputs(program, family, seed, attempts):
+            for order in ("forward", "random"):
+                built.order, built.seed = order, seed
+                assert_same_call(program, built[name], inputs, f"cuda-sim, {order}", func=name)
+
+
+def _drawn(seed: int, report: Report, families: bool) -> tuple[str, PrimFunc | IRModule]:
+    """The program of a seed, counted, and the name of its family."""
+    names = ["chain", *FAMILIES, *WEIGHTED] if families else ["chain"]
+    family = names[seed % len(names)]
+    program = random_program(seed) if family == "chain" else family_program(family, SeededChoice(seed))
+    report.programs += 1
+    report.families[family] += 1
+    report.classes.update(classes_of(program))
+    assert_roundtrip(program)
+    return family, program
+
+
+def _count(report: Report, attempts: list[Attempt]) -> None:
     for attempt in attempts:
         (report.accepted if attempt.accepted else report.refused)[attempt.name] += 1
         if attempt.refusal is not None and not str(attempt.refusal).strip():
             raise AssertionError(f"{attempt} was refused without a word")
+
+
+def _reason(refusal: BuildError) -> str:
+    """The first line of a refusal, without what is between quotes and without numbers."""
+    return re.sub(r"`[^`]*`|\d+|[^ ]*\[[^]]*\][^ ]*", "…", str(refusal).splitlines()[0])
+
+
+@contextmanager
+def _explained(program: PrimFunc | IRModule, sch: Any, attempts: list[Attempt]) -> Iterator[None]:
+    """Errors inside say which steps were taken on which program."""
     try:
-        assert_roundtrip(sch.mod)
-        inputs = random_inputs(func, seed, {"may_be_zero": seed // len(names) % 3})
-        if family in ("argmax", "argmin"):
-            inputs = [_distinct(a, seed) for a in inputs]
-        threads = any(a.accepted and a.name == "bind" for a in attempts)
-        engines = ["interpreter", "llvm"] if llvm and not threads else ["interpreter"]
-        assert_same_result(func, sch.mod["main"], inputs, engines)
-        report.compiled += "llvm" in engines
-        assert_structural_equal(sch.trace.replay(func).mod, sch.mod)
-        final = sch.mod
-        taken = len(sch.history)
-        if taken > 1:
-            sch.undo()
-            sch.redo()
-            if sch.mod is not final:
-                raise AssertionError("undo and redo gave another object")
+        yield
     except Exception as error:
         done = "\n".join(str(a) for a in attempts if a.accepted)
-        programs = f"program:\n{func.script()}\nscheduled:\n{sch.mod.script()}"
-        raise AssertionError(f"after\n{done}\n{error}\n\n{programs}") from error
+        programs = f"program:\n{program.script()}\nscheduled:\n{sch.mod.script()}"
+        raise AssertionError(f"after\n{done}\n{type(error).__name__}: {error}\n\n{programs}") from error
+
+
+def _inputs(
+    program: PrimFunc | IRModule, family: str, seed: int, attempts: list[Attempt]
+) -> Iterator[tuple[str, list[Any]]]:
+    """Arguments for each function: drawn ones, and again with each symbolic size zero.
+
+    The latter not after ``decompose_reduction``, which gives the result of an empty reduction the value of its init.
+    """
+    decomposed = any(a.accepted and a.name == "decompose_reduction" for a in attempts)
+    for name, func in IRModule.of(program).items():
+        for sizes in ({}, *({size: 0} for size in symbolic_sizes(func) if not decomposed)):
+            inputs = random_inputs(func, seed, sizes)
+            yield name, [_distinct(a, seed) for a in inputs] if family in ("argmax", "argmin") else inputs
+
+
+def _check_history(program: PrimFunc | IRModule, sch: Any) -> None:
+    """The trace makes the same program again, and undo and redo give the same object."""
+    assert_structural_equal(sch.trace.replay(program).mod, sch.mod)
+    final = sch.mod
+    if len(sch.history) > 1:
+        sch.undo()
+        sch.redo()
+        if sch.mod is not final:
+            raise AssertionError("undo and redo gave another object")
 
 
 def _distinct(array: Any, seed: int) -> Any:
-    """Floats no two of which are equal: which of equal candidates an arg-max picks is open."""
+    """Floats that are pairwise distinct: which of equal candidates an arg-max selects is unspecified."""
     if array.dtype.kind != "f":
         return array
     return np.random.default_rng(seed).permutation(array.size).reshape(array.shape).astype(array.dtype)
@@ -109,17 +185,21 @@ def _distinct(array: Any, seed: int) -> Any:
 
 def run(
     examples: int, seed: int = 0, *, steps: int = 6, primitives: list[str] | None = None, llvm_every: int = 10,
-    seconds: float | None = None, log: bool = True, families: bool = False, force: bool = False,
+    seconds: float | None = None, log: bool = True, families: bool = False, force: bool = False, gpu: bool = False,
 ) -> Report:  # fmt: skip
     """Run ``examples`` seeds from ``seed`` on (stopping early after ``seconds``); returns the counts.
 
-    ``force``: count as well how many refusals with a witness are confirmed by a run.
+    ``force``: count as well how many refusals with a witness are confirmed by a run. ``gpu``: GPU schedules, run by the
+    simulator.
     """
     report = Report(forced=Confirmations() if force else None)
     begin = time.monotonic()
     for number in range(seed, seed + examples):
         try:
-            run_example(number, report, steps, primitives, llvm_every > 0 and number % llvm_every == 0, families)
+            if gpu:
+                run_gpu_example(number, report, steps, families)
+            else:
+                run_example(number, report, steps, primitives, llvm_every > 0 and number % llvm_every == 0, families)
         except Exception:
             report.failures.append(number)
             if log:
@@ -140,6 +220,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=None, help="stop after this time")
     parser.add_argument("--blocks", action="store_true", help="try the block family too")
     parser.add_argument("--all", action="store_true", help="every primitive, and whole kernels as well as chains")
+    parser.add_argument("--gpu", action="store_true", help="GPU schedules, run by the simulator")
     parser.add_argument("--force", action="store_true", help="force refused steps, and count how often it matters")
     options = parser.parse_args(argv)
     primitives = [*LOOP_PRIMITIVES, *BLOCK_PRIMITIVES] if options.blocks else None
@@ -147,6 +228,7 @@ def main(argv: list[str] | None = None) -> int:
     report = run(
         options.examples, options.seed, steps=options.steps, primitives=primitives, llvm_every=options.llvm_every,
         seconds=options.seconds, families=options.all, force=options.force,
+        gpu=options.gpu,
     )  # fmt: skip
     print(report)
     return 1 if report.failures else 0

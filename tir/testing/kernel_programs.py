@@ -1,4 +1,4 @@
-"""Kernels that people schedule, at small awkward sizes: the second source of programs for the fuzzer.
+"""Typical kernels at small odd sizes: the second source of programs for the fuzzer.
 
 Where :mod:`tir.testing.programs` draws chains of small stages, these are whole kernels by name: convolutions, stencils,
 softmax, layer norm, argmax, gather, scatter, padded and symbolic programs.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..function import PrimFunc
+from ..function import IRModule, PrimFunc
+from .awkward_programs import AWKWARD
 from .decisions import Choice, SeededChoice
 from .edge_case_programs import CORNERS
 from .reduction_programs import REDUCTIONS
@@ -272,13 +273,13 @@ FAMILIES: dict[str, Callable[[Choice], str]] = {
     f.__name__: f
     for f in (
         matmul, conv2d, stencil, softmax, layer_norm, argmax, gather, scatter, padded, symbolic, recurrence, *CORNERS,
-        *REDUCTIONS, steered,
+        *REDUCTIONS, steered, *AWKWARD,
     )
 }  # fmt: skip
 
 
-def family_program(name: str, seed: int | Choice) -> PrimFunc:
-    """The kernel ``name`` of :data:`FAMILIES` at sizes drawn from ``seed``. Raises ``KeyError`` for another name.
+def family_program(name: str, seed: int | Choice) -> PrimFunc | IRModule:
+    """The program ``name`` of :data:`FAMILIES` at sizes drawn from ``seed``. Raises ``KeyError`` for another name.
 
     >>> family_program("softmax", 1).name
     'main'
@@ -286,5 +287,5 @@ def family_program(name: str, seed: int | Choice) -> PrimFunc:
     from ..script import parse
 
     made = parse(FAMILIES[name](SeededChoice(seed) if isinstance(seed, int) else seed))
-    assert isinstance(made, PrimFunc)
+    assert isinstance(made, (PrimFunc, IRModule))
     return made

@@ -1,4 +1,4 @@
-"""Oracles: what must stay true of a program that was transformed."""
+"""Oracles: properties of a transformed program."""
 
 from __future__ import annotations
 
@@ -99,31 +99,47 @@ def assert_same_result(
     seed: int = 0,
     func: str | None = None,
 ) -> None:
-    """Run ``f`` by the reference executor and ``g`` by each engine on the same arguments; compare every array.
+    """Run ``f`` with the reference executor and ``g`` with each engine on the same arguments; compare every array.
 
-    ``rtol`` defaults to what the dtype allows; integers are compared exactly. Raises ``AssertionError`` naming the
-    engine, the argument and the first element that differs; faults of a run propagate.
+    The default ``rtol`` depends on the dtype; integers are compared exactly. Raises ``AssertionError`` with the
+    engine, the argument and the first element that differs; errors of a run propagate.
     """
     from ..interp import run
 
     first, second = IRModule.of(f), IRModule.of(g)
     name = func or ("main" if "main" in first else next(iter(first)))
-    wanted = first[name]
-    base = list(inputs) if inputs is not None else random_inputs(wanted, seed)
-    expected = [_copy(a) for a in base]
-    run(first, *expected, func=name)
-    for engine in engines:
-        actual = [_copy(a) for a in base]
-        if engine == "interpreter":
-            run(second, *actual, func=name)
-        else:
-            from codegen.build import build
+    base = list(inputs) if inputs is not None else random_inputs(first[name], seed)
 
-            build(second, engine)[name](*actual)
-        for param, x, y in zip(wanted.params, expected, actual):
-            buffer = wanted.buffer_map.get(param)
-            if buffer is not None and isinstance(x, np.ndarray):
-                _compare(buffer.name, buffer.dtype, x, y, rtol, atol, engine)
+    def call(engine: str) -> Callable[..., Any]:
+        if engine == "interpreter":
+            return lambda *args: run(second, *args, func=name)
+        from codegen.build import build
+
+        return build(second, engine)[name]
+
+    for engine in engines:
+        assert_same_call(first, call(engine), base, engine, rtol, atol, name)
+
+
+def assert_same_call(
+    f: PrimFunc | IRModule, call: Callable[..., Any], inputs: Sequence[Any], engine: str, rtol: float | None = None,
+    atol: float = 0.0, func: str | None = None,
+) -> None:  # fmt: skip
+    """Run ``f`` by the reference executor and ``call`` it stands for on the same arguments; compare every array.
+
+    The arguments are copied. ``engine`` names who was called; the rest is as for :func:`assert_same_result`.
+    """
+    from ..interp import run
+
+    module = IRModule.of(f)
+    name = func or ("main" if "main" in module else next(iter(module)))
+    expected, actual = ([_copy(a) for a in inputs] for _ in range(2))
+    run(module, *expected, func=name)
+    call(*actual)
+    for param, x, y in zip(module[name].params, expected, actual):
+        buffer = module[name].buffer_map.get(param)
+        if buffer is not None and isinstance(x, np.ndarray):
+            _compare(buffer.name, buffer.dtype, x, y, rtol, atol, engine)
 
 
 def _copy(value: Any) -> Any:
@@ -180,8 +196,8 @@ def check_schedule(
 ) -> Any:
     """Apply ``steps(sch)`` to ``before`` and check the result by five oracles; returns the schedule.
 
-    The program is well-formed; it equals ``after`` where that is given; it prints and parses back; replaying the trace
-    on ``before`` gives it again; and it computes what ``before`` computes, on ``inputs`` or on random ones (symbolic
+    The program is well-formed; it equals ``after`` if that is given; it prints and parses back; replaying the trace
+    on ``before`` reproduces it; and it computes what ``before`` computes, on ``inputs`` or on random ones (symbolic
     ``sizes`` by name).
     """
     from ..analysis.wellformed import verify

@@ -1,4 +1,4 @@
-"""Random schedules: primitives with random arguments, accepted ones kept, refused ones counted."""
+"""Random schedules: primitives with random arguments; accepted ones are kept, refused ones counted."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..analysis.structure import constant
 from ..arith.index_map import IndexMap
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
 from ..stmt import Block, For
 from ..visit import walk
 from .decisions import Choice, SeededChoice
+from .instructions import intrinsics
 
 
 @dataclass(frozen=True)
@@ -36,16 +38,14 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class _Scene:
-    """The loops and blocks there are to choose from."""
+    """The available loops and blocks."""
 
     def __init__(self, sch: Any, choice: Choice):
         self.choice = choice
-        func = sch.mod["main"] if "main" in sch.mod else next(iter(sch.mod.functions.values()))
         self.loops: list[For] = []
         self.blocks: list[Block] = []
-        self.nests: list[list[str]] = []
         self.sch = sch
-        for item in walk(func.body):
+        for item in walk(sch.func.body):
             if isinstance(item, For):
                 self.loops.append(item)
             elif isinstance(item, Block) and item.name != "root":
@@ -254,7 +254,7 @@ def _at(s: _Scene) -> Arguments:
 
 
 def _rolling_buffer(s: _Scene) -> Arguments:
-    """A block that shares a loop with others, where there is one: only such can roll."""
+    """A block that shares a loop with others, if there is one: only such a block can roll."""
     names = [b.name for b in s.blocks]
     shared = [
         n for n in names
@@ -277,7 +277,7 @@ def _unannotate(s: _Scene) -> Arguments:
 
 
 def _inplace(s: _Scene) -> Arguments:
-    """A block that updates what it reads, where there is one."""
+    """A block that updates what it reads, if there is one."""
     updates = [b.name for b in s.blocks if {r.buffer for r in b.reads} & {r.buffer for r in b.writes}]
     block = s.sch.get_block(s.choice.pick(updates or [b.name for b in s.blocks]))
     return (block, s.choice.number(0, 1), s.choice.pick(("global", "local"))), {}
@@ -307,7 +307,7 @@ def _tile_sizes(s: _Scene) -> Arguments:
 
 
 def _touched(s: _Scene) -> Arguments:
-    """All of what a block reads or writes said to be touched: more than needed, and true."""
+    """Declare the entire buffer that a block reads or writes as accessed: a sound over-approximation."""
     block = s.block()
     side = s.choice.pick(("read", "write"))
     regions = getattr(s.sch.get(block), f"{side}s")
@@ -321,6 +321,51 @@ def _touched(s: _Scene) -> Arguments:
         return bounds
 
     return (block, number, side, IndexMap.from_func(everything, ndim=ndim)), {}
+
+
+def _split_sampled(s: _Scene) -> Arguments:
+    """By factors that the schedule draws, as a search does."""
+    loop = s.loop()
+    return (loop, s.sch.sample_perfect_tile(loop, s.choice.number(2, 3), 4)), {}
+
+
+def _unroll_sampled(s: _Scene) -> Arguments:
+    return (s.loop(), "pragma_auto_unroll_max_step", s.sch.sample_categorical([0, 4, 16], [0.5, 0.25, 0.25])), {}
+
+
+def _location_sampled(s: _Scene) -> Arguments:
+    block = s.block()
+    return (block, s.sch.sample_compute_location(block)), {}
+
+
+def _categorical(s: _Scene) -> Arguments:
+    return ([1, 2, 4], [0.5, 0.25, 0.25]), {}
+
+
+def _privatize(s: _Scene) -> Arguments:
+    """A buffer of the function's own, for each iteration of a loop around a block that touches it."""
+    block = s.block()
+    found = s.sch.get(block)
+    own = {b.name for b in walk(s.sch.func.body) if isinstance(b, Block) for b in b.alloc_buffers}
+    touched = [r.buffer.name for r in (*found.writes, *found.reads) if r.buffer.name in own]
+    loops = list(s.sch.get_loops(block))
+    if not touched or not loops:
+        raise ScheduleError("the block touches no buffer of the function's own in a loop")
+    return (s.choice.pick(loops), s.choice.pick(touched)), {}
+
+
+def _work_on(s: _Scene) -> Arguments:
+    names = list(s.sch.mod)
+    if len(names) < 2:
+        raise ScheduleError("the module has one function")
+    return (s.choice.pick(names),), {}
+
+
+def _tensorize(s: _Scene) -> Arguments:
+    """An intrinsic of the fuzzer's own, around a block that it might be, where there is one."""
+    innermost = [loop for b in s.blocks for loop in s.sch.get_loops(s.sch.get_block(b.name))[-1:]]
+    fits = [loop for loop in innermost if constant(s.sch.get(loop).extent) == 4]
+    return (s.choice.pick(fits) if fits else s.loop(), s.choice.pick(intrinsics())), {}
 
 
 LOOP_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
@@ -346,7 +391,10 @@ OTHER_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "set_scope": _set_scope, "decompose_padding": _block_and_loop, "unannotate": _unannotate, "cache_inplace": _inplace,
     "reindex_cache_read": _reindex_cache, "reindex_cache_write": _reindex_cache, "set_axis_separator": _axis_separator,
     "storage_align": _storage_align, "sample_perfect_tile": _tile_sizes, "sample_partitioned_tile": _tile_sizes,
-    "annotate_buffer_access": _touched,
+    "annotate_buffer_access": _touched, "split.sampled": _split_sampled, "annotate.sampled": _unroll_sampled,
+    "compute_at.sampled": _location_sampled, "reverse_compute_at.sampled": _location_sampled,
+    "sample_categorical": _categorical, "enter_postproc": lambda s: ((), {}), "work_on": _work_on, "tensorize": _tensorize,
+    "privatize": _privatize,
 }  # fmt: skip
 ALL_PRIMITIVES = {**LOOP_PRIMITIVES, **BLOCK_PRIMITIVES, **OTHER_PRIMITIVES}
 
@@ -360,35 +408,52 @@ def random_schedule(
 ) -> tuple[Any, list[Attempt]]:
     """A schedule of ``func`` after trying ``steps`` random primitives, and the attempts in order.
 
-    ``primitives`` are names out of :data:`ALL_PRIMITIVES`; the default is the loop family. A refusal is a
-    ``ScheduleError``; any other exception is a fault of the primitive, and propagates. ``on_refusal`` is called with the
-    schedule as it is at each refusal.
+    ``primitives`` are names in :data:`ALL_PRIMITIVES`; the default is the loop family. A refusal is a
+    ``ScheduleError``; any other exception is a bug of the primitive, and propagates. ``on_refusal`` is called with the
+    current schedule at each refusal.
     """
     from ..schedule import Schedule
 
     choice = SeededChoice(seed) if isinstance(seed, int) else seed
-    table = ALL_PRIMITIVES
-    names = list(LOOP_PRIMITIVES) if primitives is None else list(primitives)
-    sch = Schedule(func, seed=1)
-    attempts = []
+    taken = Walk(Schedule(func, seed=1), choice, on_refusal)
     for _ in range(steps):
-        name = choice.pick(names)
-        scene = _Scene(sch, choice)
+        taken.draw(list(LOOP_PRIMITIVES) if primitives is None else primitives)
+    return taken.sch, taken.attempts
+
+
+class Walk:
+    """A schedule on its way: it tries steps, and lists them."""
+
+    def __init__(
+        self, sch: Any, choice: Choice, on_refusal: Callable[[Any, Attempt], None] = lambda sch, attempt: None
+    ):
+        self.sch = sch
+        self.choice = choice
+        self.on_refusal = on_refusal
+        self.attempts: list[Attempt] = []
+
+    def draw(self, names: Sequence[str]) -> None:
+        """Try one of the primitives ``names`` with random arguments, if the program has what it could be tried on."""
+        name = self.choice.pick(names)
+        scene = _Scene(self.sch, self.choice)
         if not scene.blocks:
-            break
+            return
         try:
-            args, kwargs = table[name](scene)
+            args, kwargs = ALL_PRIMITIVES[name](scene)
         except ScheduleError:
-            continue  # the program has nothing this primitive could be tried on
-        name = name.partition(".")[0]
-        before = sch.mod
+            return
+        self.attempt(name.partition(".")[0], *args, **kwargs)
+
+    def attempt(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """What the step returns (True for nothing), or None where it is refused."""
+        before = self.sch.mod
         try:
-            getattr(sch, name)(*args, **kwargs)
+            result = getattr(self.sch, name)(*args, **kwargs)
         except ScheduleError as refusal:
-            attempts.append(Attempt(name, args, kwargs, refusal))
-            if sch.mod is not before:
-                raise AssertionError(f"{attempts[-1]} was refused and changed the program") from refusal
-            on_refusal(sch, attempts[-1])
-        else:
-            attempts.append(Attempt(name, args, kwargs))
-    return sch, attempts
+            self.attempts.append(Attempt(name, args, kwargs, refusal))
+            if self.sch.mod is not before:
+                raise AssertionError(f"{self.attempts[-1]} was refused and changed the program") from refusal
+            self.on_refusal(self.sch, self.attempts[-1])
+            return None
+        self.attempts.append(Attempt(name, args, kwargs))
+        return True if result is None else result

@@ -1,4 +1,4 @@
-"""Virtual threads: their iterations interleaved statement by statement, each with private buffers."""
+"""Virtual threads: iterations interleaved statement by statement, with private buffers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,11 @@ class _Virtual:
         )
 
     def _find_private(self, body: Stmt) -> None:
-        """Buffers allocated inside, and written with what differs at places that do not, need a copy for each."""
+        """Buffers allocated inside, and written with what differs at places that do not, need a copy for each.
+
+        Of registers, so do those whose place only looks as if it differed: what one thread wrote no other may read, so
+        nothing is lost but room.
+        """
         while True:
             before = len(self.private), len(self.lets)
             self._scan(body, False)
@@ -71,7 +75,8 @@ class _Virtual:
             pointer = s.buffer.data
             if pointer in self.own and pointer not in self.private:
                 placed = any(self.touched(i) for i in s.indices)
-                if not placed and (differs or self.touched(s.value)):
+                shared = placed and s.buffer.scope.startswith("shared")
+                if not shared and (placed or differs or self.touched(s.value)):
                     self.private.add(pointer)
         elif isinstance(s, (IfThenElse, While)):
             differs = differs or self.touched(s.condition)
@@ -80,7 +85,7 @@ class _Virtual:
         elif isinstance(s, For) and (self.touched(s.min) or self.touched(s.extent)):
             differs = True
         elif isinstance(s, Call):
-            # what a call does behind a pointer is not known: its buffers are private when anything else differs
+            # the effects of a call behind a pointer are unknown: its buffers are private if any argument differs
             if effect_of(s) not in ("pure", "read") and (differs or self.touched(s)):
                 self.private.update(a for a in walk(s) if isinstance(a, Var) and a in self.own)
         if isinstance(s, (Buffer, Var)):
@@ -114,7 +119,7 @@ class _Virtual:
         return For(var, const(0, var.dtype), self.extent, UNROLLED, body)
 
     def _call(self, c: Call, var: Var) -> Call:
-        """A pointer passed on points to the copy of this virtual thread."""
+        """A pointer that is passed on refers to the copy of this virtual thread."""
         if c.op != "tvm_access_ptr":
             pointer = next(a for a in c.args if isinstance(a, Var) and a in self.private)
             raise BuildError(
@@ -160,8 +165,8 @@ def _inject(name: str, s: AttrStmt) -> Stmt:
 def inject_virtual_thread(func: PrimFunc) -> PrimFunc:
     """Each ``vthread`` axis becomes unrolled loops around the statements that depend on it.
 
-    Loops and allocations stay outside these, so that the virtual threads run interleaved and share what does not differ
-    between them. A buffer that they would write with different values at one place gets a copy for each. Raises
+    Loops and allocations stay outside these, so that the virtual threads are interleaved and share everything that is
+    uniform. A buffer to which they would write different values at the same element gets one copy for each. Raises
     ``BuildError`` for an extent that is not constant.
     """
 

@@ -1,4 +1,4 @@
-"""Decisions for search: tile sizes and choices drawn at random, recorded, and replaceable on replay."""
+"""Sampling for search: random tile sizes and choices, recorded in the trace and replaceable on replay."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from ..state import State
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """The snapshot whose next draw differs, the values drawn (None: what ``split`` infers), and what the trace keeps."""
+    """The snapshot with the advanced random state, the values drawn (None: ``split`` infers it), and the decision for the
+    trace."""
 
     state: State
     values: tuple[Any, ...]
@@ -28,7 +29,7 @@ class SamplePlan:
 def _check_sample_categorical(
     state: State, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
 ) -> SamplePlan:
-    """Draw one of ``candidates`` with probabilities ``probs``; the trace keeps which (an index) as ``decision``.
+    """Draw one of ``candidates`` with probabilities ``probs``; the trace records its index as ``decision``.
 
     Raises ``ScheduleError`` when the lists differ in length, a probability is negative or all are zero, or the decision
     is not an index.
@@ -67,9 +68,9 @@ def _check_sample_perfect_tile(
 ) -> SamplePlan:
     """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
 
-    Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. A loop of
-    symbolic extent has one tiling: None, which ``split`` infers, then ones. Raises ``ScheduleError`` for a decision that
-    does not multiply to the extent.
+    Every such tiling is equally likely. The factors can be passed to ``split``; the trace records them as ``decision``.
+    A loop of symbolic extent has one tiling: None, which ``split`` infers, then ones. Raises ``ScheduleError`` for a
+    decision whose product is not the extent.
     """
     require(n >= 1, "a loop is tiled into at least 1 factor, not {0}", n)
     extent = loop.node.extent

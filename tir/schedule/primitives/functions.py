@@ -1,0 +1,35 @@
+"""Which function of a module the next steps are about."""
+
+from __future__ import annotations
+
+from ...errors import require
+from ..invariants import Keeps
+from ..primitive import primitive
+from ..state import State
+
+
+def _check_work_on(state: State, func_name: str) -> State:
+    """Look names up in the function ``func_name`` from now on.
+
+    A step like any other, so that the trace replays on modules of several functions. Handles go on standing for what
+    they stood for. Raises ``ScheduleError`` when there is no such function.
+
+    >>> import tir
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def zero(A: T.Buffer((4,), "float32")):
+    ...     for i in range(4):
+    ...         with T.block("A"):
+    ...             A[T.axis.spatial(4, i)] = T.float32(0)
+    >>> sch = tir.Schedule(tir.IRModule({"zero": zero, "again": zero}))
+    >>> sch.work_on("again")
+    >>> sch.func_working_on
+    'again'
+    """
+    require(func_name in state.mod, "no function `{0}` in the module; it has {1}", func_name, ", ".join(state.mod))
+    return state.replaced(func_name=func_name)
+
+
+@primitive(check=_check_work_on, keeps=Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS)
+def work_on(state: State, plan: State) -> State:
+    return plan

@@ -1,0 +1,141 @@
+"""Classes of programs that schedules have got wrong: each a question to a program, so that a run of the fuzzer can count
+what it drew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..analysis.structure import constant, has_load, vars_in
+from ..arith import simplify
+from ..buffer import Buffer
+from ..expr import BufferLoad, Cast, Var, const
+from ..function import IRModule, PrimFunc
+from ..stmt import AssertStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt
+from ..visit import substitute, walk
+
+Question = Callable[[IRModule], bool]
+
+
+def _any(found: Callable[[PrimFunc], bool]) -> Question:
+    """The question asked of each function."""
+    return lambda module: any(found(f) for f in module.functions.values())
+
+
+def _realizes(func: PrimFunc) -> Iterator[BlockRealize]:
+    return (n for n in walk(func.body) if isinstance(n, BlockRealize) and n.block.name != "root")
+
+
+def _loops(func: PrimFunc) -> Iterator[For]:
+    return (n for n in walk(func.body) if isinstance(n, For))
+
+
+def _bound(part: str) -> Question:
+    return _any(lambda f: any(has_load(getattr(loop, part)) for loop in _loops(f)))
+
+
+def _realized(value: Callable[[BlockRealize], bool]) -> Question:
+    return _any(lambda f: any(value(r) for r in _realizes(f)))
+
+
+def _binding(found: Callable[[Any], bool]) -> Question:
+    return _realized(lambda r: any(found(v) for v in r.iter_values))
+
+
+def _slope(e: Any) -> int:
+    """What a binding of one loop grows by from 0 to 1; 1 for another."""
+    names = vars_in(e)
+    if len(names) != 1 or has_load(e):
+        return 1
+    (var,) = names
+    first, second = (constant(simplify(substitute(e, {var: const(n, var.dtype)}))) for n in (0, 1))
+    return 1 if first is None or second is None else second - first
+
+
+def _nested_reader(func: PrimFunc) -> bool:
+    """A block in a block reads a buffer that a block outside writes."""
+    for outer in _realizes(func):
+        inner = [b for b in walk(outer.block.body) if isinstance(b, Block)]
+        read = {r.buffer for b in inner for r in b.reads}
+        beside = [r.block for r in _realizes(func) if r.block is not outer.block and r.block not in inner]
+        if read & {w.buffer for b in beside for w in b.writes}:
+            return True
+    return False
+
+
+def _sizes(func: PrimFunc) -> Iterator[Any]:
+    return (size for buffer in func.buffer_map.values() for size in buffer.shape)
+
+
+def _widths(func: PrimFunc) -> bool:
+    loops = {str(loop.loop_var.dtype) for loop in _loops(func)}
+    sizes = {str(s.dtype) for n in walk(func.body) if isinstance(n, (BufferLoad, BufferStore)) for s in n.buffer.shape}
+    return len(loops | sizes) > 1
+
+
+def _updates(func: PrimFunc) -> Iterator[tuple[BufferStore, Block]]:
+    """Stores of blocks with a reduction iterator to what they load."""
+    for realize in _realizes(func):
+        if any(v.iter_type == "reduce" for v in realize.block.iter_vars):
+            for n in walk(realize.block.body):
+                if isinstance(n, BufferStore) and any(_loads(x, n.buffer) for x in walk(n.value)):
+                    yield n, realize.block
+
+
+def _loads(e: Any, buffer: Buffer) -> bool:
+    return isinstance(e, BufferLoad) and e.buffer is buffer
+
+
+def _bitwise(func: PrimFunc) -> bool:
+    return any("bitwise" in str(getattr(n, "op", "")) for s, _ in _updates(func) for n in walk(s.value))
+
+
+def _several_terms(func: PrimFunc) -> bool:
+    from ..analysis.reductions import Reduction
+
+    found = [Reduction.of(block) for _, block in _updates(func)]
+    return any(
+        isinstance(r, Reduction) and any(u.combination is not None and len(u.combination.terms) > 1 for u in r.updates)
+        for r in found
+    )
+
+
+def _symbolic(func: PrimFunc) -> bool:
+    return any(isinstance(x, Var) for s in _sizes(func) for x in walk(s))
+
+
+CLASSES: dict[str, Question] = {
+    "predicate on memory": _realized(lambda r: has_load(r.predicate)),
+    "predicate on loops": _realized(lambda r: constant(r.predicate) is None and not has_load(r.predicate)),
+    "`if` on memory": _any(lambda f: any(isinstance(n, IfThenElse) and has_load(n.condition) for n in walk(f.body))),
+    "let of memory": _any(lambda f: any(isinstance(n, LetStmt) and has_load(n.value) for n in walk(f.body))),
+    "extent on memory": _bound("extent"),
+    "start on memory": _bound("min"),
+    "binding on memory": _binding(has_load),
+    "loop with a start": _any(lambda f: any(constant(loop.min) != 0 for loop in _loops(f))),
+    "iterator runs backwards": _binding(lambda e: _slope(e) < 0),
+    "iterator in strides": _binding(lambda e: abs(_slope(e)) > 1),
+    "iterator takes a value twice": _binding(lambda e: _slope(e) == 0),
+    "view (match_buffer)": _realized(lambda r: bool(r.block.match_buffers)),
+    "int64 beside int32": _any(_widths),
+    "consumer in a nested block": _any(_nested_reader),
+    "memory of a block's own": _realized(lambda r: bool(r.block.alloc_buffers)),
+    "empty loop": _any(lambda f: any(constant(loop.extent) == 0 for loop in _loops(f))),
+    "size that may be zero": _any(_symbolic),
+    "several functions": lambda module: len(module.functions) > 1,
+    "condition on a scalar": _any(lambda f: any(isinstance(n, AssertStmt) for n in walk(f.body))),
+    "reduction by bits": _any(_bitwise),
+    "reduction of several terms": _any(_several_terms),
+    "reduction in a wider type": _any(lambda f: any(isinstance(n, Cast) for s, _ in _updates(f) for n in walk(s.value))),
+    "several outputs": _realized(lambda r: len({w.buffer for w in r.block.writes}) > 1),
+    "loop marked before any step": _any(lambda f: any(loop.kind != "serial" for loop in _loops(f))),
+    "place that data decides": _any(
+        lambda f: any(has_load(i) for n in walk(f.body) if isinstance(n, (BufferLoad, BufferStore)) for i in n.indices)
+    ),
+}  # fmt: skip
+
+
+def classes_of(program: PrimFunc | IRModule) -> list[str]:
+    """The names out of :data:`CLASSES` of what is in a program."""
+    module = IRModule.of(program)
+    return [name for name, question in CLASSES.items() if question(module)]

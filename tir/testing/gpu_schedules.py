@@ -1,0 +1,171 @@
+"""Random GPU schedules: loops bound to blocks, threads and virtual threads, copies in shared memory and registers,
+reductions across threads; and nearly every other primitive before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..function import IRModule, PrimFunc
+from ..stmt import Block
+from ..visit import walk
+from .decisions import Choice, SeededChoice
+from .schedules import ALL_PRIMITIVES, Attempt, Walk
+
+THREADS = (1, 2, 4, 8, 32)
+BLOCKS = ("blockIdx.x", "blockIdx.x", "blockIdx.y")
+AXES = ("threadIdx.x", "threadIdx.x", "threadIdx.y", "threadIdx.z")
+VIRTUAL = ("vthread.x", "vthread.y")
+
+# a host's loops, and sizes that make threads of thousands
+_NOT_HERE = {"parallel", "pad_einsum"}
+ANYWHERE = [name for name in ALL_PRIMITIVES if name.partition(".")[0] not in _NOT_HERE]
+
+
+def random_gpu_schedule(func: PrimFunc | IRModule, seed: int | Choice, steps: int = 6) -> tuple[Any, list[Attempt]]:
+    """A schedule of every function of ``func`` for a GPU, and the attempts in order.
+
+    Up to half of ``steps`` random primitives, then loops are bound and results copied, then the other half; what no thread
+    runs yet gets a loop of one thread.
+    """
+    from ..schedule import Schedule
+
+    choice = SeededChoice(seed) if isinstance(seed, int) else seed
+    on_gpu = OnGPU(Schedule(func, seed=1), choice)
+    for name in list(on_gpu.sch.mod):
+        on_gpu.sch.work_on(name)
+        on_gpu.schedule(choice.number(0, steps // 2), choice.number(0, steps // 2))
+    return on_gpu.sch, on_gpu.attempts
+
+
+class OnGPU(Walk):
+    """A walk that brings a function onto a GPU."""
+
+    def schedule(self, before: int, after: int) -> None:
+        """``before`` random steps, the function bound to threads, ``after`` random steps."""
+        for _ in range(before):
+            self.draw(ANYWHERE)
+        names = self.blocks()
+        for block in names:
+            self.threads(block)
+        for block in names:
+            self.caches(block)
+        self.move(names)
+        for _ in range(after):
+            self.draw(ANYWHERE)
+        for block in self.blocks():
+            self.rest(block)
+
+    def blocks(self) -> list[str]:
+        return [n.name for n in walk(self.sch.func.body) if isinstance(n, Block) and n.name != "root"]
+
+    def has(self, block: str) -> bool:
+        return block in self.blocks()
+
+    def loops(self, block: Any) -> list[Any]:
+        return list(self.sch.get_loops(self.sch.get_block(block) if isinstance(block, str) else block))
+
+    def bound(self, block: str) -> set[str]:
+        return {self.sch.get(loop).thread for loop in self.loops(block)} - {""}
+
+    def threads(self, block: str) -> None:
+        """Bind loops around a block to blocks and threads, as far as that is legal."""
+        if not self.has(block) or self.bound(block):
+            return
+        loops = self.loops(block)
+        outer = loops[0] if loops else None
+        if len(loops) > 1 and self.choice.pick((True, False)):
+            outer = self.attempt("fuse", *loops[:2]) or outer
+        if outer is not None:
+            self.across(outer)
+        loops = self.loops(block)
+        free = [loop for loop in loops if not self.sch.get(loop).thread]
+        if free and self.choice.pick((True, False)):
+            axes = sorted(set(AXES) - self.bound(block))
+            self.bind_part(self.choice.pick((free[-1], self.choice.pick(free))), self.choice.pick(axes))
+
+    def across(self, loop: Any) -> None:
+        """A loop over blocks, threads, both, or with virtual threads between."""
+        way = self.choice.number(0, 4)
+        if way == 0:
+            self.attempt("bind", loop, self.choice.pick((*BLOCKS, *AXES)))
+        elif way == 1:
+            self.bind_part(loop, self.choice.pick(AXES))
+        else:
+            factors = (
+                [None, self.choice.pick((1, 2)), self.choice.pick(THREADS)]
+                if way == 2
+                else [None, self.choice.pick(THREADS)]
+            )
+            parts = self.attempt("split", loop, factors)
+            if parts:
+                self.attempt("bind", parts[0], self.choice.pick(BLOCKS))
+                self.attempt("bind", parts[-1], self.choice.pick(AXES))
+            if parts and way == 2:
+                self.attempt("bind", parts[1], self.choice.pick(VIRTUAL))
+
+    def bind_part(self, loop: Any, axis: str) -> None:
+        """The inner (or outer) part of a loop on an axis."""
+        factors = [None, self.choice.pick(THREADS)]
+        outer = self.choice.number(0, 3) == 0
+        parts = self.attempt("split", loop, factors[::-1] if outer else factors)
+        if parts:
+            self.attempt("bind", parts[0 if outer else 1], axis)
+
+    def both(self, copy: Callable[[], Any], place: str, at: Any) -> Any:
+        """``copy()`` made and moved to ``at``, or neither: memory of kernels must not span two of them."""
+        before, taken = self.sch.copy(), list(self.attempts)
+        made = copy()
+        if made and self.attempt(place, made, at):
+            return made
+        self.sch, self.attempts = before, taken
+        return None
+
+    def caches(self, block: str) -> None:
+        """Copies of what a block reads in shared memory, of what it writes in registers."""
+        if not self.has(block):
+            return
+        bound = [x for x in self.loops(block) if self.sch.get(x).thread]
+        if not bound:
+            return
+        if self.choice.pick((True, False)):
+            at = self.choice.pick((bound[-1], bound[-1], *bound))
+            scope = self.choice.pick(("local", "local", "shared"))
+            self.both(lambda: self.attempt("cache_write", block, 0, scope), "reverse_compute_at", at)
+        for read in range(self.choice.number(0, 2)):
+            places = self.loops(block)
+            inside = places[[self.sch.get(x).thread != "" for x in places].index(True) :]
+            at = self.choice.pick(inside)
+            scope = self.choice.pick(("shared", "shared", "local"))
+            copy = self.both(
+                lambda read=read, scope=scope: self.attempt("cache_read", block, read, scope), "compute_at", at
+            )
+            if copy:
+                self.fill(copy, places.index(at) + 1)
+
+    def fill(self, copy: Any, depth: int) -> None:
+        """The threads share the work of a copy; its memory may be swizzled, or its rows moved apart."""
+        own = self.loops(copy)[depth:]
+        if own and self.choice.number(0, 3):
+            self.bind_part(own[-1], self.choice.pick(AXES))
+        way = self.choice.number(0, 3)
+        if way == 1:
+            self.attempt("storage_swizzle", copy, 0)
+        elif way == 2:
+            self.attempt("storage_align", copy, 0, 0, self.choice.pick((4, 8)), 1)
+
+    def move(self, names: list[str]) -> None:
+        """A producer into a loop of its consumer, its result in memory of the kernel."""
+        if len(names) < 2 or not self.choice.pick((True, False)) or not self.has(names[-1]) or not self.has(names[-2]):
+            return
+        loops = self.loops(names[-1])
+        if loops and self.attempt("compute_at", names[-2], self.choice.pick(loops)):
+            self.attempt("set_scope", names[-2], 0, self.choice.pick(("shared", "local")))
+
+    def rest(self, block: str) -> None:
+        """A block that nothing runs yet gets a thread of its own."""
+        if self.has(block) and not self.bound(block):
+            loops = self.loops(block)
+            unit = self.attempt("add_unit_loop", loops[0] if loops else block)
+            if unit:
+                self.attempt("bind", unit, "threadIdx.x")
