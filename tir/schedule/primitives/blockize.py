@@ -479,9 +479,11 @@ def _with_impl(
     require(root is not None, "the implementation of the intrinsic is not one block")
     assert root is not None
     by_position = dict(zip(impl.buffers(), desc.buffers()))
+    scopes = {b: _view_scope(wanted, bound) for b, wanted in by_position.items()}
     # every use of the intrinsic has pointers, strides and offsets of its own
-    opened = {v: v.replace() for b in by_position for v in (b.data, *b.strides, b.elem_offset) if isinstance(v, Var)}
-    fresh_buffers = {b: substitute(b, opened) for b in by_position}
+    opened = {v: v.replace() for b in by_position for v in (*b.strides, b.elem_offset) if isinstance(v, Var)}
+    opened.update((b.data, b.data.replace(scope=scope)) for b, scope in scopes.items())
+    fresh_buffers = {b: substitute(b, opened).replace(scope=scope) for b, scope in scopes.items()}
     body = refresh(substitute(root.body, opened, fresh_buffers))
     matches = []
     for buffer, wanted in by_position.items():
@@ -496,6 +498,21 @@ def _with_impl(
         annotations=root.annotations or realize.block.annotations,
     )
     return realize.replace(block=block)
+
+
+def _view_scope(described: Buffer, bound: dict[Buffer, BufferRegion]) -> str:
+    """The scope of the view that stands for a ``described`` buffer: that of the memory it is matched to. An intrinsic
+    that asks for no scope in particular takes any."""
+    if described not in bound:
+        return described.scope
+    buffer = bound[described].buffer
+    require(
+        described.scope in ("global", buffer.scope) or {described.scope, buffer.scope} <= {"shared", "shared.dyn"},
+        "the intrinsic has {0} in `{1}` memory, and {2} is in `{3}`",
+        described.name, described.scope, buffer.name, buffer.scope,
+        legal=f'put {buffer.name} into scope "{described.scope}": cache_read or cache_write, or set_scope',
+    )  # fmt: skip
+    return buffer.scope
 
 
 @primitive(check=_check_tensorize)
