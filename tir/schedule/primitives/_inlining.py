@@ -14,7 +14,23 @@ from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
 from ...buffer import Buffer
 from ...equal import structural_equal
 from ...errors import require
-from ...expr import EQ, GE, GT, LE, LT, BufferLoad, Expr, IntImm, Var, conjuncts, const, floordiv, floormod, is_const
+from ...expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    BufferLoad,
+    Expr,
+    IntImm,
+    Var,
+    cast,
+    conjuncts,
+    const,
+    floordiv,
+    floormod,
+    is_const,
+)
 from ...script.printer import short_text
 from ...stmt import BlockRealize
 from ...visit import substitute, uses_var, walk
@@ -90,6 +106,7 @@ def solve_iters(
     The conditions leave out that the iterators are in their domains. ``analyzer`` knows the variables of ``given``.
     """
     iters = {i.var: i for i in block.block.iter_vars}
+    given = [cast(str(e.dtype), g) for e, g in zip(indices, given)]
     solved: dict[Var, Expr] = {v: i.dom.min for v, i in iters.items() if is_unit(i)}
     conditions: list[Expr] = []
     moving = [(e, g) for e, g in zip(indices, given) if uses_var(e, iters)]
@@ -126,7 +143,8 @@ def solve_iters(
     missing = [v.name for v in iters if v not in solved]
     require(not missing, "the indices of block {0} do not determine its iterator {1}", block, ", ".join(missing),
             nodes=[block.node])  # fmt: skip
-    simple = {v: e if isinstance(e, Var) else analyzer.simplify(e) for v, e in solved.items()}
+    typed = {v: cast(str(v.dtype), e) for v, e in solved.items()}
+    simple = {v: e if isinstance(e, Var) else analyzer.simplify(e) for v, e in typed.items()}
     return simple, [c for c in conditions if not analyzer.can_prove(c)]
 
 
@@ -139,7 +157,9 @@ def known(block: BlockRef) -> Analyzer:
 
 def reads_element(load: BufferLoad, solved: dict[Var, Expr], element: Sequence[Expr], analyzer: Analyzer) -> bool:
     """Whether ``load``, in the instance that ``solved`` tells, is of ``element``."""
-    return all(analyzer.can_prove_equal(substitute(i, solved), e) for i, e in zip(load.indices, element))
+    return all(
+        analyzer.can_prove_equal(substitute(i, solved), cast(str(i.dtype), e)) for i, e in zip(load.indices, element)
+    )
 
 
 def domain_guards(
