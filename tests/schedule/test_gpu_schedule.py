@@ -696,6 +696,36 @@ def main(A: T.Buffer((3, 7), "int32"), B: T.Buffer((3, 7), "int32")):
     on_simulator(sch)
 
 
+@pytest.mark.parametrize("threads", [4, 1])
+def test_registers_that_one_thread_fills_for_all(threads):
+    """Indices that sets cannot say (a division by a size) do not hide that the reader is in no loop of that axis."""
+    sch = schedule("""
+@T.prim_func
+def main(a: T.handle, S: T.Buffer((3,), "int32")):
+    n = T.int32()
+    A = T.match_buffer(a, (3, n), "int32")
+    for i, k in T.grid(3, n):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = 0
+            S[vi] = T.max(S[vi], A[vi, vk])
+""")
+    outer, _ = sch.split(sch.fuse(*sch.get_loops("S")), [None, 4])
+    (_, unit) = sch.split(outer, [None, 1])
+    sch.bind(unit, "threadIdx.z")
+    copy = sch.cache_read("S", "A", "local")
+    sch.compute_at(copy, unit)
+    sch.bind(sch.split(sch.get_loops(copy)[-1], [None, threads])[1], "threadIdx.x")
+    if threads == 1:
+        a, s = np.arange(12, dtype="int32").reshape(3, 4), np.zeros(3, "int32")
+        tir.build(sch.mod, target="cuda-sim")(a, s)
+        np.testing.assert_array_equal(s, a.max(1))
+    else:
+        with pytest.raises(tir.BuildError, match="cannot prove that `A_local`.* is read by the thread that wrote it"):
+            tir.build(sch.mod, target="cuda-sim")
+
+
 # ---------------------------------------------------------------- scopes
 
 
