@@ -78,17 +78,18 @@ def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
 
     def emit() -> tuple[compiled.Emitted, Any]:
         check_bounds(mod)
-        return _emit(lower(mod, target=target), target)
+        return _emit(lower(mod, target=target, passes=passes), target)
 
+    passes = cpu_pipeline()  # as they are now: sources are asked for later
     on = _machine(target)
     knobs = config.current()
-    key = None if knobs.dump or knobs.verify else program_key(mod, target, on.key(), cpu_pipeline())
+    key = None if knobs.dump or knobs.verify else program_key(mod, target, on.key(), passes)
     found = None if key is None else compiled.find(key, mod, on, lambda: emit()[0])
     if found is None:
         found = compiled.Compiled.of(*emit(), on)
         if key is not None:
             compiled.keep(key, mod, found)
-    return LLVMModule(mod, target, found, cpu_pipeline())
+    return LLVMModule(mod, target, found, passes)
 
 
 @with_recursion_limit

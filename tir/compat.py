@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -149,23 +149,6 @@ def ir_transform(root: Any, preorder: Any, postorder: Any, only_enable: Any = No
         return inner if changed is None else changed
 
     return visit(root)
-
-
-class PassContext:
-    """``with tvm.transform.PassContext(opt_level=3):`` does nothing here, as every build optimises. Raises ``ValueError``
-    for a ``config`` or a disabled pass: passes are given to ``tir.lower`` and ``tir.transform.Sequential``."""
-
-    def __init__(self, opt_level: int = 2, config: Mapping[str, Any] | None = None, disabled_pass: Any = ()):
-        if config or disabled_pass:
-            asked = ", ".join([*(config or {}), *disabled_pass])
-            raise ValueError(f"there is no pass configuration {asked}: see tir.lower and tir.transform.Sequential")
-        self.opt_level = opt_level
-
-    def __enter__(self) -> PassContext:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        return None
 
 
 ir = SimpleNamespace(

@@ -7,7 +7,7 @@ import pytest
 import tir
 from tir.analysis import wellformed
 from tir.buffer import IterVar, Range, decl_buffer
-from tir.expr import TRUE, BufferLoad, IntImm, Var, const
+from tir.expr import TRUE, Add, BufferLoad, IntImm, Var, const
 from tir.function import PrimFunc
 from tir.node import frozendict
 from tir.script import parse
@@ -50,6 +50,7 @@ def test_a_good_function():
         (loop(I, block(BufferStore(A, ONE, (V, I)))), "uses `i` of a loop outside it"),
         (loop(I, BufferStore(A, ONE, (I,))), "has 2 dimensions, but 1 indices"),
         (loop(I, BufferStore(A, const(1, "int32"), (I, I))), "a store of int32 into `A`"),
+        (loop(I, BufferStore(A, ONE, (I, Add(I, const(1, "int64"))))), "the operands of `T.Add(i, T.int64(1))` are int32 and int64"),
         (loop(I, BufferStore(A, ONE, (I, ONE))), "indices are integers"),
         (loop(I, BufferStore(LOCAL, ONE, (I,))), "`local` is used but not declared"),
         (seq([loop(I, block(STORE)), loop(I, block(BufferStore(A, ONE, (V, V))))]), "two blocks are called `b`"),

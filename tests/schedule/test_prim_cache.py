@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from prim_checks import refused, same, schedule
 
 MATMUL = """
@@ -317,3 +318,31 @@ def main(P: T.Buffer((4,), "float32"), O: T.Buffer((4,), "float32")):
     )
     sch.cache_write("use", 0, "local")
     same(sch)
+
+
+OPAQUE = """
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            T.reads(A[v * 8:v * 8 + 8])
+            T.writes(B[v * 8:v * 8 + 8])
+            T.evaluate(T.call_extern("void", "g", B.access_ptr("w", offset=v * 8), A.access_ptr("r", offset=v * 8)))
+"""
+
+
+@pytest.mark.parametrize("step, buffer", [("cache_read", "A"), ("cache_write", "B")])
+def test_the_regions_of_an_opaque_call_are_believed_where_unsafe(step: str, buffer: str) -> None:
+    sch = schedule(OPAQUE)
+    refused(lambda: getattr(sch, step)("B", 0, "global"), "its pointer is used directly", "unsafe=True")
+    getattr(sch, step)("B", 0, "global", unsafe=True)
+    assert f"{buffer}_global.data" in sch.mod["main"].script() and f"{buffer}.data" not in sch.mod["main"].script()
+
+
+def test_a_view_is_not_redirected_to_a_copy() -> None:
+    text = OPAQUE.replace(
+        "T.evaluate(", "V = T.match_buffer(A[v * 8:v * 8 + 8], (8,), offset_factor=1)\n            T.evaluate("
+    )
+    sch = schedule(text.replace('A.access_ptr("r", offset=v * 8)', 'V.access_ptr("r")'))
+    refused(lambda: sch.cache_read("B", 0, "shared", unsafe=True), "through another view")

@@ -310,3 +310,23 @@ def test_a_predicate_moves_with_its_block():
     s = tir.Schedule(parse(consumer_of_a_local_buffer("predicate")))
     s.reverse_compute_at("D", s.get_loops("U")[0])
     assert "T.where(A[i] > 0)" in s.mod.script()
+
+
+@pytest.mark.parametrize("target", ["interpreter", "llvm"])
+def test_what_a_predicate_reads_of_an_earlier_iteration_is_not_private_to_an_iteration(target):
+    func = parse("""
+@T.prim_func
+def f(M: T.Buffer((3,), "int32"), D: T.Buffer((3,), "int32")):
+    P = T.alloc_buffer((3,), "int32")
+    for i in range(3):
+        with T.block("P"):
+            vi = T.axis.spatial(3, i)
+            P[vi] = M[vi]
+        with T.block("D"):
+            vi = T.axis.spatial(3, i)
+            T.where(P[0] > 0)
+            D[vi] = P[vi]
+""")
+    d = np.zeros(3, "int32")
+    tir.build(func, target)(np.array([1, 2, 3], "int32"), d)
+    assert d.tolist() == [1, 2, 3]

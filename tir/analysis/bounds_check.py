@@ -64,7 +64,7 @@ def _terms(index: Expr, loops: Bounds) -> dict[Var, int] | None:
 
 
 def _refuse(func: PrimFunc, effect: Effect, axis: int, value: int, size: int, at: dict[Var, int]) -> None:
-    from ..script.printer import short_text, to_lines
+    from ..render import short_text, to_lines
 
     node: Any = effect.node
     text = short_text(BufferLoad(node.buffer, node.indices))

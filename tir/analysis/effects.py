@@ -10,19 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range, decl_buffer
 from ..expr import (
     EQ,
-    TRUE,
     And,
     BufferLoad,
     Call,
     Expr,
     IntImm,
     Let,
+    Not,
     Or,
     Ramp,
     Var,
@@ -122,10 +123,15 @@ class Effects:
     def __iter__(self) -> Iterator[Effect]:
         return iter(self.effects)
 
-    def pointers(self, *kinds: str) -> frozenset[Var]:
-        """Pointers of the memory that effects of the ``kinds`` (default: reads and writes) touch."""
-        wanted = kinds or (READ, WRITE)
-        return frozenset(e.buffer.data for e in self.effects if e.kind in wanted)
+    @cached_property
+    def reads(self) -> frozenset[Var]:
+        """Pointers of the memory that is read."""
+        return frozenset(e.buffer.data for e in self.effects if e.kind == READ)
+
+    @cached_property
+    def writes(self) -> frozenset[Var]:
+        """Pointers of the memory that is written."""
+        return frozenset(e.buffer.data for e in self.effects if e.kind == WRITE)
 
 
 @dataclass
@@ -243,19 +249,14 @@ class _Walker:
 
     def under(self, condition: Expr, body: Any) -> None:
         """``body``, which happens where ``condition`` holds."""
-        if condition is TRUE or condition.dtype.lanes > 1 or is_const(condition, 1):
-            self.visit(body)
-            return
         around = self.guards
-        self.guards = (*around, self.known(condition))
+        if not is_const(condition, 1):
+            self.guards = (*around, self.known(condition))
         self.visit(body)
         self.guards = around
 
     def unless(self, condition: Expr, body: Any) -> None:
-        if condition.dtype.lanes > 1:
-            self.visit(body)
-        else:
-            self.under(logical_not(condition), body)
+        self.under(logical_not(condition) if condition.dtype.lanes == 1 else Not(condition), body)
 
     def _while(self, loop: While) -> None:
         self.visit(loop.condition)
@@ -319,7 +320,11 @@ class _Walker:
             self.guards = (*around, *self.first)
             self.visit(block.init)
             self.guards, self.first = around, None
+        before, self.opaque = self.opaque, False
         self.visit(block.body)
+        if self.opaque:
+            self.regions(block, {})
+        self.opaque = self.opaque or before
 
     # ------------------------------------------------------------ calls
 
@@ -331,7 +336,7 @@ class _Walker:
             _PLACES[call.op](self, call)
             return
         op = OPS.get(call.op)
-        opaque = effect_of(call) == "opaque"
+        opaque = effect_of(call) not in ("pure", "read")
         self.opaque = self.opaque or opaque
         for position, arg in enumerate(call.args):
             kinds = (READ, WRITE) if op is None else op.accesses(position)

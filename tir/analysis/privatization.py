@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -10,27 +10,25 @@ from ..arith import Analyzer
 from ..arith.linear import key
 from ..arith.regions import relax
 from ..arith.swizzle import Unswizzled, unswizzled
-from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
+from ..buffer import Buffer, BufferRegion, IterVar, Range
 from ..expr import (
-    TRUE,
     And,
     BufferLoad,
     Call,
     Expr,
-    IntImm,
     Ramp,
     Var,
     all_of,
     const,
     is_const,
-    logical_and,
-    logical_not,
 )
 from ..function import PrimFunc
 from ..node import EMPTY
-from ..stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt
-from ..visit import free_vars, substitute, uses_var, walk
+from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
+from ..visit import free_vars, uses_var, walk
 from .dependence.initialization import initialized_before_read
+from .effects import PREFETCH, Effect, effects
+from .structure import has_load, is_steered_by_memory
 
 Box = tuple[Range, ...]
 Filled = tuple[Box, frozenset[Any]]  # a box all of whose elements are written, where all of the conditions hold
@@ -167,6 +165,8 @@ def is_redundant_write(loop: For, buffer: Buffer) -> bool:
         if isinstance(item, BlockRealize) and not any(isinstance(n, BlockRealize) for n in walk(item.block.body)):
             stores = [n for n in walk(item.block) if isinstance(n, BufferStore)]
             if any(n.buffer.data is buffer.data for n in stores):
+                if is_steered_by_memory(item):
+                    return False
                 makers.append(item.block)
             continue
         if isinstance(item, BufferStore) and item.buffer.data is buffer.data:
@@ -247,6 +247,8 @@ class _Access:
         box = self.box(analyzer)
         if box is None or any(isinstance(n, BufferLoad) for n in walk(self.condition)):
             return None  # what it loads may have changed by the time of the read
+        if any(has_load(e) for r in self.loops.values() for e in (r.min, r.extent)):
+            return None  # how often it runs, if at all, is up to data
         moving = {n: i for n, i in enumerate(self.indices or ()) if any(v in self.loops for v in _vars(i))}
         inner = {v: self.loops[v] for i in moving.values() for v in _vars(i) if v in self.loops}
         guards = [c for c in _parts(self.condition) if uses_var(c, list(self.loops))]
@@ -282,111 +284,51 @@ def _vars(e: Any) -> set[Var]:
     return {n for n in walk(e) if isinstance(n, Var)}
 
 
-def _accesses(root: Any, buffer: Buffer, step_vars: Any) -> Iterator[_Access]:
+def _accesses(root: Stmt, buffer: Buffer, step_vars: Sequence[Var]) -> Iterator[_Access]:
     """Accesses of ``buffer`` under ``root`` in program order; a use of its pointer reads any element.
 
-    ``step_vars`` are the variables of the loops asked about.
+    ``step_vars`` are the variables of the loops asked about: where they step a reduction, init runs in their first
+    iterations only, else for every result.
     """
+    found = [e for e in effects(root) if e.buffer.data is buffer.data and e.kind != PREFETCH]
+    made: dict[Any, set[Any]] = {}  # by block, what its init writes for every result
+    for effect in found:
+        first = effect.first or ()
+        if effect.write and effect.first is not None:
+            if any(uses_var(c, step_vars) for c in first):
+                continue
+            made.setdefault(effect.block, set()).add(_index_key(effect))
+        condition = all_of(c for c in effect.guards if not any(c is d for d in first))
+        indices, loops = _with_lanes(effect) if effect.buffer is buffer else (None, {})
+        own = effect.first is None and not effect.write and _index_key(effect) in made.get(effect.block, ())
+        yield _Access(indices, loops, condition, effect.write, own)
 
-    def visit(
-        item: Any, loops: dict[Var, Range], condition: Expr, bound: dict[Var, Any], init: Any
-    ) -> Iterator[_Access]:
-        def expr(e: Any) -> Any:
-            return substitute(e, bound) if bound else e
 
-        if isinstance(item, (Buffer, Var)):
-            if item is buffer.data:
-                yield _Access(None, {}, condition, False, False)
-            return
-        if isinstance(item, For):
-            yield from visit(item.extent, loops, condition, bound, init)
-            inner = {**loops, item.loop_var: Range(expr(item.min), expr(item.extent))}
-            yield from visit(item.body, inner, condition, bound, init)
-        elif isinstance(item, IfThenElse):
-            yield from visit(item.condition, loops, condition, bound, init)
-            yield from visit(item.then_case, loops, logical_and(condition, expr(item.condition)), bound, init)
-            if item.else_case is not None:
-                otherwise = logical_and(condition, logical_not(expr(item.condition)))
-                yield from visit(item.else_case, loops, otherwise, bound, init)
-        elif isinstance(item, BlockRealize):
-            values = {v.var: expr(e) for v, e in zip(item.block.iter_vars, item.iter_values)}
-            inner_bound = {**bound, **values}
-            guard = logical_and(condition, expr(item.predicate))
-            block: Block = item.block
-            for match in block.match_buffers:
-                if match.source.buffer is buffer:
-                    yield from _through(match, block, loops, guard, lambda e, b=inner_bound: substitute(e, b))
-            stored = None
-            # where a loop asked about steps the reduction, init runs in its first iteration only
-            partial = any(v.iter_type == "reduce" and uses_var(values[v.var], step_vars) for v in block.iter_vars)
-            if block.init is not None and not partial:
-                yield from visit(block.init, loops, guard, inner_bound, None)
-                stored = _stored(block.init, buffer)
-            yield from visit(block.body, loops, guard, inner_bound, stored)
-        elif isinstance(item, BufferStore):
-            for child in (item.value, *item.indices):
-                yield from visit(child, loops, condition, bound, init)
-            if item.buffer is buffer:
-                yield _Access(tuple(expr(i) for i in item.indices), loops, condition, True, False)
-        elif isinstance(item, BufferLoad):
-            for child in item.indices:
-                yield from visit(child, loops, condition, bound, init)
-            if item.buffer is buffer:
-                own = init is not None and _index_key(item.indices) in init
-                yield _Access(tuple(expr(i) for i in item.indices), loops, condition, False, own)
+def _with_lanes(effect: Effect) -> tuple[tuple[Expr, ...] | None, dict[Var, Range]]:
+    """The indices of an effect, and the loops around: vectors and boxes are loops over their lanes and elements."""
+    loops = {var: Range(low, extent) for var, low, extent in effect.loops}
+    if effect.indices is None:
+        return None, loops
+    made: list[Expr] = []
+    for index in effect.indices:
+        if isinstance(index, tuple):
+            low, extent, step = *index, None
+        elif isinstance(index, Ramp):
+            low, extent, step = index.base, const(index.lanes, index.base.dtype), index.stride
+        elif index.dtype.lanes > 1:
+            return None, loops
         else:
-            for child in item.children():
-                yield from visit(child, loops, condition, bound, init)
-
-    yield from visit(root, {}, TRUE, {}, None)
-
-
-def _through(
-    match: MatchBufferRegion, block: Block, loops: dict[Var, Range], guard: Expr, value: Callable[[Expr], Expr]
-) -> Iterator[_Access]:
-    """What ``block`` does to a buffer through a view: it reads the viewed box, unless it only stores; it writes all of
-    it where a store says so. Behind a pointer it does what its regions say."""
-    indices: list[Expr] = []
-    inner = dict(loops)
-    for axis in match.source.region:
-        low, extent = value(axis.min), value(axis.extent)
-        if not is_const(extent, 1):
-            var = Var("v", low.dtype)
-            inner[var] = Range(const(0, low.dtype), extent)
-            low = low + var
-        indices.append(low)
-    view = match.buffer
-    nodes = list(walk(block.body))
-    if not any(isinstance(n, (BufferLoad, BufferStore)) and n.buffer is view for n in nodes):
-        # an intrinsic has its pointer, and does what the block says
-        for regions, is_write in ((block.reads, False), (block.writes, True)):
-            if any(r.buffer is match.source.buffer for r in regions):
-                yield _Access(tuple(indices), inner, guard, is_write, False)
-        return
-    only_stores = not any((isinstance(n, BufferLoad) and n.buffer is view) or n is view.data for n in nodes)
-    if not only_stores:
-        yield _Access(tuple(indices), inner, guard, False, False)
-    steps = block.body.stmts if isinstance(block.body, SeqStmt) else (block.body,)
-    if any(isinstance(s, BufferStore) and s.buffer is view and _whole(s) for s in steps):
-        yield _Access(tuple(indices), inner, guard, True, False)
+            low, extent, step = index, None, None
+        if extent is not None and not is_const(extent, 1):
+            lane = Var("lane", low.dtype)
+            loops[lane] = Range(const(0, low.dtype), extent)
+            low = low + (lane if step is None or is_const(step, 1) else lane * step)
+        made.append(low)
+    return tuple(made), loops
 
 
-def _whole(store: BufferStore) -> bool:
-    """Whether one vector store writes every element of a buffer of constant size."""
-    *outer, last = store.indices
-    size = 1
-    for extent in store.buffer.shape:
-        if not isinstance(extent, IntImm):
-            return False
-        size *= extent.value
-    if not isinstance(last, Ramp) or last.lanes != size or not is_const(last.base, 0):
-        return False
-    return is_const(last.stride, 1) and all(is_const(i, 0) for i in outer)
-
-
-def _stored(init: Stmt, buffer: Buffer) -> set[Any]:
-    return {_index_key(s.indices) for s in walk(init) if isinstance(s, BufferStore) and s.buffer is buffer}
-
-
-def _index_key(indices: Any) -> tuple[Any, ...]:
-    return tuple(key(i) for i in indices)
+def _index_key(effect: Effect) -> tuple[Any, ...]:
+    indices = effect.indices
+    if indices is None:
+        return (id(effect),)
+    return tuple(tuple(map(key, i)) if isinstance(i, tuple) else key(i) for i in indices)

@@ -14,7 +14,7 @@ from ..expr import BinaryOp, BufferLoad, Call, FloatImm, IntImm, Let, Reduce, Va
 from ..function import IRModule, PrimFunc
 from ..node import Node
 from ..recursion import with_recursion_limit
-from ..render import to_lines
+from ..render import short_text, to_lines
 from ..stmt import (
     Allocate,
     AllocateConst,
@@ -51,9 +51,10 @@ def check(func: PrimFunc) -> list[Problem]:
     """Every rule ``func`` breaks, in program order; empty for a well-formed function.
 
     Variables are defined before use and once in nested scopes; buffers are used inside their allocation, with as many
-    indices as dimensions and integer indices; a store's value has the buffer's dtype; a block's iterators match its
-    bindings, which are the only way in for outer loop variables; block names are unique; one thread axis is not
-    launched inside itself; a private buffer of a loop is allocated around it and used in it only.
+    indices as dimensions and integer indices; a store's value has the buffer's dtype, and the operands of an operator
+    have one; a block's iterators match its bindings, which are the only way in for outer loop variables; block names
+    are unique; one thread axis is not launched inside itself; a private buffer of a loop is allocated around it and used
+    in it only.
     """
     checker = _Checker()
     checker.function(func)
@@ -191,6 +192,8 @@ class _Checker:
         if kind is Var:
             self.use(e, node)
         elif isinstance(e, BinaryOp):
+            if e.a.dtype is not e.b.dtype:
+                self.say(node, f"the operands of `{short_text(e)}` are {e.a.dtype} and {e.b.dtype}; cast one of them")
             self.expr(e.a, node)
             self.expr(e.b, node)
         elif isinstance(e, BufferLoad):

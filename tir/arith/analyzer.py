@@ -8,6 +8,7 @@ from math import gcd
 from typing import Any
 
 from ..buffer import IterVar, Range
+from ..dtype import BOOL
 from ..expr import (
     EQ,
     GE,
@@ -30,6 +31,7 @@ from ..expr import (
 )
 from .bounds import UNBOUNDED, Interval, bound_of, bound_of_linear, dtype_bound, meet
 from .linear import Linear, is_index, key, linear
+from .memory import may_change
 from .modular import Fact, modular_of
 from .prove import Prover
 from .simplify import Simplifier
@@ -57,6 +59,8 @@ class Analyzer:
         self.atom_bounds: dict[Hashable, Interval] = {}
         self.remainders: dict[Hashable, Fact] = {}
         self.truths: dict[Hashable, bool] = {}
+        self._names: dict[Var, Expr] = {}  # conditions that variables stand for
+        self._aliased: set[Var] = set()
         self._keep: list[Any] = []  # expressions whose ids are in keys above
         self._forget()
         for var, value in (bounds or {}).items():
@@ -69,15 +73,21 @@ class Analyzer:
 
     # ------------------------------------------------------------ knowledge
 
-    def bind(self, var: Var | IterVar, value: Any) -> None:
+    def bind(self, var: Var | IterVar, value: Any, within: Any = None) -> None:
         """Know that ``var`` lies in a Range, or equals an expression. Binding again replaces what was known.
 
         Binding to an expression is knowledge for bounds and proofs; ``simplify`` does not put the expression in
-        the variable's place unless it is a constant.
+        the variable's place unless it is a constant. A variable of type bool stands for its condition. ``within`` is
+        the statement in which this is to be known: an end of the range, or a value, that is read from memory which it
+        writes is not.
         """
         if isinstance(var, IterVar):
             var = var.var
         self._forget()
+        if within is not None and self._may_change(value, within):
+            if isinstance(value, Range) and not self._may_change(value.min, within):
+                self.assume(var >= value.min)
+            return
         if isinstance(value, Range):
             if isinstance(value.extent, IntImm) and isinstance(value.min, IntImm):
                 low = value.min.value
@@ -93,7 +103,9 @@ class Analyzer:
                 self._add_fact(size)  # the variable exists, so its range is not empty
         else:
             e = as_expr(value)
-            if is_index(e.dtype):
+            if var.dtype is BOOL:
+                self._names[var] = e
+            elif is_index(e.dtype):
                 self._ranges[var] = (bound_of(self, e), e, e)
                 fact = modular_of(self, e)
                 if fact[0] != 1:
@@ -131,18 +143,30 @@ class Analyzer:
             vars(self).update(saved)
 
     @contextmanager
-    def constraint(self, condition: Expr) -> Iterator[Analyzer]:
-        """Know ``condition`` inside the ``with``."""
+    def constraint(self, condition: Expr, within: Any = None) -> Iterator[Analyzer]:
+        """Know ``condition`` inside the ``with``; for ``within`` see :meth:`assume`."""
         with self.scope():
-            self.assume(condition)
+            self.assume(condition, within)
             yield self
 
-    def assume(self, condition: Any) -> None:
-        """Know ``condition`` from here on (to the end of the enclosing scope)."""
+    def assume(self, condition: Any, within: Any = None) -> None:
+        """Know ``condition`` from here on (to the end of the enclosing scope).
+
+        ``within`` is the statement in which it is to be known: the parts of the condition that read memory which it
+        writes are not.
+        """
         condition = as_expr(condition)
         self._forget()
         self._keep.append(condition)
-        self._assume(condition, True)
+        self._assume(condition, True, within)
+
+    def note_aliases(self, pointers: Iterable[Var]) -> None:
+        """Know that the memory behind ``pointers`` goes by several names here, so that a store to one of them may change
+        what another reads."""
+        self._aliased.update(pointers)
+
+    def _may_change(self, value: Any, within: Any) -> bool:
+        return may_change(value, within, self._aliased)
 
     def assume_sizes(self, buffers: Iterable[Any]) -> None:
         """Know that no dimension of ``buffers`` is negative: an argument has its size, memory can be allocated."""
@@ -151,22 +175,28 @@ class Analyzer:
                 if not isinstance(size, IntImm):
                     self.assume(size >= 0)
 
-    def _assume(self, e: Expr, truth: bool) -> None:
+    def _assume(self, e: Expr, truth: bool, within: Any = None) -> None:
         if isinstance(e, IntImm):
             return
         if isinstance(e, Call) and e.op == "likely":
-            self._assume(e.args[0], truth)
+            self._assume(e.args[0], truth, within)
         elif isinstance(e, Not):
-            self._assume(e.a, not truth)
+            self._assume(e.a, not truth, within)
         elif (isinstance(e, And) and truth) or (isinstance(e, Or) and not truth):
-            self._assume(e.a, truth)
-            self._assume(e.b, truth)
-        else:
-            self.truths[key(e)] = truth
-            if isinstance(e, Comparison) and type(e) in NEGATED and is_index(e.a.dtype):
-                kind: Any = type(e) if truth else NEGATED[type(e)]
-                self.truths[key(NEGATED[type(e)](e.a, e.b))] = not truth
-                self._assume_comparison(kind, e.a, e.b)
+            self._assume(e.a, truth, within)
+            self._assume(e.b, truth, within)
+        elif within is None or not self._may_change(e, within):
+            self._assume_atom(e, truth)
+            named = self._names.get(e) if isinstance(e, Var) else None
+            if named is not None:
+                self._assume(named, truth, within)
+
+    def _assume_atom(self, e: Expr, truth: bool) -> None:
+        self.truths[key(e)] = truth
+        if isinstance(e, Comparison) and type(e) in NEGATED and is_index(e.a.dtype):
+            kind: Any = type(e) if truth else NEGATED[type(e)]
+            self.truths[key(NEGATED[type(e)](e.a, e.b))] = not truth
+            self._assume_comparison(kind, e.a, e.b)
 
     def _assume_comparison(self, kind: type, a: Expr, b: Expr) -> None:
         form = linear(a).minus(linear(b))

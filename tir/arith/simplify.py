@@ -23,8 +23,10 @@ from ..expr import (
     Add,
     And,
     Broadcast,
+    BufferLoad,
     Call,
     Cast,
+    Comparison,
     Div,
     Expr,
     FloatImm,
@@ -47,7 +49,7 @@ from ..expr import (
     compare,
     trunc_div,
 )
-from ..op import is_pure
+from ..op import OPS, is_pure
 from ..visit import substitute, walk
 from .bounds import bound_of, bound_of_linear
 from .divide import div_form, divide_symbolic, mod_form, positive, recombine, xor_parts
@@ -73,6 +75,9 @@ class Simplifier:
         if isinstance(e, (IntImm, FloatImm, Buffer)):
             return e
         if isinstance(e, Var):
+            if e.dtype is BOOL:
+                known = self.ctx.truths.get(id(e))
+                return e if known is None else TRUE if known else FALSE
             lo, hi = self.ctx.var_bound(e)
             return IntImm(lo, e.dtype) if lo is not None and lo == hi and e.dtype.is_int else e
         memo = self.ctx.simplify_memo
@@ -279,7 +284,25 @@ class Simplifier:
         decided = self._decide(type(e), diff)
         if decided is not None:
             return decided
+        if self._leaves_one_value(type(e), diff):
+            # a < b is a == b - 1
+            value = right.copy()
+            value.const += {LT: -1, GT: 1}.get(type(e), 0)
+            if value.fits(a.dtype):
+                return self.visit(EQ(a, value.build(a.dtype)))
         return self._tidy(changed, left, right, diff)
+
+    def _leaves_one_value(self, kind: Any, diff: Linear) -> bool:
+        """Whether a condition assumed leaves ``diff op 0`` one value to hold for, next to its limit.
+
+        x >= c is assumed: x <= c is x == c, and x < c + 1 as well; likewise from above. Ranges of loops do not count:
+        ``i < 1`` in a loop from zero stays an inequality, which says where the loop can be cut.
+        """
+        known = self.ctx.fact_bound(diff) if kind in (LT, LE, GT, GE) else None
+        if known is None:
+            return False
+        low, high = (None if v is None else v + diff.const for v in known)
+        return low == {LE: 0, LT: -1}.get(kind, ...) or high == {GE: 0, GT: 1}.get(kind, ...)
 
     def _by_bounds(self, kind: Any, a: tuple, b: tuple) -> Expr | None:
         if kind in (GT, GE):
@@ -390,7 +413,7 @@ class Simplifier:
         return None
 
     def conjunction(self, e: Any) -> Expr:
-        parts = self._parts(e, And)
+        parts = _operands(e, And)
         with self.ctx.scope():
             kept: list[Expr] = []
             seen: set[Any] = set()
@@ -406,10 +429,10 @@ class Simplifier:
                     seen.add(key(item))
                     kept.append(item)
                     self.ctx.assume(item)
-        return _joined(And, kept, TRUE)
+        return _joined(And, self._without_implied(kept, TRUE), TRUE)
 
     def disjunction(self, e: Any) -> Expr:
-        parts = self._parts(e, Or)
+        parts = self._without_implied(_operands(e, Or), FALSE)
         with self.ctx.scope():
             kept: list[Expr] = []
             seen: set[Any] = set()
@@ -428,8 +451,28 @@ class Simplifier:
                     self.ctx.assume(Not(item))
         return _joined(Or, kept, FALSE)
 
-    def _parts(self, e: Any, kind: Any) -> list[Expr]:
-        return list(_operands(e, kind))
+    def _without_implied(self, parts: list[Expr], neutral: Expr) -> list[Expr]:
+        """``parts`` without those that a later one on the same terms makes ``neutral``.
+
+        In a conjunction x < 10 goes where x < 5 follows (x < 5 implies x < 10), in a disjunction x < 5 where x < 10
+        follows. What comes after runs where the part that goes would have stopped it, so none of it may fail.
+        """
+        terms = [_terms(part) for part in parts]
+        kept: list[Expr] = []
+        for k, part in enumerate(parts):
+            implied = False
+            for later in range(k + 1, len(parts)) if terms[k] else ():
+                if not _total(parts[later]):
+                    break
+                if terms[later] == terms[k]:
+                    fact = parts[later] if neutral is TRUE else Not(parts[later])
+                    with self.ctx.constraint(fact):
+                        implied = self.visit(part) is neutral
+                if implied:
+                    break
+            if not implied:
+                kept.append(part)
+        return kept
 
     def logical(self, e: Any) -> Expr:
         if e.dtype is not BOOL:
@@ -478,6 +521,8 @@ class Simplifier:
             return made.args[0]
         if e.op == "bitwise_xor" and is_index(e.dtype):
             return self.exclusive_or(made)
+        if made.args and all(isinstance(a, FloatImm) for a in made.args):
+            return _folded(made)
         return made
 
     def exclusive_or(self, e: Any) -> Expr:
@@ -499,6 +544,8 @@ class Simplifier:
 
     def cast(self, e: Any) -> Expr:
         value = self.visit(e.value)
+        if isinstance(value, FloatImm) and is_index(e.dtype) and abs(value.value) < 2 ** (e.dtype.bits - 1):
+            return IntImm(int(value.value), e.dtype)  # towards zero, as at run time
         made = cast(e.dtype, value)
         return e if isinstance(made, Cast) and value is e.value else made
 
@@ -507,7 +554,7 @@ class Simplifier:
         if isinstance(value, (IntImm, FloatImm, Var)):
             return self.visit(substitute(e.body, {e.var: value}))
         with self.ctx.scope():
-            if e.var.dtype.is_int:
+            if e.var.dtype.is_int or e.var.dtype is BOOL:
                 self.ctx.bind(e.var, value)
             body = self.visit(e.body)
         if is_pure(value) and not any(n is e.var for n in walk(body)):
@@ -541,6 +588,34 @@ def _joined(kind: Any, parts: list[Expr], empty: Expr) -> Expr:
     for part in parts[1:]:
         out = kind(out, part)
     return out
+
+
+def _terms(e: Expr) -> frozenset[Any]:
+    """Which terms a comparison of indices is about; empty for anything else."""
+    if not isinstance(e, Comparison) or not is_index(e.a.dtype):
+        return frozenset()
+    return frozenset(linear(e.a).minus(linear(e.b)).terms)
+
+
+def _total(e: Expr) -> bool:
+    """Whether ``e`` has a value whatever its variables are: it reads no memory, calls nothing, divides by constants."""
+    return not any(
+        isinstance(n, (BufferLoad, Call))
+        or (isinstance(n, (Div, Mod, FloorDiv, FloorMod)) and not (isinstance(n.b, IntImm) and n.b.value))
+        for n in walk(e)
+    )
+
+
+def _folded(e: Call) -> Expr:
+    """The value of a pure operator on floating constants, as the executor computes it; ``e`` where it is not finite."""
+    op = OPS.get(e.op)
+    if op is None or op.numpy is None or op.effect != "pure" or str(e.dtype) not in ("float32", "float64"):
+        return e
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        value = op.numpy(*(getattr(np, str(a.dtype))(a.value) for a in e.args))  # type: ignore[attr-defined]
+    return FloatImm(float(value), e.dtype) if np.isfinite(value) else e
 
 
 def _as_ramp(e: Expr, lanes: int) -> tuple[Expr, Expr] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..buffer import Range
+from ..dtype import BOOL
 from ..expr import Expr, IntImm, Not, Var, as_bool
 from ..node import Node
 from ..op import is_pure
@@ -23,6 +24,7 @@ from ..stmt import (
     seq,
 )
 from .analyzer import Analyzer
+from .memory import other_names
 
 
 def simplify_stmt(stmt: Any, analyzer: Analyzer | None = None) -> Any:
@@ -64,7 +66,7 @@ class _StmtSimplifier:
         if isinstance(extent, IntImm) and extent.value <= 0:
             return NOP
         with self.ctx.scope():
-            self.ctx.bind(loop.loop_var, Range(low, extent))
+            self.ctx.bind(loop.loop_var, Range(low, extent), loop.body)
             body = self.visit(loop.body)
         if low is loop.min and extent is loop.extent and body is loop.body:
             return loop
@@ -76,11 +78,11 @@ class _StmtSimplifier:
         if isinstance(known, IntImm):
             taken = s.then_case if known.value else s.else_case
             return NOP if taken is None else self.visit(taken)
-        with self.ctx.constraint(known):
+        with self.ctx.constraint(known, s.then_case):
             then_case = self.visit(s.then_case)
         else_case = s.else_case
         if else_case is not None:
-            with self.ctx.constraint(Not(known)):
+            with self.ctx.constraint(Not(known), else_case):
                 else_case = self.visit(else_case)
             if is_nop(else_case):
                 else_case = None
@@ -93,11 +95,11 @@ class _StmtSimplifier:
     def visit_SeqStmt(self, s: SeqStmt) -> Stmt:
         with self.ctx.scope():
             new: list[Stmt] = []
-            for child in s.stmts:
+            for k, child in enumerate(s.stmts):
                 made = self.visit(child)
                 new.append(made)
-                if isinstance(made, AssertStmt):
-                    self.ctx.assume(made.condition)  # what follows runs only where it held
+                if isinstance(made, AssertStmt):  # what follows runs only where it held
+                    self.ctx.assume(made.condition, SeqStmt(s.stmts[k + 1 :]))
         if all(a is b for a, b in zip(new, s.stmts)):
             return s
         return seq(x for x in new if not (is_nop(x) and x is NOP))
@@ -105,8 +107,9 @@ class _StmtSimplifier:
     def visit_LetStmt(self, s: LetStmt) -> Stmt:
         value = self.expr(s.value)
         with self.ctx.scope():
-            if s.var.dtype.is_int:
-                self.ctx.bind(s.var, value)
+            self.ctx.note_aliases(other_names(s))
+            if s.var.dtype.is_int or s.var.dtype is BOOL:
+                self.ctx.bind(s.var, value, s.body)
             body = self.visit(s.body)
         return s if value is s.value and body is s.body else s.replace(value=value, body=body)
 
@@ -115,7 +118,7 @@ class _StmtSimplifier:
         with self.ctx.scope():
             var = getattr(s.node, "var", None)
             if s.attr_key in ("thread_extent", "virtual_thread") and isinstance(var, Var):
-                self.ctx.bind(var, Range(IntImm(0, value.dtype), value))
+                self.ctx.bind(var, Range(IntImm(0, value.dtype), value), s.body)
             body = self.visit(s.body)
         return s if value is s.value and body is s.body else s.replace(value=value, body=body)
 
@@ -123,7 +126,7 @@ class _StmtSimplifier:
         values = tuple(self.expr(v) for v in s.iter_values)
         predicate = self.expr(s.predicate)
         with self.ctx.scope():
-            self.ctx.assume(predicate)
+            self.ctx.assume(predicate, s.block)
             block = self.visit_Block(s.block)
         if block is s.block and predicate is s.predicate and all(a is b for a, b in zip(values, s.iter_values)):
             return s
@@ -133,9 +136,10 @@ class _StmtSimplifier:
         iters = tuple(v.replace(dom=self.expr(v.dom)) if v.dom is not None and self.expr(v.dom) is not v.dom else v
                       for v in block.iter_vars)  # fmt: skip
         with self.ctx.scope():
+            self.ctx.note_aliases(other_names(block))
             for v in iters:
                 if v.dom is not None:
-                    self.ctx.bind(v.var, v.dom)
+                    self.ctx.bind(v.var, v.dom, block)
             changes: dict[str, Any] = {}
             for name in ("reads", "writes", "match_buffers"):
                 old = getattr(block, name)

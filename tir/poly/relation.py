@@ -149,9 +149,6 @@ class IntegerSet:
     def subtract(self, other: IntegerSet) -> IntegerSet:
         return IntegerSet(_run(self._isl.subtract, other._isl))
 
-    def union(self, other: IntegerSet) -> IntegerSet:
-        return IntegerSet(_run(self._isl.union, other._isl))
-
     def image(self, relation: Relation) -> IntegerSet:
         """The points that ``relation`` relates some point of the set to."""
         return IntegerSet(_run(self._isl.apply, relation._isl))

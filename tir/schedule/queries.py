@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from ..analysis.index import BlockRef, LoopRef
 from ..errors import require
@@ -83,6 +84,15 @@ def get_consumers(state: State, block: BlockRef) -> list[BlockRV]:
 
 @query
 def get_output_blocks(state: State, scope_block: BlockRef) -> list[BlockRV]:
-    """The blocks inside ``scope_block`` that write a buffer which outlives it: not one allocated there."""
-    own = {b.data for item in walk(scope_block.block) for b in getattr(item, "alloc_buffers", ())}
-    return [state.block_rv(b) for b in scope_block.children if _pointers(b.block.writes) - own]
+    """The blocks inside ``scope_block``, blocks inside blocks as well, that write a buffer which outlives it: neither one
+    allocated there nor a view of such a one."""
+    own: set[Any] = set()
+    for item in walk(scope_block.block):
+        own |= {b.data for b in getattr(item, "alloc_buffers", ())}
+        own |= {m.buffer.data for m in getattr(item, "match_buffers", ()) if m.source.buffer.data in own}
+    return [state.block_rv(b) for b in _inner_blocks(scope_block) if _pointers(b.block.writes) - own]
+
+
+def _inner_blocks(scope_block: BlockRef) -> list[BlockRef]:
+    """The blocks inside ``scope_block``, outer ones first, in program order."""
+    return [b for child in scope_block.children for b in (child, *_inner_blocks(child))]

@@ -578,6 +578,8 @@ class Schedule:
     def compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> None:
         """Put the expression that ``block`` stores into each place that reads it; the block and its buffer go.
 
+        A block whose buffer nothing reads is removed.
+
         Before → after, for ``sch.compute_inline("B")``::
 
             for i in range(8):                       for i in range(8):
@@ -611,7 +613,7 @@ class Schedule:
         holds: over a smaller box where each part of the condition bounds one iterator, else under a predicate. Returns the
         fill; the handle of the block goes on meaning the copy.
 
-        Raises ``ScheduleError`` when the block is not of that form, when the padding reads memory, when two instances write
+        Raises ``ScheduleError`` when the block is not of that form, when the condition always holds, when the padding reads memory, when two instances write
         one element, or when something else under ``loop`` uses the buffer. ``unsafe=True`` skips the last two.
 
         Before, and after ``sch.decompose_padding("B", "i")``::
@@ -1643,4 +1645,6 @@ class Schedule:
     def get_consumers(self, block: BlockRV | str) -> list[BlockRV]:
         """The blocks of the same scope that read what ``block`` writes."""
     def get_output_blocks(self, scope_block: BlockRV | str) -> list[BlockRV]:
-        """The blocks inside ``scope_block`` that write a buffer which outlives it: not one allocated there."""
+        """The blocks inside ``scope_block``, blocks inside blocks as well, that write a buffer which outlives it: neither one
+        allocated there nor a view of such a one.
+        """

@@ -14,14 +14,14 @@ from typing import Any
 from ..analysis.dependence.initialization import check_initialized
 from ..analysis.dependence.live_values import Timestamps, outdated
 from ..analysis.index import BlockRef, LoopRef, Place
-from ..analysis.structure import order, statements
+from ..analysis.structure import order, statements, uses_pointer
 from ..arith.regions import intersect, union
-from ..buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer
+from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
 from ..errors import ScheduleError, require
 from ..expr import TRUE, BufferLoad, Expr, Var, cast
 from ..node import EMPTY
 from ..stmt import Block, BlockRealize, BufferStore, Stmt, seq
-from ..visit import rewrite
+from ..visit import rewrite, walk
 from .build import add_alloc, nest, with_regions
 from .handles import BlockRV
 from .legality import require_legal
@@ -157,6 +157,30 @@ def redirect_all(
         return None
 
     return rewrite(stmt, visit)
+
+
+def require_known_uses(blocks: Sequence[BlockRef], buffer: Buffer, unsafe: bool) -> None:
+    """Refuse blocks that reach ``buffer`` in other ways than by loads and stores; with ``unsafe``, only in ways that
+    cannot be redirected to a copy: a view of it, or another buffer declared over its pointer.
+
+    A pointer that a block passes on (``access_ptr``) becomes that of the copy, which has the same shape.
+    """
+    user = next((b for b in blocks if uses_pointer(b.node, buffer)), None)
+    alias = next((b for b in blocks if _declares_alias(b, buffer)), None)
+    require(
+        user is None or unsafe and alias is None,
+        "cannot prove what block {0} uses of {1}: its pointer is used directly or through another view",
+        alias or user or "", buffer.name, nodes=[u.node for u in (alias or user,) if u is not None],
+        legal="" if unsafe or alias else "unsafe=True, which believes the regions that the block declares",
+    )  # fmt: skip
+
+
+def _declares_alias(block: BlockRef, buffer: Buffer) -> bool:
+    return any(
+        (isinstance(n, Buffer) and n is not buffer and n.data is buffer.data)
+        or (isinstance(n, MatchBufferRegion) and n.source.buffer is buffer)
+        for n in walk(block.node)
+    )
 
 
 def redirect_reads(consumer: BlockRef, buffer: Buffer, copy: Buffer) -> Stmt:

@@ -14,12 +14,13 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import extension
+from .context import PassContext
 from .passes import PASSES, ModulePass, Pass, Sequential, find, func_pass, module_pass
 from .pipeline import cpu_pipeline, gpu_pipeline, inserted, lower
 from .plan_shared_memory import SharedMemoryPlan, shared_memory_plan
 
 __all__ = [
-    "PASSES", "ModulePass", "Pass", "Sequential", "SharedMemoryPlan", "cpu_pipeline", "find", "func_pass",
+    "PASSES", "ModulePass", "Pass", "PassContext", "Sequential", "SharedMemoryPlan", "cpu_pipeline", "find", "func_pass",
     "gpu_pipeline", "inserted", "lower", "module_pass", "shared_memory_plan",
 ]  # fmt: skip
 
@@ -33,10 +34,6 @@ __all__.extend(sorted(PASSES))  # pyright: ignore[reportUnsupportedDunderAll]  (
 
 def __getattr__(name: str) -> Callable[..., Any]:
     """``LowerInitBlock(**options)`` gives the pass ``lower_init_block`` with its options set."""
-    if name == "PassContext":
-        from ..compat import PassContext
-
-        return PassContext
     snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
     if name[:1].isupper():
         if snake not in PASSES:

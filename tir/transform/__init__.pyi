@@ -8,7 +8,9 @@ from .canonicalize_loop import canonicalize_loop as canonicalize_loop
 from .check_cpu import refuse_thread_axes as refuse_thread_axes
 from .common_subexpr_elim import common_subexpr_elim as common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation as compact_buffer_allocation
+from .context import PassContext as PassContext
 from .convert_blocks_to_opaque import convert_blocks_to_opaque as convert_blocks_to_opaque
+from .convert_ssa import convert_ssa as convert_ssa
 from .default_thread_binding import default_thread_binding as default_thread_binding
 from .flatten_buffer import flatten_buffer as flatten_buffer
 from .inject_double_buffer import inject_double_buffer as inject_double_buffer
@@ -44,6 +46,7 @@ from .plan_shared_memory import shared_memory_plan as shared_memory_plan
 from .remove_no_op import remove_no_op as remove_no_op
 from .simplify import remove_likely as remove_likely
 from .simplify import simplify as simplify
+from .skip_vectorize import skip_vectorize as skip_vectorize
 from .split_host_device import split_host_device as split_host_device
 from .storage_rewrite import storage_rewrite as storage_rewrite
 from .swizzle_storage import swizzle_storage as swizzle_storage

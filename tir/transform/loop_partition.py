@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import reduce
 from typing import Any
 
 from ..arith import Analyzer
 from ..arith.linear import Linear, is_index, linear
+from ..arith.memory import may_change, other_names
 from ..buffer import Range
 from ..dtype import INT32
 from ..expr import EQ, GE, GT, LE, LT, And, Call, Expr, FloorDiv, IntImm, Var, const, is_const, max_, min_
@@ -33,9 +34,11 @@ def _conjuncts(condition: Expr) -> list[Expr]:
 class _Cutter:
     """Decides, loop by loop from outside, where the guards inside stop being certain."""
 
-    def __init__(self, everything: bool):
+    def __init__(self, everything: bool, aliased: Collection[Var]):
         self.everything = everything
+        self.aliased = aliased  # pointers of memory with several names
         self.analyzer = Analyzer()
+        self.analyzer.note_aliases(aliased)
 
     def visit(self, s: Any) -> Any:
         if isinstance(s, For):
@@ -56,7 +59,7 @@ class _Cutter:
                 if made is not None:
                     return made
         with self.analyzer.scope():
-            self.analyzer.bind(s.loop_var, Range(s.min, s.extent))
+            self.analyzer.bind(s.loop_var, Range(s.min, s.extent), s.body)
             body = self.visit(s.body)
         return s if body is s.body else s.replace(body=body)
 
@@ -143,7 +146,8 @@ class _Cutter:
                 likely = _likely(item.condition)
                 # a guard around fast loops counts as well as one inside them
                 fast = speed or any(isinstance(n, For) and n.kind in _SPEED_KINDS for n in walk(item.then_case))
-                if (wanted or likely or fast) and item.else_case is None and not _is_start(item.condition):
+                asked = (wanted or likely or fast) and item.else_case is None and not _is_start(item.condition)
+                if asked and not may_change(item.condition, s.body, self.aliased):
                     found.append((item.condition, inner))
             for child in item.children():
                 if isinstance(child, Stmt):
@@ -214,7 +218,7 @@ class _Decider:
     def visit(self, s: Any) -> Any:
         if isinstance(s, For):
             with self.analyzer.scope():
-                self.analyzer.bind(s.loop_var, Range(s.min, s.extent))
+                self.analyzer.bind(s.loop_var, Range(s.min, s.extent), s.body)
                 body = self.visit(s.body)
             if is_nop(body):
                 return NOP
@@ -255,7 +259,7 @@ def loop_partition(func: PrimFunc, everything: bool = False) -> PrimFunc:
     Done where the guard is ``T.likely``, where vectorized or unrolled loops suffer from it, and for loops annotated
     ``pragma_loop_partition_hint``; with ``everything`` for every guard.
     """
-    cutter = _Cutter(everything)
+    cutter = _Cutter(everything, {pointer for n in walk(func.body) for pointer in other_names(n)})
     for var in dict.fromkeys(n for b in func.buffers() for size in b.shape for n in walk(size) if isinstance(n, Var)):
         cutter.analyzer.assume(var >= 0)  # a size
     return func.with_body(cutter.visit(func.body))

@@ -21,7 +21,7 @@ class _Lowerer:
         if isinstance(item, For):
             low, extent = self.visit(item.min), self.visit(item.extent)
             with self.analyzer.scope():
-                self.analyzer.bind(item.loop_var, Range(item.min, item.extent))
+                self.analyzer.bind(item.loop_var, Range(item.min, item.extent), item.body)
                 body = self.visit(item.body)
             if low is item.min and extent is item.extent and body is item.body:
                 return item
@@ -29,7 +29,7 @@ class _Lowerer:
         if isinstance(item, LetStmt) and item.var.dtype.is_int:
             value = self.visit(item.value)
             with self.analyzer.scope():
-                self.analyzer.bind(item.var, item.value)
+                self.analyzer.bind(item.var, item.value, item.body)
                 body = self.visit(item.body)
             return item if value is item.value and body is item.body else item.replace(value=value, body=body)
         if isinstance(item, (FloorDiv, FloorMod)) and item.dtype.is_int:

@@ -15,6 +15,7 @@ from .canonicalize_loop import canonicalize_loop
 from .check_cpu import refuse_thread_axes
 from .common_subexpr_elim import common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation
+from .context import in_context
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .default_thread_binding import default_thread_binding
 from .flatten_buffer import flatten_buffer
@@ -53,10 +54,12 @@ Step = Callable[[IRModule], IRModule]
 def cpu_pipeline() -> list[Any]:
     """The passes for a CPU, in order: blocks to loops, buffers to flat memory, loops to vectors and straight code.
 
+    Inside a ``PassContext`` as that changes them.
+
     >>> [p.name for p in cpu_pipeline()][:3]
     ['refuse_thread_axes', 'plan_and_update_buffer_allocation_location', 'lower_init_block']
     """
-    return [
+    passes: list[Any] = [
         refuse_thread_axes,
         plan_and_update_buffer_allocation_location,
         lower_init_block,
@@ -78,16 +81,19 @@ def cpu_pipeline() -> list[Any]:
         remove_no_op,
         common_subexpr_elim,
     ]
+    return in_context(passes)
 
 
 def gpu_pipeline(target: Any = "cuda") -> list[Any]:
     """The passes for a GPU, in order: blocks to threads, memory of kernels, barriers, kernels and their launches.
 
+    Inside a ``PassContext`` as that changes them.
+
     >>> gpu_pipeline()[-1].name
     'split_host_device'
     """
     where = Target.of(target)
-    return [
+    passes: list[Any] = [
         default_thread_binding,
         canonicalize_loop.configured(kinds=(THREAD_BINDING,)),
         verify_kernels,
@@ -121,6 +127,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
         remove_no_op,
         split_host_device.configured(target=where),
     ]
+    return in_context(passes)
 
 
 def name_of(step: Any) -> str:

@@ -25,7 +25,6 @@ class Tier(Enum):
     """The tiers of proof, cheapest first: the order in which a question tries those that it has."""
 
     UNCHANGED = "unchanged"  # the same statement in the same loops, ordered as before
-    DISJOINT = "disjoint buffers"  # no memory is written by one and used by the other
     SIMPLE_BLOCK = "simple block"  # the form of a block, a nest or a move, from its iterators
     REDUCTION = "commuting updates"  # the two are updates of one reduction
     AFFINE = "affine forms"  # Banerjee's test, sums of loop variables

@@ -10,7 +10,7 @@ from ...expr import BufferLoad, Var
 from ...function import PrimFunc
 from ...op import is_pure
 from ...poly import Names, NotAffine, Undecided, bounded
-from ...script.printer import short_text
+from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import walk
 from .access_relations import schedule_map

@@ -226,7 +226,7 @@ class _Walker:
             "loops": tuple(self.loops),
             "guards": tuple(self.guards),
             "local": frozenset(self.local),
-            "asked": steered.pointers(),
+            "asked": steered.reads,
         }
         asked = list(_by_instance(steered, coords, [loop for loop in self.loops if loop[0] not in set(own)]))
         reduce_vars = [iv for iv in block.iter_vars if iv.iter_type == "reduce" and iv.dom is not None]

@@ -5,19 +5,19 @@ Both say "legal" or "not shown"; the dependences decide the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map
 from ...arith.linear import key
-from ...buffer import Buffer, BufferRegion, Range
-from ...expr import BufferLoad, Call, Expr, Ramp, Var, is_const
+from ...buffer import Buffer, Range
+from ...expr import BufferLoad, Ramp, Var, is_const
 from ...stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
 from ...visit import accesses, uses_var, walk
+from ..effects import READ, Effect, effects, steering
 from ..index import BlockRef, LoopRef
-from ..simple_blocks import impure, is_simple_block, same_index
+from ..simple_blocks import is_simple_block, same_index
 from ..structure import order
 
 
@@ -33,7 +33,7 @@ def producer_move_is_legal(block: BlockRef, loop: LoopRef, consumers: Sequence[B
         return False
     if any(_touches(child, made) and child is not block and child not in consumers for child in scope.children):
         return False
-    if any(made.data in _uses(c).stored for c in consumers):
+    if any(made.data in _stored(c) for c in consumers):
         return False  # made again for a later iteration, it would undo what this one does to it
     here, there = order(scope, block), order(scope, consumers[0])
     return (
@@ -62,7 +62,7 @@ def consumer_move_is_legal(
     here, there = order(scope, producer), order(scope, block)
     if not here < there or not _inputs_stay(block, made, scope, here, there):
         return False
-    written = _uses(block).stored
+    written = _stored(block)
     between = [c for c in scope.children if c is not block and here <= order(scope, c) <= there]
     if any(a.buffer.data in written for c in between for a in accesses(c.node)):
         return False
@@ -97,42 +97,27 @@ def _is_alone(block: BlockRef, scope: BlockRef) -> bool:
         and scope.block.init is None
         and _runs_all(block)
         and all(child is block or order(scope, child) != place for child in scope.children)
-        and all(_uses(child).is_all for child in scope.children)
+        and all(_is_all(child) for child in scope.children)
         and _only_blocks(scope.block.body)
     )
 
 
-class _Uses:
-    """What a block does, found in one walk: its loads, the pointers of what it stores to or says that it writes, and
-    whether that is all (no pointers, no views, no calls with effects)."""
-
-    __slots__ = ("loads", "stored", "is_all")
-
-    def __init__(self, realize: BlockRealize):
-        self.loads: list[BufferLoad] = []
-        self.stored = {r.buffer.data for r in realize.block.writes}
-        self.is_all = True
-        for n in walk(realize):
-            if isinstance(n, BufferLoad):
-                self.loads.append(n)
-            elif isinstance(n, BufferStore):
-                self.stored.add(n.buffer.data)
-            elif isinstance(n, Var):
-                self.is_all = self.is_all and not n.dtype.is_handle
-            elif isinstance(n, Block):
-                self.is_all = self.is_all and not n.match_buffers
-            elif isinstance(n, Call):
-                self.is_all = self.is_all and not (impure(n) or any(isinstance(a, BufferRegion) for a in n.args))
+def _reads(block: BlockRef) -> list[Effect]:
+    """What an instance reads, its predicate and bindings included."""
+    return [e for e in (*effects(block.block), *steering(block.node)) if e.kind == READ]
 
 
-_USES: WeakKeyDictionary[BlockRealize, _Uses] = WeakKeyDictionary()
+def _stored(block: BlockRef) -> Set[Var]:
+    """Pointers of what it stores to, or says that it writes."""
+    return effects(block.block).writes | {r.buffer.data for r in block.block.writes}
 
 
-def _uses(block: BlockRef) -> _Uses:
-    found = _USES.get(block.node)
-    if found is None:
-        found = _USES[block.node] = _Uses(block.node)
-    return found
+def _is_all(block: BlockRef) -> bool:
+    """Whether its loads and stores are all that a block does: no pointers, no calls with effects or of whole regions."""
+    return not any(
+        found.opaque or any(isinstance(i, tuple) for e in found for i in e.indices or ((),))
+        for found in (effects(block.block), steering(block.node))
+    )
 
 
 def _instances_apart(block: Block) -> bool:
@@ -189,15 +174,14 @@ def _only_blocks(s: object) -> bool:
 
 
 def _touches(block: BlockRef, buffer: Buffer) -> bool:
-    uses = _uses(block)
-    return buffer.data in uses.stored or any(a.buffer.data is buffer.data for a in uses.loads)
+    return buffer.data in _stored(block) or any(a.buffer.data is buffer.data for a in _reads(block))
 
 
 def _inputs_stay(block: BlockRef, made: Buffer, scope: BlockRef, here: int, there: int) -> bool:
     """Whether nothing from statement ``here`` to ``there`` writes what ``block`` reads, but ``made``."""
-    read = {a.buffer.data for a in _uses(block).loads} - {made.data}
+    read = {a.buffer.data for a in _reads(block)} - {made.data}
     return not any(
-        not read.isdisjoint(_uses(child).stored)
+        not read.isdisjoint(_stored(child))
         for child in scope.children
         if child is not block and here <= order(scope, child) <= there
     )
@@ -206,22 +190,22 @@ def _inputs_stay(block: BlockRef, made: Buffer, scope: BlockRef, here: int, ther
 def _reads_elements(block: BlockRef, buffer: Buffer) -> bool:
     """Whether the block's regions hold every element of ``buffer`` that it loads."""
     regions = [r.region for r in block.block.reads if r.buffer is buffer]
-    loads = [a for a in _uses(block).loads if a.buffer is buffer]
+    loads = [e.indices or () for e in _reads(block) if e.buffer is buffer]
     exact = [[axis.min for axis in r] for r in regions]
-    unsure = [a for a in loads if not any(same_index(a.indices, e) for e in exact)]
+    unsure = [indices for indices in loads if not any(same_index(indices, e) for e in exact)]
     if not unsure:
         return True
     analyzer = Analyzer()
     for iterator in block.block.iter_vars:
         assert iterator.dom is not None
         analyzer.bind(iterator.var, iterator.dom)
-    return all(any(_holds(r, a.indices, analyzer) for r in regions) for a in unsure)
+    return all(any(_holds(r, indices, analyzer) for r in regions) for indices in unsure)
 
 
-def _holds(region: Sequence[Range], indices: Sequence[Expr], analyzer: Analyzer) -> bool:
+def _holds(region: Sequence[Range], indices: Sequence[Any], analyzer: Analyzer) -> bool:
     """Whether ``indices`` lie in ``region``, whatever their variables are."""
-    return all(
-        not isinstance(i, Ramp)
+    return len(indices) == len(region) and all(
+        not isinstance(i, (tuple, Ramp))
         and not any(isinstance(n, BufferLoad) for n in walk(i))
         and analyzer.can_prove(i >= axis.min)
         and analyzer.can_prove(i < axis.min + axis.extent)
@@ -231,17 +215,17 @@ def _holds(region: Sequence[Range], indices: Sequence[Expr], analyzer: Analyzer)
 
 def _reads_each(block: BlockRef, buffer: Buffer) -> bool:
     """Whether an instance reads one element of ``buffer``, its iterators being the indices of that."""
-    loads = [a for a in _uses(block).loads if a.buffer is buffer]
+    loads = [e.indices or () for e in _reads(block) if e.buffer is buffer]
     regions = [r.region for r in block.block.reads if r.buffer is buffer]
     if not loads or any(not is_const(axis.extent, 1) for r in regions for axis in r):
         return False
     if not _reads_elements(block, buffer):
         return False
-    if not all(same_index(a.indices, loads[0].indices) for a in loads):
+    if not all(same_index(indices, loads[0]) for indices in loads):
         return False
     domains = {i.var: i.dom for i in block.block.iter_vars}
-    plain = [i for i in loads[0].indices if isinstance(i, Var) and i in domains]
-    if len(plain) != len(loads[0].indices) or len(set(plain)) != len(domains):
+    plain = [i for i in loads[0] if isinstance(i, Var) and i in domains]
+    if len(plain) != len(loads[0]) or len(set(plain)) != len(domains):
         return False
     analyzer = Analyzer()
     return all(

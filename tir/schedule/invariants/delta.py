@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef, Place, index_of, sub_statements
-from ...buffer import Buffer
 from ...expr import BufferLoad, IntImm, Var
 from ...function import IRModule, PrimFunc
-from ...stmt import THREAD_BINDING, Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
+from ...stmt import THREAD_BINDING, Block, BlockRealize, For, SeqStmt, Stmt
 from ...visit import walk
 from . import Keeps
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ...target import Target
 
 BufferSet = frozenset[Var]  # pointers of buffers
-
-_TOUCHED: WeakKeyDictionary[Any, tuple[BufferSet, BufferSet, dict[Var, str]]] = WeakKeyDictionary()
 
 
 class Uses:
@@ -78,12 +76,12 @@ class Uses:
 
     def _add(self, stmt: Stmt, place: Place, outer: Any) -> None:
         """Add what ``stmt``, at or in ``place``, touches in one run."""
-        touched, written, scopes = _touched(stmt)
-        for memory in touched:
+        touched = effects(stmt)
+        for memory in touched.reads | touched.writes:
             self._use(memory, stmt, outer)
         for loop in place.all_loops():
-            self.written.setdefault(loop, set()).update(written)
-        self.scopes.update(scopes)
+            self.written.setdefault(loop, set()).update(touched.writes)
+        self.scopes.update((e.buffer.data, e.buffer.scope) for e in touched)
 
     def _use(self, memory: Var, node: Any, outer: Any) -> None:
         self.of.setdefault(memory, []).append((id(node), outer[0]))
@@ -92,27 +90,6 @@ class Uses:
 
 def _loads(e: Any) -> bool:
     return not isinstance(e, (IntImm, Var)) and any(isinstance(n, BufferLoad) for n in walk(e))
-
-
-def _touched(stmt: Stmt) -> tuple[BufferSet, BufferSet, dict[Var, str]]:
-    """Pointers of all memory that a statement may touch, of that which it may write, and scopes."""
-    found = _TOUCHED.get(stmt)
-    if found is None:
-        used, written, scopes = set(), set(), {}
-        for item in walk(stmt):
-            if isinstance(item, Buffer):
-                used.add(item.data)
-                scopes[item.data] = item.scope
-            elif isinstance(item, Var) and item.dtype.is_handle:
-                used.add(item)
-                written.add(item)
-            elif isinstance(item, BufferStore):
-                written.add(item.buffer.data)
-            elif isinstance(item, Block):
-                written.update(r.buffer.data for r in item.writes)
-                written.update(m.source.buffer.data for m in item.match_buffers)
-        found = _TOUCHED[stmt] = (frozenset(used | written), frozenset(written), scopes)
-    return found
 
 
 _USES: WeakKeyDictionary[PrimFunc, Uses] = WeakKeyDictionary()

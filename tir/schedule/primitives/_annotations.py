@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...analysis.annotations import asks_for_registers
+from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef
-from ...buffer import Buffer
 from ...errors import require
-from ...expr import BufferLoad, is_const
-from ...stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
+from ...expr import is_const
+from ...stmt import Block, BlockRealize, For, SeqStmt, Stmt
 from ...visit import walk
 from ..state import State
 
@@ -102,33 +102,19 @@ def _check_dependences(loop: LoopRef, parts: list[Stmt], names: list[str], notes
     if stages is None or len(stages) != len(parts):
         return
     places = orders if orders is not None and len(orders) == len(parts) else (0,) * len(parts)
-    touched = [_touched(p) for p in parts]
-    for y, (reads, _) in enumerate(touched):
+    touched = [effects(p) for p in parts]
+    for y, reader in enumerate(touched):
         for x in range(y):
-            for buffer in touched[x][1]:
+            for buffer in dict.fromkeys(e.buffer for e in touched[x] if e.write):
                 late = (stages[x], places[x]) > (stages[y], places[y])
                 require(
-                    not (late and buffer in reads),
+                    not (late and buffer.data in reader.reads),
                     "`{0}` (stage {1}, order {2}) would run before `{3}` (stage {4}, order {5}) of the same iteration "
                     "of loop {6}, which writes the `{7}` that it reads",
                     names[y], stages[y], places[y], names[x], stages[x], places[x], loop.node, buffer.name,
                     nodes=[loop.node, parts[x], parts[y]],
                     legal=f"a stage for `{names[y]}` of at least {stages[x]}, and in the same stage a later order",
                 )  # fmt: skip
-
-
-def _touched(stmt: Stmt) -> tuple[set[Buffer], set[Buffer]]:
-    reads: set[Buffer] = set()
-    writes: set[Buffer] = set()
-    for item in walk(stmt):
-        if isinstance(item, BufferLoad):
-            reads.add(item.buffer)
-        elif isinstance(item, BufferStore):
-            writes.add(item.buffer)
-        elif isinstance(item, Block):
-            reads |= {r.buffer for r in item.reads}
-            writes |= {r.buffer for r in item.writes}
-    return reads, writes
 
 
 def _name(stmt: Stmt, number: int) -> str:

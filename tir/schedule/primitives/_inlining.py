@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import lcm
 from typing import Any
 
 from ...analysis.dependence.domains import runs_whole_domain
@@ -11,7 +12,7 @@ from ...analysis.index import BlockRef
 from ...analysis.structure import affine_in_one
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
-from ...buffer import Buffer
+from ...buffer import Buffer, Range
 from ...equal import structural_equal
 from ...errors import require
 from ...expr import (
@@ -22,6 +23,8 @@ from ...expr import (
     LT,
     BufferLoad,
     Expr,
+    FloorDiv,
+    FloorMod,
     IntImm,
     Var,
     cast,
@@ -33,7 +36,7 @@ from ...expr import (
 )
 from ...script.printer import short_text
 from ...stmt import BlockRealize
-from ...visit import substitute, uses_var, walk
+from ...visit import free_vars, substitute, uses_var, walk
 from ..state import State
 
 
@@ -124,7 +127,7 @@ def solve_iters(
                 conditions.append(EQ(floormod(rest, const(abs(scale), rest.dtype)), const(0, rest.dtype)))
     else:
         domains = {v: i.dom for v, i in iters.items() if i.dom is not None}
-        found = detect_iter_map(list(indices), domains, check="bijective")
+        found = detect_iter_map(list(indices), domains) or detect_iter_map(list(indices), _padded(indices, domains))
         require(
             found,
             "cannot prove that block {0} touches each element once: its indices are ({1})",
@@ -132,6 +135,8 @@ def solve_iters(
         )  # fmt: skip
         assert isinstance(found, IterMap)
         solved.update(inverse_iter_map(found, list(given)))
+        for index, value in zip(found.indices, given):  # outside of the box that the indices fill there is no instance
+            conditions += [GE(value, index.base), LT(value, index.base + index.extent)]
     # iterators that run together have one value: what determines one of them determines the other
     runs = list(zip(block.block.iter_vars, block.node.iter_values))
     for iterator, value in runs:
@@ -146,6 +151,26 @@ def solve_iters(
     typed = {v: cast(str(v.dtype), e) for v, e in solved.items()}
     simple = {v: e if isinstance(e, Var) else analyzer.simplify(e) for v, e in typed.items()}
     return simple, [c for c in conditions if not analyzer.can_prove(c)]
+
+
+def _padded(indices: Sequence[Expr], domains: dict[Var, Range]) -> dict[Var, Range]:
+    """``domains``, each extent rounded up to a multiple of what ``indices`` divide its variable by.
+
+    Indices that tell the values of the larger domain from one another tell those of the smaller: (v // 4, v % 4) does for
+    every extent.
+    """
+    divisors = dict.fromkeys(domains, 1)
+    for item in (n for index in indices for n in walk(index)):
+        if isinstance(item, (FloorDiv, FloorMod)) and isinstance(item.b, IntImm) and item.b.value > 0:
+            for var in divisors.keys() & free_vars(item.a):
+                divisors[var] = lcm(divisors[var], item.b.value)
+    analyzer = Analyzer()
+    made = dict(domains)
+    for var, step in divisors.items():
+        if step > 1:
+            extent = domains[var].extent
+            made[var] = Range(domains[var].min, analyzer.simplify((extent + (step - 1)) // step * step))
+    return made
 
 
 def known(block: BlockRef) -> Analyzer:

@@ -12,10 +12,11 @@ from ...analysis.reduction_init import require_start
 from ...analysis.structure import entered, is_one, refresh
 from ...arith import Analyzer
 from ...arith.itermap import Division, subspace_divide
+from ...arith.linear import is_index
 from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ...equal import first_difference, structural_equal
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Cast, Expr, IntImm, Var, all_of, conjuncts, const
+from ...expr import BufferLoad, Call, Cast, Expr, IntImm, Var, all_of, conjuncts, const
 from ...function import PrimFunc
 from ...node import frozendict
 from ...script.printer import short_text
@@ -308,7 +309,7 @@ def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion
     pattern = desc.root
     require(pattern is not None, "the description of {0} is not one block", name)
     assert pattern is not None
-    described = _simplified(pattern)
+    described = _simplified(pattern.body, _bounded(pattern))
     want = [*pattern.reads, *pattern.writes]
     order = list(dict.fromkeys(r.buffer for r in want))
     have = list(dict.fromkeys(r.buffer for r in (*block.writes, *block.reads)))
@@ -397,16 +398,25 @@ def _bounded(block: Block) -> Analyzer:
     return analyzer
 
 
-def _simplified(block: Block) -> Stmt:
-    """The body of ``block`` with its indices in the form that :func:`_relative` gives them."""
-    analyzer = _bounded(block)
+def _simplified(stmt: Stmt, analyzer: Analyzer) -> Stmt:
+    """``stmt`` with its indices and the integers computed from iterators alone simplified: the form that is compared.
+
+    Integers that memory holds stay as they are written.
+    """
+
+    def from_iterators(item: Any) -> bool:
+        return (
+            isinstance(item, Expr)
+            and is_index(item.dtype)
+            and not any(isinstance(n, (BufferLoad, Call)) for n in walk(item))
+        )
 
     def visit(item: Any) -> Any:
         if isinstance(item, (BufferLoad, BufferStore)):
             return item.replace(indices=tuple(analyzer.simplify(i) for i in item.indices))
-        return None
+        return analyzer.simplify(item) if from_iterators(item) else None
 
-    return rewrite(block.body, visit)
+    return rewrite(stmt, visit)
 
 
 def _relative(block: Block, pairs: dict[Buffer, tuple[Buffer, BufferRegion]]) -> Stmt | None:
@@ -436,7 +446,7 @@ def _relative(block: Block, pairs: dict[Buffer, tuple[Buffer, BufferRegion]]) ->
             return BufferRegion(wanted, tuple(Range(m, r.extent) for m, r in zip(low, item.region[kept:])))
         return None
 
-    return rewrite(block.body, visit)
+    return _simplified(rewrite(block.body, visit), analyzer)
 
 
 def _stripped(stmt: Stmt) -> Stmt:

@@ -17,7 +17,6 @@ from ...analysis.structure import (
     regions_of,
     statements,
     top_statement,
-    uses_pointer,
     wrapped_in,
     writers,
 )
@@ -32,7 +31,17 @@ from ...visit import substitute, uses_var, walk
 from ..handles import BlockRV
 from ..legality import require_independent, require_not_steering
 from ..primitive import primitive
-from ..staging import SIDES, Stage, accessed_box, cached_buffer, copy_block, position, redirect, redirect_reads
+from ..staging import (
+    SIDES,
+    Stage,
+    accessed_box,
+    cached_buffer,
+    copy_block,
+    position,
+    redirect,
+    redirect_reads,
+    require_known_uses,
+)
 from ..state import State, pick_buffer, scope_of
 
 
@@ -81,10 +90,7 @@ def plan_cache_read(
     between = [
         m for m in makers if first_read <= at(m) <= last_read and not _keeps_to_itself(m, buffer, consumers, makers)
     ]
-    require(
-        not any(uses_pointer(c.node, buffer) for c in consumers),
-        "cannot prove what reads buffer {0}: its pointer is used directly or through another view", buffer.name,
-    )  # fmt: skip
+    require_known_uses(consumers, buffer, unsafe)
     if between and not unsafe:
         try:
             return _copied_when_made(state, scope, buffer, storage_scope, makers, consumers)
@@ -214,10 +220,7 @@ def plan_cache_write(
     # one before the first maker reads what was there before; in the next iteration of the host, what was copied back
     early = [r for r in users if min(places) <= order[id(top_statement(r, host).node)] <= last]
     moved: list[BlockRef] = list(dict.fromkeys([*makers, *early, *(consumer_blocks or [])]))
-    require(
-        not any(uses_pointer(m.node, buffer) for m in moved),
-        "cannot prove what uses buffer {0}: its pointer is used directly or through another view", buffer.name,
-    )  # fmt: skip
+    require_known_uses(moved, buffer, unsafe)
     region = accessed_box(makers, buffer, host, "writes")
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)

@@ -15,8 +15,10 @@ from ...expr import (
     BufferLoad,
     Expr,
     all_of,
+    const,
 )
-from ...stmt import Block, BlockRealize, BufferStore, For, Stmt, seq
+from ...op import is_pure
+from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
 from ..build import with_regions
 from ..legality import require_same_meaning
@@ -37,6 +39,8 @@ from .epilogue import plan_epilogue
 def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
     """Put the expression that ``block`` stores into each place that reads it; the block and its buffer go.
 
+    A block whose buffer nothing reads is removed.
+
     Before → after, for ``sch.compute_inline("B")``::
 
         for i in range(8):                       for i in range(8):
@@ -51,7 +55,9 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
     store, buffer = _single_store(state, scope, block)
     asking = _asking(scope, buffer)
     consumers = list(dict.fromkeys(c for c in (*readers(scope, buffer), *asking) if c is not block))
-    require(consumers, "nothing in this scope reads buffer {0}, so there is nowhere to put it", buffer.name)
+    if not consumers:
+        _require_unused(scope, block, store)
+        return InlinePlan(scope, ((block.node, None),), buffer)
     _require_unchanged(state, scope, block, consumers, store, unsafe)
     changes: list[tuple[BlockRealize, BlockRealize | None]] = [(block.node, None)]
     for consumer in consumers:
@@ -135,6 +141,16 @@ def _single_store(state: State, scope: BlockRef, block: BlockRef) -> tuple[Buffe
     own = [a for a in accesses(body.value) if a.buffer is buffer]
     require(not own, "block {0} reads the buffer it writes", block, nodes=[block.node])
     return body, buffer
+
+
+def _require_unused(scope: BlockRef, block: BlockRef, store: BufferStore) -> None:
+    """Nothing but ``block`` uses the memory it stores to, and its value has no effect."""
+    require(is_pure(store.value), "the value that block {0} stores has an effect", block, nodes=[block.node])
+    data = store.buffer.data
+    body = rewrite(scope.block.body, lambda n: Evaluate(const(0)) if n is block.node else None)
+    used = any(n is data or isinstance(n, Buffer) and n.data is data for n in walk(body))
+    require(not used, "the memory of buffer {0} is used outside of block {1}", store.buffer.name, block,
+            nodes=[block.node])  # fmt: skip
 
 
 def _require_unchanged(

@@ -43,7 +43,7 @@ def _check_decompose_padding(
     holds: over a smaller box where each part of the condition bounds one iterator, else under a predicate. Returns the
     fill; the handle of the block goes on meaning the copy.
 
-    Raises ``ScheduleError`` when the block is not of that form, when the padding reads memory, when two instances write
+    Raises ``ScheduleError`` when the block is not of that form, when the condition always holds, when the padding reads memory, when two instances write
     one element, or when something else under ``loop`` uses the buffer. ``unsafe=True`` skips the last two.
 
     Before, and after ``sch.decompose_padding("B", "i")``::
@@ -76,6 +76,14 @@ def _check_decompose_padding(
         nodes=[block.node],
     )  # fmt: skip
     assert condition is not None and value is not None and padding is not None
+    analyzer = Analyzer()
+    for iterator in body.iter_vars:
+        analyzer.bind(iterator.var, iterator.dom)
+    require(
+        not analyzer.can_prove(condition),
+        "the condition `{0}` of block {1} always holds: nothing is padded", short_text(condition), block,
+        nodes=[block.node],
+    )  # fmt: skip
     require(
         not any(True for _ in accesses(padding)),
         "the padding `{0}` of block {1} reads memory", short_text(padding), block, nodes=[block.node],

@@ -35,6 +35,7 @@ from ..staging import (
     elementwise_block,
     position,
     redirect,
+    require_known_uses,
 )
 from ..state import State, pick_buffer, scope_of
 from .layout import index_map_of
@@ -391,10 +392,7 @@ def _check_cache_inplace(
         any(r.buffer is buffer for r in block.block.writes), "block {0} does not write buffer {1}, which it reads",
         block, buffer.name, legal="cache_read",
     )  # fmt: skip
-    require(
-        not uses_pointer(block.node, buffer),
-        "cannot prove what uses buffer {0}: its pointer is used directly or through another view", buffer.name,
-    )  # fmt: skip
+    require_known_uses([block], buffer, unsafe)
     other = _others_here(scope, block, {buffer}, reads=True)
     require(
         unsafe or other is None,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...analysis.dependence.live_values import Timestamps, clobbered_between
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import reads_own_writes, regions_of, uses_pointer
+from ...analysis.structure import reads_own_writes, regions_of
 from ...arith import Analyzer
 from ...buffer import Buffer, BufferRegion, IterVar, Range
 from ...errors import ScheduleError, require
@@ -18,7 +18,7 @@ from ..build import nest
 from ..handles import BlockRV
 from ..legality import require_independent, require_not_steering
 from ..primitive import primitive
-from ..staging import Stage, cached_buffer, redirect, redirect_reads
+from ..staging import Stage, cached_buffer, redirect, redirect_reads, require_known_uses
 from ..state import State, pick_buffer, require_above, scope_of
 from .compute_at import accessed_box, position_under
 
@@ -57,7 +57,7 @@ def _check_read_at(
     scope, below = _users(state, loop, block)
     buffer = pick_buffer(block, "reads", read_buffer_index)
     consumers = [b for b in below if regions_of(b.block.reads, buffer)]
-    _require_plain(consumers, buffer)
+    require_known_uses(consumers, buffer, unsafe)
     updated = next((c for c in consumers if reads_own_writes(c.block, buffer)), None)
     require(
         unsafe or updated is None, "block {0} stores to {1} and then reads it: a copy made before would miss that",
@@ -116,7 +116,7 @@ def _check_write_at(
         b for b in below if regions_of(b.block.reads, buffer) and b not in makers and position_under(loop, b) <= last
     ]
     moved = [*makers, *early]
-    _require_plain(moved, buffer)
+    require_known_uses(moved, buffer, unsafe)
     require_not_steering(buffer, [loop.node.body], unsafe)
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
@@ -136,14 +136,6 @@ def _users(state: State, loop: LoopRef, block: BlockRef) -> tuple[BlockRef, list
     scope = scope_of(state, block)
     require_above(state, loop, block)
     return scope, state.index.blocks_below(loop)
-
-
-def _require_plain(users: Sequence[BlockRef], buffer: Buffer) -> None:
-    pointed = [u for u in users if uses_pointer(u.node, buffer)]
-    require(
-        not pointed, "cannot prove what block {0} uses of {1}: it goes by its pointer or through another view",
-        pointed[0] if pointed else "", buffer.name, nodes=[p.node for p in pointed],
-    )  # fmt: skip
 
 
 def _window(loop: LoopRef, users: Sequence[BlockRef], buffer: Buffer, side: str) -> tuple[Range, ...]:

@@ -1,0 +1,20 @@
+"""Vectorized loops as plain ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..function import PrimFunc
+from ..stmt import SERIAL, For
+from ..visit import rewrite
+from .passes import func_pass
+
+
+def _serial(item: Any) -> Any:
+    return item.replace(kind=SERIAL) if isinstance(item, For) and item.kind == "vectorized" else None
+
+
+@func_pass
+def skip_vectorize(func: PrimFunc) -> PrimFunc:
+    """Vectorized loops become serial: it takes the place of ``vectorize_loop`` under ``tir.disable_vectorize``."""
+    return func.with_body(rewrite(func.body, _serial))
