@@ -1,1 +1,1 @@
-"""From lowered programs to something that runs: :func:`codegen.build.build` and the Module it returns."""
+"""Compiles lowered programs: :func:`codegen.build.build` and the Module it returns."""

@@ -1,5 +1,5 @@
-"""A compiled program: machine code, and what a call of it needs to know. It can be kept under a name and found again,
-with nothing lowered or emitted."""
+"""A compiled program: machine code, and the metadata of a call. It can be cached under a key and loaded again without
+lowering or code generation."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ class Compiled:
 
     @staticmethod
     def of(emitted: Emitted, program: Any, machine: Machine) -> Compiled:
-        """Compile ``emitted``; ``program`` is what the code generator said about it."""
+        """Compile ``emitted``; ``program`` is the code generator's metadata."""
         functions = {name: signature(f) for name, f in emitted.lowered.items()}
         code = object_code(emitted.text, machine)
         return Compiled(code, functions, program.messages, program.packed, program.parallel, machine, lambda: emitted)
 
 
 def keep(key: str, source: IRModule, made: Compiled) -> None:
-    """Keep under ``key`` what is known of ``made``; its code lies in the cache of objects.
+    """Cache the metadata of ``made`` under ``key``; its code is in the cache of objects.
 
-    Only where the signatures are those of ``source``: they are not written down.
+    Only if the signatures are those of ``source``, since they are not stored.
     """
     path = disk.place(key, ".program")
     if path is None or list(source) != list(made.functions):
@@ -74,7 +74,7 @@ def keep(key: str, source: IRModule, made: Compiled) -> None:
 
 
 def find(key: str, source: IRModule, machine: Machine, emit: Callable[[], Emitted]) -> Compiled | None:
-    """What was kept under ``key`` for the program ``source``; None where anything of it is missing or damaged."""
+    """The cached program for ``key`` and ``source``; None if any part is missing or damaged."""
     path = disk.place(key, ".program")
     data = None if path is None else disk.read(path)
     if data is None:

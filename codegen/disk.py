@@ -1,7 +1,7 @@
-"""Files that are kept from one process to the next: written whole, each ending in the hash of its name and content.
+"""The disk cache: files written atomically, each ending in the hash of its name and content.
 
-The folder is ``TIR_CACHE_DIR`` (default ``~/.cache/tensorir``); ``TIR_CACHE=0`` turns all of it off, and so does a user
-without a home.
+The folder is ``TIR_CACHE_DIR`` (default ``~/.cache/tensorir``); ``TIR_CACHE=0`` disables the cache, and so does a user
+without a home directory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FORMAT = 2  # of the files: an older version's are not looked at
 
 
 def place(key: str, suffix: str) -> Path | None:
-    """Where the file of ``key`` (hex digits) lies; None while nothing is kept."""
+    """The path of the file of ``key`` (hex digits); None if the cache is disabled."""
     if os.environ.get("TIR_CACHE", "1") == "0":
         return None
     folder = _folder()
@@ -25,7 +25,7 @@ def place(key: str, suffix: str) -> Path | None:
 
 
 def _folder() -> Path | None:
-    """The folder of the cache; None where nothing says where it could be, as for a user without a home."""
+    """The folder of the cache; None if it is unknown, as for a user without a home directory."""
     base = os.environ.get("TIR_CACHE_DIR")
     if base:
         return Path(base)
@@ -36,7 +36,7 @@ def _folder() -> Path | None:
 
 
 def read(path: Path, warn: bool = True) -> bytes | None:
-    """What was written; None when there is nothing, or (with a warning, unless ``warn`` is false) not all of it."""
+    """The cached content; None if there is none, or (with a warning, unless ``warn`` is false) it is damaged."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -50,7 +50,7 @@ def read(path: Path, warn: bool = True) -> bytes | None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Written beside and moved into place, so that readers see all of it or nothing. No cache is no error."""
+    """Written to a temporary file and renamed, so that readers see all of it or nothing. Failure is not an error."""
     name = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from tir.errors import TirError
 
 @dataclass(frozen=True)
 class Line:
-    """One ability: ``ok`` whether it is there, ``text`` what there is, or what is missing and how to get it."""
+    """One capability: whether it is available (``ok``), and what there is, or what is missing and how to get it."""
 
     what: str
     ok: bool

@@ -81,7 +81,7 @@ class Runtime:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is known about arguments of certain shapes: how to pack them, the sizes that follow the parameters."""
+    """The facts for arguments of certain shapes: how to pack them, the sizes that follow the parameters."""
 
     sizes: tuple[Any, ...]
     spans: tuple[tuple[int, int, int], ...]  # (position, bytes before the pointer, bytes after it) of array arguments

@@ -1,7 +1,7 @@
-"""Running the function that stays on the host after kernels were split off: loops, conditions, buffers, launches.
+"""Running the host function that remains after kernels were split off: loops, conditions, buffers, launches.
 
-The statements are turned into Python closures once; a call then walks them. What a launch does, and what memory is, is
-given by the caller, so that a CUDA device and a simulator run the same host function.
+The statements are compiled to Python closures once; a call then walks them. The caller defines what a launch does and
+what memory is, so that a CUDA device and a simulator run the same host function.
 """
 
 from __future__ import annotations

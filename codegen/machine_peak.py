@@ -1,4 +1,4 @@
-"""What this machine can do at most: FMA rate of one core, memory bandwidth. Measured, with kernels compiled here."""
+"""The peak of this machine: FMA rate of one core, memory bandwidth. Measured, with kernels compiled here."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SUMS = 4  # independent tiles of sums
 
 
 class FmaPeak:
-    """One core doing nothing but full-width multiply-adds on random data, for as long as asked.
+    """One core running full-width multiply-adds on random data, for a given time.
 
     ``dtype``: float32, float64, bfloat16 (vdpbf16ps, two products a lane), int8 (vpdpbusd, four), "bfloat16 tiles" and
     "int8 tiles" (AMX). Raises ``BuildError`` where this CPU has no such instruction.

@@ -189,7 +189,7 @@ class LLVMModule(Module):
 
     @functools.cached_property
     def _emitted(self) -> Any:
-        """The program lowered and as LLVM assembly: made anew where the code came from the cache."""
+        """The program lowered and as LLVM assembly: computed again if the code came from the cache."""
         return self._compiled.emit()
 
     @property
@@ -210,7 +210,7 @@ class LLVMModule(Module):
 
     @property
     def report(self) -> Any:
-        """What became of every vectorized, unrolled and parallel loop, and what is held in registers, or why not;
+        """What became of every vectorized, unrolled and parallel loop, and what is held in registers, with reasons;
         prints as a table."""
         from .report import Report
 

@@ -1,7 +1,7 @@
-"""The name under which a compiled program is kept: a hash of everything that decides what is compiled.
+"""The cache key of a compiled program: a hash of everything that determines the machine code.
 
-That is the program with its names (errors and reports say them), the target, the passes, this machine's facts, and
-the code of the compiler itself. What a package from outside has a hand in is not named: its code is not known here.
+That is the program with its names (errors and reports contain them), the target, the passes, this machine's CPU, and
+the code of the compiler itself. Programs that involve code from another package have no key.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ OWN = ("tir.", "codegen.")
 
 
 class _Unnamed(Exception):
-    """Something is met whose meaning cannot be written down."""
+    """A value whose meaning cannot be serialized."""
 
 
 def program_key(mod: IRModule, target: Target, machine: str, passes: Iterable[Any]) -> str | None:
-    """Hex digits that differ wherever what is compiled may differ; None for programs that are not to be kept.
+    """Hex digits that differ whenever the machine code may differ; None for programs that are not to be cached.
 
     ``machine`` names the CPU and LLVM's version. A pass, a rule of the code generator or a node that is defined outside
     of this package makes it None.
@@ -53,8 +53,8 @@ def program_key(mod: IRModule, target: Target, machine: str, passes: Iterable[An
 
 
 class _Writer:
-    """A program as words. What is met again is written as its number, so shared parts cost nothing and names that are
-    used twice are told apart."""
+    """A program as words. A repeated node is written as its number, so shared parts cost nothing and equal names
+    are distinguished."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -101,7 +101,7 @@ class _Writer:
 
 
 def _own_rules() -> bool:
-    """Whether no package outside has put a rule of its own into the code generator."""
+    """Whether no other package has registered a rule in the code generator."""
     loaded = sys.modules.get("codegen.llvm.generator")
     if loaded is None:
         return True

@@ -1,7 +1,7 @@
-"""What became of the loops a schedule marked, and of what could stay in registers: a table to read.
+"""What became of the loops marked by a schedule, and of candidates for registers: a table.
 
-The marked loops get numbers, the passes run again, and the loops are looked for before and after the passes that they
-are marked for.
+The marked loops get numbers, the passes run again, and the loops are looked up before and after the passes that
+implement the marks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TAG = "report_number"
 
 @dataclass(frozen=True)
 class Row:
-    """A marked loop, or a buffer: what was asked, and what happened to it.
+    """A marked loop, or a buffer: what was requested, and the outcome.
 
     ``asked`` is the loop's mark, or ``registers`` for what a loop updates in each iteration (``loop`` names the loop)
     and for a buffer of the scope ``local`` (``loop`` names the buffer). ``extent``: of the loop, or elements held.
@@ -46,7 +46,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """Rows in program order; ``str(report)`` is a table, and so is what a prompt shows."""
+    """Rows in program order; ``str(report)`` is a table, which a prompt shows."""
 
     rows: tuple[Row, ...]
 
@@ -116,7 +116,7 @@ def _loops(func: PrimFunc) -> dict[int, list[For]]:
 
 
 class _Look:
-    """The marked loops of one function at the stages that decide about them, by number."""
+    """The marked loops of one function at the stages that implement them, by number."""
 
     def __init__(self, loops: list[For], to_vector: Any, to_unroll: Any, vector: Any, unrolled: Any, lowered: Any):
         self.loops = loops
@@ -131,7 +131,7 @@ class _Look:
         }
 
     def outcome(self, number: int) -> str:
-        """In words: done, or not and why."""
+        """The outcome as text: done, or why not."""
         loop = self.loops[number]
         return getattr(self, "_" + loop.kind)(number, loop)
 

@@ -1,4 +1,4 @@
-"""What a backend does with each kind of node and each operator: tables that the files of the backend fill."""
+"""The rules of a backend for each kind of node and each operator: tables filled by the files of the backend."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _register(table: dict[Any, Any], keys: tuple[Hashable, ...]) -> Callable[[An
 
 
 class Dispatch:
-    """The part of a generator that finds the rule of a node."""
+    """The part of a generator that looks up the rule of a node."""
 
     rules: Rules
     func_name: str

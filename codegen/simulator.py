@@ -66,7 +66,7 @@ class SimulatorModule(Module):
         return self.lowered.script() if kind == "lowered" else self.ir.script()
 
     def report(self) -> Launches:
-        """What the last call's launches told: findings, traffic, bank conflicts, barriers."""
+        """The reports of the last call's launches: findings, traffic, bank conflicts, barriers."""
         return self.last_report
 
     def breakpoint(

@@ -1,4 +1,4 @@
-"""Whether AMX tile registers can be used: the CPU has them, and the operating system lets this process."""
+"""Whether AMX tile registers can be used: the CPU has them, and the operating system permits their use."""
 
 from __future__ import annotations
 

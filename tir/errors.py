@@ -1,6 +1,6 @@
 """The exception family, and how an error about a program is rendered.
 
-An error says what was asked, the rule it breaks, the witness (instances or elements that prove it), the place (the
+An error has the request, the rule it breaks, the witness (instances or elements that prove it), the place (the
 program with the part underlined) and what would be legal. Text is rendered when it is first shown, not when raised.
 """
 

@@ -136,8 +136,8 @@ ExprLike = Expr | int | float | bool
 class Var(Expr):
     """A variable: a loop variable, parameter, let binding, or (dtype handle) a pointer.
 
-    For a pointer ``pointer_dtype`` and ``scope`` tell what it points to, where known. Identity is the name's meaning:
-    two variables called ``i`` are two variables.
+    For a pointer ``pointer_dtype`` and ``scope`` describe the pointee, if known. Variables are distinguished by
+    identity: two variables called ``i`` are different.
     """
 
     name: str

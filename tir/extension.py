@@ -1,8 +1,8 @@
-"""Packages outside this one add primitives, invariants, passes, tensor intrinsics and targets: what loads them.
+"""Loads packages outside this one that add primitives, invariants, passes, tensor intrinsics and targets.
 
-A package names modules as entry points of a group; importing such a module registers what it has. A group is loaded
-when a name is asked for that this package does not know, so packages cost nothing until they are used; invariants,
-which nobody asks for by name, are loaded at the first step of a schedule.
+A package lists modules as entry points of a group; importing such a module registers its contents. A group is loaded
+when a name is looked up that this package does not know, so packages cost nothing until they are used; invariants,
+which are not looked up by name, are loaded at the first step of a schedule.
 """
 
 from __future__ import annotations

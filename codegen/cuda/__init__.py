@@ -1,1 +1,1 @@
-"""CUDA: kernels as C that a person can read, compiled by NVRTC, launched through the driver."""
+"""CUDA: kernels as readable C, compiled by NVRTC, launched through the driver."""

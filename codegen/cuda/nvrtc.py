@@ -163,7 +163,7 @@ _USED = re.compile(r"Used (\d+) registers")
 
 
 def parse_resources(log: str) -> tuple[Resources, ...]:
-    """What ``ptxas -v`` told of each kernel."""
+    """The resources of each kernel according to ``ptxas -v``."""
     found = []
     parts = re.split(r"(?=[^\n]*Compiling entry function)", log)
     for part in parts:

@@ -1,8 +1,8 @@
-"""What one call of a function launches, written down once.
+"""The launches of one call of a function, recorded once.
 
-Shapes, strides and scalars decide which kernels a call launches and with which sizes; only addresses change from call to
-call. So the host function runs once for each such combination, with numbered stand-ins for addresses; what it launches is
-kept with its arguments already packed, and a later call puts the addresses in and launches.
+Shapes, strides and scalars determine which kernels a call launches and with which sizes; only addresses change from
+call to call. So the host function runs once for each such combination, with placeholders for addresses; its launches
+are kept with their arguments already packed, and a later call fills in the addresses and launches.
 """
 
 from __future__ import annotations

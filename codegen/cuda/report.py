@@ -1,4 +1,4 @@
-"""What kernels take of a multiprocessor, as a table; limits checked before anything runs."""
+"""The resources of kernels on a multiprocessor, as a table; limits are checked before anything runs."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _row(text: Any, used: Any, arch: str) -> Row:
 
 
 def check_limits(module: Any) -> None:
-    """Raises ``BuildError`` for a block that is too large, or shared memory that the chip has not."""
+    """Raises ``BuildError`` for a block that is too large, or more shared memory than the chip has."""
     most = module.target.limit("max_threads_per_block") or 1024
     for name, text in module.texts.items():
         if text.threads and text.threads > most:

@@ -21,7 +21,7 @@ SMALL_FLOATS = ("float16", "bfloat16", "float8_e4m3", "float8_e5m2")
 
 
 def scalar_type(dtype: DType) -> str:
-    """The C type of one lane. Raises ``BuildError`` for a type that CUDA has not."""
+    """The C type of one lane. Raises ``BuildError`` for a type that CUDA does not have."""
     found = _SCALARS.get(str(dtype.element))
     if found is None:
         raise BuildError(f"CUDA has no type for {dtype}; int4 and uint4 live packed in int32 registers of tensor cores")

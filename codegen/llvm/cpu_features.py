@@ -1,4 +1,4 @@
-"""What a processor must have to run code that was compiled for another one."""
+"""The features that a processor must have to run code compiled for another one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Needs:
         return Needs(target.cpu, _features(target))
 
     def refusal(self) -> str | None:
-        """Why the code does not run on this machine: it would end the process. None where it runs."""
+        """Why the code does not run on this machine (it would crash). None if it runs."""
         there = _host()
         missing = [name for name in self.features if not there.get(name, True)]
         if not missing:

@@ -1,6 +1,6 @@
-"""Integer divisions that a loop does not change, found so that they can be computed before it.
+"""Loop-invariant integer divisions, to be hoisted out of loops.
 
-LLVM does not move a conditional division by itself: it would trap where its divisor is zero.
+LLVM does not hoist a conditional division by itself: it would trap if its divisor is zero.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def is_runtime_division(node: Any) -> bool:
 
 
 def invariant_divisions(body: Stmt) -> dict[For, list[Expr]]:
-    """The scalar run-time divisions to compute before each loop: it is the outermost that does not change them.
+    """The scalar run-time divisions to hoist before each loop, the outermost in which they are invariant.
 
     Inner divisions come before those that use them. Divisions of loaded values stay where they are.
     """

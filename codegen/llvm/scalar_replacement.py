@@ -1,8 +1,8 @@
-"""Accumulators in registers: elements that a loop updates again and again are loaded before it and stored after it.
+"""Scalar replacement: elements that a loop updates repeatedly are loaded before it and stored after it.
 
 ``for k: C[i, j] = C[i, j] + …`` becomes a local element updated in the loop, which LLVM keeps in a register; LLVM's own
-store motion gives up on unrolled tiles of them. Done only where it is certain: the loop touches the buffer at places
-that stay the same in all iterations and are pairwise disjoint, each one in every iteration.
+store motion gives up on unrolled tiles of them. Done only if provably correct: the loop accesses the buffer at
+invariant, pairwise disjoint elements, each one in every iteration.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ _STREAMS = {"pragma_nontemporal": 16, "pragma_nontemporal_lines": 64}
 
 
 def _streamed(g: Generator, s: AttrStmt, names: str) -> None:
-    """Whole vectors stored to the named buffers go past the cache; what follows sees them."""
+    """Whole vectors stored to the named buffers are stored non-temporally; later code sees them."""
     old = g.streamed
     g.streamed = {**old, **{name.strip(): _STREAMS[s.attr_key] for name in names.split(",")}}
     g.stmt(s.body)
@@ -156,7 +156,7 @@ def _while(g: Generator, s: While) -> None:
 def _for(g: Generator, s: For) -> None:
     if s.kind == "thread_binding":
         raise BuildError(
-            f"{g.func_name}: loop `{s.loop_var.name}` is bound to {s.thread!r}, a GPU thread axis, which a CPU has not"
+            f"{g.func_name}: loop `{s.loop_var.name}` is bound to {s.thread!r}: thread axes need a GPU target"
         )
     if s.kind == "parallel" and not g.in_parallel:
         parallel_loop(g, s)

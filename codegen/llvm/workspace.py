@@ -1,4 +1,4 @@
-"""Memory of large local buffers, kept from one call of a function to the next.
+"""Memory of large local buffers, reused from one call of a function to the next.
 
 Each allocation of a constant size has a slot, a global pointer. Taking swaps the slot with null, giving back swaps the
 memory in; both are atomic, so concurrent calls are safe: one reuses, the others allocate.

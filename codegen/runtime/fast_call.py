@@ -1,9 +1,9 @@
-"""The fast way into compiled code for NumPy arrays of shapes seen before.
+"""A fast path into compiled code for NumPy arrays of shapes seen before.
 
 Checking a call's arrays in Python costs microseconds, more than a small kernel takes. So the facts that a full check
 has established (type, shape, strides, data type, alignment, what is written) are put in a table, and a few compiled
-instructions compare the next call's arrays with it, reading them as NumPy's C interface lays them out. Where anything
-differs the Python way decides.
+instructions compare the next call's arrays with it, reading them as NumPy's C interface lays them out. If anything
+differs, the call takes the Python path.
 """
 
 from __future__ import annotations

@@ -78,9 +78,9 @@ def test_what_lanes_cannot_give(case, why):
         tir.lower(exchange(**case), target="cuda")
 
 
-def test_lanes_that_are_kept_away_give_nothing():
+def test_a_shuffle_under_a_divergent_condition_is_refused():
     text = exchange("S[u, 31 - v]").script().replace("                    B[u, v] = S", "                    if v < 9:\n                        B[u, v] = S")  # fmt: skip
-    with pytest.raises(tir.BuildError, match=r"where `t < 9` keeps lanes away(.|\n)*T.if_then_else"):
+    with pytest.raises(tir.BuildError, match=r"under the divergent condition `t < 9`(.|\n)*T.if_then_else"):
         tir.lower(parse(text), target="cuda")
 
 

@@ -379,13 +379,13 @@ def test_a_loop_of_elements_and_of_their_reductions():
     """Threads that share B[0] would not be done with it when the loop goes on to B[1]."""
     sch = schedule(ROWS.format(m=2, n=8, **SUM))
     outer, inner = sch.split(sch.fuse(*sch.get_loops("B")), [None, 4])
-    refused(lambda: sch.bind(inner, "threadIdx.x"), "reduce across the threads of loop", "both which element")
+    refused(lambda: sch.bind(inner, "threadIdx.x"), "reduce across the threads of loop", "indexes both the result")
     late = schedule(ROWS.format(m=2, n=8, **SUM))
     i, k = late.get_loops("B")
     outer, inner = late.split(k, [None, 4])
     late.bind(inner, "threadIdx.x")
     late.fuse(i, outer)
-    with pytest.raises(tir.BuildError, match="block `B` reduces across threads, but loop .* moves both"):
+    with pytest.raises(tir.BuildError, match="block `B` reduces across threads, but loop .* indexes both"):
         tir.lower(late.mod, target="cuda")
 
 

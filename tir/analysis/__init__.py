@@ -1,4 +1,4 @@
-"""Questions about a program; nothing here changes one."""
+"""Analyses of one program; nothing here changes it."""
 
 from .footprint import Footprint, Machine, footprint
 

@@ -1,4 +1,4 @@
-"""Annotations of blocks that both steps of a schedule and lowering read."""
+"""Annotations of blocks that both schedule steps and lowering read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ THROUGH_REGISTERS = "manifest_shared_memory_local_stage"
 
 
 def asks_for_registers(block: Block) -> bool:
-    """Whether a block is annotated to copy by way of registers, with any prefix of the name."""
+    """Whether a block is annotated to copy through registers, with any prefix of the name."""
     return any(is_through_registers(k) for k in block.annotations)
 
 

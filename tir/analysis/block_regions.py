@@ -1,4 +1,4 @@
-"""Which regions of which buffers a block reads and writes."""
+"""The regions of buffers that a block reads and writes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ..visit import substitute, walk
 
 
 class Hull(NamedTuple):
-    """``base + lo`` to ``base + hi`` inclusive: a moving base, and offsets that are mostly constants."""
+    """``base + lo`` to ``base + hi`` inclusive: a symbolic base, and offsets that are mostly constants."""
 
     base: Linear
     lo: Any
@@ -55,7 +55,7 @@ def _plus(base: Linear, offset: Any, dtype: Any) -> Expr:
 
 
 class Relaxer:
-    """The least box offsets an index takes while loop variables run over their ranges.
+    """Computes the bounding box of an index while loop variables run over their ranges.
 
     ``domains`` maps variables to (min, extent); an outer loop comes before the inner loops that depend on it.
     """
@@ -72,7 +72,7 @@ class Relaxer:
         )
 
     def hull(self, e: Expr) -> Hull | None:
-        """The hull of ``e``; None where it depends on data or is not understood."""
+        """The hull of ``e``; None if it depends on data or cannot be analysed."""
         if not is_index(e.dtype):
             return self._atom(e)
         form = linear(e)
@@ -209,7 +209,7 @@ def _pick(pick: Any, build: Any, x: Any, y: Any, dtype: Any) -> Any:
 
 
 def prefetched(call: Call) -> tuple[Expr, ...]:
-    """The expressions that a prefetch evaluates: those of its address. It reads and writes no element."""
+    """The expressions that a prefetch evaluates: those of its address. It does not count as an access."""
     (address, *_) = call.args
     if isinstance(address, Call) and address.op == "address_of" and isinstance(address.args[0], BufferLoad):
         return address.args[0].indices
@@ -217,7 +217,7 @@ def prefetched(call: Call) -> tuple[Expr, ...]:
 
 
 class _Collector:
-    """Walks one block and unites what it touches, buffer by buffer, in order of first touch."""
+    """Walks one block and collects the union of its accesses for each buffer, in order of first access."""
 
     def __init__(self, pointers: Mapping[Var, Buffer]):
         self.pointers = dict(pointers)
@@ -441,12 +441,12 @@ _VISIT: dict[type, Any] = {
 def block_access_region(
     block: Block, pointers: Mapping[Var, Buffer] | None = None
 ) -> tuple[tuple[BufferRegion, ...], tuple[BufferRegion, ...]]:
-    """The regions ``block`` reads and writes, one box a buffer, in the block's own iterators.
+    """The regions ``block`` reads and writes, one box per buffer, in terms of the block's own iterators.
 
-    Loops inside the block are relaxed over their ranges; blocks inside it count with their declared regions; buffers
-    allocated inside it are left out; an index that depends on data touches its whole dimension. Where the block has
-    an ``init``, reads of a buffer it also writes (the reduction target) are left out. ``pointers`` maps data
-    pointers to buffers for calls that take a bare pointer.
+    Loops inside the block are relaxed over their ranges; blocks inside it contribute their declared regions; buffers
+    allocated inside it are omitted; a data-dependent index counts as the entire dimension. If the block has an
+    ``init``, reads of a buffer that it also writes (the reduction target) are omitted. ``pointers`` maps data pointers
+    to buffers, for calls that take a pointer.
     """
     collector = _Collector(pointers or {})
     for buffer in {n.buffer: None for n in walk(block.body) if isinstance(n, (BufferLoad, BufferStore))}:
@@ -460,7 +460,7 @@ def block_access_region(
 
 
 def accesses_of(block: Block) -> Iterator[BufferLoad | BufferStore]:
-    """Loads and stores of ``block`` itself, init included, not those of blocks inside it."""
+    """Loads and stores of ``block`` itself, including its init, but not those of nested blocks."""
     for part in (block.init, block.body):
         if part is not None:
             for item in walk(part, enter=lambda n: not isinstance(n, BlockRealize)):

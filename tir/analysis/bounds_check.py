@@ -1,4 +1,4 @@
-"""Accesses that surely lie outside their buffer: compiled code would touch memory that is not its own."""
+"""Refuses accesses that are provably out of bounds: compiled code would corrupt memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Bounds = dict[Var, tuple[int, int]]
 
 
 def check_bounds(mod: IRModule) -> None:
-    """Raise ``BuildError`` where an access is outside its buffer for some iteration of its loops.
+    """Raise ``BuildError`` if an access is out of bounds in some iteration of its loops.
 
-    Only what is certain is refused: accesses under no condition, in loops of constant length, whose indices are sums of
-    loop variables times constants. The reference executor and the simulator check every access as they run. A prefetch
-    is no access: it may be past the end.
+    Only provable errors are refused: unconditional accesses in loops of constant extent whose indices are affine in the
+    loop variables. The reference executor and the simulator check every access at run time. A prefetch does not count
+    as an access: it may be past the end.
     """
     for func in mod.functions.values():
         # whose memory is as large as they say; what else is declared may say anything
@@ -47,7 +47,7 @@ def _check(func: PrimFunc, effect: Effect) -> None:
 
 
 def _constant(effect: Effect) -> Bounds | None:
-    """The first and last value of each loop; None where one may not run, or how often is not known."""
+    """The first and last value of each loop; None if one may not run, or its trip count is unknown."""
     found: Bounds = {}
     for var, low, extent in effect.loops:
         if not isinstance(low, IntImm) or not isinstance(extent, IntImm) or extent.value <= 0:
@@ -57,7 +57,7 @@ def _constant(effect: Effect) -> Bounds | None:
 
 
 def _terms(index: Expr, loops: Bounds) -> dict[Var, int] | None:
-    """The coefficients of the loops in ``index``; None where it is about anything else."""
+    """The coefficients of the loops in ``index``; None if it uses anything else."""
     form = linear(index)
     terms = {f[0]: c for f, c in form.items() if len(f) == 1 and isinstance(f[0], Var) and f[0] in loops}
     return terms if len(terms) == len(form.terms) else None

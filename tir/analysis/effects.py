@@ -1,9 +1,9 @@
-"""What a statement does to memory: every element that it reads, writes or prefetches, found in one walk.
+"""The memory effects of a statement: every element that it reads, writes or prefetches, found in one walk.
 
-An effect says where (indices, or a box, in the terms of what is outside of the statement), in which loops of the
-statement, and under which conditions. Lets and iterators of inner blocks are substituted, accesses through a view
-(``match_buffer``) are accesses of what it views, and the operator table says what calls do with their pointers. What
-steers a statement counts too: loop bounds, conditions, predicates and bindings of inner blocks, values of lets.
+An effect has indices (or a box) in terms of variables defined outside the statement, the loops of the statement around
+it, and its guards. Lets and iterators of inner blocks are substituted, accesses through a view (``match_buffer``)
+become accesses of its source, and the operator table defines what calls do with their pointers. Effects of control
+count too: loop bounds, conditions, predicates and bindings of inner blocks, values of lets.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ Views = Mapping[Var, MatchBufferRegion]  # by the pointer of the view
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """One access. ``indices`` has an index (a number or a ``Ramp``) or a (low, extent) pair for each axis; None is
-    anywhere in the buffer.
+    """One access. ``indices`` has an index (a number or a ``Ramp``) or a (low, extent) pair for each axis; None means
+    any element of the buffer.
 
-    ``loops`` are those around it inside the statement, outermost first; ``guards`` the conditions that all hold where it
-    happens. ``block`` is the inner block that it is in; in the ``init`` of one, ``first`` has those of the guards that
-    pick the first instance. ``node`` is the load, store, call, pointer or region that says so.
+    ``loops`` are those around it inside the statement, outermost first; ``guards`` is a conjunction. ``block`` is the
+    inner block that contains it; in an ``init``, ``first`` has the guards that select the first instance. ``node`` is
+    the load, store, call, pointer or region that the effect comes from.
     """
 
     buffer: Buffer
@@ -84,11 +84,11 @@ class Effect:
         yield from self.guards
 
     def uses(self, variables: Collection[Var]) -> bool:
-        """Whether where it happens, or to which elements, depends on any of ``variables``."""
+        """Whether its indices, loops or guards depend on any of ``variables``."""
         return any(uses_var(e, variables) for e in self._parts())
 
     def substituted(self, values: Mapping[Var, Expr]) -> Effect:
-        """The same effect, with variables of what is around replaced by ``values``."""
+        """The same effect, with outer variables replaced by ``values``."""
         if not values or not self.uses(values):
             return self
 
@@ -104,7 +104,7 @@ class Effect:
         )
 
     def box(self) -> tuple[Range, ...] | None:
-        """The elements as ranges, lanes of vectors included; None where they are not known."""
+        """The elements as ranges, including the lanes of vectors; None if they are unknown."""
         if self.indices is None:
             return None
         made = [as_range(i) for i in self.indices]
@@ -113,8 +113,8 @@ class Effect:
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """The effects of one statement in program order. ``opaque``: it does more than they say (it passes a pointer on, or
-    calls something with effects). ``allocated`` has the pointers of memory that lives inside."""
+    """The effects of one statement in program order. ``opaque``: there are further, unknown effects (it passes a
+    pointer on, or calls an impure function). ``allocated`` has the pointers of memory allocated inside."""
 
     effects: tuple[Effect, ...]
     opaque: bool = False
@@ -136,7 +136,7 @@ class Effects:
 
 @dataclass
 class Surroundings:
-    """What encloses a statement: values of ``lets``, views, and the block (for what its pointers do)."""
+    """The context of a statement: values of ``lets``, views, and the block (for the effects of its pointers)."""
 
     lets: Mapping[Var, Expr] = field(default_factory=dict)
     views: Views = field(default_factory=dict)
@@ -150,7 +150,7 @@ _BY_REGIONS: WeakKeyDictionary[Any, Effects] = WeakKeyDictionary()
 def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
     """The effects of a statement, a block or an expression, in program order.
 
-    ``within`` says what is around it, where that matters; without, the answer is found once for each statement.
+    ``within`` is the context, if it matters; without it, the result is cached for each statement.
     """
     around = within or Surroundings()
     if around.lets or around.views or isinstance(stmt, Expr):
@@ -162,7 +162,7 @@ def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
 
 
 def effects_by_regions(stmt: Any) -> Effects:
-    """The same, where the blocks inside do what their regions say."""
+    """The same, with nested blocks summarised by their declared regions."""
     found = _BY_REGIONS.get(stmt)
     if found is None:
         found = _BY_REGIONS[stmt] = _ByRegions(Surroundings()).of(stmt)
@@ -170,22 +170,22 @@ def effects_by_regions(stmt: Any) -> Effects:
 
 
 def steering(realize: BlockRealize, within: Surroundings | None = None) -> Effects:
-    """What running a block reads before its body does: its predicate and the values of its iterators, which are about
-    the loops around it."""
+    """What executing a block reads before its body: its predicate and the values of its iterators, in terms of the
+    loops around it."""
     asked = [e for e in (*realize.iter_values, realize.predicate) if has_load(e)]
     found = [effects(e, within) for e in asked]
     return Effects(tuple(e for part in found for e in part), any(part.opaque for part in found))
 
 
 def declared(block: Block, within: Surroundings | None = None) -> Effects:
-    """The effects that the regions of ``block`` declare."""
+    """The effects declared by the regions of ``block``."""
     walker = _Walker(within or Surroundings())
     walker.regions(block, {})
     return Effects(tuple(walker.found))
 
 
 def as_range(index: Any) -> Range | None:
-    """The least range that holds an index of an effect; None where it is not known."""
+    """The smallest range that contains an index of an effect; None if it is unknown."""
     if isinstance(index, tuple):
         return Range(*index)
     if isinstance(index, Ramp) and isinstance(index.stride, IntImm):
@@ -362,7 +362,8 @@ class _Walker:
             self._pointer(var, (READ, WRITE), var)
 
     def _pointer(self, pointer: Var, kinds: Iterable[str], node: Any) -> None:
-        """A pointer passed on: what is behind it may be touched anywhere. Of a view, as much as its block declares."""
+        """A pointer that is passed on: any element behind it may be accessed. For a view, the declared region of its
+        block."""
         self.opaque = True
         view = self.views.get(pointer)
         for kind in kinds:
@@ -376,13 +377,13 @@ class _Walker:
         return {self._memory(r.buffer) for r in (self.block.reads if kind == READ else self.block.writes)}
 
     def _memory(self, buffer: Buffer) -> Var:
-        """The pointer of the memory that ``buffer`` is, or is a view of."""
+        """The pointer of the memory of ``buffer``, or of its source if it is a view."""
         while buffer.data in self.views:
             buffer = self.views[buffer.data].source.buffer
         return buffer.data
 
     def _behind(self, pointer: Var) -> Buffer:
-        """The buffer of a pointer: one that was seen, or a stand-in."""
+        """The buffer of a pointer: a known one, or a placeholder."""
         if pointer not in self.pointers:
             dtype = str(pointer.pointer_dtype or "int8")
             self.pointers[pointer] = decl_buffer((1,), dtype, pointer.name, data=pointer)
@@ -411,7 +412,7 @@ class _Walker:
             self.visit(args[1])
 
     def _prefetch(self, call: Call, _: Any = None) -> None:
-        """It touches a cache, and no element: an address past the end is none of the buffer."""
+        """Accesses a cache, not an element: an address past the end is allowed."""
         address, *rest = call.args
         for arg in rest:
             self.visit(arg)
@@ -463,8 +464,8 @@ class _ByRegions(_Walker):
 
 
 def _rows(buffer: Buffer, indices: list[Any]) -> list[Any] | None:
-    """``indices``, with a vector that runs on from the end of a row into the next ones as a box of whole rows; None
-    (anywhere) where it is none."""
+    """``indices``, with a vector that continues from the end of a row into the next as a box of complete rows; None
+    (any element) if it is not of that form."""
     last = indices[-1] if indices else None
     if not isinstance(last, Ramp) or len(indices) < 2 or len(indices) != buffer.ndim:
         return indices
@@ -480,8 +481,8 @@ def _rows(buffer: Buffer, indices: list[Any]) -> list[Any] | None:
 def through(
     match: MatchBufferRegion, view: Buffer, indices: Sequence[Any] | None, known: Any = lambda e: e
 ) -> list[Any]:
-    """The elements of what is viewed that ``indices`` of the ``view`` are: all of the region where the view's axes are
-    not the last ones of the region. ``known`` gives the region's expressions in the effect's terms."""
+    """The elements of the source that ``indices`` of the ``view`` refer to: the entire region if the view's axes are
+    not the region's last ones. ``known`` gives the region's expressions in the effect's terms."""
     region = [(known(r.min), known(r.extent)) for r in match.source.region]
     lead = len(region) - view.ndim
     if indices is None or lead < 0 or len(indices) != view.ndim:

@@ -1,8 +1,8 @@
-"""How much memory each loop touches, how often it is used again, which cache holds it, and what bounds the time.
+"""How much memory each loop touches, its reuse, the cache that holds it, and what limits the run time.
 
-A loop's *footprint* is the least boxes of the buffers that all its iterations touch. From it follows what moves between
-two levels of memory: an innermost loop whose one iteration fits a cache reads each element into it once; a loop whose
-iterations do not fit does so in every iteration. Conditions count as true, so that tails are counted in full.
+A loop's *footprint* is the set of smallest boxes of the buffers that contain all accesses of its iterations. The
+traffic between two memory levels follows from it: if one iteration fits a cache, each element is loaded once; if not,
+every iteration loads what its inner loops load. Conditions count as true, so tails count in full.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ Box = tuple[Range, ...]
 
 @dataclass(frozen=True)
 class Machine:
-    """What one core can do: ``sizes`` in bytes of :data:`LEVELS`, ``peak`` in operations and ``bandwidth`` in bytes a second.
+    """The limits of one core: ``sizes`` in bytes of :data:`LEVELS`, ``peak`` in operations and ``bandwidth`` in bytes a
+    second.
 
-    ``bandwidth`` says how fast data comes from a level: L1, L2, L3, memory.
+    ``bandwidth`` has the rates of L1, L2, L3 and memory.
     """
 
     sizes: Mapping[str, int]
@@ -38,8 +39,8 @@ class Machine:
 
     @staticmethod
     def of(target: Any = None) -> Machine:
-        """Sizes by ``target`` (attributes ``l1_bytes``, ``l2_bytes``, ``l3_bytes``, default: this machine's); rates of a
-        core of 3 GHz with two vector units: measure them where it matters (``codegen.machine_peak``)."""
+        """Sizes of ``target`` (attributes ``l1_bytes``, ``l2_bytes``, ``l3_bytes``, default: this machine's); rates of
+        a core at 3 GHz with two vector units: measure yours if it matters (``codegen.machine_peak``)."""
         where = Target.of(target)
         bits = where.limit("vector_width") or 512
         sizes = {"registers": 32 * bits // 8}
@@ -52,10 +53,10 @@ class Machine:
 
 @dataclass(frozen=True)
 class Level:
-    """One loop, all its iterations together (``depth`` loops are around it, ``runs`` times it is run).
+    """All iterations of one loop (``depth`` loops are around it, it is executed ``runs`` times).
 
-    ``touched`` has the bytes by buffer name, ``moved`` what goes from the level below into the caches in all the runs,
-    ``flops`` the arithmetic of one run.
+    ``touched`` has the bytes by buffer name, ``moved`` the traffic from the level below into the caches in all
+    executions, ``flops`` the arithmetic of one execution.
     """
 
     name: str
@@ -73,21 +74,21 @@ class Level:
 
     @property
     def reuse(self) -> float:
-        """How often each byte touched is accessed."""
+        """Number of accesses per touched byte."""
         return self.accessed / self.bytes if self.bytes else 0.0
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte touched."""
+        """Arithmetic intensity: operations per touched byte."""
         return self.flops / self.bytes if self.bytes else 0.0
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """What :func:`footprint` found: ``rows`` from the outermost loop inwards, and the least time of the whole.
+    """The result of :func:`footprint`: ``rows`` from the outermost loop inwards, and the minimum total time.
 
-    ``traffic`` has the bytes that come from each level (L1, L2, L3, memory); ``seconds`` the least time of these and of the
-    arithmetic (``compute``). Shows as a table; ``svg()`` is the picture.
+    ``traffic`` has the bytes that come from each level (L1, L2, L3, memory); ``seconds`` the minimum time of these and
+    of the arithmetic (``compute``). Shows as a table; ``svg()`` is the figure.
     """
 
     name: str
@@ -110,12 +111,12 @@ class Footprint:
 
     @property
     def bound(self) -> float:
-        """Operations a second that the bottleneck allows at most."""
+        """Upper bound of the operations per second that the bottleneck allows."""
         longest = max(self.seconds.values())
         return self.flops / longest if longest else 0.0
 
     def __getitem__(self, loop: str) -> Level:
-        """The row of the loop called ``loop``; raises ``KeyError`` naming the loops there are."""
+        """The row of the loop called ``loop``; raises ``KeyError`` that lists the existing loops."""
         found = [row for row in self.rows if row.name == loop]
         if not found:
             raise KeyError(f"no loop {loop!r}; there are {', '.join(row.name for row in self.rows)}")
@@ -132,18 +133,19 @@ class Footprint:
         return as_html(self)
 
     def svg(self) -> str:
-        """The loops' footprints against the caches, and the least time of each level, as an SVG picture."""
+        """The loops' footprints against the caches, and the minimum time of each level, as an SVG figure."""
         from .footprint_view import as_svg
 
         return as_svg(self)
 
 
 def footprint(program: Any, machine: Machine | None = None, target: Any = None) -> Footprint:
-    """Where the data of a Schedule, PrimFunc or IRModule (of one function, or its ``main``) lives, and what bounds its speed.
+    """The footprint of a Schedule, PrimFunc or IRModule (of one function, or its ``main``), and its bottleneck.
 
     ``machine``: sizes and rates (default: :meth:`Machine.of` ``target``). Sizes must be constant: raises ``ValueError``
-    naming the loop whose length is not. Operations are additions, multiplications, divisions, minima and maxima of
-    floating point, and calls such as ``exp``, one each; a tensorized block's own work is not seen: ask before.
+    with the loop whose extent is not. Operations are floating-point additions, multiplications, divisions, minima and
+    maxima, and calls such as ``exp``, one each; the work of tensorized blocks is not counted: compute the footprint
+    before.
 
     >>> from tir.library import gemm
     >>> print(footprint(gemm.gemm(64, 64, 64)).bottleneck in ("compute", "L1", "L2", "L3", "memory"))
@@ -191,7 +193,7 @@ class _Node:
             yield from child.below()
 
     def flops(self) -> int:
-        """Of all iterations."""
+        """Operations of all iterations."""
         return self.extent * (self.work + sum(child.flops() for child in self.children))
 
     def accessed(self) -> int:
@@ -200,7 +202,7 @@ class _Node:
         return self.extent * (own + sum(child.accessed() for child in self.children))
 
     def boxes(self, one: bool = False) -> dict[Buffer, Box]:
-        """The least box of each buffer, over all iterations or (``one``) in any one of them."""
+        """The smallest box of each buffer, over all iterations or (``one``) in any one of them."""
         depth = len(self.around) if one else len(self.around) - 1
         depth = max(depth, 0)
         if depth not in self.memo:
@@ -219,7 +221,7 @@ def _length(loop: For) -> int:
 
 
 def _collect(item: Any, node: _Node, values: dict[Var, Expr]) -> None:
-    """Add the loops and accesses under ``item`` to ``node``; ``values`` are those of the iterators of blocks around."""
+    """Add the loops and accesses under ``item`` to ``node``; ``values`` are the bindings of the blocks around."""
     if isinstance(item, For):
         loop = item.replace(min=substitute(item.min, values), extent=substitute(item.extent, values))
         child = _Node(item.loop_var.name, (*node.around, loop), [])
@@ -273,7 +275,7 @@ def _box(region: Box, values: Mapping[Var, Expr]) -> Box:
 
 
 def _extents(box: Box, buffer: Buffer) -> list[tuple[int, int]]:
-    """(extent, size) of each axis; all of an axis where it cannot be told."""
+    """(extent, size) of each axis; the entire axis if the extent is unknown."""
     made = []
     for have, size in zip(box, buffer.shape):
         if not isinstance(size, IntImm):
@@ -291,7 +293,7 @@ def _volume(box: Box, buffer: Buffer) -> int:
 
 
 def _in_lines(box: Box, buffer: Buffer) -> int:
-    """Bytes of the cache lines that hold the box: along the axes that lie side by side, rounded up to lines."""
+    """Bytes of the cache lines that hold the box: contiguous axes are rounded up to lines."""
     together, apart, whole = 1, 1, True
     for extent, size in reversed(_extents(box, buffer)):
         if whole:
@@ -307,7 +309,7 @@ def _lines(boxes: Mapping[Buffer, Box]) -> int:
 
 
 def _moved(node: _Node, size: int) -> int:
-    """Bytes that come into a cache of ``size`` in one run of ``node``."""
+    """Bytes loaded into a cache of ``size`` in one execution of ``node``."""
     if _lines(node.boxes(one=True)) <= size or not node.children:
         return _lines(node.boxes())
     own = {buffer: box for buffer, box, _ in node.accesses}

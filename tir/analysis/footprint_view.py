@@ -1,4 +1,4 @@
-"""A footprint as text, as HTML and as a picture."""
+"""A footprint as text, HTML and SVG."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLOURS["compute"] = "#54a24b"
 
 
 def number(value: float, unit: str = "") -> str:
-    """With three digits and a prefix, by thousands.
+    """With three digits and an SI prefix.
 
     >>> number(1536000, "B"), number(12, "B")
     ('1.54 MB', '12 B')
@@ -46,7 +46,7 @@ def cells(row: Level) -> tuple[str, ...]:
 
 
 def verdict(print_: Footprint) -> str:
-    """What bounds the time, in a sentence."""
+    """The bottleneck, in a sentence."""
     seconds, level = print_.seconds, print_.bottleneck
     what = "arithmetic" if level == "compute" else f"data from {level}"
     share = print_.bound / print_.machine.peak
@@ -90,8 +90,8 @@ def as_html(print_: Footprint) -> str:
 
 
 def as_svg(print_: Footprint) -> str:
-    """Above, a bar a loop: the bytes it touches, on a scale that doubles, with the sizes of the caches; below, the least
-    time of the arithmetic and of the data from each level, the longest marked."""
+    """Above, one bar per loop: the bytes it touches, on a logarithmic scale with the cache sizes; below, the minimum
+    time of the arithmetic and of the traffic from each level, the longest marked."""
     width, left, right, step = 720, 190, 90, 22
     sizes = [(level, print_.machine.sizes[level]) for level in LEVELS if level in print_.machine.sizes]
     top = max([row.bytes for row in print_.rows] + [size for _, size in sizes[:-1]], default=1)

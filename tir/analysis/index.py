@@ -1,4 +1,4 @@
-"""The index of a program: where each statement is, the loops above it, the blocks below it."""
+"""The index of a program: the position of each statement, the loops above it, the blocks below it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..visit import substitute
 
 
 class Place:
-    """Where a statement is in a function: its parent, and the block that encloses it."""
+    """The position of a statement in a function: its parent, and the block that encloses it."""
 
     __slots__ = ("node", "parent", "scope", "__weakref__")
     node: Any
@@ -113,7 +113,7 @@ class BlockRef(Place):
         return {i.var: value for i, value in zip(self.block.iter_vars, self.node.iter_values)}
 
     def loop_ranges(self, host: Place | None = None) -> dict[Var, Range]:
-        """The ranges of the loops above, up to the enclosing block: those inside ``host``, where that is one of them."""
+        """The ranges of the loops above, up to the enclosing block, or inside ``host`` if it is one of them."""
         loops = self.loops()
         if isinstance(host, LoopRef) and host in loops:
             loops = loops[loops.index(host) + 1 :]
@@ -122,11 +122,11 @@ class BlockRef(Place):
     def region_in(
         self, host: Place | Mapping[Var, Range], buffer: Buffer, *sides: str, predicate: Expr | None = None
     ) -> Box | None:
-        """The box of ``buffer`` that the block touches while the loops inside ``host`` take all their values.
+        """The box of ``buffer`` that the block accesses over all iterations of the loops inside ``host``.
 
-        ``host`` is a place around the block, or the ranges of the loops that do. ``sides`` names the regions asked about,
-        "reads", "writes" or both; ``predicate`` is the condition under which it runs, its own unless given. None where
-        no region is of ``buffer``.
+        ``host`` is a place around the block, or the ranges of those loops. ``sides`` selects the regions, "reads",
+        "writes" or both; ``predicate`` is the condition under which the block runs, by default its own. None if no
+        region is of ``buffer``.
         """
         loops = host if isinstance(host, Mapping) else self.loop_ranges(host)
         condition = self.node.predicate if predicate is None else predicate
@@ -144,7 +144,7 @@ class BlockRef(Place):
 
 
 def sub_statements(node: Any) -> tuple[Any, ...]:
-    """The statements (or the block) just inside a statement, in program order."""
+    """The statements (or the block) directly inside a statement, in program order."""
     kind = _CHILDREN.get(type(node))
     return kind(node) if kind is not None else ()
 
@@ -197,7 +197,8 @@ class Index:
             stack.extend(self.places[c] for c in reversed(sub_statements(item.node)))
 
     def blocks_below(self, place: Place) -> list[BlockRef]:
-        """The nearest blocks under ``place`` (not blocks inside them), in program order; itself when it is one."""
+        """The nearest blocks under ``place`` (not blocks nested in them), in program order; ``place`` itself if it is
+        one."""
         found: list[BlockRef] = []
         stack = [place]
         while stack:
@@ -220,7 +221,7 @@ _INDEXES: WeakKeyDictionary[PrimFunc, Index] = WeakKeyDictionary()
 
 
 def index_of(func: PrimFunc) -> Index:
-    """The index of ``func``, made once for each function object."""
+    """The index of ``func``, computed once for each function object."""
     found = _INDEXES.get(func)
     if found is None:
         found = _INDEXES[func] = Index(func)

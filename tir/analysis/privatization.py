@@ -1,4 +1,4 @@
-"""Whether a loop's iterations pass data on to later iterations through a buffer."""
+"""Privatization: whether each iteration of a loop could have its own copy of a buffer."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ Filled = tuple[Box, frozenset[Any]]  # a box all of whose elements are written, 
 
 
 def is_privatizable(buffer: Buffer, loops: Sequence[For], exact: bool = False) -> bool:
-    """Whether each iteration of the innermost of nested ``loops`` writes an element of ``buffer`` before it reads it.
+    """Whether each iteration of the innermost of nested ``loops`` initializes what it reads of ``buffer``.
 
-    Decided from the shape of the program: the loop's body, or a loop in it, is a sequence, and what a later part reads
-    lies in a box that an earlier part fills completely. With ``exact``, where that shows nothing, by exact sets, which
-    take longer. False means "not shown".
+    A syntactic test: the loop's body, or a loop in it, is a sequence, and what a later part reads lies in a box that an
+    earlier part fills completely. With ``exact``, exact sets decide otherwise, which takes longer. False means "not
+    shown".
     """
     analyzer = Analyzer()
     for loop in loops:
@@ -48,7 +48,7 @@ def is_privatizable(buffer: Buffer, loops: Sequence[For], exact: bool = False) -
 
 
 def _writes_first(buffer: Buffer, loops: Sequence[For], before: Sequence[_Access], analyzer: Analyzer) -> bool:
-    """Whether the body of the innermost loop reads only what its writes, or earlier ones (``before``), have filled."""
+    """Whether the body of the innermost loop reads only what its own or earlier (``before``) writes have filled."""
     body: Stmt = loops[-1].body
     written = list(before)
     for part in body.stmts if isinstance(body, SeqStmt) else (body,):
@@ -84,18 +84,18 @@ _KNOWN: WeakKeyDictionary[Stmt, dict[Any, Any]] = WeakKeyDictionary()
 
 
 def _known_accesses(part: Stmt, buffer: Buffer, loops: Sequence[For]) -> list[_Access]:
-    """The accesses of ``buffer`` in ``part``, which is inside ``loops``; found once, as steps leave most parts alone."""
+    """The accesses of ``buffer`` in ``part``, which is inside ``loops``; cached, since steps keep most parts."""
     about = tuple(x for loop in loops for x in (loop.loop_var, loop.min, loop.extent))
     place = (buffer, tuple(map(id, about)))
     memo = _KNOWN.setdefault(part, {})
     if place not in memo:
-        # ``about`` stays with it, so that no other node gets one of these numbers
+        # the entry keeps ``about`` alive, so that no other node can get one of these ids
         memo[place] = about, list(_accesses(part, buffer, [loop.loop_var for loop in loops]))
     return memo[place][1]
 
 
 def _conjuncts(condition: Expr) -> frozenset[Any]:
-    """The parts of a condition that all have to hold, comparable by value."""
+    """The conjuncts of a condition, comparable by value."""
     return frozenset(key(c) for c in _parts(condition))
 
 
@@ -106,12 +106,12 @@ def _parts(condition: Expr) -> list[Expr]:
 
 
 def private_buffers(func: PrimFunc, loop: For, only: Var | None = None) -> frozenset[Var]:
-    """Pointers of the buffers allocated around ``loop`` that each iteration of it can have for itself; of the one with
-    the pointer ``only``, where that is given.
+    """Pointers of the buffers allocated around ``loop`` that are privatizable for it; if ``only`` is given, at most
+    that pointer.
 
-    All their uses are in the loop, and an iteration reads nothing of them that it has not written. Threads of one
-    block share what is in shared memory: there they must write the same (:func:`is_redundant_write`). A kernel has no global
-    memory of its own.
+    All their uses are in the loop, and an iteration reads only what it has written. Threads of a block share shared
+    memory:
+    there they must write the same values (:func:`is_redundant_write`). Global memory cannot be private to a thread.
     """
     chain = _chain(func.body, loop)
     candidates: dict[Buffer, list[For]] = {}
@@ -147,15 +147,15 @@ def views_under(root: Any) -> dict[Var, BufferRegion]:
 
 
 def _pointer_behind(views: Mapping[Var, BufferRegion], pointer: Var) -> Var:
-    """The pointer that ``pointer`` is a view of, through views of views."""
+    """The pointer of the source of ``pointer``, through nested views."""
     while pointer in views:
         pointer = views[pointer].buffer.data
     return pointer
 
 
 def is_redundant_write(loop: For, buffer: Buffer) -> bool:
-    """Whether iterations of ``loop`` that write one element of ``buffer`` write the same value: one block makes it,
-    each element by one instance, from what all threads see."""
+    """Whether iterations of ``loop`` that write the same element of ``buffer`` write the same value: one block writes
+    it, each element by one instance, from values that are uniform over threads."""
     makers = []
     if any(source.buffer.data is buffer.data for source in views_under(loop).values()):
         return False  # what is written through a view is not looked for
@@ -176,8 +176,9 @@ def is_redundant_write(loop: For, buffer: Buffer) -> bool:
 
 
 def is_uniform(block: Block, loop: For, views: Mapping[Var, BufferRegion] = EMPTY) -> bool:
-    """Whether what ``block`` stores follows from its iterators alone, each element by one instance: running it again in
-    another iteration of ``loop`` repeats the same values. ``views``: those of the program, see :func:`views_under`."""
+    """Whether what ``block`` stores is a function of its iterators, each element stored by one instance: running it
+    again in another iteration of ``loop`` stores the same values. ``views``: those of the program, see
+    :func:`views_under`."""
     stores = [n for n in walk(block) if isinstance(n, BufferStore)]
     spatial = {v.var for v in block.iter_vars}
     if block.init is not None or any(v.iter_type != "spatial" for v in block.iter_vars):
@@ -217,7 +218,7 @@ def _inside(analyzer: Analyzer, inner: Box, outer: Box) -> bool:
 
 
 class _Access:
-    """One load or store, the loops around it (inside the loop asked about), and the condition it is under."""
+    """One load or store, the loops around it (inside the loop in question), and its guard."""
 
     def __init__(
         self, indices: tuple[Expr, ...] | None, loops: dict[Var, Range], condition: Expr, is_write: bool, own: bool
@@ -238,7 +239,7 @@ class _Access:
         return self._box
 
     def filled(self, analyzer: Analyzer) -> Filled | None:
-        """The box written, where every element of it is, and under which conditions."""
+        """The box written, if every element of it is, and under which conditions."""
         if self._filled is False:
             self._filled = self._find_filled(analyzer)
         return self._filled

@@ -1,5 +1,5 @@
-"""When the init of a reduction runs: where every reduction iterator is at its first value. Whether that comes before all
-updates of the result, and for which results."""
+"""When the init of a reduction runs (every reduction iterator at its first value), whether this precedes all updates of
+the result, and for which results."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .index import BlockRef, LoopRef
 
 
 class InitRuns:
-    """The runs of the init of ``realize``, which is under ``loops``; its reduction is under ``inner``, the last of them.
+    """The executions of the init of ``realize``, under ``loops``; its reduction is under ``inner``, a suffix of them.
 
     ``around`` are iterators of the blocks around with their values. ``kept`` are the loops that its spatial iterators
-    need; an init of its own is in copies of those.
+    use; a separate init block runs in copies of those.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class InitRuns:
 
     @classmethod
     def below(cls, block: BlockRef, loop: LoopRef, realize: BlockRealize | None = None) -> InitRuns:
-        """Those of ``block`` (or of a ``realize`` in its place) under ``loop``."""
+        """Those of ``block`` (or of a ``realize`` that replaces it) under ``loop``."""
         above = (p for p in block.ancestors() if isinstance(p, BlockRef) and isinstance(p.node, BlockRealize))
         around = [(i.var, v) for p in above for i, v in zip(p.block.iter_vars, p.node.iter_values)]  # type: ignore[attr-defined]
         refs = block.loops()
@@ -48,14 +48,15 @@ class InitRuns:
         return cls(realize or block.node, [ref.node for ref in block.all_loops()], inner, around)
 
     def require_first(self) -> None:
-        """Raise ``ScheduleError`` unless each result's first run inits, and no later one does."""
+        """Raise ``ScheduleError`` unless the init of each result runs in its first instance, and in no later one."""
         self.guards(expressible=False)
 
     def guards(self, *, expressible: bool = True, unsafe: bool = False) -> list[Expr]:
-        """Conditions on the loops around and ``kept`` under which the reduction has a first run, which inits.
+        """Conditions on the loops around and ``kept`` under which the reduction has a first instance, which runs the
+        init.
 
-        Raises ``ScheduleError`` where the init runs at another time than before all else of its reduction, once; and,
-        if they have to be ``expressible``, where no condition on those loops says which results have an init.
+        Raises ``ScheduleError`` if the init does not run exactly once, before all updates of its result; and, with
+        ``expressible``, if no condition on those loops describes which results have an init.
         """
         at_start, proved = self._at_start()
         if proved or unsafe:
@@ -69,7 +70,8 @@ class InitRuns:
             ) from None  # fmt: skip
 
     def _at_start(self) -> tuple[list[Expr], bool]:
-        """The conditions if the reduction begins where ``dropped`` loops do, and whether it does so by form alone."""
+        """The conditions if the reduction starts at the first iterations of ``dropped``, and whether this holds
+        syntactically."""
         start = {f.loop_var: f.min for f in self.dropped}
         parts = conjuncts(self.realize.predicate)
         firsts = [(EQ(v, i.dom.min), EQ(substitute(v, start), i.dom.min)) for i, v in self.reduce]
@@ -84,7 +86,7 @@ class InitRuns:
         return found, proved
 
     def _runs_once(self) -> bool:
-        """Whether the values of the iterators, by form alone, are other ones in each run."""
+        """Whether the values of the iterators syntactically differ between instances."""
         values = self.realize.iter_values
         moving = [f for f in self.inner if not is_const(f.extent, 1)]
         if len({v for v in values if any(v is f.loop_var for f in moving)}) == len(moving):
@@ -94,7 +96,7 @@ class InitRuns:
         return bool(detect_iter_map([substitute(v, one) for v in values], domains, check="bijective"))
 
     def _holds_at_the_start(self, condition: Expr) -> bool:
-        """Whether a bound from above that holds at some iteration of ``dropped`` holds at their first one."""
+        """Whether an upper bound that holds in some iteration of ``dropped`` holds in their first one."""
         gone = [f.loop_var for f in self.dropped]
         if not isinstance(condition, (LT, LE)) or uses_var(condition.b, gone):
             return False
@@ -102,7 +104,8 @@ class InitRuns:
         return self.analyzer.can_prove(first <= condition.a)
 
     def _never_started(self) -> ScheduleError:
-        """Some result is updated and not initialised: its first update is no first value of each reduction iterator."""
+        """Refuse a result that is updated but not initialised: at its first update some reduction iterator is past its
+        start."""
         start = {f.loop_var: f.min for f in self.inner}
         for iterator, value in self.reduce:
             if self.analyzer.can_prove(substitute(value, start) > iterator.dom.min):
@@ -130,7 +133,7 @@ class InitRuns:
         inner = [names.of(f.loop_var) for f in self.inner]
 
         def runs_of(conditions: Sequence[Expr]) -> Relation:
-            """From the loops around and the spatial iterators, which tell results apart, to the loops inside."""
+            """From the loops around and the spatial iterators, which identify results, to the loops inside."""
             made = self._formula(names, conditions)
             for iterator, value in self.spatial:
                 made.equal(names.of(iterator.var), value)
@@ -140,7 +143,7 @@ class InitRuns:
         parts = conjuncts(self.realize.predicate)
         firsts = [EQ(v, i.dom.min) for i, v in self.reduce]
         runs, inits = runs_of(parts), runs_of([*parts, *firsts])
-        # a run before it: one that another init resets, or an update that is lost
+        # an earlier instance: one whose result another init resets, or an update that is lost
         later = runs.then(Relation.lex_before(len(inner)))
         late = inits.intersect(later)
         if not late.is_empty():
@@ -169,7 +172,7 @@ class InitRuns:
 
 
 def continues(realize: BlockRealize, iterator: IterVar) -> ScheduleError:
-    """The refusal of a later part of a partitioned loop, whose results another part initialises."""
+    """The refusal of a continuation of a partitioned reduction, whose results another part initialises."""
     return ScheduleError(
         "block {0} is a continuation of a partitioned reduction ({1} starts past `{2}`); apply this before partitioning",
         realize, iterator.var.name, short_text(iterator.dom.min), nodes=[realize],
@@ -177,8 +180,8 @@ def continues(realize: BlockRealize, iterator: IterVar) -> ScheduleError:
 
 
 def require_start(block: BlockRef) -> None:
-    """Raise ``ScheduleError`` unless the block is where its reduction starts: not a later part of one (of a partitioned
-    loop), in which init does not run."""
+    """Raise ``ScheduleError`` unless the block starts its reduction: in a later part of a partitioned loop the init
+    does not run."""
     first = {ref.var: ref.node.min for ref in block.loops()}
     for iterator, value in zip(block.block.iter_vars, block.node.iter_values):
         if iterator.iter_type == "reduce" and iterator.dom is not None:
@@ -187,11 +190,11 @@ def require_start(block: BlockRef) -> None:
 
 
 def result_guards(realize: BlockRealize, loops: Sequence[For]) -> list[Expr]:
-    """The conditions, free of the loops it reduces over, under which the reduction of ``realize`` stores a result.
+    """The conditions, free of its reduction loops, under which the reduction of ``realize`` stores a result.
 
-    Threads that share a reduction start their parts from the identity and store one result: the same only where the init
-    runs at the first update of each result, and at no other. ``loops`` are those around the block, outermost first.
-    Raises ``ScheduleError`` where the init runs late, more than once, or not at all for a result that is updated.
+    Threads that share a reduction start their parts from the identity and store one result: this is equivalent only if
+    the init runs at the first update of each result, and at no other. ``loops`` are those around the block, outermost
+    first. Raises ``ScheduleError`` if the init runs late, more than once, or not at all for a result that is updated.
     """
     return _Results(realize, loops).guards()
 

@@ -1,7 +1,8 @@
-"""One notion of a reduction: what a block combines its results with, by which operations, from which start.
+"""The representation of reductions: what a block combines its results with, by which combiner, from which initial
+value.
 
-``Reduction.of`` is the only recogniser: reordering, rfactor, reductions across threads, the split-off of an init, padding
-and epilogues all ask it. A ``Reduction`` may take its terms in any order and in any grouping, rounding aside.
+``Reduction.of`` is the only recogniser; reordering, rfactor, reductions across threads, init decomposition, padding and
+epilogues all use it. A ``Reduction`` may take its terms in any order and grouping, except for rounding.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def _combiner(e: Any) -> Combiner | None:
 
 @dataclass(frozen=True)
 class Term:
-    """One of the values that a result is combined with; a ``negated`` one is subtracted."""
+    """An operand that is combined into a result; a ``negated`` one is subtracted."""
 
     value: Expr
     negated: bool = False
@@ -142,7 +143,7 @@ class Combination:
 
 
 def combination(value: Expr, is_own: Callable[[Expr], bool]) -> Combination | None:
-    """``value`` as one value, which ``is_own`` picks out, combined with terms; None where it is of another form."""
+    """``value`` as one value, selected by ``is_own``, combined with terms; None if it is of another form."""
     combiner = _combiner(value)
     if combiner is None:
         return None
@@ -158,7 +159,7 @@ def combination(value: Expr, is_own: Callable[[Expr], bool]) -> Combination | No
 
 @dataclass(frozen=True)
 class _Found:
-    """A store of a body, lets inlined, and what it stands under there."""
+    """A store of a body, with lets inlined, and its guards."""
 
     store: BufferStore
     guards: tuple[Expr, ...]
@@ -166,7 +167,7 @@ class _Found:
 
 
 def _stores(s: Any, lets: dict[Var, Expr], guards: tuple[Expr, ...], loops: tuple[For, ...]) -> list[_Found] | None:
-    """The stores of a statement in order; None where it holds anything else, or reads a result that it has changed."""
+    """The stores of a statement in order; None if it contains anything else, or reads a result that it has changed."""
     if isinstance(s, LetStmt):
         return _stores(s.body, {**lets, s.var: substitute(s.value, lets)}, guards, loops)
     if isinstance(s, For):
@@ -194,7 +195,7 @@ def _stores(s: Any, lets: dict[Var, Expr], guards: tuple[Expr, ...], loops: tupl
 
 @dataclass(frozen=True)
 class NotAReduction:
-    """Why a block is no reduction: ``rule`` about ``parts``, as ``ScheduleError`` takes them."""
+    """Why a block is not a reduction: ``rule`` with ``parts``, as ``ScheduleError`` takes them."""
 
     rule: str
     parts: tuple[Any, ...]
@@ -220,9 +221,9 @@ def _refused(rule: str, *parts: Any) -> _Refused:
 
 @dataclass(frozen=True)
 class Update:
-    """One result of a reduction: ``store.value`` combines it with new values, where all of ``guards`` hold.
+    """One result of a reduction: ``store.value`` combines it with new values, under all of ``guards``.
 
-    ``combination`` is None for a selection (arg-max and the like), which picks the result or ``candidate``.
+    ``combination`` is None for a selection (arg-max and the like), which selects the result or ``candidate``.
     """
 
     store: BufferStore
@@ -236,11 +237,11 @@ class Update:
 
 
 class Reduction:
-    """A block (or a bare statement) that combines each of its results with new values, in any order.
+    """A block (or a statement) that combines each of its results with new values, in any order.
 
-    ``updates`` says how, one for each result; ``loops`` are those inside the block around them; ``init`` is what the
-    results start from (None without a ``T.init``); ``comm`` combines partial results. For ``C[vi] = (C[vi] + A[vi, vk])
-    + 1.0`` there is one update, by ``SUM``, whose terms are ``A[vi, vk]`` and ``1.0``.
+    ``updates`` has one entry for each result; ``loops`` are those inside the block around them; ``init`` has the
+    initial values (None without a ``T.init``); ``comm`` combines partial results. For ``C[vi] = (C[vi] + A[vi, vk]) +
+    1.0`` there is one update, by ``SUM``, whose terms are ``A[vi, vk]`` and ``1.0``.
     """
 
     def __init__(self, node: Block | Stmt, updates: list[Update], init: list[Expr] | None, loops: tuple[For, ...]):
@@ -253,7 +254,7 @@ class Reduction:
 
     @classmethod
     def of(cls, node: Block | Stmt) -> Reduction | NotAReduction:
-        """The reduction that ``node`` does, or why it does none."""
+        """The reduction that ``node`` is, or why it is none."""
         known = _KNOWN.get(node)
         if known is None:
             try:
@@ -265,7 +266,7 @@ class Reduction:
 
     @property
     def selects(self) -> bool:
-        """Whether some result is selected by a condition; which of equal candidates wins is open then."""
+        """Whether some result is an arg-reduction; which of equal candidates it selects is unspecified."""
         return any(u.combination is None for u in self.updates)
 
     @property
@@ -275,12 +276,12 @@ class Reduction:
 
     @functools.cached_property
     def comm(self) -> CommReducer:
-        """How partial results combine, as the IR says it."""
+        """The combiner of partial results, as an IR node."""
         return _comm(self)
 
     @property
     def identity(self) -> tuple[Expr, ...]:
-        """What leaves any partial result unchanged; of a selection, what it starts from."""
+        """The identity of the combiner; for a selection, the initial value."""
         return self.comm.identity
 
     def starts_at_identity(self) -> bool:
@@ -292,7 +293,7 @@ class Reduction:
         return combine(self.comm, a, b)
 
     def updated(self, results: Sequence[Expr]) -> list[Expr]:
-        """The stored values, were the old results ``results``."""
+        """The stored values, if the old results were ``results``."""
 
         def visit(item: Any) -> Any:
             return next((r for r, u in zip(results, self.updates) if _is_load_of(item, u.store)), None)
@@ -333,7 +334,7 @@ def _name(node: Any) -> str:
 
 
 def _memory(node: Any) -> Callable[[Buffer], Var]:
-    """The memory of a buffer, that of its source for a view of the block's own."""
+    """The memory of a buffer, or of its source for a view of the block itself."""
     views = {m.buffer.data: m.source.buffer.data for m in getattr(node, "match_buffers", ())}
     return lambda buffer: views.get(buffer.data, buffer.data)
 
@@ -362,7 +363,7 @@ def _update(node: Any, found: _Found, made: set[Var], memory: Callable[[Buffer],
 
 
 def _not_combined(node: Any, store: BufferStore) -> _Refused:
-    """Why the value of ``store`` is no old result combined with new values."""
+    """Why the value of ``store`` is not an old result combined with new values."""
     value = store.value
     if isinstance(value, Cast) and any(_is_load_of(n, store) for n in walk(value)):
         return _refused(
@@ -375,7 +376,7 @@ def _not_combined(node: Any, store: BufferStore) -> _Refused:
 
 @dataclass(frozen=True)
 class _Text:
-    """A node whose text is made when it is first shown."""
+    """A node whose text is computed when it is first shown."""
 
     node: Any
 
@@ -384,7 +385,7 @@ class _Text:
 
 
 def _start(node: Any, init: Any, targets: list[Buffer]) -> list[Expr] | None:
-    """What ``init`` gives each of ``targets``; under a condition, that or what is there."""
+    """What ``init`` stores to each of ``targets``; if conditional, that or the old value."""
     if init is None:
         return None
     found = _stores(init, {}, (), ()) or []
@@ -398,7 +399,7 @@ def _start(node: Any, init: Any, targets: list[Buffer]) -> list[Expr] | None:
 
 
 def _require_selection(reduction: Reduction) -> None:
-    """Raise unless the conditions of a selection make one choice for all results, whatever the order."""
+    """Raise unless the conditions of a selection choose consistently for all results, in any order."""
     node = reduction.node
     if reduction.init is None:
         raise _refused("block {0} selects a candidate, and has no init to start from", _name(node))
@@ -415,7 +416,7 @@ def _require_selection(reduction: Reduction) -> None:
 
 
 def _chosen(reduction: Reduction) -> str:
-    """The condition that chooses each result; where they differ, that is most often the mistake."""
+    """The condition that selects each result; if they differ, that is most often the mistake."""
     by = [(s.buffer.name, parts[0]) for s in reduction.stores if (parts := choice_parts(s.value))]
     shown = ", ".join(f"`{name}` by `{short_text(c)}`" for name, c in by)
     return shown + (" (the conditions differ)" if len({key(c) for _, c in by}) > 1 else "")
@@ -443,7 +444,7 @@ def _comm(reduction: Reduction) -> CommReducer:
     for u, x, y in zip(updates, lhs, rhs):
         if u.combination is not None:
             results.append(u.combination.combiner.apply(x, y))
-        else:  # several results may be made of one new value; partial results of them differ
+        else:  # several results may come from one new value; their partial results differ
             results.append(_abstracted(u.store.value, {**named, key(u.candidate): y}))
     identity = [
         u.combination.combiner.identity(b.dtype) if u.combination is not None else (reduction.init or ())[k]

@@ -1,7 +1,7 @@
-"""Whether values reduced by selection (arg-max and the like) may be grouped in any order: decided by trying.
+"""Whether a reduction by selection (arg-max and the like) is associative and commutative: decided by enumeration.
 
-Such a reducer only compares values and picks one, so what it does depends on the order of the values compared, not on
-the values: a few of them stand for all.
+Such a reducer only compares values and selects one, so it depends only on the order of the compared values: a few
+representatives cover all cases.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _MOST = 50_000  # triples of values tried
 
 
 class _Undecided(Exception):
-    """The reducer does more than compare and pick."""
+    """The reducer does more than compare and select."""
 
 
 def choice_parts(value: Any) -> tuple[Expr, Expr, Expr] | None:
-    """Condition, value if true and value if false of a selection; None for what is not one."""
+    """Condition, true value and false value of a selection; None for anything else."""
     if isinstance(value, Select):
         return value.condition, value.true_value, value.false_value
     if isinstance(value, Call) and value.op == "if_then_else":
@@ -60,9 +60,9 @@ def choice_parts(value: Any) -> tuple[Expr, Expr, Expr] | None:
 
 
 def associativity_counterexample(comm: CommReducer) -> str | None:
-    """Why the result of ``comm`` depends on how the values are grouped, or on their order where none are equal.
+    """Why the result of ``comm`` depends on the grouping of values, or on their order if no two are equal.
 
-    None where it does not, NaN and rounding aside. Equal candidates may change places: which of them wins is open.
+    None if it does not, except for NaN and rounding. Which of equal candidates is selected is unspecified.
     """
     conditions = [parts[0] for r in comm.result for n in walk(r) if (parts := choice_parts(n))]
     if not conditions:
@@ -109,7 +109,7 @@ def _shown(point: Sequence[Any], width: int) -> str:
 
 
 def _samples(dtype: DType, start: Any, constants: Sequence[Any], few: bool) -> Iterator[Any]:
-    """Values that stand for all: below, between and above every constant that values are compared with."""
+    """Representative values: below, between and above every constant that values are compared with."""
     near = [start] if few else [start - 1, start, start + 1]
     around = [v for c in constants for v in (c - 1, c, c + 1)]
     for value in dict.fromkeys((0, 1, 2, *near, *around)):

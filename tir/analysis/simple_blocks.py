@@ -1,4 +1,4 @@
-"""Structural answers to legality: true without sets where a block's form already proves it. Never a refusal."""
+"""Syntactic tests of legality: true if a block's form proves it, without sets. False means "not shown"."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def iterators(block: Block, kind: str) -> list[Var]:
 
 
 def is_simple_block(block: Block) -> bool:
-    """Whether instances of ``block`` commute by form alone.
+    """Whether instances of ``block`` commute, as a syntactic test.
 
-    Plain stores whose indices are all the spatial iterators that have more than one value (and nothing of the reduce
-    ones), which read what the block writes only at the element being written, and under reduce iterators only to
-    combine it with new values (a ``Reduction``).
+    Unconditional stores indexed by all spatial iterators with more than one value (and by no reduction iterator), which
+    read what the block writes only at the element being written, and under reduction iterators only to combine it with
+    new values (a ``Reduction``).
     """
     found = _SIMPLE.get(block)
     if found is None:
@@ -105,7 +105,7 @@ def affine(e: Expr) -> tuple[dict[Var, int], int] | None:
 
 
 def commutes_under_any_order(block: BlockRealize, loops: Sequence[For]) -> bool:
-    """Whether any order of ``loops`` around ``block`` alone gives the same result."""
+    """Whether every order of ``loops`` around ``block`` alone gives the same result."""
     inner = block.block
     names = {f.loop_var for f in loops}
     if not is_simple_block(inner) or not names.isdisjoint(free_in(inner)) or is_steered_by_memory(block, loops):
@@ -119,12 +119,14 @@ def commutes_under_any_order(block: BlockRealize, loops: Sequence[For]) -> bool:
             form = affine(value)
             if form is None or any(c < 0 for c in form[0].values()):
                 return False
-    # The first instance of each element must be the one that runs init, in any order: all reduce loops at their start.
+        # The first instance of each element must be the one that runs init, in any order: all reduction loops at their
+        # start.
     return used["spatial"].isdisjoint(used["reduce"]) and used["reduce"].isdisjoint(vars_in(block.predicate))
 
 
 def distinguishes_iterations(block: BlockRealize, loop: For, inside: Sequence[For]) -> bool:
-    """Whether different iterations of ``loop`` run ``block`` for different elements, whatever loops ``inside`` do."""
+    """Whether different iterations of ``loop`` run ``block`` for different elements, for any iterations of
+    ``inside``."""
     inner = block.block
     if not is_simple_block(inner) or loop.loop_var in free_in(inner) or is_steered_by_memory(block, inside):
         return False
@@ -144,7 +146,7 @@ def distinguishes_iterations(block: BlockRealize, loop: For, inside: Sequence[Fo
 
 
 def _decodable(terms: dict[Var, int], extents: dict[Var, int | None], wanted: Var) -> bool:
-    """Whether ``wanted`` can be read off the sum: strides in mixed radix over the loops that move."""
+    """Whether ``wanted`` is determined by the sum: strides in mixed radix over the varying loops."""
     found = ((abs(c), v.name, v) for v, c in terms.items() if v in extents and c)
     moving = sorted(found, key=lambda term: term[:2])  # two loops may have one name
     reach = 0  # the largest difference that smaller terms can make

@@ -1,4 +1,4 @@
-"""Structural questions about blocks, loops and expressions: who reads and writes what, and where a statement stands."""
+"""Structural queries on blocks, loops and expressions: readers and writers, and the position of a statement."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FREE: WeakKeyDictionary[Any, frozenset[Var]] = WeakKeyDictionary()
 
 
 def free_in(block: Any) -> frozenset[Var]:
-    """Variables that a block uses from outside; found once for each block."""
+    """Free variables of a block; cached for each block."""
     found = _FREE.get(block)
     if found is None:
         found = _FREE[block] = frozenset(free_vars(block))
@@ -68,7 +68,7 @@ def has_load(e: Expr) -> bool:
 
 
 def may_fail(e: Expr, variables: Collection[Var]) -> bool:
-    """Whether some value of ``variables`` might make ``e`` read outside of a buffer or divide by zero."""
+    """Whether ``e`` might read out of bounds or divide by zero for some value of ``variables``."""
     return any(
         (isinstance(n, BufferLoad) and uses_var(n, variables))
         or (isinstance(n, (Div, Mod, FloorDiv, FloorMod)) and uses_var(n.b, variables))
@@ -83,8 +83,8 @@ def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bo
 
 
 def steering_loads(stmt: Stmt) -> Iterator[tuple[Stmt, BufferLoad]]:
-    """What is read outside of the bodies of blocks, and where: by loop bounds, conditions, values of lets, predicates and
-    bindings."""
+    """Loads outside of the bodies of blocks, with their places: in loop bounds, conditions, values of lets, predicates
+    and bindings."""
     stack: list[Any] = [stmt]
     while stack:
         item = stack.pop()
@@ -128,7 +128,7 @@ def regions_of(refs: Iterable[BufferRegion], buffer: Buffer) -> list[BufferRegio
 
 
 def uses_pointer(stmt: Any, buffer: Buffer) -> bool:
-    """Whether the memory of ``buffer`` is reached by its pointer or through another view, past loads and stores."""
+    """Whether the memory of ``buffer`` is accessed through its pointer or another view, besides loads and stores."""
     for item in walk(stmt):
         if isinstance(item, Var) and item is buffer.data:
             return True
@@ -140,12 +140,12 @@ def uses_pointer(stmt: Any, buffer: Buffer) -> bool:
 
 
 def readers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
-    """Blocks just inside ``scope`` that read ``buffer``, in program order."""
+    """Blocks directly inside ``scope`` that read ``buffer``, in program order."""
     return [child for child in scope.children if regions_of(child.block.reads, buffer)]
 
 
 def writers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
-    """Blocks just inside ``scope`` that write ``buffer``, in program order."""
+    """Blocks directly inside ``scope`` that write ``buffer``, in program order."""
     return [child for child in scope.children if regions_of(child.block.writes, buffer)]
 
 
@@ -173,7 +173,8 @@ def _owner(host: BlockRef | LoopRef) -> Block | For:
 
 
 def common_host(refs: Sequence[BlockRef], scope: BlockRef) -> BlockRef | LoopRef:
-    """The innermost loop of ``scope`` whose sequence of statements holds all of ``refs``, else ``scope`` itself."""
+    """The innermost loop of ``scope`` whose sequence of statements contains all of ``refs``, otherwise ``scope``
+    itself."""
     host: BlockRef | LoopRef = scope
     for level in zip(*(ref.loops() for ref in refs)):
         if any(loop is not level[0] for loop in level):
@@ -202,14 +203,14 @@ def entered(extents: Iterable[Expr], analyzer: Analyzer) -> list[Expr]:
 
 
 def reads_own_writes(block: Block, buffer: Buffer) -> bool:
-    """Whether a run of ``block`` may read an element of ``buffer`` after it has stored to it: a copy made before the run
-    would be out of date."""
+    """Whether an execution of ``block`` may read an element of ``buffer`` after it has stored to it: a copy made before
+    would be stale."""
     return _reads_after(block.body, buffer, False)[0]
 
 
 def _reads_after(s: Any, buffer: Buffer, stored: bool) -> tuple[bool, bool]:
-    """Whether ``s`` reads ``buffer`` after a store, ``stored`` being whether there was one before; and whether there was
-    one by its end."""
+    """Whether ``s`` reads ``buffer`` after a store, ``stored`` being whether there was one before; and whether there
+    was one by its end."""
     if isinstance(s, SeqStmt):
         for part in s.stmts:
             reads, stored = _reads_after(part, buffer, stored)
@@ -227,7 +228,8 @@ def _reads_after(s: Any, buffer: Buffer, stored: bool) -> tuple[bool, bool]:
 
 
 def wrapped_in(ref: BlockRef, host: BlockRef | LoopRef) -> Stmt | None:
-    """A statement around ``ref``, inside of ``host``, that is no loop: an ``if``, or a let. None where there is none."""
+    """A statement around ``ref``, inside of ``host``, that is not a loop (an ``if`` or a let); None if there is
+    none."""
     owner = _owner(host)
     for place in ref.ancestors():
         if place.node is owner or isinstance(place.node, Block):
@@ -238,7 +240,7 @@ def wrapped_in(ref: BlockRef, host: BlockRef | LoopRef) -> Stmt | None:
 
 
 def first_line(stmt: Stmt | None) -> str:
-    """The head of a statement, as it prints."""
+    """The first line of a statement as printed."""
     return "" if stmt is None else repr(stmt).split("\n")[0].rstrip(":")
 
 

@@ -1,4 +1,4 @@
-"""The rules every program must keep; what breaks them, and where."""
+"""The well-formedness rules of programs, and where they are violated."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A rule broken at ``node``."""
+    """A violation of a rule at ``node``."""
 
     node: Any
     message: str
@@ -48,7 +48,7 @@ class Problem:
 
 @with_recursion_limit
 def check(func: PrimFunc) -> list[Problem]:
-    """Every rule ``func`` breaks, in program order; empty for a well-formed function.
+    """Every violation in ``func``, in program order; empty for a well-formed function.
 
     Variables are defined before use and once in nested scopes; buffers are used inside their allocation, with as many
     indices as dimensions and integer indices; a store's value has the buffer's dtype, and the operands of an operator
@@ -65,7 +65,7 @@ def check(func: PrimFunc) -> list[Problem]:
 
 @with_recursion_limit
 def verify(func_or_mod: PrimFunc | IRModule) -> None:
-    """Raise ``WellFormedError`` naming every broken rule and its place; return None for a well-formed program."""
+    """Raise ``WellFormedError`` with every violation and its place; return None for a well-formed program."""
     mod = IRModule.of(func_or_mod)
     for func in mod.functions.values():
         problems = check(func)
@@ -86,7 +86,7 @@ def _sizes(buffer: Buffer) -> tuple[Any, ...]:
 
 
 class _Summary:
-    """What a part that keeps every rule takes from around it, and brings: wherever it fits, it keeps them again."""
+    """What a well-formed part uses from its context, and defines: it is well-formed wherever these fit."""
 
     __slots__ = ("uses", "used_in_blocks", "buffers", "bound", "allocated", "blocks", "threads", "plain", "depth")
 
@@ -102,13 +102,13 @@ class _Summary:
         self.depth = depth
 
     def close(self) -> None:
-        """Leave out what the part has of its own."""
+        """Remove what is defined inside the part."""
         self.uses -= self.bound
         self.used_in_blocks -= self.bound
         self.buffers -= self.allocated
 
     def add(self, part: _Summary, depth: int) -> None:
-        """What ``part``, inside as many blocks as ``depth``, adds."""
+        """Add the summary of ``part``, nested in ``depth`` blocks."""
         (self.uses if depth == self.depth else self.used_in_blocks).update(part.uses)
         self.used_in_blocks |= part.used_in_blocks
         self.buffers |= part.buffers
@@ -147,7 +147,7 @@ class _Checker:
         for param, buffer in func.buffer_map.items():
             if param not in self.defined:
                 self.say(func, f"buffer `{buffer.name}` is bound to `{param.name}`, which is not a parameter")
-            # a size that is met first in a parameter's shape is defined by it
+                # a size that first occurs in a parameter's shape is defined by it
             for size in (
                 *buffer.shape,
                 *buffer.strides,
@@ -279,7 +279,8 @@ class _Checker:
             self.leaf(s)
 
     def known_part(self, s: Any) -> None:
-        """Visit a block, or a nest of loops among others: where it was found to keep the rules, ask whether it fits."""
+        """Visit a block, or a nest of loops among others: if it is known to be well-formed, only check that it fits
+        here."""
         known = _SUMMARIES.get(s)
         if known is not None and self.fits(known):
             self.blocks.update(known.blocks)
@@ -297,7 +298,8 @@ class _Checker:
         outer.add(made, self.depth)
 
     def fits(self, part: _Summary) -> bool:
-        """Whether a part that kept the rules where it was keeps them here: what it uses is there, nothing twice."""
+        """Whether a part that was well-formed elsewhere is well-formed here: its uses are defined, nothing is defined
+        twice."""
         defined, hidden = self.defined, self.hidden
         return (
             part.uses <= defined
@@ -329,7 +331,7 @@ class _Checker:
             self.say(s, f"a store of {s.value.dtype} into `{s.buffer.name}`, which holds {want}")
 
     def _bound_again(self, s: For) -> None:
-        """A loop in another of its thread axis shares work that all threads of the axis have in common."""
+        """A loop nested in another of its thread axis distributes work that is common to all threads of the axis."""
         for outer in self.threads:
             if outer.thread != s.thread:
                 continue
@@ -457,7 +459,7 @@ class _Checker:
         outer = self.hidden
         if block.iter_vars:
             self.depth += 1
-            # loops outside reach a block through its iterators only
+            # loops outside a block are only visible through its iterators
             self.hidden = {**outer, **{v: block.name for v in self.loops if v in self.defined}}
         fresh = [(iv.var, self.define(iv.var, s, "iterator")) for iv in block.iter_vars]
         for buffer in block.alloc_buffers:

@@ -11,7 +11,7 @@ from .stmt_simplify import simplify_stmt
 
 
 def simplify(expr: Any, bounds: Mapping[Var, Any] | None = None) -> Expr:
-    """An equal expression in canonical form, given the ranges (or values) of variables; the same object when it is.
+    """An equal expression in canonical form, given the ranges (or values) of variables; the same object if unchanged.
 
     >>> from tir.buffer import Range
     >>> from tir.expr import IntImm, Var

@@ -40,9 +40,9 @@ NEGATED: dict[type, type] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
 
 
 class Analyzer:
-    """Integer reasoning under knowledge: ranges of variables (:meth:`bind`) and conditions (:meth:`constraint`).
+    """Integer reasoning under assumptions: ranges of variables (:meth:`bind`) and conditions (:meth:`constraint`).
 
-    Index arithmetic (int32, int64) is taken not to overflow. Answers are sound, not complete: ``can_prove`` false
+    Index arithmetic (int32, int64) is assumed not to overflow. Answers are sound, not complete: ``can_prove`` false
     means "not proved", a bound of None means "none found".
 
     >>> from tir.expr import Var
@@ -67,11 +67,11 @@ class Analyzer:
             self.bind(var, value)
 
     def _forget(self) -> None:
-        """Drop cached conclusions: the knowledge changed."""
+        """Invalidate cached conclusions: the assumptions changed."""
         self.bound_memo: dict[Expr, Interval] = {}
         self.simplify_memo: dict[Any, Any] = {}
 
-    # ------------------------------------------------------------ knowledge
+    # ------------------------------------------------------------ assumptions
 
     def bind(self, var: Var | IterVar, value: Any, within: Any = None) -> None:
         """Know that ``var`` lies in a Range, or equals an expression. Binding again replaces what was known.
@@ -125,13 +125,13 @@ class Analyzer:
         return result
 
     def symbolic_bound(self, var: Var) -> tuple[Expr | None, Expr | None]:
-        """The inclusive bounds of ``var`` as expressions, where it was bound to something not constant."""
+        """The inclusive bounds of ``var`` as expressions, if it was bound to something not constant."""
         known = self._ranges.get(var)
         return (None, None) if known is None else known[1:]
 
     @contextmanager
     def scope(self) -> Iterator[Analyzer]:
-        """Knowledge added inside the ``with`` is forgotten after it."""
+        """Assumptions made inside the ``with`` are dropped after it."""
         saved = dict(vars(self))
         for name, value in saved.items():
             if name not in ("bound_memo", "simplify_memo"):
@@ -169,7 +169,7 @@ class Analyzer:
         return may_change(value, within, self._aliased)
 
     def assume_sizes(self, buffers: Iterable[Any]) -> None:
-        """Know that no dimension of ``buffers`` is negative: an argument has its size, memory can be allocated."""
+        """Assume that no dimension of ``buffers`` is negative: an argument has its size, memory can be allocated."""
         for buffer in buffers:
             for size in buffer.shape:
                 if not isinstance(size, IntImm):
@@ -217,7 +217,7 @@ class Analyzer:
                     self.remainders[key(atom.a)] = (divisor, base % divisor)
 
     def _add_fact(self, fact: Linear) -> None:
-        """Know ``fact >= 0``."""
+        """Assume ``fact >= 0``."""
         if fact.is_const:
             return
         divisor = gcd(*(c for _, c in fact.items()))
@@ -242,7 +242,7 @@ class Analyzer:
             self._fact_bounds[form_key] = meet(self._fact_bounds.get(form_key, UNBOUNDED), limit)
 
     def _add_quotient(self, atom: Any, limit: Interval) -> None:
-        """What bounds of a quotient ``a // d`` say of ``a``: ``q * d <= a < (q + 1) * d``."""
+        """The bounds of ``a`` implied by bounds of a quotient ``a // d``: ``q * d <= a < (q + 1) * d``."""
         if not isinstance(atom, FloorDiv) or not isinstance(atom.b, IntImm) or atom.b.value <= 0:
             return
         (low, high), divisor, form = limit, atom.b.value, linear(atom.a)
@@ -256,7 +256,7 @@ class Analyzer:
             self._add_fact(fact)
 
     def fact_bound(self, form: Linear) -> Interval | None:
-        """Bounds known of ``form`` without its constant, from the conditions assumed."""
+        """Bounds of ``form`` without its constant, from the assumed conditions."""
         if not self._fact_bounds or not form.terms:
             return None
         divisor = gcd(*(c for _, c in form.items()))
@@ -268,7 +268,7 @@ class Analyzer:
 
     @property
     def has_symbols(self) -> bool:
-        """Whether anything is known that intervals alone do not hold."""
+        """Whether any assumption cannot be represented by intervals."""
         return bool(self.facts) or any(k[1] is not None for k in self._ranges.values())
 
     # ------------------------------------------------------------ questions
@@ -289,11 +289,11 @@ class Analyzer:
         return Simplifier(self).visit(as_expr(e))
 
     def can_prove(self, condition: Any) -> bool:
-        """Whether ``condition`` is shown to hold wherever what is known holds."""
+        """Whether ``condition`` is proved under the assumptions."""
         return Prover(self).holds(as_expr(condition))
 
     def can_prove_equal(self, a: Any, b: Any) -> bool:
-        """Whether ``a`` and ``b`` are shown to be equal."""
+        """Whether ``a`` and ``b`` are proved to be equal."""
         x, y = as_expr(a), as_expr(b)
         if key(x) == key(y):
             return True
@@ -302,5 +302,5 @@ class Analyzer:
         return key(self.simplify(x)) == key(self.simplify(y))
 
     def prove_linear(self, form: Linear) -> bool:
-        """Whether ``form >= 0`` is shown."""
+        """Whether ``form >= 0`` is proved."""
         return Prover(self).nonneg(form)

@@ -35,14 +35,14 @@ UNBOUNDED: Interval = (None, None)
 
 
 def meet(a: Interval, b: Interval) -> Interval:
-    """What both intervals allow."""
+    """The intersection of two intervals."""
     lo = a[0] if b[0] is None else b[0] if a[0] is None else max(a[0], b[0])
     hi = a[1] if b[1] is None else b[1] if a[1] is None else min(a[1], b[1])
     return lo, hi
 
 
 def join(a: Interval, b: Interval) -> Interval:
-    """The least interval holding both."""
+    """The smallest interval containing both."""
     return (
         None if a[0] is None or b[0] is None else min(a[0], b[0]),
         None if a[1] is None or b[1] is None else max(a[1], b[1]),
@@ -209,7 +209,8 @@ def _bound(ctx: Analyzer, e: Expr) -> Interval:
 
 
 def dtype_bound(e: Expr) -> Interval:
-    """What the type alone says: all of a narrow integer, the sign of a wide unsigned one; nothing of int32, int64."""
+    """The bounds implied by the type: all of a narrow integer, the sign of a wide unsigned one; none for int32,
+    int64."""
     dtype = e.dtype
     if dtype.is_bool:
         return 0, 1
@@ -221,7 +222,7 @@ def dtype_bound(e: Expr) -> Interval:
 
 
 def _no_wrap(exact: Interval, e: Expr) -> Interval:
-    """``exact`` where the type cannot have wrapped around, else what the type says."""
+    """``exact`` if the type cannot have wrapped around, otherwise the bounds of the type."""
     dtype = e.dtype
     if dtype.code == "int" and dtype.bits >= 32:
         return exact

@@ -1,4 +1,4 @@
-"""Division of linear forms: quotient and remainder under what is known of the terms, and putting splits together."""
+"""Division of linear forms: quotient and remainder under what is known of the terms, and recombination of splits."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _split_expr(x: Expr, lower: int, upper: int | None, dtype: DType) -> Linear:
 
 
 def recombine(form: Linear, dtype: DType) -> Linear:
-    """Put the pieces of a split back together: x//4*4 + x%4 = x, x%8//4*4 + x%4 = x%8, x - x//4*4 = x%4."""
+    """Recombine the pieces of a split: x//4*4 + x%4 = x, x%8//4*4 + x%4 = x%8, x - x//4*4 = x%4."""
     while True:
         pieces = []
         for term_key, (factors, c) in form.terms.items():

@@ -17,7 +17,7 @@ from .regions import relax
 
 
 class _AxisSeparator:
-    """The mark between groups of axes in the result of an index map's function."""
+    """The separator between groups of axes in the result of an index map's function."""
 
     def __repr__(self) -> str:
         return "IndexMap.AXIS_SEPARATOR"
@@ -30,7 +30,7 @@ AXIS_SEPARATOR = _AxisSeparator()
 class IndexMap(Node):
     """Index tuples to index tuples: ``final_indices`` in terms of the variables ``initial_indices``.
 
-    ``axis_separators`` are the places in ``final_indices`` before which a new group of axes starts.
+    ``axis_separators`` are the positions in ``final_indices`` before which a new group of axes starts.
 
     >>> m = IndexMap.from_func(lambda i, j: [j // 4, i, j % 4])
     >>> [int(e) for e in m.map_indices([3, 9])]
@@ -100,7 +100,7 @@ class IndexMap(Node):
         return tuple(ctx.simplify(_replace(e, values)) for e in self.final_indices)
 
     def map_ranges(self, ranges: Sequence[Range], analyzer: Analyzer | None = None) -> tuple[Range, ...]:
-        """The box that holds the images of the box ``ranges``.
+        """The box that contains the images of the box ``ranges``.
 
         Raises ``ValueError`` for an index whose bounds cannot be found.
         """
@@ -113,7 +113,7 @@ class IndexMap(Node):
         return box
 
     def map_shape(self, shape: Sequence[Any], analyzer: Analyzer | None = None) -> tuple[Expr, ...]:
-        """The shape that holds the image of ``shape``: greatest index plus one, per axis.
+        """The shape that contains the image of ``shape``: greatest index plus one, per axis.
 
         Raises ``ValueError`` when a final index can be negative.
         """
@@ -145,9 +145,9 @@ class IndexMap(Node):
         return tuple(Var(name, e.dtype) for name, e in zip(names, self.final_indices))
 
     def inverse(self, shape: Sequence[Any]) -> IndexMap:
-        """The map back, for indices in ``shape``.
+        """The inverse map, for indices in ``shape``.
 
-        Raises ``ValueError`` when the map is not one-to-one onto the box of its results (see
+        Raises ``ValueError`` when the map is not a bijection onto the box of its results (see
         :meth:`non_surjective_inverse` for maps that leave padding).
         """
         self._count(shape, "extents")
@@ -159,11 +159,11 @@ class IndexMap(Node):
         return IndexMap(outputs, tuple(back[v] for v in self.initial_indices))
 
     def non_surjective_inverse(self, shape: Sequence[Any]) -> tuple[IndexMap, Expr]:
-        """The map back, and the condition on its inputs (final indices) that tells padding.
+        """The inverse map, and the condition on its inputs (final indices) that identifies padding.
 
         The condition is true at final indices that no initial index in ``shape`` maps to; it is the constant false
-        when there are none. Raises ``ValueError`` when two initial indices map to one place, or the map is not a
-        sum of quotients and remainders.
+        when there are none. Raises ``ValueError`` when the map is not injective, or is not a sum of quotients and
+        remainders.
         """
         self._count(shape, "extents")
         exact = detect_iter_map(self.final_indices, self._domains(shape), check="bijective")
@@ -171,7 +171,7 @@ class IndexMap(Node):
         if isinstance(exact, IterMap):
             back = inverse_iter_map(exact, outputs)
             return IndexMap(outputs, tuple(back[v] for v in self.initial_indices)), FALSE
-        # pad each axis to a multiple of what it is divided by; then the map of the larger box is one-to-one
+        # pad each axis to a multiple of what it is divided by; then the map of the larger box is a bijection
         padded = self._padded(shape)
         found = detect_iter_map(self.final_indices, self._domains(padded), check="bijective")
         if not isinstance(found, IterMap):
@@ -198,7 +198,7 @@ class IndexMap(Node):
         return out
 
     def is_equivalent_to(self, other: IndexMap) -> bool:
-        """Whether both maps are shown to give the same final indices everywhere."""
+        """Whether both maps are proved to give the same final indices everywhere."""
         if self.ndim != other.ndim or len(self.final_indices) != len(other.final_indices):
             return False
         if self.axis_separators != other.axis_separators:
@@ -209,7 +209,7 @@ class IndexMap(Node):
         return all(ctx.can_prove_equal(a, b) for a, b in zip(mine, theirs))
 
     def map_ndarray(self, array: Any) -> Any:
-        """The NumPy array with each element moved to its final index; places nothing maps to are zero."""
+        """The NumPy array with each element moved to its final index; positions without an element are zero."""
         import numpy as np
 
         source = np.asarray(array)
@@ -263,7 +263,7 @@ def _replace(e: Expr, values: Mapping[Var, Expr]) -> Expr:
 
 
 def _factors(indices: Sequence[Expr], var: Var) -> list[Expr]:
-    """The products of divisors ``var`` meets: i // 4 % 8 needs 32. Each once, the greatest constant first."""
+    """The products of divisors applied to ``var``: i // 4 % 8 needs 32. Each once, the greatest constant first."""
     found: dict[Any, Expr] = {}
 
     def see(e: Expr) -> None:

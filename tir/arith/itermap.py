@@ -1,8 +1,8 @@
 """Quasi-affine iterator maps: index expressions as sums of splits of loop variables.
 
 A *split* is ``(source // lower) % extent``; its source is a loop variable, or a fused sum of splits. An *index* is a
-sum of scaled splits plus a base. This is the shape that split, fuse, reorder and layout changes produce, and it can be
-inverted and divided.
+sum of scaled splits plus a base. Split, fuse, reorder and layout changes produce this form, and it can be inverted and
+divided.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Failure:
 
     @property
     def error(self) -> str:
-        """The reason as a sentence (rendered when asked for)."""
+        """The reason as a sentence (rendered on demand)."""
         return self.reason()
 
     def __bool__(self) -> bool:
@@ -244,9 +244,9 @@ def detect_iter_map(
 ) -> IterMap | Failure:
     """The iterator map of ``indices`` over the loop variables ``domains`` where ``predicate`` holds.
 
-    ``check`` is what must hold: "bijective" (distinct iterations, distinct index tuples: every iteration is told by
-    its indices, which fill their box), "surjective" (the indices fill their box) or "none" (each index alone fills
-    its range). Variables not in ``domains`` are constants. Returns a :class:`Failure` (false, with ``.error``) else.
+    ``check`` is the required property: "bijective" (the map from iterations to index tuples is injective, and the
+    indices fill their box), "surjective" (the indices fill their box) or "none" (each index alone fills its range).
+    Variables not in ``domains`` are constants. Otherwise returns a :class:`Failure` (false, with ``.error``).
 
     >>> from tir.expr import Var
     >>> i, j = Var("i"), Var("j")
@@ -264,7 +264,7 @@ def detect_iter_map(
         limits, narrowed = _read_predicate(ctx, predicate, dict(domains))
     except _NotAffine as failure:
         return Failure(failure.reason)
-    # As written first: sums that one fuse made stay recognisable. Simplified, where that fails.
+    # As written first: sums that one fuse made stay recognisable. Simplified, if that fails.
     found = _detect(ctx, indices, narrowed, limits, predicate, check)
     simple = [ctx.simplify(e) for e in indices]
     if not found and any(a is not b for a, b in zip(simple, indices)):
@@ -273,8 +273,8 @@ def detect_iter_map(
 
 
 def _mixed_radix(indices: Sequence[Expr], domains: Mapping[Var, Range], check: str) -> IterMap | None:
-    """The map where each variable is a digit of one index, which most are: all constants, so nothing has to be proved.
-    None where it takes more to see one."""
+    """The map if each variable is a digit of one index, the common case: all constants, so nothing has to be proved.
+    None if this form is not evident."""
     used: set[Var] = set()
     sums: list[IterSum] = []
     for e in indices:
@@ -475,7 +475,7 @@ def _outside_in(values: dict[Any, Expr], iter_map: IterMap) -> list[Fused]:
 
 
 def _distribute(splits: Sequence[Split], value: Expr, values: dict[Any, Expr]) -> None:
-    """Give each split its digit of ``value``, put at its place in the split's source."""
+    """Give each split its digit of ``value``, placed at its position in the split's source."""
     for n, split in enumerate(splits):
         digit = value // split.scale
         if n > 0:

@@ -44,7 +44,7 @@ def is_index(dtype: DType) -> bool:
 
 
 def key(e: Any) -> Hashable:
-    """A hashable value, equal for expressions that have one meaning by structure (sums in any order).
+    """A hashable key, equal for expressions that are structurally equal up to the order of sums.
 
     Variables and buffers count by identity; a call with effects equals only itself.
     """
@@ -162,7 +162,7 @@ class Linear:
         return not self.terms
 
     def single(self) -> Expr | None:
-        """The atom, when the form is one atom with coefficient 1 (whatever the constant)."""
+        """The atom, if the form is one atom with coefficient 1 (ignoring the constant)."""
         if len(self.terms) == 1:
             ((factors, coefficient),) = self.terms.values()
             if coefficient == 1 and len(factors) == 1:
@@ -209,7 +209,7 @@ def _product(factors: tuple[Expr, ...], coefficient: int, dtype: DType) -> Expr:
 
 
 def _in_dtype(e: Expr, dtype: DType) -> Expr:
-    """``e`` as an operand of ``dtype``: forms mix int32 and int64 atoms, the nodes built from them never do."""
+    """``e`` as an operand of ``dtype``: forms mix int32 and int64 atoms, the nodes built from them must not."""
     if e.dtype is dtype:
         return e
     if isinstance(e, Cast) and e.value.dtype is dtype and is_index(e.dtype):

@@ -1,6 +1,6 @@
 """Remainder facts: for an expression e, the pair (coeff, base) with e = coeff * k + base for some integer k.
 
-``(0, v)`` says e is the constant v, ``(1, 0)`` says nothing.
+``(0, v)`` means that e is the constant v, ``(1, 0)`` that nothing is known.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _made(coeff: int, base: int) -> Fact:
 
 
 def _join(a: Fact, b: Fact) -> Fact:
-    """What holds of a value that is one of the two."""
+    """The fact that holds for both of two alternatives."""
     return _made(gcd(a[0], b[0], a[1] - b[1]), a[1])
 
 

@@ -1,4 +1,4 @@
-"""Proving conditions: differences of linear forms shown nonnegative, by intervals, symbolic bounds and facts."""
+"""Proving conditions: differences of linear forms proved nonnegative, by intervals, symbolic bounds and facts."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Prover:
         return self.nonneg(rest) and self.nonneg(rest.scaled(-1))
 
     def nonneg(self, form: Linear, depth: int = 6) -> bool:
-        """Whether ``form >= 0`` is shown."""
+        """Whether ``form >= 0`` is proved."""
         lo, hi = bound_of_linear(self.ctx, form)
         if lo is not None and lo >= 0:
             return True

@@ -1,6 +1,7 @@
-"""Boxes of buffers: what a region covers while loops run, unions and intersections.
+"""Boxes of buffers: the hull of a region over loops, unions and intersections.
 
-A box is a tuple of Ranges. ``relax`` removes loop variables from one; the least box that surely holds the region.
+A box is a tuple of Ranges. ``relax`` eliminates loop variables from one; the result is the smallest box found that
+contains the region.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class _Relaxer:
         return self._made(low, high, dtype)
 
     def _of_a_sum(self, axis: Range) -> Range | None:
-        """The hull of a sum of loops of constant lengths, and of what is the same in all iterations."""
+        """The hull of a sum of loops of constant extents, plus a loop-invariant term."""
         first = axis.min
         if not is_index(first.dtype) or not isinstance(axis.extent, IntImm):
             return None
@@ -230,7 +231,7 @@ class _Relaxer:
         return symbolic
 
     def _mixed(self, e: Expr) -> bool:
-        """Whether ``e`` also uses variables that stay."""
+        """Whether ``e`` also uses variables that are not eliminated."""
         return any(isinstance(n, Var) and n not in self.loops for n in walk(e)) or any(
             isinstance(n, BufferLoad) for n in walk(e)
         )
@@ -271,7 +272,7 @@ class _Relaxer:
         return low, of(a[1], b[1])
 
     def _enumerated(self, moving: Linear) -> tuple[int, int] | None:
-        """Exact bounds by trying all points, where a variable occurs in several terms or atoms hide correlation."""
+        """Exact bounds by enumeration, if a variable occurs in several terms or atoms hide correlation."""
         if all(len(f) == 1 and isinstance(f[0], Var) for f, _ in moving.items()):
             return None
         used: dict[Var, None] = {}
@@ -307,7 +308,7 @@ def _shifted(form: Linear, by: int) -> Linear:
 
 
 def union(regions: Iterable[Sequence[Range]], analyzer: Analyzer | None = None) -> Box:
-    """The least box holding all the ``regions`` (one or more, of equal rank)."""
+    """The smallest box containing all the ``regions`` (one or more, of equal rank)."""
     ctx = analyzer or Analyzer()
     boxes = [tuple(r) for r in regions]
     out = list(boxes[0])

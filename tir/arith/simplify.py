@@ -1,7 +1,7 @@
 """The simplifier: canonical, readable, equal expressions.
 
 Index sums come out as terms in source order with the constant last; divisions and remainders by constants are split
-by what is known of the terms; conditions are decided or tidied. Floating arithmetic is never reassociated.
+by what is known of the terms; conditions are decided or normalized. Floating arithmetic is never reassociated.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ MIRRORED: dict[Any, Any] = {LT: GT, GT: LT, LE: GE, GE: LE, EQ: EQ, NE: NE}
 
 
 class Simplifier:
-    """One simplification under the knowledge of ``ctx``; conclusions are cached there."""
+    """One simplification under the assumptions of ``ctx``, which caches the conclusions."""
 
     def __init__(self, ctx: Analyzer):
         self.ctx = ctx
@@ -210,7 +210,7 @@ class Simplifier:
         return divide_symbolic(form, b)
 
     def _nonzero(self, b: Expr) -> bool:
-        """A divisor of a program that runs is not zero; only a constant zero is refused here."""
+        """A divisor is assumed to be nonzero; only a constant zero is refused here."""
         return not (isinstance(b, IntImm) and b.value == 0)
 
     def _within(self, a: Expr, b: Expr) -> bool:
@@ -234,7 +234,7 @@ class Simplifier:
         return e if a is e.a and b is e.b else type(e)(a, b)
 
     def extreme(self, e: Any) -> Expr:
-        """min and max: operands another one bounds are dropped."""
+        """min and max: operands bounded by another one are dropped."""
         a, b = self.visit(e.a), self.visit(e.b)
         if not e.dtype.is_int or e.dtype.lanes > 1:
             return e if a is e.a and b is e.b else type(e)(a, b)
@@ -322,7 +322,7 @@ class Simplifier:
         return FALSE if fixed else TRUE if apart else None
 
     def _decide(self, kind: Any, diff: Linear) -> Expr | None:
-        """diff op 0, where known."""
+        """diff op 0, if decided."""
         decided = self._by_bounds(kind, bound_of_linear(self.ctx, diff), (0, 0))
         if decided is not None:
             return decided
@@ -350,7 +350,7 @@ class Simplifier:
         return None
 
     def _tidy(self, e: Any, left: Linear, right: Linear, diff: Linear) -> Expr:
-        """Like terms cancelled, common factors divided out, terms that cannot matter dropped."""
+        """Cancels like terms, divides out common factors, drops terms that cannot matter."""
         kind: Any = type(e)
         dtype = e.a.dtype
         reduced = self._reduce(kind, diff)

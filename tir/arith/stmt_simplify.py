@@ -1,4 +1,4 @@
-"""Simplifying the expressions of a statement with the loops and conditions around them known."""
+"""Simplifies the expressions of a statement under the loops and conditions around them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from .memory import other_names
 def simplify_stmt(stmt: Any, analyzer: Analyzer | None = None) -> Any:
     """``stmt`` with every expression simplified under the loops, lets and conditions around it.
 
-    Branches that cannot be taken and loops that never run are removed; blocks stay. The same object when nothing
-    changed. Pass an ``analyzer`` to add what is known outside.
+    Branches that cannot be taken and loops that never run are removed; blocks stay. The same object if nothing
+    changed. Pass an ``analyzer`` to add outer assumptions.
     """
     return _StmtSimplifier(analyzer or Analyzer()).visit(stmt)
 

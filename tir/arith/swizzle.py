@@ -1,4 +1,4 @@
-"""Swizzled indices: one of them is combined by an exclusive or with what the others tell."""
+"""Recognises XOR swizzles: one index is XORed with bits of another."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .analyzer import Analyzer
 
 @dataclass(frozen=True)
 class Unswizzled:
-    """``indices`` without the exclusive or in number ``axis``. While the other indices stay, the swizzle exchanges
-    places within each aligned run of ``period`` values of that index, and no others.
+    """``indices`` without the XOR in number ``axis``. For fixed other indices, the swizzle permutes the elements within
+    each aligned run of ``period`` values of that index.
 
-    ``rule`` tells which swizzle it was: two with the same rule move an element to the same place.
+    ``rule`` identifies the swizzle: two with the same rule move an element to the same position.
     """
 
     indices: tuple[Expr, ...]
@@ -25,8 +25,8 @@ class Unswizzled:
 
 
 def unswizzled(indices: Sequence[Expr], analyzer: Analyzer) -> Unswizzled | None:
-    """The indices as they were before one swizzle ``… g * (t ^ w) + u …``; None where there is none, or it is not shown
-    that w is a digit of another index.
+    """The indices before one swizzle ``… g * (t ^ w) + u …``; None if there is none, or w is not proved to be a digit
+    of another index.
 
     >>> from tir.buffer import Range
     >>> from tir.expr import Var, const

@@ -52,7 +52,7 @@ class MemoryAccess(Expressions):
         return name
 
     def site(self, what: str, buffer: Buffer | None) -> tuple[str, str]:
-        """Names of a fault's place and of the tuple of the values around it."""
+        """Names of an error's place and of the tuple of the values around it."""
         names = tuple((user, is_iter) for _, user, is_iter in self.context)
         block = "" if self.block is None or self.block.name == "root" else self.block.name
         values = ", ".join(python for python, _, _ in self.context)
@@ -220,7 +220,7 @@ class MemoryAccess(Expressions):
         return f"({text} if {' and '.join(guards)} else None)" if guards else text
 
     def _again(self, indices: tuple[Any, ...]) -> str:
-        """The indices once more, for the message of a fault."""
+        """The indices again, for the error message."""
         saved, self.check = self.check, False
         text = self._tuple(indices)
         self.check = saved

@@ -19,9 +19,9 @@ from .numbers import constant, storage_dtype
 def bind_arguments(func: PrimFunc, args: Sequence[Any]) -> tuple[dict[Var, Any], dict[Buffer, np.ndarray]]:
     """Values of the scalar and symbolic variables, and the array behind each parameter buffer.
 
-    Arrays are used in place, never copied. Anything with DLPack is taken as an array. Symbolic sizes are solved from
-    the shapes and checked against each other and against scalars of the same name. Raises ``RunError`` naming the
-    argument, what was expected and what came.
+    Arrays are used in place, never copied. Anything with DLPack is accepted as an array. Symbolic sizes are solved from
+    the shapes and checked against each other and against scalars of the same name. Raises ``RunError`` with the
+    argument, the expected and the actual value.
     """
     if len(args) != len(func.params):
         wanted = ", ".join(_param_text(func, p) for p in func.params)
@@ -54,7 +54,7 @@ def bind_arguments(func: PrimFunc, args: Sequence[Any]) -> tuple[dict[Var, Any],
 
 
 def written_buffers(func: PrimFunc) -> set[Var]:
-    """Pointers of the parameter buffers that the body may write (through stores, or by handing out the pointer)."""
+    """Pointers of the parameter buffers that the body may write (by stores, or by passing the pointer on)."""
     from ..buffer import BufferRegion
     from ..expr import BufferLoad
     from ..stmt import BufferStore, DeclBuffer
@@ -82,7 +82,7 @@ def written_buffers(func: PrimFunc) -> set[Var]:
 
 
 def evaluate(e: Any, values: dict[Var, Any]) -> Any:
-    """The number an integer expression has under ``values``; None where a variable in it is unknown."""
+    """The value of an integer expression under ``values``; None if a variable in it is unknown."""
     from .. import expr as E
 
     if isinstance(e, (IntImm, FloatImm)):
@@ -248,7 +248,7 @@ def _check_layout(buffer: Buffer, array: np.ndarray, where: str, values: dict[Va
 
 
 def _check_pointer(buffer: Buffer, arrays: dict[Buffer, np.ndarray], where: str) -> None:
-    """Two parameters declared on one pointer must be given the same memory."""
+    """Two parameters declared with the same pointer must be given the same memory."""
     for other, array in arrays.items():
         if other is not buffer and other.data is buffer.data and array.ctypes.data != arrays[buffer].ctypes.data:
             raise RunError(f"{where}: it is declared to lie at the pointer of `{other.name}`, but is another array")

@@ -37,7 +37,7 @@ class Compiler(MemoryAccess):
     # ------------------------------------------------------------------ what the function holds
 
     def _survey(self) -> None:
-        """Which buffers need which records, found once: shadows of allocations, race records, undeclared views."""
+        """Finds which buffers need which records: shadows of allocations, race records, undeclared views."""
         func = self.func
         declared: set[Buffer] = set(func.buffer_map.values())
         used: dict[Buffer, None] = {}
@@ -217,9 +217,9 @@ class Compiler(MemoryAccess):
         self.emit(f"{name}()")
 
     def _same_thread(self, thread: str, var: E.Var, body: S.Stmt) -> bool:
-        """A second binding of a thread axis inside the first is the same thread, except around cooperative copies into
-        shared memory, which are run for all threads (as the barrier after them would make visible). Every loop of
-        virtual threads is its own."""
+        """A nested binding of the same thread axis is the same thread, except around cooperative copies into
+        shared memory, which are run for all threads (as the barrier after them would make visible). Virtual thread
+        loops are all distinct."""
         outer = self.threads.get(thread)
         if outer is None or thread.startswith("vthread"):
             return False
@@ -455,8 +455,7 @@ class Compiler(MemoryAccess):
         self._bind_view(buffer, name)
 
     def _declared(self, view: Buffer, what: str, declared: Any, actual: str) -> None:
-        """A part of a view's declaration: a variable that nothing has given a value takes the actual one, anything else
-        has to equal it."""
+        """A part of a view's declaration: an unbound variable takes the actual value, anything else must equal it."""
         if isinstance(declared, E.Var) and declared not in self.names:
             self.emit(f"{self.variable(declared)} = {actual}")
             return
@@ -476,7 +475,7 @@ class Compiler(MemoryAccess):
 
 
 def _synchronised(body: S.Stmt) -> set[Buffer]:
-    """Buffers whose sharing between threads is not a race: barriers are put in for shared memory by lowering, and
+    """Buffers whose sharing between threads is not a race: lowering inserts barriers for shared memory, and
     every thread has its own copy of the faster scopes."""
     return {item for item in walk(body) if isinstance(item, Buffer) and item.scope not in ("global", "")}
 

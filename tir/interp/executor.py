@@ -1,4 +1,4 @@
-"""Running a function by the reference meaning, and the functions it may call."""
+"""Running a function by the reference semantics, and the functions it may call."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def run(
 ) -> Any:
     """Run a function on NumPy arrays (changed in place) and numbers; returns what ``T.ret`` returns, else None.
 
-    Any stage of lowering runs, scalar by scalar in program order: this is what the program means. Of a module the
-    function ``func`` is run (default: the only one, else ``main``). ``check`` reports, as ``RunError`` with the place:
-    accesses out of bounds, reads of elements never written, iterators out of their domain, races between iterations
-    of parallel, vectorized and thread-bound loops, division by zero, failed assertions. ``regions`` also reports
-    accesses outside a block's declared reads and writes. Arguments are checked in any case.
+    Any stage of lowering runs, one scalar at a time in program order: this defines what the program means. For a module
+    the function ``func`` is run (default: the only one, otherwise ``main``). ``check`` reports, as ``RunError`` with
+    the place: accesses out of bounds, uninitialised reads, iterators out of their domain, races between iterations of
+    parallel, vectorized and thread-bound loops, division by zero, failed assertions. ``regions`` also reports accesses
+    outside a block's declared regions. Arguments are checked in any case.
 
     >>> import numpy as np, tir
     >>> A, out = np.arange(4, dtype="float32"), np.zeros(4, "float32")
@@ -104,7 +104,7 @@ def _run_function(func: PrimFunc, args: tuple[Any, ...], check: bool, regions: b
 
 
 def compile_function(func: PrimFunc, check: bool = True, regions: bool = False) -> Callable[..., Any]:
-    """The Python function that runs ``func`` on bound arguments; kept as long as ``func`` lives."""
+    """The Python function that runs ``func`` on bound arguments; cached as long as ``func`` lives."""
     kinds = _COMPILED.setdefault(func, {})
     found = kinds.get((check, regions))
     if found is None:
@@ -119,7 +119,7 @@ def compile_function(func: PrimFunc, check: bool = True, regions: bool = False) 
 def register_extern(name: str, fn: Callable[..., Any]) -> None:
     """Let programs call ``fn`` by ``name`` (T.call_extern, T.call_packed, T.call_pure_extern).
 
-    Pointers arrive as one-dimensional NumPy arrays that start at the element pointed to; numbers as numbers.
+    Pointers are passed as one-dimensional NumPy arrays that start at the element pointed to; numbers as numbers.
 
     >>> register_extern("half_of", lambda x: x / 2)
     """

@@ -1,8 +1,8 @@
 """Expressions to Python source: each method returns text whose value is the expression's held form (see numbers).
 
-Integer +, - and * are written without wrapping as long as their exact result provably fits, or only feeds more of the
-same: reduction to the dtype's range happens where the value is used otherwise. Bounds of variables make most of it
-unnecessary, and most bounds checks too.
+Integer +, - and * are emitted without wrapping if their exact result provably fits, or only feeds more of the
+same: otherwise the use reduces it to the dtype's range. Bounds of variables make most of this, and most bounds checks,
+unnecessary.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class Expressions(ABC):
         return self.pointer(e) if e.dtype.is_handle else self.name_of(e)
 
     def rounded(self, text: str, dtype: DType) -> str:
-        """A result brought back to the dtype's own numbers, where NumPy computes in a wider type."""
+        """A result rounded to the dtype, if NumPy computes in a wider type."""
         if is_small_float(dtype):
             return f"{self.helper(numbers.round_small)}({text}, {self.const(dtype.element)})"
         if dtype.is_int and dtype.bits < 8:
@@ -249,8 +249,8 @@ class Expressions(ABC):
         return self.junction(e, "or", "|")
 
     def junction(self, e: Any, word: str, sign: str) -> str:
-        """``e.a and e.b`` or ``e.a or e.b``: the right side is evaluated only where the left does not decide, in each
-        lane of a vector too."""
+        """``e.a and e.b`` or ``e.a or e.b``: the right side is evaluated only if the left does not decide, also in each
+        lane of a vector."""
         if e.dtype.lanes == 1:
             return f"({self.expr(e.a)} {word} {self.expr(e.b)})"
         if not _may_fail(e.b):
@@ -266,7 +266,7 @@ class Expressions(ABC):
         return self.choice(e.condition, a, b, not _harmless(e))
 
     def choice(self, condition: Any, a: str, b: str, both: bool) -> str:
-        """``a`` or ``b``; with ``both`` the two are evaluated, so that a fault in either is a fault."""
+        """``a`` or ``b``; with ``both`` the two are evaluated, so that an error in either is reported."""
         c = self.expr(condition)
         if condition.dtype.lanes > 1:
             return f"{self.helper(np.where)}({c}, {a}, {b})"
@@ -476,7 +476,7 @@ def _lanes_left(decided: np.ndarray, where: bool, case: Any) -> np.ndarray:
 
 
 def _may_fail(e: Any) -> bool:
-    """Whether evaluating ``e`` may be a fault: it reads memory, calls, or divides integers."""
+    """Whether evaluating ``e`` may fail: it reads memory, calls, or divides integers."""
     divides = (E.Div, E.FloorDiv, E.FloorMod, E.Mod)
     return any(isinstance(n, (E.BufferLoad, E.Call, *divides)) for n in walk(e))
 

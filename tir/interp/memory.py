@@ -1,4 +1,4 @@
-"""What a running program needs besides arithmetic: views of memory, race records, faults with their place."""
+"""The run-time support besides arithmetic: views of memory, race records, errors with their place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .numbers import storage_dtype
 
 
 class Site:
-    """A place in the program that can fail: the statement, what it touches, and the variables around it."""
+    """A place in the program that can fail: the statement, its access, and the variables around it."""
 
     __slots__ = ("what", "buffer", "span", "block", "names", "shape")
 
@@ -26,7 +26,7 @@ class Site:
         self.names = names  # (name, whether it is a block iterator)
 
     def place(self, values: tuple[Any, ...]) -> str:
-        """Lines that say where: block with iterator values, loops with theirs, and the user's own line."""
+        """Lines that describe the place: block with iterator values, loops with theirs, and the user's own line."""
         pairs = list(zip(self.names, values))
         iters = ", ".join(f"{name}={value}" for (name, is_iter), value in pairs if is_iter)
         loops = ", ".join(f"{name}={value}" for (name, is_iter), value in pairs if not is_iter)
@@ -70,7 +70,7 @@ def uninitialised(site: Site, index: tuple[Any, ...], values: tuple[Any, ...]) -
 def outside_region(
     site: Site, boxes: list[list[tuple[int, int]]], index: tuple[Any, ...], values: tuple[Any, ...]
 ) -> bool:
-    """True when ``index`` lies in one of the declared boxes; otherwise a fault."""
+    """True if ``index`` lies in one of the declared boxes; otherwise raises."""
     for box in boxes:
         if all(np.min(i) >= low and np.max(i) < high for i, (low, high) in zip(index, box)):
             return True
@@ -88,7 +88,7 @@ def outside_region(
 
 
 def allocate(count: int, dtype: DType) -> np.ndarray:
-    """Fresh memory with a pattern that shows: nan in floats, -1 in integers."""
+    """Fresh memory with a recognisable pattern: nan in floats, -1 in integers."""
     count *= dtype.lanes
     kind = storage_dtype(dtype)
     try:
@@ -115,7 +115,7 @@ def flat(array: np.ndarray) -> np.ndarray:
 def view(
     memory: Any, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...] | None, offset: int, name: str
 ) -> np.ndarray:
-    """The buffer ``name`` laid over ``memory``; ``RunError`` when it does not fit in it."""
+    """The buffer ``name`` laid over ``memory``; ``RunError`` if it does not fit."""
     if not isinstance(memory, np.ndarray):
         raise RunError(f"buffer `{name}` lies behind a pointer that is not an array: {type(memory).__name__}")
     kind = storage_dtype(dtype)
@@ -155,7 +155,7 @@ def matched(source: np.ndarray, begins: tuple[int, ...], extents: tuple[int, ...
 
 
 class Races:
-    """Which iteration of which concurrent loop runs now, as a tree of iterations.
+    """The current iteration of every concurrent loop, as a tree of iterations.
 
     A number stands for one iteration; its entry names the iteration around it, the run of the loop it belongs to,
     the loop variable and its value. Two accesses race when the loops they differ in first are concurrent.

@@ -1,4 +1,4 @@
-"""How values of every dtype are held while a program runs, and the exact conversions between them.
+"""How values of every dtype are represented while a program runs, and the exact conversions between them.
 
 Integers are Python ints in the range of their dtype. float16/32/64 are NumPy scalars of that type. bfloat16 and float8
 are NumPy float32 scalars that hold a representable number. Vectors are NumPy arrays of lanes. In memory bfloat16 is

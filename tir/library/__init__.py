@@ -1,4 +1,4 @@
-"""Programs with their schedules, ready to build: each is a function that says what, and one that says how.
+"""Programs with their schedules, ready to build: each has a function for the computation, and one for the schedule.
 
 >>> import tir
 >>> from tir.library import gemm

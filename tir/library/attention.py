@@ -1,6 +1,6 @@
 """Attention for one head: softmax(Q @ K.T / sqrt(d)) @ V, a few rows of queries at a time.
 
-The scores of some rows live only in the cache: they are made, turned into weights and used before the next rows.
+The scores of some rows stay in the cache: they are computed, turned into weights and used before the next rows.
 """
 
 # pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false

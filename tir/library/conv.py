@@ -1,7 +1,7 @@
 """Convolutions near the peak: a register tile of neighbouring pixels by output channels, by schedule alone.
 
-``conv2d_nhwc`` says what is computed, in three steps: the input with zeros around it, tiles of the output, their copy
-to the output without what is past its edges. A 1 by 1 convolution is the same with nothing around the input.
+``conv2d_nhwc`` defines the computation, in three steps: the input with zero padding, tiles of the output, and their
+copy to the output without the elements past its edges. A 1 by 1 convolution has no padding.
 """
 
 # pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
@@ -155,10 +155,11 @@ def conv2d_nhwc(layer: Layer, tile: Tile) -> PrimFunc:
 
 
 def schedule_conv2d_nhwc(sch: Schedule, together: int = 1, parallel: bool = False) -> Schedule:
-    """Schedule :func:`conv2d_nhwc`: a panel of output channels meets all pixels, a register tile of them at a time.
+    """Schedule :func:`conv2d_nhwc`: all pixels are processed for one panel of output channels, a register tile at a
+    time.
 
-    ``together``: so many panels of W are copied together before they are used; 0: W is read where it lies.
-    ``parallel``: panels are shared out.
+    ``together``: the number of panels of W that are packed at a time before they are used; 0: W is read in place.
+    ``parallel``: panels are distributed over the threads.
     """
     b, oo, yo, xo, p, q, c, yi, xi, oi = sch.get_loops("multiply")
     steps = next(f for f in (4, 2, 3, 1) if sch.get(c).extent.value % f == 0)

@@ -165,10 +165,10 @@ def blur(height: int, width: int) -> PrimFunc:
 
 
 def schedule_blur(sch: Schedule, strip: int = 32, parallel: bool = False) -> Schedule:
-    """Schedule :func:`blur`: strips of ``strip`` rows; the first stage is made for a strip while it is in the cache.
+    """Schedule :func:`blur`: strips of ``strip`` rows; the first stage is computed for a strip while it is in the cache.
 
-    ``strip`` is the most; strips of equal height, which need memory for one of them only, are taken where there are any.
-    Threads whose strips or rows would not be whole compute the first stage anew for each result.
+    ``strip`` is the maximum; strips of equal height, which need memory for only one of them, are used if possible. If
+    strips or rows do not divide evenly among the threads, the first stage is recomputed for each result.
     """
     y, x = sch.get_loops("out")
     height, width = (sch.get(loop).extent.value for loop in (y, x))

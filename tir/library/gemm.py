@@ -1,11 +1,11 @@
 """Matrix multiplication in single precision near the CPU's peak: panels of B, a register tile of C, by schedule alone.
 
-``gemm(m, n, k)`` says what is computed: panels of ``columns`` columns of B, padded with zeros to whole panels, the
-tiles of A times B, and their copy to C without the padding. ``schedule_gemm`` says how. ``pick_tile`` chooses the
-register tile for a size, ``build_gemm`` does all of it.
+``gemm(m, n, k)`` defines the computation: panels of ``columns`` columns of B, zero-padded to complete panels, the
+tiles of A times B, and their copy to C without the padding. ``schedule_gemm`` is the schedule. ``pick_tile`` chooses
+the register tile for a size, ``build_gemm`` does all of it.
 
-Of every panel a tile reads one row of vectors per step of the reduction, so the panels that are in use at once, together
-half of the L2 cache, are packed just before they are used; A is read where it lies, an element at a time.
+A tile reads one row of vectors of its panel per step of the reduction, so the panels in use at the same time, together
+half of the L2 cache, are packed just before they are used; A is read in place, one element at a time.
 """
 
 # pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
@@ -55,7 +55,8 @@ def gemm(m: int, n: int, k: int, rows: int = 6, columns: int = 64) -> PrimFunc:
 
 
 def schedule_gemm(sch: Schedule, together: int = 1, lanes: int = LANES, parallel: str = "") -> Schedule:
-    """Schedule :func:`gemm`: ``together`` panels of B are packed, then every strip of A meets each of them.
+    """Schedule :func:`gemm`: ``together`` panels of B are packed, then every strip of A is multiplied with each of
+    them.
 
     ``together`` 0: B is read where it lies (for few strips, which pay for no packing). ``parallel``: "batch" to share
     out the products of :func:`batched_gemm`, "" for one thread, "columns" to share out the groups of panels, "rows" to share out the strips of A
@@ -168,8 +169,8 @@ def scheduled_batched_gemm(count: int, m: int, n: int, k: int, cores: int | None
 
 
 def _together(m: int, n: int, k: int, rows: int, columns: int, cores: int = 1) -> int:
-    """Panels of B to pack at a time: half of the L2 cache, a part for each core, and none where few strips use them or
-    all of B stays in the L1 cache as it is."""
+    """Panels of B to pack at a time: half of the L2 cache, divided by the cores, and none if few strips use them or
+    all of B stays in the L1 cache anyway."""
     if m <= max(3 * rows, THIN) or 4 * n * k <= cache_bytes(1) * 3 // 2:
         return 0
     panels = -(-n // columns)
@@ -178,7 +179,7 @@ def _together(m: int, n: int, k: int, rows: int, columns: int, cores: int = 1) -
 
 
 def thin_gemm(m: int, n: int, k: int) -> PrimFunc:
-    """C = A @ B as :func:`gemm`, said plainly: for few rows of A, which pay for no packing.
+    """C = A @ B as :func:`gemm`, without panels: for few rows of A, for which packing does not pay off.
 
     >>> [b.name for b in thin_gemm(4, 48, 32).buffers()]
     ['A', 'B', 'C']

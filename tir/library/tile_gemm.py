@@ -1,7 +1,7 @@
 """Matrix multiplication on AMX tile registers: bfloat16 and bytes, 32 by 32 sums in four of the eight registers.
 
-Both operands are packed into tiles, padded with zeros to whole ones: B's panels of 32 columns as many at a time as half
-of the L2 cache holds, A a strip of 32 rows at a time. The reduction goes in chunks: A's tiles of one stay in L1.
+Both operands are packed into zero-padded tiles: as many panels of 32 columns of B as half of the L2 cache holds, and
+a strip of 32 rows of A at a time. The reduction is split into chunks: the tiles of A for one chunk stay in L1.
 """
 
 # pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false

@@ -1,4 +1,4 @@
-"""Exact integer sets and relations: the one room that imports islpy, on first use."""
+"""Exact integer sets and relations: the only package that imports islpy, on first use."""
 
 from .formula import Formula, Names
 from .relation import IntegerSet, NotAffine, Relation, TooLong, Undecided, bounded, everything

@@ -1,7 +1,7 @@
 """Index expressions and conditions as exact integer sets (isl).
 
-A linear condition becomes a row of coefficients, any other one text in isl's language; variables become isl names, kept
-apart by identity.
+A linear condition becomes a row of coefficients, any other becomes text in isl's language; variables get isl names,
+distinguished by identity.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _COMPARE = {EQ: "=", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">="}
 
 
 class Names:
-    """isl names of variables: one for each, whatever they are called."""
+    """isl names of variables: a unique one for each."""
 
     def __init__(self) -> None:
         self.names: dict[Var, str] = {}
@@ -74,7 +74,7 @@ class Names:
 
 
 class Formula:
-    """A conjunction under construction: constraints, helper variables, and every variable it mentions."""
+    """A conjunction under construction: constraints, helper variables, and the variables that it uses."""
 
     def __init__(self, names: Names):
         self.names = names
@@ -105,7 +105,7 @@ class Formula:
         self.between(self.var(var), low, extent)
 
     def know(self, var: Var, least: int, most: int) -> None:
-        """Take it as known that ``var`` is between two numbers: without it, operations on bits are no sums."""
+        """Assume that ``var`` is between two numbers: bitwise operations can only be linearised with bounds."""
         self.known[var] = (least, most)
 
     def between(self, name: str, low: Expr, extent: Expr) -> None:
@@ -161,7 +161,7 @@ class Formula:
         self.parts.append(Row(*total))
 
     def _linear_condition(self, e: Expr) -> bool:
-        """Add a condition by rows; false (and rows half added) where it takes more."""
+        """Add a condition as rows; false (possibly with some rows added) if it is not linear."""
         if isinstance(e, And):
             return self._linear_condition(e.a) and self._linear_condition(e.b)
         if isinstance(e, Call) and e.op == "likely":
@@ -187,7 +187,7 @@ class Formula:
         return True
 
     def _linear(self, e: Expr) -> Sum | None:
-        """``e`` as a sum of multiples of names; None where it takes more than rows."""
+        """``e`` as a linear form over names; None if it is not linear."""
         if isinstance(e, IntImm):
             return {}, e.value
         if isinstance(e, Var):
@@ -216,7 +216,7 @@ class Formula:
         return None
 
     def _bits(self, e: Call) -> Sum | None:
-        """x & y, x | y, x ^ y where one of the two is known to have few bits: one product of bits for each of them."""
+        """x & y, x | y, x ^ y if one of the two is known to have few bits: one product of bits for each of them."""
         if sum(isinstance(n, Call) and n.op in _BITWISE for n in walk(e)) > MOST_NESTED:
             return None
         a, b = self._linear(e.args[0]), self._linear(e.args[1])
@@ -234,7 +234,7 @@ class Formula:
         return plus(self._quotient(total, 2**k), self._quotient(total, 2 ** (k + 1)), -2)
 
     def _bit_count(self, e: Expr) -> int:
-        """Bits of a number that is not negative; many where that is not known."""
+        """Number of bits of a non-negative value; a large number if it is unknown."""
         from ..arith.analyzer import Analyzer
 
         ctx = Analyzer(
@@ -353,7 +353,7 @@ class Formula:
             return f"({self.affine(e)} = 1)"
         raise NotAffine(e, "it depends on data" if _depends_on_data(e) else "it is not affine")
 
-    # ------------------------------------------------------------ what it makes
+    # ------------------------------------------------------------ results
 
     def set(self, dims: Sequence[str]) -> IntegerSet:
         """The set of points ``dims``; other names that are not helpers are parameters."""
@@ -378,7 +378,7 @@ class Formula:
         return Relation.from_text(made._text(head, (*dims, *names), hidden))
 
     def _rows(self) -> list[Row] | None:
-        """The parts, where all of them are rows."""
+        """The constraints, if all of them are rows."""
         rows = [part for part in self.parts if isinstance(part, Row)]
         return rows if len(rows) == len(self.parts) else None
 
@@ -396,7 +396,7 @@ class Formula:
 
 
 def _least_of(e: Expr) -> list[Expr]:
-    """Expressions of which ``e`` is the least: min taken apart, in sums as well."""
+    """Expressions whose minimum is ``e``: min is distributed, also over sums."""
     if isinstance(e, Min):
         return _least_of(e.a) + _least_of(e.b)
     if isinstance(e, Add):

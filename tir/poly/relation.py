@@ -1,8 +1,8 @@
-"""Sets of integer points and relations between them: the one file that imports islpy, and where its time is limited.
+"""Sets of integer points and relations between them: the only file that imports islpy; it limits isl's time.
 
-An ``IntegerSet`` holds points of one rank, a ``Relation`` pairs of points; both may depend on parameters. Every operation
-is exact. One that takes too long raises :class:`TooLong`, which like :class:`NotAffine` is an :class:`Undecided`: the
-question has no answer here. :func:`bounded` gives several operations one limit.
+An ``IntegerSet`` holds points of one rank, a ``Relation`` pairs of points; both may have parameters. Every operation
+is exact. One that takes too long raises :class:`TooLong`, which like :class:`NotAffine` is an :class:`Undecided`: no
+answer. :func:`bounded` gives several operations one common limit.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ R = TypeVar("R")
 
 
 class Undecided(Exception):
-    """Exact sets do not answer: what is asked is not quasi-affine, or takes too long."""
+    """Exact sets give no answer: the question is not quasi-affine, or takes too long."""
 
 
 class TooLong(Undecided):
-    """Sets do not answer in bounded time."""
+    """The answer takes too long."""
 
     def __init__(self) -> None:
         super().__init__("exact sets do not decide it in bounded time")
@@ -45,7 +45,7 @@ class NotAffine(Undecided):
 
 
 class _Limit:
-    """What is left for one question. The library loads, and time counts, from its first operation on."""
+    """The remaining budget of one question. The library is loaded, and time counted, from its first operation on."""
 
     def __init__(self) -> None:
         self.deadline: float | None = None
@@ -69,8 +69,8 @@ _limit: _Limit | None = None  # of the question that is being answered
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """Raises ``TooLong`` where the operations in the ``with`` block together take more than ``MOST_OPERATIONS`` steps of
-    isl, or ``MOST_SECONDS``. Inside another such block that one's limits hold."""
+    """Raises ``TooLong`` if the operations in the ``with`` block together take more than ``MOST_OPERATIONS`` steps of
+    isl, or ``MOST_SECONDS``. Nested blocks share the budget of the outermost."""
     global _limit
     if _limit is not None:
         yield
@@ -84,7 +84,7 @@ def bounded() -> Iterator[None]:
 
 
 def _run(operation: Callable[..., R], *args: Any) -> R:
-    """An operation of isl, limited. Raises ``TooLong``."""
+    """Run an operation of isl within the budget. Raises ``TooLong``."""
     if _limit is None:
         with bounded():
             return _run(operation, *args)
@@ -123,7 +123,7 @@ class IntegerSet:
     def from_rows(
         rows: Sequence[Row], params: Sequence[str], dims: Sequence[str], hidden: Collection[str]
     ) -> IntegerSet:
-        """The set of ``dims`` for which ``rows`` hold, ``hidden`` names being quantified away."""
+        """The set of ``dims`` for which ``rows`` hold, with ``hidden`` names existentially quantified."""
         return IntegerSet(_run(_points, rows, params, dims, hidden))
 
     @staticmethod
@@ -150,7 +150,7 @@ class IntegerSet:
         return IntegerSet(_run(self._isl.subtract, other._isl))
 
     def image(self, relation: Relation) -> IntegerSet:
-        """The points that ``relation`` relates some point of the set to."""
+        """The image of the set under ``relation``."""
         return IntegerSet(_run(self._isl.apply, relation._isl))
 
     def parameters(self) -> IntegerSet:
@@ -166,7 +166,7 @@ class IntegerSet:
         return Relation(_run(_isl().Map.lex_lt, self._isl.get_space()))
 
     def sample(self) -> list[int] | None:
-        """Some point, near the origin where there is one; None for the empty set."""
+        """Some point, near the origin if possible; None for the empty set."""
         return _run(_sample, self._isl)
 
     def points(self) -> list[tuple[int, ...]]:
@@ -196,7 +196,7 @@ class Relation:
     def __repr__(self) -> str:
         return str(self._isl)
 
-    # ------------------------------------------------------------ made from
+    # ------------------------------------------------------------ constructors
 
     @staticmethod
     def from_text(text: str) -> Relation:
@@ -210,7 +210,8 @@ class Relation:
         out: Sequence[str | int],
         hidden: Collection[str],
     ) -> Relation:
-        """From ``dims`` to ``out`` (names or numbers) where ``rows`` hold, ``hidden`` names being quantified away."""
+        """From ``dims`` to ``out`` (names or numbers) where ``rows`` hold, with ``hidden`` names existentially
+        quantified."""
         return Relation(_run(_relation, rows, params, dims, out, hidden))
 
     @staticmethod
@@ -229,7 +230,7 @@ class Relation:
 
     @staticmethod
     def shifted_by_multiples(rank: int, axis: int, modulus: int) -> Relation:
-        """Pairs of different points that agree but along ``axis``, where they are congruent by ``modulus``."""
+        """Pairs of points that differ only in coordinate ``axis``, where they are congruent modulo ``modulus``."""
         rows = [Row({f"a{n}": 1, f"b{n}": -1}, 0, True) for n in range(rank) if n != axis]
         rows.append(Row({f"a{axis}": 1, f"b{axis}": -1, "q": -modulus}, 0, True))
         _, params, a, b, hidden = _pair_rows(rank, [])
@@ -243,7 +244,7 @@ class Relation:
         made = less.beside(digits_less).union(less.reverse().beside(digits_less.reverse()))
         return made.union(Relation.identity(1 + count))
 
-    # ------------------------------------------------------------ asked of
+    # ------------------------------------------------------------ queries
 
     @property
     def source_rank(self) -> int:
@@ -263,7 +264,7 @@ class Relation:
         return _run(self._isl.is_single_valued)
 
     def sample(self) -> tuple[list[int], list[int]] | None:
-        """Some pair, near the origin where there is one; None for the empty relation."""
+        """Some pair, near the origin if possible; None for the empty relation."""
         point = _run(lambda m: _sample(m.wrap().flatten()), self._isl)
         return None if point is None else (point[: self.source_rank], point[self.source_rank :])
 
@@ -271,7 +272,7 @@ class Relation:
         """All pairs of a bounded relation without parameters, source and target in one tuple."""
         return IntegerSet(_run(lambda m: m.wrap().flatten(), self._isl)).points()
 
-    # ------------------------------------------------------------ made of it
+    # ------------------------------------------------------------ operations
 
     def domain(self) -> IntegerSet:
         return IntegerSet(_run(self._isl.domain))
@@ -296,11 +297,11 @@ class Relation:
         return Relation(_run(self._isl.union, other._isl))
 
     def domain_in(self, sources: IntegerSet) -> Relation:
-        """The pairs whose source is one of ``sources``."""
+        """The relation restricted to ``sources``."""
         return Relation(_run(self._isl.intersect_domain, sources._isl))
 
     def range_in(self, targets: IntegerSet) -> Relation:
-        """The pairs whose target is one of ``targets``."""
+        """The relation restricted to targets in ``targets``."""
         return Relation(_run(self._isl.intersect_range, targets._isl))
 
     def domain_not_in(self, sources: IntegerSet) -> Relation:
@@ -311,7 +312,7 @@ class Relation:
         return Relation(_run(self._isl.intersect_params, parameters._isl))
 
     def beside(self, other: Relation) -> Relation:
-        """``(a, c) -> (b, d)`` where ``a -> b`` here and ``c -> d`` in ``other``."""
+        """The product: ``(a, c) -> (b, d)`` where ``a -> b`` here and ``c -> d`` in ``other``."""
         return Relation(_run(self._isl.flat_product, other._isl))
 
     def different(self) -> Relation:
@@ -324,7 +325,7 @@ class Relation:
         return Relation(_run(self._isl.project_out, out, count, self.target_rank - count))
 
     def increasing(self, axis: int = 0) -> Relation:
-        """The pairs whose source has less of coordinate ``axis`` than the target."""
+        """The pairs with a smaller coordinate ``axis`` in the source than in the target."""
         return Relation(_run(_increasing, self._isl, axis))
 
     def equating(self, pairs: Sequence[tuple[int, int]]) -> Relation:
@@ -345,11 +346,11 @@ class Relation:
         return Relation(made)
 
     def at(self, source: Sequence[int]) -> IntegerSet:
-        """The targets of one point."""
+        """The targets of a point."""
         return Relation(_run(_fixed, self._isl, _isl().dim_type.in_, source)).range()
 
     def sources_of(self, target: Sequence[int]) -> IntegerSet:
-        """The points with this target."""
+        """The points that map to this target."""
         return Relation(_run(_fixed, self._isl, _isl().dim_type.out, target)).domain()
 
     def pairs_to_source(self) -> Relation:
@@ -360,10 +361,11 @@ class Relation:
         """``(a -> b) -> b``, of the pairs as points."""
         return Relation(_run(self._isl.range_map))
 
-    # ------------------------------------------------------------ order of targets
+    # ------------------------------------------------------------ lexicographic order of targets
 
     def before(self, other: Relation) -> Relation:
-        """Sources of the two whose targets are ordered so, the first's lexicographically before the other's."""
+        """Pairs of sources of the two relations such that the first's target is lexicographically before the
+        other's."""
         return Relation(_run(self._isl.lex_lt_map, other._isl))
 
     def after(self, other: Relation) -> Relation:
@@ -422,7 +424,7 @@ def _sample(points: Any) -> list[int] | None:
 
 
 def _pin_small(points: Any, kind: Any, at: int) -> Any:
-    """``points`` with one coordinate fixed to a small value, where a small one is in it."""
+    """``points`` with one coordinate fixed to a small value, if the set has such a point."""
     for value in (0, 1, 2, 3, 4):
         fixed = points.fix_val(kind, at, value)
         if not fixed.is_empty():

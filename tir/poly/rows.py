@@ -38,7 +38,7 @@ def plus(a: Sum, b: Sum, times: int = 1) -> Sum:
 
 
 def without_given(rows: Sequence[Row], names: Sequence[str]) -> tuple[list[Row], list[str]]:
-    """The rows without those of ``names`` that an equality gives the value of, and the names that stay."""
+    """The rows after eliminating those of ``names`` that an equality determines, and the remaining names."""
     left: list[str] = []
     found = list(rows)
     for name in names:

@@ -1,4 +1,4 @@
-"""The schedule: programs rewritten step by step, each step proved legal."""
+"""The schedule: rewrites a program step by step, and proves each step legal."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Arguments of primitives: the annotations of a check say what each accepts, and what it arrives as.
+"""Arguments of primitives: the annotations of a check declare what each accepts, and its converted type.
 
-``LoopRef``, ``BlockRef`` and ``Location`` take handles and names and arrive as places of the current program. ``int``
-takes every integer (of 64 bits), ``Sequence[…]`` every list and tuple, ``Callable`` a function. ``Any`` takes anything
-as it is. A value of no accepted kind is a ``BadArgument`` that names the parameter.
+``LoopRef``, ``BlockRef`` and ``Location`` accept handles and names and are converted to places of the current program.
+``int`` accepts every integer (of 64 bits), ``Sequence[…]`` every list and tuple, ``Callable`` a function. ``Any``
+accepts anything unchanged. Any other value is a ``BadArgument`` that names the parameter.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from .state import State
 
 
 class BadArgument(ScheduleError, TypeError):
-    """An argument of the wrong kind, told in the caller's words (any other TypeError is a fault of ours)."""
+    """An argument of the wrong type, described in the caller's terms (any other TypeError is a bug of the package)."""
 
 
 class _Mismatch(Exception):
-    """A value is not of the kind asked for."""
+    """A value is not of the declared type."""
 
 
 def convert(signature: inspect.Signature, state: State, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments as the check takes them. Raises ``ScheduleError`` for a loop or a block that is not there,
-    ``BadArgument`` for a value of the wrong kind."""
+    """The converted arguments. Raises ``ScheduleError`` for an unknown loop or block, ``BadArgument`` for a value of
+    the wrong type."""
     converted: dict[str, Any] = {}
     near: Place | None = None
     for name, value in given.items():
@@ -51,12 +51,13 @@ def convert(signature: inspect.Signature, state: State, given: Mapping[str, Any]
 
 
 def places_of(annotation: Any) -> str:
-    """What a parameter names: the words loop, block and location, in the order of preference; empty for a value."""
+    """The kinds of place that a parameter accepts: loop, block and location, in order of preference; empty for a
+    value."""
     return " ".join(word for word, mark in _PLACES if mark in _text(annotation))
 
 
 def shown(value: Any) -> str:
-    """A value in a message: cut short, whatever it is."""
+    """A value in a message, truncated."""
     try:
         text = repr(value)
     except Exception:  # an integer of too many digits, an object that cannot print itself
@@ -240,7 +241,7 @@ _PLURAL: dict[Any, str] = {_int: "ints", _bool: "booleans", _float: "finite numb
 
 
 def _resolve(state: State, value: Any, places: str, near: Place | None) -> Any:
-    """The place of the current program that a handle or a name stands for."""
+    """The place of the current program that a handle or a name refers to."""
     wants_loop, wants_block = "loop" in places, "block" in places
     if isinstance(value, Place):
         return value

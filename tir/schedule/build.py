@@ -1,4 +1,4 @@
-"""Building programs: nests, copies, redirected accesses, fresh variables, and loops rebound to other expressions."""
+"""Building programs: nests, copies, redirected accesses, fresh variables, and substitution of loop variables."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def add_alloc(block: Block, *buffers: Buffer) -> Block:
 
 
 def domains(loops: Iterable[For], units: bool = False) -> dict[Var, Range]:
-    """Ranges of loop variables; loops of one iteration are left out, so that bindings go on naming them."""
+    """Ranges of loop variables; loops of one iteration are omitted, so that bindings keep naming them."""
     return {f.loop_var: Range(f.min, f.extent) for f in loops if units or not is_one(f.extent)}
 
 
@@ -68,8 +68,8 @@ def substitute_loop_vars(
 ) -> Stmt:
     """``body`` with loop variables replaced by ``values``, run only where ``guard``.
 
-    The guard becomes part of the predicates of the blocks below; where something else than blocks would run under it,
-    an ``if`` around it all.
+    The guard becomes part of the predicates of the blocks below; if anything but blocks would run under it, it becomes
+    an ``if`` around everything.
     """
     if guard is not None and not _takes_predicate(body, values):
         return IfThenElse(guard, _Rebinder(values, None, units).stmt(body, dict(bounds)))
@@ -77,7 +77,8 @@ def substitute_loop_vars(
 
 
 def _takes_predicate(stmt: Stmt, variables: Collection[Var]) -> bool:
-    """Whether a guard of ``variables`` may go into the predicates below: nothing that is evaluated before them needs it."""
+    """Whether a guard of ``variables`` may move into the predicates below: nothing evaluated before them depends on
+    it."""
     if isinstance(stmt, BlockRealize):
         return not any(may_fail(v, variables) for v in stmt.iter_values)
     if isinstance(stmt, For):
@@ -157,7 +158,7 @@ def product(factors: Iterable[Expr], dtype: str) -> Expr:
 
 
 def copy_renamed(stmt: Any, names: Any, loop_names: Mapping[str, str] | None = None) -> Any:
-    """A copy of ``stmt`` that can stand in the same function: new variables of loops, iterators and lets, new block names.
+    """A copy of ``stmt`` for the same function: fresh variables of loops, iterators and lets, new block names.
 
     ``names(old)`` gives the new name of a block.
     """

@@ -1,7 +1,7 @@
-"""What a schedule hands out: names of loops and blocks, and integers that remember how they were chosen.
+"""What a schedule returns: names of loops and blocks, and integers that remember how they were sampled.
 
-A handle holds no pointer into a program. It is looked up in the current snapshot each time it is used, so it stays
-valid across steps, copies and undo for as long as what it names is there.
+A handle has no reference into a program. It is looked up in the current snapshot each time it is used, so it stays
+valid across steps, copies and undo for as long as its loop or block exists.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LoopRV:
 
     @property
     def key(self) -> Any:
-        """What the forwarding table of a snapshot knows this handle by."""
+        """The key of this handle in the forwarding table of a snapshot."""
         return self.var
 
     def __eq__(self, other: object) -> bool:
@@ -42,9 +42,9 @@ class LoopRV:
 
 
 class Location(LoopRV):
-    """Where a block may be computed that is no loop: ``"root"`` (loops of its own) or ``"inline"`` (where it is used).
+    """A compute location that is not a loop: ``"root"`` (a loop nest of its own) or ``"inline"`` (in its consumers).
 
-    What ``sample_compute_location`` draws besides loops; ``compute_at`` and ``reverse_compute_at`` take it for a loop.
+    ``sample_compute_location`` can return it; ``compute_at`` and ``reverse_compute_at`` accept it in place of a loop.
     """
 
     __slots__ = ()
@@ -65,7 +65,7 @@ class BlockRV:
 
     @property
     def key(self) -> Any:
-        """What the forwarding table of a snapshot knows this handle by."""
+        """The key of this handle in the forwarding table of a snapshot."""
         return self.func, self.name
 
     def __eq__(self, other: object) -> bool:
@@ -80,14 +80,14 @@ class BlockRV:
 
 @dataclass(frozen=True)
 class StmtSRef:
-    """A loop or a block as it is now (``stmt``), and the one just around it (``parent``; None for the root block)."""
+    """A loop or a block of the current program (``stmt``), and its parent (``parent``; None for the root block)."""
 
     stmt: For | Block
     parent: StmtSRef | None = None
 
 
 class ExprRV(int):
-    """An integer a schedule chose (a sampled tile size). It is that integer, and a trace knows where it came from.
+    """An integer chosen by a schedule (a sampled tile size), with its origin for the trace.
 
     Arithmetic with integers gives another ``ExprRV``, so a replay with another decision recomputes what depends on it.
 
@@ -105,7 +105,7 @@ class ExprRV(int):
 
     @property
     def is_result(self) -> bool:
-        """Whether this is what a step returned, and not arithmetic on such."""
+        """Whether this is a result of a step, rather than arithmetic on such results."""
         return not self.source
 
 

@@ -1,4 +1,4 @@
-"""From verdicts to errors: a step is taken where its questions are proved, and refused, with the witness, elsewhere."""
+"""From verdicts to errors: a step is accepted if its questions are proved, and refused, with the witness, otherwise."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from .state import State
 def require_legal(
     verdict: Verdict, func: PrimFunc, *, nodes: Sequence[Any] | None = None, legal: str = "", why: str = ""
 ) -> None:
-    """Raise ``ScheduleError`` unless ``verdict`` is a proof: what is unknown is refused as well.
+    """Raise ``ScheduleError`` unless ``verdict`` is a proof; unknown is refused as well.
 
-    ``func`` is the program that the nodes are of; ``nodes`` and ``legal`` go before the verdict's own, ``why`` before its
-    rule.
+    ``func`` is the program that contains the nodes; ``nodes`` and ``legal`` go before the verdict's own, ``why`` before
+    its rule.
     """
     if isinstance(verdict, (Refuted, Unknown)):
         raise ScheduleError(
@@ -43,10 +43,10 @@ def require_legal(
 def require_same_meaning(
     before: State, after: State, unsafe: bool = False, move: Callable[[], bool] | None = None
 ) -> None:
-    """Raise ``ScheduleError``, with a witness, unless every dependence of ``before`` holds in ``after``
-    and the iterations of its parallel and vectorized loops still are independent.
+    """Raise ``ScheduleError``, with a witness, unless every dependence of ``before`` is preserved in ``after``
+    and its parallel and vectorized loops carry no dependence.
 
-    ``move``: whether the form of the program shows that the first is so.
+    ``move``: whether a syntactic test proves the first part.
     """
     from ..analysis.dependence.programs import SameMeaning
 
@@ -66,7 +66,7 @@ def require_independent(before: State, after: State) -> None:
 
 
 def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rule: str, *parts: Any) -> None:
-    """Refuse by ``rule``, with two points that have the same indices, ``indices`` that are not one-to-one over
+    """Refuse by ``rule``, with two points that have the same indices, ``indices`` that are not injective on
     ``domains``."""
     verdict = Injective(tuple(indices), domains).answer()
     if isinstance(verdict, Unknown):
@@ -75,8 +75,8 @@ def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rul
 
 
 def concurrent_iterations(func: PrimFunc, loop: For) -> Verdict:
-    """Whether iterations of ``loop``, if it runs them at once, are independent. For thread loops only global memory is
-    checked: local buffers are per thread, and shared memory is synchronised by lowering."""
+    """Whether ``loop``, if concurrent, carries no dependence. For thread loops only global memory is checked: local
+    buffers are per thread, and shared memory is synchronised by lowering."""
     from ..analysis.dependence.loops import check_parallel
 
     if loop.kind == THREAD_BINDING:
@@ -100,7 +100,7 @@ def with_needed_clauses(delta: Delta) -> PrimFunc:
 
 
 def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:
-    """How threads that conflict in memory of the function's own can each have theirs."""
+    """Advice how threads that conflict in a buffer of the function can each have a private one."""
     if buffer is None or not any(buffer in ref.block.alloc_buffers for ref in index_of(func).blocks.values()):
         return ""
     scope = "shared" if loop.thread.startswith("blockIdx") else "local"
@@ -110,7 +110,7 @@ def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:
 
 
 def _reduced_across(loop: For) -> frozenset[Var]:
-    """Memory of the results of reductions that the threads of ``loop`` share, with their init or apart from it."""
+    """Memory of the results of reductions shared by the threads of ``loop``, with or without their init."""
     from ..analysis.reductions import Reduction
 
     found: set[Var] = set()
@@ -127,8 +127,8 @@ def _reduced_across(loop: For) -> frozenset[Var]:
 
 
 def require_not_steering(buffer: Buffer, stmts: Iterable[Stmt], unsafe: bool) -> None:
-    """Refuse to move writes of ``buffer`` to a copy where something else than blocks reads it in ``stmts``: a condition, a
-    predicate, a binding, a loop bound or a let, which would go on reading the buffer."""
+    """Refuse to redirect writes of ``buffer`` to a copy if a control expression in ``stmts`` reads it (a condition, a
+    predicate, a binding, a loop bound or a let), since that would still read the buffer."""
     if unsafe:
         return
     for stmt in stmts:

@@ -1,4 +1,4 @@
-"""How a primitive is written: one check that owns the signature, one apply, one table.
+"""How a primitive is defined: a check that owns the signature, an apply, and the table of primitives.
 
 ::
 
@@ -14,13 +14,13 @@
 
 ``apply`` returns the new snapshot, or a pair of it and the result (handles, ``ExprRV``, or lists of them). The check's
 annotations convert arguments (:mod:`tir.schedule.arguments`): ``LoopRef`` and ``BlockRef`` accept handles and names
-and arrive as places of the current program; ``BlockRef | LoopRef`` accepts either; ``list[…]`` and ``*args`` convert
-each member; ``int``, ``bool``, ``str`` and the like are checked, and ``Any`` arrives as it was given. ``keeps`` says
+and are converted to places of the current program; ``BlockRef | LoopRef`` accepts either; ``list[…]`` and ``*args``
+convert each member; ``int``, ``bool``, ``str`` and the like are checked, and ``Any`` is unchanged. ``keeps`` declares
 what the step preserves, so that it is not proved again (:mod:`tir.schedule.invariants`). A plan attribute ``recorded``
-(a mapping) replaces arguments in the trace: the decision a
-sampling took, or a lambda as the index map it was turned into.
+(a mapping) replaces arguments in the trace: the decision a sampling took, or a lambda as the index map it was turned
+into.
 
-A package outside this one adds primitives by the same decorator in a module named by an entry point of group
+A package outside this one adds primitives with the same decorator in a module named by an entry point of group
 ``tir.primitives``.
 """
 
@@ -62,14 +62,15 @@ class Primitive:
         return inspect.cleandoc(self.check.__doc__ or "")
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments by parameter name, as given; raises ``BadArgument`` naming the step when they do not fit."""
+        """The arguments by parameter name; raises ``BadArgument`` naming the step if they do not match its
+        signature."""
         try:
             return dict(self.signature.bind(*args, **kwargs).arguments)
         except TypeError as error:
             raise BadArgument(f"{self.name}{_plain(self.signature)}: {error}") from None
 
     def require_parameters(self, given: Mapping[str, Any]) -> None:
-        """Raise ``BadArgument`` unless ``given`` has every parameter that must be given, and no other names."""
+        """Raise ``BadArgument`` unless ``given`` has every required parameter, and no other names."""
         parameters = self.signature.parameters
         unknown = [name for name in given if name not in parameters]
         needed = [p.name for p in parameters.values() if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
@@ -101,7 +102,7 @@ class Primitive:
 
 
 def _after_gap(signature: inspect.Signature, given: Mapping[str, Any], name: str) -> bool:
-    """Whether an earlier positional parameter is left out, so that this one must go by keyword."""
+    """Whether an earlier positional parameter is omitted, so that this one must be passed by keyword."""
     for other in signature.parameters:
         if other == name:
             return False
@@ -124,8 +125,8 @@ def primitive(
 ) -> Callable[[Any], Any]:
     """Register ``apply`` as the primitive of its name, with the signature and docstring of ``check``.
 
-    ``keeps`` says what all of its steps preserve; the invariants that rest on that are not checked again.
-    ``past``, as "fused", is what a later message says it did to a loop that is gone.
+    ``keeps`` declares what all of its steps preserve; invariants that depend only on that are not checked again.
+    ``past``, as in "fused", is the participle for messages about a loop that it consumed.
     """
 
     def register(apply: Any) -> Any:
@@ -137,7 +138,7 @@ def primitive(
 
 
 def query(check: Callable[..., Any]) -> Callable[..., Any]:
-    """Register a question about the program: recorded in the trace (its result names things), changes nothing."""
+    """Register a query: recorded in the trace (its result names things), changes nothing."""
     QUERIES[check.__name__] = _make(check.__name__, check, None)
     return check
 
@@ -151,7 +152,7 @@ def _make(name: str, check: Callable[..., Any], apply: Any, keeps: Keeps = Keeps
 
 
 def lookup(name: str) -> Primitive | None:
-    """The primitive or query called ``name``; packages outside are loaded when it is not one of ours."""
+    """The primitive or query called ``name``; entry points are loaded if it is not one of this package."""
     found = PRIMITIVES.get(name) or QUERIES.get(name)
     if found is None and load_entry_points():
         found = PRIMITIVES.get(name) or QUERIES.get(name)
@@ -159,13 +160,13 @@ def lookup(name: str) -> Primitive | None:
 
 
 def load_entry_points() -> bool:
-    """Import the modules that installed packages name as primitives; true when this call did it."""
+    """Import the modules that installed packages name as primitives; true if this call loaded them."""
     return extension.load(extension.PRIMITIVES)
 
 
 @with_recursion_limit
 def run(step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State, Any, Any]:
-    """One primitive on one snapshot: the new snapshot, the result, and the plan. ``state`` is never changed.
+    """Apply a primitive to a snapshot: the new snapshot, the result, and the plan. ``state`` is never changed.
 
     Raises ``ScheduleError``, complete with the request and the place, when the step is refused.
     """
@@ -199,7 +200,7 @@ def check_only(step: Primitive, state: State, given: Mapping[str, Any]) -> Any:
 
 
 def _enter(state: State, given: Mapping[str, Any], step: Primitive) -> State:
-    """The snapshot set to work on the function that the handles belong to."""
+    """The snapshot set to work on the function that contains the handles."""
     func = state.func_name
     for value in given.values():
         members = value if isinstance(value, (list, tuple)) else (value,)
@@ -217,7 +218,7 @@ def _leave(state: State, before: State, working: State) -> State:
 
 
 def explain(error: ScheduleError, step: Primitive, given: Mapping[str, Any], state: State) -> ScheduleError:
-    """The error with the request as the user wrote it, and the function it is about."""
+    """The error with the request as the user wrote it, and the function."""
     if not error.request:
         error.request = request_text(step, given)
     if error.func is None and error.nodes:
@@ -235,7 +236,7 @@ def _internal(error: Exception, step: Primitive, given: Mapping[str, Any]) -> Sc
 
 
 def request_text(step: Primitive, given: Mapping[str, Any]) -> str:
-    """The call as a person would write it: ``split("i", [None, 32])``."""
+    """The call as the user would write it: ``split("i", [None, 32])``."""
     parts = []
     for name, value in given.items():
         parameter = step.signature.parameters[name]

@@ -1,4 +1,4 @@
-"""Questions about a program that answer with handles. None changes anything."""
+"""Queries that return handles. None changes anything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .state import State
 def get_block(state: State, name: str, func_name: str | None = None) -> BlockRV:
     """The block called ``name``, in ``func_name`` (default: the function worked on).
 
-    Raises ``ScheduleError`` naming the blocks there are.
+    Raises ``ScheduleError`` that lists the existing blocks.
     """
     if func_name is not None:
         from dataclasses import replace

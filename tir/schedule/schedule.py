@@ -1,4 +1,4 @@
-"""The Schedule: a cursor over snapshots. Each step makes a new one; a refused step changes nothing."""
+"""The Schedule: a cursor over snapshots. Each step makes a new snapshot; a refused step changes nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Step:
 
 
 class History(list[Step]):
-    """The steps of a schedule; in a notebook, each opens to what it changed."""
+    """The steps of a schedule; in a notebook, each expands to its diff."""
 
     def _repr_html_(self) -> str:
         import html
@@ -59,10 +59,10 @@ class History(list[Step]):
 
 
 class Answer:
-    """The answer of ``sch.can``: true when the step would be accepted, with the reason when not.
+    """The answer of ``sch.can``: true if the step would be accepted, otherwise false with the reason.
 
-    When the call left out a loop, ``legal`` lists the loops (names) with which it would be accepted, and ``refused``
-    says for each other one why.
+    If the call omitted a loop, ``legal`` lists the loops (names) for which it would be accepted, and ``refused``
+    has the reason for each other one.
     """
 
     def __init__(self, error: Exception | None, legal: list[str] | None = None, refused: dict[str, str] | None = None):
@@ -75,7 +75,7 @@ class Answer:
 
     @property
     def reason(self) -> str:
-        """Why not; empty for yes."""
+        """Why the step would be refused; empty if it would be accepted."""
         return "" if self.error is None else str(self.error)
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class Answer:
 
 
 class Asker:
-    """``sch.can``: every primitive under its name, answering instead of acting."""
+    """``sch.can``: every primitive under its name, as a query."""
 
     def __init__(self, sch: Schedule):
         self._sch = sch
@@ -143,7 +143,7 @@ class Asker:
 
 
 def _label(state: State, ref: LoopRef) -> str:
-    """A name that finds the loop again: plain where unique, else with a block below it."""
+    """A name that finds the loop again: unqualified if unique, otherwise with a block below it."""
     if len(state.index.loops_named(ref.name)) == 1:
         return ref.name
     blocks = state.index.blocks_below(ref)
@@ -151,15 +151,15 @@ def _label(state: State, ref: LoopRef) -> str:
 
 
 class Schedule:
-    """Rewrites a program step by step; every step is proved legal before it is taken.
+    """Rewrites a program step by step; every step is proved legal before it is applied.
 
-    ``mod`` is a PrimFunc or an IRModule; the function worked on is ``main``, else the only (or first) one. ``seed``
-    fixes what sampling draws. ``target`` gives the limits that steps respect. ``verify="run"`` also executes the
-    program before and after each step and compares. ``error_render_level`` ``"fast"`` leaves out the program from
-    errors, ``"none"`` all but the rule. ``enable_check=False`` takes legality on trust, as ``unsafe=True`` on every
-    step would.
+    ``mod`` is a PrimFunc or an IRModule; the function worked on is ``main``, otherwise the only (or first) one.
+    ``seed`` seeds the sampling primitives. ``target`` sets the limits that steps respect. ``verify="run"`` also
+    executes the program before and after each step and compares the results. ``error_render_level`` ``"fast"`` omits
+    the program from errors, ``"none"`` all but the rule. ``enable_check=False`` skips the legality checks, as
+    ``unsafe=True`` on every step would.
 
-    Steps raise ``ScheduleError`` when refused, and then the schedule is as it was.
+    Steps raise ``ScheduleError`` when refused, and then the schedule is unchanged.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class Schedule:
         self._also = (EXECUTED,) if verify else ()
         self.debug_mask = debug_mask
 
-    # ------------------------------------------------------------ what there is
+    # ------------------------------------------------------------ properties
 
     @property
     def state(self) -> State:
@@ -204,12 +204,12 @@ class Schedule:
 
     @property
     def mod(self) -> IRModule:
-        """The module as it is now."""
+        """The current module."""
         return self.state.mod
 
     @property
     def func(self) -> PrimFunc:
-        """The function worked on, as it is now."""
+        """The current version of the function worked on."""
         return self.state.func
 
     @property
@@ -233,11 +233,11 @@ class Schedule:
 
     @property
     def can(self) -> Asker:
-        """``sch.can.fuse("i", "j")``: whether that step would be accepted, and why not; nothing changes."""
+        """``sch.can.fuse("i", "j")``: whether that step would be accepted, otherwise why not; nothing changes."""
         return Asker(self)
 
     def get(self, handle: LoopRV | BlockRV | ExprRV | str | Any) -> For | Block | int:
-        """What a handle or a name stands for now: the loop, the block, or the integer."""
+        """What a handle or a name currently refers to: the loop, the block, or the integer."""
         if isinstance(handle, StmtSRef):
             return handle.stmt
         if isinstance(handle, str):
@@ -252,9 +252,10 @@ class Schedule:
         raise TypeError(f"expected a handle that this schedule gave, got {type(handle).__name__}")
 
     def get_sref(self, handle: LoopRV | BlockRV | str | For | Block) -> StmtSRef:
-        """The loop or block that a handle or a name stands for now, with those around it. It does not follow later steps.
+        """The loop or block that a handle or a name currently refers to, with its parents. It does not follow later
+        steps.
 
-        Raises ``ScheduleError`` for one that is not there.
+        Raises ``ScheduleError`` for one that does not exist.
         """
         node: Any = handle if isinstance(handle, (For, Block)) else self.get(handle)
         func = handle.func if isinstance(handle, (LoopRV, BlockRV)) else self.state.func_name
@@ -270,23 +271,23 @@ class Schedule:
         return found
 
     def can_decompose_padding(self, block: BlockRV | str, loop: LoopRV | str) -> bool:
-        """Whether ``decompose_padding`` would be accepted; ``sch.can.decompose_padding`` says why not."""
+        """Whether ``decompose_padding`` would be accepted; ``sch.can.decompose_padding`` has the reason."""
         return bool(self.can.decompose_padding(block, loop))
 
     def _in(self, func: str) -> State:
         return dataclasses.replace(self.state, func_name=func) if func in self.mod else self.state
 
     def remove_rv(self, handle: Any) -> None:
-        """Nothing to do: handles are names and hold nothing. Kept for programs written for other systems."""
+        """Does nothing: handles are names and hold no resources. For compatibility with TVM scripts."""
 
     def get_sblock(self, name: str, func_name: str | None = None) -> BlockRV:
-        """``get_block``, under the name that newer TVM gives it."""
+        """``get_block``, under its name in newer versions of TVM."""
         return self._apply_step(QUERIES["get_block"], {"name": name, "func_name": func_name})
 
-    # ------------------------------------------------------------ time
+    # ------------------------------------------------------------ history
 
     def copy(self) -> Schedule:
-        """An independent schedule at the same point, at the cost of a small object; it draws its own random numbers."""
+        """An independent schedule at the same point, in constant time; it draws its own random numbers."""
         made = object.__new__(Schedule)
         made.__dict__.update(self.__dict__)
         made._states = list(self._states)
@@ -301,7 +302,7 @@ class Schedule:
         self._at -= steps
 
     def redo(self, steps: int = 1) -> None:
-        """Take undone steps again. Raises ``ScheduleError`` when there are fewer."""
+        """Redo undone steps. Raises ``ScheduleError`` when there are fewer."""
         ahead = len(self._states) - 1 - self._at
         if not 0 <= steps <= ahead:
             raise ScheduleError(f"redo({steps}): {ahead} steps can be redone")
@@ -312,7 +313,7 @@ class Schedule:
         self._at = 0
 
     def seed(self, seed: int) -> None:
-        """Fix what sampling draws from now on."""
+        """Seed the sampling primitives from now on."""
         self._set_state(dataclasses.replace(self.state, seed=seed))
 
     def fork_seed(self) -> int:
@@ -328,7 +329,7 @@ class Schedule:
         self.mod.show(**options)
 
     def script(self, **options: Any) -> str:
-        """The program as it is now, as text that parses back to it."""
+        """The current program, as text that parses back to it."""
         return self.mod.script(**options)
 
     def __str__(self) -> str:
@@ -344,8 +345,8 @@ class Schedule:
     def diff(self, step: int = -1, context: int = 3, color: bool | None = None) -> str:
         """What a step changed, as a unified diff of the program's text.
 
-        ``step`` counts from 1, or backwards from the last (-1). Coloured when printed to a terminal, or as ``color``
-        says. Raises ``ScheduleError`` when there is no such step.
+        ``step`` counts from 1, or backwards from the last (-1). Coloured on a terminal, or as ``color`` selects. Raises
+        ``ScheduleError`` when there is no such step.
         """
         number = step if step > 0 else self._at + 1 + step
         if not 1 <= number <= self._at:
@@ -378,7 +379,7 @@ class Schedule:
         self._states[self._at] = state
 
     def _apply_step(self, step: Primitive, given: dict[str, Any]) -> Any:
-        """Apply a step (or answer a query) with arguments by name; the one way anything happens."""
+        """Apply a step (or answer a query) with arguments by name; every step goes through here."""
         state = self.state
         if step.apply is None:
             return self._query(step, state, given)

@@ -340,13 +340,13 @@ class Schedule:
                         B[vi] = A[vi] * 2.0
         """
     def annotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str, ann_val: Any) -> None:
-        """Put the note ``ann_key`` = ``ann_val`` on a block or loop.
+        """Add the annotation ``ann_key`` = ``ann_val`` to a block or loop.
 
-        ``ann_val`` is a string, number, expression, or lists and dicts of them. Notes that lowering obeys are checked:
-        ``software_pipeline_stage`` and ``software_pipeline_order`` (one number a statement of the loop's body; orders a
-        permutation; nothing before what it needs), ``software_pipeline_async_stages`` (of the stages),
-        ``double_buffer_scope`` (the number of a buffer that the block writes). A key that is there gets the new value. Raises
-        ``ScheduleError`` for a note that lowering could not obey.
+        ``ann_val`` is a string, number, expression, or lists and dicts of them. Annotations that lowering implements are
+        checked: ``software_pipeline_stage`` and ``software_pipeline_order`` (one number for each statement of the loop's
+        body; the order is a permutation; no statement before its dependences), ``software_pipeline_async_stages`` (a subset
+        of the stages), ``double_buffer_scope`` (the number of a buffer that the block writes). An existing key gets the new
+        value. Raises ``ScheduleError`` for an annotation that lowering could not implement.
 
         Before, and after ``sch.annotate("B", "note", 1)``::
 
@@ -364,10 +364,10 @@ class Schedule:
     def annotate_buffer_access(
         self, block: BlockRV | str, buffer_index: int | str | Buffer, buf_type: str, gen_new_ranges: Any
     ) -> None:
-        """State the region of a buffer that ``block`` touches, where it is known better than it can be inferred.
+        """Declare the region of a buffer that ``block`` accesses, where you know it better than it can be inferred.
 
-        ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). The word is taken for it: a
-        region that leaves out what the block touches lets later steps go wrong.
+        ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). It is not checked: if the
+        region omits an element that the block accesses, later steps may be wrong.
 
         Before → after, for ``sch.annotate_buffer_access("B", 0, "read", lambda vi: [(vi - 1, vi + 2)])``::
 
@@ -377,7 +377,7 @@ class Schedule:
         Raises ``ScheduleError`` when the number of ranges is not the number of axes.
         """
     def auto_inline(self) -> None:
-        """Inline every block that can be: elementwise producers into their consumers, first to last.
+        """Inline every block that can be inlined: elementwise producers into their consumers, first to last.
 
         Blocks that cannot be inlined stay as they are; returns nothing.
 
@@ -401,8 +401,9 @@ class Schedule:
     def bind(self, loop: LoopRV | str, thread_axis: str, *, unsafe: bool = False) -> None:
         """Run the iterations of a loop as threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or ``vthread``.
 
-        A loop inside one of the same axis shares the work below it among the threads: that work must be the same in every
-        iteration of the outer loop, in memory that all threads see (a tile copied to ``shared``), and the extents equal.
+        A loop bound to the axis of a loop around it distributes its work over the threads: that work must be the same in
+        every iteration of the outer loop, in memory that all threads share (a tile copied to ``shared``), and the extents
+        equal.
 
         A loop that is bound already gets the new axis.
 
@@ -429,11 +430,11 @@ class Schedule:
         *,
         unsafe: bool = False,
     ) -> BlockRV:
-        """Make the loops from ``target`` inwards, and the block in them, one block of a larger unit of work.
+        """Turn the loops from ``target`` inwards, and the block in them, into one block.
 
         Returns the new block, named ``…_o``; the block inside keeps its name. ``preserve_unit_iters`` keeps iterators of
-        extent one in the outer block. Blocks that stand next to each other, given as a list, become one block
-        around all of them, without iterators of extent one.
+        extent one in the outer block. Adjacent blocks, given as a list, become one block around all of them, without
+        iterators of extent one.
 
         Before → after, for ``sch.blockize("ii")``::
 
@@ -445,19 +446,19 @@ class Schedule:
                                                                      vi = T.axis.spatial(8, ii)
                                                                      B[vio * 8 + vi] = A[vio * 8 + vi]
 
-        Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings do not divide into
-        a part of the outer and a part of the inner loops.
+        Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings cannot be divided
+        into an outer and an inner part.
         """
     def cache_index(self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0) -> list[BlockRV]:
         """Compute the indices of what ``block`` reads ahead, into buffers in ``storage_scope``, and look them up.
 
-        With ``cse_thresh`` 0 each index that is not just an iterator or a constant is computed; otherwise those parts of
-        indices, largest first, that occur at least so often. What reads memory, or might divide by zero, stays. Each is a
-        block ``index_0``, ``index_1`` … over the iterators that it uses, before the statement that holds ``block``.
-        Returns these blocks; none where there is nothing to compute, and the program is as it was.
+        With ``cse_thresh`` 0 every index that is not an iterator or a constant is precomputed; otherwise those
+        subexpressions of indices, largest first, that occur at least so often. Expressions that read memory, or might
+        divide by zero, stay. Each becomes a block ``index_0``, ``index_1`` … over the iterators that it uses, before the
+        statement with ``block``. Returns these blocks; if there is nothing to compute, none, and the program is unchanged.
 
-        The regions that ``block`` declares stay as they were: they still say which elements it may touch. Raises
-        ``ScheduleError`` for a negative threshold, or the root block.
+        The declared regions of ``block`` do not change: they still bound its accesses. Raises ``ScheduleError`` for a
+        negative threshold, or the root block.
 
         Before, and after ``sch.cache_index("B", "global")``::
 
@@ -508,9 +509,9 @@ class Schedule:
     ) -> BlockRV:
         """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
 
-        ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All consumers in the same scope read
-        the copy, or only ``consumer_blocks``. The copy is made as early as possible: at the start of the scope, or after
-        the block that writes the buffer, in the innermost loop around both.
+        ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer. All consumers in the same
+        scope read the copy, or only ``consumer_blocks``. The copy is placed as early as possible: at the start of the
+        scope, or after the block that writes the buffer, in the innermost loop around both.
 
         Before → after, for ``sch.cache_read("B", 0, "local")``::
 
@@ -532,10 +533,10 @@ class Schedule:
     ) -> BlockRV:
         """Write a buffer through a copy in ``storage_scope``; returns the block that copies back.
 
-        ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
-        accumulate into the same buffer) work on the copy, which is written back right after, in the innermost loop around
-        it and what reads the buffer; ``consumer_blocks`` then read the copy too. An update in place, ``B[i] = B[i] + …``,
-        goes on reading the buffer: it reads nothing that it has written.
+        ``write_buffer_index`` is the number of a region that ``block`` writes, or names the buffer. ``block`` (and other
+        blocks that accumulate into the same buffer) works on the copy, which is written back right after, in the innermost
+        loop around it and the readers of the buffer; ``consumer_blocks`` then read the copy too. An in-place update,
+        ``B[i] = B[i] + …``, still reads the buffer itself, because it reads nothing that it has written.
 
         Before → after, for ``sch.cache_write("B", 0, "local")``::
 
@@ -555,11 +556,11 @@ class Schedule:
         *,
         unsafe: bool = False,
     ) -> None:
-        """Compute a producer where it is consumed: move ``block`` under ``loop``, making just what is needed there.
+        """Move the producer ``block`` under ``loop``, where it is consumed, and compute just the region needed there.
 
-        ``index`` says where in the body of ``loop``: -1 just before the first consumer, -2 as early as its own producers
-        allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the block below
-        ``loop`` are called ``ax0``, ``ax1`` …
+        ``index`` is the position in the body of ``loop``: -1 just before the first consumer, -2 as early as the producers
+        of ``block`` allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the
+        block below ``loop`` are called ``ax0``, ``ax1`` …
 
         Before → after, for ``sch.compute_at("B", "i")``::
 
@@ -569,14 +570,14 @@ class Schedule:
                 C[i, j] = B[i, j] + 1.0                  for j in range(8):
                                                              C[i, j] = B[i, j] + 1.0
 
-        A block that writes ``shared`` memory makes what all threads around need, not one thread's part: loops bound to
-        ``threadIdx`` and ``vthread`` count as running whole (for ``warp``, ``threadIdx.x``). Bind its own loops to the same
-        axes again, and the threads load it together.
+        A block that writes ``shared`` memory computes what all threads around need, not one thread's part: loops bound to
+        ``threadIdx`` and ``vthread`` count with all their iterations (for ``warp``, ``threadIdx.x``). Bind its own loops to
+        the same axes again to distribute the work over the threads.
 
-        Raises ``ScheduleError`` when no consumer is under ``loop``, or some consumer would read an element not yet written.
+        Raises ``ScheduleError`` when no consumer is under ``loop``, or a consumer would read an element not yet written.
         """
     def compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> None:
-        """Put the expression that ``block`` stores into each place that reads it; the block and its buffer go.
+        """Substitute the expression that ``block`` stores for each load of it; removes the block and its buffer.
 
         A block whose buffer nothing reads is removed.
 
@@ -591,9 +592,9 @@ class Schedule:
         another writer, or when what the block reads is overwritten before a consumer runs.
         """
     def compute_root(self, block: BlockRV | str, *, unsafe: bool = False) -> None:
-        """Take a block out of the loops of others, to loops of its own: the inverse of compute_at and reverse_compute_at.
+        """Move a block out of shared loops, into a loop nest of its own: the inverse of compute_at and reverse_compute_at.
 
-        It goes just before the statement that it was in, where that is legal, else just after it.
+        It is placed just before the statement that contained it, if that is legal, otherwise just after it.
 
         Before → after, for ``sch.compute_root("B")``::
 
@@ -603,15 +604,15 @@ class Schedule:
                 for j in range(8):                       C[i, j] = B[i, j] + 1.0
                     C[i, j] = B[i, j] + 1.0
 
-        Raises ``ScheduleError`` when the block shares no loop, or needs what is made in the loops that it leaves.
+        Raises ``ScheduleError`` when the block shares no loop, or needs what is computed in the loops that it leaves.
         """
     def decompose_padding(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> BlockRV:
-        """Take a block that pads apart: fill everything with the padding before ``loop``, then copy just the inside.
+        """Decompose a block that pads: fill the entire output with the padding before ``loop``, then copy only the inside.
 
         The block stores ``T.if_then_else(inside, value, padding)`` (or ``T.Select``). The fill is a new block
         ``…_pad_const`` in copies of the loops from ``loop`` inwards; the block itself then runs only where the condition
-        holds: over a smaller box where each part of the condition bounds one iterator, else under a predicate. Returns the
-        fill; the handle of the block goes on meaning the copy.
+        holds: over a smaller box if each conjunct bounds one iterator, otherwise under a predicate. Returns the fill block;
+        the handle of the block then refers to the copy.
 
         Raises ``ScheduleError`` when the block is not of that form, when the condition always holds, when the padding reads memory, when two instances write
         one element, or when something else under ``loop`` uses the buffer. ``unsafe=True`` skips the last two.
@@ -633,9 +634,9 @@ class Schedule:
                     B[vi + 2] = A[vi]
         """
     def decompose_reduction(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> BlockRV:
-        """Split the initialisation off a reduction: a block ``C_init`` just before ``loop``, and ``C_update`` in its place.
+        """Decompose a reduction into its init, a block ``C_init`` just before ``loop``, and its update, ``C_update``.
 
-        Returns the handle of the init block; the old handle then means the update.
+        Returns the handle of the init block; the old handle then refers to the update.
 
         Before → after, for ``sch.decompose_reduction("C", "k")``::
 
@@ -646,24 +647,24 @@ class Schedule:
                         C[vi] = 0.0                          with T.block("C_update"):
                     C[vi] = C[vi] + A[vi, vk]                    C[vi] = C[vi] + A[vi, vk]
 
-        Of a reduction loop outside ``loop``, the init runs in the first iteration only: it gets a guard. A reduction of
-        symbolic size that is empty leaves its result as it was; decomposed, it gives it the value of the init.
+        If a reduction loop is outside ``loop``, the init is guarded to run only in its first iteration. An empty reduction
+        of symbolic size leaves its result unchanged; decomposed, it stores the value of the init.
 
-        Raises ``ScheduleError`` when the block has no init, when its init runs at another time than before all else of the
-        reduction, or when something else under ``loop`` uses the result or makes what the init reads.
+        Raises ``ScheduleError`` when the block has no init, when the init does not run before all updates of the result, or
+        when another block under ``loop`` uses the result or writes what the init reads.
         """
     def enter_postproc(self) -> None:
         """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here."""
     def fission(
         self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False
     ) -> list[LoopRV]:
-        """Give parts of a loop's body a loop of their own: all iterations of the first part, then all of the next.
+        """Distribute a loop over the parts of its body: all iterations of the first part, then all of the next.
 
-        ``at`` says before which statements of the body (counted from 0) to cut: a number or a list of them; left out, every
-        statement gets its own loop. Each loop keeps the range, kind and annotations. Returns the loops, in order.
+        ``at`` gives the statements of the body (counted from 0) before which to cut: a number or a list of them; by default
+        every statement gets its own loop. Each loop keeps the range, kind and annotations. Returns the loops, in order.
 
-        Raises ``ScheduleError`` when the body is a single statement, or when a later iteration of an earlier part makes or
-        overwrites what a later part uses (with the two instances). ``unsafe=True`` skips the last check.
+        Raises ``ScheduleError`` when the body is a single statement, or when an earlier part in a later iteration writes
+        what a later part accesses (with the two instances). ``unsafe=True`` skips the last check.
 
         Before, and after ``sch.fission("i")``::
 
@@ -685,11 +686,11 @@ class Schedule:
                     C[vi] = B[vi] + 1.0
         """
     def fuse(self, *loops: LoopRV | str, preserve_unit_iters: bool = True, name: str | None = None) -> LoopRV:
-        """Join perfectly nested loops, outermost first, into one loop over their product.
+        """Fuse perfectly nested loops, outermost first, into one loop over their product.
 
-        The loop is called ``i_j_fused``, or ``name``. Returns it. Parallel loops give a parallel one; a loop alone keeps its
-        marks. Raises ``ScheduleError`` when something stands between the loops, when the range of one depends on another, or
-        when one of several is bound, annotated, or marked unlike the others.
+        The loop is called ``i_j_fused``, or ``name``. Returns it. Parallel loops give a parallel one; a single loop keeps
+        its kind and annotations. Raises ``ScheduleError`` when there are statements between the loops, when the range of
+        one depends on another, or when one of several is bound, annotated, or of another kind than the others.
 
         Before, and after ``sch.fuse("i", "j")``::
 
@@ -707,11 +708,12 @@ class Schedule:
     def fuse_reduction_epilogue(
         self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False
     ) -> None:
-        """Have ``reduction_block`` do what ``epilogue_block`` does to its result; the epilogue's own block goes.
+        """Fuse ``epilogue_block``, which consumes the result of ``reduction_block``, into it; the epilogue block is
+        removed.
 
-        What is added to a sum is where the sum starts from, and likewise for a product, a maximum, a minimum: the buffer
-        between the two goes as well. Anything else (``relu``, a cast, a clip) is done in the last step of the reduction, so
-        that its meaning stays; the buffer of sums stays too.
+        A bias added to a sum becomes the initial value of the sum, likewise for a product, a maximum or a minimum, and the
+        intermediate buffer is removed. Any other epilogue (``relu``, a cast, a clip) runs in the last step of the
+        reduction, which preserves its meaning; the intermediate buffer stays.
 
         Before → after, for ``sch.fuse_reduction_epilogue("S", "B")``::
 
@@ -723,18 +725,18 @@ class Schedule:
             for i in range(8):
                 B[i] = S[i] + C[i]
 
-        Raises ``ScheduleError`` when the first block does not reduce, when its result has other readers, when the epilogue
-        does not read each result once, or when what it reads or writes is used or changed in between.
+        Raises ``ScheduleError`` when the first block is not a reduction, when its result has other readers, when the
+        epilogue does not read each result once, or when what it reads or writes is accessed or changed in between.
         """
     def hoist(self, block: BlockRV | str, loop: LoopRV | str | None = None) -> None:
-        """Ask a condition of ``block`` once, outside of ``loop``, all iterations of which answer it alike.
+        """Hoist a loop-invariant condition of ``block`` out of ``loop``.
 
-        A condition of ``block`` is an ``if`` around it or a part of its predicate; ``unswitch`` takes the first there
-        is under the loop, whichever block it is about. With ``loop`` left out, the outermost loop that a condition
-        can leave. Where the loop holds other statements too, what an ``if`` is not about is repeated in both cases;
-        a part of a predicate stays, as it is not about them.
+        A condition of ``block`` is an ``if`` around it or a conjunct of its predicate; ``unswitch`` takes the first
+        condition under the loop, of any block. By default ``loop`` is the outermost loop that a condition can leave. If the
+        loop contains other statements too, those outside an ``if`` are duplicated into both branches; a conjunct of a
+        predicate stays, as it does not apply to them.
 
-        Raises ``ScheduleError`` when there is no such condition, saying for each one there is why not.
+        Raises ``ScheduleError`` when there is no such condition, with the reason for each candidate.
 
         Before, and after ``sch.hoist("B", "j")``::
 
@@ -754,10 +756,10 @@ class Schedule:
     def loop_partition(
         self, loop: LoopRV | str, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True
     ) -> list[LoopRV]:
-        """Cut a loop into consecutive loops of the lengths ``factors``; one may be None and takes what is left.
+        """Partition a loop into consecutive loops of the lengths ``factors``; one may be None and takes the remainder.
 
-        Without a None, what is left becomes one more loop. The first piece keeps the names of its blocks, the others get
-        ``_1``, ``_2`` …. Returns the loops, in order. Raises ``ScheduleError`` when the lengths exceed the loop's.
+        Without a None, the remainder becomes one more loop. The first piece keeps the names of its blocks, the others get
+        ``_1``, ``_2`` …. Returns the loops, in order. Raises ``ScheduleError`` when the lengths exceed the loop's extent.
 
         Before, and after ``sch.loop_partition("i", [2, 64])``::
 
@@ -780,11 +782,11 @@ class Schedule:
                     B[vi] = A[vi] * 2.0
         """
     def merge(self, *loops: LoopRV | str, unsafe: bool = False) -> LoopRV:
-        """Run neighbouring loop nests of equal ranges as one: iteration by iteration, the first's body, then the next's.
+        """Fuse adjacent loop nests of equal ranges (loop fusion): each iteration runs the first's body, then the next's.
 
         ``loops`` are the innermost loops to merge, one of each nest, in program order. Returns the merged loop.
-        Raises ``ScheduleError`` when the nests are not neighbours, are of different depth or range, or when an iteration
-        of a later nest needs what a later iteration of an earlier one makes. ``unsafe=True`` skips the last check.
+        Raises ``ScheduleError`` when the nests are not adjacent, are of different depth or range, or when an iteration
+        of a later nest depends on a later iteration of an earlier one. ``unsafe=True`` skips the last check.
 
         Before, and after ``sch.merge("i", "j")``::
 
@@ -808,12 +810,12 @@ class Schedule:
     def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> None:
         """Make the iterators of a block run to a multiple of ``padding``, over padded copies of the buffers it uses.
 
-        ``padding`` has one factor for each iterator of the block; 1 leaves it alone. Every index in the block is an iterator
-        or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value that leaves the
-        reduction as it is past the end (0 for a sum of products); one that is written is copied back after, without the
-        padding. Sizes may be symbolic. Nothing changes where every extent is a multiple already.
+        ``padding`` has one factor for each iterator of the block; 1 means no padding. Every index in the block must be an
+        iterator or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value past
+        the end that does not change the reduction (0 for a sum of products); one that is written is copied back after,
+        without the padding. Sizes may be symbolic. Nothing changes if every extent is a multiple already.
 
-        Raises ``ScheduleError`` when the block is not alone in loops that its iterators name, an index is composite, or a
+        Raises ``ScheduleError`` when the block is not alone in loops bound to its iterators, an index is composite, or a
         padded element would change the result of a reduction.
 
         Before, and after ``sch.pad_einsum("C", [4, 1, 8])``::
@@ -845,9 +847,9 @@ class Schedule:
                     C[v0, v1] = C_pad[v0, v1]
         """
     def parallel(self, loop: LoopRV | str, *, unsafe: bool = False) -> None:
-        """Run the iterations of a loop on several cores at once.
+        """Run the iterations of a loop on several cores in parallel.
 
-        Raises ``ScheduleError`` when one iteration writes what another reads or writes (with the two). ``unsafe=True``
+        Raises ``ScheduleError`` when the loop carries a dependence (with the two instances). ``unsafe=True``
         skips that check.
 
         Before, and after ``sch.parallel("i")``::
@@ -896,9 +898,9 @@ class Schedule:
     ) -> BlockRV:
         """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
 
-        ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All blocks under ``loop`` that read
-        it read the copy. The block, named after the copy and annotated ``auto_copy``, holds the loops over the window;
-        it comes just before the first that needs it. Returns it.
+        ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer. All blocks under ``loop``
+        that read the buffer read the copy. The copying block, named after the copy and annotated ``auto_copy``, contains
+        the loops over the window and is placed just before the first reader. Returns it.
 
         Raises ``ScheduleError`` when ``loop`` is not above ``block``, or an element is written between the copy and a read
         of it (with the two instances). ``unsafe=True`` skips the last check.
@@ -935,8 +937,8 @@ class Schedule:
                                                      for i, j in T.grid(8, 8):
                                                          C[i, j] = A_reindex[i, j] * 2.0
 
-        Raises ``ScheduleError`` when ``block`` uses the buffer at more than one place at a time, or when something between
-        the copy and ``block`` writes it.
+        Raises ``ScheduleError`` when ``block`` accesses the buffer at more than one element per instance, or when the
+        buffer is written between the copy and ``block``.
         """
     def reindex_cache_read(
         self,
@@ -958,7 +960,7 @@ class Schedule:
                                                      for i, j in T.grid(8, 4):
                                                          C[i, j] = A_shared[j, i] * 2.0
 
-        Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
+        Raises ``ScheduleError`` as ``reindex`` does, and when the map is not injective.
         """
     def reindex_cache_write(
         self,
@@ -980,14 +982,14 @@ class Schedule:
                                                      for ax0, ax1 in T.grid(8, 4):
                                                          C[ax0, ax1] = C_local[ax1, ax0]
 
-        Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
+        Raises ``ScheduleError`` as ``reindex`` does, and when the map is not injective.
         """
     def reorder(self, *loops: LoopRV | str, unsafe: bool = False) -> None:
-        """Put loops of one nest in the given order, outermost first; loops of the nest not named stay where they are.
+        """Reorder loops of one nest, outermost first; loops of the nest that are not named keep their positions.
 
         Raises ``ScheduleError`` when the loops are not perfectly nested, when the range of one depends on another that
         would move inside it, or when a dependence would be reversed (with the two instances). ``unsafe=True`` skips the
-        last check.
+        dependence check.
 
         Before, and after ``sch.reorder("j", "i")``::
 
@@ -1002,9 +1004,9 @@ class Schedule:
                     B[vi, vj] = A[vi, vj] * 2.0
         """
     def reorder_block_iter_var(self, block: BlockRV | str, new_order: Sequence[int]) -> None:
-        """Put the iterators of a block in another order; ``new_order[n]`` is the present place of the new ``n``-th.
+        """Permute the iterators of a block; ``new_order[n]`` is the old position of the new ``n``-th iterator.
 
-        The program means the same; what changes is what positions stand for (in ``tensorize`` or an index map).
+        The program computes the same; what changes is the meaning of positions (in ``tensorize`` or an index map).
 
         Before → after, for ``sch.reorder_block_iter_var("B", [1, 0])``::
 
@@ -1021,10 +1023,10 @@ class Schedule:
         *,
         unsafe: bool = False,
     ) -> None:
-        """Consume where it is produced: move ``block`` under ``loop``, using just what is made there.
+        """Move the consumer ``block`` under ``loop``, where its operands are produced, and consume just that region there.
 
-        ``index`` says where in the body of ``loop``: -1 as late as its own consumers allow, -2 just after the last
-        producer, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one.
+        ``index`` is the position in the body of ``loop``: -1 as late as the consumers of ``block`` allow, -2 just after the
+        last producer, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one.
 
         Before → after, for ``sch.reverse_compute_at("C", "i")``::
 
@@ -1037,7 +1039,7 @@ class Schedule:
         Raises ``ScheduleError`` when no producer is under ``loop``, or the move would read an element not yet written.
         """
     def reverse_compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> None:
-        """Put ``block``, an elementwise consumer, into its only producer; the block and the buffer between them go.
+        """Inline ``block``, an elementwise consumer, into its only producer; removes the block and the intermediate buffer.
 
         Before → after, for ``sch.reverse_compute_inline("C")``::
 
@@ -1046,15 +1048,15 @@ class Schedule:
             for i in range(8):
                 C[i] = B[i] + 1.0
 
-        Of several producers the last is taken. One that makes more than is consumed gets the consumer's bounds as its
-        predicate. Into a reduction it goes as ``fuse_reduction_epilogue`` does. Raises ``ScheduleError`` when the producer has
-        other consumers, or when the consumer does not read each element once or runs where the producer does not.
+        Of several producers the last is used. A producer whose domain exceeds the consumer's gets the consumer's bounds as
+        its predicate. Inlining into a reduction is ``fuse_reduction_epilogue``. Raises ``ScheduleError`` when the producer
+        has other consumers, or when the consumer does not read each element once or runs where the producer does not.
         """
     def rfactor(self, loop: LoopRV | str, factor_axis: int) -> BlockRV:
-        """Make the reduction along ``loop`` a dimension of partial results, reduced by a second block.
+        """Factor the reduction along ``loop`` into partial results, which a second block reduces.
 
         The partial results are in a new buffer with the loop's extent as axis ``factor_axis`` (negative counts from the
-        end). Returns the block that makes them, named ``…_rf``; the old handle means the block that adds them up.
+        end). Returns the block that computes them, named ``…_rf``; the old handle refers to the block that combines them.
 
         Before → after, for ``sch.rfactor("ki", 0)``::
 
@@ -1063,28 +1065,29 @@ class Schedule:
                                                      for ki in range(8):
                                                          C[()] += C_rf[ki]
 
-        A block that reduces several values at once, as an arg-max does, gets a buffer of partial results for each. Partial
-        results start from the block's own init where its operation gives ``x`` for ``x op x``, else from the operation's
-        identity.
+        A block that reduces several values at once, as an arg-max does, gets one buffer of partial results for each.
+        Partial results start from the block's own init if the combiner is idempotent (``x op x`` is ``x``), otherwise from
+        the combiner's identity.
 
-        The results are added up after all loops around the block; or, where another block in these loops uses them, in the
-        block's place, and the partial results are made before these loops.
+        The partial results are combined after all loops around the block; if another block in these loops uses the result,
+        they are combined in the block's place, and computed before these loops.
 
-        Raises ``ScheduleError`` when the loop is not a reduction loop of one block, when the operation does not commute, or
+        Raises ``ScheduleError`` when the loop is not a reduction loop of one block, when the combiner does not commute, or
         when a reduction iterator takes a value more than once, so that init would run again.
         """
     def rolling_buffer(
         self, block: BlockRV | str, write_buffer_index: int | str | Buffer, *, unsafe: bool = False
     ) -> None:
-        """Keep what neighbouring iterations share: a window that is made anew each time becomes a circular buffer.
+        """Turn a window that is recomputed in every iteration into a circular buffer that keeps the overlap.
 
-        ``block`` makes a window of a buffer under a loop (``compute_at`` puts it there), and the next iteration's window
-        overlaps it. The buffer's axis shrinks to the size of the window, indices go round modulo that size, and ``block``
-        runs only for elements that the iteration before did not make. Of several axes that move, the one of the outermost
-        loop goes round; none is made twice. ``write_buffer_index`` counts the regions that ``block`` writes, or names one.
+        ``block`` computes a window of a buffer under a loop (``compute_at`` puts it there), and the next iteration's window
+        overlaps it. The buffer's axis shrinks to the size of the window, indices are taken modulo that size, and ``block``
+        runs only for elements that the previous iteration did not compute. If several axes move, the one of the outermost
+        loop is folded; no element is computed twice. ``write_buffer_index`` is the number of a region that ``block``
+        writes, or names the buffer.
 
         Raises ``ScheduleError`` when no window overlaps the next, when the buffer outlives its block or has another writer,
-        when the loop is not serial, or when an element would be gone before it is read (with the instances).
+        when the loop is not serial, or when an element would be overwritten before it is read (with the instances).
         ``unsafe=True`` skips the last check.
 
         Before, and after ``sch.rolling_buffer("B", 0)``::
@@ -1116,7 +1119,7 @@ class Schedule:
                         C[vi, vj] = B[vi % 3, vj] + B[(vi + 2) % 3, vj]
         """
     def sample_categorical(self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None) -> Any:
-        """Draw one of ``candidates`` with probabilities ``probs``; the trace keeps which (an index) as ``decision``.
+        """Draw one of ``candidates`` with probabilities ``probs``; the trace records its index as ``decision``.
 
         Raises ``ScheduleError`` when the lists differ in length, a probability is negative or all are zero, or the decision
         is not an index.
@@ -1135,12 +1138,12 @@ class Schedule:
         8
         """
     def sample_compute_location(self, block: BlockRV | str, decision: int | None = None) -> LoopRV:
-        """Draw where to compute ``block``, of all the places that are legal: a loop, loops of its own, or inline.
+        """Draw a compute location of ``block`` from all legal ones: a loop, the root, or inline.
 
-        The place goes to ``compute_at``, or for a block that nothing in its scope reads to ``reverse_compute_at``. Decision
-        n is the loop number n, from the outermost, around its first consumer (or last producer); -1 is the root, -2 inline.
-        Every legal place is equally likely; the trace keeps the ``decision``. Raises ``ScheduleError`` for a decision that
-        is not legal, naming those that are, and for the root block.
+        A loop is an argument for ``compute_at``, or for ``reverse_compute_at`` if nothing in its scope reads the block.
+        Decision n is loop number n, from the outermost, around its first consumer (or last producer); -1 is the root, -2
+        inline. Every legal location is equally likely; the trace records the ``decision``. Raises ``ScheduleError`` for an
+        illegal decision, naming the legal ones, and for the root block.
 
         >>> import tir
         >>> from tir.script import tir as T
@@ -1171,23 +1174,23 @@ class Schedule:
         innerpart_factor: int = 1,
         decision: Sequence[int] | None = None,
     ) -> Any:
-        """Draw ``n`` factors whose product is the extent of ``loop``, those from ``partition_pos`` on a multiple of
-        ``innerpart_factor`` together.
+        """Draw ``n`` factors whose product is the extent of ``loop``, such that the product of those from ``partition_pos``
+        on is a multiple of ``innerpart_factor``.
 
-        Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. Raises
-        ``ScheduleError`` for an extent that is not a constant multiple of ``innerpart_factor``, or a decision that breaks
-        these rules.
+        Every such tiling is equally likely. The factors can be passed to ``split``; the trace records them as ``decision``.
+        Raises ``ScheduleError`` for an extent that is not a constant multiple of ``innerpart_factor``, or a decision that
+        breaks these rules.
         """
     def sample_perfect_tile(
         self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
     ) -> Any:
         """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
 
-        Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. Raises
-        ``ScheduleError`` for an extent that is not a constant, or a decision that does not multiply to it.
+        Every such tiling is equally likely. The factors can be passed to ``split``; the trace records them as ``decision``.
+        Raises ``ScheduleError`` for an extent that is not a constant, or a decision whose product is not the extent.
         """
     def set_axis_separator(self, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]) -> None:
-        """Split the axes of a buffer into groups that flattening makes one physical axis each.
+        """Split the axes of a buffer into groups, each of which flattening turns into one physical axis.
 
         ``buffer`` is a name, or ``("read" | "write", number)``. Raises ``ScheduleError`` for separators that do not
         increase within the rank.
@@ -1224,11 +1227,11 @@ class Schedule:
         Raises ``ScheduleError`` for a parameter buffer, or a scope that does not exist.
         """
     def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> LoopRV:
-        """Start ``inner`` later by ``factor`` for each iteration of ``outer``: its variable is ``inner + factor * outer``.
+        """Skew ``inner`` by ``factor`` for each iteration of ``outer``: its new variable is ``inner + factor * outer``.
 
-        The loop runs over the whole range that all iterations of ``outer`` need and a predicate keeps the rest out, so the
-        two can be reordered afterwards: how a stencil over time is run in waves. The order of iterations does not change,
-        so skew is always legal. Returns the new loop.
+        The loop runs over the union of the shifted ranges, with a predicate, so that the two can be reordered afterwards:
+        a stencil over time then runs in wavefronts. The order of iterations does not change, so skew is always legal.
+        Returns the new loop.
 
         Before, and after ``sch.skew("t", "i", 1)``::
 
@@ -1256,16 +1259,17 @@ class Schedule:
         names: Sequence[str] | None = None,
         tail: str = "guard",
     ) -> list[LoopRV]:
-        """Take one loop apart into a nest of loops whose extents are ``factors``, outermost first.
+        """Split a loop into a nest of loops whose extents are ``factors``, outermost first.
 
         One factor may be None and is inferred; ``factor=32`` stands for ``[None, 32]``, ``nparts=4`` for ``[4, None]``.
-        Where the factors do not divide the extent, ``tail`` says what happens: ``"guard"`` makes the extra iterations do
-        nothing (a predicate on the blocks below), ``"cut"`` runs the rest in a loop of its own after, ``"exact"`` refuses.
-        ``disable_predication`` leaves out the guard: on your word that the factors divide. ``names`` name the new loops
-        (default ``i_0``, ``i_1`` …). With ``preserve_unit_iters=False`` loops of one iteration vanish from bindings.
+        If the factors do not divide the extent, ``tail`` selects what happens: ``"guard"`` masks the extra iterations with
+        a predicate on the blocks below, ``"cut"`` runs the remainder in a separate loop afterwards, ``"exact"`` refuses.
+        ``disable_predication`` omits the guard; the caller asserts that the factors divide. ``names`` are the names of the
+        new loops (default ``i_0``, ``i_1`` …). With ``preserve_unit_iters=False`` loops of one iteration vanish from
+        bindings.
 
-        Returns the new loops, outermost first (with ``"cut"``: of the main part). Raises ``ScheduleError`` for a loop that
-        is bound, marked or annotated, and for factors that lose iterations.
+        Returns the new loops, outermost first (with ``"cut"``: those of the main part). Raises ``ScheduleError`` for a loop
+        that is bound, annotated or not serial, and for factors that lose iterations.
 
         Before, and after ``sch.split("i", [None, 32])``::
 
@@ -1289,14 +1293,15 @@ class Schedule:
         *,
         unsafe: bool = False,
     ) -> BlockRV:
-        """Work under ``loop`` on a copy of the window of ``buffer`` that an iteration of it needs.
+        """Make the blocks under ``loop`` work on a copy of the window of ``buffer`` that an iteration needs.
 
-        ``buffer`` is a buffer that ``block`` reads or writes, by name; or the number of a region that it reads. One that is
-        read is copied before use, for all blocks under ``loop`` that read it (``cache_read``, then ``compute_at``); one
-        that is written is copied back after (``cache_write``, then ``reverse_compute_at``). The size of the window is
+        ``buffer`` is the name of a buffer that ``block`` reads or writes, or the number of a region that it reads. A buffer
+        that is read is copied before use, for all blocks under ``loop`` that read it (``cache_read``, then ``compute_at``);
+        one that is written is copied back after (``cache_write``, then ``reverse_compute_at``). The size of the window is
         inferred. Returns the block that copies.
 
-        Raises ``ScheduleError`` when ``loop`` is not above ``block``, and as those four do; ``unsafe=True`` goes to them.
+        Raises ``ScheduleError`` when ``loop`` is not above ``block``, and as those four do; ``unsafe=True`` is passed to
+        them.
 
         Before, and after ``sch.stage("B", "A", "i", "local")``::
 
@@ -1319,8 +1324,8 @@ class Schedule:
         """Make the stride of ``axis`` of a written buffer ≡ ``offset`` modulo ``factor`` (elements), by padding.
 
         With factor 32 and offset 1 the rows of a 32-wide shared tile start in different banks. Raises ``ScheduleError``
-        for an axis the buffer does not have, or a factor that is not positive. The note is obeyed when the buffer gets
-        its final shape: rows of 8 elements, as here, then begin 9 elements apart.
+        for an axis the buffer does not have, or a factor that is not positive. The annotation takes effect when the buffer
+        gets its final shape: rows of 8 elements, as here, then begin 9 elements apart.
 
         Before, and after ``sch.storage_align("H", 0, 0, 8, 1)``::
 
@@ -1346,12 +1351,12 @@ class Schedule:
                     B[vi, vj] = H[vi, vj] + 1.0
         """
     def storage_swizzle(self, block: BlockRV | str, buffer_index: int) -> None:
-        """Exchange the 16-byte pieces of each row of a written buffer in shared memory by the row's number (exclusive or).
+        """Permute the 16-byte pieces of each row of a written buffer in shared memory: XOR of column and row number.
 
-        The pieces of a column then lie in different banks, and no memory is lost to padding: copies of 16 bytes and
-        ``ldmatrix`` meet no bank twice. The note is obeyed when lowering for a GPU: the program's indices stay as they are,
-        the kernel's become ``j ^ i % 8 * p`` with pieces of p elements. The rows that are then kept need 2, 4 or a multiple
-        of 8 pieces, and there are 8 rows or a multiple.
+        The pieces of a column then lie in different banks, without padding: copies of 16 bytes and ``ldmatrix`` have no
+        bank conflicts. The annotation takes effect when lowering for a GPU: the program's indices stay as they are, the
+        kernel's become ``j ^ i % 8 * p`` with pieces of p elements. The rows of the allocated buffer must have 2, 4 or a
+        multiple of 8 pieces, and their number must be a multiple of 8.
 
         Before, and after ``sch.storage_swizzle("H", 0)``::
 
@@ -1376,10 +1381,10 @@ class Schedule:
         """Replace a block, or the loops from one inwards, by the implementation of a tensor intrinsic.
 
         ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
-        first, and the loops below it are put in the intrinsic's order where that is legal. The computation must be that of
-        the intrinsic's description; the first difference is shown if it is not.
+        first, and the loops below it are reordered to match the intrinsic where that is legal. The computation must equal
+        the intrinsic's description; the error shows the first difference.
 
-        Raises ``ScheduleError`` when it is not, and for a name that is not registered.
+        Raises ``ScheduleError`` when it does not, and for a name that is not registered.
 
         Before, and after ``sch.tensorize("j", "zero_4")``::
 
@@ -1404,11 +1409,11 @@ class Schedule:
         tail: str = "guard",
         unsafe: bool = False,
     ) -> list[LoopRV]:
-        """Split several loops and bring their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.
+        """Split several loops and move their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.
 
         ``where`` is a list of loops of one nest, or a block: then its innermost loops, as many as there are factors.
         A factor is a tile size, or a list of sizes for several levels. ``tail`` is as for ``split``. Returns the loops,
-        outermost first. Raises ``ScheduleError`` as ``split`` and ``reorder`` do; ``unsafe=True`` goes to ``reorder``.
+        outermost first. Raises ``ScheduleError`` as ``split`` and ``reorder`` do; ``unsafe=True`` is passed to ``reorder``.
 
         Before, and after ``sch.tile(["i", "j"], [4, 8])``::
 
@@ -1424,9 +1429,10 @@ class Schedule:
                     B[vi, vj] = A[vi, vj] * 2.0
         """
     def transform_block_layout(self, block: BlockRV | str, index_map: Any, *, unsafe: bool = False) -> None:
-        """Give a block the iterators ``index_map(*iterators)``, and one loop around it for each.
+        """Give a block the iterators ``index_map(*iterators)``, with one loop for each.
 
-        The map is one-to-one onto a box; an index made of spatial iterators is spatial, of reduction iterators a reduction.
+        The map must be a bijection onto a box; an index of spatial iterators is spatial, of reduction iterators a
+        reduction.
 
         Before → after, for ``sch.transform_block_layout("B", lambda i, j: (i * 4 + j,))``::
 
@@ -1435,9 +1441,9 @@ class Schedule:
                     vi, vj = T.axis.remap("SS", [i, j])      v0 = T.axis.spatial(32, ax0)
                     B[vi, vj] = A[vi, vj]                    B[v0 // 4, v0 % 4] = A[v0 // 4, v0 % 4]
 
-        Raises ``ScheduleError`` when the map is not one-to-one onto a box, mixes spatial and reduction iterators, the loops
-        around hold more than the block or do not run it once for each value of its iterators, or the new order of
-        iterations would break a dependence.
+        Raises ``ScheduleError`` when the map is not a bijection onto a box or mixes spatial and reduction iterators, when
+        the loops around contain other statements or do not run the block once for each value of its iterators, or when the
+        new order of iterations would violate a dependence.
         """
     def transform_layout(
         self,
@@ -1448,15 +1454,15 @@ class Schedule:
         *,
         assume_injective_transform: bool = False,
     ) -> None:
-        """Move every element ``[i, j, …]`` of a buffer to ``index_map(i, j, …)``; every access in the function follows.
+        """Move every element ``[i, j, …]`` of a buffer to ``index_map(i, j, …)``, and rewrite every access in the function.
 
         ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. A parameter changes the
         function's interface: the caller passes the new layout. ``IndexMap.AXIS_SEPARATOR`` in the result of the map starts
         a new group of axes.
 
-        Where the map leaves places that no element goes to, they hold nothing in particular, and nothing reads them. With
-        ``pad_value`` (a number, or a function of the new indices) a block after the last writer stores it there; for a
-        buffer that nothing writes, the caller is trusted to have stored it, and an assumption says so.
+        Positions that no element maps to are undefined, and nothing reads them. With ``pad_value`` (a number, or a function
+        of the new indices) a block after the last writer stores it there; for a buffer that nothing writes, the caller must
+        have stored it, and an assumption is added that says so.
 
         Before → after, for ``sch.transform_layout("B", ("write", 0), lambda i, j: (i // 4, j, i % 4))``::
 
@@ -1464,11 +1470,11 @@ class Schedule:
             ...                                      ...
             B[vi, vj] = A[vi, vj]                    B[vi // 4, vj, vi % 4] = A[vi, vj]
 
-        Raises ``ScheduleError`` when two elements would go to one place (``assume_injective_transform`` takes it on trust
-        that none do), when an index can be negative, and when the buffer is also used by its pointer.
+        Raises ``ScheduleError`` when the map is not injective (``assume_injective_transform`` skips this check), when an
+        index can be negative, and when the buffer is also accessed through its pointer.
         """
     def unannotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str) -> None:
-        """Take the note ``ann_key`` off a block or loop. Raises ``ScheduleError`` when it is not there.
+        """Remove the annotation ``ann_key`` from a block or loop. Raises ``ScheduleError`` when there is none.
 
         Before, and after ``sch.unannotate("i", "note")``::
 
@@ -1499,20 +1505,20 @@ class Schedule:
                     B[vi] = A[vi] * 2.0
         """
     def unsafe_hide_buffer_access(self, block: BlockRV | str, buf_type: str, buf_index_array: Sequence[int]) -> None:
-        """Leave regions out of what a block says it reads or writes; ``buf_index_array`` numbers them.
+        """Remove regions from a block's declared reads or writes; ``buf_index_array`` has their numbers.
 
-        Unsafe by name: later steps do not see the dependences on them any more.
+        Unsafe, as the name says: later steps no longer see the dependences through them.
 
         Before → after, for ``sch.unsafe_hide_buffer_access("B", "read", [1])``::
 
             T.reads(A[vi], idx[vi])                  T.reads(A[vi])
 
-        Raises ``ScheduleError`` for a number that the block has no region of.
+        Raises ``ScheduleError`` for a number without a region.
         """
     def unsafe_set_dtype(self, block: BlockRV | str, buffer_index: int | str | Buffer, dtype: str) -> None:
         """Store a buffer that ``block`` writes in another type; values are cast when stored and back when loaded.
 
-        Unsafe by name: precision and range change. Raises ``ScheduleError`` for a parameter buffer.
+        Unsafe, as the name says: precision and range change. Raises ``ScheduleError`` for a parameter buffer.
 
         Before, and after ``sch.unsafe_set_dtype("H", 0, "float16")``::
 
@@ -1537,13 +1543,13 @@ class Schedule:
                     B[vi, vj] = T.Cast("float32", H[vi, vj]) + 1.0
         """
     def unswitch(self, loop: LoopRV | str) -> None:
-        """Ask a condition that every iteration answers alike once, outside the loop.
+        """Hoist a loop-invariant condition out of the loop.
 
         Takes the first ``if`` under ``loop`` whose condition neither uses a loop variable from ``loop`` inwards nor reads
-        what is written there; the rest of the body is repeated in both cases, the copies of its blocks named afresh. Where
-        there is no such ``if``, takes those parts out of the predicate of the only block of the nest.
+        what is written there; the rest of the body is duplicated into both branches, the copied blocks renamed. If there is
+        no such ``if``, takes the invariant conjuncts from the predicate of the only block of the nest.
 
-        Raises ``ScheduleError`` when there is no such condition, saying for each one there is why not.
+        Raises ``ScheduleError`` when there is no such condition, with the reason for each candidate.
 
         Before, and after ``sch.unswitch("i")``::
 
@@ -1562,7 +1568,7 @@ class Schedule:
     def vectorize(self, loop: LoopRV | str, *, unsafe: bool = False) -> None:
         """Run the iterations of a loop as the lanes of vector instructions.
 
-        Raises ``ScheduleError`` when one iteration writes what another reads or writes (with the two). ``unsafe=True``
+        Raises ``ScheduleError`` when the loop carries a dependence (with the two instances). ``unsafe=True``
         skips that check.
 
         Before, and after ``sch.vectorize("i")``::
@@ -1606,12 +1612,12 @@ class Schedule:
     ) -> BlockRV:
         """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
 
-        ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. All blocks under ``loop`` that
-        write it work on the copy, and those between them that read it. The block, annotated ``auto_copy``, comes just after
-        the last that writes. Returns it.
+        ``write_buffer_index`` is the number of a region that ``block`` writes, or names the buffer. All blocks under
+        ``loop`` that write the buffer work on the copy, and so do readers between them. The copying block, annotated
+        ``auto_copy``, is placed just after the last writer. Returns it.
 
-        Raises ``ScheduleError`` when ``loop`` is not above ``block``, when the copy would be read or written back where
-        nothing was put in it, or when a block elsewhere writes an element meanwhile. ``unsafe=True`` skips these.
+        Raises ``ScheduleError`` when ``loop`` is not above ``block``, when the copy would be read or written back where it
+        is uninitialised, or when another block writes an element meanwhile. ``unsafe=True`` skips these checks.
 
         Before, and after ``sch.write_at("i", "C", 0, "local")``::
 
@@ -1634,7 +1640,7 @@ class Schedule:
     def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
         """The block called ``name``, in ``func_name`` (default: the function worked on).
 
-        Raises ``ScheduleError`` naming the blocks there are.
+        Raises ``ScheduleError`` that lists the existing blocks.
         """
     def get_loops(self, block: BlockRV | str) -> list[LoopRV]:
         """The loops above ``block``, outermost first, up to the block that encloses it."""

@@ -1,4 +1,4 @@
-"""A snapshot of a schedule: an immutable program, and what became of the loops and blocks that were.
+"""A snapshot of a schedule: an immutable program, and what became of earlier loops and blocks.
 
 Primitives take a snapshot and return another. ``State.replace`` is the way to change a program: it copies the path
 from the changed statement to the root and shares everything else.
@@ -40,9 +40,10 @@ from .handles import BlockRV, LoopRV
 
 @dataclasses.dataclass(frozen=True)
 class Fate:
-    """What became of a loop or block: ``alias`` is its successor in the same meaning, else ``into`` lists the parts.
+    """What became of a loop or block: ``alias`` is its successor with the same meaning, otherwise ``into`` lists the
+    parts.
 
-    ``past`` says what was done to it ("fused"), where the primitive ``how`` has a word for it.
+    ``past`` is the participle of what was done to it ("fused"), if the primitive ``how`` has one.
     """
 
     step: int
@@ -67,12 +68,12 @@ class State:
     past: str = ""  # what that primitive does to loops and blocks, as a participle
 
     def replaced(self, **changes: Any) -> State:
-        """The snapshot with these fields changed: what ``dataclasses.replace`` does, for what happens at every step."""
+        """The snapshot with these fields changed: a fast ``dataclasses.replace``."""
         made = object.__new__(State)
         made.__dict__.update(self.__dict__, **changes)
         return made
 
-    # ------------------------------------------------------------ looking
+    # ------------------------------------------------------------ look-ups
 
     @property
     def func(self) -> PrimFunc:
@@ -83,13 +84,13 @@ class State:
         return index_of(self.func)
 
     def place(self, stmt: Stmt) -> Place:
-        """Where ``stmt`` (a node of the current program) is."""
+        """The place of ``stmt`` (a node of the current program)."""
         return self.index.places[stmt]
 
     def find_block(self, which: BlockRV | BlockRef | str) -> BlockRef:
         """The block of a handle or a name.
 
-        Raises ``ScheduleError`` when it is not there: saying what became of it, or naming what there is.
+        Raises ``ScheduleError`` when it does not exist, saying what became of it or listing the existing blocks.
         """
         if isinstance(which, BlockRef):
             return which
@@ -115,10 +116,10 @@ class State:
         return "its blocks are " + ", ".join(near or names) if names else "it has no blocks"
 
     def find_loop(self, which: LoopRV | LoopRef | str, near: Place | None = None) -> LoopRef:
-        """The loop of a handle, or of a name: ``"i"`` where only one loop is called that, ``"C.i"`` above block C.
+        """The loop of a handle, or of a name: ``"i"`` if only one loop has that name, ``"C.i"`` above block C.
 
-        ``near`` picks among loops of one name those above that place. Raises ``ScheduleError`` when there is none, or
-        more than one.
+        ``near`` selects, among loops of the same name, those above that place. Raises ``ScheduleError`` when there is
+        none, or more than one.
         """
         if isinstance(which, LoopRef):
             return which
@@ -190,13 +191,14 @@ class State:
             block = block.block
         return BlockRV(block if isinstance(block, str) else block.name, self.func_name)
 
-    # ------------------------------------------------------------ changing
+    # ------------------------------------------------------------ changes
 
     def replace(self, old: Any, new: Any, *, moved: Mapping[Any, Any] | None = None) -> State:
-        """The snapshot with statement (or block) ``old`` replaced by ``new``; None removes it and what it leaves empty.
+        """The snapshot with statement (or block) ``old`` replaced by ``new``; None removes it and parents that become
+        empty.
 
-        ``moved`` forwards handles: a loop variable to the variable (or a block name to the name) that now stands for
-        it, or to a list of those that it was taken apart into.
+        ``moved`` forwards handles: a loop variable to the variable (or a block name to the name) that replaces it, or
+        to a list of its parts.
         """
         place = self.index.places[old]
         node: Any = new
@@ -210,7 +212,7 @@ class State:
         return self.with_func(self.func.with_body(NOP if node is None else node), moved=moved)
 
     def with_func(self, func: PrimFunc, *, moved: Mapping[Any, Any] | None = None) -> State:
-        """The snapshot with the function worked on replaced as a whole."""
+        """The snapshot with the function worked on replaced."""
         fates = self.fates
         if moved:
             fates = dict(fates)
@@ -228,7 +230,7 @@ class State:
         return Fate(self.step + 1, self.primitive_name, alias=self._fate_key(value))
 
     def note_losses(self, before: State) -> State:
-        """Record, for loops and blocks of ``before`` that are gone and not forwarded, that this step removed them."""
+        """Record that this step removed the loops and blocks of ``before`` that are gone and not forwarded."""
         if before.func is self.func:
             return self
         old, new = before.index, self.index
@@ -242,19 +244,19 @@ class State:
         return self.replaced(fates={**self.fates, **dict.fromkeys(lost, fate)})
 
     def draw(self) -> tuple[State, random.Random]:
-        """A random generator for one decision, and the snapshot whose next draw differs."""
+        """A random generator for one decision, and the snapshot with the advanced random state."""
         generator = random.Random(self.seed)
         return self.replaced(seed=generator.getrandbits(62)), generator
 
     # ------------------------------------------------------------ fresh names
 
     def fresh_block_name(self, name: str, taken: set[str] = frozenset()) -> str:  # type: ignore[assignment]
-        """``name``, or with a number, so that no block of the function has it."""
+        """``name``, with a numeric suffix if a block of the function has that name already."""
         return unique_name(name, self.index.blocks.keys() | taken)
 
 
 def require_above(state: State, loop: LoopRef, block: BlockRef) -> None:
-    """Refuse a loop that is not around ``block``: it says whose it is."""
+    """Refuse a loop that is not around ``block``, saying which blocks it is around."""
     loops = block.loops()
     require(
         loop in loops, "loop {0} belongs to {1}, not to {2}", loop.node, owners(state, loop), block, nodes=[loop.node],
@@ -263,13 +265,13 @@ def require_above(state: State, loop: LoopRef, block: BlockRef) -> None:
 
 
 def owners(state: State, loop: LoopRef) -> str:
-    """The blocks that ``loop`` is around, in words."""
+    """The blocks that ``loop`` is around, as text."""
     names = [f"`{ref.name}`" for ref in state.index.blocks_below(loop)]
     return " and ".join(names[:3]) + (" …" if len(names) > 3 else "") if names else "no block"
 
 
 def scope_of(state: State, place: Place) -> BlockRef:
-    """The block that encloses ``place``. Raises ``ScheduleError`` where there is none (a program without blocks)."""
+    """The block that encloses ``place``. Raises ``ScheduleError`` if there is none (a program without blocks)."""
     require(place.scope is not None, "`{0}` is the root block: there is nothing around it", getattr(place, "name", "?"))
     assert place.scope is not None
     return place.scope
@@ -298,7 +300,7 @@ def pick_buffer(block: BlockRef, side: str, which: int | str | Buffer) -> Buffer
 
 
 def _drops_with_child(parent: Any) -> bool:
-    """Whether a statement has no point once its only child is gone."""
+    """Whether a statement becomes empty once its only child is removed."""
     return isinstance(parent, (For, While, LetStmt, AttrStmt, Allocate, AllocateConst, DeclBuffer, BufferRealize))
 
 

@@ -1,4 +1,4 @@
-"""``python -m tir.schedule.stubs`` writes schedule.pyi: what editors show for the methods the table makes.
+"""``python -m tir.schedule.stubs`` writes schedule.pyi: the signatures of the generated methods, for editors.
 
 The hand-written part of the class is read from schedule.py; each primitive and query adds its own signature.
 """
@@ -72,7 +72,7 @@ def _class(item: ast.ClassDef) -> str:
 
 
 def is_ours(p: Primitive) -> bool:
-    """Whether the primitive is part of this package, not of one plugged in."""
+    """Whether the primitive is part of this package, rather than from an entry point."""
     return p.check.__module__.startswith("tir.schedule.")
 
 

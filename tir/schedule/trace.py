@@ -1,4 +1,4 @@
-"""The record of a schedule: what was asked, in order, and what it answered. It replays, prints as Python, and saves."""
+"""The trace of a schedule: calls in order, with their results. It replays, prints as Python, and saves as JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Entry:
 
 
 def append(chain: Any, entry: Entry) -> Any:
-    """``chain`` (a snapshot's record so far) with ``entry`` at the end; shares what was there."""
+    """``chain`` (a snapshot's trace so far) extended by ``entry``; shares its prefix."""
     return (chain, entry)
 
 
@@ -83,7 +83,7 @@ class Trace:
         print(self.as_python())
 
     def as_python(self, name: str = "apply_trace") -> str:
-        """A function that applies the record to a schedule of the same (or a similar) program.
+        """A function that applies the trace to a schedule of the same (or a similar) program.
 
         Raises ``TirError`` when an argument has no Python spelling.
         """
@@ -93,9 +93,9 @@ class Trace:
         return "\n".join(lines) + "\n"
 
     def apply_to_schedule(self, sch: Schedule, remove_postproc: bool = False, decision_provider: Any = None) -> None:
-        """Replay on ``sch``. ``decision_provider(entry, args, decision)`` may answer another decision for a sampling.
+        """Replay on ``sch``. ``decision_provider(entry, args, decision)`` may override the decision of a sampling step.
 
-        Raises ``ScheduleError`` where a step is refused; the steps before it stay applied.
+        Raises ``ScheduleError`` if a step is refused; the steps before it stay applied.
         """
         mapping: dict[Any, Any] = {}
         for step in self.steps:
@@ -118,11 +118,11 @@ class Trace:
 
     @property
     def decisions(self) -> dict[Entry, Any]:
-        """What each call that samples has decided."""
+        """The decision of each sampling call."""
         return {s: s.args["decision"] for s in self.steps if "decision" in s.args}
 
     def get_decision(self, inst: Entry) -> Any:
-        """The decision of a call of this record; None of one that does not sample."""
+        """The decision of a call of this trace; None if it is not a sampling call."""
         return inst.args.get("decision")
 
     def with_decision(self, inst: int | Entry, decision: Any, remove_postproc: bool = False) -> Trace:
@@ -137,7 +137,7 @@ class Trace:
         return Trace(steps)
 
     def simplified(self, remove_postproc: bool = False) -> Trace:
-        """The record without calls that change nothing and whose results no later call uses (``get_loops`` …).
+        """The trace without calls that change nothing and whose results no later call uses (``get_loops`` …).
 
         ``remove_postproc``: only up to ``enter_postproc``.
         """
@@ -168,7 +168,7 @@ class Trace:
 
     @staticmethod
     def from_json(data: Any) -> Trace:
-        """The record from what ``as_json`` gave (or its text). Raises ``TirError`` for anything else."""
+        """The trace from the result of ``as_json`` (or its text). Raises ``TirError`` for anything else."""
         known: dict[int, Any] = {}
         try:
             items = json.loads(data) if isinstance(data, str) else data
@@ -178,12 +178,12 @@ class Trace:
 
     @staticmethod
     def apply_json_to_schedule(data: Any, sch: Schedule) -> None:
-        """Replay what ``as_json`` gave on ``sch``."""
+        """Replay the result of ``as_json`` on ``sch``."""
         Trace.from_json(data).apply_to_schedule(sch)
 
 
 def _handles_in(value: Any) -> list[Any]:
-    """The handles that an argument is, holds, or was computed from."""
+    """The handles in an argument, or from which it was computed."""
     if isinstance(value, Mapping):
         return [h for item in value.values() for h in _handles_in(item)]
     if isinstance(value, (list, tuple)):
@@ -205,7 +205,8 @@ def _identity(handle: Any) -> Any:
 
 
 def _map(value: Any, mapping: Mapping[Any, Any]) -> Any:
-    """An argument with recorded handles replaced by the replay's; one that no recorded call returned goes by name."""
+    """An argument with recorded handles replaced by the replay's; a handle that no recorded call returned becomes a
+    name."""
     if isinstance(value, ExprRV):
         if value.is_result:
             return mapping.get(id(value), value)
@@ -223,7 +224,7 @@ def _map(value: Any, mapping: Mapping[Any, Any]) -> Any:
 
 
 class _Writer:
-    """Spells recorded calls, giving each result a variable named after what it is."""
+    """Prints recorded calls, giving each result a variable named after what it is."""
 
     def __init__(self) -> None:
         self.names: dict[Any, str] = {}
@@ -312,7 +313,7 @@ def _to_json(value: Any, numbers: Mapping[Any, int], step: str) -> Any:
 
 
 def _checked(value: Any, kind: type | tuple[type, ...], what: str) -> Any:
-    """``value``, which the record must hold there. Raises ``TirError`` for one of another kind."""
+    """``value``, checked against the type that the trace requires there. Raises ``TirError`` otherwise."""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise TirError(f"this is no record of a schedule, as `as_json` gives it: {what} is {shown(value)}")
     return value
@@ -366,7 +367,7 @@ _HANDLES = {"$loop": LoopRV, "$block": BlockRV, "$expr": ExprRV}
 
 
 def _index_map(text: str, dtype: str) -> IndexMap:
-    """The map of a lambda's text. Raises ``TirError`` for text that is more than arithmetic on the lambda's arguments."""
+    """The index map of a lambda's text. Raises ``TirError`` for anything but arithmetic on the lambda's arguments."""
     import tir
 
     from ..script import tir as T

@@ -1,4 +1,4 @@
-"""Faults in a program text: where, what is wrong, what was expected; and how they are shown."""
+"""Errors in a program text: the place, what is wrong, what was expected; and how they are shown."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Source:
 
 @dataclass
 class Diagnostic:
-    """One fault: its place, one sentence, and lines that help."""
+    """One error: its place, one sentence, and notes."""
 
     span: Span
     message: str
@@ -83,7 +83,7 @@ def _window(text: str, col: int, marks: str) -> tuple[str, str]:
 
 
 class Abort(Exception):
-    """Leaves the statement being parsed; its fault is already recorded."""
+    """Leaves the statement being parsed; its error is already recorded."""
 
 
 def parse_error(diagnostics: Sequence[Diagnostic], what: str) -> ParseError:
@@ -96,7 +96,7 @@ def parse_error(diagnostics: Sequence[Diagnostic], what: str) -> ParseError:
 
 
 def did_you_mean(name: str, candidates: Iterable[str], likeness: float = 0.6) -> list[str]:
-    """A note that proposes the names closest to ``name``, or nothing."""
+    """A note with the names closest to ``name``, or nothing."""
     pool = [c for c in candidates if isinstance(c, str) and not c.startswith("__") and c != name]
     near = difflib.get_close_matches(name, pool, 3, likeness)
     if not near:

@@ -1,7 +1,7 @@
 """What the constructs of the dialect evaluate to, for the parser to build statements from.
 
-``T.grid(4, 4)`` is a ``LoopFrame``, ``T.block("C")`` a ``BlockFrame`` and so on: small descriptions, no state. Used
-outside a prim_func they say so.
+``T.grid(4, 4)`` is a ``LoopFrame``, ``T.block("C")`` a ``BlockFrame`` and so on: small descriptions without state.
+Using them outside a prim_func is an error.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class AxisList(Frame):
 
 @dataclass(eq=False)
 class Directive(Frame):
-    """A statement about the enclosing block or function: where, reads, writes, block_attr, func_attr."""
+    """A directive for the enclosing block or function: where, reads, writes, block_attr, func_attr."""
 
     key: str
     value: Any
@@ -120,7 +120,7 @@ class LetFrame(Frame):
 
 @dataclass(eq=False)
 class AttrFrame(Frame):
-    """Facts about a node, outermost first."""
+    """Attributes of a node, outermost first."""
 
     node: Any
     facts: dict[str, Any]

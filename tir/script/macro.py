@@ -1,4 +1,4 @@
-"""Macros: statements of the dialect with parameters, put where they are called."""
+"""Macros: parametrized statements of the dialect, expanded at each call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_EXPANDED = 1 << 17  # statements that the macros of one function expand to
 
 
 class Macro:
-    """A function decorated with ``@T.macro``. Calling it inside a prim_func puts its statements there; a last
+    """A function decorated with ``@T.macro``. Calling it inside a prim_func expands its statements there; a final
     ``return`` gives the call its value."""
 
     described = "T.macro"
@@ -34,7 +34,7 @@ class Macro:
         raise TirError(f"macro `{self.node.name}` can be called only inside a function decorated with @T.prim_func")
 
     def expand_into(self, parser: Any, call: ast.Call, args: list[Any], named: dict[str, Any]) -> Any:
-        """Parse the body in the place of ``call``."""
+        """Expand the body at ``call``."""
         bound = self.signature.bind(*args, **named)
         bound.apply_defaults()
         if len(parser.expansions) >= _DEEPEST:

@@ -1,4 +1,4 @@
-"""What Python's operators mean over Python values and IR expressions; Python's own evaluation, kept bounded."""
+"""Python's operators on Python values and IR expressions; Python's own evaluation, with bounds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _GROWING = {"Pow": ast.Pow, "LShift": ast.LShift, "Mult": ast.Mult}
 def apply(op: ast.operator, a: Any, b: Any) -> Any:
     """``a op b``: an IR expression where either side is one.
 
-    Raises ``TypeError`` for what is no operand, ``ValueError`` for an integer of more than ``MOST_BITS`` bits.
+    Raises ``TypeError`` for an invalid operand, ``ValueError`` for an integer of more than ``MOST_BITS`` bits.
     """
     a, b = plain(a), plain(b)
     if isinstance(op, ast.Pow) and (isinstance(a, Expr) or isinstance(b, Expr)):
@@ -53,7 +53,7 @@ def apply(op: ast.operator, a: Any, b: Any) -> Any:
 
 
 def _refuse_huge(op: ast.operator, a: Any, b: Any) -> None:
-    """Raise ``ValueError`` before Python computes a number, or repeats a sequence, beyond all use."""
+    """Raise ``ValueError`` before Python computes a huge number, or repeats a sequence excessively."""
     if isinstance(a, int) and isinstance(b, int):
         bits = a.bit_length()
         if isinstance(op, ast.Pow):
@@ -72,7 +72,7 @@ def _refuse_huge(op: ast.operator, a: Any, b: Any) -> None:
 
 
 def _bounded(items: Iterable[Any], budget: Iterator[int]) -> Iterator[Any]:
-    """``items``, while ``budget`` lasts. Raises ``ValueError`` then."""
+    """``items``, until ``budget`` is used up. Raises ``ValueError`` then."""
     for item in items:
         if next(budget, None) is None:
             raise ValueError(f"a comprehension runs over more than {MOST_ITEMS} items")
@@ -80,7 +80,7 @@ def _bounded(items: Iterable[Any], budget: Iterator[int]) -> Iterator[Any]:
 
 
 def evaluate(node: ast.expr, names: dict[str, Any]) -> Any:
-    """What Python evaluates ``node`` to, over ``names``; operators know expressions, and numbers stay bounded."""
+    """The value of ``node`` in Python, over ``names``; operators accept expressions, and numbers are bounded."""
     budget = iter(range(MOST_ITEMS))
     names = {
         **names, "__tir_combine": combine, "__tir_choose": choose, "__tir_not": negate,

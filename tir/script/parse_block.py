@@ -77,7 +77,7 @@ class BlockParser:
     # ------------------------------------------------------------ blocks
 
     def unique_name(self, name: str) -> str:
-        """A block name not used before in the function."""
+        """A block name not yet used in the function."""
         candidate, count = name, 0
         while candidate in self.block_names:
             count += 1
@@ -92,7 +92,7 @@ class BlockParser:
 
     @contextmanager
     def unknown_block(self) -> Iterator[None]:
-        """A block that takes the statements under a faulty `with`, so that they are still checked."""
+        """A block for the statements under an invalid `with`, so that they are still checked."""
         self.blocks.append(OpenBlock("?"))
         try:
             yield
@@ -136,7 +136,7 @@ class BlockParser:
             self.emit(BlockRealize(tuple(building.iter_values), building.predicate, block, span=span))
 
     def infer_regions(self, block: Block, building: OpenBlock | None) -> Block:
-        """The block with the regions that the text leaves out, from its body."""
+        """The block with its undeclared regions inferred from its body."""
         from ..analysis.block_regions import block_access_region
 
         reads, writes = block_access_region(block)
@@ -320,7 +320,7 @@ class BlockParser:
     # ------------------------------------------------------------ wrapping scopes
 
     def wrapper(self, frame: Any, name: str, node: ast.AST) -> tuple[Callable[[Stmt], Stmt], Any]:
-        """How a frame wraps its body, and the value it gives to a name."""
+        """How a frame wraps its body, and the value bound to its name."""
         span = self.source.span(node)
         if isinstance(frame, f.AttrFrame):
             facts = [(k, StringImm(v) if isinstance(v, str) else to_expr(v)) for k, v in frame.facts.items()]
@@ -392,7 +392,7 @@ class BlockParser:
         return lambda body: LetStmt(var, value, body, span=span), var
 
     def open_over_rest(self, frame: Any, name: str, node: ast.AST) -> Any:
-        """A frame used as a statement: it wraps what follows in the scope."""
+        """A frame used as a statement: it wraps the rest of the scope."""
         wrap, value = self.wrapper(frame, name, node)
         self.emit(wrap)
         return value
@@ -423,7 +423,7 @@ class BlockParser:
         self.emit(close(items))
 
     def opener(self, frame: Any) -> Callable[..., None] | None:
-        """What opens a frame given to ``with``; None when it cannot be opened."""
+        """The wrapper for a frame given to ``with``; None if it cannot be used so."""
         if isinstance(frame, f.BlockFrame):
             return self.open_block
         if isinstance(frame, f.InitFrame):

@@ -20,7 +20,7 @@ _MISSING = object()
 
 
 class ExprParser:
-    """Scopes, faults, and the evaluation of expressions."""
+    """Scopes, errors, and the evaluation of expressions."""
 
     def __init__(self, source: Source, env: Environment):
         self.source = source
@@ -31,22 +31,22 @@ class ExprParser:
         self.pointers: dict[Var, Buffer] = {}
         self.expansions: list[str] = []
 
-    # ------------------------------------------------------------ faults
+    # ------------------------------------------------------------ errors
 
     def report(self, node: ast.AST | Span, message: str, *notes: str) -> None:
-        """Record a fault and go on."""
+        """Record an error and continue."""
         span = node if isinstance(node, Span) else self.source.span(node)
         self.diagnostics.append(Diagnostic(span, message, [*notes, *reversed(self.expansions)], self.source))
 
     def fail(self, node: ast.AST, message: str, *notes: str) -> NoReturn:
-        """Record a fault and leave the statement."""
+        """Record an error and leave the statement."""
         self.report(node, message, *notes)
         raise Abort
 
     # ------------------------------------------------------------ names
 
     def find(self, name: str) -> Any:
-        """What a name stands for here, or the missing marker."""
+        """The value of a name in this scope, or the missing marker."""
         for scope in reversed(self.scopes):
             if name in scope.names:
                 return scope.names[name]
@@ -77,7 +77,7 @@ class ExprParser:
     # ------------------------------------------------------------ evaluation
 
     def ev(self, node: ast.expr) -> Any:
-        """The value of an expression. A fault in it is recorded at its innermost part."""
+        """The value of an expression. An error in it is recorded at its innermost part."""
         handler = _HANDLERS.get(type(node))
         if handler is None:
             kind = _UNSUPPORTED.get(type(node), type(node).__name__)
@@ -203,7 +203,7 @@ class ExprParser:
         return base[index]
 
     def as_buffer(self, base: Any) -> Buffer | None:
-        """The buffer that can be indexed through ``base``: itself, or the memory an allocated pointer names."""
+        """The buffer that can be indexed through ``base``: itself, or the memory of an allocated pointer."""
         if isinstance(base, Buffer):
             return base
         return self.pointers.get(base) if isinstance(base, Var) else None

@@ -1,4 +1,4 @@
-"""Statements of the dialect: Python syntax to IR, one handler a construct."""
+"""Statements of the dialect: Python syntax to IR, one handler for each construct."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LEGAL = "a prim_func holds loops, with-scopes, if, while, assignments, stores, 
 
 
 class StmtParser(BlockParser, ExprParser):
-    """Parses statement lists; what is made goes to ``out``, the items of the innermost open scope."""
+    """Parses statement lists; results go to ``out``, the items of the innermost open scope."""
 
     def __init__(self, source: Source, env: Environment):
         ExprParser.__init__(self, source, env)
@@ -66,7 +66,7 @@ class StmtParser(BlockParser, ExprParser):
         self.out.append(item)
 
     def body(self, statements: list[ast.stmt], names: dict[str, Any] | None = None) -> Stmt:
-        """Statements in a scope of their own, as one statement."""
+        """Statements in a new scope, as one statement."""
         with self.nested(names) as items:
             self.statements(statements)
         return close(items)
@@ -86,7 +86,7 @@ class StmtParser(BlockParser, ExprParser):
             self.statement(statement)
 
     def statement(self, node: ast.stmt) -> None:
-        """One statement; a fault in it is recorded and the names it defines stand for nothing."""
+        """One statement; an error in it is recorded and the names it defines become placeholders."""
         if self.expansions and not self.expand_one(node):
             return
         handler = _STATEMENTS.get(type(node))
@@ -107,7 +107,7 @@ class StmtParser(BlockParser, ExprParser):
             self.poison(node)
 
     def expand_one(self, node: ast.stmt) -> bool:
-        """Count a statement that a macro expands to; False once they are too many, which is reported once."""
+        """Count an expanded statement of a macro; false once there are too many, which is reported once."""
         self.expanded += 1
         if self.expanded == MOST_EXPANDED:
             self.report(node, f"macros expand to more than {MOST_EXPANDED} statements", "use a loop")
@@ -131,7 +131,7 @@ class StmtParser(BlockParser, ExprParser):
         return value
 
     def let(self, name: str, value: Expr, node: ast.AST, var: Var | None = None) -> Var:
-        """Bind a name to a value of the program over what follows."""
+        """Bind a name to a value of the program for the rest of the scope."""
         made = Var(name, value.dtype) if var is None else var
         span = self.source.span(node)
         self.emit(lambda body: _e_let(made, value, body, span))
@@ -140,15 +140,15 @@ class StmtParser(BlockParser, ExprParser):
         return made
 
     def check_new(self, name: str, node: ast.AST) -> None:
-        """A scope has one iterator or buffer of a name: a second one would hide the first without a word."""
+        """Iterators and buffers have unique names in a scope: a second one would silently shadow the first."""
         held = self.scopes[-1].names.get(name)
         if name != "_" and (isinstance(held, Buffer) or (isinstance(held, Var) and held in self.iterators)):
             what = "a buffer" if isinstance(held, Buffer) else "an iterator"
             self.fail(node, f"`{name}` is {what} of this scope already", "give each its own name")
 
     def check_rebinding(self, name: str, node: ast.stmt) -> None:
-        """Assigning, in an inner scope, a name that an outer one holds makes a new value there only: a fault where the
-        old value is used, now or later."""
+        """Assigning a name of an outer scope in an inner one defines a new value there only: an error if the old value
+        is used, now or later."""
         for scope in reversed(self.scopes[:-1]):
             if name not in scope.names:
                 continue
@@ -305,7 +305,8 @@ class StmtParser(BlockParser, ExprParser):
         self.store(buffer, index, value, target)
 
     def store(self, buffer: Buffer, index: tuple[Any, ...], value: Any, node: ast.AST) -> None:
-        """Store a value at indices: constants take the buffer's type where it has them exactly, anything else must have it."""
+        """Store a value at indices: constants take the buffer's type if it represents them exactly, others must match
+        it."""
         try:
             where = index_tuple(buffer, index)
             indices = row_indices(where) if isinstance(where, BufferRegion) else where.indices
@@ -537,7 +538,7 @@ def _e_let(var: Var, value: Expr, body: Stmt, span: Any) -> Stmt:
 
 
 def _header(node: ast.stmt) -> ast.AST:
-    """What to point at for a whole statement: of a compound one, its first line's expression."""
+    """The node to underline for a whole statement: for a compound one, its first line's expression."""
     if isinstance(node, ast.With):
         return node.items[0].context_expr
     if isinstance(node, ast.For):

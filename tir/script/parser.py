@@ -52,7 +52,7 @@ def prim_func(
 ) -> Any:
     """Make a function of the dialect a ``PrimFunc``. ``private=True`` leaves out its global symbol.
 
-    Raises ``ParseError`` with every fault of the function.
+    Raises ``ParseError`` with every error of the function.
     """
     if func is None:
         options = Options(private, check_well_formed)
@@ -129,7 +129,7 @@ def ir_module(cls: Any = None, **_: Any) -> Any:
 
 @with_recursion_limit
 def parse_function(node: ast.FunctionDef, source: Source, env: Environment, options: Options) -> PrimFunc:
-    """A function definition as a PrimFunc. Raises ``ParseError`` with all its faults."""
+    """A function definition as a PrimFunc. Raises ``ParseError`` with all its errors."""
     parser = StmtParser(source, env)
     func = build_function(parser, node, options)
     if parser.diagnostics:
@@ -141,7 +141,7 @@ def parse_function(node: ast.FunctionDef, source: Source, env: Environment, opti
 
 
 def _verify(program: PrimFunc | IRModule, node: ast.stmt, source: Source) -> None:
-    """Raise ``WellFormedError`` for a program that breaks a rule, ``ParseError`` for one too deep to check."""
+    """Raise ``WellFormedError`` for a program that breaks a rule, ``ParseError`` for one nested too deeply to check."""
     try:
         verify(program)
     except RecursionError:
@@ -151,7 +151,7 @@ def _verify(program: PrimFunc | IRModule, node: ast.stmt, source: Source) -> Non
 
 
 def build_function(parser: StmtParser, node: ast.FunctionDef, options: Options) -> PrimFunc | None:
-    """A PrimFunc, or None where the parser recorded faults."""
+    """A PrimFunc, or None if the parser recorded errors."""
     scope = Scope()
     parser.scopes.append(scope)
     parser.size_dtypes = _declared_sizes(node)
@@ -296,7 +296,7 @@ class ModuleNames:
 
 @with_recursion_limit
 def parse_module(node: ast.ClassDef, source: Source, env: Environment) -> IRModule:
-    """A class of prim_funcs as an IRModule. Raises ``ParseError`` with all faults of all functions."""
+    """A class of prim_funcs as an IRModule. Raises ``ParseError`` with all errors of all functions."""
     definitions = [item for item in node.body if isinstance(item, ast.FunctionDef)]
     reader = StmtParser(source, env)
     names = {d.name: GlobalFunction(d.name, _return_type(reader, d)) for d in definitions}
@@ -347,7 +347,7 @@ def _return_type(parser: StmtParser, node: ast.FunctionDef) -> str:
 
 
 def _options(parser: StmtParser, node: ast.FunctionDef) -> Options:
-    """The options in a prim_func's decorator. Records a fault for any other decorator."""
+    """The options in a prim_func's decorator. Records an error for any other decorator."""
     for item in node.decorator_list:
         call = item if isinstance(item, ast.Call) else None
         target = parser.ev(call.func if call is not None else item)
@@ -366,9 +366,10 @@ _OURS = ("tir", "tvm")
 def parse(text: str, extra_vars: Mapping[str, Any] | None = None) -> PrimFunc | IRModule:
     """The program in ``text``: the last prim_func or module it defines.
 
-    ``T``, ``I`` and ``tir`` are known, ``extra_vars`` adds names; import lines of the dialect are accepted, of TVM's
-    too. Constants, macros and plain helper functions may stand before the program. Raises ``ParseError`` with every
-    fault, and for a text without a program; ``TypeError`` for what is no text.
+    ``T``, ``I`` and ``tir`` are known, ``extra_vars`` adds names; import lines of the dialect, and of TVM, are
+    accepted.
+    Constants, macros and plain helper functions may precede the program. Raises ``ParseError`` with every
+    error, and for a text without a program; ``TypeError`` if ``text`` is not a string.
 
     >>> parse('''
     ... @T.prim_func

@@ -1,4 +1,4 @@
-"""Text of expressions, exactly: an operator is used only where reading it back builds the same node."""
+"""Text of expressions, exactly: an operator is printed only if parsing it builds the same node."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ExprPrinter:
         self.names = Names()
         self.marks = set(marks)
         self.pending: list[str] = []  # declarations that must come before the statement being printed
-        self.fragment = False  # a piece of a program: unknown names are shown, not declared
+        self.fragment = False  # a part of a program: unknown names are shown, not declared
         self.known_data: dict[e.Var, Buffer] = {}
 
     def mark(self, item: Any, text: str) -> str:

@@ -10,7 +10,7 @@ _RESERVED = {*keyword.kwlist, "T", "I", "range", "float", "int", "bool", "min", 
 
 
 def legal(name: str, default: str = "v") -> str:
-    """``name`` as a Python identifier that hides nothing the dialect uses.
+    """``name`` as a Python identifier that does not shadow a name of the dialect.
 
     >>> legal("threadIdx.x"), legal("lambda"), legal("1")
     ('threadIdx_x', 'lambda_', 'v1')
@@ -22,7 +22,7 @@ def legal(name: str, default: str = "v") -> str:
 
 
 class Names:
-    """What is called what, scope by scope."""
+    """The names of variables and buffers, scope by scope."""
 
     def __init__(self) -> None:
         self.of: dict[Any, str] = {}

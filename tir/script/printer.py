@@ -43,7 +43,7 @@ def _program_lines(node: Any, printer: Printer, name: str | None = None, header:
 
 
 def short_text(node: Any) -> str:
-    """Any node as a person would write it: an expression or region on one line, a statement as its lines."""
+    """Any node as source text: an expression or region on one line, a statement as its lines."""
     if isinstance(node, (PrimFunc, IRModule)):
         return to_script(node)
     printer = Printer()

@@ -1,7 +1,7 @@
 """The text of a function that Python kept no source of: typed at a prompt before Python 3.13, given to ``exec``, ``-c``.
 
-Texts at hand are tried (the command line, the input file, the prompt's history, strings in the callers' frames), and one
-is believed only when it compiles to the very code in question, so a wrong text is never taken.
+Candidate texts are tried (the command line, the input file, the prompt's history, strings in the callers' frames), and
+one is accepted only if it compiles to the very code in question, so a wrong text is never used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names in scope while a function is parsed, and the statements gathered in it."""
+"""Names in scope while a function is parsed, and its statements so far."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Item = Stmt | Callable[[Stmt], Stmt]
 
 
 class _Poison:
-    """Stands for a name whose defining statement was faulty: using it is not another fault."""
+    """The placeholder for a name whose defining statement was invalid: using it is not another error."""
 
 
 POISON = _Poison()

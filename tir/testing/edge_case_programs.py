@@ -1,7 +1,7 @@
-"""Programs at the corners of what a schedule may meet, for the fuzzer beside the kernels of :mod:`tir.testing.kernel_programs`.
+"""Edge cases for the fuzzer, in addition to the kernels of :mod:`tir.testing.kernel_programs`.
 
-Blocks of two outputs, blocks in blocks, conditions on data, loops that run once or never, results made in pairs, 64-bit
-indices.
+Blocks with two outputs, nested blocks, conditions on data, loops of zero or one iteration, results produced in pairs,
+64-bit indices.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ ODD = (1, 2, 3, 5)
 
 
 def batched(c: Choice) -> str:
-    """A batched matrix product with 64-bit indices, and what is added to it."""
+    """A batched matrix product with 64-bit indices, and an elementwise addition to it."""
     b, n, m, k = (f"T.int64({c.pick(ODD)})" for _ in range(4))
     return f"""
 @T.prim_func
@@ -90,7 +90,7 @@ def main(A: T.Buffer(({total},), "float32"), O: T.Buffer(({total},), "float32"),
 
 
 def conditional(c: Choice) -> str:
-    """What is stored, and whether, depends on data."""
+    """The stored value, and whether it is stored, depend on data."""
     n = c.pick(ODD)
     how = c.pick(("spatial", "spatial", "opaque"))
     other = c.pick(("", f"\n            else:\n                B[vi] = {c.pick(('0', 'B[vi] - A[vi]'))}"))
@@ -117,7 +117,7 @@ def main(A: T.Buffer(({n},), "int32"), M: T.Buffer(({n},), "int32"), O: T.Buffer
 
 
 def few(c: Choice) -> str:
-    """Loops that run never, once, or over a part only."""
+    """Loops of zero or one iteration, or over a part only."""
     n = c.pick((1, 2, 4))
     part, parts = c.number(0, n), c.pick((0, 1, 2))
     return f"""
@@ -149,7 +149,7 @@ def main(A: T.Buffer(({n}, {n}), "float32"), O: T.Buffer(({n}, {n}), "float32"),
 
 
 def argmin(c: Choice) -> str:
-    """The place of the least element, its indices of 64 bits, used by what comes next."""
+    """An argmin with 64-bit indices, used by the next block."""
     n, m = c.pick(ODD), c.pick(ODD)
     wide = f"T.int64({n})", f"T.int64({m})"
     return f"""
@@ -176,7 +176,7 @@ def main(val: T.Buffer(({wide[0]}, {wide[1]}), "float32"), O: T.Buffer(({wide[0]
 
 
 def spread(c: Choice) -> str:
-    """Two results of one reduction, each read elsewhere, through an index that data gives."""
+    """Two results of one reduction, each read elsewhere, at data-dependent indices."""
     n, m = c.pick(ODD), c.pick(ODD)
     return f"""
 @T.prim_func

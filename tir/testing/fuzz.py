@@ -2,9 +2,9 @@
 
 Each example is a random program and a random schedule of it. It must print and parse back, run under every check of the
 executor before and after scheduling with the same result, replay from its trace, undo to the same object, and (every
-``--llvm-every`` examples) give the same result compiled. Prints what was done and ends with status 1 on any failure;
-a failing seed is printed with its program and steps, and ``--examples 1 --seed N`` runs it again. With ``--force`` the
-steps that are refused with a witness are taken all the same, and it is counted how often that changes the result.
+``--llvm-every`` examples) give the same result compiled. Prints a summary and exits with status 1 on any failure;
+a failing seed is printed with its program and steps, and ``--examples 1 --seed N`` runs it again. With ``--force``,
+steps that are refused with a witness are applied anyway, and the cases in which that changes the result are counted.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _check_history(program: PrimFunc | IRModule, sch: Any) -> None:
 
 
 def _distinct(array: Any, seed: int) -> Any:
-    """Floats no two of which are equal: which of equal candidates an arg-max picks is open."""
+    """Floats that are pairwise distinct: which of equal candidates an arg-max selects is unspecified."""
     if array.dtype.kind != "f":
         return array
     return np.random.default_rng(seed).permutation(array.size).reshape(array.shape).astype(array.dtype)

@@ -1,4 +1,4 @@
-"""Oracles: what must stay true of a program that was transformed."""
+"""Oracles: properties of a transformed program."""
 
 from __future__ import annotations
 
@@ -99,10 +99,10 @@ def assert_same_result(
     seed: int = 0,
     func: str | None = None,
 ) -> None:
-    """Run ``f`` by the reference executor and ``g`` by each engine on the same arguments; compare every array.
+    """Run ``f`` with the reference executor and ``g`` with each engine on the same arguments; compare every array.
 
-    ``rtol`` defaults to what the dtype allows; integers are compared exactly. Raises ``AssertionError`` naming the
-    engine, the argument and the first element that differs; faults of a run propagate.
+    The default ``rtol`` depends on the dtype; integers are compared exactly. Raises ``AssertionError`` with the
+    engine, the argument and the first element that differs; errors of a run propagate.
     """
     from ..interp import run
 
@@ -196,8 +196,8 @@ def check_schedule(
 ) -> Any:
     """Apply ``steps(sch)`` to ``before`` and check the result by five oracles; returns the schedule.
 
-    The program is well-formed; it equals ``after`` where that is given; it prints and parses back; replaying the trace
-    on ``before`` gives it again; and it computes what ``before`` computes, on ``inputs`` or on random ones (symbolic
+    The program is well-formed; it equals ``after`` if that is given; it prints and parses back; replaying the trace
+    on ``before`` reproduces it; and it computes what ``before`` computes, on ``inputs`` or on random ones (symbolic
     ``sizes`` by name).
     """
     from ..analysis.wellformed import verify

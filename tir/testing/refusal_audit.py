@@ -1,8 +1,8 @@
-"""Whether refusals are right: a refused step is forced with ``unsafe=True``, and the forced program is run.
+"""Checks whether refusals are necessary: a refused step is forced with ``unsafe=True``, and the program is run.
 
-A refusal with a witness is *confirmed* when the forced program gives another result than the one before, or the executor
-finds a fault in it (an element read that nothing wrote, a race, an access out of bounds). One that no input confirms may
-have been over-cautious.
+A refusal with a witness is *confirmed* if the forced program gives another result than the one before, or the executor
+reports an error in it (an uninitialised read, a race, an access out of bounds). A refusal that no input confirms may be
+over-conservative.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Confirmations:
             self.examples.setdefault(name, []).append(example)
 
     def rate(self, name: str | None = None) -> float:
-        """The share of forced refusals that were confirmed; of no refusals 1."""
+        """The fraction of forced refusals that were confirmed; 1 if there were none."""
         yes = self.confirmed.total() if name is None else self.confirmed[name]
         no = self.unconfirmed.total() if name is None else self.unconfirmed[name]
         return yes / (yes + no) if yes + no else 1.0
@@ -62,9 +62,9 @@ class Confirmations:
 
 
 def is_confirmed(sch: Any, attempt: Attempt, seeds: Sequence[int] = SEEDS) -> bool | None:
-    """Whether forcing a refused step changes the program's result on some input; None where it cannot be forced.
+    """Whether forcing a refused step changes the program's result on some input; None if it cannot be forced.
 
-    ``sch`` is the schedule that refused; it stays as it is. Sizes are drawn with the other inputs.
+    ``sch`` is the schedule that refused; it is not changed. Sizes are drawn with the other inputs.
     """
     method = getattr(type(sch), attempt.name, None) or getattr(sch, attempt.name)
     if "unsafe" not in inspect.signature(method).parameters:

@@ -1,4 +1,4 @@
-"""Random schedules: primitives with random arguments, accepted ones kept, refused ones counted."""
+"""Random schedules: primitives with random arguments; accepted ones are kept, refused ones counted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class _Scene:
-    """The loops and blocks there are to choose from."""
+    """The available loops and blocks."""
 
     def __init__(self, sch: Any, choice: Choice):
         self.choice = choice
@@ -254,7 +254,7 @@ def _at(s: _Scene) -> Arguments:
 
 
 def _rolling_buffer(s: _Scene) -> Arguments:
-    """A block that shares a loop with others, where there is one: only such can roll."""
+    """A block that shares a loop with others, if there is one: only such a block can roll."""
     names = [b.name for b in s.blocks]
     shared = [
         n for n in names
@@ -277,7 +277,7 @@ def _unannotate(s: _Scene) -> Arguments:
 
 
 def _inplace(s: _Scene) -> Arguments:
-    """A block that updates what it reads, where there is one."""
+    """A block that updates what it reads, if there is one."""
     updates = [b.name for b in s.blocks if {r.buffer for r in b.reads} & {r.buffer for r in b.writes}]
     block = s.sch.get_block(s.choice.pick(updates or [b.name for b in s.blocks]))
     return (block, s.choice.number(0, 1), s.choice.pick(("global", "local"))), {}
@@ -307,7 +307,7 @@ def _tile_sizes(s: _Scene) -> Arguments:
 
 
 def _touched(s: _Scene) -> Arguments:
-    """All of what a block reads or writes said to be touched: more than needed, and true."""
+    """Declare the entire buffer that a block reads or writes as accessed: a sound over-approximation."""
     block = s.block()
     side = s.choice.pick(("read", "write"))
     regions = getattr(s.sch.get(block), f"{side}s")
@@ -408,9 +408,9 @@ def random_schedule(
 ) -> tuple[Any, list[Attempt]]:
     """A schedule of ``func`` after trying ``steps`` random primitives, and the attempts in order.
 
-    ``primitives`` are names out of :data:`ALL_PRIMITIVES`; the default is the loop family. A refusal is a
-    ``ScheduleError``; any other exception is a fault of the primitive, and propagates. ``on_refusal`` is called with the
-    schedule as it is at each refusal.
+    ``primitives`` are names in :data:`ALL_PRIMITIVES`; the default is the loop family. A refusal is a
+    ``ScheduleError``; any other exception is a bug of the primitive, and propagates. ``on_refusal`` is called with the
+    current schedule at each refusal.
     """
     from ..schedule import Schedule
 

@@ -1,5 +1,5 @@
-"""Programs in which memory decides what runs, for the fuzzer: read by a predicate, a binding, a loop's bounds, an ``if``
-or a let, beside blocks that write it.
+"""Programs with data-dependent control, for the fuzzer: a predicate, a binding, a loop bound, an ``if`` or a let reads
+memory that other blocks write.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Lowering: small passes over modules, in the order of :func:`cpu_pipeline`.
 
 Every pass is a function ``tir.transform.flatten_buffer(mod)``; ``tir.transform.FlattenBuffer()(mod)`` is the same.
-A new file here is found by itself; what it makes with ``@func_pass`` or ``@module_pass`` is a pass. Editors and type
-checkers read the names from ``__init__.pyi``, which ``python -m tir.transform._stubs`` writes.
+Files here are discovered automatically; what they define with ``@func_pass`` or ``@module_pass`` is a pass. Editors and
+type checkers read the names from ``__init__.pyi``, which ``python -m tir.transform._stubs`` writes.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING)
 
 
 def starting_at_zero(loop: For) -> For:
-    """``for i in range(a, b): S(i)`` as ``for i in range(b - a): S(i + a)``; the same object where it starts at zero.
+    """``for i in range(a, b): S(i)`` as ``for i in range(b - a): S(i + a)``; the same object if it starts at zero.
 
-    ``i + a`` stays as it is: the simplifier runs later, and once.
+    ``i + a`` is left to the simplifier, which runs later.
     """
     if is_const(loop.min, 0):
         return loop
@@ -30,8 +30,8 @@ def starting_at_zero(loop: For) -> For:
 def canonicalize_loop(func: PrimFunc, kinds: Sequence[str] = KINDS) -> PrimFunc:
     """Every loop of one of ``kinds`` starts at zero; its body adds the start.
 
-    The index of a thread, a virtual thread or a thread block starts at zero, so loops bound to them are made to before
-    any other pass of :func:`gpu_pipeline` looks at them.
+    The index of a thread, a virtual thread or a thread block starts at zero, so loops bound to them are normalized
+    before the other passes of :func:`gpu_pipeline`.
     """
 
     def change(item: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a CPU cannot run is refused by name."""
+"""Refuses loops bound to thread axes, which a CPU does not have."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from .passes import func_pass
 
 @func_pass
 def refuse_thread_axes(func: PrimFunc) -> PrimFunc:
-    """Raises ``BuildError`` naming the loop and the axis where a loop is bound to a GPU thread axis."""
+    """Raises ``BuildError`` with the loop and the axis if a loop is bound to a GPU thread axis."""
     for n in walk(func.body):
         if isinstance(n, For) and n.kind == "thread_binding":
             raise BuildError(
-                f"{func.name}: loop `{n.loop_var.name}` is bound to the thread axis {n.thread!r}, which a CPU has not; "
-                "build for a GPU target, or use parallel in place of bind"
+                f"{func.name}: loop `{n.loop_var.name}` is bound to the thread axis {n.thread!r}: thread axes need a "
+                "GPU target; use parallel instead of bind"
             )
         if isinstance(n, AttrStmt) and n.attr_key == "thread_extent":
             raise BuildError(
-                f"{func.name}: the thread axis {n.node.thread_tag!r} is launched, which a CPU has not; "
-                "build for a GPU target"
+                f"{func.name}: the thread axis {n.node.thread_tag!r} is launched: thread axes need a GPU target"
             )
     return func

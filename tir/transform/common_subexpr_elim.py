@@ -1,4 +1,4 @@
-"""An expression that a statement computes several times is computed once."""
+"""Common subexpression elimination within a statement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEAR = (FloorDiv, FloorMod, Mod)
 
 
 def _dear(e: Any) -> bool:
-    """Worth a name: divisions, and named functions; scalars only, without loads."""
+    """Worth eliminating: divisions, and named functions; scalars only, without loads."""
     if not isinstance(e, Expr) or e.dtype.lanes > 1 or e.dtype.is_bool or e.dtype.is_handle:
         return False
     if isinstance(e, _DEAR):
@@ -25,12 +25,12 @@ def _dear(e: Any) -> bool:
 
 
 def _candidates(s: Stmt) -> dict[Any, list[Expr]]:
-    """Dear expressions that occur several times and are evaluated for certain, by what they compute."""
+    """Expensive expressions that occur several times and are certain to be evaluated, by structural key."""
     found: dict[Any, list[Expr]] = {}
     certain: set[Any] = set()
 
     def visit(e: Any, sure: bool) -> bool:
-        """Whether ``e``, which is evaluated for certain if ``sure``, is free of loads and of names bound inside the
+        """Whether ``e``, which is certain to be evaluated if ``sure``, is free of loads and of names bound inside the
         statement."""
         if isinstance(e, Var):
             return True

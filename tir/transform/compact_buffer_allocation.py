@@ -1,4 +1,4 @@
-"""Allocations shrink to the box of elements that is used."""
+"""Shrinks allocations to the box of elements that is accessed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Loops = dict[Var, Range]
 
 
 class _Uses:
-    """Boxes used of each buffer allocated by a block, free of the loops inside the block."""
+    """Boxes accessed of each buffer allocated by a block, free of the loops inside the block."""
 
     def __init__(self) -> None:
         self.boxes: dict[Buffer, list[Any]] = {}
@@ -119,8 +119,8 @@ class _Uses:
 
 
 def _accessed(buffer: Buffer, indices: Any) -> list[Range] | None:
-    """The box that one access touches. A vector may run on from the end of a row into the next rows: whole rows of
-    them are a box too, anything else is none."""
+    """The box that one access touches. A vector that continues into the next rows counts as a box of complete rows;
+    None if it is not of that form."""
     region = [Range(i, const(1, i.dtype.element)) for i in indices]
     last = indices[-1] if indices else None
     if not isinstance(last, Ramp) or buffer.ndim < 2:
@@ -137,14 +137,14 @@ def _accessed(buffer: Buffer, indices: Any) -> list[Range] | None:
 
 
 def _meet(scope: str, thread: str) -> bool:
-    """Whether the threads of an axis meet in one allocation of ``scope``."""
+    """Whether the threads of an axis share one allocation of ``scope``."""
     if scope == "warp":
         return thread == "threadIdx.x"
     return is_shared(scope) and thread.startswith(("threadIdx", "vthread"))
 
 
 def _bound_inside(block: Block) -> set[Var]:
-    """Variables that have no value where ``block`` allocates."""
+    """Variables that are not in scope where ``block`` allocates."""
     found: set[Var] = set()
     for n in walk(block.body):
         if isinstance(n, For):
@@ -159,9 +159,9 @@ def _bound_inside(block: Block) -> set[Var]:
 
 
 def _shrunk(buffer: Buffer, box: Any, hidden: set[Var], analyzer: Analyzer) -> tuple[Buffer, list[Expr]] | None:
-    """The smaller buffer and the least index kept on each axis; None when nothing would be saved.
+    """The smaller buffer and the least index kept on each axis; None if nothing would be saved.
 
-    ``hidden``: variables that have no value where the buffer is allocated."""
+    ``hidden``: variables that are not in scope where the buffer is allocated."""
     shape: list[Expr] = []
     origin: list[Expr] = []
     changed = False
@@ -199,7 +199,7 @@ def _aligned(buffer: Buffer, rules: Any) -> Buffer:
 
 
 def _alignment_rules(root: Any) -> dict[Buffer, list[tuple[int, int, int]]]:
-    """What ``buffer_dim_align`` annotations ask: rows of (index of the written buffer, axis, factor, offset)."""
+    """The ``buffer_dim_align`` annotations: rows of (index of the written buffer, axis, factor, offset)."""
     rules: dict[Buffer, list[tuple[int, int, int]]] = {}
     for block in walk(root):
         if isinstance(block, Block):
@@ -224,11 +224,11 @@ def _placed(root: Any) -> Iterator[tuple[Block, Loops]]:
 
 @func_pass
 def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
-    """A block's allocations keep only the box that the block uses; indices move accordingly.
+    """Each allocation shrinks to the box that its block uses; indices are shifted accordingly.
 
-    Expects opaque blocks (:func:`convert_blocks_to_opaque`). A buffer whose pointer is passed on stays whole.
-    Memory that threads share (``shared``) holds the boxes of all of them. ``storage_align`` annotations become strides
-    here.
+    Expects opaque blocks (:func:`convert_blocks_to_opaque`). A buffer whose pointer is passed on keeps its size.
+    Memory shared by threads (``shared``) contains the boxes of all of them. ``storage_align`` annotations become
+    strides here.
     """
     uses = _Uses()
     uses.visit(func.body)

@@ -21,5 +21,5 @@ def _bind(item: Any) -> Any:
 
 @func_pass
 def convert_blocks_to_opaque(func: PrimFunc) -> PrimFunc:
-    """Each block loses its iterators: their uses become the values the block is realized with."""
+    """Block iterators are replaced by the values they are bound to."""
     return func.with_body(rewrite(func.body, _bind))

@@ -1,4 +1,4 @@
-"""Nests that nobody bound to threads get a plain binding."""
+"""Default bindings for loop nests without thread bindings."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def _works(s: Any) -> bool:
 
 
 def _starts(n: Any) -> bool:
-    """Whether a kernel begins here."""
+    """Whether a kernel starts here."""
     return is_thread_loop(n) or is_launch(n)
 
 
 def _parallel(loop: For) -> bool:
-    """Whether ``loop`` moves only spatial iterators of the blocks below, and all of them."""
+    """Whether ``loop`` is used by spatial iterators only, in all blocks below."""
     for b in _blocks(loop):
         kinds = {v.iter_type for v, e in zip(b.block.iter_vars, b.iter_values) if uses_var(e, loop.loop_var)}
         if kinds != {"spatial"}:
@@ -57,7 +57,7 @@ def _only(func: PrimFunc, nest: Stmt) -> PrimFunc:
 
 
 def _bound(func: PrimFunc, nest: Stmt, threads: int) -> Stmt | None:
-    """``nest`` with its leading loops fused, split and bound; None where that is not legal."""
+    """``nest`` with its leading loops fused, split and bound; None if that is not legal."""
     blocks = _blocks(nest)
     leading = _leading(nest)
     if not blocks or not leading:
@@ -79,14 +79,14 @@ def _bound(func: PrimFunc, nest: Stmt, threads: int) -> Stmt | None:
 
 
 def _alone(nest: Stmt) -> Stmt:
-    """``nest`` as the work of one thread."""
+    """``nest`` as a kernel of one thread."""
     for axis in ("threadIdx.x", "blockIdx.x"):
         nest = For(Var(axis.split(".")[0], const(0).dtype), const(0), const(1), THREAD_BINDING, nest, axis)
     return nest
 
 
 def _rest_alone(s: Any) -> Any:
-    """``s`` with the largest parts outside thread loops that hold none as the work of one thread."""
+    """``s`` with the largest parts without thread loops, outside of them, as work of one thread."""
     if _starts(s) or not _works(s):
         return s
     if not any(_starts(n) for n in walk(s)):
@@ -98,8 +98,8 @@ def _rest_alone(s: Any) -> Any:
 def default_thread_binding(func: PrimFunc, threads: int = THREADS) -> PrimFunc:
     """A top-level nest without thread loops has its parallel outer loops bound to blocks of ``threads`` threads.
 
-    The loops are fused and split; where no outer loop is parallel, one thread does the work. Of a nest that has thread
-    loops, only what stands outside these is bound, to one thread.
+    The loops are fused and split; if no outer loop is parallel, one thread does the work. In a nest that has thread
+    loops, only the statements outside of these are bound, to one thread.
     """
     if func.root is None:
         return func.with_body(_rest_alone(func.body))

@@ -1,4 +1,4 @@
-"""Buffers of many axes become buffers of one (or of as many as axis separators ask for)."""
+"""Flattens multi-dimensional buffers to one dimension (or to one for each group of axis separators)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _groups(buffer: Buffer) -> list[range]:
 
 
 class _Flat:
-    """A buffer, what it becomes, and how indices follow."""
+    """A buffer, its flattened version, and the mapping of indices."""
 
     def __init__(self, old: Buffer):
         self.old = old

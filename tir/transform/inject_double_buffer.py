@@ -1,4 +1,4 @@
-"""``double_buffer_scope``: the next iteration's tile is fetched while this one is used."""
+"""``double_buffer_scope``: prefetches the next iteration's tile while the current one is used."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Injector:
         if isinstance(s, For) and s.kind == "serial":
             if STAGE not in s.annotations:
                 return self.loop(s)
-            # a pipeline of the user's own: it gives each buffer the copies that its stages need
+            # a user-defined pipeline: it versions each buffer as its stages need
             self.done |= {b for b in self.marked if _writes(s, {b})}
         if isinstance(s, Block) and KEY in s.annotations:
             return s.replace(annotations=frozendict({k: v for k, v in s.annotations.items() if k != KEY}))
@@ -75,8 +75,8 @@ class _Injector:
 def inject_double_buffer(func: PrimFunc) -> PrimFunc:
     """A block annotated ``double_buffer_scope`` fills its buffer one iteration ahead, into the other of two copies.
 
-    The innermost serial loop around it that also uses the buffer gets the two-stage pipeline that says so. Raises
-    ``BuildError`` where no loop does.
+    The innermost serial loop around it that also uses the buffer becomes a two-stage pipeline. Raises ``BuildError`` if
+    there is no such loop.
     """
     marked = _marked(func.body)
     if not marked:

@@ -1,4 +1,4 @@
-"""Copies from global to shared memory in asynchronous stages go past the registers."""
+"""Asynchronous copies from global to shared memory, which bypass registers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _is_zero(e: Any) -> bool:
 
 
 def _copy(s: BufferStore) -> Stmt | None:
-    """The store as an asynchronous copy, where it is one: of 4, 8 or 16 bytes, zero where a condition fails."""
+    """The store as an asynchronous copy, if possible: of 4, 8 or 16 bytes, zero-filled where a condition is false."""
     value: Any = s.value
     condition: Expr | None = None
     if isinstance(value, Select) and _is_zero(value.false_value):
@@ -65,8 +65,8 @@ def _copy(s: BufferStore) -> Stmt | None:
 def inject_ptx_async_copy(func: PrimFunc) -> PrimFunc:
     """Under ``async_scope`` a store of a global load of 4, 8 or 16 bytes to shared memory becomes ``ptx_cp_async``.
 
-    ``T.if_then_else(c, A[…], 0)`` becomes a copy with a condition: zeros arrive where it fails. Other statements of the
-    stage stay as they are; the scope goes away.
+    ``T.if_then_else(c, A[…], 0)`` becomes a predicated copy, which fills with zeros. Other statements of the stage are
+    unchanged; the scope is removed.
     """
 
     def inside(item: Any) -> Any:

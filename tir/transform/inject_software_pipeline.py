@@ -1,4 +1,4 @@
-"""Iterations of a loop overlap: what one needs is fetched while earlier ones compute."""
+"""Software pipelining: operands of an iteration are fetched while earlier iterations compute."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _numbers(value: Any) -> list[int]:
 
 
 class _Part:
-    """A statement of the loop's body, its stage, its place in a step, and what it touches."""
+    """A statement of the loop's body, its stage, its position in a step, and its accesses."""
 
     def __init__(self, number: int, stmt: Stmt, stage: int, order: int):
         self.number, self.stmt, self.stage, self.order = number, stmt, stage, order
@@ -46,7 +46,7 @@ class _Part:
                         places = into.setdefault(r.buffer, [])
                         if (
                             r.buffer not in named
-                        ):  # through a view or a pointer: told apart where it is one element wide
+                        ):  # through a view or a pointer: distinct only if it is one element wide
                             places.append(tuple(x.min if is_const(x.extent, 1) else const(0) for x in r.region))
         self.name = next((n.name for n in walk(stmt) if isinstance(n, Block)), f"statement {number}")
 
@@ -66,7 +66,7 @@ class _Pipeline:
         self.allocs: list[Buffer] = []
         stages = _numbers(loop.annotations[STAGE])
         orders = _numbers(loop.annotations.get(ORDER, list(range(len(stages)))))
-        # a CPU copies in the order it is told to: what was to be under way is done where it stands
+        # a CPU copies synchronously: an asynchronous stage runs in place
         self.asynchronous = set() if cpu else set(_numbers(loop.annotations.get(ASYNC, [])))
         body: Any = loop.body
         while isinstance(body, BlockRealize) and not body.block.iter_vars and is_const(body.predicate, 1):
@@ -95,7 +95,7 @@ class _Pipeline:
     # ------------------------------------------------------------ what is legal
 
     def _versions(self) -> dict[Buffer, int]:
-        """How many iterations of each buffer live at once; buffers of one version are left out."""
+        """The number of live versions of each buffer; buffers of one version are omitted."""
         found: dict[Buffer, int] = {}
         written = dict.fromkeys(b for p in self.parts for b in p.writes)
         for b in written:
@@ -120,7 +120,7 @@ class _Pipeline:
         return found
 
     def _check_order(self) -> None:
-        """Statements that share memory still run in the order of the loop."""
+        """Check that statements with conflicting accesses still run in the order of the loop."""
         for x in self.parts:
             for y in self.parts:
                 for b in {**x.reads, **x.writes}:
@@ -138,7 +138,8 @@ class _Pipeline:
                         )
 
     def _apart(self, x: _Part, y: _Part, b: Buffer) -> bool:
-        """Whether different iterations touch different elements: one axis moves alike with the loop everywhere."""
+        """Whether different iterations access different elements: one axis moves with the loop, equally in all
+        accesses."""
         touched = [*x.reads.get(b, []), *x.writes.get(b, []), *y.reads.get(b, []), *y.writes.get(b, [])]
         if not touched:
             return False
@@ -154,7 +155,8 @@ class _Pipeline:
         return self._shifted(x, y, b)
 
     def _shifted(self, x: _Part, y: _Part, b: Buffer) -> bool:
-        """Whether ``y`` of the iterations that overtake ``x`` touches other elements: an axis always a constant away."""
+        """Whether ``y`` of the iterations that overtake ``x`` accesses other elements: a constant distance on one
+        axis."""
         mine, theirs = ([*p.reads.get(b, []), *p.writes.get(b, [])] for p in (x, y))
         if not mine or not theirs:
             return False
@@ -180,7 +182,7 @@ class _Pipeline:
         return b.replace(shape=(const(count, index), *b.shape), strides=strides)
 
     def copy(self, part: _Part, iteration: Expr, guard: Expr = TRUE) -> Stmt:
-        """``part`` of one iteration (counted from 0), on that iteration's versions of the buffers."""
+        """``part`` of one iteration (counted from 0), on that iteration's buffer versions."""
         analyzer = Analyzer()
         loop = self.loop
         iteration = analyzer.simplify(iteration)
@@ -221,7 +223,7 @@ class _Pipeline:
     def step(
         self, active: Sequence[tuple[_Part, Expr, Expr]], waits: dict[int, int], late: dict[int, int]
     ) -> list[Stmt]:
-        """One step of time: (part, its iteration, its guard); waits at the head, and right before some parts."""
+        """One time step: (part, its iteration, its guard); waits at the start, and just before some parts."""
         made: list[Stmt] = []
         if waits:
             made.append(_wait(min(waits.values())))
@@ -237,7 +239,7 @@ class _Pipeline:
         return all(p.order <= part.order for p in self.parts if p.stage == part.stage)
 
     def waits(self, active: Any, commits: Any) -> tuple[dict[int, int], dict[int, int]]:
-        """For each active part: how many groups may still be on their way when it starts.
+        """For each active part: how many groups may still be in flight when it starts.
 
         ``commits(stage, back)`` says whether that stage committed a group ``back`` steps ago.
         """
@@ -266,7 +268,7 @@ class _Pipeline:
         return max((p.order for p in self.parts if p.stage == stage), default=-1)
 
     def lowered(self) -> list[Stmt]:
-        """What is before the loop, the loop, and what is after it."""
+        """The prologue, the loop, and the epilogue."""
         loop, depth = self.loop, self.depth
         total = loop.extent
         known = total.value if isinstance(total, IntImm) else None
@@ -345,7 +347,7 @@ class _Injector:
         return s
 
     def parts_of(self, s: Any) -> tuple[list[Stmt], list[Buffer]] | None:
-        """What a pipeline inside another is made of, and the buffers that it has for itself."""
+        """The parts of a nested pipeline, and the buffers private to it."""
         own: list[Buffer] = []
         while s not in self.made and isinstance(s, BlockRealize) and not s.block.iter_vars:
             own += [self.new.get(b, b) for b in s.block.alloc_buffers]
@@ -361,12 +363,12 @@ def inject_software_pipeline(func: PrimFunc, cpu: bool = False) -> PrimFunc:
     """A loop annotated with ``software_pipeline_stage`` runs the stages of different iterations together.
 
     A statement of stage s runs s steps after the iteration began; ``software_pipeline_order`` is the order within a
-    step. Steps before all stages have begun, and after some have ended, stand before and after the loop. A buffer that
-    passes data from one stage to a later one gets a version for each iteration alive. Statements of
+    step. The prologue and the epilogue hold the steps in which not all stages are active. A buffer that
+    passes data from one stage to a later one gets one version for each iteration in flight. Statements of
     ``software_pipeline_async_stages`` are put under ``async_scope``, committed as a group in each step, and waited for
-    at the head of the step that reads what they wrote. With ``cpu`` memory of any scope that belongs to the loop gets
-    versions, and asynchronous stages run where they stand. Expects opaque blocks. Raises ``BuildError`` where the stages
-    would run statements that share memory in another order.
+    at the start of the step that reads what they wrote. With ``cpu`` memory of any scope that is local to the loop is
+    versioned, and asynchronous stages run synchronously. Expects opaque blocks. Raises ``BuildError`` if the stages
+    would reorder statements with conflicting accesses.
     """
     if not any(isinstance(n, For) and STAGE in n.annotations for n in walk(func.body)):
         return func

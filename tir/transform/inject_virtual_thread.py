@@ -1,4 +1,4 @@
-"""Virtual threads: their iterations interleaved statement by statement, each with private buffers."""
+"""Virtual threads: iterations interleaved statement by statement, with private buffers."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _Virtual:
         elif isinstance(s, For) and (self.touched(s.min) or self.touched(s.extent)):
             differs = True
         elif isinstance(s, Call):
-            # what a call does behind a pointer is not known: its buffers are private when anything else differs
+            # the effects of a call behind a pointer are unknown: its buffers are private if any argument differs
             if effect_of(s) not in ("pure", "read") and (differs or self.touched(s)):
                 self.private.update(a for a in walk(s) if isinstance(a, Var) and a in self.own)
         if isinstance(s, (Buffer, Var)):
@@ -119,7 +119,7 @@ class _Virtual:
         return For(var, const(0, var.dtype), self.extent, UNROLLED, body)
 
     def _call(self, c: Call, var: Var) -> Call:
-        """A pointer passed on points to the copy of this virtual thread."""
+        """A pointer that is passed on refers to the copy of this virtual thread."""
         if c.op != "tvm_access_ptr":
             pointer = next(a for a in c.args if isinstance(a, Var) and a in self.private)
             raise BuildError(
@@ -165,8 +165,8 @@ def _inject(name: str, s: AttrStmt) -> Stmt:
 def inject_virtual_thread(func: PrimFunc) -> PrimFunc:
     """Each ``vthread`` axis becomes unrolled loops around the statements that depend on it.
 
-    Loops and allocations stay outside these, so that the virtual threads run interleaved and share what does not differ
-    between them. A buffer that they would write with different values at one place gets a copy for each. Raises
+    Loops and allocations stay outside these, so that the virtual threads are interleaved and share everything that is
+    uniform. A buffer to which they would write different values at the same element gets one copy for each. Raises
     ``BuildError`` for an extent that is not constant.
     """
 

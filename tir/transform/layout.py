@@ -1,4 +1,4 @@
-"""Where an element of a buffer lies: strides and flat offsets as expressions, vector indices included."""
+"""The memory layout of a buffer: strides and flat offsets as expressions, including vector indices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..expr import Broadcast, Expr, IntImm, Ramp, cast, const
 
 
 def row_major_strides(shape: Sequence[Expr]) -> list[Expr]:
-    """Elements between neighbours along each axis of a compact buffer."""
+    """The stride of each axis of a compact buffer, in elements."""
     strides: list[Expr] = []
     step: Expr | None = None
     for size in reversed(shape):

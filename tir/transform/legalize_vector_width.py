@@ -1,4 +1,4 @@
-"""Vectorized loops take the widths that a GPU thread can move at once: up to 16 bytes, aligned to their size."""
+"""Legalizes vectorized loops to the widths that a GPU thread can access at once: up to 16 bytes, aligned."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BYTES = 16
 
 
 def _obstacle(analyzer: Analyzer, a: BufferLoad | BufferStore, loop: For, lanes: int) -> str:
-    """Why ``lanes`` neighbouring iterations cannot be one access; empty where they can."""
+    """Why ``lanes`` consecutive iterations cannot be one access; empty if they can."""
     if is_private(a.buffer.scope) or not any(uses_var(i, loop.loop_var) for i in a.indices):
         return ""
     if len(a.indices) != 1:
@@ -84,10 +84,10 @@ class _Legalizer:
 
 @func_pass
 def legalize_vector_width(func: PrimFunc) -> PrimFunc:
-    """A vectorized loop becomes as many vectors as its accesses of global and shared memory allow, of one width.
+    """A vectorized loop becomes vectors of the largest width that its accesses of global and shared memory allow.
 
-    A vector is at most 16 bytes, a power of two, at an address that is a multiple of its size. Where that is not shown,
-    the loop stays scalar, with the reason in its annotation ``scalar_because``. Registers have no such rule. Expects
-    flat buffers.
+    A vector is at most 16 bytes, a power of two, at an address that is a multiple of its size. If that cannot be
+    proved, the loop stays scalar, with the reason in its annotation ``scalar_because``. Registers have no such rule.
+    Expects flat buffers.
     """
     return func.with_body(flat(_Legalizer(func.body).visit(func.body)))

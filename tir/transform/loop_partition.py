@@ -1,4 +1,4 @@
-"""Loops whose guard holds for most iterations are cut, so that the bulk runs without the guard."""
+"""Partitions loops whose guard holds for most iterations, so that the main part runs without it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _conjuncts(condition: Expr) -> list[Expr]:
 
 
 class _Cutter:
-    """Decides, loop by loop from outside, where the guards inside stop being certain."""
+    """Finds, from the outermost loop inwards, the points where the guards inside stop being true."""
 
     def __init__(self, everything: bool, aliased: Collection[Var]):
         self.everything = everything
@@ -64,9 +64,9 @@ class _Cutter:
         return s if body is s.body else s.replace(body=body)
 
     def partitioned(self, s: For, cut: Expr, threshold: Expr) -> Stmt | None:
-        """[min, cut) and [cut, end), each looked at again with what is then known of the guards.
+        """[min, cut) and [cut, end), each partitioned again with what is then known of the guards.
 
-        ``threshold`` is ``cut`` before it was kept inside the loop's range: the first part stays below it. None when
+        ``threshold`` is ``cut`` before it was clipped to the loop's range: the first part stays below it. None if
         that decides no guard.
         """
         simplify = self.analyzer.simplify
@@ -94,8 +94,8 @@ class _Cutter:
         return seq(parts) if decided else None
 
     def cut(self, s: For, guards: Guards) -> tuple[Expr, Expr] | None:
-        """The first iteration in which some guard is not certain, when that splits the loop in two; and as it was
-        before it was kept inside the loop's range."""
+        """The first iteration in which some guard is not certain, if it splits the loop in two; and the same before it
+        was clipped to the loop's range."""
         best: int | None = None
         symbolic: Expr | None = None
         known = isinstance(s.min, IntImm) and isinstance(s.extent, IntImm)
@@ -133,7 +133,7 @@ class _Cutter:
         return self.analyzer.can_prove(a <= b)
 
     def guards(self, s: For) -> Guards:
-        """Conditions under ``s`` that are worth deciding, with the loops between."""
+        """Conditions under ``s`` that are worth eliminating, with the loops between."""
         found: Guards = []
         wanted = self.everything or HINT in s.annotations or s.kind in _SPEED_KINDS
 
@@ -162,7 +162,7 @@ def _likely(condition: Expr) -> bool:
 
 
 def _is_start(condition: Expr) -> bool:
-    """An equality singles out one iteration (a reduction's init): that is for the code generator to peel."""
+    """An equality that selects one iteration (a reduction's init) is left to the code generator, which peels it."""
     return any(isinstance(c, EQ) for c in _conjuncts(condition))
 
 
@@ -185,7 +185,7 @@ def _inequality(part: Expr, var: Var) -> tuple[int, Linear] | None:
 
 
 def _thresholds(form: tuple[int, Linear], known: Analyzer) -> list[int]:
-    """Where, as the variable grows, the inequality starts or stops to be certain, and to be possible."""
+    """The points at which, as the variable grows, the inequality starts or stops to be always, or ever, true."""
     coefficient, rest = form
     limits = [v for v in known.bound_linear(rest) if v is not None]
     if coefficient > 0:
@@ -194,7 +194,7 @@ def _thresholds(form: tuple[int, Linear], known: Analyzer) -> list[int]:
 
 
 def _symbolic_threshold(form: tuple[int, Linear], inner: Mapping[Var, Range], known: Analyzer) -> Expr | None:
-    """Where an inequality that holds at first stops to be certain, in terms of what is fixed around the loop."""
+    """The point at which an inequality that holds at first stops to be certain, in terms of loop invariants."""
     coefficient, rest = form
     if coefficient > 0:
         return None

@@ -1,4 +1,4 @@
-"""A reduction whose loop is bound to threads: each thread's part, then one value from all of them."""
+"""Reductions over thread-bound loops: partial results of each thread, then an all-reduce."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class _Reduction:
         return body
 
     def lowered(self) -> Stmt:
-        """The whole of a reduction that is alone in its loops."""
+        """The lowering of a reduction that is alone in its loops."""
         update = self.update()
         for f in reversed(self.serial):
             update = f.replace(body=update)
@@ -91,19 +91,19 @@ class _Reduction:
         return made
 
     def start(self, loops: Sequence[For] = ()) -> Stmt:
-        """Each thread's part before its first iteration, in the threads of ``loops``."""
+        """The initialisation of each thread's partial result, in the threads of ``loops``."""
         stores = [BufferStore(p, i, self.index) for p, i in zip(self.partial, self.reducer.identity)]
         return self._over([*loops, *self.spread], seq(stores))
 
     def finish(self, loops: Sequence[For] = ()) -> Stmt:
-        """The parts of all threads combined, and the result stored."""
+        """The all-reduce of the partial results, and the store of the result."""
         if loops:  # one loop of threads around both
             body = seq([self._over(self.spread, self._all_reduce()), self._over(self.spread, self._write())])
             return self._over(list(loops), body)
         return seq([self._over(self.spread, self._all_reduce()), self._over(self.spread, self._write())])
 
     def update(self) -> Stmt:
-        """One iteration: the thread's own part takes up a value."""
+        """One iteration: the thread accumulates a value into its partial result."""
         part = dict(zip(self.reducer.targets, self.partial))
 
         def redirect(item: Any) -> Any:
@@ -145,7 +145,7 @@ _UINT32 = const(0, "uint32").dtype
 
 
 def _scope(reductions: list[_Reduction], body: Stmt) -> Stmt:
-    """``body`` in a block that has the parts and the results of ``reductions``."""
+    """``body`` in a block with the partial results and the results of ``reductions``."""
     own = tuple(b for r in reductions for b in (*r.partial, *r.result))
     block = _described(Block((), (), (), f"{reductions[0].block.name}_cross_thread", body, None, own))
     return BlockRealize((), TRUE, block)
@@ -161,7 +161,7 @@ def _reduced(realize: BlockRealize) -> list[Expr]:
 
 
 def _serial(realize: BlockRealize, loops: list[For]) -> list[For]:
-    """The loops in which each thread reduces alone."""
+    """The serial loops of each thread's partial reduction."""
     return [f for f in _steps(realize, loops) if not f.thread]
 
 
@@ -201,8 +201,8 @@ class _Lowering:
         return s
 
     def nest(self, s: For, loops: list[For]) -> Stmt | None:
-        """``s`` with the reductions across threads whose outermost serial reduction loop it is lowered; None without
-        any."""
+        """``s`` with the cross-thread reductions lowered whose outermost serial reduction loop it is; None if there are
+        none."""
         found: list[tuple[_Reduction, list[For], bool]] = []
         for realize, path, above in _blocks(s, [*loops], []):
             threads = _crossing(realize, path)
@@ -235,12 +235,12 @@ class _Lowering:
             if any(uses_var(e, f.loop_var) for e in elements):
                 raise BuildError(
                     f"{self.name}: block `{realize.block.name}` reduces across threads, but loop `{f.loop_var.name}` "
-                    "moves both which element it reduces to and what it reduces; make it a loop for each"
+                    "indexes both the result and the reduction; split it so that each loop does one"
                 )
 
     def refuse_place(self, realize: BlockRealize, nest: list[For], loops: list[For], above: list[Any]) -> None:
-        """Refuse a reduction that has company in its loops, and is conditional or has all of the kernel's threads
-        inside them."""
+        """Refuse a reduction that shares its loops with other statements and is conditional, or whose loops contain all
+        of the kernel's threads."""
         asked = f"{self.name}: block `{realize.block.name}` reduces across threads, but "
         for s in above:
             if not isinstance(s, (For, SeqStmt)) and not (isinstance(s, BlockRealize) and is_const(s.predicate, 1)):
@@ -256,7 +256,7 @@ class _Lowering:
             )
 
     def refuse_readers(self, realize: BlockRealize, outermost: For) -> None:
-        """Refuse another use of the result before all threads' parts are combined, which is after ``outermost``."""
+        """Refuse another use of the result before the all-reduce, which is after ``outermost``."""
         results = {r.buffer.data for r in realize.block.writes}
         stack: list[Any] = [outermost.body]
         while stack:
@@ -293,10 +293,10 @@ def lower_cross_thread_reduction(func: PrimFunc) -> PrimFunc:
     """A block that reduces over a loop bound to ``threadIdx`` becomes partial results and an all-reduce.
 
     Each thread reduces its own iterations into a local buffer, ``tvm_thread_allreduce`` combines them after the
-    outermost serial loop that reduces, and the result is stored: by all threads where its memory is local, else by the
-    first of those that took part. Other statements in these loops, such as loads of a shared tile, and other
-    reductions, stay where they are. Any reducer of one or several values; a guard only leaves iterations out. Raises
-    ``BuildError`` where the block's statements are no combination of an old and a new value, where something else uses
-    the result before it is complete, and where a condition decides whether the block runs.
+    outermost serial reduction loop, and the result is stored: by all threads if its memory is local, otherwise by the
+    first participating one. Other statements in these loops, such as loads of a shared tile, and other reductions, keep
+    their places. Works for any reducer of one or several values; a guard masks iterations only. Raises ``BuildError``
+    if the block does not combine an old with a new value, if the result is used before it is complete, and if a
+    condition decides whether the block runs.
     """
     return func.with_body(flat(_Lowering(func.name).visit(func.body, [])))

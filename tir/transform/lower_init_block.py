@@ -1,4 +1,4 @@
-"""A block's init becomes a condition at the start of its body."""
+"""Lowers the init of a block to a condition at the start of its body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Divisions and remainders in the form a machine does best."""
+"""Lowers divisions and remainders to cheaper instructions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Lowerer:
 
 @func_pass
 def lower_intrin(func: PrimFunc) -> PrimFunc:
-    """Floor division of what is never negative becomes truncating division; by a power of two, a shift or a mask."""
+    """Floor division of non-negative values becomes truncating division; by a power of two, a shift or a mask."""
     if not any(isinstance(n, (FloorDiv, FloorMod)) for n in walk(func.body)):
         return func
     return func.with_body(_Lowerer().visit(func.body))

@@ -1,4 +1,4 @@
-"""Sub-region views (``T.match_buffer(B[i0:i1, …])`` in a block) become accesses of the buffer they view."""
+"""Lowers sub-region views (``T.match_buffer(B[i0:i1, …])`` in a block) to accesses of their source buffer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .passes import func_pass
 
 
 class _Declaration:
-    """What views declare beside what they view: the values of variables they leave open, and conditions to check."""
+    """The declarations of views: values of their symbolic variables, and conditions to check."""
 
     def __init__(self, defined: set[Var]):
         self.defined = defined  # outside of any view
@@ -25,8 +25,8 @@ class _Declaration:
         self.conditions: list[AssertStmt] = []
 
     def agree(self, declared: Expr, actual: Expr, what: str) -> None:
-        """A variable that nothing else defines takes the actual value; anything else has to equal it: proved here, or
-        checked at run time. Raises ``BuildError`` where it never does."""
+        """A variable that nothing else defines takes the actual value; anything else must equal it: proved here, or
+        checked at run time. Raises ``BuildError`` if it never does."""
         if isinstance(declared, Var) and declared not in self.defined and declared not in self.values:
             self.values[declared] = cast(declared.dtype, actual)
             return
@@ -41,7 +41,7 @@ class _Declaration:
         self.conditions.append(AssertStmt(condition, StringImm(about)))
 
     def add(self, match: MatchBufferRegion) -> None:
-        """The variables and conditions of one view. Raises ``BuildError`` where its type or rank do not fit."""
+        """The variables and conditions of one view. Raises ``BuildError`` if its type or rank does not match."""
         view, source = match.buffer, match.source
         name = f"match_buffer `{view.name}`"
         if view.dtype != source.buffer.dtype:
@@ -112,18 +112,18 @@ def _defined(func: PrimFunc) -> set[Var]:
 
 @func_pass
 def lower_match_buffer(func: PrimFunc) -> PrimFunc:
-    """Accesses of a view become accesses of its source; its open strides and offset become their values.
+    """Accesses of a view become accesses of its source; its symbolic strides and offset get their values.
 
-    What a view declares by something that is defined elsewhere (a constant, a parameter, a loop variable) is a condition:
-    an assertion where it cannot be proved. Raises ``BuildError`` where the view's type, shape, strides or offset
-    contradict the region it views.
+    A declared quantity that is defined elsewhere (a constant, a parameter, a loop variable) becomes a condition: an
+    assertion if it cannot be proved. Raises ``BuildError`` if the view's type, shape, strides or offset contradict the
+    region.
     """
     if not any(isinstance(item, MatchBufferRegion) for item in walk(func.body)):
         return func
     defined = _defined(func)
 
     def visit(item: Any) -> Any:
-        """Outer views go first, so that a view of a view is one of memory when its turn comes."""
+        """Outer views first, so that a nested view already refers to memory."""
         if isinstance(item, Block) and item.match_buffers:
             item = _without_views(item, defined)
         return item.map_children(visit) if isinstance(item, Stmt) else item

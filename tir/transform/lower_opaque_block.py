@@ -1,4 +1,4 @@
-"""Blocks disappear: what remains is loops, conditions, allocations and attributes."""
+"""Removes blocks: loops, conditions, allocations and attributes remain."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _allocated(buffer: Buffer, body: Stmt) -> Stmt:
 
 
 def _pragmas(annotations: Any, body: Stmt) -> Stmt:
-    """Pragmas become attributes around the body; other annotations were for passes that have run."""
+    """Pragmas become attributes around the body; other annotations were for earlier passes."""
     for name, value in reversed(list(annotations.items())):
         if name.startswith("pragma_") and isinstance(value, (Expr, int, str)):
             text = StringImm(value) if isinstance(value, str) else as_expr(value)

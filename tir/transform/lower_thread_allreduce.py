@@ -23,7 +23,7 @@ _UINT32 = DType("uint32")
 
 class _Group:
     """The threads that reduce together: ``rank`` among them, ``size``; ``group`` of ``groups`` such sets. ``alone``:
-    threads of other groups need not get there."""
+    threads of other groups may not reach this point."""
 
     def __init__(self, name: str, launches: dict[str, tuple[Var, Expr]], threads: Sequence[Any], alone: bool):
         axes = []
@@ -48,7 +48,7 @@ class _Group:
         self.contiguous = first == sorted(first, reverse=True)
 
     def mask(self) -> Expr:
-        """The lanes of a thread's warp that get there with it."""
+        """The lanes of a thread's warp that reach this point with it."""
         count = self.size * self.groups
         if self.alone and WARP % self.size == 0 and self.size < count:
             one = const(2**self.size - 1, "uint32")
@@ -95,16 +95,16 @@ class _AllReduce:
     # ------------------------------------------------------------ parts
 
     def assign(self, values: Sequence[Expr]) -> Stmt:
-        """The results become ``values``, none of which reads another one's result."""
+        """Assign ``values`` to the results; no value reads another result."""
         return seq([BufferStore(r.buffer, v, r.indices) for r, v in zip(self.results, values)])
 
     def update(self, values: Sequence[Expr]) -> Stmt:
-        """The results become ``values``, all of which are read first."""
+        """Assign ``values`` to the results, after evaluating all of them."""
         stores = [BufferStore(r.buffer, v, r.indices) for r, v in zip(self.results, values)]
         return stores[0] if len(stores) == 1 else _at_once(stores)
 
     def masked(self, body: Any) -> Stmt:
-        """``body(mask)``: the lanes that take part."""
+        """``body(mask)`` for the participating lanes."""
         mask = self.group.mask()
         if is_const(mask):
             return seq(body(mask))
@@ -112,7 +112,7 @@ class _AllReduce:
         return LetStmt(name, mask, seq(body(name)))
 
     def warp(self, mask: Expr, lane: Expr, count: int, present: int, spread: int = 0) -> list[Stmt]:
-        """The values of ``count`` neighbouring lanes become one in all of ``spread``; ``lane`` of ``present`` exist."""
+        """Reduces the values of ``count`` consecutive lanes in all of ``spread``; ``lane`` of ``present`` exist."""
         width = _power(min(count, WARP))
         parts: list[Stmt] = []
         offset = 1
@@ -132,7 +132,7 @@ class _AllReduce:
         return call(op, mask, value, by, width, WARP, dtype=value.dtype)
 
     def taken(self, others: list[Expr], condition: Expr | None) -> Stmt:
-        """The results combined with what came from other lanes (read by all of them), where ``condition``."""
+        """The results combined with values from other lanes (read by all of them), under ``condition``."""
         names = [Var(f"other_{k}" if k else "other", o.dtype) for k, o in enumerate(others)]
         body = self.update(combine(self.comm, self.results, names))
         if condition is not None:
@@ -142,7 +142,7 @@ class _AllReduce:
         return body
 
     def warps(self, mask: Expr) -> list[Stmt]:
-        """Each warp reduces by shuffles; then every warp reduces what all of them got."""
+        """Each warp reduces by shuffles; then every warp reduces the warps' results."""
         g = self.group
         count = -(-g.size // WARP)
         lane, warp = g.rank % WARP, g.rank // WARP
@@ -170,7 +170,7 @@ class _AllReduce:
         return parts
 
     def tree(self) -> Stmt:
-        """Pairs at halving distances in shared memory; neighbouring threads use neighbouring words."""
+        """A tree reduction in shared memory; consecutive threads use consecutive words."""
         g = self.group
         self.stage(g.size * g.groups)
 
@@ -256,12 +256,12 @@ class _Lowering:
 
 @func_pass
 def lower_thread_allreduce(func: PrimFunc) -> PrimFunc:
-    """``tvm_thread_allreduce`` becomes shuffles and shared memory; all threads that took part get the result.
+    """``tvm_thread_allreduce`` becomes shuffles and shared memory; all participating threads get the result.
 
-    Up to 32 neighbouring threads shuffle. Several warps shuffle, and exchange one value each through shared memory.
-    Threads that are no neighbours (``threadIdx.y``) reduce in a tree in shared memory. A shuffle names the lanes that
-    are there: of a block of constant size, or of the group where other groups need not get there. Barriers come later
-    (``thread_storage_sync``). Raises ``BuildError`` for threads of unknown number, and where a condition differs
-    between those that reduce together.
+    Up to 32 consecutive threads shuffle. Several warps shuffle, and exchange one value each through shared memory.
+    Non-consecutive threads (``threadIdx.y``) reduce in a tree in shared memory. The mask of a shuffle has the existing
+    lanes: those of a block of constant size, or of the group if other groups may not participate. Barriers are inserted
+    later (``thread_storage_sync``). Raises ``BuildError`` for an unknown number of threads, and for a condition that
+    diverges between those that reduce together.
     """
     return func.with_body(flat(_Lowering(func.name).visit(func.body)))

@@ -1,4 +1,4 @@
-"""Memory of a warp becomes registers of its lanes."""
+"""Lowers memory of a warp to registers of its lanes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Lowering:
     # ------------------------------------------------------------ what a lane holds
 
     def survey(self, root: Any) -> None:
-        """The elements a lane holds, from how far apart the elements lie that neighbouring lanes write."""
+        """The elements a lane holds, from the distance between the elements that consecutive lanes write."""
         nodes = list(walk(root))
         loads = [n for n in nodes if isinstance(n, BufferLoad)]
         for n in (n for n in nodes if not isinstance(n, BufferLoad)):
@@ -67,7 +67,7 @@ class _Lowering:
         return []
 
     def _step(self, index: Expr) -> int:
-        """How far the index moves from one lane to the next."""
+        """The distance of the index from one lane to the next."""
         if self.lane is None or not uses_var(index, self.lane):
             return 0
         moved = linear(substitute(index, {self.lane: self.lane + 1})).minus(linear(index))
@@ -77,7 +77,7 @@ class _Lowering:
         return step.value
 
     def own(self, pointer: Var, index: Any, what: Any) -> Any:
-        """The place among a lane's own registers."""
+        """The index into a lane's own registers."""
         if isinstance(index, Ramp):
             return index.replace(base=self.own(pointer, index.base, what))
         found = self._own(pointer, index, for_all=isinstance(what, Call))
@@ -89,8 +89,8 @@ class _Lowering:
         return found
 
     def _own(self, pointer: Var, index: Expr, for_all: bool = False) -> Expr | None:
-        """The place among a lane's own registers; None for another's. ``for_all``: the index of a whole warp's access
-        may be the first lane's."""
+        """The index into a lane's own registers; None for another's. ``for_all``: the index of an access of the entire
+        warp may be the first lane's."""
         width = self.width.get(pointer)
         if width is None or self.lane is None:
             raise BuildError(
@@ -113,7 +113,7 @@ class _Lowering:
     # ------------------------------------------------------------ what other lanes hold
 
     def of_another(self, load: BufferLoad) -> Expr:
-        """A shuffle for an element that may be another lane's."""
+        """A shuffle for an element that may belong to another lane."""
         index: Any = load.indices[0]
         pointer = load.buffer.data
         width = self.width[pointer]
@@ -134,7 +134,7 @@ class _Lowering:
         condition = self.deciders.varies({v for v, _ in self.threads} if self.lanes < WARP else {self.lane})
         if condition is not None:
             raise BuildError(
-                f"{asked}where `{condition!r}` keeps lanes away, and a shuffle needs all of them; make the condition "
+                f"{asked}under the divergent condition `{condition!r}`: every lane must reach a shuffle; make the condition "
                 "part of the value (T.if_then_else, T.Select), or go through shared memory"
             )
         lane = self.analyzer.simplify(index // width % self.lanes)
@@ -167,7 +167,7 @@ class _Lowering:
         return const(count // self.lanes, size.dtype)
 
     def statement(self, s: Stmt) -> Stmt:
-        """``s`` on registers; what it needs of other lanes is fetched before it, by all lanes."""
+        """``s`` on registers; values of other lanes are fetched before it, by all lanes."""
         fetched: list[tuple[Var, Expr]] = []
 
         def part(c: Any) -> Any:
@@ -255,9 +255,9 @@ def lower_warp_memory(func: PrimFunc) -> PrimFunc:
     """Buffers of the scope ``warp`` become ``local`` ones of a part of their size for each lane.
 
     An index of such a buffer is, per group of lanes times w elements, lane times w plus one of the w elements that the
-    lane holds; w is read off the stores. A load of another lane's element becomes a shuffle. Expects flat buffers and
-    32 threads in ``threadIdx.x``, or a power of two below. Raises ``BuildError`` for a store to what another lane holds,
-    and for a load of it where lanes are kept away, or choose among elements of the other lane.
+    lane holds; w is derived from the stores. A load of another lane's element becomes a shuffle. Expects flat buffers
+    and 32 threads in ``threadIdx.x``, or a smaller power of two. Raises ``BuildError`` for a store to another lane's
+    element, and for a load of one under divergent control flow, or with a data-dependent choice among its elements.
     """
 
     def visit(s: Any) -> Any:

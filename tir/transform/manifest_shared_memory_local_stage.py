@@ -1,4 +1,4 @@
-"""Copies to shared memory that a pipeline takes apart: into registers, and from there on."""
+"""Splits pipelined copies to shared memory in two: a fetch into registers, and a store from them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Manifest:
         return s
 
     def loop(self, s: For) -> For:
-        """``s`` with the copies that are statements of its body taken apart."""
+        """``s`` with the copies that are statements of its body split."""
         wrappers: list[BlockRealize] = []
         body: Any = s.body
         while isinstance(body, BlockRealize) and not body.block.iter_vars and is_const(body.predicate, 1):
@@ -111,8 +111,8 @@ def _described(block: Block) -> Block:
 def manifest_shared_memory_local_stage(func: PrimFunc) -> PrimFunc:
     """A block annotated ``manifest_shared_memory_local_stage`` fetches into registers, and stores from there.
 
-    The two are statements of their own of the pipelined loop around, so that other work can stand between them; where
-    there is none, nothing changes. Raises ``BuildError`` where the block is more than one store.
+    The two are separate statements of the pipelined loop, so that other work can run between them; outside such a loop
+    nothing changes. Raises ``BuildError`` if the block is more than one store.
     """
     if not any(isinstance(n, Block) and asks_for_registers(n) for n in walk(func.body)):
         return func

@@ -59,17 +59,17 @@ def _is_wide(e: Any) -> bool:
 
 
 class _Narrower:
-    """Rewrites statements in place of one another: what is bound in int64 and fits is bound in int32, its uses follow."""
+    """Rewrites statements: an int64 variable that fits is bound as int32, and so are its uses."""
 
     def __init__(self, pinned: set[Var]):
         self.analyzer = Analyzer()
-        self.pinned = pinned  # variables that declarations of buffers mention
+        self.pinned = pinned  # variables used in declarations of buffers
         self.vars: dict[Var, Var] = {}
         self.memo: dict[Expr, Expr | None] = {}
 
     @contextmanager
     def knowing(self) -> Iterator[Analyzer]:
-        """A scope of what is known: answers found inside do not hold outside."""
+        """A scope of facts: answers found inside do not hold outside."""
         outer, self.memo = self.memo, {}
         with self.analyzer.scope() as analyzer:
             yield analyzer
@@ -82,7 +82,7 @@ class _Narrower:
     # ------------------------------------------------------------ expressions
 
     def narrow(self, e: Expr) -> Expr | None:
-        """``e`` (int64) computed in int32 from end to end, or None where a part does not fit."""
+        """``e`` (int64) computed entirely in int32, or None if a part does not fit."""
         if e in self.memo:
             return self.memo[e]
         made = self.memo[e] = self._narrow(e)
@@ -123,7 +123,7 @@ class _Narrower:
         return self.expr(e) if narrow is None else narrow
 
     def expr(self, e: Any) -> Any:
-        """``e`` with the same type and value, its parts in int32 where they can be."""
+        """``e`` with the same type and value, its parts in int32 where possible."""
         if isinstance(e, (BufferLoad, BufferStore)):
             return self.access(e)
         if not isinstance(e, Expr) or isinstance(e, (IntImm, Buffer)):
@@ -157,7 +157,7 @@ class _Narrower:
         return e.replace(**changes) if changes else e
 
     def cut(self, e: Expr) -> Expr:
-        """``e``, which fits, as an int32: computed so, or cut to it."""
+        """``e``, which fits, as an int32: computed so, or truncated."""
         narrow = self.narrow(e)
         return Cast(NARROW, self.expr(e)) if narrow is None else narrow
 
@@ -260,7 +260,7 @@ class _Narrower:
 
 
 def _steady(condition: Expr) -> bool:
-    """Whether what is true stays true: nothing is read from memory."""
+    """Whether the condition stays true: it reads no memory."""
     return not any(isinstance(n, BufferLoad) or (isinstance(n, Call) and n.op != "likely") for n in walk(condition))
 
 
@@ -284,9 +284,9 @@ def _pinned(func: PrimFunc) -> set[Var]:
 def narrow_datatype(func: PrimFunc) -> PrimFunc:
     """Loops, lets and thread axes of int64 become int32 where their values provably fit, and index arithmetic with them.
 
-    A sum or product is computed in int32 when its parts are and its own bounds fit; what does not fit, such as anything
-    made of a size that is only known when the program runs, stays int64. Values that are stored, passed or returned
-    keep their type. Expects flattened buffers.
+    A sum or product is computed in int32 if its operands are and its own bounds fit; anything else, such as expressions
+    of a size that is known only at run time, stays int64. Values that are stored, passed or returned keep their type.
+    Expects flattened buffers.
     """
     statements = walk(func.body, lambda n: not isinstance(n, Expr))
     if not any(

@@ -16,8 +16,8 @@ Program = TypeVar("Program", PrimFunc, IRModule)
 class Pass:
     """A program transformation, called with an IRModule or a PrimFunc and returning the same kind.
 
-    ``name`` is what ``tir.lower(insert={"after:<name>": …})`` and dumps call it. ``configured(**options)`` is the pass
-    with options fixed.
+    ``name`` identifies it in ``tir.lower(insert={"after:<name>": …})`` and in dumps. ``configured(**options)`` is the
+    pass with options fixed.
     """
 
     def __init__(self, name: str, fn: Callable[..., PrimFunc], options: dict[str, Any] | None = None, doc: str = ""):
@@ -78,7 +78,7 @@ def module_pass(fn: Callable[..., Any]) -> ModulePass:
 
 
 def find(name: str) -> Pass:
-    """The registered pass ``name``. Raises ``KeyError`` naming near matches.
+    """The registered pass ``name``. Raises ``KeyError`` with near matches.
 
     >>> import tir
     >>> tir.transform.find("simplify") is tir.transform.simplify

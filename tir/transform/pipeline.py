@@ -207,7 +207,7 @@ def lower(
 
 
 class _Stages:
-    """Writes and checks each stage where the knobs ask for it."""
+    """Writes and checks each stage if the config asks for it."""
 
     def __init__(self, knobs: config.Config):
         self.knobs = knobs

@@ -1,4 +1,4 @@
-"""Allocations move down to where they are used, into loops whose iterations do not pass data on through them."""
+"""Sinks allocations to their uses, into loops for which the buffer is privatizable."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def _paths(func: PrimFunc, allocated: dict[Buffer, Path]) -> dict[Buffer, Path]:
 
 
 def _launches(item: Any) -> bool:
-    """Whether ``item`` says for what follows how many threads there are of an axis."""
+    """Whether ``item`` launches an axis of threads for the statements in it."""
     return isinstance(item, AttrStmt) and item.attr_key == "thread_extent"
 
 
 def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
-    """The loop, launch or block that shall allocate ``buffer``: the deepest one that keeps the meaning."""
+    """The loop, launch or block that shall allocate ``buffer``: the deepest one that preserves the meaning."""
     for depth in range(len(uses), len(start), -1):
         around = uses[len(start) : depth]
         crossed = [n for n in around if isinstance(n, For)]
@@ -86,8 +86,8 @@ def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
 
 
 def _renumbered(block: Block, old: Block) -> Block:
-    """``block`` with its alignments (rows that begin with the number of a written buffer) said of the writes that
-    ``old`` still has; what only the block itself uses needs none."""
+    """``block`` with its alignment annotations (rows that begin with the number of a written buffer) renumbered for the
+    writes that ``old`` still has; a buffer that only the block itself uses needs none."""
     rows = block.annotations.get("buffer_dim_align")
     if not rows:
         return block
@@ -99,7 +99,7 @@ def _renumbered(block: Block, old: Block) -> Block:
 
 @func_pass
 def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
-    """Each block-level allocation moves to the innermost loop or block that holds all its uses.
+    """Each block-level allocation moves to the innermost loop or block that contains all its uses.
 
     A loop is entered where its ``private`` clause names the buffer, and, to make the buffer smaller, where every
     iteration plainly writes what it reads of it. Global memory stays outside loops bound to threads.
@@ -124,7 +124,7 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
         if isinstance(item, Block):
             stay = tuple(b for b in item.alloc_buffers if b not in moved)
             if arrived or len(stay) != len(item.alloc_buffers):
-                # what a block allocates is no part of what it reads and writes from outside
+                # a block's own allocations are not part of its declared regions
                 reads = tuple(r for r in item.reads if r.buffer not in arrived)
                 writes = tuple(w for w in item.writes if w.buffer not in arrived)
                 changed = item.replace(alloc_buffers=(*stay, *arrived), reads=reads, writes=writes)

@@ -1,4 +1,4 @@
-"""Where the buffers of a kernel lie in shared memory: lifetimes over the whole kernel, reuse, alignment."""
+"""Layout of shared memory in a kernel: live ranges, reuse, alignment."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SharedMemoryPlan(tuple):
 
 
 class _Lives:
-    """First and last statement that uses each pointer; a loop counts as a whole for memory allocated outside it."""
+    """First and last statement that uses each pointer; a loop is one statement for memory allocated outside it."""
 
     def __init__(self, kernel: Stmt):
         self.allocs: dict[Var, Allocate] = {}
@@ -131,7 +131,7 @@ def _alignment(size: int, views: list[Buffer]) -> int:
 def _placed(
     lives: _Lives, scope: str, spans: Mapping[Var, list[int]], kernel: int, smallest: int = 0
 ) -> dict[Var, PlannedBuffer]:
-    """The largest buffers first, each at the lowest offset free during its life."""
+    """First fit, largest buffers first: each at the lowest offset free during its live range."""
     done: dict[Var, PlannedBuffer] = {}
     mine = [(v, bytes_of(a)) for v, a in lives.allocs.items() if v.scope == scope and v in spans]
     for pointer, size in sorted(mine, key=lambda x: -x[1]):
@@ -159,7 +159,7 @@ def limits_of(target: Target) -> dict[str, int]:
 
 
 def _plan(name: str, lives: _Lives, target: Target, kernel: int) -> dict[Var, PlannedBuffer]:
-    """Reuse between the loops of a kernel; inside a loop, where it costs barriers, only when nothing else fits."""
+    """Reuse between the loops of a kernel; inside a loop, where it costs barriers, only if nothing else fits."""
     limits = limits_of(target)
     done: dict[Var, PlannedBuffer] = {}
     for scope, limit in limits.items():
@@ -181,7 +181,7 @@ def _plan(name: str, lives: _Lives, target: Target, kernel: int) -> dict[Var, Pl
 
 
 class _Rewriter:
-    """Moves the shared buffers of one kernel to their planned places."""
+    """Moves the shared buffers of one kernel to their planned offsets."""
 
     def __init__(self, lives: _Lives, plan: Mapping[Var, PlannedBuffer]):
         self.plan = plan
@@ -276,10 +276,11 @@ def kernels_of(root: Any) -> list[Any]:
 
 @func_pass
 def plan_shared_memory(func: PrimFunc, target: Any = "cuda") -> PrimFunc:
-    """Shared buffers get their places: one ``shared.dyn`` allocation in bytes, static ones merged where that saves.
+    """Shared buffers get their offsets: one ``shared.dyn`` allocation in bytes, static ones merged if that saves
+    memory.
 
-    Buffers whose lives do not meet take the same bytes; buffers used in one loop only where nothing else fits. Raises
-    ``BuildError`` naming the buffers where the target has less memory than they need.
+    Buffers with disjoint live ranges share bytes; buffers used in one loop only if nothing else fits. Raises
+    ``BuildError`` with the buffers if the target has less memory than they need.
     """
     new: dict[Any, Stmt] = {}
     for count, kernel in enumerate(kernels_of(func.body)):

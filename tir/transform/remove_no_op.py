@@ -1,4 +1,4 @@
-"""Statements without effect disappear."""
+"""Removes statements without effect."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _drop(item: Any) -> Any:
 
 
 def _stores_back(s: BufferStore) -> bool:
-    """Whether ``s`` stores an element that it loads from the same place."""
+    """Whether ``s`` stores an element that it loads from the same indices."""
     load = s.value
     return (
         isinstance(load, BufferLoad)
@@ -70,6 +70,6 @@ def _stores_back(s: BufferStore) -> bool:
 
 @func_pass
 def remove_no_op(func: PrimFunc) -> PrimFunc:
-    """Empty loops, branches and sequences, values that nobody uses, stores of what is there already, and memory that
-    nothing is done with, go away. A condition whose branch is empty is negated for its other one."""
+    """Removes empty loops, branches and sequences, unused values, stores of a value that is already there, and unused
+    memory. A condition whose true branch is empty is negated."""
     return func.with_body(rewrite(func.body, _drop))

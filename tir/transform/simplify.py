@@ -1,4 +1,4 @@
-"""Expressions in canonical form, with what loops and conditions say; hints removed."""
+"""Simplifies expressions with what loops and conditions imply; removes hints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _unlikely(item: Any) -> Any:
 def simplify(func: PrimFunc) -> PrimFunc:
     """Every expression simplified under the loops, lets and conditions around it; decided branches removed.
 
-    No size of a parameter is negative.
+    Assumes that no size of a parameter is negative.
     """
     known = Analyzer()
     known.assume_sizes(func.buffers())

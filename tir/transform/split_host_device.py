@@ -1,4 +1,4 @@
-"""Kernels leave the function: what stays launches them."""
+"""Splits kernels from the host function that launches them."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _outer_views(root: Any, handles: set[Var]) -> list[Buffer]:
 
 @module_pass
 def split_host_device(mod: IRModule, target: Any = "cuda") -> IRModule:
-    """Each launch becomes a kernel function ``<name>_kernel``, and a call of it in the function that stays.
+    """Each launch becomes a kernel function ``<name>_kernel``, and a call of it in the host function.
 
     The kernel has the pointers, then the scalars that it uses as parameters. The call has them as arguments, then the
     extents in the order of ``tir.kernel_launch_params``, the bytes of dynamic shared memory last. Raises ``BuildError``

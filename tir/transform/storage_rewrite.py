@@ -23,7 +23,7 @@ def _bytes(a: Allocate) -> int | None:
 
 
 def _used(stmt: Stmt, pointers: set[Var]) -> set[Var]:
-    """Which of ``pointers`` occur under ``stmt``, in accesses, views or as values."""
+    """Which of ``pointers`` are used under ``stmt``, in accesses, views or as values."""
     found: set[Var] = set()
     for n in walk(stmt):
         if isinstance(n, (BufferLoad, BufferStore, DeclBuffer)):
@@ -56,8 +56,8 @@ def _visit(item: Any) -> Any:
 
 
 def _kept(chain: list[Wrapper], owner: dict[Var, Var]) -> list[Wrapper]:
-    """What stays of ``chain``. A view of shared memory may stand outside the allocation it moves to: allocations come
-    first."""
+    """The allocations of ``chain`` that remain. A view of shared memory may stand outside its new allocation:
+    allocations come first."""
     kept = [c for c in chain if not (isinstance(c, Allocate) and c.buffer_var in owner)]
     return sorted(kept, key=lambda c: not isinstance(c, Allocate))
 
@@ -78,7 +78,7 @@ def _lives(pointers: set[Var], body: SeqStmt) -> dict[Var, tuple[int, int]]:
 
 
 def _owners(chain: list[Wrapper], body: SeqStmt) -> dict[Var, Var]:
-    """The allocation that takes the place of another, for those of ``chain`` whose place it is free to be."""
+    """The allocation that replaces another, for those of ``chain`` that may share memory."""
     sizes = {
         a.buffer_var: (a, size)
         for a in chain
@@ -102,9 +102,9 @@ def _owners(chain: list[Wrapper], body: SeqStmt) -> dict[Var, Var]:
 
 @func_pass
 def storage_rewrite(func: PrimFunc) -> PrimFunc:
-    """A later buffer takes the memory of an earlier one of the same type and scope that is used no more.
+    """A buffer reuses the memory of a dead buffer of the same type and scope.
 
-    Only buffers of constant size allocated side by side take part, from 1 KiB up. Two buffers used by one statement
-    never share.
+    Only adjacent allocations of constant size take part, from 1 KiB up. Two buffers used by one statement never share
+    memory.
     """
     return func.with_body(_visit(func.body))

@@ -1,4 +1,4 @@
-"""Rows of shared memory whose 16-byte pieces are exchanged, so that no column lies in few banks."""
+"""Permutes the 16-byte pieces of rows of shared memory, so that columns spread over all banks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Swizzle:
 
 
 def _swizzle(buffer: Buffer) -> _Swizzle:
-    """How the rows of ``buffer`` are exchanged. Raises ``BuildError`` for rows that cannot be."""
+    """The swizzle of the rows of ``buffer``. Raises ``BuildError`` for rows that cannot be swizzled."""
     told = f"`{buffer.name}` of shape ({', '.join(map(repr, buffer.shape))}) {buffer.dtype} cannot be swizzled"
     if buffer.strides or len(buffer.shape) < 2:
         raise BuildError(f"{told}: it needs rows, one after the other (storage_align moves them apart)")
@@ -57,7 +57,7 @@ def _swizzle(buffer: Buffer) -> _Swizzle:
 
 
 def _asked(root: Any) -> dict[Var, _Swizzle]:
-    """By its pointer, how each buffer is swizzled that a block's annotation names."""
+    """The swizzle of each buffer that a block's annotation requests, by its pointer."""
     found: dict[Var, _Swizzle] = {}
     for block in walk(root):
         if isinstance(block, Block):
@@ -91,13 +91,13 @@ class _Rewriter:
     def place(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         swizzle = self.swizzles[buffer.data]
         *_, i, j = indices
-        # whole rows before this one are whole periods, so the last two indices tell all
+        # the rows before this index are complete periods, so the last two indices determine the swizzle
         exchange = i * swizzle.row // swizzle.apart % swizzle.pieces * swizzle.piece
         return (*indices[:-1], j ^ exchange)
 
     def ldmatrix(self, c: Call) -> Call | None:
-        """The address is a pointer at some elements and a number of elements from there: the part of the first that is
-        whole periods stays there, the rest is where the exchange shows."""
+        """The address is a pointer at some elements and an offset in elements: complete periods of the first stay
+        there, the remainder is added to the offset, which is swizzled."""
         pointer, offset = c.args[5], c.args[6]
         swizzle = self.swizzles.get(_pointer(pointer))  # type: ignore[arg-type]
         if swizzle is None:
@@ -124,9 +124,9 @@ def _pointer(e: Any) -> Any:
 def swizzle_storage(func: PrimFunc) -> PrimFunc:
     """``S[i, j]`` of a swizzled buffer becomes ``S[i, j ^ (i % 8 * p)]``, with pieces of p elements, 16 bytes, exchanged.
 
-    For rows of 128 bytes or a multiple; of a shorter row, the pieces of which are fewer, two or four rows share an exchange.
-    The same for the addresses of ``ptx_ldmatrix``. Raises ``BuildError`` for rows that hold no such pieces, and for
-    operations that take rows to lie in order (``wmma``).
+    For rows of 128 bytes or a multiple; shorter rows, with fewer pieces, share a permutation by two or four.
+    The addresses of ``ptx_ldmatrix`` are adapted. Raises ``BuildError`` for rows without such pieces, and for
+    operations that need unpermuted rows (``wmma``).
     """
     swizzles = _asked(func.body)
     if not swizzles:

@@ -1,7 +1,7 @@
-"""What a statement of a kernel does to memory that threads share, and whether two accesses can meet.
+"""Effects of a kernel's statements on memory that threads share, and whether two accesses conflict.
 
 An access is an interval of bytes behind a pointer, as an expression of the thread variables and the loops around it.
-Two accesses conflict when one writes, and two different threads of a block can touch one byte.
+Two accesses conflict if one writes, and two different threads of a block may access the same byte.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ Loop = tuple[Var, Expr, Expr]  # variable, minimum, extent
 class Access:
     """Elements ``first`` … ``first + count - 1`` of ``unit`` bytes behind ``base``; ``first`` None is all of it.
 
-    ``loops`` are those around it, outermost first, ``own`` more that only spell its footprint. ``warp`` says that it
-    is made for the whole warp. ``waited``: what an asynchronous copy wrote, at the wait for it. ``earlier`` is the
+    ``loops`` are those around it, outermost first; ``own`` are further loops that span its footprint. ``warp``: it is
+    an access of the entire warp. ``waited``: what an asynchronous copy wrote, at the wait for it. ``earlier`` is the
     loop in an earlier iteration of which it was made, ``next_only`` that this is the iteration just before.
     """
 
@@ -74,7 +74,7 @@ class Access:
 
 
 class Conflicts:
-    """Decides conflicts between accesses of the threads ``axes`` (variable, extent) of one block; remembers answers."""
+    """Decides conflicts between accesses of the threads ``axes`` (variable, extent) of one block; caches answers."""
 
     def __init__(self, axes: Sequence[tuple[Var, Expr]], known: Sequence[Loop] = ()):
         self.axes = tuple(axes)
@@ -82,7 +82,7 @@ class Conflicts:
         self.memo: dict[Any, bool] = {}
 
     def any(self, before: Sequence[Access], after: Sequence[Access]) -> tuple[Access, Access] | None:
-        """A pair that conflicts, of one access that was made and one that follows."""
+        """A conflicting pair of an earlier and a later access."""
         for b in after:
             for a in before:
                 if a.base is b.base and (a.is_write or b.is_write) and self.meet(a, b):
@@ -149,7 +149,7 @@ class Conflicts:
             return True
 
     def _side(self, formula: Formula, a: Access, shared: int) -> Any:
-        """The index of one access with variables of its own for all but the first ``shared`` loops."""
+        """The index of one access with fresh variables for all but the first ``shared`` loops."""
         fresh: dict[Var, Any] = {}
         threads = []
         for v, extent in self.axes:
@@ -179,7 +179,7 @@ class Conflicts:
 
 
 def _bounded_bits(e: Expr, bounds: Analyzer, formula: Formula) -> Expr:
-    """``e`` with and, or, exclusive or of small numbers (swizzled places) replaced by any number of as many bits."""
+    """``e`` with bitwise operations on small numbers (swizzled indices) replaced by any number of as many bits."""
 
     def change(item: Any) -> Any:
         if not (isinstance(item, Call) and item.op in ("bitwise_and", "bitwise_or", "bitwise_xor")):
@@ -197,7 +197,7 @@ def _bounded_bits(e: Expr, bounds: Analyzer, formula: Formula) -> Expr:
 
 
 class Collector:
-    """Accesses of single statements, in the order in which they are made, under the loops and conditions pushed."""
+    """Accesses of single statements in program order, under the loops and conditions pushed."""
 
     def __init__(self, tracked: Callable[[Var], bool]):
         self.tracked = tracked
@@ -331,7 +331,7 @@ class Collector:
             self.add(base, unit, first, count, write, s, **more)
 
     def tile(self, e: Any, rows: Any, columns: Any, stride: Any, write: bool, s: Call) -> None:
-        """A matrix tile with ``stride`` elements between rows, touched by a whole warp."""
+        """A matrix tile with ``stride`` elements between rows, accessed by an entire warp."""
         row = Var("row")
         self.through(
             e, row * stride if isinstance(stride, (Expr, int)) else None, columns, write, s,
@@ -421,7 +421,7 @@ _POINTER_RULES: dict[str, Any] = {
 
 
 def depends_on_threads(e: Any, threads: Any) -> bool:
-    """Whether ``e`` can differ between threads: it uses a thread variable, or memory, or a call with an effect."""
+    """Whether ``e`` may differ between threads: it uses a thread variable, or memory, or an impure call."""
     for n in walk(e):
         if isinstance(n, BufferLoad) or (isinstance(n, Var) and n in threads):
             return True

@@ -1,4 +1,4 @@
-"""Barriers between accesses of different threads to one place in memory."""
+"""Inserts barriers between conflicting accesses of different threads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TRIES = 6
 
 
 class Effect(NamedTuple):
-    """A statement with its barriers; what it accesses before its first, and after its last one (``barrier``: has one)."""
+    """A statement with its barriers; its accesses before the first, and after the last one (``barrier``: has one)."""
 
     stmt: Stmt
     head: list[Access]
@@ -42,7 +42,7 @@ class Effect(NamedTuple):
 
 
 class Divergent(Exception):
-    """A barrier is needed between two accesses, in a place that not all threads reach."""
+    """A barrier is needed between two accesses, under divergent control flow."""
 
     def __init__(self, first: Any, second: Any):
         super().__init__()
@@ -106,7 +106,7 @@ class _Placer:
             ) from None
 
     def varies(self, e: Any) -> bool:
-        """Whether ``e`` may differ between threads of a block."""
+        """Whether ``e`` may differ between threads of a block (is not uniform)."""
         loads = [n for n in walk(e) if isinstance(n, BufferLoad)]
         if loads and all(n.buffer.data in self.constant for n in loads):
             return uses_var(e, self.varying) or not is_pure(e)
@@ -115,7 +115,7 @@ class _Placer:
     # ------------------------------------------------------------ placing
 
     def place(self, s: Any, pending: list[Access]) -> Effect:
-        """``s`` after the accesses ``pending``, with barriers in it and, where needed, before it."""
+        """``s`` after the accesses ``pending``, with barriers in it and, if needed, before it."""
         if isinstance(s, SeqStmt):
             return self.sequence(s.stmts, pending)
         if isinstance(s, _WRAPPERS):
@@ -200,7 +200,7 @@ class _Placer:
         return Effect(stmt, head, made.tail if made.barrier else [*bounds, *made.tail], made.barrier)
 
     def rounds(self, body: Stmt, var: Var) -> Effect:
-        """The body of a loop, each iteration after what the ones before it left without a barrier."""
+        """The body of a loop, each iteration after the accesses that earlier ones left without a barrier."""
         made = self.place(body, [])
         split = made.barrier
         for _ in range(_TRIES):
@@ -240,7 +240,7 @@ class _Placer:
         return made
 
     def inward(self, s: IfThenElse, then: Effect, other: Effect | None) -> Effect:
-        """A condition that differs between threads goes into the parts between which a barrier is needed."""
+        """Sink a divergent condition into the parts between which a barrier is needed."""
         written = {n.buffer.data for n in walk(s) if isinstance(n, BufferStore)}
         free = not any(isinstance(n, BufferLoad) and n.buffer.data in written for n in walk(s.condition))
         pure = free and is_pure(s.condition)
@@ -275,7 +275,7 @@ class _Placer:
         return Effect(s.replace(body=body), tested, [*tested, *found], False)
 
     def culprits(self, s: Any, made: Effect) -> tuple[Any, Any]:
-        """Two accesses under ``s`` that a barrier has to part, for the message."""
+        """Two accesses under ``s`` that need a barrier between them, for the message."""
         if any(is_barrier(n) for n in walk(s)):
             return s, next(n for n in walk(s) if is_barrier(n))
         found = self.collector.of(s)
@@ -298,10 +298,10 @@ def _same(a: list[Access], b: list[Access]) -> bool:
 def thread_storage_sync(func: PrimFunc) -> PrimFunc:
     """``T.tvm_storage_sync("shared")`` where threads of a block must see what others wrote, or have read.
 
-    A barrier stands between two accesses only where different threads can touch one byte (decided exactly for indices
-    that are quasi-affine), as late as possible; loops count with their next iteration, buffers that share memory as
-    one. A condition that differs between threads is moved into the parts that a barrier separates. Raises
-    ``BuildError`` where a barrier is needed that not all threads would reach.
+    A barrier is inserted only if different threads may access the same byte (decided exactly for quasi-affine indices),
+    as late as possible; loops include the conflicts with their next iteration, buffers that share memory count as one.
+    A divergent condition is moved into the parts that a barrier separates. Raises ``BuildError`` if a barrier is needed
+    that not all threads would reach.
     """
 
     def visit(s: Any) -> Any:

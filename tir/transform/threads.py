@@ -1,4 +1,4 @@
-"""What GPU passes ask about thread axes and kinds of memory."""
+"""Queries of GPU passes about thread axes and memory scopes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_shared(scope: str) -> bool:
 
 
 def is_private(scope: str) -> bool:
-    """Whether threads of different warps never meet in memory of ``scope``: registers and tensor-core fragments."""
+    """Whether memory of ``scope`` is never shared by threads of different warps: registers and fragments."""
     return scope in PRIVATE_SCOPES or scope.startswith(("wmma.", "m16n8k8.", "mma."))
 
 
@@ -40,7 +40,7 @@ def axis_order(tag: str) -> int:
 
 
 def flat(root: Any) -> Any:
-    """``root`` with sequences in sequences made one, as rewriting leaves them."""
+    """``root`` with nested sequences flattened."""
 
     def change(item: Any) -> Any:
         nested = isinstance(item, SeqStmt) and any(isinstance(s, SeqStmt) or s is NOP for s in item.stmts)
@@ -57,7 +57,7 @@ WARP = 32
 
 
 def warp_mask(place: Expr, count: int) -> Expr:
-    """The lanes that are there in the warp of thread ``place``, its number in a block of ``count`` threads."""
+    """The existing lanes in the warp of thread ``place``, its number in a block of ``count`` threads."""
     full, last = const(2**WARP - 1, "uint32"), count % WARP
     if not last:
         return full
@@ -68,7 +68,7 @@ def warp_mask(place: Expr, count: int) -> Expr:
 
 
 class Deciders:
-    """What decides whether a thread gets to a place: the conditions and the loops around it. ``enter`` and ``leave``
+    """The control dependences of the current place: the conditions and the loops around it. ``enter`` and ``leave``
     each statement on the way."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Deciders:
             self.around.pop()
 
     def differs(self, e: Any, threads: set[Var]) -> bool:
-        """Whether ``e`` may have different values in two of ``threads``: it uses one of them, or what each has."""
+        """Whether ``e`` may differ between ``threads``: it uses one of them, or memory private to each."""
         for n in walk(e):
             if isinstance(n, Var) and (n in threads or (n in self.lets and self.differs(self.lets[n], threads))):
                 return True
@@ -95,7 +95,7 @@ class Deciders:
         return False
 
     def varies(self, threads: set[Var]) -> Any:
-        """A condition, or a bound of a loop, around this place that may differ between ``threads``; None if none."""
+        """A condition, or a loop bound, around this place that may diverge between ``threads``; None if none."""
         for s in self.around:
             for e in (s.min, s.extent) if isinstance(s, For) else (s.condition,):
                 if self.differs(e, threads):

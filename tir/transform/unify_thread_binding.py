@@ -51,7 +51,7 @@ class _Kernel:
             )
 
     def visit(self, s: Any, under: frozenset[str]) -> Any:
-        """``s`` without its thread loops; what only one thread shall store is guarded."""
+        """``s`` without its thread loops; stores for only one thread are guarded."""
         if is_thread_loop(s):
             s = starting_at_zero(s)
             var = self.vars[s.thread]
@@ -90,7 +90,7 @@ class _Unifier:
         self.names = {n.name for n in walk(func.body) if isinstance(n, Block)}
 
     def visit(self, s: Any, outside: tuple[Buffer, ...]) -> tuple[Any, set[Buffer]]:
-        """``s``, outside kernels, and which of ``outside`` (memory that only kernels have) it placed in a kernel."""
+        """``s``, outside kernels, and which of ``outside`` (memory used only by kernels) it moved into a kernel."""
         if is_thread_loop(s):
             kernel = _Kernel(self.name, s)
             body = kernel.visit(s, frozenset())
@@ -134,9 +134,9 @@ class _Unifier:
 def unify_thread_binding(func: PrimFunc) -> PrimFunc:
     """Each kernel gets one variable for each thread axis, bound around the whole kernel in the order of launches.
 
-    A kernel is what is under an outermost thread loop. Loops of one axis, nested (cooperative fetching) or side by
-    side, become one; a store outside the loops of an axis, to memory that threads share, is left to the axis' first
-    thread. Memory of kernels that is allocated outside moves in. Raises ``BuildError`` where loops of one axis have
+    A kernel is everything under an outermost thread loop. Loops of one axis, nested (cooperative fetching) or in
+    sequence, become one; a store to shared or global memory outside the loops of an axis is done by the axis' first
+    thread. Memory of kernels that is allocated outside moves in. Raises ``BuildError`` if loops of one axis have
     different extents, or an extent depends on something inside the kernel.
     """
     return func.with_body(flat(_Unifier(func).visit(func.body, ())[0]))

@@ -1,4 +1,4 @@
-"""Unrolled loops become straight code."""
+"""Unrolls loops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class _Unroller:
         self.explicit = explicit
 
     def visit(self, s: Any) -> tuple[Any, int, int]:
-        """``s`` unrolled, the statements it holds, and the steps that running it takes (too many with a loop in it)."""
+        """``s`` unrolled, the number of its statements, and the number of steps to run it (too many if it has a
+        loop)."""
         if isinstance(s, For):
             return self.loop(s)
         if isinstance(s, AttrStmt) and s.attr_key in ("pragma_auto_unroll_max_step", "pragma_unroll_explicit"):

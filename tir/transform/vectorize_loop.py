@@ -242,12 +242,12 @@ _LANEWISE = ("reinterpret",)
 
 
 def _writes(s: Stmt) -> bool:
-    """Whether ``s`` must run once per lane even where it does not depend on the lane."""
+    """Whether ``s`` must run once per lane even if it is uniform."""
     return any(isinstance(n, BufferStore) or (isinstance(n, Call) and _effect(n)) for n in walk(s))
 
 
 def _lanewise_stores(s: Stmt) -> bool:
-    """Whether ``s`` is stores alone, which a mask can switch off lane by lane."""
+    """Whether ``s`` consists of stores only, which can be masked lane by lane."""
     if isinstance(s, SeqStmt):
         return all(_lanewise_stores(x) for x in s.stmts)
     if isinstance(s, IfThenElse):
@@ -261,7 +261,7 @@ def _effect(call: Call) -> bool:
 
 
 def _always_safe(e: Expr) -> bool:
-    """Whether evaluating ``e`` where its guard fails does no harm."""
+    """Whether evaluating ``e`` under a false guard is harmless."""
     from ..expr import Div, FloorDiv, FloorMod, Mod
 
     for n in walk(e):
@@ -307,8 +307,8 @@ def _vectorize(item: Any, masks: bool = False) -> Any:
 def vectorize_loop(func: PrimFunc, masks: bool = False) -> PrimFunc:
     """Each vectorized loop of constant extent becomes vector loads, stores and arithmetic.
 
-    What has no vector form stays a scalar loop, with the reason in its annotation ``scalar_because``. A vectorized loop
-    whose extent is not constant stays as it is. With ``masks`` a condition that differs between lanes becomes a vector
-    condition, under which loads and stores touch only the lanes where it holds.
+    Anything without a vector form stays a scalar loop, with the reason in its annotation ``scalar_because``. A
+    vectorized loop whose extent is not constant is unchanged. With ``masks`` a condition that differs between lanes
+    becomes a vector condition, which masks loads and stores.
     """
     return func.with_body(rewrite(func.body, lambda item: _vectorize(item, masks)))

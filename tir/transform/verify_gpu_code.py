@@ -1,4 +1,4 @@
-"""A kernel that the target cannot launch is refused here, with what to change."""
+"""Refuses kernels that the target cannot launch, with advice."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def _check_vectors(name: str, kernel: Any) -> None:
 def verify_gpu_code(func: PrimFunc, target: Any = "cuda") -> PrimFunc:
     """The function itself, when all its kernels are within the target's limits.
 
-    Raises ``BuildError`` for too many threads in a block or blocks in a grid, a number of threads that is not known, and
-    vector accesses wider than 16 bytes. Shared memory is checked where it is planned (:func:`plan_shared_memory`).
+    Raises ``BuildError`` for too many threads in a block or blocks in a grid, an unknown number of threads, and vector
+    accesses wider than 16 bytes. Shared memory is checked when it is planned (:func:`plan_shared_memory`).
     """
     where = Target.of(target)
     for kernel in kernels_of(func.body):

@@ -1,4 +1,4 @@
-"""Refuses kernels in which a thread reads what only others have, or blocks depend on each other."""
+"""Refuses kernels in which a thread reads memory private to others, or blocks depend on each other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .passes import func_pass
 
 
 def _refuse_elements_of_fragments(func: PrimFunc) -> None:
-    """Which lane of a warp holds an element of a ``wmma`` fragment is not defined: only intrinsics may touch it."""
+    """Refuse accesses to elements of ``wmma`` fragments, whose lane is undefined, outside of intrinsics."""
     for realize in walk(func.body):
         if not isinstance(realize, BlockRealize) or any(isinstance(n, BlockRealize) for n in walk(realize.block.body)):
             continue
@@ -26,8 +26,9 @@ def _refuse_elements_of_fragments(func: PrimFunc) -> None:
 
 @func_pass
 def verify_kernels(func: PrimFunc) -> PrimFunc:
-    """Nothing changes. Raises ``BuildError`` with a witness where memory of a thread or a block is read by another, or
-    thread blocks of one kernel depend on each other, or an element of a fragment is used; schedules refuse the steps that surely lead there."""
+    """A check; changes nothing. Raises ``BuildError`` with a witness if memory private to a thread or a block is read
+    by another, if thread blocks of one kernel depend on each other, or if an element of a fragment is accessed.
+    Schedules refuse the steps that provably lead there."""
     from ..schedule.invariants.thread_memory import check_thread_memory
 
     if func.root is not None:

@@ -1,4 +1,4 @@
-"""Statements and their accesses as exact integer relations: which elements an instance touches, and when it runs."""
+"""Statements and accesses as exact integer relations: access maps and schedule maps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .statements import Access, Loop, Statement
 
 
 def add_loops(formula: Formula, loops: Sequence[Loop], rough: bool = False) -> None:
-    """``rough``: a loop whose bounds data decides may take any value."""
+    """``rough``: a loop with data-dependent bounds may take any value."""
     for var, low, extent in loops:
         try:
             formula.within(var, low, extent)
@@ -32,14 +32,14 @@ def add_loops(formula: Formula, loops: Sequence[Loop], rough: bool = False) -> N
 
 
 def schedule_map(unit: Statement, names: Names, length: int, coord_names: Sequence[str]) -> Relation:
-    """The relation from instances (``coord_names``) to the moments they run. Raises ``NotAffine``."""
+    """The schedule map: from instances (``coord_names``) to timestamps. Raises ``NotAffine``."""
     formula = Formula(names)
     add_loops(formula, unit.loops)
     for guard in unit.guards:
         try:
             formula.require(guard)
         except NotAffine:
-            continue  # data decides: both programs are taken to ask the same question
+            continue  # data-dependent: both programs are assumed to evaluate the same condition
     mine = {v for v, _, _ in unit.loops}
     for name, value in zip(coord_names, unit.values):
         formula.equal(name, value)
@@ -56,10 +56,10 @@ def access_map(
     on_loops: bool = False,
     rough: bool = False,
 ) -> Relation:
-    """The relation from instances to the elements ``access`` touches (everything where an index is not affine).
+    """The access map: from instances to the elements of ``access`` (all elements if an index is not affine).
 
-    ``on_loops``: coordinates are the unit's own loops, whose bounds and guards are added; ``rough``: those that are
-    affine (more instances than there are, and more elements).
+    ``on_loops``: coordinates are the statement's loops, whose bounds and guards are added; ``rough``: only the affine
+    ones (an over-approximation of instances and elements).
     """
     formula = Formula(names)
     hidden: list[str] = []
@@ -108,8 +108,8 @@ def access_map(
 
 
 def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
-    """``units`` with the accesses of each swizzled buffer as they would be without: its elements in other places, which
-    changes nothing of which accesses meet. Buffers of which not all accesses are swizzled alike stay as they are."""
+    """``units`` with swizzles removed: a swizzle is a bijection on elements, so if every access of a buffer uses the
+    same one, removing it preserves the dependences. Buffers with differently swizzled accesses are unchanged."""
     swizzled = dict.fromkeys(a.buffer.data for u in units for a in u.accesses if has_bits(a))
     if not swizzled:
         return list(units)
@@ -142,13 +142,13 @@ def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
 
 
 def has_bits(access: Access) -> bool:
-    """Whether an index has operations on bits: exact sets speak of them, but not quickly."""
+    """Whether an index has bitwise operations: exact sets can represent them, but slowly."""
     parts = [p for i in access.indices or () for p in (i if isinstance(i, tuple) else (i,))]
     return any(isinstance(n, Call) and n.op.startswith("bitwise") for p in parts for n in walk(p))
 
 
 def _know_coords(formula: Formula, unit: Statement) -> None:
-    """What the loops say of the coordinates: between which numbers each is."""
+    """Bounds of the coordinates, from the loops."""
     from ...arith import Analyzer
 
     ctx = Analyzer({var: Range(low, extent) for var, low, extent in unit.loops})
@@ -166,12 +166,12 @@ def _try_require(formula: Formula, condition: Expr) -> None:
 
 
 def is_exact(unit: Statement, access: Access) -> bool:
-    """Whether sets tell exactly which elements ``access`` touches: no data decides an index, a bound or a guard."""
+    """Whether the elements of ``access`` are exact: no index, bound or guard is data-dependent."""
     return access.indices is not None and why_inexact(unit, access) is None
 
 
 def why_inexact(unit: Statement, access: Access) -> NotAffine | None:
-    """The expression because of which sets do not tell exactly which elements ``access`` touches."""
+    """The expression because of which the elements of ``access`` are not exact."""
     formula = Formula(Names())
     try:
         add_loops(formula, (*unit.loops, *access.loops))

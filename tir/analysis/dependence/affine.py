@@ -36,7 +36,7 @@ class _Form:
 
 
 class AffineForms:
-    """Indices of one unit's accesses as sums over its loops; the iterators of its blocks are taken for their values."""
+    """Indices of a statement's accesses as affine forms over its loops; block iterators are substituted."""
 
     def __init__(self, unit: Statement):
         self.unit = unit
@@ -88,7 +88,7 @@ class AffineForms:
         return None
 
     def _quotient(self, a: Expr, by: int) -> _Form | None:
-        """``a // by``: what ``by`` divides stays exact, the rest has bounds."""
+        """``a // by``: terms divisible by ``by`` stay exact, the rest is bounded."""
         form = self.of(a)
         if form is None:
             return None
@@ -111,8 +111,8 @@ def _ends(low: Expr, extent: Expr) -> tuple[int, int] | None:
 
 
 def indices_differ(s: AffineForms, a: Access, t: AffineForms, b: Access, var: Var) -> bool:
-    """Banerjee test: no element is touched by ``a`` in one iteration of the loop of ``var`` and by ``b`` in another one,
-    because on some axis the indices of the two differ where ``var`` does."""
+    """Banerjee test: no element is accessed by ``a`` in one iteration of the loop of ``var`` and by ``b`` in a
+    different one, because the indices on some axis then differ."""
     if a.buffer is not b.buffer or a.indices is None or b.indices is None or a.loops or b.loops:
         return False
     return any(_differs(s, s.of(i), t, t.of(j), var) for i, j in zip(a.indices, b.indices))
@@ -138,7 +138,7 @@ def _differs(s: AffineForms, a: _Form | None, t: AffineForms, b: _Form | None, v
                 reach = (sign * c * ends[0], sign * c * ends[1])
                 low, high = low + min(reach), high + max(reach)
             elif other.terms.get(v, 0) != c:
-                return False  # the same number in both, but not as often
+                return False  # the same variable in both, with different coefficients
     return max(-low, high) < abs(stride)
 
 

@@ -1,4 +1,4 @@
-"""Conditions that are not affine: exact sets leave them out, so both programs must ask the same before each instance."""
+"""Non-affine conditions: exact sets omit them, so both programs must evaluate the same ones before each instance."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Question = tuple[Any, Relation]  # its form, and the numbers in it that each ins
 def other_condition(
     before: Statement, after: Sequence[Statement], names: Names, dims: Sequence[str], instances: IntegerSet
 ) -> Expr | None:
-    """A condition that decides of one of ``instances`` whether it runs in one program and not in the other, as far as
-    exact sets do not show: None where both programs ask the same. Raises ``Undecided``.
+    """A condition under which one of ``instances`` runs in one program but possibly not in the other; None if both
+    programs evaluate the same conditions. Raises ``Undecided``.
 
-    Two conditions are the same where they have one form, and each instance puts the same numbers and elements in it.
+    Two conditions are the same if they have the same form, and each instance supplies the same numbers and elements.
     """
     if not any(_open_parts(unit) for unit in (before, *after)):
         return None
@@ -46,7 +46,7 @@ def moved_condition(before: Statement, after: Sequence[Statement], written: Coll
 
 
 def _open_parts(unit: Statement) -> list[Expr]:
-    """The parts of the conditions of a statement that exact sets leave out."""
+    """The conjuncts of the conditions of a statement that exact sets omit."""
     formula = Formula(Names())
     return [c for c in conjuncts(all_of(unit.guards)) if not _requires(formula, c)]
 
@@ -72,7 +72,7 @@ def _questions(unit: Statement, names: Names, dims: Sequence[str]) -> Iterator[t
 
 
 def _form(e: Any, formula: Formula, numbers: list[str]) -> Any:
-    """``e`` without its affine parts, which become ``numbers``."""
+    """``e`` with its affine parts abstracted into ``numbers``."""
     if isinstance(e, (StringImm, FloatImm)):
         return e.value
     if isinstance(e, Expr) and e.dtype.is_int and e.dtype.lanes == 1 and not isinstance(e, BufferLoad):

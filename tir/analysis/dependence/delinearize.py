@@ -1,7 +1,7 @@
-"""MixedRadix of a fused loop over symbolic sizes: ``f // m`` and ``f % m``, which exact sets cannot speak of.
+"""Delinearization of a fused loop over symbolic sizes: ``f // m`` and ``f % m``, which exact sets cannot represent.
 
-The digits of a number say which number it is, and are ordered as it is. With that said of pairs of iterations, the
-digits can be coordinates of their own, and the product of sizes that bounds the loop an unknown number.
+The digits of a number determine it, and are ordered lexicographically as it is. With these constraints on pairs of
+iterations, the digits become coordinates, and the product of sizes that bounds the loop becomes a parameter.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class MixedRadix:
 
 
 def delinearized(loop: For) -> tuple[For, list[MixedRadix]] | None:
-    """``loop`` with the digits of its fused variables as loops of their own just inside it; None where it has none.
+    """``loop`` with the digits of its fused variables as loops directly inside it; None if it has none.
 
-    The result runs more than the loop does: it is for questions that are about all runs. Its bounds that are no
-    quasi-affine expressions are unknown numbers.
+    The result over-approximates the iterations of the loop: it is for questions about all iterations. Bounds that are
+    not quasi-affine become parameters.
 
     >>> from tir.script import parse
     >>> f = parse('''
@@ -80,7 +80,7 @@ def delinearized(loop: For) -> tuple[For, list[MixedRadix]] | None:
 
 
 def _digit(e: Any) -> tuple[Expr, Expr, Expr | None] | None:
-    """(value, by, radix) of ``value // by % radix``, one of ``by`` and ``radix`` not constant; no ``radix``: no limit."""
+    """(value, by, radix) of ``value // by % radix``, with ``by`` or ``radix`` symbolic; no ``radix``: unbounded."""
     if not isinstance(e, (FloorDiv, FloorMod)) or (isinstance(e.b, IntImm) and not isinstance(e.a, FloorDiv)):
         return None
     if isinstance(e, FloorDiv):
@@ -92,7 +92,7 @@ def _digit(e: Any) -> tuple[Expr, Expr, Expr | None] | None:
 
 
 def _in_order(found: Sequence[tuple[Expr, Expr | None, list[Any]]]) -> list[tuple[Expr, Expr | None, list[Any]]] | None:
-    """The digits from the lowest on, where each starts where the one before ends and the last has no limit."""
+    """The digits, lowest first, if each starts where the one before ends and the last is unbounded."""
     analyzer = Analyzer()
     left = list(found)
     order: list[tuple[Expr, Expr | None, list[Any]]] = []
@@ -174,9 +174,9 @@ def _highest(loop: For, by: Expr, known: dict[Any, Var]) -> Expr:
 
 
 def pairs_of(digits: MixedRadix, first: Sequence[Var], second: Sequence[Var], names: Names) -> Relation | None:
-    """The pairs of runs, told by the loops ``first`` and ``second``, for which digits are ordered as their values are.
+    """The pairs of instances, over the loops ``first`` and ``second``, whose digits are ordered as their values are.
 
-    None where the loops do not tell that. Variables of neither are the same for both runs.
+    None if the loops do not determine that. Variables of neither are the same for both instances.
     """
     around, other = set(first), set(second)
     if any((v in around) != (v in other) for v in free_vars(digits.value)):

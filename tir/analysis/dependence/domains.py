@@ -1,4 +1,4 @@
-"""Questions about domains: does a block run for all values of its iterators, do two points get the same indices."""
+"""Questions about domains: does a block run for all values of its iterators, are indices injective?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .verdict import NOT_SHOWN, PROVED, Refuted, Unknown, Verdict, undecided
 
 
 def runs_whole_domain(ref: BlockRef) -> bool:
-    """Whether the loops above surely run ``ref`` for every value of its iterators."""
+    """Whether the loops above provably run ``ref`` for every value of its iterators."""
     return RunsWholeDomain(ref).holds()
 
 
@@ -44,7 +44,7 @@ class RunsWholeDomain(Question):
         return {p.var: Range(p.node.min, p.node.extent) for p in self.ref.loops()}
 
     def _is_conditional(self) -> bool:
-        """Whether the block is under an ``if``, or in a loop that only repeats it and may not run at all."""
+        """Whether the block is under an ``if``, or in a loop that no iterator uses and that may have no iterations."""
         if self.ref.scope is not None and wrapped_in(self.ref, self.ref.scope) is not None:
             return True
         values, analyzer = [v for _, v in self._pairs], Analyzer()
@@ -62,7 +62,7 @@ class RunsWholeDomain(Question):
 
     @tier(Tier.SIMPLE_BLOCK)
     def by_loops(self) -> Verdict:
-        """Each iterator is a loop of its own."""
+        """Each iterator is bound to a loop of its own."""
         values, loops = [v for _, v in self._pairs], self._loops
         if not is_const(self.ref.node.predicate, 1) or not all(isinstance(v, Var) and v in loops for v in values):
             return NOT_SHOWN
@@ -105,7 +105,7 @@ MOST_COUNTED = 1 << 18  # points, in some hundredths of a second
 
 @dataclass(frozen=True, eq=False)
 class Injective(Question):
-    """No two points of ``domains`` have the same ``indices``."""
+    """``indices`` are injective on ``domains``."""
 
     indices: tuple[Expr, ...]
     domains: Mapping[Var, Range]
@@ -150,7 +150,7 @@ class Injective(Question):
 
 
 def _counted(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[tuple[int, ...]] | None:
-    """Two points with the same indices, none where all differ; None for a domain too large to count, or symbolic."""
+    """Two points with the same indices, none if all differ; None for a domain too large to enumerate, or symbolic."""
     ends = [(dom.min, dom.extent) for dom in domains.values()]
     if not all(isinstance(low, IntImm) and isinstance(size, IntImm) for low, size in ends):
         return None

@@ -1,7 +1,7 @@
 """Definite initialization: whether everything that is read of a buffer was written before.
 
-Two questions have the same tiers: of a whole function (:class:`Initialized`), and of each iteration of a loop for itself
-(:class:`InitializedInIteration`), which is what makes a buffer privatizable.
+Two questions have the same tiers: for an entire function (:class:`Initialized`), and for each iteration of a loop
+(:class:`InitializedInIteration`), which makes a buffer privatizable.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .witness import show_element
 
 
 def check_initialized(func: PrimFunc, buffer: Buffer) -> Verdict:
-    """Whether every read of ``buffer`` is of an element some earlier instance wrote."""
+    """Whether every read of ``buffer`` is of an element that an earlier instance wrote."""
     return Initialized(func, buffer).answer()
 
 
@@ -50,7 +50,7 @@ class _Initialization(Question):
         return Unknown(f"cannot prove that {self}: {reason}", nodes=nodes)
 
     def _users(self, body: Any, blocks: bool) -> list[Statement]:
-        """The statements that use the buffer. Raises ``NotAffine`` where its elements are swizzled differently."""
+        """The statements that access the buffer. Raises ``NotAffine`` if its elements are swizzled differently."""
         found = [u for u in statements_of(body, blocks) if any(a.buffer.data is self.buffer.data for a in u.accesses)]
         found = without_swizzles(found)
         if any(a.buffer.data is self.buffer.data and has_bits(a) for u in found for a in u.accesses):
@@ -61,8 +61,8 @@ class _Initialization(Question):
         return found
 
     def _by_boxes(self, units: Sequence[Statement], names: Names, restrict: Callable[[Relation], Relation]) -> Verdict:
-        """Subtracts from the reads of each iteration the boxes that writes before it, in the same iteration of the loops
-        that the two share, have filled."""
+        """Subtracts from the reads of each iteration the boxes filled by earlier writes in the same iteration of their
+        common loops."""
         for unit in units:
             reader = unit if unit.inner else by_loops(unit)
             dims = [names.of(v) for v in reader.coords]
@@ -108,7 +108,7 @@ class Initialized(_Initialization):
             side = StatementRelations(unit, names, fresh=True)
             side.before = schedule_map(unit, names, length, side.dims)
             if not side.before.is_single_valued():
-                # each run has to find what it reads: they are told apart by the loops
+                # each instance has to be initialised: they are distinguished by the loops
                 side = StatementRelations(by_loops(unit), names, fresh=True)
                 side.on_loops = True
                 side.before = schedule_map(side.unit, names, length, side.dims)
@@ -155,7 +155,7 @@ def _surely_writes(side: StatementRelations, write: Any, buffer: Buffer) -> bool
 
 
 def _stores_first(unit: Statement, store: Access, load: Access) -> bool:
-    """Whether a run of ``unit`` has done all of ``store`` when it comes to ``load``."""
+    """Whether an instance of ``unit`` has completed ``store`` before ``load``."""
     together = bool(store.loops and load.loops) and store.loops[0][0] is load.loops[0][0]
     order = {id(access): n for n, access in enumerate(unit.accesses)}
     return isinstance(store.node, BufferStore) and not together and order[id(store)] < order[id(load)]
@@ -178,7 +178,7 @@ class InitializedInIteration(_Initialization):
         return around.set([]).parameters()
 
     def _body(self) -> list[Statement] | None:
-        """The statements of an iteration; None where it is not known how often one runs."""
+        """The statements of an iteration; None if a trip count is unknown."""
         body = self.loops[-1].body
         return None if any(isinstance(n, While) for n in walk(body)) else self._users(body, False)
 
@@ -219,7 +219,7 @@ class InitializedInIteration(_Initialization):
 
 
 def _exact_writes(unit: Statement, buffer: Buffer) -> list[Access]:
-    """The stores to ``buffer`` of which it is known exactly when they run and where they go."""
+    """The stores to ``buffer`` whose instances and elements are known exactly."""
     return [
         a for a in unit.writes()
         if a.buffer is buffer and is_exact(unit, a) and not any(isinstance(i, tuple) for i in a.indices or ())
@@ -227,11 +227,12 @@ def _exact_writes(unit: Statement, buffer: Buffer) -> list[Access]:
 
 
 class _Filled:
-    """What ``writer`` has surely stored by ``store`` when an iteration of ``reader`` comes: in the same iteration of the
-    loops that the two share, where it comes first in the text.
+    """The elements that ``writer`` has definitely stored by ``store`` before an iteration of ``reader``: in the same
+    iteration of their common loops, if it comes first in program order.
 
-    A loop that the writer's condition ties to its start (``k == 0``, of an init) is taken there: no iteration is before
-    the first. The iterators of the writer are a box where its other loops run all of one (an iterator map).
+    A loop that the writer's condition fixes to its start (``k == 0``, of an init) is taken there: no iteration is
+    earlier.
+    The iterators of the writer form a box if its other loops cover their domain (an iterator map).
     """
 
     def __init__(self, writer: Statement, store: Access, reader: Statement, names: Names):
@@ -243,7 +244,7 @@ class _Filled:
         self.free = {v: Range(low, n) for v, low, n in writer.loops if v not in self.around and v not in self.start}
 
     def relation(self) -> Relation | None:
-        """From iterations of the reader to elements; None where the writer fills no box before it."""
+        """From iterations of the reader to elements; None if the writer fills no box before it."""
         if self.shared is None or isinstance(next(iter(self.store.indices or ()), None), Ramp):
             return None
         box = self._box()
@@ -271,7 +272,7 @@ class _Filled:
         return formula.map([self.names.of(v) for v in self.reader.coords], element, [*hidden, *element])
 
     def _box(self) -> list[tuple[Var, Range]] | None:
-        """The values that the writer's coordinates take together in one iteration of the loops around."""
+        """The box of the writer's coordinates in one iteration of the loops around."""
         pairs = self.writer.inner or tuple(zip(self.writer.coords, self.writer.values))
         pairs = [
             (v, substitute(value, self.start)) for v, value in pairs if v not in self.start and v not in self.around
@@ -308,7 +309,7 @@ class _Filled:
 
 
 def _shared_loops(writer: Statement, reader: Statement) -> list[Var] | None:
-    """The loops around both, where in one iteration of them ``writer`` runs before ``reader``; None where it does not."""
+    """The common loops, if in one iteration of them ``writer`` runs before ``reader``; None otherwise."""
     shared: list[Var] = []
     for x, y in zip(writer.time, reader.time):
         if isinstance(x, Var) or isinstance(y, Var):

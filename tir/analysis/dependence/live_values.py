@@ -1,6 +1,6 @@
-"""When elements of a buffer are read and written, as exact sets over moments: for steps that keep values in copies.
+"""When elements of a buffer are read and written, as exact relations over timestamps: for steps that keep copies.
 
-A moment is a vector; moments of a program are ordered lexicographically.
+A timestamp is a vector; timestamps of a program are ordered lexicographically.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .verdict import undecided
 
 @dataclass(frozen=True)
 class AccessRelation:
-    """One access: ``elements`` relates moments to the elements touched then, ``runs`` instances to moments."""
+    """One access: ``elements`` relates timestamps to the elements accessed then, ``runs`` instances to timestamps."""
 
     unit: Statement
     access: Access
@@ -28,8 +28,8 @@ class AccessRelation:
     runs: Relation
 
     def show(self, moment: list[int], element: list[int], buffer: Buffer | None = None) -> str:
-        """The instance that runs at ``moment``, and what it does to ``element`` (of ``buffer``, which the accessed one is a
-        copy of)."""
+        """The instance that runs at timestamp ``moment``, and its access to ``element`` (of ``buffer``, of which the
+        accessed one is a copy)."""
         point = self.runs.sources_of(moment).sample() or []
         pairs = ", ".join(f"{v.name}={x}" for v, x in zip(self.unit.coords, point))
         verb = "writes" if self.access.write else "reads"
@@ -38,7 +38,7 @@ class AccessRelation:
 
 
 class Timestamps:
-    """The accesses of ``buffers`` in ``func``. Raises ``ScheduleError`` where they are not quasi-affine."""
+    """The accesses of ``buffers`` in ``func``. Raises ``ScheduleError`` if they are not quasi-affine."""
 
     def __init__(self, func: PrimFunc, buffers: Iterable[Buffer]):
         self.names = Names()
@@ -68,7 +68,7 @@ class Timestamps:
         return [t for t in self.touches if t.access.buffer is buffer and t.access.write == write and where(t.unit)]
 
     def real(self, found: Relation) -> Relation:
-        """``found`` where the sizes of the program allow it."""
+        """``found`` restricted to the possible sizes of the program."""
         return self.context.restrict(found)
 
 
@@ -79,10 +79,10 @@ def clobbered_between(
     writes: Iterable[tuple[AccessRelation, Relation]],
     buffer: Buffer | None = None,
 ) -> list[str] | None:
-    """Two lines of witness where an element changes after ``since`` and before ``read`` reads it; None where none does.
+    """Two lines of witness if an element changes after ``since`` and before ``read`` reads it; None otherwise.
 
-    ``since`` relates (moment of the read, element) to a moment. ``writes`` are writers, each with the relation from an
-    element to the elements whose writing changes it. ``buffer``: what the witness calls the memory that is read.
+    ``since`` relates (timestamp of the read, element) to a timestamp. ``writes`` are writers, each with the relation
+    from an element to the elements whose writes clobber it. ``buffer``: the name of the memory in the witness.
     """
     whole = read.elements
     element = whole.pairs_to_target()

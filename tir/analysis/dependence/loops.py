@@ -1,4 +1,4 @@
-"""One loop, or one nest: may its iterations run at once, in another order, together with others, or apart?"""
+"""Legality for one loop or nest: parallel execution, interchange, fusion with adjacent nests, distribution."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .witness import why_unknown, witness
 
 
 def check_parallel(func: PrimFunc, loop: For, kind: str = PARALLEL, ignored: frozenset[Var] = frozenset()) -> Verdict:
-    """Whether iterations of ``loop`` are independent: no two of them touch one element, one of them writing it.
+    """Whether ``loop`` carries no dependence: no element is accessed by two iterations and written by one of them.
 
     ``ignored``: pointers of memory that is not looked at. Buffers allocated inside the loop are each iteration's own, and
     so are those of its ``private`` clause. The answer names others that each iteration must have a copy of
@@ -47,7 +47,7 @@ def check_parallel(func: PrimFunc, loop: For, kind: str = PARALLEL, ignored: fro
 
 @dataclass(frozen=True, eq=False)
 class LoopIndependent(Question):
-    """No two iterations of ``loop`` touch one element, one of them writing it."""
+    """The loop carries no dependence."""
 
     func: PrimFunc
     loop: For
@@ -65,7 +65,7 @@ class LoopIndependent(Question):
 
     @tier(Tier.SIMPLE_BLOCK)
     def by_blocks(self) -> Verdict:
-        """Each block's iterators tell the iterations apart, and no block touches what another one writes."""
+        """Each block's iterators distinguish the iterations, and no block accesses what another one writes."""
         index = index_of(self.func)
         place = index.places[self.loop]
         if any(
@@ -94,7 +94,7 @@ class LoopIndependent(Question):
 
 
 def _only_proof(iterations: _Iterations) -> Verdict:
-    """The answer about more iterations than there are: only a proof counts."""
+    """The answer for an over-approximation of the iterations: only a proof counts."""
     try:
         return iterations.verdict() if iterations.verdict().is_proved else NOT_SHOWN
     except Undecided:
@@ -102,7 +102,7 @@ def _only_proof(iterations: _Iterations) -> Verdict:
 
 
 def are_disjoint(blocks: Sequence[Any]) -> bool:
-    """Whether no block touches, by its regions, what another one writes."""
+    """Whether no block accesses, by its regions, what another one writes."""
     touched = [{r.buffer.data for r in (*b.reads, *b.writes)} for b in blocks]
     return all(
         n == m or touched[n].isdisjoint(r.buffer.data for r in b.writes)
@@ -112,8 +112,8 @@ def are_disjoint(blocks: Sequence[Any]) -> bool:
 
 
 class _Iterations:
-    """The accesses of the iterations of a loop, or of ``runs``, which runs all that it does and more: with the ``digits``
-    of fused variables as loops of their own, or (``rough``) any number of times where data decides how often."""
+    """The accesses of the iterations of a loop, or of ``runs``, an over-approximation of it: with the ``digits`` of
+    fused variables as loops, or (``rough``) any trip count for data-dependent loops."""
 
     def __init__(self, asked: LoopIndependent, runs: For, digits: Sequence[MixedRadix] = (), rough: bool = False):
         self.asked, self.digits = asked, digits
@@ -149,8 +149,8 @@ class _Iterations:
 
 @dataclass(frozen=True, eq=False)
 class CarriedDependence(Question):
-    """For all iterations x < y of a loop: no element is touched by ``first`` in x and by ``second`` in y, or each
-    iteration could have the buffer for itself."""
+    """For all iterations x < y of a loop: no element is accessed by ``first`` in x and by ``second`` in y, or the
+    buffer is privatizable."""
 
     iterations: _Iterations
     source: StatementRelations
@@ -228,7 +228,7 @@ class Reordered(Question):
 
     @tier(Tier.SIMPLE_BLOCK)
     def by_block(self) -> Verdict:
-        """The nest holds one block, whose instances commute."""
+        """The nest contains one block, whose instances commute."""
         inner: Any = self.loops[-1].body
         below: list[For] = []
         while isinstance(inner, For):
@@ -260,7 +260,7 @@ def _reordered(func: PrimFunc, loops: Sequence[For], new_order: Sequence[For]) -
 
 
 def check_merge(func: PrimFunc, chains: Sequence[Sequence[For]]) -> Verdict:
-    """Whether neighbouring nests may run as one: iteration by iteration, the first chain's body, then the next's."""
+    """Whether adjacent nests may be fused: each iteration runs the first chain's body, then the next's."""
     units: list[Statement] = []
     place: dict[int, int] = {}
     for position, chain in enumerate(chains):
@@ -278,7 +278,7 @@ def check_merge(func: PrimFunc, chains: Sequence[Sequence[For]]) -> Verdict:
 
 
 def check_fission(func: PrimFunc, loop: For, cuts: Sequence[int]) -> Verdict:
-    """Whether ``loop`` may run over its body up to each cut (a position in its sequence) before it starts on the rest."""
+    """Whether ``loop`` may be distributed at each cut (a position in its sequence)."""
 
     def distributed(unit: Statement) -> tuple[Any, ...]:
         return (sum(cut <= unit.time[1] for cut in cuts), *unit.time)

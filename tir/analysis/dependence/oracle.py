@@ -1,9 +1,9 @@
 """The dependence oracle: each question of legality is answered by tiers of proof, cheapest first.
 
 A question is a class with one method for each tier that can answer it. A tier answers ``Proved``, ``Refuted`` with a
-witness, or ``Unknown``; the first that is not ``Unknown`` is the answer, and where all are, the last reason given is. No tier
+witness, or ``Unknown``. The first that is not ``Unknown`` is the answer; if all are, the last reason given is. No tier
 may contradict another: what a cheap one proves, exact sets never refute (``tests/analysis/test_tiers.py``). A tier that
-uses sets, with all the questions that it asks itself, has the limit of :func:`tir.poly.bounded`.
+uses sets shares the budget of :func:`tir.poly.bounded` with the questions that it asks itself.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def tier(name: Tier) -> Callable[[Method], Method]:
 
 
 class Question:
-    """A question of legality. Subclasses say in ``__str__`` what is claimed, and have a method for each tier."""
+    """A question of legality. Subclasses state the claim in ``__str__``, and have a method for each tier."""
 
     tiers: ClassVar[dict[Tier, Callable[[Any], Verdict]]] = {}
 
@@ -60,16 +60,16 @@ class Question:
         cls.tiers = {t: found[t] for t in Tier if t in found}
 
     def anchor(self) -> tuple[Any, Any] | None:
-        """A node that the answer is remembered with, as long as that lives, and what to find it by; None: it is not
-        remembered."""
+        """A node whose lifetime bounds that of the cached answer, and the key to find it by; None: it is not
+        cached."""
         return None
 
     def unknown(self, error: Undecided) -> Unknown:
-        """The answer where exact sets have none."""
+        """The answer if exact sets have none."""
         return undecided(error, str(self))
 
     def answer(self) -> Verdict:
-        """The answer of the first tier that has one; of the last where none has."""
+        """The answer of the first tier that has one; otherwise of the last."""
         place = self.anchor()
         if place is None or _disabled:
             return self._decide()
@@ -127,10 +127,10 @@ _explaining = False
 
 @contextmanager
 def tiers(only: Collection[Tier] | None = None, without: Collection[Tier] = ()) -> Iterator[None]:
-    """Answers questions by some tiers only inside the ``with``: to test that tiers agree, or to see what one is worth.
+    """Restricts the tiers inside the ``with``: to test that tiers agree, or to measure what one contributes.
 
-    Answers are not remembered meanwhile. Tiers that ask other questions (of pairs of accesses, say) ask them under the
-    same rule.
+    Answers are not cached meanwhile. Tiers that ask other questions (of pairs of accesses, say) are restricted in the
+    same way.
 
     >>> with tiers(only=[Tier.PAIRS, Tier.SETS]):
     ...     pass  # steps taken here are proved by exact sets alone
@@ -146,7 +146,7 @@ def tiers(only: Collection[Tier] | None = None, without: Collection[Tier] = ()) 
 
 @contextmanager
 def recorded() -> Iterator[list[Question]]:
-    """Collects the questions that are decided inside the ``with`` (not those whose answers are remembered).
+    """Collects the questions that are decided inside the ``with`` (not those whose answers are cached).
 
     >>> with recorded() as questions:
     ...     pass  # steps of a schedule

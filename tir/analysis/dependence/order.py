@@ -1,4 +1,4 @@
-"""The order question: does every dependence of the program before hold in the order after?"""
+"""The order question: is every dependence of the old program preserved by the new order?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .witness import why_unknown, witness
 
 
 def compare(sides: Sequence[StatementRelations], context: Context, nodes: tuple[Any, ...]) -> Verdict:
-    """Whether every dependence among ``sides``, in the order of the program before, holds in the order after."""
+    """Whether every dependence among ``sides`` in the old order is preserved by the new one."""
     for source in sides:
         for sink in sides:
             verdict = StatementOrder(source, sink, context, nodes).answer()
@@ -28,7 +28,7 @@ def compare(sides: Sequence[StatementRelations], context: Context, nodes: tuple[
 
 @dataclass(frozen=True, eq=False)
 class StatementOrder(Question):
-    """Dependences from runs of ``source`` to later runs of ``sink`` hold in the new order."""
+    """Dependences from instances of ``source`` to later instances of ``sink`` are preserved."""
 
     source: StatementRelations
     sink: StatementRelations
@@ -41,7 +41,7 @@ class StatementOrder(Question):
     @tier(Tier.UNCHANGED)
     def unchanged(self) -> Verdict:
         source, sink = self.source, self.sink
-        # of a block that is repeated it has yet to be shown that its runs make the same values
+        # for a repeated block it is still to be shown that it is idempotent
         if not (source.kept and sink.kept) or source.pure or sink.pure:
             return NOT_SHOWN
         return PROVED if source is sink or same_order(source.moments, sink.moments) else NOT_SHOWN
@@ -56,7 +56,7 @@ class StatementOrder(Question):
 
     @cached_property
     def ordered(self) -> Relation:
-        """The runs of ``source`` and ``sink`` that are in this order in the program before."""
+        """The pairs of instances of ``source`` and ``sink`` in this order in the old program."""
         earlier, later = _until_parted(self.source, self.sink, 0)
         return earlier.before(later).domain_in(self.source.before.domain()).range_in(self.sink.before.domain())
 
@@ -67,7 +67,7 @@ class StatementOrder(Question):
 
 @dataclass(frozen=True, eq=False)
 class DependenceKept(Question):
-    """For all (i, j) with i before j in the old schedule that touch one element by the accesses ``first`` and ``second``:
+    """For all (i, j) with i before j in the old schedule that access the same element by ``first`` and ``second``:
     i is before j in the new schedule, or (a read) some other write of the element is."""
 
     statements: StatementOrder
@@ -101,14 +101,14 @@ class DependenceKept(Question):
         return self._against(broken)
 
     def _broken(self) -> Relation:
-        """The dependent pairs of runs whose order the new schedule does not keep."""
+        """The dependent pairs of instances whose order is not preserved."""
         source, sink = self.statements.source, self.statements.sink
         reads = not self.first.access.write, not self.second.access.write
         depend = same_element(source, self.first, sink, self.second).intersect(self.statements.ordered)
         if source is sink and source.pure:
             depend = depend.different()
         elif sink.pure and reads[0]:
-            # what a repeat overwrites with the value that the reader has always seen is no change
+            # a repeated write of the value that the reader has always seen is not a change
             depend = _violated_flow(depend.reverse(), sink, source, 0).reverse()
         if depend.is_empty():
             return depend
@@ -139,7 +139,7 @@ _BROKEN = {
 
 
 def same_order(s: tuple[list[Any], list[Any]], t: tuple[list[Any], list[Any]]) -> bool:
-    """Whether one run each, told by its times before and after, is ordered to the other by the same loops as before."""
+    """Whether two statements, given by their timestamps before and after, are ordered by the same loops as before."""
     before, after = (_shared_order(s[p][0], t[p][0]) for p in (0, 1))
     if before is None or after is None or before[1] != after[1] or len(before[0]) != len(after[0]):
         return False
@@ -147,7 +147,8 @@ def same_order(s: tuple[list[Any], list[Any]], t: tuple[list[Any], list[Any]]) -
 
 
 def _shared_order(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[list[Var], bool] | None:
-    """The loops two times share, and whether the first's statement comes first where they part; None where they do not."""
+    """The common loops of two timestamps, and whether the first is before the second where they diverge; None if they
+    do not."""
     shared: list[Var] = []
     for x, y in zip(a, b):
         if isinstance(x, Var) or isinstance(y, Var):
@@ -160,8 +161,8 @@ def _shared_order(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[list[Var], bo
 
 
 def _until_parted(s: StatementRelations, t: StatementRelations, program: int) -> tuple[Relation, Relation]:
-    """When ``s`` and ``t`` run in a program (0 before, 1 after), just as far as needed to order them: loops that only one
-    of them is in say nothing of that, and exact sets of many loops are slow."""
+    """Timestamps of both statements (0: old program, 1: new), cut after the first dimension that can order them; the
+    rest only slows isl down."""
     both = [(s.before, t.before), (s.after, t.after)][program]
     depth = 0
     for a in s.moments[program]:
@@ -174,7 +175,7 @@ def _until_parted(s: StatementRelations, t: StatementRelations, program: int) ->
 
 
 def _parting(a: tuple[Any, ...], b: tuple[Any, ...]) -> int:
-    """How many entries of two times decide which is first, whatever the loops: up to where their statements part."""
+    """How many entries of two timestamps can order them, whatever the loops: up to where their statements diverge."""
     for position, (x, y) in enumerate(zip(a, b)):
         if isinstance(x, Var) or isinstance(y, Var):
             if x is not y:
@@ -185,7 +186,7 @@ def _parting(a: tuple[Any, ...], b: tuple[Any, ...]) -> int:
 
 
 def _violated_flow(depend: Relation, s: StatementRelations, t: StatementRelations, program: int = 1) -> Relation:
-    """Flow pairs whose consumer has a run with no run of the producer before it, in a program (0 before, 1 after)."""
+    """Flow dependences whose sink has an instance with no instance of the source before it (0: old program, 1: new)."""
     producer, consumer = _until_parted(s, t, program)
     first, second = (s.after, t.after) if program else (s.before, t.before)
     if first.is_single_valued() and second.is_single_valued():
@@ -203,7 +204,7 @@ def _is_target(unit: Statement, a: Access, b: Access) -> bool:
 
 
 def _one_element_each(unit: Statement, first: Access, second: Access) -> bool:
-    """Whether each instance has elements of its own: the indices of both accesses are all the coordinates, once each."""
+    """Whether each instance has its own elements: the indices of both accesses are all the coordinates, once each."""
     coords = {id(v) for v in unit.coords}
     if any(a.indices is None or len(a.indices) < len(coords) for a in (first, second)):
         return False

@@ -1,4 +1,4 @@
-"""Two programs: whether one runs the block instances of the other in an order that keeps every dependence."""
+"""Equivalence of two programs: the same block instances in an order that preserves every dependence."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from .witness import show_element
 
 @dataclass(frozen=True, eq=False)
 class SameMeaning(Question):
-    """Every dependence of ``before`` holds in ``after``; a complete reduction may be made anew.
+    """Every dependence of ``before`` is preserved in ``after``; a complete reduction may be recomputed.
 
-    ``move`` says, from the form of the program, whether the move of a block that leads from one to the other is legal.
+    ``move`` tells, as a syntactic test, whether the move of a block that leads from one to the other is legal.
     """
 
     before: PrimFunc
@@ -47,7 +47,7 @@ class SameMeaning(Question):
     def by_pairs(self) -> Verdict:
         verdict = check(self.before, self.after)
         if not verdict.is_proved:
-            # a reduction that is made anew, from its init on, gives the same result again
+            # recomputing a reduction, including its init, gives the same result
             collapsed = with_reductions_collapsed(self.before, self.after)
             if collapsed is not None and check(*collapsed).is_proved:
                 return PROVED
@@ -69,15 +69,14 @@ def check(
 ) -> Verdict:  # fmt: skip
     """Whether ``after`` runs the block instances of ``before`` in an order that keeps every dependence.
 
-    Instances are told apart by block name and iterator values. ``mapping`` says where a block of ``after`` comes
-    from: a block name, or (name, "init" or "update") for a reduction taken apart. A block may run an instance more
-    than once where that repeats the same values; an instance whose result nobody reads may be left out. ``whole``
-    compares all of both, not just the smallest part that differs: for a step that moves work between iterations of a
-    loop that it does not change.
+    Instances are identified by block name and iterator values. ``mapping`` gives the origin of a block of ``after``: a
+    block name, or (name, "init" or "update") for a decomposed reduction. A block may run an instance more than once if
+    it is idempotent; an instance whose result is dead may be omitted. ``whole`` compares all of both programs, not just
+    the smallest part that differs: for a step that moves work between iterations of a loop that it does not change.
 
-    A block is idempotent if it reads nothing that it writes; where loops that none of its iterators names repeat it,
-    running an instance again is legal. ``allow_recompute`` allows it also where tiles overlap, so that iterators take the
-    same values again.
+    A block is idempotent if it reads nothing that it writes; if it is repeated by loops that no iterator uses, running
+    an instance again is legal. ``allow_recompute`` also allows it where tiles overlap, so that iterators take the same
+    values again.
     """
     verdict = _check(before, after, mapping or {}, whole, False)
     if verdict.is_proved or not (allow_recompute or _repeats(before, after)):
@@ -86,12 +85,12 @@ def check(
 
 
 def _repeats(*funcs: PrimFunc) -> bool:
-    """Whether a block is repeated by loops, to the same effect."""
+    """Whether a block is idempotent and repeated by loops."""
     return any(_bare_coords(u) != len(u.coords) and _is_pure(u) for f in funcs for u in statements_of(f.body))
 
 
 def _bare_coords(unit: Statement) -> int:
-    """How many coordinates are iterators of blocks: those after them are loops that only repeat the unit."""
+    """How many coordinates are block iterators: those after them are loops that only repeat the statement."""
     loops = {v for v, _, _ in unit.loops}
     return sum(v not in loops for v in unit.coords)
 
@@ -109,7 +108,7 @@ def _without_repeats(unit: Statement) -> Statement:
 
 @bounded()
 def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole: bool, once: bool) -> Verdict:
-    """``once``: blocks that loops repeat to the same effect are taken to run for iterator values, however often."""
+    """``once``: idempotent blocks that loops repeat count once for each value of their iterators."""
     old, new = (before.body, after.body) if whole else _changed(before.body, after.body)
     if old is new:
         return PROVED
@@ -141,7 +140,7 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
             side.kept = _is_kept(unit, there)
             side.pure = unit.key in pure and not side.before.is_single_valued()
             if side.kept and not side.pure and not side.before.is_single_valued():
-                # runs of one instance are told apart by the loops, which the step leaves alone
+                # instances are distinguished by the loops, which the step does not change
                 side = StatementRelations(by_loops(unit), names, fresh=True)
                 side.before = schedule_map(side.unit, names, length, side.dims)
                 there, side.kept, side.on_loops = [by_loops(there[0])], True, True
@@ -164,12 +163,12 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
 
 
 def _only_asks(unit: Statement) -> bool:
-    """Whether a statement does no more than evaluate what steers others."""
+    """Whether a statement only evaluates conditions, bounds or bindings."""
     return isinstance(unit.node, Evaluate) and is_pure(unit.node.value)
 
 
 def _same_conditions(side: StatementRelations, there: Sequence[Statement], written: set[Var]) -> Verdict:
-    """Whether instances run under the condition under which they ran before, where it is about data."""
+    """Whether instances run under the same data-dependent conditions as before."""
     unit = side.unit
     instances = side.before.domain().intersect(side.after.domain())
     other = other_condition(unit, there, side.names, side.dims, instances)
@@ -188,7 +187,7 @@ def _is_kept(unit: Statement, there: Sequence[Statement]) -> bool:
 
 
 def _same_loops(a: Statement, b: Statement) -> bool:
-    """Whether two units have the same loops, in the same order, and say the same of them."""
+    """Whether two statements have the same loops, in the same order, with the same bounds."""
     said = [(*(part for loop in u.loops for part in loop), *u.values, *u.guards) for u in (a, b)]
     return len(a.loops) == len(b.loops) and len(said[0]) == len(said[1]) and all(x is y for x, y in zip(*said))
 
@@ -200,8 +199,8 @@ def _moments(unit: Statement, there: Sequence[Statement]) -> tuple[list[tuple[An
 def _in_question(
     was: Sequence[Statement], places: Sequence[list[Statement]], pure: set[tuple[str, str]]
 ) -> list[tuple[Statement, list[Statement]]]:
-    """The units, and where they run after the step, without those that the step plainly leaves as they were: in the
-    same loops, and ordered as before to all that meet them in some memory."""
+    """The statements, with their new timestamps, except those that the step trivially preserves: in the same loops, and
+    ordered as before relative to all that conflict with them."""
     kept = [_is_kept(u, there) and u.key not in pure for u, there in zip(was, places)]
     moments = [_moments(u, there) for u, there in zip(was, places)]
     touched = [({a.buffer.data for a in u.accesses}, {a.buffer.data for a in u.writes()}) for u in was]
@@ -242,7 +241,7 @@ def _after_times(
 
 
 def _drop_repeats(run: Statement, unit: Statement) -> tuple[Statement, bool]:
-    """``run`` without the loops that only repeat it, when it then has the coordinates of ``unit``."""
+    """``run`` without the loops that only repeat it, if it then has the coordinates of ``unit``."""
     count = len(unit.coords)
     if len(run.coords) < count:
         return run, False
@@ -250,7 +249,7 @@ def _drop_repeats(run: Statement, unit: Statement) -> tuple[Statement, bool]:
 
 
 def _changed(old: Any, new: Any) -> tuple[Any, Any]:
-    """The smallest part that differs: what is shared above it keeps its order."""
+    """The smallest part that differs: what the programs share above it keeps its order."""
     while old is not new:
         if isinstance(old, For) and isinstance(new, For):
             same = old.loop_var is new.loop_var and old.min is new.min and old.extent is new.extent
@@ -277,7 +276,7 @@ def _changed(old: Any, new: Any) -> tuple[Any, Any]:
 
 
 def _used_outside(body: Any, part: Any) -> set[Any]:
-    """Pointers of the buffers that statements of ``body`` outside of ``part`` use."""
+    """Pointers of the buffers that statements of ``body`` outside of ``part`` access."""
     if part is body:
         return set()
     around = {id(node) for node in path_to(body, part)}
@@ -297,8 +296,8 @@ def _has_blocks(block: Block) -> bool:
 
 
 def _same_instances(side: StatementRelations, context: Context, outside: Callable[[], set[Any]]) -> Verdict:
-    """Whether a statement runs after the step for the instances for which it ran before. Those may be left out that write
-    only memory which no other statement (``outside``) uses; those that run again must not read what they write."""
+    """Whether a statement runs after the step for the same instances as before. Instances may be omitted if they write
+    only memory which no other statement (``outside``) uses; those that are repeated must be idempotent."""
     unit = side.unit
     if side.kept:
         return PROVED

@@ -19,14 +19,14 @@ from ..structure import refresh
 def collapse_reductions(func: PrimFunc) -> PrimFunc:
     """``func`` with every reduction in loops of its own as one block over its spatial iterators.
 
-    Only the order and the accesses are those of the program: the updates no longer read the result. What is not of that
-    form (no init, an incomplete reduction domain, reduction loops around other statements) stays as it is.
+    Order and accesses are those of the program, except that updates no longer read the result. Anything else (no init,
+    an incomplete reduction domain, reduction loops around other statements) is unchanged.
     """
     return _with(func, _wholes(func))
 
 
 def with_reductions_collapsed(before: PrimFunc, after: PrimFunc) -> tuple[PrimFunc, PrimFunc] | None:
-    """Two programs with the reductions taken as a whole that are of that form in both; None where there are none."""
+    """Both programs with the reductions collapsed that have that form in both; None if there are none."""
     first, second = _wholes(before), _wholes(after)
     common = [name for name in first if name in second]
     if not common:
@@ -45,7 +45,7 @@ def _with(func: PrimFunc, wholes: dict[str, tuple[Stmt, Stmt]]) -> PrimFunc:
 
 
 def _whole(ref: BlockRef) -> tuple[Stmt, Stmt] | None:
-    """The loops of a reduction, and what to put for them."""
+    """The loops of a reduction, and their replacement."""
     block = ref.block
     pairs = list(zip(block.iter_vars, ref.node.iter_values))
     reduce = [(i, v) for i, v in pairs if i.iter_type == "reduce"]
@@ -82,8 +82,8 @@ def _whole(ref: BlockRef) -> tuple[Stmt, Stmt] | None:
 
 
 def _loops_of(ref: BlockRef, reduce: list[Any]) -> list[For]:
-    """The loops that are around the block only, from the outermost one that the reduction is about, and those of one
-    iteration just outside."""
+    """The loops around only this block, from the outermost reduction loop on, and those of one iteration just
+    outside."""
     loops: list[For] = []
     inner: Any = ref
     for above in reversed(ref.loops()):
@@ -99,7 +99,7 @@ def _loops_of(ref: BlockRef, reduce: list[Any]) -> list[For]:
 
 
 def _trade_places(spatial: list[For], chain: list[For], block: Block, stores: list[BufferStore]) -> bool:
-    """Whether ``spatial`` loops may be outside those of the reduction: results keep to elements of their own."""
+    """Whether ``spatial`` loops may be moved outside the reduction loops: results are distinct elements."""
     inner = [f.loop_var for f in chain]
     if any(uses_var(e, inner) for f in spatial for e in (f.min, f.extent)):
         return False
@@ -112,7 +112,7 @@ def _trade_places(spatial: list[For], chain: list[For], block: Block, stores: li
 
 
 def _complete(reduce: list[Any], chain: list[For]) -> bool:
-    """Whether ``chain`` runs the reduction from its start over all of its domain, each part once."""
+    """Whether ``chain`` runs the reduction from its start over all of its domain, each value once."""
     domains = {f.loop_var: Range(f.min, f.extent) for f in chain if not is_const(f.extent, 1)}
     first = {f.loop_var: f.min for f in chain}
     one = {f.loop_var: f.min for f in chain if f.loop_var not in domains}
@@ -127,7 +127,7 @@ def _complete(reduce: list[Any], chain: list[For]) -> bool:
 
 
 def _stores(s: Stmt) -> list[BufferStore]:
-    """The stores of a body that does each of them once; none where it is of another form."""
+    """The stores of a body that executes each of them once; none if it is of another form."""
     if isinstance(s, BufferStore):
         return [s]
     if isinstance(s, LetStmt):
@@ -147,7 +147,7 @@ def _places(stores: list[BufferStore]) -> set[tuple[Any, ...]]:
 
 
 def _unread(body: Stmt, places: set[tuple[Any, ...]]) -> Stmt:
-    """``body`` without its reads of the very elements that it writes."""
+    """``body`` without its reads of the elements that it writes."""
 
     def visit(item: Any) -> Any:
         return const(0, item.dtype) if isinstance(item, BufferLoad) and _place(item) in places else None

@@ -1,4 +1,4 @@
-"""Units of a program with their exact relations: what each touches, and when it runs before and after a step."""
+"""Statements with their exact relations: access maps, and schedule maps before and after a step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Points = TypeVar("Points", IntegerSet, Relation)
 
 
 class AccessRelation:
-    """An access and, made when asked for, the relation from instances to the elements that it touches."""
+    """An access and, computed on demand, its access map from instances to elements."""
 
     __slots__ = ("access", "_make", "_made")
 
@@ -36,7 +36,7 @@ class AccessRelation:
 
 
 class StatementRelations:
-    """A unit with its relations: what it touches, when it ran and when it will run."""
+    """A statement with its relations: its accesses, and its timestamps before and after."""
 
     def __init__(self, unit: Statement, names: Names, fresh: bool = False):
         self.unit = unit
@@ -77,7 +77,7 @@ class StatementRelations:
 
 
 class Context:
-    """What is known of the variables defined outside the part that is compared."""
+    """Constraints on the variables defined outside the part that is compared."""
 
     def __init__(self, func: PrimFunc, stmt: Any, names: Names):
         self.func, self.stmt, self.names = func, stmt, names
@@ -132,7 +132,7 @@ def path_to(root: Any, target: Any) -> list[Any]:
 
 
 def by_loops(unit: Statement) -> Statement:
-    """``unit`` with its runs told apart by the loops around it."""
+    """``unit`` with its instances identified by the loops around it."""
     loops = tuple(v for v, _, _ in unit.loops)
     inner = tuple((v, e) for v, e in zip(unit.coords, unit.values) if v not in set(loops))
     return replace(unit, coords=loops, values=loops, inner=inner)
@@ -148,7 +148,7 @@ def loop_times(unit: Statement, time: tuple[Any, ...], names: Names, length: int
 def conflicting_pairs(
     source: StatementRelations, sink: StatementRelations
 ) -> list[tuple[AccessRelation, AccessRelation]]:
-    """Pairs of accesses of one memory, one of them a write; not of memory that the source ignores."""
+    """Pairs of accesses of the same memory, at least one a write; not of memory that the source ignores."""
     return [
         (a, b)
         for a in (*source.writes, *source.reads)
@@ -160,7 +160,7 @@ def conflicting_pairs(
 
 
 def same_element(s: StatementRelations, a: AccessRelation, t: StatementRelations, b: AccessRelation) -> Relation:
-    """Pairs of instances that touch one element; of two views of one memory, all pairs."""
+    """Pairs of instances that access the same element; for two views of one memory, all pairs."""
     first, second = a.map, b.map
     if a.access.buffer is not b.access.buffer:
         first, second = first.prefix(0), second.prefix(0)

@@ -1,7 +1,7 @@
-"""What runs when, and which runs touch one element: a program as exact integer relations.
+"""Statements, their instances and timestamps: a program as exact integer relations.
 
-A ``Statement`` is something that runs many times: a block without blocks inside (its ``init`` is a unit of its own), or
-a bare statement. An instance of a unit is told by ``coords``; ``time`` gives each instance its place in the order.
+A ``Statement`` is a block without nested blocks (its ``init`` is a statement of its own), or a bare statement. An
+instance is identified by ``coords``; ``time`` gives each instance its timestamp.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Access = Effect
 
 @dataclass
 class Statement:
-    """Something that runs: ``coords`` tell its instances apart, ``values`` says what they are in terms of loops. ``asked``
+    """Something that runs: ``coords`` identify its instances, ``values`` defines them in terms of loops. ``asked``
     has the pointers of memory that its predicate and its bindings read, just before each instance runs."""
 
     name: str
@@ -58,7 +58,7 @@ class Statement:
         return (self.name, self.part)
 
     def pointers(self) -> set[Var]:
-        """Of the memory that it touches."""
+        """Pointers of the memory that it accesses."""
         return {a.buffer.data for a in self.accesses}
 
     def reads(self) -> list[Access]:
@@ -69,15 +69,15 @@ class Statement:
 
 
 def statements_of(stmt: Any, blocks: bool = True) -> list[Statement]:
-    """The statements of a part of a program in program order. ``blocks`` False takes blocks apart into bare statements,
-    whose coordinates are their loops."""
+    """The statements of a part of a program in program order. With ``blocks`` False blocks are split into bare
+    statements, whose coordinates are their loops."""
     walker = _Walker(blocks)
     walker.visit(stmt, ())
     return walker.units
 
 
 def statements_in(loop: For, blocks: bool = True) -> list[Statement]:
-    """:func:`statements_of` what iterations of ``loop`` run: without what its own bounds read."""
+    """The :func:`statements_of` the iterations of ``loop``: without the reads of its own bounds."""
     walker = _Walker(blocks)
     walker.iterations(loop, ())
     return walker.units
@@ -144,7 +144,8 @@ class _Walker:
         self.loops.pop()
 
     def after(self, time: tuple[Any, ...], *asked: Expr) -> tuple[Any, ...]:
-        """The time of what runs once the expressions that steer it are evaluated: a statement each that reads memory."""
+        """The timestamp of a statement after its control expressions, each of which is a statement if it reads
+        memory."""
         for e in asked:
             if has_load(e):
                 self.visit(Evaluate(e), (*time, 0))
@@ -155,7 +156,7 @@ class _Walker:
         return substitute(e, self.lets) if self.lets else e
 
     def in_loops(self, e: Expr) -> Expr:
-        """``e`` without lets and iterators of blocks."""
+        """``e`` with lets and block iterators substituted."""
         e = self.known(e)
         return substitute(e, self.bound) if self.bound else e
 
@@ -217,7 +218,7 @@ class _Walker:
     def leaf(self, block: Block, time: tuple[Any, ...], steered: Effects) -> None:
         coords = list(self.coords)
         bound = [value for _, value in coords]
-        # A loop no iterator speaks of repeats the block: its variable tells the runs apart.
+        # A loop that no iterator uses repeats the block: its variable distinguishes the instances.
         own = [v for v, _, extent in self.loops if not any(uses_var(value, v) for value in bound)]
         own = [v for v in own if not is_one(next(e for w, _, e in self.loops if w is v))]
         common: dict[str, Any] = {
@@ -254,8 +255,8 @@ def _accesses(found: Effects) -> list[Effect]:
 
 
 def _commutes(node: Any, accesses: Sequence[Access], reduces: bool) -> bool:
-    """Whether runs of a block (or a bare statement) on one element may run in any order. Which of equal candidates a
-    selection picks is open only where the program ``reduces``, by iterators of that kind."""
+    """Whether instances of a block (or a bare statement) on the same element commute. An arg-reduction may select any
+    of equal candidates only if the program declares a reduction (``reduces``)."""
     found = Reduction.of(node)
     if not isinstance(found, Reduction) or (found.selects and not reduces):
         return False
@@ -264,7 +265,7 @@ def _commutes(node: Any, accesses: Sequence[Access], reduces: bool) -> bool:
 
 
 def _by_instance(found: Effects, coords: Sequence[tuple[Var, Expr]], loops: Sequence[Loop]) -> Iterator[Effect]:
-    """Reads that are about ``loops``, said of the instances of a block, which ``coords`` tell apart."""
+    """Reads in terms of ``loops``, expressed over the instances of a block, identified by ``coords``."""
     told = {value: v for v, value in coords if isinstance(value, Var)}
     rest = tuple(loop for loop in loops if loop[0] not in told)
     moving = {v for v, _, _ in rest}

@@ -1,6 +1,6 @@
-"""Moves whose legality is plain from the program's form, so that no sets have to be built.
+"""Syntactic tests for moves whose legality is evident from the program's form, so that no sets have to be built.
 
-Both say "legal" or "not shown"; the dependences decide the rest.
+Both answer "legal" or "not shown"; the dependence analysis decides the rest.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ..structure import order
 
 
 def producer_move_is_legal(block: BlockRef, loop: LoopRef, consumers: Sequence[BlockRef]) -> bool:
-    """Whether ``block`` may be made just before its first consumer under ``loop``, as much as they read there.
+    """Whether ``block`` may be computed just before its first consumer under ``loop``, for the region read there.
 
-    Each element that it makes is a function of its indices and of inputs that nothing writes from where the block is to
-    where it goes; all that reads it is under ``loop``.
+    Each element that it writes is a function of its indices and of inputs that nothing writes between the old and the
+    new position; all readers are under ``loop``.
     """
     made = _sole_result(block)
     scope = block.scope
@@ -46,10 +46,11 @@ def producer_move_is_legal(block: BlockRef, loop: LoopRef, consumers: Sequence[B
 def consumer_move_is_legal(
     block: BlockRef, loop: LoopRef, producer: BlockRef, boxes: Mapping[Buffer, tuple[Range, ...]]
 ) -> bool:
-    """Whether ``block``, elementwise, may use what an iteration of ``loop`` makes just after its ``producer`` there.
+    """Whether ``block``, elementwise, may consume what an iteration of ``loop`` produces just after its ``producer``
+    there.
 
-    The boxes made by the iterations are whole, disjoint, and together all of the block's domain. Where a condition about
-    an element keeps the producer from making it, nobody ever does.
+    The boxes produced by the iterations are complete, disjoint, and cover the block's domain. If a predicate on an
+    element keeps the producer from writing it, nothing ever writes it.
     """
     made = _sole_result(producer, guarded=True)
     scope = block.scope
@@ -70,9 +71,9 @@ def consumer_move_is_legal(
 
 
 def _sole_result(block: BlockRef, guarded: bool = False) -> Buffer | None:
-    """The one buffer that ``block`` writes, each element by one instance, where it is of a scope's own.
+    """The only buffer that ``block`` writes, each element by one instance, if it is local to a scope.
 
-    ``guarded``: there may be a condition.
+    ``guarded``: a predicate is allowed.
     """
     scope, body = block.scope, block.block
     if scope is None or len(body.writes) != 1 or not is_simple_block(body):
@@ -90,7 +91,8 @@ def _sole_result(block: BlockRef, guarded: bool = False) -> Buffer | None:
 
 
 def _is_alone(block: BlockRef, scope: BlockRef) -> bool:
-    """Whether ``block`` shares no loop, runs once for each value of its iterators, among blocks that say what they do."""
+    """Whether ``block`` shares no loop, runs once for each value of its iterators, among blocks without opaque
+    effects."""
     place = order(scope, block)
     return (
         is_const(block.node.predicate, 1)
@@ -121,8 +123,8 @@ def _is_all(block: BlockRef) -> bool:
 
 
 def _instances_apart(block: Block) -> bool:
-    """Whether instances of ``block`` may run in any order: each stores to elements of its own, and of what it stores to
-    loads these only."""
+    """Whether instances of ``block`` may run in any order: each stores to its own elements, and loads only these from
+    the buffers that it writes."""
     if block.match_buffers or block.alloc_buffers or block.init is not None:
         return False
     if any(i.iter_type != "spatial" for i in block.iter_vars) or not _only_stores(block.body):
@@ -153,7 +155,7 @@ def _only_stores(s: Any) -> bool:
 
 
 def _runs_all(block: BlockRef) -> bool:
-    """Whether ``block`` runs once for each value of its iterators, but for its condition."""
+    """Whether ``block`` runs once for each value of its iterators, except for its predicate."""
     pairs = list(zip(block.block.iter_vars, block.node.iter_values))
     domains = block.loop_ranges()
     found = detect_iter_map([v for _, v in pairs], domains, check="bijective")
@@ -165,7 +167,7 @@ def _runs_all(block: BlockRef) -> bool:
 
 
 def _only_blocks(s: object) -> bool:
-    """Whether there are but blocks in loops, whose numbers of iterations no data decides."""
+    """Whether there are only blocks in loops, whose trip counts are not data-dependent."""
     while isinstance(s, For):
         if any(isinstance(n, BufferLoad) for e in (s.min, s.extent) for n in walk(e)):
             return False
@@ -188,7 +190,7 @@ def _inputs_stay(block: BlockRef, made: Buffer, scope: BlockRef, here: int, ther
 
 
 def _reads_elements(block: BlockRef, buffer: Buffer) -> bool:
-    """Whether the block's regions hold every element of ``buffer`` that it loads."""
+    """Whether the block's regions contain every element of ``buffer`` that it loads."""
     regions = [r.region for r in block.block.reads if r.buffer is buffer]
     loads = [e.indices or () for e in _reads(block) if e.buffer is buffer]
     exact = [[axis.min for axis in r] for r in regions]
@@ -235,7 +237,7 @@ def _reads_each(block: BlockRef, buffer: Buffer) -> bool:
 
 
 def _is_about_elements(producer: BlockRef) -> bool:
-    """Whether the condition of ``producer`` is one about the element made, and no data decides it."""
+    """Whether the predicate of ``producer`` depends only on the element written, not on data."""
     if is_const(producer.node.predicate, 1):
         return True
     pairs = zip(producer.block.iter_vars, producer.node.iter_values)
@@ -246,7 +248,7 @@ def _is_about_elements(producer: BlockRef) -> bool:
 
 
 def _makes_whole_boxes(producer: BlockRef, loop: LoopRef, box: Sequence[Range]) -> bool:
-    """Whether each iteration of ``loop`` finishes all elements of ``box``, each element in one iteration only."""
+    """Whether each iteration of ``loop`` completes all elements of ``box``, each element in one iteration only."""
     pairs = list(zip(producer.block.iter_vars, producer.node.iter_values))
     around = {loop.var, *(p.var for p in loop.all_loops())}
     if any(uses_var(v, around) for i, v in pairs if i.iter_type == "reduce"):

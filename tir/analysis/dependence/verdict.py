@@ -32,7 +32,7 @@ PROVED = Proved()
 
 @dataclass(frozen=True, eq=False)
 class _Against(Verdict):
-    """Not shown to hold: the ``rule`` as a user reads it, two instances as lines of text, and where."""
+    """Not shown to hold: the ``rule`` as shown to a user, two instances as lines of text, and the place."""
 
     rule: str
     witness: Sequence[str] = ()
@@ -43,12 +43,12 @@ class _Against(Verdict):
 
 @dataclass(frozen=True, eq=False)
 class Refuted(_Against):
-    """It does not hold: ``witness`` proves that."""
+    """The claim does not hold: ``witness`` proves it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Unknown(_Against):
-    """Neither proved nor refuted. ``witness`` is what may happen, where that is known."""
+    """Neither proved nor refuted. ``witness`` is a possible conflict, if known."""
 
 
 NOT_SHOWN = Unknown("")  # the answer of a tier that can only prove
@@ -57,5 +57,5 @@ NOT_SHOWN = Unknown("")  # the answer of a tier that can only prove
 def undecided(
     error: Undecided, claim: str = "the step keeps the program's meaning", nodes: Sequence[Any] = ()
 ) -> Unknown:
-    """Exact sets do not answer whether ``claim`` holds."""
+    """Exact sets cannot decide whether ``claim`` holds."""
     return Unknown(f"cannot prove that {claim}: {error}", nodes=nodes)

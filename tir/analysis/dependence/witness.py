@@ -1,4 +1,4 @@
-"""What a refusal shows as proof: two instances, and the element in which they meet."""
+"""The proof shown in a refusal: two instances, and the element on which they conflict."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .statements import Access, Statement
 
 
 def witness(pairs: Relation, s: Any, a: Any, t: Any, b: Any, late: str, early: str) -> list[str]:
-    """Two lines on one of ``pairs`` of instances of the sides ``s`` and ``t``, which meet by their touches ``a`` and
-    ``b``: the second's first."""
+    """Two lines on one of ``pairs`` of instances of ``s`` and ``t``, which conflict by their accesses ``a`` and ``b``:
+    the second's first."""
     found = pairs.sample()
     if found is None:
         return []
@@ -27,7 +27,7 @@ def witness(pairs: Relation, s: Any, a: Any, t: Any, b: Any, late: str, early: s
 
 
 def why_unknown(sides: Sequence[tuple[Statement, Access]]) -> str | None:
-    """Why it is not known which elements the accesses touch; None where it is."""
+    """Why it is not known which elements the accesses touch; None if it is."""
     for unit, access in sides:
         if access.indices is None:
             return f"what is done behind a pointer to `{access.buffer.name}` is not known"

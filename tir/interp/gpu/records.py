@@ -1,4 +1,4 @@
-"""Records of who touched which granule of memory, and the faults they prove."""
+"""Records of which threads accessed which granule of memory, and the errors they prove."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Races:
     def write(self, at: np.ndarray, who: Who, site: Site, atomic: bool = False, same: Any = None) -> Any:
         """Record a write; the first conflict as (position, other stamp, other site number, other kind, count).
 
-        ``same`` says of each granule whether it held these bytes before, and whether it does now: threads that write
-        the same bytes by the same statement do so harmlessly, if twice; ``redundant`` counts these.
+        ``same`` has for each granule whether it held these bytes before, and whether it does now: threads that write
+        the same bytes by the same statement do not race; ``redundant`` counts these.
         """
         self.redundant = 0
         found = None

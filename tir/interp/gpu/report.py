@@ -1,4 +1,4 @@
-"""What a simulated launch tells: findings (faults with their witnesses) and counts of every access."""
+"""The report of a simulated launch: findings (errors with their witnesses) and counts of every access."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Access:
 
 @dataclass
 class Finding:
-    """One fault: its kind, a sentence, and one witness with the accesses that prove it; ``count`` witnesses in all.
+    """One error: its kind, a sentence, and one witness with the accesses that prove it; ``count`` witnesses in all.
 
     ``kind`` is one of race, barrier, shuffle, warp, uninitialised, bounds, alignment, async, assertion, division.
     """
@@ -71,7 +71,7 @@ class Finding:
 
     @property
     def line(self) -> int:
-        """The line of the kernel's script at which the fault shows (that of the later access)."""
+        """The line of the kernel's script at which the error shows (that of the later access)."""
         return self.accesses[0].line
 
     @property
@@ -87,8 +87,8 @@ class Finding:
 class Traffic:
     """Counts of one access (one buffer at one line): requests of a warp, and what they cost.
 
-    For global memory ``sectors`` of 32 bytes are moved, ``useful`` bytes of them asked for; for shared memory
-    ``passes`` over the banks are made where ``ideal`` would do.
+    For global memory ``sectors`` of 32 bytes are moved, of which ``useful`` bytes were requested; for shared memory
+    ``passes`` over the banks are made, of which ``ideal`` are necessary.
     """
 
     site: Site
@@ -229,7 +229,7 @@ class SimulationError(RunError):
 
 
 class Findings:
-    """Collects findings; the same fault between the same lines is counted once."""
+    """Collects findings; repeated errors between the same lines are counted."""
 
     def __init__(self) -> None:
         self.by_key: dict[Any, Finding] = {}

@@ -265,7 +265,7 @@ def _advance(steps: Any, turns: int | None) -> int | None:
 
 
 def _check_meeting(launch: Launch, waiting: list[Any], ended: list[Chunk]) -> None:
-    """All warps of a block come to the same barrier, none ends before one that others wait at."""
+    """All warps of a block reach the same barrier, none ends before one that others wait at."""
     if not waiting:
         return
     first = waiting[0][0]

@@ -1,10 +1,10 @@
-"""What must hold of a scheduled program after every step.
+"""Invariants: what must hold of a scheduled program after every step.
 
 An :class:`Invariant` finds problems in a program, given the :class:`~.delta.Delta` of the step: what it changed, and
-what its primitive promises to keep (:class:`Keeps`). The loop over all of them, :func:`check_step`, asks only what the
-step may have broken, and accepts a problem that the program had before.
+what its primitive declares to preserve (:class:`Keeps`). :func:`check_step` checks only the invariants that the step
+may have violated, and accepts a problem that the program had before.
 
-A package outside registers its own in modules that it names
+A package outside registers its own in modules that it lists
 as entry points of group ``tir.invariants``::
 
     @invariant(kept_by=Keeps.ACCESSES)
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Keeps(enum.Flag):
-    """What a primitive promises to preserve, so that it is not proved anew after its steps."""
+    """What a primitive declares to preserve, so that it is not proved again after its steps."""
 
     NOTHING = 0
     ACCESSES = enum.auto()
@@ -47,7 +47,7 @@ class Keeps(enum.Flag):
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a program. Two problems with one ``about`` are the same one, if ``excess`` is no larger."""
+    """A violation in a program. Two problems with the same ``about`` are the same, if ``excess`` is no larger."""
 
     about: Any
     rule: str
@@ -64,11 +64,11 @@ class Problem:
 
 @dataclass(frozen=True)
 class Invariant:
-    """A property of programs, with what it needs to stay true.
+    """A property of programs, and what a step must preserve to preserve it.
 
-    ``problems(after, delta)`` yields what is wrong with ``after``; it may leave out what ``delta`` shows to be as it was
-    before. ``kept_by``: a step whose primitive keeps all of this cannot break it. ``proof``: it is about the meaning of
-    the program, which a step with ``unsafe=True`` is not asked to prove.
+    ``problems(after, delta)`` yields the violations in ``after``; it may skip what ``delta`` shows to be unchanged.
+    ``kept_by``: a step whose primitive keeps all of this preserves the invariant. ``proof``: it concerns the meaning of
+    the program, which a step with ``unsafe=True`` need not prove.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Invariant:
     proof: bool = True
 
     def holds(self, after: PrimFunc, delta: Delta) -> Problem | None:
-        """None where it holds after the step; else a problem that the program did not have before."""
+        """None if the invariant holds after the step; otherwise a problem that the program did not have before."""
         if self.kept_by is not None and self.kept_by in delta.keeps:
             return None
         for problem in self.problems(after, delta):
@@ -86,7 +86,7 @@ class Invariant:
         return None
 
     def _had(self, problem: Problem, delta: Delta) -> bool:
-        """Whether the program had this problem before the step: another one, taken as ``unsafe``, brought it about."""
+        """Whether the program had this problem before the step: an earlier ``unsafe`` step introduced it."""
         if delta.before is None:
             return False
         earlier = delta.start()
@@ -111,9 +111,9 @@ def invariant(
 
 
 def check_step(delta: Delta, proved: bool = True, also: Sequence[Invariant] = ()) -> None:
-    """Raise ``ScheduleError`` where an invariant holds no more after the step.
+    """Raise ``ScheduleError`` if the step violates an invariant.
 
-    ``proved`` False: the step was asked for with ``unsafe=True``. ``also``: invariants of this schedule only.
+    ``proved`` False: the step has ``unsafe=True``. ``also``: invariants of this schedule only.
     """
     _load()
     for each in (*INVARIANTS.values(), *also):
@@ -128,7 +128,7 @@ _FIRST = "wellformedness"  # the others read the program and take it to be well-
 
 @lru_cache(None)
 def _load() -> None:
-    """Import the modules that register invariants: all of this package, and those that packages outside name."""
+    """Import the modules that register invariants: those of this package, and those from entry points."""
     names = sorted((m.name for m in pkgutil.iter_modules(__path__)), key=lambda name: (name != _FIRST, name))
     for name in names:
         importlib.import_module(f"{__name__}.{name}")

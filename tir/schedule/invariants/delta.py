@@ -1,7 +1,7 @@
-"""What a step changed: its new and changed loops, and the memory whose uses are others now.
+"""What a step changed: new and changed loops, and the memory whose accesses changed.
 
-Memory that the same blocks use, in the same loops and in the same order, is as it was: what was proved of it before the
-step holds after it, whatever the step did to the rest.
+Memory that the same blocks access, in the same loops and in the same order, is unchanged: what was proved of it before
+the step still holds, whatever else the step did.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BufferSet = frozenset[Var]  # pointers of buffers
 
 
 class Uses:
-    """The uses of each memory in a function; none known where it is more than blocks in loops."""
+    """The accesses of each buffer in a function; unknown if it contains anything but blocks in loops."""
 
     def __init__(self, func: PrimFunc):
         self.index = index_of(func)
@@ -39,7 +39,7 @@ class Uses:
         self.plain = self._collect(self.index.root)
 
     def _collect(self, place: Place) -> bool:
-        """Add what is under ``place``; false where it is not plain."""
+        """Add the statements under ``place``; false if they are not only blocks in loops."""
         node: Any = place.node
         outer = (None, None) if place.parent is None else self.around[place.parent]
         mine: Any = None
@@ -96,7 +96,7 @@ _USES: WeakKeyDictionary[PrimFunc, Uses] = WeakKeyDictionary()
 
 
 def uses_of(func: PrimFunc) -> Uses:
-    """The uses of memory in ``func``, found once for each function object."""
+    """The accesses of memory in ``func``, computed once for each function object."""
     found = _USES.get(func)
     if found is None:
         found = _USES[func] = Uses(func)
@@ -106,8 +106,8 @@ def uses_of(func: PrimFunc) -> Uses:
 class Delta:
     """What changed in one function between two programs, ``before`` None standing for the empty one.
 
-    ``keeps`` is what the primitive that made ``after`` promises to preserve. ``modules`` are those that the programs are
-    function ``name`` of, and ``target`` is the target of the schedule, where there are any.
+    ``keeps`` is what the primitive that made ``after`` declares to preserve. ``modules`` are those that contain the
+    programs as function ``name``, and ``target`` is the target of the schedule, if there are any.
     """
 
     def __init__(
@@ -130,12 +130,12 @@ class Delta:
         self.target = target
 
     def start(self) -> Delta:
-        """Everything that there was before the step, as a change of the empty program."""
+        """The change from the empty program to the program before the step."""
         assert self.before is not None
         return Delta(None, self.before, primitive=self.primitive, name=self.name, target=self.target)
 
     def changed_loops(self, kinds: Collection[str] | None = None) -> list[LoopRef]:
-        """Loops of ``after``, of these kinds, that were not there before as they are now."""
+        """Loops of ``after``, of these kinds, that are new or changed."""
         known: Any = () if self.before is None else index_of(self.before).places
         loops = index_of(self.after).loops.values()
         return [ref for ref in loops if (kinds is None or ref.node.kind in kinds) and ref.node not in known]
@@ -146,13 +146,14 @@ class Delta:
         return [ref for ref in index_of(self.after).loops.values() if ref.var not in known]
 
     def is_marked(self, loop: LoopRef) -> bool:
-        """Whether ``loop``, of ``after``, has become one of its kind."""
+        """Whether the step gave ``loop``, of ``after``, its kind."""
         old = None if self.before is None else index_of(self.before).loops.get(loop.var)
         return old is None or (old.node.kind, old.node.thread) != (loop.node.kind, loop.node.thread)
 
     @cached_property
     def unchanged_buffers(self) -> BufferSet:
-        """Pointers of the memory whose uses are what they were; none where the programs are more than blocks in loops."""
+        """Pointers of the memory whose accesses are unchanged; none if the programs contain anything but blocks in
+        loops."""
         return self._unchanged(lambda uses: uses.of)
 
     @cached_property
@@ -169,8 +170,9 @@ class Delta:
         return frozenset(memory for memory, uses in of(new).items() if of(old).get(memory) == uses)
 
     def may_clash(self, loop: LoopRef) -> bool:
-        """Whether the step may have made iterations of ``loop``, of ``after``, depend on each other: they write memory
-        whose uses changed, or the loop is one that it marked. Of threads, global memory. True where that is not known."""
+        """Whether the step may have introduced a dependence carried by ``loop``, of ``after``: its iterations write
+        memory whose accesses changed, or the step set its kind. For threads, only global memory counts. True if
+        unknown."""
         uses = uses_of(self.after)
         if not uses.plain:
             return True

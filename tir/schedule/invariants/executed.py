@@ -1,4 +1,4 @@
-"""``Schedule(f, verify="run")``: the reference executor on the program before and after a step."""
+"""``Schedule(f, verify="run")``: runs the reference executor on the program before and after a step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZES = (7, 5, 11, 3, 13)  # awkward on purpose: tails show up
 
 
 def random_arguments(func: PrimFunc, seed: int = 0) -> list[Any]:
-    """Arguments for ``func``: random arrays, and for symbolic sizes small numbers that divide nothing."""
+    """Arguments for ``func``: random arrays, and for symbolic sizes small primes."""
     from ...arith import simplify
     from ...visit import substitute
 
@@ -62,7 +62,7 @@ def _values(array: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def same_results(before: IRModule, after: IRModule, name: str) -> str | None:
-    """None when both give the same results on random inputs; else which argument differs first, and where."""
+    """None if both give the same results on random inputs; otherwise the first argument that differs, and where."""
     from ...interp import run
 
     first = random_arguments(before[name])

@@ -1,8 +1,8 @@
 """After each step: are parallel, vectorized and thread-bound loops still free of carried dependences?
 
-A step that places a block, a copy or a layout's padding changes what iterations of the loops around touch, whichever
-primitive it is. So the answer is the same whether a loop was made parallel before or after. The loop of
-the lanes inside an intrinsic is taken on trust: behind its pointers it does what the block did that it replaced.
+Any primitive that places a block, a copy or a layout's padding changes what iterations of the loops around it access.
+So the answer does not depend on whether a loop was made parallel before or after. The lane loop inside a tensor
+intrinsic is trusted: behind its pointers it does what the block did that it replaced.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from .delta import Delta
 
 @invariant(kept_by=Keeps.ACCESSES)
 def parallel_loops(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
-    """Iterations of parallel and vectorized loops are independent."""
+    """Parallel and vectorized loops carry no dependence."""
     return _carried(after, delta, delta.changed_loops((PARALLEL, VECTORIZED)))
 
 
 @invariant(kept_by=Keeps.THREADS)
 def bound_loops(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
-    """Threads of loops bound to an axis are independent in global memory."""
+    """Thread-bound loops carry no dependence through global memory."""
     return _carried(after, delta, delta.changed_loops((THREAD_BINDING,)))
 
 
 def _carried(after: PrimFunc, delta: Delta, loops: Iterable[LoopRef]) -> Iterator[Problem]:
-    """The dependences that ``loops`` carry through memory whose uses changed."""
+    """The dependences that ``loops`` carry through memory whose accesses changed."""
     index = index_of(after)
     for ref in loops:
         if constant(ref.node.extent) in (0, 1) or not delta.may_clash(ref):
@@ -46,6 +46,6 @@ def _carried(after: PrimFunc, delta: Delta, loops: Iterable[LoopRef]) -> Iterato
 
 
 def _of_an_intrinsic(index: Index, ref: LoopRef) -> bool:
-    """Whether ``ref`` is the loop of the lanes in what tensorize put in: calls, which work for a warp together."""
+    """Whether ``ref`` is the lane loop of a tensor intrinsic: its calls are executed by a warp together."""
     calls = not index.blocks_below(ref) and not any(isinstance(n, BufferStore) for n in walk(ref.node))
     return calls and ref.node.kind == "thread_binding"

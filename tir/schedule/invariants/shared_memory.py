@@ -1,4 +1,4 @@
-"""What a kernel asks of its GPU, checked after every step: bytes of shared memory."""
+"""Resource limits of a kernel, checked after every step: bytes of shared memory."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _SHARED_BY = ("threadIdx", "vthread")
 
 @dataclass(frozen=True)
 class SharedBuffer:
-    """A buffer in shared memory: the kernel that has it, its bytes once compacted, the blocks of its scope that use it
-    (first and last, by number), and the innermost loop that it is made in."""
+    """A buffer in shared memory: its kernel, its bytes after compaction, the blocks of its scope that use it
+    (first and last, by number), and the innermost loop that allocates it."""
 
     buffer: Buffer
     kernel: LoopRef
@@ -37,8 +37,8 @@ class SharedBuffer:
 
 
 def shared_buffers(func: PrimFunc, delta: Delta | None = None) -> list[SharedBuffer]:
-    """The buffers in shared memory that lie in a kernel of ``func`` and have a size known now. Those whose uses
-    ``delta`` left alone have the size that they had."""
+    """The shared-memory buffers of the kernels of ``func`` with a size that is known now. Those whose accesses
+    ``delta`` shows to be unchanged keep their sizes."""
     sizes = _SIZES.setdefault(func, {})
     known = _SIZES.get(delta.before) if delta is not None and delta.before is not None else None
     if delta is not None and known:
@@ -81,7 +81,7 @@ def _measured(scope: BlockRef, buffer: Buffer, sizes: dict[Buffer, int | None]) 
 
 
 def _bytes(buffer: Buffer, users: Sequence[BlockRef], common: Sequence[LoopRef]) -> int | None:
-    """What ``buffer`` takes once it holds no more than ``users`` touch in one iteration of the ``common`` loops."""
+    """The bytes of ``buffer`` once it holds only what ``users`` access in one iteration of the ``common`` loops."""
     boxes = []
     for ref in users:
         inner: dict[Var, Range] = {
@@ -125,9 +125,9 @@ def _padded(extents: Sequence[int], users: Sequence[BlockRef], buffer: Buffer) -
 
 @invariant(proof=False)
 def shared_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
-    """A kernel needs no more shared memory than the GPU has for a block.
+    """A kernel needs no more shared memory than the GPU provides for a block.
 
-    Without a GPU as the target of the schedule, or of the function, lowering for one decides.
+    Without a GPU target, of the schedule or of the function, this is checked when lowering.
     """
     own = after.attrs.get("target")
     target = delta.target or (Target.of(own) if own is not None else None)
@@ -144,7 +144,7 @@ def shared_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
 
 
 def _most_at_once(buffers: Sequence[SharedBuffer]) -> list[SharedBuffer]:
-    """The buffers of one kernel that hold data at the same time, where they are largest together."""
+    """The buffers of one kernel that are live at the same time, where their total size is largest."""
     best: list[SharedBuffer] = []
     for one in buffers:
         live = [
@@ -176,5 +176,5 @@ def _too_much(
 
 
 def size_text(count: int) -> str:
-    """Bytes as a person would say them."""
+    """Bytes in readable units."""
     return f"{count // 1024} KB" if count % 1024 == 0 else f"{count} B"

@@ -1,7 +1,7 @@
-"""What threads of a kernel can see of each other's work, checked after every step.
+"""Visibility of memory between threads of a kernel, checked after every step.
 
-BufferSet of a thread (``local``, fragments …) holds what that thread wrote, shared memory what the threads of one block
-wrote, and nothing orders the blocks of one launch. So a value must be written where it is read: by the same thread, in
+Memory of a thread (``local``, fragments …) contains what that thread wrote, shared memory what the threads of one block
+wrote, and the blocks of a launch are not ordered. So a value must be written where it is read: by the same thread, in
 the same block, in the same kernel.
 """
 
@@ -38,7 +38,7 @@ _AXES = tuple(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx") for d in "xyz"
 
 
 def private_axes(scope: str) -> tuple[str, ...]:
-    """The axes along which each index has a buffer of ``scope`` for itself; none for global memory."""
+    """The axes along which each index has its own copy of a buffer of ``scope``; none for global memory."""
     if scope.startswith("shared"):
         return _AXES[:3]
     if not scope.startswith(THREADS_OWN):
@@ -48,7 +48,7 @@ def private_axes(scope: str) -> tuple[str, ...]:
 
 @invariant(kept_by=Keeps.THREADS)
 def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
-    """A kernel reads only what a thread (or block) of its own wrote."""
+    """A kernel reads only what its own thread (or block) wrote."""
     index = index_of(after)
     bound = _bound_loops(index)
     changed = {ref.node for ref in delta.changed_loops((THREAD_BINDING,))}.intersection(ref.node for ref in bound)
@@ -62,7 +62,7 @@ def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
 
 
 def check_thread_memory(func: PrimFunc) -> None:
-    """As ``thread_memory``, for a program that is to be lowered: what is not bound now stays so. Raises
+    """As ``thread_memory``, for a program that is to be lowered: no further loops are going to be bound. Raises
     ``ScheduleError``."""
     index = index_of(func)
     bound = _bound_loops(index)
@@ -86,8 +86,8 @@ def _own_buffers(index: Index) -> Iterator[tuple[BlockRef, Buffer]]:
 
 
 def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> bool:
-    """Whether all uses of ``buffer`` plainly keep to one thread: they share their thread loops, in each iteration of
-    which they write before they read."""
+    """Whether all uses of ``buffer`` syntactically belong to one thread: they share their thread loops, in each
+    iteration of which they write before they read."""
     users = [c for c in scope.children if regions_of((*c.block.reads, *c.block.writes), buffer)]
     axes = private_axes(buffer.scope)
     threads = [[p for p in ref.loops() if p.node.thread in axes] for ref in users]
@@ -103,8 +103,8 @@ def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> 
 
 
 def _blocks_may_meet(bound: list[LoopRef]) -> bool:
-    """Whether one kernel has several loops of one axis of blocks, blocks inside threads, or statements beside a loop of
-    blocks: whether different blocks may run what was one iteration."""
+    """Whether one kernel has several loops of one block axis, block loops inside thread loops, or statements next to a
+    block loop: whether different blocks may run what was one iteration."""
     seen: set[tuple[Any, str]] = set()
     for ref in bound:
         if ref.node.thread.startswith("blockIdx"):
@@ -127,10 +127,10 @@ def _outermost(ref: LoopRef) -> LoopRef:
 
 
 class _Kernels:
-    """The units of a program, the threads that run them, and the pairs of them that meet in one memory.
+    """The statements of a program, the threads that run them, and the pairs of them that conflict in some memory.
 
-    ``final``: no loop is going to be bound any more. Then a loop that one part lacks is work that all threads do, or
-    that the first does where they share the memory.
+    ``final``: the schedule is complete. A block without a loop for some axis is then run by every thread (or by thread
+    0 if its buffer is shared).
     """
 
     def __init__(self, func: PrimFunc, bound: list[LoopRef], final: bool = False):
@@ -145,7 +145,7 @@ class _Kernels:
         return next((self.loops[v] for v, _, _ in unit.loops if v in self.loops), None)
 
     def threads(self, unit: Statement, buffer: Buffer | None = None) -> dict[str, Var]:
-        """The loop of each axis around ``unit``; for a ``buffer`` that it writes not one whose threads share a
+        """The loop of each axis around ``unit``; for a ``buffer`` that it writes, except one whose threads share a
         reduction, which all get the result."""
         shares = buffer is None or any(a.buffer.data is buffer.data for a in unit.writes())
         reduced = self._reduced(unit) if shares else set()
@@ -157,8 +157,8 @@ class _Kernels:
         return {v for i, e in iterators if i in self.reductions for v in _vars(e)}
 
     def _can_be_bound(self, unit: Statement) -> bool:
-        """Whether a loop of ``unit`` may still be bound to an axis of blocks that it lacks: one of its own in the
-        kernel that does not reduce."""
+        """Whether a loop of ``unit`` may still be bound to a block axis that it lacks: one of its own in the
+        kernel, not a reduction loop."""
         if self.final:
             return False
         reduced = self._reduced(unit)
@@ -167,7 +167,7 @@ class _Kernels:
         return any(v not in self.loops and v not in reduced for v in own[first:])
 
     def problems(self, own: list[Buffer], crossed: bool, same: BufferSet = frozenset()) -> Iterator[Problem]:
-        """What is wrong with the buffers ``own``, and (``crossed``) with global memory but that of ``same``."""
+        """The violations for the buffers ``own``, and (``crossed``) for global memory except that of ``same``."""
         for buffer in own:
             users = [u for u in self.units if any(a.buffer.data is buffer.data for a in u.accesses)]
             found = self._two_kernels(buffer, users) or self._asked(self._flows, buffer, users)
@@ -296,7 +296,7 @@ class _Kernels:
         return set(self.threads(unit)) != {self.loops[v].node.thread for v, _, _ in unit.loops if v in self.loops}
 
     def _unkilled(self, bad: Any, sides: list[Any], s: Any, a: Any, t: Any, b: Any) -> Any:
-        """The pairs of ``bad`` that no write in between undoes."""
+        """The pairs of ``bad`` without a write in between that kills the value."""
         for k in sides:
             for c in k.writes:
                 if not is_exact(k.unit, c.access):
@@ -308,8 +308,8 @@ class _Kernels:
         return bad
 
     def _apart(self, s: Any, t: Any, axes: tuple[str, ...], buffer: Buffer) -> Any:
-        """The pairs of runs of ``s``, which writes ``buffer``, and ``t``, which reads it, that one thread does. None
-        where all are: nothing can be wrong."""
+        """The pairs of instances of ``s``, which writes ``buffer``, and ``t``, which reads it, that run in the same
+        thread. None if all are: there is no violation."""
         wrote, reads = self.threads(s.unit), self.threads(t.unit, buffer)
         equal: list[tuple[Var, Var]] = []
         for axis in axes:
@@ -322,7 +322,7 @@ class _Kernels:
         return _related(s, t, equal) if equal else None
 
     def _blocks(self, buffer: Buffer, users: list[Statement], sides: Any, context: Any) -> Problem | None:
-        """Whether blocks of one kernel keep from the elements of global memory that others write."""
+        """Whether blocks of one kernel access only elements of global memory that no other block writes."""
         by_unit = list(zip(users, sides))
         for u, s in by_unit:
             for v, t in by_unit:
@@ -346,8 +346,9 @@ class _Kernels:
         return None
 
     def _one_block(self, source: tuple[Statement, Any, Any], sink: tuple[Statement, Any, Any]) -> Any:
-        """The pairs of runs of two units that one thread block does; None where nothing can be wrong. Of each: the unit
-        with all its accesses, its relations, and one access.
+        """The pairs of instances of two statements that run in the same thread block; None if there is no violation.
+        For each:
+        the statement with all its accesses, its relations, and one access.
 
         Work outside the loop of an axis is done by all blocks of that axis, and its stores to global memory by the
         first of them.
@@ -380,8 +381,8 @@ class _Kernels:
 
     @staticmethod
     def _in_all_blocks(unit: Statement, access: Access) -> bool:
-        """Whether all blocks of an axis that ``unit`` lacks do ``access``. They do what each keeps in memory of its own,
-        and ask conditions; a store to global memory, with what it reads, is left to the first."""
+        """Whether all blocks of an axis that ``unit`` lacks do ``access``. All of them write memory of their own and
+        evaluate conditions; a store to global memory, with what it reads, is done by the first only."""
         if access.write:
             return bool(private_axes(access.buffer.scope))
         asked = (n for guard in unit.guards for n in walk(guard) if isinstance(n, BufferLoad))
@@ -391,8 +392,8 @@ class _Kernels:
 
 
 def _decided(ask: Callable[[Any, Any], Problem | None], sides: Any, context: Any) -> Problem | None:
-    """The answer, if sets give one in bounded time. What they do not decide is not refused: no step is illegal because
-    data, or a minimum of several, decides an index, and the simulator reports what is wrong after all."""
+    """The answer, if exact sets give one in bounded time. Undecided is accepted here (unlike for dependences): the
+    simulator catches what slips through."""
     try:
         with bounded():
             return ask(sides, context)
@@ -413,12 +414,13 @@ def _one(loop: LoopRef) -> bool:
 
 
 def _ordered(pairs: Any, s: Any, t: Any) -> Any:
-    """The pairs whose first run is before the second."""
+    """The pairs whose first instance is before the second."""
     return pairs.intersect(s.before.before(t.before)).domain_in(s.before.domain())
 
 
 def _related(s: Any, t: Any, equal: list[tuple[Var, Var]], starts: Sequence[tuple[Any, Var]] = ()) -> Relation:
-    """Pairs of runs of ``s`` and ``t`` with these loops equal, and ``starts`` (a side and a loop of it) at zero."""
+    """Pairs of instances of ``s`` and ``t`` with these loops equal, and ``starts`` (a side and a loop of it) at
+    zero."""
     at = [{v: n for n, v in enumerate(side.unit.coords)} for side in (s, t)]
     made = everything(s.before.domain(), t.before.domain()).equating([(at[0][v], at[1][w]) for v, w in equal])
     zeros = [{at[n][v]: 0 for side, v in starts if (side is s) == (n == 0)} for n in (0, 1)]

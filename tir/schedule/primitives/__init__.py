@@ -1,4 +1,4 @@
-"""The primitives, one family a file. A new file here is found by itself; it registers by ``@primitive``."""
+"""The primitives, one family per file. Files here are discovered automatically; ``@primitive`` registers them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes that lowering obeys: software pipelines, double buffers. Checked where they are put on."""
+"""Annotations that lowering implements (software pipelines, double buffers), checked when they are added."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ DOUBLE_BUFFER = "double_buffer_scope"
 
 
 def check_annotation(state: State, place: LoopRef | BlockRef, key: str, value: Any) -> None:
-    """Refuse a note ``key`` = ``value`` that lowering could not obey on ``place``; keys it does not know are free."""
+    """Refuse an annotation ``key`` = ``value`` that lowering could not implement on ``place``; unknown keys are
+    accepted."""
     if key in (STAGE, ORDER, ASYNC):
         require(isinstance(place, LoopRef), "{0} is a note for a loop, {1} is a block", key, place)
         assert isinstance(place, LoopRef)
@@ -41,7 +42,7 @@ def check_annotation(state: State, place: LoopRef | BlockRef, key: str, value: A
 
 
 def statements_of_pipeline(loop: LoopRef) -> list[Stmt]:
-    """What the stages of a pipelined loop are told for: the statements of its body, or of the block around them."""
+    """The statements that the stages of a pipelined loop refer to: those of its body, or of the block around them."""
     body: Any = loop.node.body
     while isinstance(body, BlockRealize) and not body.block.iter_vars and is_const(body.predicate, 1):
         body = body.block.body
@@ -86,8 +87,8 @@ def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
 
 
 def _lowered_to(part: Stmt, name: str) -> list[str]:
-    """What lowering makes of a statement of a pipeline: a copy that goes through registers is two, and a pipeline inside
-    is what is before its loop, the loop, and what is after it."""
+    """The statements of a pipeline after lowering: a copy staged through registers becomes two, and a nested pipeline
+    becomes prologue, loop and epilogue."""
     for n in walk(part):
         if isinstance(n, For) and STAGE in n.annotations:
             return [f"{name} before loop {n.loop_var.name}", f"{name} in it", f"{name} after it"]
@@ -97,7 +98,7 @@ def _lowered_to(part: Stmt, name: str) -> list[str]:
 
 
 def _check_dependences(loop: LoopRef, parts: list[Stmt], names: list[str], notes: Mapping[str, Any]) -> None:
-    """Refuse a pipeline in which a statement of one iteration would run before what it needs of the same iteration."""
+    """Refuse a pipeline in which a statement would run before one of the same iteration that it depends on."""
     stages, orders = notes.get(STAGE), notes.get(ORDER)
     if stages is None or len(stages) != len(parts):
         return

@@ -1,4 +1,4 @@
-"""What the inlining primitives share: whose iterators are which, and the blocks put in place."""
+"""Shared by the inlining primitives: matching iterators, and substituting blocks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from ..state import State
 
 @dataclass(frozen=True)
 class InlinePlan:
-    """Realizes to replace (None removes), and the buffer that goes, if one does."""
+    """Realizes to replace (None removes one), and the buffer to remove, if any."""
 
     scope: BlockRef
     changes: tuple[tuple[BlockRealize, BlockRealize | None], ...]
@@ -50,10 +50,10 @@ class InlinePlan:
 
 
 def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | None:
-    """The condition of ``block`` said of other ``values`` of its iterators: it speaks of loops that go away.
+    """The predicate of ``block`` in terms of other ``values`` of its iterators, since its loops are removed.
 
-    Nothing when the loops run every iterator value anyway. None when some part of it is about a loop that is not the
-    value of an iterator.
+    Empty when the loops cover the iterator domains exactly. None when some part uses a loop that no iterator is bound
+    to.
     """
     parts = conjuncts(block.node.predicate)
     if not parts or runs_whole_domain(block):
@@ -104,9 +104,9 @@ def is_unit(iterator: Any) -> bool:
 def solve_iters(
     block: BlockRef, indices: Sequence[Expr], given: Sequence[Expr], analyzer: Analyzer
 ) -> tuple[dict[Var, Expr], list[Expr]]:
-    """The iterators of ``block`` for which ``indices`` equal ``given``, and what must hold for there to be any.
+    """Solve ``indices`` = ``given`` for the iterators of ``block``; also the conditions under which a solution exists.
 
-    The conditions leave out that the iterators are in their domains. ``analyzer`` knows the variables of ``given``.
+    The conditions omit that the iterators are in their domains. ``analyzer`` knows the variables of ``given``.
     """
     iters = {i.var: i for i in block.block.iter_vars}
     given = [cast(str(e.dtype), g) for e, g in zip(indices, given)]
@@ -181,7 +181,7 @@ def known(block: BlockRef) -> Analyzer:
 
 
 def reads_element(load: BufferLoad, solved: dict[Var, Expr], element: Sequence[Expr], analyzer: Analyzer) -> bool:
-    """Whether ``load``, in the instance that ``solved`` tells, is of ``element``."""
+    """Whether ``load``, in the instance given by ``solved``, reads ``element``."""
     return all(
         analyzer.can_prove_equal(substitute(i, solved), cast(str(i.dtype), e)) for i, e in zip(load.indices, element)
     )
@@ -190,12 +190,12 @@ def reads_element(load: BufferLoad, solved: dict[Var, Expr], element: Sequence[E
 def domain_guards(
     producer: BlockRef, consumer: BlockRef, solved: dict[Var, Expr], conditions: Sequence[Expr]
 ) -> list[Expr]:
-    """That the consumer has an instance for the producer's, said of the producer's loops."""
+    """The condition that the consumer has an instance for the producer's, over the producer's loops."""
     analyzer = known(producer)
     own = about_iterators(consumer, [solved[i.var] for i in consumer.block.iter_vars])
     require(
         own is not None,
-        "cannot prove what becomes of the condition of block {0}, because it is not about one of its iterators",
+        "the predicate of block {0} uses a loop that no iterator is bound to, so it cannot move with the block",
         consumer, nodes=[consumer.node],
     )  # fmt: skip
     values = producer.bindings

@@ -1,4 +1,4 @@
-"""Notes on loops and blocks, for later passes."""
+"""Annotations on loops and blocks, for later passes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def _noted(place: LoopRef | BlockRef) -> Any:
 
 
 def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: str, ann_val: Any) -> AnnotatePlan:
-    """Put the note ``ann_key`` = ``ann_val`` on a block or loop.
+    """Add the annotation ``ann_key`` = ``ann_val`` to a block or loop.
 
-    ``ann_val`` is a string, number, expression, or lists and dicts of them. Notes that lowering obeys are checked:
-    ``software_pipeline_stage`` and ``software_pipeline_order`` (one number a statement of the loop's body; orders a
-    permutation; nothing before what it needs), ``software_pipeline_async_stages`` (of the stages),
-    ``double_buffer_scope`` (the number of a buffer that the block writes). A key that is there gets the new value. Raises
-    ``ScheduleError`` for a note that lowering could not obey.
+    ``ann_val`` is a string, number, expression, or lists and dicts of them. Annotations that lowering implements are
+    checked: ``software_pipeline_stage`` and ``software_pipeline_order`` (one number for each statement of the loop's
+    body; the order is a permutation; no statement before its dependences), ``software_pipeline_async_stages`` (a subset
+    of the stages), ``double_buffer_scope`` (the number of a buffer that the block writes). An existing key gets the new
+    value. Raises ``ScheduleError`` for an annotation that lowering could not implement.
 
     Before, and after ``sch.annotate("B", "note", 1)``::
 
@@ -78,7 +78,7 @@ def annotate(state: State, plan: AnnotatePlan) -> State:
 
 
 def _check_unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: str) -> AnnotatePlan:
-    """Take the note ``ann_key`` off a block or loop. Raises ``ScheduleError`` when it is not there.
+    """Remove the annotation ``ann_key`` from a block or loop. Raises ``ScheduleError`` when there is none.
 
     Before, and after ``sch.unannotate("i", "note")``::
 

@@ -1,4 +1,4 @@
-"""Making one block of a loop nest, and replacing it by an instruction: blockize, tensorize."""
+"""Turning a loop nest into one block, and replacing it by an instruction: blockize, tensorize."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .loops import plan_reorder, reorder
 
 @dataclass(frozen=True)
 class BlockizePlan:
-    """What is replaced, what by, and the name of the new outer block."""
+    """The statement to replace, its replacement, and the name of the new outer block."""
 
     old: Stmt
     new: Stmt
@@ -45,11 +45,11 @@ def _check_blockize(
     *,
     unsafe: bool = False,
 ) -> BlockizePlan:
-    """Make the loops from ``target`` inwards, and the block in them, one block of a larger unit of work.
+    """Turn the loops from ``target`` inwards, and the block in them, into one block.
 
     Returns the new block, named ``…_o``; the block inside keeps its name. ``preserve_unit_iters`` keeps iterators of
-    extent one in the outer block. Blocks that stand next to each other, given as a list, become one block
-    around all of them, without iterators of extent one.
+    extent one in the outer block. Adjacent blocks, given as a list, become one block around all of them, without
+    iterators of extent one.
 
     Before → after, for ``sch.blockize("ii")``::
 
@@ -61,8 +61,8 @@ def _check_blockize(
                                                                  vi = T.axis.spatial(8, ii)
                                                                  B[vio * 8 + vi] = A[vio * 8 + vi]
 
-    Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings do not divide into
-    a part of the outer and a part of the inner loops.
+    Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings cannot be divided
+    into an outer and an inner part.
     """
     if not isinstance(target, (LoopRef, BlockRef)):
         from .blockize_set import plan_set
@@ -152,7 +152,7 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
         _require_init_at_start(block, inner, inner_block, inner_values, division.inner_predicate)
         outer_init = _init_nest(inner_block.replace(body=init), inner, inner_values, division.inner_predicate)
         if not any(i.iter_type == "reduce" for i in outer_iters):
-            # Every outer instance starts its own reduction: the init stays inside.
+            # Every outer instance has its own reduction: the init stays inside.
             inner_block = with_regions(inner_block.replace(init=init))
             inner_nest = _rebuild_loops(inner, inner_realize.replace(block=inner_block))
             outer_init = None
@@ -172,7 +172,7 @@ def _reduced(inner: list[LoopRef], iters: list[IterVar], values: list[Expr]) -> 
 def _require_init_at_start(
     ref: BlockRef, inner: list[LoopRef], block: Block, values: list[Expr], predicate: Expr
 ) -> None:
-    """What the inner loops reduce starts where their reduction loops do: there init runs for every result."""
+    """Require that the inner reduction iterators start where their loops start, so that init runs for every result."""
     pairs = [(i, v) for i, v in zip(block.iter_vars, values) if i.iter_type != "reduce"]
     start = {r.var: r.node.min for r in inner if not any(uses_var(v, r.var) for _, v in pairs)}
     analyzer = ref.analyzer()
@@ -188,7 +188,7 @@ def _require_init_at_start(
 
 
 def _init_nest(block: Block, inner: list[LoopRef], values: list[Expr], predicate: Expr) -> Stmt:
-    """The init of the inner block over the inner spatial loops, as the init of the outer one."""
+    """The init of the inner block over the inner spatial loops: the init of the outer block."""
     pairs = [(i, v) for i, v in zip(block.iter_vars, values) if i.iter_type != "reduce"]
     kept = [r for r in inner if any(uses_var(v, r.var) for _, v in pairs)]
     removed = {r.var: r.node.min for r in inner if r not in kept}
@@ -232,10 +232,10 @@ def _check_tensorize(
     """Replace a block, or the loops from one inwards, by the implementation of a tensor intrinsic.
 
     ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
-    first, and the loops below it are put in the intrinsic's order where that is legal. The computation must be that of
-    the intrinsic's description; the first difference is shown if it is not.
+    first, and the loops below it are reordered to match the intrinsic where that is legal. The computation must equal
+    the intrinsic's description; the error shows the first difference.
 
-    Raises ``ScheduleError`` when it is not, and for a name that is not registered.
+    Raises ``ScheduleError`` when it does not, and for a name that is not registered.
 
     Before, and after ``sch.tensorize("j", "zero_4")``::
 
@@ -281,8 +281,8 @@ def _plan_tensorize(before: State, block: BlockRef, intrin: Any) -> TensorizePla
 
 
 def _orders(state: State, loop: LoopRef, intrin: Any) -> Iterator[tuple[State, LoopRef]]:
-    """The program as it is, then with the nest from ``loop`` in each other order, legal here, that has the loops of the
-    description: the outermost loop of the nest with each."""
+    """The program as it is, then with the nest from ``loop`` in every other legal order that has the loops of the
+    description; each with the outermost loop of the nest."""
     yield state, loop
     found = _nest(loop.node)
     wanted = [] if intrin.desc.root is None else [n for _, n in _nest(intrin.desc.root.body)]
@@ -301,9 +301,9 @@ def _orders(state: State, loop: LoopRef, intrin: Any) -> Iterator[tuple[State, L
 
 
 def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion]:
-    """Which region of the program each buffer of ``desc`` stands for.
+    """The region of the program that each buffer of ``desc`` corresponds to.
 
-    The block's accesses are rewritten to be relative to its regions, which gives a program that must equal the
+    The block's accesses are rewritten relative to its regions, which gives a program that must equal the
     description.
     """
     pattern = desc.root
@@ -352,7 +352,7 @@ def _other_types(described: list[Buffer], used: list[Buffer]) -> str:
 
 
 def _fitting(block: Block, pattern: Block) -> str:
-    """The splits that would give the block the loops of the description, where it has as many; else both nests."""
+    """The splits that would give the block the loops of the description, if it has as many; otherwise both nests."""
     want, have = _nest(pattern.body), _nest(block.body)
     if sorted(n for _, n in want) == sorted(n for _, n in have):
         return ""
@@ -367,7 +367,7 @@ def _fitting(block: Block, pattern: Block) -> str:
 
 
 def _nest(body: Stmt) -> list[tuple[str, int]]:
-    """Names and constant extents of the loops of a perfect nest, as far as they are constant."""
+    """Names and constant extents of the loops of a perfect nest, down to the first extent that is not constant."""
     loops = []
     while isinstance(body, For) and isinstance(body.extent, IntImm):
         loops.append((body.loop_var.name, body.extent.value))
@@ -376,7 +376,7 @@ def _nest(body: Stmt) -> list[tuple[str, int]]:
 
 
 def _other_shapes(pairs: dict[Buffer, Buffer], regions: dict[Buffer, BufferRegion]) -> str:
-    """Which buffers of the description have another shape than the block's regions of theirs."""
+    """The buffers of the description whose shape differs from the block's regions for them."""
     found = []
     for wanted, buffer in pairs.items():
         have = [r.extent for r in regions[buffer].region]
@@ -388,7 +388,7 @@ def _other_shapes(pairs: dict[Buffer, Buffer], regions: dict[Buffer, BufferRegio
 
 
 def _bounded(block: Block) -> Analyzer:
-    """Knowledge of the iterators and loops under ``block``."""
+    """Bounds of the iterators and loops under ``block``."""
     analyzer = Analyzer()
     for item in walk(block):
         if isinstance(item, IterVar) and item.dom is not None:
@@ -420,7 +420,7 @@ def _simplified(stmt: Stmt, analyzer: Analyzer) -> Stmt:
 
 
 def _relative(block: Block, pairs: dict[Buffer, tuple[Buffer, BufferRegion]]) -> Stmt | None:
-    """The body of ``block`` over the description's buffers, indices counted from where its regions begin."""
+    """The body of ``block`` over the description's buffers, with indices relative to the start of its regions."""
     analyzer = _bounded(block)
     offsets = {}
     for buffer, (wanted, region) in pairs.items():
@@ -450,8 +450,8 @@ def _relative(block: Block, pairs: dict[Buffer, tuple[Buffer, BufferRegion]]) ->
 
 
 def _stripped(stmt: Stmt) -> Stmt:
-    """``stmt`` without what a match should not depend on: block names, annotations, how unit iterators and constants
-    are spelled."""
+    """``stmt`` without what a match must ignore: block names, annotations, the spelling of unit iterators and
+    constants."""
 
     def visit(item: Any) -> Any:
         if isinstance(item, BlockRealize):

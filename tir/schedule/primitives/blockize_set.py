@@ -1,4 +1,4 @@
-"""One block around several: blockize of a set of blocks."""
+"""Blockize of a set of blocks: one block around several."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .blockize import BlockizePlan, divide, outer_block, require_only_loops
 
 
 def plan_set(state: State, blocks: Sequence[BlockRef]) -> BlockizePlan:
-    """The plan of one block around ``blocks`` and the loops that each has below those that all share."""
+    """The plan of one block around ``blocks`` and, for each, the loops below their common loops."""
     require(blocks, "blockize needs at least one block")
     scope = blocks[0].scope
     require(scope is not None, "the root block cannot be blockized")
@@ -57,7 +57,7 @@ def _holds(statement: Stmt, block: BlockRef) -> bool:
 
 def _around(home: Place, blocks: Sequence[BlockRef], name: str) -> BlockRealize:
     """The block around ``blocks``, each with its own loops below ``home``. Its iterators are the parts of theirs that
-    the loops around say, once each; those of extent one are left out."""
+    depend on the loops around, without duplicates; those of extent one are omitted."""
     iters: dict[Any, tuple[IterVar, Expr]] = {}
     condition: Expr | None = None
     nests: list[Stmt] = []

@@ -56,9 +56,9 @@ def plan_cache_read(
 ) -> Stage:
     """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
 
-    ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All consumers in the same scope read
-    the copy, or only ``consumer_blocks``. The copy is made as early as possible: at the start of the scope, or after
-    the block that writes the buffer, in the innermost loop around both.
+    ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer. All consumers in the same
+    scope read the copy, or only ``consumer_blocks``. The copy is placed as early as possible: at the start of the
+    scope, or after the block that writes the buffer, in the innermost loop around both.
 
     Before → after, for ``sch.cache_read("B", 0, "local")``::
 
@@ -159,7 +159,7 @@ def _refuse_between(
 def _keeps_to_itself(
     maker: BlockRef, buffer: Buffer, consumers: Sequence[BlockRef], makers: Sequence[BlockRef]
 ) -> bool:
-    """Whether ``maker`` alone reads and writes the buffer, each instance its own element: it reads before it writes."""
+    """Whether only ``maker`` accesses the buffer, and each instance reads, then writes, an element of its own."""
     if (
         reads_own_writes(maker.block, buffer)
         or list(consumers) != [maker]
@@ -170,7 +170,7 @@ def _keeps_to_itself(
 
 
 def _fills(maker: BlockRef, buffer: Buffer, region: Sequence[Range], host: BlockRef | LoopRef) -> bool:
-    """Whether ``maker`` surely writes all of ``region`` each time that ``host`` runs."""
+    """Whether ``maker`` provably writes all of ``region`` in each execution of ``host``."""
     if maker.block.init is not None and host is not maker.scope:
         return False  # its reduction may be under way, around the host
     analyzer = host.analyzer()
@@ -193,10 +193,10 @@ def plan_cache_write(
 ) -> Stage:
     """Write a buffer through a copy in ``storage_scope``; returns the block that copies back.
 
-    ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. ``block`` (and other blocks that
-    accumulate into the same buffer) work on the copy, which is written back right after, in the innermost loop around
-    it and what reads the buffer; ``consumer_blocks`` then read the copy too. An update in place, ``B[i] = B[i] + …``,
-    goes on reading the buffer: it reads nothing that it has written.
+    ``write_buffer_index`` is the number of a region that ``block`` writes, or names the buffer. ``block`` (and other
+    blocks that accumulate into the same buffer) works on the copy, which is written back right after, in the innermost
+    loop around it and the readers of the buffer; ``consumer_blocks`` then read the copy too. An in-place update,
+    ``B[i] = B[i] + …``, still reads the buffer itself, because it reads nothing that it has written.
 
     Before → after, for ``sch.cache_write("B", 0, "local")``::
 
@@ -241,7 +241,7 @@ def plan_cache_write(
 
 
 def _reads_only_old(state: State, block: BlockRef, buffer: Buffer) -> bool:
-    """Whether ``block`` reads the buffer that it writes, but nothing that it has written: only what was there before."""
+    """Whether ``block`` reads the buffer that it writes, but only values from before the block."""
     if block.block.init is not None or not isinstance(block.block.body, BufferStore):
         return False
     if not regions_of(block.block.reads, buffer):
@@ -259,8 +259,8 @@ def _reads_only_old(state: State, block: BlockRef, buffer: Buffer) -> bool:
 
 
 def _made_where(makers: Sequence[BlockRef], buffer: Buffer, host: BlockRef | LoopRef) -> list[Expr]:
-    """What must hold for the only maker to make anything: what its condition says of the loops around, and that the loops
-    of its reduction are not empty."""
+    """The condition under which the only producer writes anything: its predicate over the loops around, and that its
+    reduction loops are not empty."""
     if len(makers) != 1:
         return []
     inside = {p.var for p in loops_below(makers[0], host)}
@@ -269,15 +269,15 @@ def _made_where(makers: Sequence[BlockRef], buffer: Buffer, host: BlockRef | Loo
 
 
 def _repeating(maker: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> list[Expr]:
-    """The extents of the loops inside ``host`` that do not choose what ``maker`` writes of ``buffer``."""
+    """The extents of the loops inside ``host`` that do not index what ``maker`` writes of ``buffer``."""
     values = maker.bindings
     places = [substitute(axis.min, values) for r in regions_of(maker.block.writes, buffer) for axis in r.region]
     return [p.node.extent for p in loops_below(maker, host) if not any(uses_var(e, p.var) for e in places)]
 
 
 def _stores_regions(block: Block, buffer: Buffer) -> bool:
-    """Whether each run of ``block`` surely writes all that its regions say of ``buffer``: a region may be too much, for a
-    store under a condition, or one whose place depends on data. An intrinsic is taken at its word."""
+    """Whether each run of ``block`` provably writes all of its declared region of ``buffer``: it may be too large, for
+    a store under a condition or at a data-dependent index. The regions of an intrinsic are trusted."""
     if any(isinstance(n, BlockRealize) for n in walk(block.body)):
         return False
     stores = [s for s in walk(block.body) if isinstance(s, BufferStore) and s.buffer is buffer]
@@ -292,7 +292,7 @@ def _stores_regions(block: Block, buffer: Buffer) -> bool:
 
 
 def _certain_places(s: Stmt, buffer: Buffer) -> list[tuple[Expr, ...]]:
-    """Indices at which ``s`` stores to ``buffer``, whatever its conditions are."""
+    """Indices at which ``s`` provably stores to ``buffer``, under any condition."""
     if isinstance(s, SeqStmt):
         return [place for part in s.stmts for place in _certain_places(part, buffer)]
     if isinstance(s, IfThenElse) and s.else_case is not None:

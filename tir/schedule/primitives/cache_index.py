@@ -1,4 +1,4 @@
-"""Index computations done once, ahead, and looked up: cache_index."""
+"""Precomputing index expressions into lookup tables: cache_index."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from ..state import State, scope_of
 def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_thresh: int = 0) -> Stage:
     """Compute the indices of what ``block`` reads ahead, into buffers in ``storage_scope``, and look them up.
 
-    With ``cse_thresh`` 0 each index that is not just an iterator or a constant is computed; otherwise those parts of
-    indices, largest first, that occur at least so often. What reads memory, or might divide by zero, stays. Each is a
-    block ``index_0``, ``index_1`` … over the iterators that it uses, before the statement that holds ``block``.
-    Returns these blocks; none where there is nothing to compute, and the program is as it was.
+    With ``cse_thresh`` 0 every index that is not an iterator or a constant is precomputed; otherwise those
+    subexpressions of indices, largest first, that occur at least so often. Expressions that read memory, or might
+    divide by zero, stay. Each becomes a block ``index_0``, ``index_1`` … over the iterators that it uses, before the
+    statement with ``block``. Returns these blocks; if there is nothing to compute, none, and the program is unchanged.
 
-    The regions that ``block`` declares stay as they were: they still say which elements it may touch. Raises
-    ``ScheduleError`` for a negative threshold, or the root block.
+    The declared regions of ``block`` do not change: they still bound its accesses. Raises ``ScheduleError`` for a
+    negative threshold, or the root block.
 
     Before, and after ``sch.cache_index("B", "global")``::
 
@@ -86,7 +86,7 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
 
 
 def _bound_inside(block: Block) -> set[Var]:
-    """Variables that only parts of ``block`` know."""
+    """Variables that are bound inside ``block``."""
     found: set[Var] = set()
     for item in walk(block):
         if isinstance(item, For):
@@ -99,7 +99,8 @@ def _bound_inside(block: Block) -> set[Var]:
 
 
 def _indices(parts: Sequence[Any]) -> Iterator[Expr]:
-    """Every index of a load, outer ones first; not of one of what is written: an update stays recognisable as one."""
+    """Every index of a load, outer ones first, except of a buffer that is written, so that updates stay
+    recognisable."""
     written = _written(parts)
     for part in parts:
         if part is not None:
@@ -113,7 +114,7 @@ def _written(parts: Sequence[Any]) -> set[Buffer]:
 
 
 def _next(parts: Sequence[Any], domains: Any, inner: set[Var], least: int, whole: bool) -> Expr | None:
-    """The largest index (or part of one, unless ``whole``) that occurs ``least`` times; the first of equals."""
+    """The largest index (or subexpression, unless ``whole``) that occurs ``least`` times; the first of equals."""
     count: dict[Any, int] = {}
     first: dict[Any, tuple[int, Expr]] = {}
     for index in _indices(parts):
@@ -127,14 +128,14 @@ def _next(parts: Sequence[Any], domains: Any, inner: set[Var], least: int, whole
 
 
 def _subexpressions(index: Expr) -> Iterator[Expr]:
-    """``index`` and its parts; what is inside a load counts as an index of its own."""
+    """``index`` and its subexpressions; an expression inside a load is an index of that load."""
     for item in walk(index, enter=lambda n: not isinstance(n, BufferLoad)):
         if isinstance(item, Expr):
             yield item
 
 
 def _worth(e: Expr, domains: Any, inner: set[Var]) -> bool:
-    """Whether ``e`` is a computation that means the same ahead of the block."""
+    """Whether ``e`` is a computation that has the same value ahead of the block."""
     if isinstance(e, (Var, IntImm, FloatImm, StringImm, BufferLoad)) or not e.dtype.is_int or e.dtype.lanes != 1:
         return False
     uses = False
@@ -150,7 +151,7 @@ def _worth(e: Expr, domains: Any, inner: set[Var]) -> bool:
 
 
 def _looked_up(part: Any, chosen: Expr, value: Expr, skip: set[Buffer]) -> Any:
-    """``part`` with ``chosen`` replaced, where it occurs in the index of a load; loads of ``skip`` stay."""
+    """``part`` with ``chosen`` replaced in the indices of loads; loads of ``skip`` are unchanged."""
     if part is None:
         return None
     wanted = key(chosen)

@@ -1,7 +1,7 @@
 """Moving a block into the loops of another and out: compute_at, reverse_compute_at, compute_root.
 
-The loops are rebuilt from the region that is needed (or made) under the target loop; the dependences of the whole
-program before and after decide whether the move is accepted.
+The loops are rebuilt from the region that is needed (or produced) under the target loop; the move is accepted if it
+preserves the dependences of the program.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .inline import compute_inline, plan_compute_inline, plan_reverse_compute_in
 
 @dataclass(frozen=True)
 class MovePlan:
-    """The program after the move, ready to be taken."""
+    """The program after the move."""
 
     after: State
 
@@ -49,11 +49,11 @@ def plan_compute_at(
     *,
     unsafe: bool = False,
 ) -> MovePlan:
-    """Compute a producer where it is consumed: move ``block`` under ``loop``, making just what is needed there.
+    """Move the producer ``block`` under ``loop``, where it is consumed, and compute just the region needed there.
 
-    ``index`` says where in the body of ``loop``: -1 just before the first consumer, -2 as early as its own producers
-    allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the block below
-    ``loop`` are called ``ax0``, ``ax1`` …
+    ``index`` is the position in the body of ``loop``: -1 just before the first consumer, -2 as early as the producers
+    of ``block`` allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the
+    block below ``loop`` are called ``ax0``, ``ax1`` …
 
     Before → after, for ``sch.compute_at("B", "i")``::
 
@@ -63,11 +63,11 @@ def plan_compute_at(
             C[i, j] = B[i, j] + 1.0                  for j in range(8):
                                                          C[i, j] = B[i, j] + 1.0
 
-    A block that writes ``shared`` memory makes what all threads around need, not one thread's part: loops bound to
-    ``threadIdx`` and ``vthread`` count as running whole (for ``warp``, ``threadIdx.x``). Bind its own loops to the same
-    axes again, and the threads load it together.
+    A block that writes ``shared`` memory computes what all threads around need, not one thread's part: loops bound to
+    ``threadIdx`` and ``vthread`` count with all their iterations (for ``warp``, ``threadIdx.x``). Bind its own loops to
+    the same axes again to distribute the work over the threads.
 
-    Raises ``ScheduleError`` when no consumer is under ``loop``, or some consumer would read an element not yet written.
+    Raises ``ScheduleError`` when no consumer is under ``loop``, or a consumer would read an element not yet written.
     """
     if isinstance(loop, Location):
         return _at_location(state, block, loop, plan_compute_inline, unsafe)
@@ -87,10 +87,10 @@ def plan_reverse_compute_at(
     *,
     unsafe: bool = False,
 ) -> MovePlan:
-    """Consume where it is produced: move ``block`` under ``loop``, using just what is made there.
+    """Move the consumer ``block`` under ``loop``, where its operands are produced, and consume just that region there.
 
-    ``index`` says where in the body of ``loop``: -1 as late as its own consumers allow, -2 just after the last
-    producer, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one.
+    ``index`` is the position in the body of ``loop``: -1 as late as the consumers of ``block`` allow, -2 just after the
+    last producer, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one.
 
     Before → after, for ``sch.reverse_compute_at("C", "i")``::
 
@@ -112,9 +112,9 @@ def plan_reverse_compute_at(
 
 
 def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) -> MovePlan:
-    """Take a block out of the loops of others, to loops of its own: the inverse of compute_at and reverse_compute_at.
+    """Move a block out of shared loops, into a loop nest of its own: the inverse of compute_at and reverse_compute_at.
 
-    It goes just before the statement that it was in, where that is legal, else just after it.
+    It is placed just before the statement that contained it, if that is legal, otherwise just after it.
 
     Before → after, for ``sch.compute_root("B")``::
 
@@ -124,7 +124,7 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
             for j in range(8):                       C[i, j] = B[i, j] + 1.0
                 C[i, j] = B[i, j] + 1.0
 
-    Raises ``ScheduleError`` when the block shares no loop, or needs what is made in the loops that it leaves.
+    Raises ``ScheduleError`` when the block shares no loop, or needs what is computed in the loops that it leaves.
     """
     require(block.scope is not None, "the root block cannot be moved")
     assert block.scope is not None
@@ -142,7 +142,7 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
             require_same_meaning(state, after, unsafe)
             return MovePlan(after)
         except ScheduleError as error:
-            # A block that made some elements several times: the way back is compute_at, if that is legal there.
+            # A block that computed some elements several times: its inverse is compute_at, if that is legal there.
             if check(after.func, state.func).is_proved:
                 return MovePlan(after)
             first = first or error
@@ -151,10 +151,10 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
 
 
 def locations(state: State, block: BlockRef) -> tuple[str, list[LoopRef], Callable[[LoopRef], bool]]:
-    """Where ``block`` may be computed: the primitive that moves it there, the loops around what it goes to, outermost
-    first, and whether one of them is accepted.
+    """Where ``block`` may be computed: the primitive that moves it there, the candidate loops, outermost first, and
+    whether one of them is legal.
 
-    A block with consumers goes to the first of them by ``compute_at``; one without to its last producer by
+    A block with consumers moves to the first of them by ``compute_at``; one without, to its last producer by
     ``reverse_compute_at``.
     """
     consumers, producers = consumers_of(block), producers_of(block)
@@ -174,14 +174,14 @@ def locations(state: State, block: BlockRef) -> tuple[str, list[LoopRef], Callab
 
 
 def _at_location(state: State, block: BlockRef, place: Location, inline: Callable[..., Any], unsafe: bool) -> MovePlan:
-    """A block moved where no loop is: into what uses it, or to loops of its own (where it may be already)."""
+    """A block moved to a location that is not a loop: inlined, or at the root (where it may be already)."""
     if place.name == "inline":
         return MovePlan(compute_inline(state, inline(state, block, unsafe=unsafe)))
     return check_root(state, block, unsafe=unsafe)
 
 
 def check_root(state: State, block: BlockRef, *, unsafe: bool = False) -> MovePlan:
-    """``compute_root``, for a block that may have its loops to itself already."""
+    """``compute_root``, accepting a block that is at the root already."""
     require(block.scope is not None, "the root block cannot be moved")
     assert block.scope is not None
     if state.index.blocks_below(top_statement(block, block.scope)) == [block]:
@@ -195,7 +195,7 @@ MOST_LOCATIONS = 12
 def _add_locations(
     error: ScheduleError, state: State, block: BlockRef, asked: LoopRef, plan: Callable[..., MovePlan]
 ) -> None:
-    """Have ``error`` find, when it is shown, the loops at which the same step would be accepted."""
+    """Let ``error`` compute, when it is shown, the loops at which the same step would be legal."""
     if not error.has_legal:
         error.legal = lambda: _legal_locations(state, block, asked, plan)
 
@@ -233,7 +233,7 @@ def _move_producer(
     needed = {b: accessed_box(loop, consumers, b, "reads", _shared_by(b)) for b in written}
     domains = _solve(block, block.block.writes, needed)
     first = min(position_under(loop, c) for c in consumers)
-    # one that comes later makes it for the next iteration, if at all: the dependences decide
+    # a later one computes it for the next iteration, if at all: the dependences decide
     producers = [p for p in _producer_positions(loop, below, block) if p < first]
     move = partial(producer_move_is_legal, block, loop, consumers) if index in range(-2, first + 1) else None
     place = (index, max(producers, default=-1) + 1, first, unsafe)
@@ -263,7 +263,7 @@ def _move_consumer(
     move = partial(consumer_move_is_legal, block, loop, producers[0], made) if at_producer else None
     place = (index, last, latest, unsafe)
     if not is_const(block.node.predicate, 1) and any(_idle(p, loop) for p in producers):
-        # loops over all of the threads that make it, so that they can be bound to these; the guard stays
+        # loops over all threads that write it, so that they can be bound to these; the guard stays
         wide = {b: r for b in made if (r := accessed_box(loop, producers, b, "writes", idle=True)) is not None}
         try:
             return _move(state, block, loop, _solve(block, block.block.reads, wide), preserve_unit_loops, *place, when)
@@ -288,9 +288,9 @@ def _in_step(
     place: tuple[int, int, int, bool],
     when: Sequence[Expr],
 ) -> MovePlan | None:
-    """The move where the box that an iteration of ``loop`` makes is not what can be used there, as far as it is legal:
-    each instance when the last element that it reads is made (of a window that slides), or in the loops in which its
-    one producer runs (of a tile that does not divide the rows)."""
+    """The move when the box that an iteration of ``loop`` produces is not what can be consumed there, if legal: each
+    instance runs when the last element that it reads is produced (sliding window), or in the loops of its only producer
+    (tiles that do not divide the rows)."""
     steps = {loop.var, *(p.var for p in loop.loops())}
     moving = [r for box in made.values() for r in box if uses_var(r.min, steps)]
     tries: list[Callable[[], Stmt | None]] = [
@@ -313,7 +313,7 @@ def _in_step(
 
 
 def _beside(block: BlockRef, loop: LoopRef, producer: BlockRef) -> Stmt | None:
-    """``block`` in loops like those below ``loop`` around its producer: an instance for each element made."""
+    """``block`` in copies of the loops around its producer below ``loop``: one instance for each element produced."""
     store = producer.block.body
     loads = [a for a in accesses(block.block.body) if isinstance(a, BufferLoad)]
     if not isinstance(store, BufferStore) or producer.block.init is not None or block.block.init is not None:
@@ -338,8 +338,8 @@ def _beside(block: BlockRef, loop: LoopRef, producer: BlockRef) -> Stmt | None:
 
 
 def _runs_when(loop: LoopRef, producer: BlockRef) -> list[Expr]:
-    """The parts of the condition of ``producer`` that are about ``loop`` and the loops around it: where they do not
-    hold, nothing is made."""
+    """The conjuncts of the predicate of ``producer`` that involve ``loop`` and the loops around it: where they are
+    false, nothing is produced."""
     inner = {p.var for p in producer.loops() if loop in p.ancestors()}
     outer = {loop.var, *(p.var for p in loop.loops())}
     parts = conjuncts(producer.node.predicate)
@@ -359,7 +359,7 @@ def _movable(state: State, block: BlockRef, loop: LoopRef) -> list[BlockRef]:
 
 
 def _shared_by(buffer: Buffer) -> tuple[str, ...]:
-    """The thread axes whose threads all see one copy of ``buffer``: what it holds is made for all of them together."""
+    """The thread axes whose threads share one copy of ``buffer``."""
     if buffer.scope.startswith("shared"):
         return ("threadIdx.", "vthread")
     return ("threadIdx.x",) if buffer.scope == "warp" else ()
@@ -373,9 +373,9 @@ def accessed_box(
     shared_by: tuple[str, ...] = (),
     idle: bool = False,
 ) -> tuple[Range, ...] | None:
-    """What ``blocks`` touch of ``buffer`` in one iteration of ``loop``; None where they do not. Loops around that are
-    bound to axes of ``shared_by`` run whole. ``idle``: as though threads under ``loop`` that conditions leave idle had
-    work as well."""
+    """The box of ``buffer`` that ``blocks`` access in one iteration of ``loop``; None if they do not. Loops around that
+    are bound to axes of ``shared_by`` count with all their iterations. ``idle``: include threads under ``loop`` that
+    conditions leave idle."""
     boxes = []
     for ref in blocks:
         said = conjuncts(ref.node.predicate)
@@ -393,7 +393,7 @@ def accessed_box(
 
 
 def _idle(producer: BlockRef, loop: LoopRef) -> list[Expr]:
-    """The parts of the condition of ``producer`` that leave threads under ``loop`` idle."""
+    """The conjuncts of the predicate of ``producer`` that leave threads under ``loop`` idle."""
     inner = [p for p in producer.loops() if loop in p.ancestors()]
     threads = {p.var for p in inner if p.node.thread}
     written = {v for region in producer.block.writes for axis in region.region for v in free_vars(axis)}
@@ -410,9 +410,9 @@ def _solve(
     steps: Collection[Var] = (),
     end: int = 0,
 ) -> dict[Var, Range]:
-    """Per iterator of ``block`` the values for which its access overlaps the wanted boxes; absent means its domain.
+    """For each iterator of ``block``, the values for which its access overlaps the wanted boxes; absent: its domain.
 
-    Where a box moves with ``steps``, only the access's last element (``end`` 1) or first one (0) has to be in it.
+    If a box moves with ``steps``, only the access's last element (``end`` 1) or first one (0) has to be in it.
     """
     found: dict[Var, list[Range]] = {}
     iters = {i.var for i in block.block.iter_vars}
@@ -431,7 +431,7 @@ def _solve(
 
 
 def _solve_axis(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] | None:
-    """From an access [a*v + b, a*v + b + w) the v that overlap ``want``; None when it is not of that form."""
+    """The values of v for which [a*v + b, a*v + b + w) overlaps ``want``; None if the access is not of that form."""
     parts = affine_in_one(axis.min, iters)
     if parts is None and isinstance(axis.min, FloorDiv) and isinstance(axis.min.b, IntImm) and is_const(axis.extent, 1):
         size = axis.min.b  # e // size is in a box where e is in one size times as large
@@ -463,7 +463,7 @@ def _size(loop: LoopRef) -> int:
 
 
 def position_under(loop: LoopRef, block: BlockRef) -> int:
-    """Which statement of the body of ``loop`` holds ``block``."""
+    """The position in the body of ``loop`` of the statement that contains ``block``."""
     above = {id(p.node) for p in (block, *block.ancestors())}
     return next(n for n, s in enumerate(_members(loop)) if id(s) in above)
 
@@ -486,7 +486,7 @@ def _move(
     when: Sequence[Expr] = (),
     move: Callable[[], bool] | None = None,
 ) -> MovePlan:
-    """``when``: conditions without which the moved block is not to run."""
+    """``when``: extra conjuncts of the moved block's predicate."""
     moved = _rebuild(block, [*loop.all_loops(), loop], domains, keep_units, when)
     return _put(state, block, loop, moved, index, earliest, latest, unsafe, move)
 
@@ -506,7 +506,7 @@ def _put(
     members = list(_members(loop))
     members.insert(position, moved)
     new_loop = loop.node.replace(body=seq(members))
-    # Two places change, neither inside the other: the loop first, then the block where it was.
+    # Two disjoint places change: the loop first, then the block's old place.
     inserted = state.replace(loop.node, new_loop)
     after = inserted.replace(block.node, None)
     require_same_meaning(state, after, unsafe, move)
@@ -520,8 +520,8 @@ def _rebuild(
     keep_units: bool,
     when: Sequence[Expr] = (),
 ) -> Stmt:
-    """The block in new loops inside those ``around``: iterators run over ``domains``, guarded where past their own, and
-    by ``when`` where that says more."""
+    """The block in new loops inside those ``around``: iterators run over ``domains``, guarded by their own domains, and
+    by ``when`` if that is stronger."""
     analyzer = Analyzer()
     for above in around:
         analyzer.bind(above.var, above.range)
@@ -540,7 +540,7 @@ def _rebuild(
             var = Var(f"ax{len(loops)}", iterator.var.dtype)
             loops.append((var, extent))
             analyzer.bind(var, Range(const(0, var.dtype), extent))
-            # a kept loop of extent one stays in the iterator's value, so that fuse and get_loops find it there
+            # a kept loop of extent one stays in the iterator's value, so that fuse and get_loops find it
             value = low + var if is_const(extent, 1) else analyzer.simplify(low + var)
         values.append(value)
         for guard in (value >= dom.min, value < dom.min + dom.extent):
@@ -563,7 +563,7 @@ def _own_predicate(block: BlockRef, values: Sequence[Expr]) -> list[Expr]:
     kept = about_iterators(block, values)
     require(
         kept is not None,
-        "cannot prove what becomes of the condition `{0}` of block {1}, because it is about a loop that is not the value of an iterator",
+        "the predicate `{0}` of block {1} uses a loop that no iterator is bound to, so it cannot move with the block",
         short_text(block.node.predicate) if kept is None else "", block, nodes=[block.node],
     )  # fmt: skip
     assert kept is not None

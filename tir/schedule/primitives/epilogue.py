@@ -1,4 +1,4 @@
-"""What is done to a reduction's result, done by the block that reduces: fuse_reduction_epilogue."""
+"""Fusing an elementwise epilogue into the reduction that produces its operand: fuse_reduction_epilogue."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from ._inlining import InlinePlan, apply_inline, domain_guards, known, require_s
 def _check_fuse_reduction_epilogue(
     state: State, reduction_block: BlockRef, epilogue_block: BlockRef, *, unsafe: bool = False
 ) -> InlinePlan:
-    """Have ``reduction_block`` do what ``epilogue_block`` does to its result; the epilogue's own block goes.
+    """Fuse ``epilogue_block``, which consumes the result of ``reduction_block``, into it; the epilogue block is
+    removed.
 
-    What is added to a sum is where the sum starts from, and likewise for a product, a maximum, a minimum: the buffer
-    between the two goes as well. Anything else (``relu``, a cast, a clip) is done in the last step of the reduction, so
-    that its meaning stays; the buffer of sums stays too.
+    A bias added to a sum becomes the initial value of the sum, likewise for a product, a maximum or a minimum, and the
+    intermediate buffer is removed. Any other epilogue (``relu``, a cast, a clip) runs in the last step of the
+    reduction, which preserves its meaning; the intermediate buffer stays.
 
     Before → after, for ``sch.fuse_reduction_epilogue("S", "B")``::
 
@@ -41,8 +42,8 @@ def _check_fuse_reduction_epilogue(
         for i in range(8):
             B[i] = S[i] + C[i]
 
-    Raises ``ScheduleError`` when the first block does not reduce, when its result has other readers, when the epilogue
-    does not read each result once, or when what it reads or writes is used or changed in between.
+    Raises ``ScheduleError`` when the first block is not a reduction, when its result has other readers, when the
+    epilogue does not read each result once, or when what it reads or writes is accessed or changed in between.
     """
     require(
         reduction_block.block.init is not None,
@@ -66,7 +67,7 @@ def plan_epilogue(state: State, reduction: BlockRef, epilogue: BlockRef, unsafe:
 
 
 def _result(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef) -> tuple[Buffer, BufferLoad, BufferStore]:
-    """The buffer between the two blocks, where the epilogue loads it, and what it stores."""
+    """The intermediate buffer, the indices at which the epilogue loads it, and what the epilogue stores."""
     made = {r.buffer for r in reduction.block.writes}
     used = [b for b in dict.fromkeys(r.buffer for r in epilogue.block.reads) if b in made]
     require(used, "block {0} does not read what block {1} makes", epilogue, reduction, nodes=[epilogue.node])
@@ -94,7 +95,7 @@ def _result(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef) -> tuple[B
 
 
 def _stored_at(reduction: BlockRef, buffer: Buffer) -> Sequence[Expr]:
-    """Where the reduction keeps its result: one place, the same at each of its steps."""
+    """The indices of the reduction's result, which are the same at each of its steps."""
     stores = [a for a in accesses(reduction.block.body) if isinstance(a, BufferStore) and a.buffer is buffer]
     require(
         stores and all(structural_equal(s.indices, stores[0].indices) for s in stores),
@@ -104,7 +105,7 @@ def _stored_at(reduction: BlockRef, buffer: Buffer) -> Sequence[Expr]:
 
 
 def _start(reduction: BlockRef, sums: Buffer, store: BufferStore, solved: dict[Var, Expr]) -> Expr | None:
-    """What the reduction can start from so that its result is the epilogue's; None where there is no such value."""
+    """The initial value with which the reduction yields the epilogue's result; None if there is none."""
     found, init = Reduction.of(reduction.block), reduction.block.init
     if not isinstance(found, Reduction) or not isinstance(init, BufferStore):
         return None
@@ -186,7 +187,7 @@ def _in_the_last_step(
     at_last = [substitute(c, inner) for c in last]
     values = tuple(substitute(solved[i.var], inner) for i in epilogue.block.iter_vars)
     predicate = all_of([reduction.node.predicate, *guards, *at_last])
-    # The same program, were the epilogue run just after the last step: what the merged block does.
+    # The program with the epilogue run just after the last step, which is what the merged block does.
     run = epilogue.node.replace(iter_values=values, predicate=predicate)
     probe = state.replace(epilogue.node, None).replace(reduction.node, seq([reduction.node, run]))
     require_same_meaning(state, probe, unsafe)

@@ -1,4 +1,4 @@
-"""Computing where used: compute_inline, reverse_compute_inline, auto_inline."""
+"""Inlining: compute_inline, reverse_compute_inline, auto_inline."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .epilogue import plan_epilogue
 
 
 def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
-    """Put the expression that ``block`` stores into each place that reads it; the block and its buffer go.
+    """Substitute the expression that ``block`` stores for each load of it; removes the block and its buffer.
 
     A block whose buffer nothing reads is removed.
 
@@ -69,7 +69,7 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
 
 
 def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
-    """Put ``block``, an elementwise consumer, into its only producer; the block and the buffer between them go.
+    """Inline ``block``, an elementwise consumer, into its only producer; removes the block and the intermediate buffer.
 
     Before → after, for ``sch.reverse_compute_inline("C")``::
 
@@ -78,14 +78,14 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
         for i in range(8):
             C[i] = B[i] + 1.0
 
-    Of several producers the last is taken. One that makes more than is consumed gets the consumer's bounds as its
-    predicate. Into a reduction it goes as ``fuse_reduction_epilogue`` does. Raises ``ScheduleError`` when the producer has
-    other consumers, or when the consumer does not read each element once or runs where the producer does not.
+    Of several producers the last is used. A producer whose domain exceeds the consumer's gets the consumer's bounds as
+    its predicate. Inlining into a reduction is ``fuse_reduction_epilogue``. Raises ``ScheduleError`` when the producer
+    has other consumers, or when the consumer does not read each element once or runs where the producer does not.
     """
     scope = scope_of(state, block)
     made = [b for b in dict.fromkeys(r.buffer for r in block.block.reads) if writers(scope, b)]
     require(made, "no block in this scope produces what block {0} reads", block)
-    # Of several producers the last: where it runs, the others have made what the block reads too.
+    # Of several producers the last: when it runs, the others have already produced the block's other operands.
     buffer = max(made, key=lambda b: max(order(scope, w) for w in writers(scope, b)))
     makers = writers(scope, buffer)
     require(len(makers) == 1, "buffer {0} is written by {1} blocks", buffer.name, len(makers))
@@ -115,7 +115,7 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
     predicate = all_of([producer.node.predicate, *guards])
     inner = producer.bindings
     values = tuple(substitute(solved[i.var], inner) for i in block.block.iter_vars)
-    # The same program, were the consumer run just after its producer: what the merged block does.
+    # The program with the consumer run just after its producer, which is what the merged block does.
     moved = block.node.replace(iter_values=values, predicate=predicate)
     probe = state.replace(block.node, None).replace(producer.node, seq([producer.node, moved]))
     require_same_meaning(state, probe, unsafe)
@@ -125,7 +125,7 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
 
 
 def _single_store(state: State, scope: BlockRef, block: BlockRef) -> tuple[BufferStore, Buffer]:
-    """The one store of a spatial block, to a buffer that lives in ``scope`` and has no other writer."""
+    """The only store of a spatial block, to a buffer allocated in ``scope`` that has no other writer."""
     require_spatial(block)
     body = block.block.body
     require(isinstance(body, BufferStore), "block {0} is more than one store", block, nodes=[block.node])
@@ -156,12 +156,12 @@ def _require_unused(scope: BlockRef, block: BlockRef, store: BufferStore) -> Non
 def _require_unchanged(
     state: State, scope: BlockRef, block: BlockRef, consumers: Sequence[BlockRef], store: BufferStore, unsafe: bool
 ) -> None:
-    """What ``block`` reads is the same where its consumers run as where it runs."""
+    """Require that what ``block`` reads is unchanged between the block and its consumers."""
     read = {a.buffer for a in accesses(store.value)}
     first, last = order(scope, block), max(order(scope, c) for c in consumers)
     if not any(first <= order(scope, w) <= last for b in read for w in writers(scope, b)):
         return
-    # Decided on the program in which the block runs again before each consumer, at the elements that one loads.
+        # Decided on the program in which the block runs again before each consumer, at the elements that it loads.
     probe = state.replace(block.node, None)
     for consumer in consumers:
         runs = [_run_for(block, store, load, consumer) for load in _loads(consumer, store.buffer)]
@@ -170,8 +170,8 @@ def _require_unchanged(
 
 
 def _asking(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
-    """The blocks of ``scope`` whose predicates or bindings read ``buffer``. Refuses where anything else outside of the
-    bodies of blocks does: nothing can be put there."""
+    """The blocks of ``scope`` whose predicates or bindings read ``buffer``. Refuses if anything else outside of the
+    bodies of blocks reads it, because nothing can be substituted there."""
     found = []
     places: dict[Stmt, BlockRef] = {child.node: child for child in scope.children}
     for place, load in steering_loads(scope.block.body):
@@ -188,7 +188,7 @@ def _loads(consumer: BlockRef, buffer: Buffer) -> list[BufferLoad]:
 
 
 def _around(consumer: BlockRef) -> Analyzer:
-    """What is known in ``consumer``, and of the loops around it in its predicate and bindings."""
+    """An analyzer that knows ``consumer``'s iterators and the loops used in its predicate and bindings."""
     analyzer = known(consumer)
     for loop in consumer.loops():
         analyzer.bind(loop.var, Range(loop.node.min, loop.node.extent))
@@ -216,7 +216,7 @@ def _run_for(block: BlockRef, store: BufferStore, load: BufferLoad, consumer: Bl
 
 
 def _value_at(block: BlockRef, store: BufferStore, load: BufferLoad, analyzer: Analyzer) -> Expr:
-    """What ``block`` stores at the element that ``load`` reads, which it has written."""
+    """The value that ``block`` has stored in the element that ``load`` reads."""
     solved, _ = solve_iters(block, store.indices, load.indices, analyzer)
     return substitute(store.value, solved)
 
@@ -250,7 +250,7 @@ def reverse_compute_inline(state: State, plan: InlinePlan) -> State:
 
 
 def _check_auto_inline(state: State) -> list[str]:
-    """Inline every block that can be: elementwise producers into their consumers, first to last.
+    """Inline every block that can be inlined: elementwise producers into their consumers, first to last.
 
     Blocks that cannot be inlined stay as they are; returns nothing.
 

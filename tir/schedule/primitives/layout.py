@@ -1,4 +1,4 @@
-"""Where elements and iterations lie: transform_layout, transform_block_layout, reorder_block_iter_var."""
+"""Layouts of buffers and iteration domains: transform_layout, transform_block_layout, reorder_block_iter_var."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .storage import pick_any, require_no_view
 
 
 def index_map_of(value: Any, ndim: int, index_dtype: str, what: str = "index_map") -> IndexMap:
-    """``value`` (an IndexMap or a function of indices) as an IndexMap; a refusal where it does not fit."""
+    """``value`` (an IndexMap or a function of indices) as an IndexMap; refuses one that does not fit."""
     if not (isinstance(value, IndexMap) or callable(value)):
         raise BadArgument(f"{what} is a function of the indices, or a tir.IndexMap, not {value!r}")
     try:
@@ -83,15 +83,15 @@ def _check_transform_layout(
     *,
     assume_injective_transform: bool = False,
 ) -> LayoutPlan:
-    """Move every element ``[i, j, …]`` of a buffer to ``index_map(i, j, …)``; every access in the function follows.
+    """Move every element ``[i, j, …]`` of a buffer to ``index_map(i, j, …)``, and rewrite every access in the function.
 
     ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. A parameter changes the
     function's interface: the caller passes the new layout. ``IndexMap.AXIS_SEPARATOR`` in the result of the map starts
     a new group of axes.
 
-    Where the map leaves places that no element goes to, they hold nothing in particular, and nothing reads them. With
-    ``pad_value`` (a number, or a function of the new indices) a block after the last writer stores it there; for a
-    buffer that nothing writes, the caller is trusted to have stored it, and an assumption says so.
+    Positions that no element maps to are undefined, and nothing reads them. With ``pad_value`` (a number, or a function
+    of the new indices) a block after the last writer stores it there; for a buffer that nothing writes, the caller must
+    have stored it, and an assumption is added that says so.
 
     Before → after, for ``sch.transform_layout("B", ("write", 0), lambda i, j: (i // 4, j, i % 4))``::
 
@@ -99,8 +99,8 @@ def _check_transform_layout(
         ...                                      ...
         B[vi, vj] = A[vi, vj]                    B[vi // 4, vj, vi % 4] = A[vi, vj]
 
-    Raises ``ScheduleError`` when two elements would go to one place (``assume_injective_transform`` takes it on trust
-    that none do), when an index can be negative, and when the buffer is also used by its pointer.
+    Raises ``ScheduleError`` when the map is not injective (``assume_injective_transform`` skips this check), when an
+    index can be negative, and when the buffer is also accessed through its pointer.
     """
     old = pick_any(block, buffer)
     dtype = old.shape[0].dtype if old.shape else DType("int32")
@@ -164,7 +164,7 @@ def _with_layout(func: PrimFunc, old: Buffer, new: Buffer, index_map: IndexMap) 
 
 
 def _with_moved_regions(block: Block, new: Buffer, index_map: IndexMap, analyzer: Analyzer) -> Block:
-    """``block``, whose body is rewritten already, with its regions of ``new`` (still in old indices) found again."""
+    """``block``, whose body is rewritten already, with its regions of ``new`` (still in old indices) recomputed."""
     inferred = dict(zip(("reads", "writes"), block_access_region(block)))
     changed = {}
     for side, found in inferred.items():
@@ -204,7 +204,7 @@ def _pad_map(pad_value: Any, new: Buffer) -> IndexMap:
 
 
 def _padded(state: State, func: PrimFunc, old: Buffer, new: Buffer, index_map: IndexMap, pad: IndexMap) -> PrimFunc:
-    """``func`` with the padding stored after the last writer, or assumed at the start where there is none."""
+    """``func`` with the padding stored after the last writer, or assumed at the start if there is none."""
     try:
         inverse, padding = index_map.non_surjective_inverse(old.shape)
     except ValueError as error:
@@ -265,9 +265,10 @@ class BlockLayoutPlan:
 def _check_transform_block_layout(
     state: State, block: BlockRef, index_map: IndexMap | Callable[..., Any], *, unsafe: bool = False
 ) -> BlockLayoutPlan:
-    """Give a block the iterators ``index_map(*iterators)``, and one loop around it for each.
+    """Give a block the iterators ``index_map(*iterators)``, with one loop for each.
 
-    The map is one-to-one onto a box; an index made of spatial iterators is spatial, of reduction iterators a reduction.
+    The map must be a bijection onto a box; an index of spatial iterators is spatial, of reduction iterators a
+    reduction.
 
     Before → after, for ``sch.transform_block_layout("B", lambda i, j: (i * 4 + j,))``::
 
@@ -276,9 +277,9 @@ def _check_transform_block_layout(
                 vi, vj = T.axis.remap("SS", [i, j])      v0 = T.axis.spatial(32, ax0)
                 B[vi, vj] = A[vi, vj]                    B[v0 // 4, v0 % 4] = A[v0 // 4, v0 % 4]
 
-    Raises ``ScheduleError`` when the map is not one-to-one onto a box, mixes spatial and reduction iterators, the loops
-    around hold more than the block or do not run it once for each value of its iterators, or the new order of
-    iterations would break a dependence.
+    Raises ``ScheduleError`` when the map is not a bijection onto a box or mixes spatial and reduction iterators, when
+    the loops around contain other statements or do not run the block once for each value of its iterators, or when the
+    new order of iterations would violate a dependence.
     """
     require(block.scope is not None, "the root block has no iterators to transform")
     iters = block.block.iter_vars
@@ -377,9 +378,9 @@ class IterOrderPlan:
 
 
 def _check_reorder_block_iter_var(state: State, block: BlockRef, new_order: Sequence[int]) -> IterOrderPlan:
-    """Put the iterators of a block in another order; ``new_order[n]`` is the present place of the new ``n``-th.
+    """Permute the iterators of a block; ``new_order[n]`` is the old position of the new ``n``-th iterator.
 
-    The program means the same; what changes is what positions stand for (in ``tensorize`` or an index map).
+    The program computes the same; what changes is the meaning of positions (in ``tensorize`` or an index map).
 
     Before → after, for ``sch.reorder_block_iter_var("B", [1, 0])``::
 

@@ -1,4 +1,4 @@
-"""Loops taken apart, joined, and put in another order: split, fuse, reorder, add_unit_loop."""
+"""Splitting, fusing and reordering loops: split, fuse, reorder, add_unit_loop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from ..state import State, owners
 
 
 def require_plain(loop: LoopRef, what: str) -> None:
-    """Refuse a loop that is bound, marked or annotated: what would become of the mark is not clear."""
+    """Refuse a loop that is bound, annotated or not serial, because it is not clear which new loop would inherit
+    that."""
     f = loop.node
     kind = f"bound to {f.thread}" if f.thread else f.kind
     require(
@@ -48,7 +49,7 @@ def require_plain(loop: LoopRef, what: str) -> None:
 
 
 def visible_names(state: State, loops: Sequence[LoopRef]) -> set[str]:
-    """Names of loops above and below, which a new loop here should not repeat; those of ``loops`` are free."""
+    """Names of loops above and below, which a new loop here must avoid; those of ``loops`` are free."""
     gone = {loop.node for loop in loops}
     around = {p.name for p in loops[0].all_loops()}
     below = {p.name for p in state.index.below(loops[-1]) if isinstance(p, LoopRef) and p.node not in gone}
@@ -71,7 +72,7 @@ class SplitPlan:
 
 
 def _variables_at(state: State, loop: LoopRef) -> set[Var]:
-    """The variables that have a value just outside of ``loop``."""
+    """The variables in scope just outside of ``loop``."""
     buffers = state.func.buffer_map.values()
     found = {*state.func.params, *(v for b in buffers for e in (*b.shape, *b.strides) for v in vars_in(e))}
     for place in loop.ancestors():
@@ -113,16 +114,17 @@ def plan_split(
     names: Sequence[str] | None = None,
     tail: str = "guard",
 ) -> SplitPlan:
-    """Take one loop apart into a nest of loops whose extents are ``factors``, outermost first.
+    """Split a loop into a nest of loops whose extents are ``factors``, outermost first.
 
     One factor may be None and is inferred; ``factor=32`` stands for ``[None, 32]``, ``nparts=4`` for ``[4, None]``.
-    Where the factors do not divide the extent, ``tail`` says what happens: ``"guard"`` makes the extra iterations do
-    nothing (a predicate on the blocks below), ``"cut"`` runs the rest in a loop of its own after, ``"exact"`` refuses.
-    ``disable_predication`` leaves out the guard: on your word that the factors divide. ``names`` name the new loops
-    (default ``i_0``, ``i_1`` …). With ``preserve_unit_iters=False`` loops of one iteration vanish from bindings.
+    If the factors do not divide the extent, ``tail`` selects what happens: ``"guard"`` masks the extra iterations with
+    a predicate on the blocks below, ``"cut"`` runs the remainder in a separate loop afterwards, ``"exact"`` refuses.
+    ``disable_predication`` omits the guard; the caller asserts that the factors divide. ``names`` are the names of the
+    new loops (default ``i_0``, ``i_1`` …). With ``preserve_unit_iters=False`` loops of one iteration vanish from
+    bindings.
 
-    Returns the new loops, outermost first (with ``"cut"``: of the main part). Raises ``ScheduleError`` for a loop that
-    is bound, marked or annotated, and for factors that lose iterations.
+    Returns the new loops, outermost first (with ``"cut"``: those of the main part). Raises ``ScheduleError`` for a loop
+    that is bound, annotated or not serial, and for factors that lose iterations.
 
     Before, and after ``sch.split("i", [None, 32])``::
 
@@ -271,12 +273,12 @@ class FusePlan:
 
 
 def between(outer: LoopRef, inner: LoopRef) -> Any:
-    """What ``outer`` holds besides ``inner``: None when ``inner`` is its only child."""
+    """The statements of ``outer`` besides ``inner``; None when ``inner`` is its only child."""
     return None if outer.node.body is inner.node else outer.node.body
 
 
 def name_of(stmt: Any) -> str:
-    """A statement in a few words, for an error."""
+    """A short description of a statement, for an error."""
     from ...stmt import BlockRealize
 
     if isinstance(stmt, For):
@@ -314,7 +316,7 @@ def _require_nested(outer: LoopRef, inner: LoopRef, what: str) -> None:
 
 
 def depends_witness(loop: For, outer: Sequence[For]) -> list[str]:
-    """How the range of ``loop`` changes with a loop of ``outer``, at its first two iterations."""
+    """How the range of ``loop`` depends on a loop of ``outer``, at its first two iterations."""
     from ...visit import substitute
 
     used = vars_in(loop.extent) | vars_in(loop.min)
@@ -331,11 +333,11 @@ def depends_witness(loop: For, outer: Sequence[For]) -> list[str]:
 
 
 def _check_fuse(state: State, *loops: LoopRef, preserve_unit_iters: bool = True, name: str | None = None) -> FusePlan:
-    """Join perfectly nested loops, outermost first, into one loop over their product.
+    """Fuse perfectly nested loops, outermost first, into one loop over their product.
 
-    The loop is called ``i_j_fused``, or ``name``. Returns it. Parallel loops give a parallel one; a loop alone keeps its
-    marks. Raises ``ScheduleError`` when something stands between the loops, when the range of one depends on another, or
-    when one of several is bound, annotated, or marked unlike the others.
+    The loop is called ``i_j_fused``, or ``name``. Returns it. Parallel loops give a parallel one; a single loop keeps
+    its kind and annotations. Raises ``ScheduleError`` when there are statements between the loops, when the range of
+    one depends on another, or when one of several is bound, annotated, or of another kind than the others.
 
     Before, and after ``sch.fuse("i", "j")``::
 
@@ -376,7 +378,7 @@ def _check_fuse(state: State, *loops: LoopRef, preserve_unit_iters: bool = True,
 
 
 def _require_fits(chain: list[LoopRef]) -> None:
-    """The product of the extents is a number that the new loop variable can hold."""
+    """Require that the product of the extents fits the type of the new loop variable."""
     known = [constant(loop.node.extent) for loop in chain]
     dtype = max((loop.node.loop_var.dtype for loop in chain), key=lambda d: d.bits)
     total = math.prod(n for n in known if n is not None)
@@ -430,7 +432,8 @@ class ReorderPlan:
 
 
 def _chain(state: State, loops: list[LoopRef]) -> list[LoopRef]:
-    """The loops of one nest from the outermost of ``loops`` down to the innermost; refuses where it is not a nest."""
+    """The loops of a nest from the outermost of ``loops`` down to the innermost; refuses loops that are not one
+    nest."""
     depth = {loop: sum(1 for _ in loop.ancestors()) for loop in loops}
     ordered = sorted(loops, key=lambda loop: depth[loop])
     top, bottom = ordered[0], ordered[-1]
@@ -483,11 +486,11 @@ def _refuse_chain(top: LoopRef, bottom: LoopRef, place: Any) -> None:
 
 
 def plan_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> ReorderPlan:
-    """Put loops of one nest in the given order, outermost first; loops of the nest not named stay where they are.
+    """Reorder loops of one nest, outermost first; loops of the nest that are not named keep their positions.
 
     Raises ``ScheduleError`` when the loops are not perfectly nested, when the range of one depends on another that
     would move inside it, or when a dependence would be reversed (with the two instances). ``unsafe=True`` skips the
-    last check.
+    dependence check.
 
     Before, and after ``sch.reorder("j", "i")``::
 
@@ -531,7 +534,7 @@ def _require_commute(state: State, before: list[For], after: list[For]) -> None:
     verdict = check_reorder(state.func, before, after)
     if verdict.is_proved:
         return
-    # iterations that make the same elements again, as those of tiles with a halo do, may trade places
+        # iterations that recompute the same elements, as those of tiles with a halo do, may be exchanged
     made = state.replace(before[0], renest(after, before[-1].body))
     if not check(state.func, made.func, allow_recompute=True).is_proved:
         require_legal(verdict, state.func)

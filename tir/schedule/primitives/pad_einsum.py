@@ -1,4 +1,4 @@
-"""Iteration domains padded to a multiple: pad_einsum."""
+"""Padding iteration domains to a multiple: pad_einsum."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ from ..state import State, scope_of
 def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> Stage:
     """Make the iterators of a block run to a multiple of ``padding``, over padded copies of the buffers it uses.
 
-    ``padding`` has one factor for each iterator of the block; 1 leaves it alone. Every index in the block is an iterator
-    or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value that leaves the
-    reduction as it is past the end (0 for a sum of products); one that is written is copied back after, without the
-    padding. Sizes may be symbolic. Nothing changes where every extent is a multiple already.
+    ``padding`` has one factor for each iterator of the block; 1 means no padding. Every index in the block must be an
+    iterator or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value past
+    the end that does not change the reduction (0 for a sum of products); one that is written is copied back after,
+    without the padding. Sizes may be symbolic. Nothing changes if every extent is a multiple already.
 
-    Raises ``ScheduleError`` when the block is not alone in loops that its iterators name, an index is composite, or a
+    Raises ``ScheduleError`` when the block is not alone in loops bound to its iterators, an index is composite, or a
     padded element would change the result of a reduction.
 
     Before, and after ``sch.pad_einsum("C", [4, 1, 8])``::
@@ -153,7 +153,7 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
 
 
 def _uses_all(axes: Sequence[tuple[Any, Range]], shape: Sequence[Expr]) -> bool:
-    """Whether the block uses each element of a copy: an iterator stands on every axis, and none on two."""
+    """Whether the block uses each element of a copy: every axis is indexed by an iterator, and no two by the same."""
     used = [v for (v, _), size in zip(axes, shape) if not is_const(size, 1)]
     return all(v is not None for v in used) and len({*used}) == len(used)
 
@@ -167,7 +167,7 @@ def _reads_more(block: BlockRef, groups: Mapping[tuple[Buffer, Any], Sequence[tu
 
 
 def _own_nest(block: BlockRef) -> list[LoopRef]:
-    """The loops that the iterators name: from zero, just as long as their domains, around nothing else."""
+    """The loops bound to the iterators: starting at zero, with the extents of the domains, around nothing else."""
     values = block.node.iter_values
     loops = {p.var: p for p in block.loops()}
     for iterator, value in zip(block.block.iter_vars, values):
@@ -228,7 +228,7 @@ def _stores(block: BlockRef) -> list[BufferStore]:
 
 
 def _pattern(indices: Sequence[Expr]) -> tuple[Any, ...]:
-    """What tells two ways of indexing one buffer apart: the iterator or number of each axis."""
+    """The key of a way to index a buffer: the iterator or number of each axis."""
     # by identity: comparing expressions builds one
     return tuple(("number", i.value) if isinstance(i, IntImm) else ("iterator", id(i)) for i in indices)
 
@@ -236,7 +236,7 @@ def _pattern(indices: Sequence[Expr]) -> tuple[Any, ...]:
 def _groups(
     block: BlockRef, stores: Sequence[BufferStore], domains: Mapping[Var, Expr], padded: set[Var]
 ) -> dict[tuple[Buffer, tuple[Any, ...]], list[tuple[Var | None, Range]]]:
-    """Buffers that a padded iterator indexes, each way of indexing them apart, with the extent of every axis."""
+    """Buffers that a padded iterator indexes, separately for each way of indexing, with the extent of every axis."""
     found: dict[tuple[Buffer, tuple[Any, ...]], list[tuple[Var | None, Range]]] = {}
     written = {s.buffer.data: s for s in stores}
     for access in accesses(block.block):
@@ -278,12 +278,12 @@ def _groups(
 
 
 def _reads_own(block: Block, buffer: Buffer) -> bool:
-    """Whether ``block`` starts from what was in a buffer that it writes: it updates, and no init comes first."""
+    """Whether ``block`` is an update without init of a buffer: it starts from the old content."""
     return block.init is None and any(isinstance(a, BufferLoad) and a.buffer is buffer for a in accesses(block.body))
 
 
 def _pad_values(block: BlockRef, stores: Sequence[BufferStore], padded: set[Var]) -> dict[Buffer, Expr]:
-    """What to fill the copy of each buffer with, so that no run past the end of a reduction changes its result."""
+    """The padding value of each buffer, such that no instance past the end of a reduction changes its result."""
     read = {a.buffer for a in accesses(block.block) if isinstance(a, BufferLoad)}
     plain: dict[Buffer, Expr] = {b: const(0, b.dtype) for b in read}
     _require_divisible(block, padded)
@@ -315,7 +315,7 @@ def _pad_values(block: BlockRef, stores: Sequence[BufferStore], padded: set[Var]
 
 
 def _combined(block: BlockRef) -> tuple[Combiner, Expr]:
-    """The operation of a block that updates one result, and what it combines that with."""
+    """The combiner of a block that updates one result, and the other operand."""
     found = Reduction.of(block.block)
     if isinstance(found, NotAReduction):
         raise ScheduleError(found.rule, *found.parts, nodes=[block.node])
@@ -326,7 +326,7 @@ def _combined(block: BlockRef) -> tuple[Combiner, Expr]:
 
 
 def _require_divisible(block: BlockRef, padded: set[Var]) -> None:
-    """Refuse a division by an element that the padding would make zero."""
+    """Refuse a division by an element that the padding makes zero."""
     for item in walk(block.block.body):
         if isinstance(item, (FloorDiv, FloorMod, Div, Mod)) and item.dtype.is_int:
             zero = [
@@ -344,7 +344,7 @@ def _number(e: Expr) -> Any:
 
 
 def _folded(e: Any, past: Var, fills: Mapping[Buffer, Any]) -> Any:
-    """The number that ``e`` is where ``past`` is beyond its domain, whatever else it reads; None when that varies."""
+    """The constant value of ``e`` where ``past`` is beyond its domain, whatever else it reads; None if it varies."""
     if isinstance(e, (IntImm, FloatImm)):
         return e.value
     if isinstance(e, BufferLoad):
@@ -369,7 +369,7 @@ def _folded(e: Any, past: Var, fills: Mapping[Buffer, Any]) -> Any:
 
 
 def _limits(axes: Sequence[tuple[Var | None, Range]], padded: set[Var], buffer: Buffer) -> list[tuple[int, Expr]]:
-    """Per axis the first index past what is copied: the end of the domain, or of a buffer that a guard keeps inside."""
+    """For each axis the end of what is copied: that of the domain, or of a buffer that a guard keeps in bounds."""
     analyzer = Analyzer()
     found: list[tuple[int, Expr]] = []
     for n, ((var, bounds), size) in enumerate(zip(axes, buffer.shape)):

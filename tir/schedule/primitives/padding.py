@@ -1,4 +1,4 @@
-"""Padding taken apart: decompose_padding."""
+"""Separating padding from the copy: decompose_padding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .reduction import require_distinct_results
 
 @dataclass(frozen=True)
 class DecomposePaddingPlan:
-    """The fill to put before ``loop``, and what takes the place of the block (or of the loops from ``top`` inwards)."""
+    """The fill to put before ``loop``, and the replacement of the block (or of the loops from ``top`` inwards)."""
 
     block: BlockRef
     loop: LoopRef
@@ -36,12 +36,12 @@ class DecomposePaddingPlan:
 def _check_decompose_padding(
     state: State, block: BlockRef, loop: LoopRef, *, unsafe: bool = False
 ) -> DecomposePaddingPlan:
-    """Take a block that pads apart: fill everything with the padding before ``loop``, then copy just the inside.
+    """Decompose a block that pads: fill the entire output with the padding before ``loop``, then copy only the inside.
 
     The block stores ``T.if_then_else(inside, value, padding)`` (or ``T.Select``). The fill is a new block
     ``…_pad_const`` in copies of the loops from ``loop`` inwards; the block itself then runs only where the condition
-    holds: over a smaller box where each part of the condition bounds one iterator, else under a predicate. Returns the
-    fill; the handle of the block goes on meaning the copy.
+    holds: over a smaller box if each conjunct bounds one iterator, otherwise under a predicate. Returns the fill block;
+    the handle of the block then refers to the copy.
 
     Raises ``ScheduleError`` when the block is not of that form, when the condition always holds, when the padding reads memory, when two instances write
     one element, or when something else under ``loop`` uses the buffer. ``unsafe=True`` skips the last two.
@@ -125,7 +125,7 @@ def _padded(value: Expr) -> tuple[Expr | None, Expr | None, Expr | None]:
 
 
 def _inner_loops(block: BlockRef, users: list[BlockRef]) -> list[str]:
-    """Loops above ``block`` that hold none of ``users``."""
+    """Loops above ``block`` that contain none of ``users``."""
     return [ref.name for ref in block.loops() if not any(ref in u.ancestors() for u in users)]
 
 
@@ -183,10 +183,10 @@ def _shrunk(block: BlockRef, loop: LoopRef, store: BufferStore, condition: Expr)
 
 
 def _box(block: BlockRef, loop: LoopRef, condition: Expr) -> dict[Var, tuple[int, int]] | None:
-    """First value and count of the iterators that ``condition`` bounds; None when it is not such a box.
+    """First value and count of the iterators that ``condition`` bounds; None if it does not describe a box.
 
     Each bounded iterator must be a loop of constant range from ``loop`` inwards that binds nothing else, and the block
-    must be alone in the nest, so that making the loop shorter leaves out just what the condition does.
+    must be alone in the nest, so that a shorter loop omits exactly the instances that the condition excludes.
     """
     loops = block.loops()
     inner = loops[loops.index(loop) :]
@@ -215,7 +215,7 @@ def _box(block: BlockRef, loop: LoopRef, condition: Expr) -> dict[Var, tuple[int
 
 
 def _bound(part: Expr, variables: Any) -> tuple[Var, int | None, int | None] | None:
-    """A comparison as a variable and the first and last value it allows (None: no limit on that side)."""
+    """A comparison as a variable with its least and greatest allowed value (None: unbounded on that side)."""
     if not isinstance(part, (LT, LE, GT, GE)):
         return None
     # a - b as scale * v + offset: both sides of a comparison may hold the variable

@@ -1,4 +1,4 @@
-"""Loops cut into consecutive pieces, and loops of equal range run as one: loop_partition, merge."""
+"""Partitioning a loop into consecutive pieces, and fusing adjacent loops of equal range: loop_partition, merge."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class PartitionPlan:
 def _check_loop_partition(
     state: State, loop: LoopRef, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True
 ) -> PartitionPlan:
-    """Cut a loop into consecutive loops of the lengths ``factors``; one may be None and takes what is left.
+    """Partition a loop into consecutive loops of the lengths ``factors``; one may be None and takes the remainder.
 
-    Without a None, what is left becomes one more loop. The first piece keeps the names of its blocks, the others get
-    ``_1``, ``_2`` …. Returns the loops, in order. Raises ``ScheduleError`` when the lengths exceed the loop's.
+    Without a None, the remainder becomes one more loop. The first piece keeps the names of its blocks, the others get
+    ``_1``, ``_2`` …. Returns the loops, in order. Raises ``ScheduleError`` when the lengths exceed the loop's extent.
 
     Before, and after ``sch.loop_partition("i", [2, 64])``::
 
@@ -134,11 +134,11 @@ class MergePlan:
 
 
 def _check_merge(state: State, *loops: LoopRef, unsafe: bool = False) -> MergePlan:
-    """Run neighbouring loop nests of equal ranges as one: iteration by iteration, the first's body, then the next's.
+    """Fuse adjacent loop nests of equal ranges (loop fusion): each iteration runs the first's body, then the next's.
 
     ``loops`` are the innermost loops to merge, one of each nest, in program order. Returns the merged loop.
-    Raises ``ScheduleError`` when the nests are not neighbours, are of different depth or range, or when an iteration
-    of a later nest needs what a later iteration of an earlier one makes. ``unsafe=True`` skips the last check.
+    Raises ``ScheduleError`` when the nests are not adjacent, are of different depth or range, or when an iteration
+    of a later nest depends on a later iteration of an earlier one. ``unsafe=True`` skips the last check.
 
     Before, and after ``sch.merge("i", "j")``::
 

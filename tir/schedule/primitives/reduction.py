@@ -1,4 +1,4 @@
-"""Taking reductions apart: decompose_reduction."""
+"""Separating the init of a reduction from its update: decompose_reduction."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class DecomposePlan:
 
 
 def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, unsafe: bool = False) -> DecomposePlan:
-    """Split the initialisation off a reduction: a block ``C_init`` just before ``loop``, and ``C_update`` in its place.
+    """Decompose a reduction into its init, a block ``C_init`` just before ``loop``, and its update, ``C_update``.
 
-    Returns the handle of the init block; the old handle then means the update.
+    Returns the handle of the init block; the old handle then refers to the update.
 
     Before → after, for ``sch.decompose_reduction("C", "k")``::
 
@@ -42,11 +42,11 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
                     C[vi] = 0.0                          with T.block("C_update"):
                 C[vi] = C[vi] + A[vi, vk]                    C[vi] = C[vi] + A[vi, vk]
 
-    Of a reduction loop outside ``loop``, the init runs in the first iteration only: it gets a guard. A reduction of
-    symbolic size that is empty leaves its result as it was; decomposed, it gives it the value of the init.
+    If a reduction loop is outside ``loop``, the init is guarded to run only in its first iteration. An empty reduction
+    of symbolic size leaves its result unchanged; decomposed, it stores the value of the init.
 
-    Raises ``ScheduleError`` when the block has no init, when its init runs at another time than before all else of the
-    reduction, or when something else under ``loop`` uses the result or makes what the init reads.
+    Raises ``ScheduleError`` when the block has no init, when the init does not run before all updates of the result, or
+    when another block under ``loop`` uses the result or writes what the init reads.
     """
     body = block.block
     require(
@@ -88,7 +88,7 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
 
 
 def require_distinct_results(block: BlockRef, unsafe: bool) -> None:
-    """Each spatial instance owns its elements: else one's init would wipe out what another has accumulated."""
+    """Require that spatial instances write distinct elements: otherwise one's init would overwrite another's sum."""
     from ...arith.itermap import detect_iter_map
 
     spatial = {i.var: i.dom for i in block.block.iter_vars if i.iter_type != "reduce" and i.dom is not None}
@@ -110,7 +110,7 @@ def _is_one(dom: Range | None) -> bool:
 
 
 def _init_nest(runs: InitRuns, name: str, unsafe: bool) -> Stmt:
-    """The init in copies of the loops that its spatial iterators need."""
+    """The init in copies of the loops of its spatial iterators."""
     block = runs.realize.block
     assert block.init is not None
     iters, values = tuple(i for i, _ in runs.spatial), tuple(v for _, v in runs.spatial)
@@ -123,7 +123,7 @@ def _init_nest(runs: InitRuns, name: str, unsafe: bool) -> Stmt:
 
 
 def _update_reads(block: Block):
-    """The update reads what it writes, which the reduction block left unsaid."""
+    """The update with a read of what it writes, which a reduction block leaves implicit."""
     own = [w for w in block.writes if not any(r.buffer is w.buffer for r in block.reads)]
     return (*own, *block.reads)
 

@@ -1,4 +1,4 @@
-"""Copies of a buffer laid out by a block's iterators, and what a block says it touches.
+"""Copies of a buffer laid out by a block's iterators, and declared access regions.
 
 reindex, reindex_cache_read, reindex_cache_write, cache_inplace, annotate_buffer_access, unsafe_hide_buffer_access.
 """
@@ -56,8 +56,8 @@ def _check_reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool =
                                                  for i, j in T.grid(8, 8):
                                                      C[i, j] = A_reindex[i, j] * 2.0
 
-    Raises ``ScheduleError`` when ``block`` uses the buffer at more than one place at a time, or when something between
-    the copy and ``block`` writes it.
+    Raises ``ScheduleError`` when ``block`` accesses the buffer at more than one element per instance, or when the
+    buffer is written between the copy and ``block``.
     """
     found = pick_any(block, buffer)
     writes = _side_of(block, buffer, found) == "write"
@@ -85,7 +85,7 @@ def _check_reindex_cache_read(
                                                  for i, j in T.grid(8, 4):
                                                      C[i, j] = A_shared[j, i] * 2.0
 
-    Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
+    Raises ``ScheduleError`` as ``reindex`` does, and when the map is not injective.
     """
     found = pick_buffer(block, "reads", read_buffer_index)
     return _stage_read(state, block, found, storage_scope, index_map, cached_name(found, storage_scope), unsafe)
@@ -111,7 +111,7 @@ def _check_reindex_cache_write(
                                                  for ax0, ax1 in T.grid(8, 4):
                                                      C[ax0, ax1] = C_local[ax1, ax0]
 
-    Raises ``ScheduleError`` as ``reindex`` does, and when two elements would go to one place of the copy.
+    Raises ``ScheduleError`` as ``reindex`` does, and when the map is not injective.
     """
     found = pick_buffer(block, "writes", write_buffer_index)
     return _stage_write(state, block, found, storage_scope, index_map, cached_name(found, storage_scope), unsafe)
@@ -125,7 +125,7 @@ def _side_of(block: BlockRef, given: Any, found: Buffer) -> str:
 
 @dataclass(frozen=True)
 class _Staged:
-    """A buffer, the one place where the block uses it, its copy, and the place in that."""
+    """A buffer, the only indices at which the block accesses it, its copy, and the indices there."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -176,7 +176,7 @@ def _staged(block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any,
 
 
 def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
-    """The indices at which ``block`` uses ``buffer``: the same everywhere in it."""
+    """The indices at which ``block`` accesses ``buffer``: the same everywhere in it."""
     require(
         not any(isinstance(n, BlockRealize) for n in walk(block.block.body)),
         "block {0} has blocks inside; only a block that loads and stores itself has one place", block,
@@ -239,7 +239,7 @@ def _computed(block: BlockRef, staged: _Staged) -> Expr:
 def _inside(block: BlockRef, staged: _Staged) -> Expr:
     """The condition, of the iterators, under which the place in the buffer exists, where that is not certain.
 
-    The block may skip some of its iterations, and the copy would run them all.
+    The block may skip some of its iterations, but the copy runs all of them.
     """
     analyzer = Analyzer({i.var: i.dom for i in staged.iters if i.dom is not None})
     parts = [
@@ -418,7 +418,7 @@ def cache_inplace(state: State, plan: Stage) -> tuple[State, list[BlockRV]]:
     return plan.after, plan.handles()
 
 
-# ---------------------------------------------------------------- what a block says it touches
+# ---------------------------------------------------------------- declared access regions
 
 
 @dataclass(frozen=True)
@@ -440,10 +440,10 @@ def _check_annotate_buffer_access(
     buf_type: str,
     gen_new_ranges: IndexMap | Callable[..., Any],
 ) -> RegionsPlan:
-    """State the region of a buffer that ``block`` touches, where it is known better than it can be inferred.
+    """Declare the region of a buffer that ``block`` accesses, where you know it better than it can be inferred.
 
-    ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). The word is taken for it: a
-    region that leaves out what the block touches lets later steps go wrong.
+    ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). It is not checked: if the
+    region omits an element that the block accesses, later steps may be wrong.
 
     Before → after, for ``sch.annotate_buffer_access("B", 0, "read", lambda vi: [(vi - 1, vi + 2)])``::
 
@@ -524,15 +524,15 @@ def annotate_buffer_access(state: State, plan: RegionsPlan) -> State:
 def _check_unsafe_hide_buffer_access(
     state: State, block: BlockRef, buf_type: str, buf_index_array: Sequence[int]
 ) -> RegionsPlan:
-    """Leave regions out of what a block says it reads or writes; ``buf_index_array`` numbers them.
+    """Remove regions from a block's declared reads or writes; ``buf_index_array`` has their numbers.
 
-    Unsafe by name: later steps do not see the dependences on them any more.
+    Unsafe, as the name says: later steps no longer see the dependences through them.
 
     Before → after, for ``sch.unsafe_hide_buffer_access("B", "read", [1])``::
 
         T.reads(A[vi], idx[vi])                  T.reads(A[vi])
 
-    Raises ``ScheduleError`` for a number that the block has no region of.
+    Raises ``ScheduleError`` for a number without a region.
     """
     side = _side(block, buf_type)
     regions = getattr(block.block, side)

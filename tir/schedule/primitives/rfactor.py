@@ -36,10 +36,10 @@ class RfactorPlan:
 
 
 def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan:
-    """Make the reduction along ``loop`` a dimension of partial results, reduced by a second block.
+    """Factor the reduction along ``loop`` into partial results, which a second block reduces.
 
     The partial results are in a new buffer with the loop's extent as axis ``factor_axis`` (negative counts from the
-    end). Returns the block that makes them, named ``…_rf``; the old handle means the block that adds them up.
+    end). Returns the block that computes them, named ``…_rf``; the old handle refers to the block that combines them.
 
     Before → after, for ``sch.rfactor("ki", 0)``::
 
@@ -48,14 +48,14 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
                                                  for ki in range(8):
                                                      C[()] += C_rf[ki]
 
-    A block that reduces several values at once, as an arg-max does, gets a buffer of partial results for each. Partial
-    results start from the block's own init where its operation gives ``x`` for ``x op x``, else from the operation's
-    identity.
+    A block that reduces several values at once, as an arg-max does, gets one buffer of partial results for each.
+    Partial results start from the block's own init if the combiner is idempotent (``x op x`` is ``x``), otherwise from
+    the combiner's identity.
 
-    The results are added up after all loops around the block; or, where another block in these loops uses them, in the
-    block's place, and the partial results are made before these loops.
+    The partial results are combined after all loops around the block; if another block in these loops uses the result,
+    they are combined in the block's place, and computed before these loops.
 
-    Raises ``ScheduleError`` when the loop is not a reduction loop of one block, when the operation does not commute, or
+    Raises ``ScheduleError`` when the loop is not a reduction loop of one block, when the combiner does not commute, or
     when a reduction iterator takes a value more than once, so that init would run again.
     """
     blocks = state.index.blocks_below(loop)
@@ -100,13 +100,13 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
 
 
 def _first_reducing(block: BlockRef, loop: LoopRef) -> LoopRef:
-    """The outermost of ``loop`` and the loops that step the reduction."""
+    """The outermost of ``loop`` and the reduction loops."""
     values = [v for i, v in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type == "reduce"]
     return next(r for r in block.loops() if r is loop or any(uses_var(v, r.var) for v in values))
 
 
 def _require_distinct_terms(plan: RfactorPlan, first: LoopRef) -> None:
-    """Each partial result has an init of its own: it must come before all of its terms, and once."""
+    """Require that the init of each partial result runs once, before all of its terms."""
     block = plan.block
     values = [*block.node.iter_values, plan.loop.var]
     repeats = [
@@ -123,9 +123,9 @@ def _require_distinct_terms(plan: RfactorPlan, first: LoopRef) -> None:
 
 
 def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) -> LoopRef | None:
-    """``first`` where another block in the same loops uses the results, which then have to be made there.
+    """``first`` if another block in the same loops uses the results, which then have to be combined there.
 
-    Raises ``ScheduleError`` where the partial results cannot be made before these loops.
+    Raises ``ScheduleError`` if the partial results cannot be computed before these loops.
     """
     top = block.loops()[0]
     others = [b for b in state.index.blocks_below(top) if b is not block]
@@ -152,7 +152,7 @@ def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) 
 
 
 def _reduction(block: BlockRef) -> Reduction:
-    """What the block combines by. Raises ``ScheduleError`` where that is not a reduction whose order is free."""
+    """The combiner of the block. Raises ``ScheduleError`` for a reduction that may not be reordered."""
     found = Reduction.of(block.block)
     if isinstance(found, NotAReduction):
         raise ScheduleError(found.rule, *found.parts, nodes=[block.node])
@@ -179,7 +179,7 @@ def _reduction(block: BlockRef) -> Reduction:
 
 
 def _require_rectangular(block: BlockRef, pairs: list[Any]) -> None:
-    """The reduction's loops and bindings are the same for every spatial instance."""
+    """Require a rectangular reduction domain: the reduction loops and bindings do not depend on spatial loops."""
     spatial = {r.var for r in block.loops() if any(i.iter_type != "reduce" and uses_var(v, r.var) for i, v in pairs)}
     for iterator, value in pairs:
         if iterator.iter_type != "reduce":
@@ -187,16 +187,16 @@ def _require_rectangular(block: BlockRef, pairs: list[Any]) -> None:
         bounds = [x for r in block.loops() if uses_var(value, r.var) for x in (r.node.min, r.node.extent)]
         require(
             not any(uses_var(e, spatial) for e in (value, *bounds)),
-            "the reduction `{0}` of block {1} runs differently for different results: partial results need a rectangle",
+            "rfactor needs a rectangular reduction domain; the range of `{0}` in block {1} depends on a spatial loop",
             iterator.var.name, block, nodes=[block.node],
         )  # fmt: skip
 
 
 def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
-    """What must hold of ``loop`` and the spatial loops for a partial result to exist: the block's condition where the
-    other reduction loops start, and that these are not empty.
+    """The condition on ``loop`` and the spatial loops under which a partial result exists: the block's predicate at the
+    start of the other reduction loops, and that these are not empty.
 
-    Raises ``ScheduleError`` when a partial result may have terms but not that first one, which initialises it.
+    Raises ``ScheduleError`` when a partial result may have terms but not the first one, which initialises it.
     """
     spatial = {r.var for r in block.loops() if any(i.iter_type != "reduce" and uses_var(v, r.var) for i, v in pairs)}
     start = {ref.var: ref.node.min for ref in block.loops() if ref is not loop and ref.var not in spatial}
@@ -236,8 +236,8 @@ def _insert(items: tuple[Expr, ...], axis: int, item: Expr) -> tuple[Expr, ...]:
 
 
 def _update(targets: list[BufferLoad], values: list[Expr], guards: Sequence[Sequence[Expr]]) -> Stmt:
-    """The new values stored, each where its guards hold; where there are several, what is not guarded is known before
-    anything is stored."""
+    """The new values stored, each under its guards; of several, the unguarded ones are evaluated before anything is
+    stored."""
     stores: list[Stmt] = []
     lets: list[tuple[Var, Expr]] = []
     for target, value, conditions in zip(targets, values, guards):
@@ -253,7 +253,7 @@ def _update(targets: list[BufferLoad], values: list[Expr], guards: Sequence[Sequ
 
 
 def _starts(reduction: Reduction) -> Sequence[Expr]:
-    """What partial results start from."""
+    """The initial values of partial results."""
     init = reduction.init
     if init is not None and reduction.is_idempotent and not any(isinstance(n, Var) for v in init for n in walk(v)):
         return init
@@ -261,7 +261,7 @@ def _starts(reduction: Reduction) -> Sequence[Expr]:
 
 
 def _loops_shared_with(block: BlockRef, loop: LoopRef) -> set[Var]:
-    """The loops of all reduce iterators that ``loop`` is about, and of those that share one of these loops."""
+    """The loops of all reduce iterators that use ``loop``, and of those that share one of these loops."""
     found = {loop.var}
     values = [v for i, v in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type == "reduce"]
     while True:
@@ -273,7 +273,7 @@ def _loops_shared_with(block: BlockRef, loop: LoopRef) -> set[Var]:
 
 
 def _partial_block(plan: RfactorPlan, partials: list[Buffer], name: str) -> BlockRealize:
-    """The block that makes the partial results: ``loop`` is spatial in it, the other reduction loops stay."""
+    """The block that computes the partial results: ``loop`` is spatial in it, the other reduction loops stay."""
     block, loop, reduction = plan.block, plan.loop, plan.reduction
     factor = Var(f"v{loop.name}", loop.var.dtype)
     iters: list[IterVar] = []
@@ -304,7 +304,7 @@ def _partial_block(plan: RfactorPlan, partials: list[Buffer], name: str) -> Bloc
 
 
 def _final_nest(plan: RfactorPlan, partials: list[Buffer]) -> Stmt:
-    """The loops and block that reduce the partial results into the old buffers."""
+    """The loops and block that combine the partial results into the old buffers."""
     block, loop, reduction = plan.block, plan.loop, plan.reduction
     pairs = [(i, v) for i, v in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type != "reduce"]
     loops = block.loops()
@@ -331,7 +331,7 @@ def rfactor(state: State, plan: RfactorPlan) -> tuple[State, BlockRV]:
     scope = plan.block.scope
     assert scope is not None
     top = plan.block.loops()[0]
-    # The two blocks trade names inside one rewrite: the old name means the block with the final results.
+    # The two blocks exchange names in one rewrite: the old name refers to the block with the final results.
     partial, final = _partial_block(plan, partials, name), _final_nest(plan, partials)
     if plan.stays is None:
         made = state.replace(plan.block.node, partial)

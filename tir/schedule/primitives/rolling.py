@@ -1,4 +1,4 @@
-"""Windows that overlap made into a circular buffer: rolling_buffer."""
+"""Folding overlapping windows into a circular buffer: rolling_buffer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RollPlan:
 class Roll:
     """How the window moves along ``axis``: by ``step`` for each iteration of nested ``loops``, ``size`` long.
 
-    ``first`` holds in the first iteration, ``new`` for elements that the iteration before did not make.
+    ``first`` holds in the first iteration, ``new`` for elements that the previous iteration did not compute.
     """
 
     axis: int
@@ -52,15 +52,16 @@ class Roll:
 def _check_rolling_buffer(
     state: State, block: BlockRef, write_buffer_index: int | str | Buffer, *, unsafe: bool = False
 ) -> RollPlan:
-    """Keep what neighbouring iterations share: a window that is made anew each time becomes a circular buffer.
+    """Turn a window that is recomputed in every iteration into a circular buffer that keeps the overlap.
 
-    ``block`` makes a window of a buffer under a loop (``compute_at`` puts it there), and the next iteration's window
-    overlaps it. The buffer's axis shrinks to the size of the window, indices go round modulo that size, and ``block``
-    runs only for elements that the iteration before did not make. Of several axes that move, the one of the outermost
-    loop goes round; none is made twice. ``write_buffer_index`` counts the regions that ``block`` writes, or names one.
+    ``block`` computes a window of a buffer under a loop (``compute_at`` puts it there), and the next iteration's window
+    overlaps it. The buffer's axis shrinks to the size of the window, indices are taken modulo that size, and ``block``
+    runs only for elements that the previous iteration did not compute. If several axes move, the one of the outermost
+    loop is folded; no element is computed twice. ``write_buffer_index`` is the number of a region that ``block``
+    writes, or names the buffer.
 
     Raises ``ScheduleError`` when no window overlaps the next, when the buffer outlives its block or has another writer,
-    when the loop is not serial, or when an element would be gone before it is read (with the instances).
+    when the loop is not serial, or when an element would be overwritten before it is read (with the instances).
     ``unsafe=True`` skips the last check.
 
     Before, and after ``sch.rolling_buffer("B", 0)``::
@@ -163,7 +164,7 @@ def _rolls(block: BlockRef, buffer: Buffer, common: Sequence[LoopRef]) -> list[R
 def _roll(
     axis: int, index: Expr, window: Range, common: Sequence[LoopRef], analyzer: Analyzer
 ) -> tuple[Roll | None, str]:
-    """How ``window`` moves, or why it does not roll. Loops whose steps follow on from each other count as one."""
+    """How ``window`` moves, or why it cannot be rolled. Contiguous steps of nested loops count as one."""
     assert isinstance(window.extent, IntImm)
     size = window.extent.value
     moving = [p for p in common if uses_var(window.min, p.var)]
@@ -207,7 +208,7 @@ def _rolled(
     once = state.replace(block.node, guarded)
     axis, size = rolls[0].axis, rolls[0].size
     if not unsafe:
-        # Back from the new program to the old one elements are made again and again: legal just where all are the same.
+        # From the new program back to the old one, elements are recomputed: legal only if the values are the same.
         verdict = check(collapse_reductions(once.func), collapse_reductions(state.func), whole=True)
         why = f"without making elements of `{buffer.name}` again"
         require_legal(verdict, state.func, nodes=[block.node], why=why)
@@ -219,7 +220,7 @@ def _rolled(
 
 
 def _require_there(once: State, block: BlockRef, buffer: Buffer, axis: int, size: int) -> None:
-    """Raise ``ScheduleError`` where an element would make room for another and be read after that."""
+    """Raise ``ScheduleError`` if an element would be overwritten by another and read after that."""
     moments = Timestamps(once.func, [buffer])
     makes = moments.of(buffer, write=True)
     others = Relation.shifted_by_multiples(buffer.ndim, axis, size)

@@ -1,4 +1,4 @@
-"""Decisions for search: tile sizes and choices drawn at random, recorded, and replaceable on replay."""
+"""Sampling for search: random tile sizes and choices, recorded in the trace and replaceable on replay."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..state import State
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """The snapshot whose next draw differs, the values drawn, and what the trace keeps."""
+    """The snapshot with the advanced random state, the values drawn, and the decision for the trace."""
 
     state: State
     values: tuple[int, ...]
@@ -27,7 +27,7 @@ class SamplePlan:
 def _check_sample_categorical(
     state: State, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
 ) -> SamplePlan:
-    """Draw one of ``candidates`` with probabilities ``probs``; the trace keeps which (an index) as ``decision``.
+    """Draw one of ``candidates`` with probabilities ``probs``; the trace records its index as ``decision``.
 
     Raises ``ScheduleError`` when the lists differ in length, a probability is negative or all are zero, or the decision
     is not an index.
@@ -66,8 +66,8 @@ def _check_sample_perfect_tile(
 ) -> SamplePlan:
     """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
 
-    Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. Raises
-    ``ScheduleError`` for an extent that is not a constant, or a decision that does not multiply to it.
+    Every such tiling is equally likely. The factors can be passed to ``split``; the trace records them as ``decision``.
+    Raises ``ScheduleError`` for an extent that is not a constant, or a decision whose product is not the extent.
     """
     extent = loop.node.extent
     require(isinstance(extent, IntImm), "loop {0} has no constant extent: {1}", loop.node, extent)

@@ -1,4 +1,4 @@
-"""Decisions for search, continued: sample_compute_location, sample_partitioned_tile, and where a search ends: enter_postproc."""
+"""Sampling for search, continued: sample_compute_location, sample_partitioned_tile, and enter_postproc, its end."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _check_sample_partitioned_tile(
     innerpart_factor: int = 1,
     decision: Sequence[int] | None = None,
 ) -> SamplePlan:
-    """Draw ``n`` factors whose product is the extent of ``loop``, those from ``partition_pos`` on a multiple of
-    ``innerpart_factor`` together.
+    """Draw ``n`` factors whose product is the extent of ``loop``, such that the product of those from ``partition_pos``
+    on is a multiple of ``innerpart_factor``.
 
-    Every such tiling is equally likely. The factors go to ``split``; the trace keeps them as ``decision``. Raises
-    ``ScheduleError`` for an extent that is not a constant multiple of ``innerpart_factor``, or a decision that breaks
-    these rules.
+    Every such tiling is equally likely. The factors can be passed to ``split``; the trace records them as ``decision``.
+    Raises ``ScheduleError`` for an extent that is not a constant multiple of ``innerpart_factor``, or a decision that
+    breaks these rules.
     """
     extent = loop.node.extent
     require(isinstance(extent, IntImm), "loop {0} has no constant extent: {1}", loop.node, extent, nodes=[loop.node])
@@ -91,7 +91,7 @@ def sample_partitioned_tile(state: State, plan: SamplePlan) -> tuple[State, list
 
 @dataclass(frozen=True)
 class LocationPlan:
-    """The snapshot whose next draw differs, where to compute, and what the trace keeps."""
+    """The snapshot with the advanced random state, the location, and the decision for the trace."""
 
     state: State
     place: LoopRef | str
@@ -99,12 +99,12 @@ class LocationPlan:
 
 
 def _check_sample_compute_location(state: State, block: BlockRef, decision: int | None = None) -> LocationPlan:
-    """Draw where to compute ``block``, of all the places that are legal: a loop, loops of its own, or inline.
+    """Draw a compute location of ``block`` from all legal ones: a loop, the root, or inline.
 
-    The place goes to ``compute_at``, or for a block that nothing in its scope reads to ``reverse_compute_at``. Decision
-    n is the loop number n, from the outermost, around its first consumer (or last producer); -1 is the root, -2 inline.
-    Every legal place is equally likely; the trace keeps the ``decision``. Raises ``ScheduleError`` for a decision that
-    is not legal, naming those that are, and for the root block.
+    A loop is an argument for ``compute_at``, or for ``reverse_compute_at`` if nothing in its scope reads the block.
+    Decision n is loop number n, from the outermost, around its first consumer (or last producer); -1 is the root, -2
+    inline. Every legal location is equally likely; the trace records the ``decision``. Raises ``ScheduleError`` for an
+    illegal decision, naming the legal ones, and for the root block.
 
     >>> import tir
     >>> from tir.script import tir as T
@@ -144,7 +144,7 @@ def _check_sample_compute_location(state: State, block: BlockRef, decision: int 
 
     after, generator = state.draw()
     if decision is None:
-        # the first legal one in a random order: each is as likely, and the others are not looked at
+        # the first legal one in a random order: uniform, and the others need not be checked
         numbers = generator.sample(sorted(places), len(places))
         decision = next((n for n in numbers if is_legal(n)), None)
         require(decision is not None, "block {0} can be computed nowhere but where it is", block, nodes=[block.node])

@@ -1,4 +1,4 @@
-"""A window of a buffer kept close, at a given loop, in one step: stage."""
+"""Staging the window of a buffer that a loop iteration needs, in one step: stage."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ def _check_stage(
     state: State, block: BlockRef, buffer: int | str | Buffer, loop: LoopRef, storage_scope: str = "local", *,
     unsafe: bool = False,
 ) -> StagePlan:  # fmt: skip
-    """Work under ``loop`` on a copy of the window of ``buffer`` that an iteration of it needs.
+    """Make the blocks under ``loop`` work on a copy of the window of ``buffer`` that an iteration needs.
 
-    ``buffer`` is a buffer that ``block`` reads or writes, by name; or the number of a region that it reads. One that is
-    read is copied before use, for all blocks under ``loop`` that read it (``cache_read``, then ``compute_at``); one
-    that is written is copied back after (``cache_write``, then ``reverse_compute_at``). The size of the window is
+    ``buffer`` is the name of a buffer that ``block`` reads or writes, or the number of a region that it reads. A buffer
+    that is read is copied before use, for all blocks under ``loop`` that read it (``cache_read``, then ``compute_at``);
+    one that is written is copied back after (``cache_write``, then ``reverse_compute_at``). The size of the window is
     inferred. Returns the block that copies.
 
-    Raises ``ScheduleError`` when ``loop`` is not above ``block``, and as those four do; ``unsafe=True`` goes to them.
+    Raises ``ScheduleError`` when ``loop`` is not above ``block``, and as those four do; ``unsafe=True`` is passed to
+    them.
 
     Before, and after ``sch.stage("B", "A", "i", "local")``::
 
@@ -75,7 +76,7 @@ def _check_stage(
 
 
 def _pick(block: BlockRef, which: int | str | Buffer) -> tuple[Buffer, str]:
-    """The buffer, and whether ``block`` ``"reads"`` or ``"writes"`` it; one that it updates counts as written."""
+    """The buffer, and whether ``block`` ``"reads"`` or ``"writes"`` it; an updated buffer counts as written."""
     if not isinstance(which, str):
         return pick_buffer(block, "reads", which), "reads"
     written = [r.buffer for r in block.block.writes if r.buffer.name == which]

@@ -1,4 +1,4 @@
-"""How a buffer lies in memory: set_scope, storage_align, set_axis_separator, unsafe_set_dtype."""
+"""The storage of buffers: set_scope, storage_align, storage_swizzle, set_axis_separator, unsafe_set_dtype."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def set_scope(state: State, plan: BufferPlan) -> State:
 def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | str | Buffer, dtype: str) -> BufferPlan:
     """Store a buffer that ``block`` writes in another type; values are cast when stored and back when loaded.
 
-    Unsafe by name: precision and range change. Raises ``ScheduleError`` for a parameter buffer.
+    Unsafe, as the name says: precision and range change. Raises ``ScheduleError`` for a parameter buffer.
 
     Before, and after ``sch.unsafe_set_dtype("H", 0, "float16")``::
 
@@ -138,7 +138,7 @@ def unsafe_set_dtype(state: State, plan: BufferPlan) -> State:
 
 
 def _check_set_axis_separator(state: State, block: BlockRef, buffer: Any, axis_separators: Sequence[int]) -> BufferPlan:
-    """Split the axes of a buffer into groups that flattening makes one physical axis each.
+    """Split the axes of a buffer into groups, each of which flattening turns into one physical axis.
 
     ``buffer`` is a name, or ``("read" | "write", number)``. Raises ``ScheduleError`` for separators that do not
     increase within the rank.
@@ -191,8 +191,8 @@ def _check_storage_align(
     """Make the stride of ``axis`` of a written buffer ≡ ``offset`` modulo ``factor`` (elements), by padding.
 
     With factor 32 and offset 1 the rows of a 32-wide shared tile start in different banks. Raises ``ScheduleError``
-    for an axis the buffer does not have, or a factor that is not positive. The note is obeyed when the buffer gets
-    its final shape: rows of 8 elements, as here, then begin 9 elements apart.
+    for an axis the buffer does not have, or a factor that is not positive. The annotation takes effect when the buffer
+    gets its final shape: rows of 8 elements, as here, then begin 9 elements apart.
 
     Before, and after ``sch.storage_align("H", 0, 0, 8, 1)``::
 
@@ -237,12 +237,12 @@ def storage_align(state: State, plan: AlignPlan) -> State:
 
 
 def _check_storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> AlignPlan:
-    """Exchange the 16-byte pieces of each row of a written buffer in shared memory by the row's number (exclusive or).
+    """Permute the 16-byte pieces of each row of a written buffer in shared memory: XOR of column and row number.
 
-    The pieces of a column then lie in different banks, and no memory is lost to padding: copies of 16 bytes and
-    ``ldmatrix`` meet no bank twice. The note is obeyed when lowering for a GPU: the program's indices stay as they are,
-    the kernel's become ``j ^ i % 8 * p`` with pieces of p elements. The rows that are then kept need 2, 4 or a multiple
-    of 8 pieces, and there are 8 rows or a multiple.
+    The pieces of a column then lie in different banks, without padding: copies of 16 bytes and ``ldmatrix`` have no
+    bank conflicts. The annotation takes effect when lowering for a GPU: the program's indices stay as they are, the
+    kernel's become ``j ^ i % 8 * p`` with pieces of p elements. The rows of the allocated buffer must have 2, 4 or a
+    multiple of 8 pieces, and their number must be a multiple of 8.
 
     Before, and after ``sch.storage_swizzle("H", 0)``::
 

@@ -1,4 +1,4 @@
-"""How a loop runs: parallel, vectorize, unroll, bind."""
+"""How the iterations of a loop run: parallel, vectorize, unroll, bind."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _require_independent(state: State, loop: LoopRef, kind: str) -> tuple[Buffer
 
 
 def _require_no_reduction(state: State, loop: LoopRef, realize: BlockRealize, kind: str) -> None:
-    """Refuse where ``loop`` moves only reduction iterators of an update: all iterations write one element."""
+    """Refuse if ``loop`` indexes only reduction iterators of an update: all iterations write the same element."""
     block = realize.block
     if not is_simple_block(block):
         return
@@ -139,9 +139,9 @@ def _same_element(loop: For, realize: BlockRealize) -> list[str]:
 
 
 def _check_parallel(state: State, loop: LoopRef, *, unsafe: bool = False) -> KindPlan:
-    """Run the iterations of a loop on several cores at once.
+    """Run the iterations of a loop on several cores in parallel.
 
-    Raises ``ScheduleError`` when one iteration writes what another reads or writes (with the two). ``unsafe=True``
+    Raises ``ScheduleError`` when the loop carries a dependence (with the two instances). ``unsafe=True``
     skips that check.
 
     Before, and after ``sch.parallel("i")``::
@@ -163,7 +163,7 @@ def _check_parallel(state: State, loop: LoopRef, *, unsafe: bool = False) -> Kin
 def _check_vectorize(state: State, loop: LoopRef, *, unsafe: bool = False) -> KindPlan:
     """Run the iterations of a loop as the lanes of vector instructions.
 
-    Raises ``ScheduleError`` when one iteration writes what another reads or writes (with the two). ``unsafe=True``
+    Raises ``ScheduleError`` when the loop carries a dependence (with the two instances). ``unsafe=True``
     skips that check.
 
     Before, and after ``sch.vectorize("i")``::
@@ -214,8 +214,9 @@ def _check_unroll(state: State, loop: LoopRef) -> KindPlan:
 def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool = False) -> KindPlan:
     """Run the iterations of a loop as threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or ``vthread``.
 
-    A loop inside one of the same axis shares the work below it among the threads: that work must be the same in every
-    iteration of the outer loop, in memory that all threads see (a tile copied to ``shared``), and the extents equal.
+    A loop bound to the axis of a loop around it distributes its work over the threads: that work must be the same in
+    every iteration of the outer loop, in memory that all threads share (a tile copied to ``shared``), and the extents
+    equal.
 
     A loop that is bound already gets the new axis.
 
@@ -250,7 +251,7 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
 
 
 def _kernel(loop: LoopRef) -> Place:
-    """The outermost loop of the kernel that ``loop`` is in once it is bound: the outermost bound one, or itself."""
+    """The outermost loop of the kernel that contains ``loop`` once it is bound: the outermost bound one, or itself."""
     place: Place = loop
     for above in loop.ancestors():
         if isinstance(above, LoopRef) and _launched(above):
@@ -313,8 +314,8 @@ def _holder(state: State, loop: LoopRef) -> str:
 
 
 def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> None:
-    """Refuse unless ``inner`` may be bound to the axis of ``outer`` around it: all threads of the axis are in the
-    iteration of ``outer`` at once, so its copies of the work below ``inner`` are one, which the threads share."""
+    """Refuse unless ``inner`` may be bound to the axis of ``outer`` around it: the threads run all iterations of
+    ``outer`` at once, so the copies of the work below ``inner`` must be the same, and the threads share it."""
     already = "{0} is already bound to loop {1} on the same path, and "
     views = views_under(state.func.body)
     for ref in (inner, *state.index.below(inner)):
@@ -359,7 +360,7 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
 
 
 def _require_sizes(state: State, loop: LoopRef, axis: str, sizes: dict[str, int | None]) -> None:
-    """Refuse more threads or blocks than a launch takes."""
+    """Refuse more threads or blocks than a launch allows."""
     mine = sizes[axis]
     if mine is None:
         return
@@ -396,8 +397,8 @@ def _require_sizes(state: State, loop: LoopRef, axis: str, sizes: dict[str, int 
 
 
 def _crosses_threads(state: State, loop: LoopRef) -> bool:
-    """Whether the blocks below that ``loop`` reduces are reductions that threads can share: a known operation that
-    commutes, one that selects, or several at once. Refuses where other work stands among the loops of such a reduction."""
+    """Whether the blocks below that ``loop`` reduces can be reduced across threads: a known commutative combiner, an
+    arg-reduction, or several at once. Refuses if other statements stand among the loops of such a reduction."""
     blocks = state.index.blocks_below(loop)
     crossed = []
     for ref in blocks:
@@ -423,8 +424,8 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
 
 
 def _shares_reduction(ref: BlockRef) -> bool:
-    """Whether threads can each reduce a part of what ``ref`` does. Raises ``ScheduleError`` for an arg-max whose conditions
-    make the order of its values matter."""
+    """Whether threads can each compute a partial result of ``ref``. Raises ``ScheduleError`` for an arg-max whose
+    result depends on the order of its values."""
     block = ref.block
     found = Reduction.of(block)
     if isinstance(found, OrderMatters):
@@ -436,8 +437,8 @@ def _shares_reduction(ref: BlockRef) -> bool:
 
 
 def _require_one_result(ref: BlockRef) -> None:
-    """Refuse a reduction whose init does not run at the first update of each result and nowhere else: threads combine
-    all of their updates."""
+    """Refuse a reduction whose init does not run exactly at the first update of each result: threads combine all of
+    its updates."""
     try:
         result_guards(ref.node, [p.node for p in ref.loops()])
     except ScheduleError as error:
@@ -446,8 +447,8 @@ def _require_one_result(ref: BlockRef) -> None:
 
 
 def _require_result_after(state: State, loop: LoopRef, ref: BlockRef) -> None:
-    """Refuse a reduction across threads whose result something uses inside its loops: all threads' parts are combined
-    once, after the outermost of the loops that reduce."""
+    """Refuse a reduction across threads whose result is used inside its loops: the partial results are combined
+    once, after the outermost reduction loop."""
     reduced = {v for i, e in zip(ref.block.iter_vars, ref.node.iter_values) if i.iter_type == "reduce"
                for v in vars_in(e)}  # fmt: skip
     loops = ref.loops()
@@ -456,13 +457,13 @@ def _require_result_after(state: State, loop: LoopRef, ref: BlockRef) -> None:
     for p in loops:
         require(
             p.node.thread or p.var not in reduced & spatial,
-            "block {0} would reduce across the threads of loop {1}, but loop {2} moves both which element it reduces "
-            "to and what it reduces: threads combine their parts of one element after all of its loops",
+            "block {0} would reduce across the threads of loop {1}, but loop {2} indexes both the result and the "
+            "reduction of {0}: threads combine their partial results after all reduction loops",
             ref,
             loop.node,
             p.node,
             nodes=[p.node],
-            legal=f"fuse or split so that {p.name} is about one of the two",
+            legal=f"fuse or split so that {p.name} indexes only one of the two",
         )
     first = next(p for p in loops if p.var in reduced and (not p.node.thread or p is loop))
     results = {r.buffer.data: r.buffer for r in ref.block.writes}

@@ -1,4 +1,4 @@
-"""Nests reshaped in one step: tile, skew, fission."""
+"""Transforming a loop nest in one step: tile, skew, fission."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def _check_tile(
     tail: str = "guard",
     unsafe: bool = False,
 ) -> TilePlan:
-    """Split several loops and bring their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.
+    """Split several loops and move their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.
 
     ``where`` is a list of loops of one nest, or a block: then its innermost loops, as many as there are factors.
     A factor is a tile size, or a list of sizes for several levels. ``tail`` is as for ``split``. Returns the loops,
-    outermost first. Raises ``ScheduleError`` as ``split`` and ``reorder`` do; ``unsafe=True`` goes to ``reorder``.
+    outermost first. Raises ``ScheduleError`` as ``split`` and ``reorder`` do; ``unsafe=True`` is passed to ``reorder``.
 
     Before, and after ``sch.tile(["i", "j"], [4, 8])``::
 
@@ -113,11 +113,11 @@ class SkewPlan:
 
 
 def _check_skew(state: State, outer: LoopRef, inner: LoopRef, factor: int = 1) -> SkewPlan:
-    """Start ``inner`` later by ``factor`` for each iteration of ``outer``: its variable is ``inner + factor * outer``.
+    """Skew ``inner`` by ``factor`` for each iteration of ``outer``: its new variable is ``inner + factor * outer``.
 
-    The loop runs over the whole range that all iterations of ``outer`` need and a predicate keeps the rest out, so the
-    two can be reordered afterwards: how a stencil over time is run in waves. The order of iterations does not change,
-    so skew is always legal. Returns the new loop.
+    The loop runs over the union of the shifted ranges, with a predicate, so that the two can be reordered afterwards:
+    a stencil over time then runs in wavefronts. The order of iterations does not change, so skew is always legal.
+    Returns the new loop.
 
     Before, and after ``sch.skew("t", "i", 1)``::
 
@@ -186,13 +186,13 @@ class FissionPlan:
 def _check_fission(
     state: State, loop: LoopRef, at: int | Sequence[int] | None = None, *, unsafe: bool = False
 ) -> FissionPlan:
-    """Give parts of a loop's body a loop of their own: all iterations of the first part, then all of the next.
+    """Distribute a loop over the parts of its body: all iterations of the first part, then all of the next.
 
-    ``at`` says before which statements of the body (counted from 0) to cut: a number or a list of them; left out, every
-    statement gets its own loop. Each loop keeps the range, kind and annotations. Returns the loops, in order.
+    ``at`` gives the statements of the body (counted from 0) before which to cut: a number or a list of them; by default
+    every statement gets its own loop. Each loop keeps the range, kind and annotations. Returns the loops, in order.
 
-    Raises ``ScheduleError`` when the body is a single statement, or when a later iteration of an earlier part makes or
-    overwrites what a later part uses (with the two instances). ``unsafe=True`` skips the last check.
+    Raises ``ScheduleError`` when the body is a single statement, or when an earlier part in a later iteration writes
+    what a later part accesses (with the two instances). ``unsafe=True`` skips the last check.
 
     Before, and after ``sch.fission("i")``::
 
@@ -246,7 +246,7 @@ def _check_fission(
 
 
 def _same_meaning(state: State, after: State) -> bool:
-    """Whether blocks that the loop repeats to the same effect are all that is in the way."""
+    """Whether the step is legal except for idempotent blocks that the loop repeats."""
     try:
         require_same_meaning(state, after)
     except ScheduleError:

@@ -1,4 +1,4 @@
-"""Conditions asked outside of loops that leave them as they are."""
+"""Hoisting loop-invariant conditions out of loops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..state import State, require_above
 
 @dataclass(frozen=True)
 class HoistPlan:
-    """``found`` is the ``if`` to take out whole; or a block, of whose predicate ``conditions`` are taken out."""
+    """``found`` is the ``if`` to hoist; or a block, from whose predicate ``conditions`` are hoisted."""
 
     loop: LoopRef
     found: IfThenElse | BlockRealize
@@ -27,13 +27,13 @@ class HoistPlan:
 
 
 def _check_unswitch(state: State, loop: LoopRef) -> HoistPlan:
-    """Ask a condition that every iteration answers alike once, outside the loop.
+    """Hoist a loop-invariant condition out of the loop.
 
     Takes the first ``if`` under ``loop`` whose condition neither uses a loop variable from ``loop`` inwards nor reads
-    what is written there; the rest of the body is repeated in both cases, the copies of its blocks named afresh. Where
-    there is no such ``if``, takes those parts out of the predicate of the only block of the nest.
+    what is written there; the rest of the body is duplicated into both branches, the copied blocks renamed. If there is
+    no such ``if``, takes the invariant conjuncts from the predicate of the only block of the nest.
 
-    Raises ``ScheduleError`` when there is no such condition, saying for each one there is why not.
+    Raises ``ScheduleError`` when there is no such condition, with the reason for each candidate.
 
     Before, and after ``sch.unswitch("i")``::
 
@@ -53,14 +53,14 @@ def _check_unswitch(state: State, loop: LoopRef) -> HoistPlan:
 
 
 def _check_hoist(state: State, block: BlockRef, loop: LoopRef | None = None) -> HoistPlan:
-    """Ask a condition of ``block`` once, outside of ``loop``, all iterations of which answer it alike.
+    """Hoist a loop-invariant condition of ``block`` out of ``loop``.
 
-    A condition of ``block`` is an ``if`` around it or a part of its predicate; ``unswitch`` takes the first there
-    is under the loop, whichever block it is about. With ``loop`` left out, the outermost loop that a condition
-    can leave. Where the loop holds other statements too, what an ``if`` is not about is repeated in both cases;
-    a part of a predicate stays, as it is not about them.
+    A condition of ``block`` is an ``if`` around it or a conjunct of its predicate; ``unswitch`` takes the first
+    condition under the loop, of any block. By default ``loop`` is the outermost loop that a condition can leave. If the
+    loop contains other statements too, those outside an ``if`` are duplicated into both branches; a conjunct of a
+    predicate stays, as it does not apply to them.
 
-    Raises ``ScheduleError`` when there is no such condition, saying for each one there is why not.
+    Raises ``ScheduleError`` when there is no such condition, with the reason for each candidate.
 
     Before, and after ``sch.hoist("B", "j")``::
 
@@ -132,7 +132,7 @@ def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
 
 def _conditional(loop: For) -> list[tuple[IfThenElse | BlockRealize, set[Var], bool]]:
     """``if`` statements and blocks with a predicate under ``loop``, ``if`` first: each with the variables bound above
-    it, and whether it is surely reached."""
+    it, and whether it is certain to be reached."""
     found: list[tuple[Any, set[Var], bool]] = []
 
     def visit(stmt: Any, bound: set[Var], surely: bool) -> None:
@@ -154,7 +154,7 @@ def _conditional(loop: For) -> list[tuple[IfThenElse | BlockRealize, set[Var], b
 
 
 def _varies(condition: Expr, inner: set[Var], written: set[Var]) -> str:
-    """Why ``condition`` cannot be asked once before ``loop``; empty when it can."""
+    """Why ``condition`` cannot be evaluated once before ``loop``; empty if it can."""
     used = [v.name for v in vars_in(condition) if v in inner]
     if used:
         return f"changes with {' and '.join(sorted(used))}"
@@ -165,14 +165,14 @@ def _varies(condition: Expr, inner: set[Var], written: set[Var]) -> str:
 
 
 def _may_fail(condition: Expr) -> bool:
-    """Whether asking has a precondition: an index in range, a divisor that is not zero."""
+    """Whether evaluating it has a precondition: an index in range, a divisor that is not zero."""
     return has_load(condition) or any(
         isinstance(e, (FloorDiv, FloorMod)) and not isinstance(e.b, IntImm) for e in walk(condition)
     )
 
 
 def _alone(loop: For, block: BlockRealize) -> bool:
-    """Whether the nest of ``loop`` holds nothing but ``block``."""
+    """Whether the nest of ``loop`` contains nothing but ``block``."""
     body: Any = loop
     while isinstance(body, For):
         body = body.body
@@ -217,7 +217,7 @@ def _put(root: Stmt, old: Stmt, new: Stmt) -> Any:
 
 
 def _without(loop: For, found: Stmt) -> Any:
-    """``loop`` without ``found`` and what that leaves empty; None when nothing is left."""
+    """``loop`` without ``found`` and the statements that become empty; None when nothing is left."""
 
     def visit(stmt: Any) -> Any:
         if stmt is found or is_nop(stmt):

@@ -1,4 +1,4 @@
-"""A window of a buffer copied by one block at a loop: read_at, write_at."""
+"""Copying a window of a buffer by one block at a loop: read_at, write_at."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def _check_read_at(
 ) -> Stage:  # fmt: skip
     """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
 
-    ``read_buffer_index`` counts the regions ``block`` reads, or names the buffer. All blocks under ``loop`` that read
-    it read the copy. The block, named after the copy and annotated ``auto_copy``, holds the loops over the window;
-    it comes just before the first that needs it. Returns it.
+    ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer. All blocks under ``loop``
+    that read the buffer read the copy. The copying block, named after the copy and annotated ``auto_copy``, contains
+    the loops over the window and is placed just before the first reader. Returns it.
 
     Raises ``ScheduleError`` when ``loop`` is not above ``block``, or an element is written between the copy and a read
     of it (with the two instances). ``unsafe=True`` skips the last check.
@@ -83,12 +83,12 @@ def _check_write_at(
 ) -> Stage:  # fmt: skip
     """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
 
-    ``write_buffer_index`` counts the regions ``block`` writes, or names the buffer. All blocks under ``loop`` that
-    write it work on the copy, and those between them that read it. The block, annotated ``auto_copy``, comes just after
-    the last that writes. Returns it.
+    ``write_buffer_index`` is the number of a region that ``block`` writes, or names the buffer. All blocks under
+    ``loop`` that write the buffer work on the copy, and so do readers between them. The copying block, annotated
+    ``auto_copy``, is placed just after the last writer. Returns it.
 
-    Raises ``ScheduleError`` when ``loop`` is not above ``block``, when the copy would be read or written back where
-    nothing was put in it, or when a block elsewhere writes an element meanwhile. ``unsafe=True`` skips these.
+    Raises ``ScheduleError`` when ``loop`` is not above ``block``, when the copy would be read or written back where it
+    is uninitialised, or when another block writes an element meanwhile. ``unsafe=True`` skips these checks.
 
     Before, and after ``sch.write_at("i", "C", 0, "local")``::
 
@@ -139,7 +139,7 @@ def _users(state: State, loop: LoopRef, block: BlockRef) -> tuple[BlockRef, list
 
 
 def _window(loop: LoopRef, users: Sequence[BlockRef], buffer: Buffer, side: str) -> tuple[Range, ...]:
-    """What ``users`` touch in one iteration of ``loop``, kept inside the buffer."""
+    """The box that ``users`` access in one iteration of ``loop``, clipped to the buffer."""
     box = accessed_box(loop, users, buffer, side)
     assert box is not None
     analyzer = loop.analyzer()
@@ -147,7 +147,7 @@ def _window(loop: LoopRef, users: Sequence[BlockRef], buffer: Buffer, side: str)
 
 
 def _inside(analyzer: Analyzer, axis: Range, size: Expr) -> Range:
-    """``axis`` within 0 and ``size``: a guarded tail reaches past the end in name only."""
+    """``axis`` clipped to [0, ``size``): a guarded tail exceeds the buffer only formally."""
     low, extent = axis.min, axis.extent
     if not analyzer.can_prove(low >= 0):
         low = analyzer.simplify(Max(low, const(0, low.dtype)))
@@ -180,7 +180,7 @@ def _copy(name: str, loop: LoopRef, box: Sequence[Range], source: Buffer, target
 
 
 def _require_alone(after: State, buffer: Buffer, cached: Buffer, name: str) -> None:
-    """Raise ``ScheduleError`` where another block writes an element of ``buffer`` that is held in the copy."""
+    """Raise ``ScheduleError`` if another block writes an element of ``buffer`` that is held in the copy."""
     moments = Timestamps(after.func, [buffer, cached])
     others = moments.of(buffer, write=True, where=lambda unit: unit.name != name)
     same = Relation.identity(buffer.ndim)
