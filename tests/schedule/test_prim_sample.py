@@ -126,6 +126,20 @@ def test_json() -> None:
     tir.assert_structural_equal(again.mod, sch.mod)
 
 
+def test_a_symbolic_loop() -> None:
+    sch = schedule(SYMBOLIC)
+    factors = sch.sample_perfect_tile("i", 4)
+    assert factors == [None, 1, 1, 1]
+    sch.split("i", factors)
+    again = Trace.from_json(sch.trace.as_json()).replay(parse(SYMBOLIC))
+    tir.assert_structural_equal(again.mod, sch.mod)
+    scope: dict = {"tir": tir}
+    exec(sch.trace.as_python(), scope)
+    replayed = schedule(SYMBOLIC)
+    scope["apply_trace"](replayed)
+    tir.assert_structural_equal(replayed.mod, sch.mod)
+
+
 def test_given_decision() -> None:
     sch = schedule(COPY)
     assert tile(sch, 3, 16, [4, 4, 4]) == [4, 4, 4]
@@ -142,7 +156,8 @@ def test_refusals() -> None:
     refused(lambda: tile(sch, 3, 16, [4, 4, 5]), "is not 3 factors of the extent 64")
     refused(lambda: tile(sch, 3, 16, [8, 8]), "is not 3 factors")
     refused(lambda: tile(sch, 0), "at least 1 factor")
-    refused(lambda: schedule(SYMBOLIC).sample_perfect_tile("i", 2), "no constant extent")
+    refused(lambda: schedule(SYMBOLIC).sample_perfect_tile("i", 2, 16, [4, 4]), "is not [None, 1]", "symbolic")
+    refused(lambda: tile(sch, 2, 16, [None, 1]), "is not 2 factors")
     refused(lambda: sch.sample_categorical([1, 2], [1.0]), "2 candidates but 1 probabilities")
     refused(lambda: sch.sample_categorical([], []), "0 candidates")
     refused(lambda: sch.sample_categorical([1, 2], [-1.0, 2.0]), "at least 0")

@@ -195,7 +195,7 @@ class Asker:
     ) -> Answer:
         """Whether ``Schedule.sample_partitioned_tile`` would do it here, and what speaks against it. Nothing is changed."""
     def sample_perfect_tile(
-        self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
+        self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int | None] | None = None
     ) -> Answer:
         """Whether ``Schedule.sample_perfect_tile`` would do it here, and what speaks against it. Nothing is changed."""
     def set_axis_separator(self, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]) -> Answer:
@@ -1182,12 +1182,13 @@ class Schedule:
         breaks these rules.
         """
     def sample_perfect_tile(
-        self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
+        self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int | None] | None = None
     ) -> Any:
         """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
 
         Every such tiling is equally likely. The factors can be passed to ``split``; the trace records them as ``decision``.
-        Raises ``ScheduleError`` for an extent that is not a constant, or a decision whose product is not the extent.
+        A loop of symbolic extent has one tiling: None, which ``split`` infers, then ones. Raises ``ScheduleError`` for a
+        decision whose product is not the extent.
         """
     def set_axis_separator(self, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]) -> None:
         """Split the axes of a buffer into groups, each of which flattening turns into one physical axis.

@@ -331,7 +331,7 @@ def _entry(item: Any, known: dict[int, Any]) -> Entry:
         primitive.require_parameters(args)
     result = _from_json(item.get("result"), known)
     for part in result if isinstance(result, list) else []:
-        _checked(part, (LoopRV, BlockRV, ExprRV), f"a result of {name}")
+        _checked(part, (LoopRV, BlockRV, ExprRV, type(None)), f"a result of {name}")
     return Entry(name, {k: _from_json(v, known) for k, v in args.items()}, result)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from ...analysis.index import LoopRef
@@ -17,10 +18,11 @@ from ..state import State
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """The snapshot with the advanced random state, the values drawn, and the decision for the trace."""
+    """The snapshot with the advanced random state, the values drawn (None: ``split`` infers it), and the decision for the
+    trace."""
 
     state: State
-    values: tuple[int, ...]
+    values: tuple[Any, ...]
     recorded: dict[str, Any]
 
 
@@ -62,30 +64,34 @@ def sample_categorical(state: State, plan: SamplePlan) -> tuple[State, ExprRV]:
 
 
 def _check_sample_perfect_tile(
-    state: State, loop: LoopRef, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
+    state: State, loop: LoopRef, n: int, max_innermost_factor: int = 16, decision: Sequence[int | None] | None = None
 ) -> SamplePlan:
     """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
 
     Every such tiling is equally likely. The factors can be passed to ``split``; the trace records them as ``decision``.
-    Raises ``ScheduleError`` for an extent that is not a constant, or a decision whose product is not the extent.
+    A loop of symbolic extent has one tiling: None, which ``split`` infers, then ones. Raises ``ScheduleError`` for a
+    decision whose product is not the extent.
     """
-    extent = loop.node.extent
-    require(isinstance(extent, IntImm), "loop {0} has no constant extent: {1}", loop.node, extent)
-    assert isinstance(extent, IntImm)
     require(n >= 1, "a loop is tiled into at least 1 factor, not {0}", n)
+    extent = loop.node.extent
     after, generator = state.draw()
+    if not isinstance(extent, IntImm):
+        values = (None, *[1] * (n - 1))
+        require(
+            decision is None or tuple(decision) == values,
+            "decision {0} is not {1}, the tiling of loop {2}, whose extent {3} is symbolic",
+            decision, list(values), loop.node, extent,
+        )  # fmt: skip
+        return SamplePlan(after, values, {"decision": list(values)})
     if decision is None:
         decision = draw_tiling(generator, extent.value, n, max_innermost_factor)
-    product = 1
-    for factor in decision:
-        product *= int(factor)
+    factors = tuple(int(f) for f in decision if f is not None)
     require(
-        len(decision) == n and product == extent.value,
+        len(decision) == len(factors) == n and prod(factors) == extent.value,
         "decision {0} is not {1} factors of the extent {2} of loop {3}",
         list(decision), n, extent.value, loop.node,
     )  # fmt: skip
-    values = tuple(int(f) for f in decision)
-    return SamplePlan(after, values, {"decision": list(values)})
+    return SamplePlan(after, factors, {"decision": list(factors)})
 
 
 def draw_tiling(generator: random.Random, extent: int, n: int, most: int) -> tuple[int, ...]:
@@ -118,5 +124,5 @@ def divisors(value: int) -> list[int]:
 
 
 @primitive(check=_check_sample_perfect_tile)
-def sample_perfect_tile(state: State, plan: SamplePlan) -> tuple[State, list[ExprRV]]:
-    return plan.state, [ExprRV(v) for v in plan.values]
+def sample_perfect_tile(state: State, plan: SamplePlan) -> tuple[State, list[ExprRV | None]]:
+    return plan.state, [None if v is None else ExprRV(v) for v in plan.values]
