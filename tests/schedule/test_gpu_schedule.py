@@ -726,6 +726,34 @@ def main(a: T.handle, S: T.Buffer((3,), "int32")):
             tir.build(sch.mod, target="cuda-sim")
 
 
+def test_registers_filled_and_read_by_threads_inside_of_one_block():
+    """Blocks of one block stand in different thread loops of one axis: the loops around the outer block are not all."""
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((4,), "float32"), S: T.Buffer((1,), "float32")):
+    B = T.alloc_buffer((4,), "float32", scope="local")
+    for io in range(1):
+        with T.block("tile"):
+            vo = T.axis.spatial(1, io)
+            T.reads(A[0:4])
+            T.writes(B[0:4], S[vo])
+            for ii in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, ii)
+                    B[vi] = A[vi] * 2.0
+            for k in range(4):
+                with T.block("S"):
+                    vk = T.axis.reduce(4, k)
+                    with T.init():
+                        S[vo] = T.float32(0)
+                    S[vo] = S[vo] + B[vk]
+""")
+    sch.bind(sch.split(sch.get_loops("tile")[0], [None, 8])[1], "threadIdx.z")
+    sch.bind("ii", "threadIdx.x")
+    with pytest.raises(tir.BuildError, match="`B` .local memory. would be read by another thread"):
+        tir.build(sch.mod, target="cuda-sim")
+
+
 # ---------------------------------------------------------------- scopes
 
 

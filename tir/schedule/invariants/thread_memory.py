@@ -91,6 +91,8 @@ def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> 
     users = [c for c in scope.children if regions_of((*c.block.reads, *c.block.writes), buffer)]
     axes = private_axes(buffer.scope)
     threads = [[p for p in ref.loops() if p.node.thread in axes] for ref in users]
+    if any(isinstance(n, For) and n.thread in axes for ref in users for n in walk(ref.block)):
+        return False  # threads inside of a user share its work
     if not any(threads):
         return True
     if any(len(t) != len(threads[0]) or any(a is not b for a, b in zip(t, threads[0])) for t in threads):
