@@ -696,6 +696,64 @@ def main(A: T.Buffer((3, 7), "int32"), B: T.Buffer((3, 7), "int32")):
     on_simulator(sch)
 
 
+@pytest.mark.parametrize("threads", [4, 1])
+def test_registers_that_one_thread_fills_for_all(threads):
+    """Indices that sets cannot say (a division by a size) do not hide that the reader is in no loop of that axis."""
+    sch = schedule("""
+@T.prim_func
+def main(a: T.handle, S: T.Buffer((3,), "int32")):
+    n = T.int32()
+    A = T.match_buffer(a, (3, n), "int32")
+    for i, k in T.grid(3, n):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = 0
+            S[vi] = T.max(S[vi], A[vi, vk])
+""")
+    outer, _ = sch.split(sch.fuse(*sch.get_loops("S")), [None, 4])
+    (_, unit) = sch.split(outer, [None, 1])
+    sch.bind(unit, "threadIdx.z")
+    copy = sch.cache_read("S", "A", "local")
+    sch.compute_at(copy, unit)
+    sch.bind(sch.split(sch.get_loops(copy)[-1], [None, threads])[1], "threadIdx.x")
+    if threads == 1:
+        a, s = np.arange(12, dtype="int32").reshape(3, 4), np.zeros(3, "int32")
+        tir.build(sch.mod, target="cuda-sim")(a, s)
+        np.testing.assert_array_equal(s, a.max(1))
+    else:
+        with pytest.raises(tir.BuildError, match="cannot prove that `A_local`.* is read by the thread that wrote it"):
+            tir.build(sch.mod, target="cuda-sim")
+
+
+def test_registers_filled_and_read_by_threads_inside_of_one_block():
+    """Blocks of one block stand in different thread loops of one axis: the loops around the outer block are not all."""
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((4,), "float32"), S: T.Buffer((1,), "float32")):
+    B = T.alloc_buffer((4,), "float32", scope="local")
+    for io in range(1):
+        with T.block("tile"):
+            vo = T.axis.spatial(1, io)
+            T.reads(A[0:4])
+            T.writes(B[0:4], S[vo])
+            for ii in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, ii)
+                    B[vi] = A[vi] * 2.0
+            for k in range(4):
+                with T.block("S"):
+                    vk = T.axis.reduce(4, k)
+                    with T.init():
+                        S[vo] = T.float32(0)
+                    S[vo] = S[vo] + B[vk]
+""")
+    sch.bind(sch.split(sch.get_loops("tile")[0], [None, 8])[1], "threadIdx.z")
+    sch.bind("ii", "threadIdx.x")
+    with pytest.raises(tir.BuildError, match="`B` .local memory. would be read by another thread"):
+        tir.build(sch.mod, target="cuda-sim")
+
+
 # ---------------------------------------------------------------- scopes
 
 

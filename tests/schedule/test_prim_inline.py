@@ -203,3 +203,28 @@ def main(X: T.Buffer((3, 3), "float32"), Y: T.Buffer((5, 5), "float32")):
     )
     sch.stage("pad", 0, sch.get_loops("pad")[1])
     refused(lambda: sch.reverse_compute_inline("pad"), "pad at (vy=0, vx=0) would not run")
+
+
+@pytest.mark.parametrize("made, used", [("int32", "int64"), ("int64", "int32")])
+@pytest.mark.parametrize("step", ["compute_inline", "reverse_compute_inline", "auto_inline"])
+def test_iterators_of_two_widths(made, used, step):
+    """What stands for an iterator has its type: text of a sum of both would read back as another program."""
+    program = f"""
+@T.prim_func
+def main(A: T.Buffer((3, 3), "float32"), C: T.Buffer((3, 2), "float32")):
+    B = T.alloc_buffer((3, 2), "float32")
+    for i, j in T.grid(3, 2):
+        with T.block("B"):
+            vi = T.axis.spatial(3, i)
+            vj = T.axis.spatial(T.{made}(2), T.Cast("{made}", j))
+            B[vi, vj] = A[vi, vj + T.{made}(1)] * 2.0
+    for i, k in T.grid(3, 2):
+        with T.block("C"):
+            vi = T.axis.spatial(3, i)
+            vk = T.axis.spatial(T.{used}(2), T.Cast("{used}", k))
+            C[vi, vk] = B[vi, T.{used}(1) - vk] + A[vi, vk]
+"""
+    sch = schedule(program)
+    getattr(sch, step)(*{"compute_inline": ["B"], "reverse_compute_inline": ["C"], "auto_inline": []}[step])
+    assert len(sch.get_child_blocks("root")) == 1
+    same(sch)

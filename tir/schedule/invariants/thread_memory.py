@@ -91,6 +91,8 @@ def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> 
     users = [c for c in scope.children if regions_of((*c.block.reads, *c.block.writes), buffer)]
     axes = private_axes(buffer.scope)
     threads = [[p for p in ref.loops() if p.node.thread in axes] for ref in users]
+    if any(isinstance(n, For) and n.thread in axes for ref in users for n in walk(ref.block)):
+        return False  # threads inside of a user share its work
     if not any(threads):
         return True
     if any(len(t) != len(threads[0]) or any(a is not b for a, b in zip(t, threads[0])) for t in threads):
@@ -213,8 +215,31 @@ class _Kernels:
         try:
             sides, context = self._sides(buffer, users)
         except NotAffine:
-            return None
+            return self._read_by_all(buffer, users) if self.final else None
         return _decided(lambda s, c: question(buffer, users, s, c), sides, context)
+
+    def _read_by_all(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
+        """Whether all threads of an axis read what each of them wrote for itself, whichever element that is."""
+        axes = private_axes(buffer.scope)
+        for w in users:
+            for r in users:
+                if r is w or self.kernel(w) is None or self.kernel(w) is not self.kernel(r):
+                    continue
+                if not _touches(w, buffer, True) or not _touches(r, buffer, False):
+                    continue
+                wrote, reads = self.threads(w), self.threads(r, buffer)
+                loop = next((self.loops[wrote[a]] for a in axes if a in wrote and a not in reads), None)
+                if loop is not None and not _one(loop):
+                    return Problem(
+                        (buffer.name, "readers"),
+                        f"cannot prove that `{buffer.name}` ({buffer.scope} memory) is read by the thread that wrote it",
+                        [
+                            f"{w.name} writes it in the threads of loop {loop.name}, which {r.name} is not in: all run it"
+                        ],
+                        [w.node, r.node],
+                        self._advice(buffer, r),
+                    )
+        return None
 
     def _sides(self, buffer: Buffer, users: list[Statement]) -> tuple[list[Any], Any]:
         names = Names()
@@ -376,6 +401,10 @@ def _decided(ask: Callable[[Any, Any], Problem | None], sides: Any, context: Any
             return ask(sides, context)
     except TooLong:
         return None
+
+
+def _touches(unit: Statement, buffer: Buffer, write: bool) -> bool:
+    return any(a.buffer.data is buffer.data and a.write is write for a in unit.accesses)
 
 
 def _vars(e: Any) -> set[Var]:

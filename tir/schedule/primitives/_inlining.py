@@ -27,6 +27,7 @@ from ...expr import (
     FloorMod,
     IntImm,
     Var,
+    cast,
     conjuncts,
     const,
     floordiv,
@@ -108,6 +109,7 @@ def solve_iters(
     The conditions omit that the iterators are in their domains. ``analyzer`` knows the variables of ``given``.
     """
     iters = {i.var: i for i in block.block.iter_vars}
+    given = [cast(str(e.dtype), g) for e, g in zip(indices, given)]
     solved: dict[Var, Expr] = {v: i.dom.min for v, i in iters.items() if is_unit(i)}
     conditions: list[Expr] = []
     moving = [(e, g) for e, g in zip(indices, given) if uses_var(e, iters)]
@@ -146,7 +148,8 @@ def solve_iters(
     missing = [v.name for v in iters if v not in solved]
     require(not missing, "the indices of block {0} do not determine its iterator {1}", block, ", ".join(missing),
             nodes=[block.node])  # fmt: skip
-    simple = {v: e if isinstance(e, Var) else analyzer.simplify(e) for v, e in solved.items()}
+    typed = {v: cast(str(v.dtype), e) for v, e in solved.items()}
+    simple = {v: e if isinstance(e, Var) else analyzer.simplify(e) for v, e in typed.items()}
     return simple, [c for c in conditions if not analyzer.can_prove(c)]
 
 
@@ -179,7 +182,9 @@ def known(block: BlockRef) -> Analyzer:
 
 def reads_element(load: BufferLoad, solved: dict[Var, Expr], element: Sequence[Expr], analyzer: Analyzer) -> bool:
     """Whether ``load``, in the instance given by ``solved``, reads ``element``."""
-    return all(analyzer.can_prove_equal(substitute(i, solved), e) for i, e in zip(load.indices, element))
+    return all(
+        analyzer.can_prove_equal(substitute(i, solved), cast(str(i.dtype), e)) for i, e in zip(load.indices, element)
+    )
 
 
 def domain_guards(
