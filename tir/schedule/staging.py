@@ -19,7 +19,7 @@ from ..arith.regions import intersect, union
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
 from ..errors import ScheduleError, require
 from ..expr import TRUE, BufferLoad, Expr, Var, cast
-from ..node import EMPTY
+from ..node import frozendict
 from ..stmt import Block, BlockRealize, BufferStore, Stmt, seq
 from ..visit import rewrite, walk
 from .build import add_alloc, nest, with_regions
@@ -204,8 +204,8 @@ class Stage:
     scope: BlockRef
     host: BlockRef | LoopRef
     copies: tuple[Buffer, ...] = ()
-    changed: Mapping[Any, Stmt] = EMPTY
-    added: Mapping[int, Sequence[Stmt]] = EMPTY
+    changed: Mapping[Any, Stmt] = field(default_factory=frozendict)
+    added: Mapping[int, Sequence[Stmt]] = field(default_factory=frozendict)
     names: tuple[str, ...] = ()
     recorded: Mapping[str, Any] = field(default_factory=dict)
 

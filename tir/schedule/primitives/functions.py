@@ -15,12 +15,13 @@ def _check_work_on(state: State, func_name: str) -> State:
     they stood for. Raises ``ScheduleError`` when there is no such function.
 
     >>> import tir
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
+    >>> zero = tir.script.parse('''
+    ... @T.prim_func
     ... def zero(A: T.Buffer((4,), "float32")):
     ...     for i in range(4):
     ...         with T.block("A"):
     ...             A[T.axis.spatial(4, i)] = T.float32(0)
+    ... ''')
     >>> sch = tir.Schedule(tir.IRModule({"zero": zero, "again": zero}))
     >>> sch.work_on("again")
     >>> sch.func_working_on
