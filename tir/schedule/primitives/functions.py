@@ -20,7 +20,8 @@ def _check_work_on(state: State, func_name: str) -> State:
     ... def zero(A: T.Buffer((4,), "float32")):
     ...     for i in range(4):
     ...         with T.block("A"):
-    ...             A[T.axis.spatial(4, i)] = T.float32(0)
+    ...             vi = T.axis.spatial(4, i)
+    ...             A[vi] = T.float32(0)
     ... ''')
     >>> sch = tir.Schedule(tir.IRModule({"zero": zero, "again": zero}))
     >>> sch.work_on("again")
