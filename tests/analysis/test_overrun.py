@@ -96,7 +96,7 @@ def main(A: T.Buffer((8,), "int32")):
     for i in range(4):
         with T.block("A"):
             vi = T.axis.spatial(4, i)
-            V = T.match_buffer(A[vi * 2:vi * 2 + 2], (2,))
+            V = T.match_buffer(A[vi * 2:vi * 2 + 2], (2,), "int32")
             for k in range(3):
                 V[k] = 1
 """),

@@ -497,7 +497,7 @@ def main(A: T.Buffer((1, 8, 8, 3), "float32"), W: T.Buffer((3, 3, 3, 4), "float3
     sch.reindex("C", ("read", 0))
     sch.reindex("C", ("read", 1))
     sch.reindex("C", ("write", 0))
-    sch.transform_layout("C", ("read", 0), lambda n, h, w, r, s, c: (n * 36 + h * 6 + w, r * 9 + s * 3 + c))
+    sch.transform_layout("C", ("read", 0), lambda h, w, r, s, c: (h * 6 + w, r * 9 + s * 3 + c))
     sch.transform_block_layout("C", lambda n, h, w, o, r, s, c: (n * 36 + h * 6 + w, o, r * 9 + s * 3 + c))
     same(sch)
 

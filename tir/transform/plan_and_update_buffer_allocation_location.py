@@ -80,7 +80,7 @@ def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
         if buffer.scope == "global" and (any(n.thread for n in crossed) or any(map(_launches, around))):
             continue  # a kernel has no global memory of its own
         declared = bool(crossed) and any(b.data is buffer.data for b in crossed[-1].private)
-        if not crossed or declared or is_privatizable(buffer, crossed):
+        if not crossed or declared or is_privatizable(buffer, crossed, exact=True):
             return uses[depth - 1]
     return start[-1]
 
@@ -102,7 +102,7 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
     """Each block-level allocation moves to the innermost loop or block that contains all its uses.
 
     A loop is entered where its ``private`` clause names the buffer, and, to make the buffer smaller, where every
-    iteration plainly writes what it reads of it. Global memory stays outside loops bound to threads.
+    iteration writes what it reads of it. Global memory stays outside loops bound to threads.
     """
     allocated: dict[Buffer, Path] = {}
     uses = _paths(func, allocated)

@@ -230,9 +230,8 @@ def _after_times(
         if len(run.coords) != len(unit.coords):
             run, ok = _drop_repeats(run, unit)
             if not ok:
-                raise NotAffine(
-                    unit.node.name, f"block `{unit.name}` is repeated by a loop that none of its iterators names"
-                )
+                place = unit.name.split("#")[0] or "the function"
+                raise NotAffine(place, "a statement is repeated by a loop that none of its coordinates names")
         times = schedule_map(run, names, length, side.dims)
         made = times if made is None else made.union(times)
     if made is None:
