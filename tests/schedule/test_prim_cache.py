@@ -346,3 +346,23 @@ def test_a_view_is_not_redirected_to_a_copy() -> None:
     )
     sch = schedule(text.replace('A.access_ptr("r", offset=v * 8)', 'V.access_ptr("r")'))
     refused(lambda: sch.cache_read("B", 0, "shared", unsafe=True), "through another view")
+
+
+BACKWARDS = """
+@T.prim_func
+def main(B: T.Buffer((8, 4), "int32"), S: T.Buffer((8,), "int32")):
+    for i, k in T.grid(8, 4):
+        with T.block("S"):
+            vi = T.axis.spatial(8, i)
+            vk = T.axis.reduce(4, 3 - k)
+            with T.init():
+                S[vi] = 1
+            S[vi] = T.max(S[vi], B[vi, vk])
+"""
+
+
+@pytest.mark.parametrize("step", ["cache_write", "reindex"])
+def test_a_copy_does_not_hold_what_updates_before_the_init_read(step):
+    sch = schedule(BACKWARDS)
+    args = (0, "local") if step == "cache_write" else (("write", 0),)
+    refused(lambda: getattr(sch, step)("S", *args), "read without having been written")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from prim_checks import same, schedule
+from prim_checks import refused, same, schedule
 
 from tir.testing import assert_same_result
 
@@ -40,3 +40,20 @@ def test_a_reduction_that_starts_late_for_some_results():
     sch.decompose_reduction("B", "k")
     assert "T.where(2 <= i)" in sch.mod.script()  # the other results never begin: they add to what was there
     same(sch)
+
+
+def test_a_condition_on_memory_that_the_same_loops_write_is_not_asked_again_after_them():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((3,), "int32"), P: T.Buffer((3,), "int32"), B: T.Buffer((3,), "int32")):
+    for i in range(3):
+        for u in range(1):
+            with T.block("one"):
+                vi = T.axis.spatial(3, i)
+                T.where(P[i] > 0)
+                B[vi] = B[vi] + A[vi]
+        with T.block("write"):
+            vi = T.axis.spatial(3, i)
+            P[vi] = A[vi]
+""")
+    refused(lambda: sch.rfactor("u", 0), "condition on memory that `write` writes in the same loops")

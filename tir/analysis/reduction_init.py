@@ -171,6 +171,19 @@ class InitRuns:
         )  # fmt: skip
 
 
+def begins_with_init(block: BlockRef) -> bool:
+    """Whether no update of ``block`` reads a result before its init has run, or there is no init."""
+    values = [v for i, v in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type == "reduce"]
+    reducing = [ref for ref in block.loops() if any(uses_var(v, ref.var) for v in values)]
+    if block.block.init is None or not reducing:
+        return True
+    try:
+        InitRuns.below(block, reducing[0]).require_first()
+    except ScheduleError:
+        return False
+    return True
+
+
 def continues(realize: BlockRealize, iterator: IterVar) -> ScheduleError:
     """The refusal of a continuation of a partitioned reduction, whose results another part initialises."""
     return ScheduleError(

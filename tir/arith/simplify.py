@@ -497,7 +497,7 @@ class Simplifier:
         if isinstance(condition, IntImm):
             return self.visit(e.true_value if condition.value else e.false_value)
         yes, no = self.visit(e.true_value), self.visit(e.false_value)
-        if key(yes) == key(no) and is_pure(yes):
+        if key(yes) == key(no) and is_pure(yes) and is_pure(condition):
             return yes
         if condition is e.condition and yes is e.true_value and no is e.false_value:
             return e
@@ -512,7 +512,7 @@ class Simplifier:
                 yes = self.visit(e.args[1])
             with self.ctx.constraint(Not(condition)):
                 no = self.visit(e.args[2])
-            if key(yes) == key(no) and is_pure(yes):
+            if key(yes) == key(no) and is_pure(yes) and is_pure(condition):
                 return yes
             new = (condition, yes, no)
             return e if all(x is y for x, y in zip(new, e.args)) else e.replace(args=new)

@@ -46,7 +46,9 @@ def require_same_meaning(
     """Raise ``ScheduleError``, with a witness, unless every dependence of ``before`` is preserved in ``after``
     and its parallel and vectorized loops carry no dependence.
 
-    ``move``: whether a syntactic test proves the first part.
+    Instances are matched by the iterators of their blocks; those of a statement outside of blocks by the values of its
+    loops, so that a step which renumbers iterations has to prove its order another way. ``move``: whether a syntactic
+    test proves the first part.
     """
     from ..analysis.dependence.programs import SameMeaning
 

@@ -127,7 +127,7 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
     written = {a.buffer.data for u in was for a in u.writes()}
     for (name, _), extra in runs.items():
         if not all(_only_asks(u) and u.pointers().isdisjoint(written) for u in extra):
-            return Refuted(f"block `{name}` is new: it runs what the program before did not", nodes=(extra[0].node,))
+            return Refuted(f"{_title(name)} is new: it runs what the program before did not", nodes=(extra[0].node,))
     sides = []
 
     def outside() -> set[Any]:
@@ -222,6 +222,14 @@ def _origin(unit: Statement, mapping: Mapping[str, Any]) -> tuple[str, str]:
     return (name, "" if part == "update" else part)
 
 
+def _title(name: str) -> str:
+    """What a message calls a statement: a block by its name, a statement outside of blocks by where it is."""
+    block, outside, _ = name.partition("#")
+    if not outside:
+        return f"block `{block}`"
+    return f"a statement of block `{block}`" if block else "a statement outside of blocks"
+
+
 def _after_times(
     unit: Statement, there: Sequence[Statement], side: StatementRelations, names: Names, length: int
 ) -> Any:
@@ -304,16 +312,16 @@ def _same_instances(side: StatementRelations, context: Context, outside: Callabl
         if side.before.is_equal(side.after):
             return PROVED
         claim = "cannot prove that the step keeps the program's meaning"
-        why = f"block `{unit.name}` runs several times for the same iterator values"
+        why = f"{_title(unit.name)} runs several times for the same iterator values"
         return Unknown(f"{claim}: {why}", nodes=(unit.node,))
     ran, runs = side.before.domain(), side.after.domain()
     extra = context.restrict(runs.subtract(ran)).sample()
     if extra is not None:
-        rule = f"block `{unit.name}` would run where it did not before"
+        rule = f"{_title(unit.name)} would run where it did not before"
         return Refuted(rule, [f"{side.show(extra)} runs only afterwards"], (unit.node,))
     missing = context.restrict(ran.subtract(runs)).sample()
     if missing is not None and not {a.buffer.data for a in unit.writes()}.isdisjoint(outside()):
-        rule = f"block `{unit.name}` would no longer run for every iterator value"
+        rule = f"{_title(unit.name)} would no longer run for every iterator value"
         return Refuted(rule, [f"{side.show(missing)} would not run"], (unit.node,))
     if side.after.is_single_valued():
         return PROVED
@@ -322,7 +330,7 @@ def _same_instances(side: StatementRelations, context: Context, outside: Callabl
             if a.access.buffer.data is b.access.buffer.data:
                 twice = context.restrict(same_element(side, a, side, b)).domain().sample()
                 if twice is not None:
-                    rule = f"block `{unit.name}` would run more than once, and it reads what it writes"
+                    rule = f"{_title(unit.name)} would run more than once, and it reads what it writes"
                     proof = f"{side.show(twice)} reads and writes {show_element(a.access, [])}"
                     return Refuted(rule, [proof], (unit.node,))
     return PROVED

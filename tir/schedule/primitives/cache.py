@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...analysis.dependence.live_values import Timestamps
 from ...analysis.index import BlockRef, LoopRef
+from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import is_simple_block, same_index
 from ...analysis.structure import (
     common_host,
@@ -231,7 +232,7 @@ def plan_cache_write(
     alone = moved == [makers[0]] and (block.block.init is not None or not regions_of(block.block.reads, buffer))
     inside = {p.var for p in loops_below(block, host)}
     guarded = not any(uses_var(e, inside) for e in entered(_repeating(block, buffer, host), host.analyzer()))
-    if not unsafe and not (alone and guarded and _fills_box(block, buffer, host)):
+    if not unsafe and not (alone and guarded and begins_with_init(block) and _fills_box(block, buffer, host)):
         # What was in the buffer before must not matter: the copy starts empty, and is written back whole.
         stage.require_initialized(cached)
     if not unsafe and any(p.node.kind != SERIAL for m in moved for p in m.loops()):

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.index import BlockRef
+from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import same_index
 from ...analysis.structure import entered, top_statement, uses_pointer
 from ...arith import Analyzer
@@ -339,7 +340,10 @@ def _stage_write(
     copying = _copying(block, staged, block_name, to_copy=False)
     at = position(block, scope) + 1
     changed = {block.node: _on_copy(block, staged)}
-    return Stage(state, scope, scope, (staged.copy,), changed, {at: [copying]}, (block_name,), staged.recorded)
+    stage = Stage(state, scope, scope, (staged.copy,), changed, {at: [copying]}, (block_name,), staged.recorded)
+    if not (unsafe or begins_with_init(block)):
+        stage.require_initialized(staged.copy)
+    return stage
 
 
 def _skips_store(block: Block, buffer: Buffer) -> bool:

@@ -88,6 +88,7 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
         short_text(extent), loop.node, nodes=[loop.node],
     )  # fmt: skip
     started = _started(block, loop, pairs)
+    _require_lasting(state, block, started)
     other = wrapped_in(block, scope_of(state, block))
     require(
         other is None,
@@ -97,6 +98,19 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     plan = RfactorPlan(block, loop, reduction, axis, tuple(started), _stays(state, block, first, reduction))
     _require_distinct_terms(plan, first)
     return plan
+
+
+def _require_lasting(state: State, block: BlockRef, conditions: Sequence[Expr]) -> None:
+    """Require that ``conditions``, which the partial results and their combination both ask, have one answer in all of
+    the block's loops."""
+    asked = {n.buffer for e in (*conditions, block.node.predicate) for n in walk(e) if isinstance(n, BufferLoad)}
+    writers = [b for b in state.index.blocks_below(block.loops()[0]) if any(r.buffer in asked for r in b.block.writes)]
+    require(
+        not writers,
+        "block {0} runs under a condition on memory that {1} writes in the same loops: the partial results and their "
+        "combination, which runs outside of them, would find it different",
+        block, writers[0] if writers else "", nodes=[w.node for w in writers], legal="fission the loops before rfactor",
+    )  # fmt: skip
 
 
 def _first_reducing(block: BlockRef, loop: LoopRef) -> LoopRef:
