@@ -7,7 +7,8 @@ import pytest
 from tests.gpu_examples import load
 from tests.prim_checks import schedule
 from tir.schedule import invariants
-from tir.schedule.invariants.delta import Delta
+from tir.schedule.invariants.delta import Delta, uses_of
+from tir.stmt import seq
 from tir.testing.fuzz import run
 
 CHAIN = """
@@ -107,3 +108,11 @@ def test_kernels_get_the_same_answers(monkeypatch, name):
     asked = _agree(monkeypatch)
     load(name).small()
     assert asked.count("thread_memory") > 5 and asked.count("bound_loops") > 5
+
+
+def test_a_statement_object_that_stands_in_two_places():
+    """The index has one place for it: what uses memory there is not known, and nothing is taken for unchanged."""
+    sch = schedule(CHAIN)
+    loop = sch.get(sch.get_loops("B")[0])
+    other = loop.replace(loop_var=loop.loop_var.replace())
+    assert not uses_of(sch.func.with_body(seq([loop, other]))).plain

@@ -41,6 +41,8 @@ class Uses:
     def _collect(self, place: Place) -> bool:
         """Add the statements under ``place``; false if they are not only blocks in loops."""
         node: Any = place.node
+        if place.parent is not None and place.parent not in self.around:
+            return False  # one statement object stands in two places, of which the index has the last
         outer = (None, None) if place.parent is None else self.around[place.parent]
         mine: Any = None
         mark: Any = None
