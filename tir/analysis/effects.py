@@ -144,7 +144,6 @@ class Surroundings:
 
 
 _EFFECTS: WeakKeyDictionary[Any, Effects] = WeakKeyDictionary()
-_BY_REGIONS: WeakKeyDictionary[Any, Effects] = WeakKeyDictionary()
 
 
 def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
@@ -158,14 +157,6 @@ def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
     found = _EFFECTS.get(stmt)
     if found is None:
         found = _EFFECTS[stmt] = _Walker(around).of(stmt)
-    return found
-
-
-def effects_by_regions(stmt: Any) -> Effects:
-    """The same, with nested blocks summarised by their declared regions."""
-    found = _BY_REGIONS.get(stmt)
-    if found is None:
-        found = _BY_REGIONS[stmt] = _ByRegions(Surroundings()).of(stmt)
     return found
 
 
@@ -452,15 +443,6 @@ class _Walker:
 
     def _index(self, index: Any) -> Any:
         return tuple(map(self.known, index)) if isinstance(index, tuple) else self.known(index)
-
-
-class _ByRegions(_Walker):
-    def _realize(self, realize: BlockRealize) -> None:
-        block = realize.block
-        for part in (*realize.iter_values, realize.predicate):
-            self.visit(part)
-        self.allocated.update(b.data for b in block.alloc_buffers)
-        self.regions(block, {i.var: value for i, value in zip(block.iter_vars, realize.iter_values)})
 
 
 def _rows(buffer: Buffer, indices: list[Any]) -> list[Any] | None:
