@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range, decl_buffer
 from ..expr import (
@@ -31,7 +30,7 @@ from ..expr import (
     is_const,
     logical_not,
 )
-from ..node import Node
+from ..node import Memo, Node
 from ..op import OPS, effect_of
 from ..stmt import (
     Allocate,
@@ -145,7 +144,7 @@ class Surroundings:
     block: Block | None = None
 
 
-_EFFECTS: WeakKeyDictionary[Any, Effects] = WeakKeyDictionary()
+_EFFECTS: Memo[Effects] = Memo()
 
 
 def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
