@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from ..dtype import DType
 from ..errors import RunError
 from ..function import IRModule, PrimFunc
+from ..node import Memo
 from ..recursion import with_recursion_limit
 from . import numbers
 from .arguments import bind_arguments
@@ -19,7 +19,7 @@ from .compiler import Compiler
 from .memory import Races
 
 _EXTERNS: dict[str, Callable[..., Any]] = {}
-_COMPILED: weakref.WeakKeyDictionary[PrimFunc, dict[tuple[bool, bool], Any]] = weakref.WeakKeyDictionary()
+_COMPILED: Memo[dict[tuple[bool, bool], Any]] = Memo()
 _MAX_CALLS = 100
 
 

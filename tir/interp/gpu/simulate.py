@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from ...dtype import DType
 from ...errors import RunError
 from ...expr import IntImm, Var
 from ...function import PrimFunc
+from ...node import Memo
 from ..arguments import bind_arguments, evaluate
 from .compiler import Compiler
 from .debug import Breakpoint, Stop, hook
@@ -24,7 +24,7 @@ ORDERS = ("forward", "reverse", "random", "warp_interleaved")
 _BATCH = 4096  # threads run at once
 _MEMORY = 1 << 20  # limit of their shared memory in all, in bytes
 
-_COMPILED: weakref.WeakKeyDictionary[PrimFunc, dict[Any, Any]] = weakref.WeakKeyDictionary()
+_COMPILED: Memo[dict[Any, Any]] = Memo()
 
 
 class Chunk(Lanes):
