@@ -113,6 +113,10 @@ class ScheduleError(TirError):
         return "\n".join(line for line in lines if line)
 
 
+class Unproved(ScheduleError):
+    """A step refused because its rule could be neither proved nor refuted; it may be legal."""
+
+
 def describe(part: Any) -> str:
     """The name a person knows a thing by: a loop's or block's name, else its text."""
     from .stmt import Block, BlockRealize, For
