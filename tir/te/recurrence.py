@@ -111,7 +111,7 @@ def scan(
     for first, step, state in zip(*groups):
         _check_shapes(first, step, state)
     notes = {"tag": tag, "attrs": freeze(dict(attrs or {})), "place": user_place()}
-    made = ScanOp(name, _time(groups), *groups, tuple(inputs or ()), **notes)
+    made = ScanOp(name, _time(groups), groups[0], groups[1], groups[2], tuple(inputs or ()), **notes)
     _check_steps(made)
     return list(made.outputs) if several else made.output(0)
 
@@ -162,7 +162,7 @@ def _check_steps(op: ScanOp) -> None:
 def _check_row(op: ScanOp, step: ComputeOp, load: Any) -> None:
     """Every row that a step reads of a state is made before, and of another step made at the same time."""
     time = step.axis[0].var
-    row = load.indices[0] if load.indices else None
+    row: Any = load.indices[0] if load.indices else None
     known = Analyzer()
     known.bind(time, op.scan_axis.dom)
     if load.tensor in op.states:
