@@ -54,7 +54,7 @@ class _Uses:
         elif isinstance(item, For):
             self.visit(item.min)
             self.visit(item.extent)
-            self.loops.append((item.loop_var, Range(item.min, item.extent)))
+            self.loops.append((item.loop_var, item.domain))
             if item.thread:
                 self.threads[item.loop_var] = item.thread
             self.visit(item.body)
@@ -217,7 +217,7 @@ def _placed(root: Any) -> Iterator[tuple[Block, Loops]]:
         if isinstance(item, Block) and item.alloc_buffers:
             yield item, loops
         if isinstance(item, For):
-            loops = {**loops, item.loop_var: Range(item.min, item.extent)}
+            loops = {**loops, item.loop_var: item.domain}
         if not isinstance(item, (Buffer, Var)):
             stack.extend((child, loops) for child in item.children())
 
