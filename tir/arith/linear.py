@@ -179,6 +179,10 @@ class Linear:
         found = {factors[0]: c for factors, c in self.items() if len(factors) == 1 and isinstance(factors[0], Var)}
         return found if len(found) == len(self.terms) else None
 
+    def coefficient(self, var: Var) -> int:
+        """What ``var`` is multiplied by where it is a term of its own; 0 if it is none."""
+        return self.terms.get(id(var), ((), 0))[1]
+
     def split(self, variables: Any) -> tuple[Linear, Linear]:
         """The terms that use any of ``variables``, and the others with the constant."""
         using, rest = Linear(), Linear(self.const)
