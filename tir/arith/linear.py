@@ -191,6 +191,22 @@ class Linear:
             part.terms[term_key] = (factors, coefficient)
         return using, rest
 
+    def in_one(self, variables: Any) -> tuple[Var, int, Linear] | None:
+        """``(v, scale, rest)`` if the form is ``scale * v + rest`` with one ``v`` of ``variables``; else None.
+
+        >>> from tir.expr import Var
+        >>> i, n = Var("i"), Var("n")
+        >>> _, scale, rest = linear((i + n) * 4 - 1).in_one([i])
+        >>> scale, rest.build(i.dtype)
+        (4, n * 4 - 1)
+        """
+        using, rest = self.split(variables)
+        found = using.coefficients()
+        if found is None or len(found) != 1:
+            return None
+        ((var, scale),) = found.items()
+        return var, scale, rest
+
     def interval(self, ends: Mapping[Var, tuple[int, int] | None]) -> tuple[int, int] | None:
         """The least and the greatest value for variables between their ``ends``; None if a term has none.
 
