@@ -14,7 +14,7 @@ from tir.function import PrimFunc
 from tir.stmt import For, IfThenElse, Stmt, is_nop, seq
 from tir.visit import rewrite, substitute, uses_var, walk
 
-LARGEST = 4000  # nodes of a body that is worth doubling
+LARGEST = 4000  # nodes of the largest body to duplicate
 
 
 def peel_first_iterations(func: PrimFunc) -> PrimFunc:
@@ -34,7 +34,8 @@ def peel_first_iterations(func: PrimFunc) -> PrimFunc:
 
 
 def _collect(stmt: Any, loops: list[For], found: dict[For, list[Expr]]) -> int:
-    """Note, for each condition, the innermost loop whose first iteration it singles out; the size of ``stmt``."""
+    """Find, for each condition, the innermost loop in whose first iteration alone it can hold; returns the size of
+    ``stmt`` in nodes."""
     if isinstance(stmt, For):
         size = _collect(stmt.body, [*loops, stmt], found)
         if size > LARGEST:
@@ -98,7 +99,7 @@ def _is_zero_at_start_only(form: Linear, loop: For, loops: list[For]) -> bool:
 
 
 def _peeled(original: For, loop: For, conditions: list[Expr]) -> Stmt:
-    """The first iteration, then the others without the conditions."""
+    """The first iteration, then a loop over the others without the conditions."""
     gone = set(conditions)
 
     def drop(node: Any) -> Any:
@@ -123,7 +124,7 @@ def _peeled(original: For, loop: For, conditions: list[Expr]) -> Stmt:
 
 
 def _tidy(stmt: Stmt) -> Stmt:
-    """Without the no-ops that dropping left behind."""
+    """``stmt`` without the no-ops that removed conditions left."""
     from tir.stmt import SeqStmt
 
     def clean(node: Any) -> Any:

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range, decl_buffer
 from ..expr import (
@@ -31,7 +30,7 @@ from ..expr import (
     is_const,
     logical_not,
 )
-from ..node import Node
+from ..node import Memo, Node
 from ..op import OPS, effect_of
 from ..stmt import (
     Allocate,
@@ -114,11 +113,13 @@ class Effect:
 @dataclass(frozen=True, eq=False)
 class Effects:
     """The effects of one statement in program order. ``opaque``: there are further, unknown effects (it passes a
-    pointer on, or calls an impure function). ``allocated`` has the pointers of memory allocated inside."""
+    pointer on, or calls an impure function). ``allocated`` has the pointers of memory allocated inside. ``views`` has
+    the regions that views inside refer to, in the form of reads: their elements need not be accessed."""
 
     effects: tuple[Effect, ...]
     opaque: bool = False
     allocated: frozenset[Var] = frozenset()
+    views: tuple[Effect, ...] = ()
 
     def __iter__(self) -> Iterator[Effect]:
         return iter(self.effects)
@@ -143,7 +144,7 @@ class Surroundings:
     block: Block | None = None
 
 
-_EFFECTS: WeakKeyDictionary[Any, Effects] = WeakKeyDictionary()
+_EFFECTS: Memo[Effects] = Memo()
 
 
 def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
@@ -195,13 +196,14 @@ class _Walker:
         self.loops: tuple[Loop, ...] = ()
         self.guards: tuple[Expr, ...] = ()
         self.found: list[Effect] = []
+        self.viewed: list[Effect] = []
         self.opaque = False
         self.allocated: set[Var] = set()
         self.pointers: dict[Var, Buffer] = {}
 
     def of(self, stmt: Any) -> Effects:
         self.visit(stmt)
-        return Effects(tuple(self.found), self.opaque, frozenset(self.allocated))
+        return Effects(tuple(self.found), self.opaque, frozenset(self.allocated), tuple(self.viewed))
 
     def known(self, e: Any) -> Any:
         return substitute(e, self.lets) if self.lets and not isinstance(e, IntImm) else e
@@ -304,6 +306,9 @@ class _Walker:
     def _block(self, block: Block) -> None:
         self.block = self.inner = block
         self.allocated.update(b.data for b in block.alloc_buffers)
+        for match in block.match_buffers:
+            box = [(r.min, r.extent) for r in match.source.region]
+            self.viewed.append(self._effect(READ, match.source.buffer, box, match))
         self.views = {**self.views, **{m.buffer.data: m for m in block.match_buffers}}
         if block.init is not None:
             starts = [(i.var, i.dom.min) for i in block.iter_vars if i.iter_type == "reduce" and i.dom is not None]
@@ -417,23 +422,16 @@ class _Walker:
 
     def touch(self, kind: str, buffer: Buffer, indices: Sequence[Any] | None, node: Any) -> None:
         self.pointers.setdefault(buffer.data, buffer)
+        self.found.append(self._effect(kind, buffer, indices, node))
+
+    def _effect(self, kind: str, buffer: Buffer, indices: Sequence[Any] | None, node: Any) -> Effect:
         made = None if indices is None else _rows(buffer, [self._index(i) for i in indices])
         while buffer.data in self.views:
             match = self.views[buffer.data]
             made = through(match, buffer, made, self.known)
             buffer = match.source.buffer
-        self.found.append(
-            Effect(
-                buffer,
-                None if made is None else tuple(made),
-                kind,
-                self.loops,
-                self.guards,
-                node,
-                self.inner,
-                self.first,
-            )
-        )
+        place = None if made is None else tuple(made)
+        return Effect(buffer, place, kind, self.loops, self.guards, node, self.inner, self.first)
 
     def regions(self, block: Block, bound: Mapping[Var, Expr]) -> None:
         for kind, regions in ((READ, block.reads), (WRITE, block.writes)):
