@@ -176,6 +176,14 @@ def declared(block: Block, within: Surroundings | None = None) -> Effects:
     return Effects(tuple(walker.found))
 
 
+def outline(block: Block) -> Effects:
+    """The effects of ``block`` as its surroundings see them: the blocks inside it count by the regions they declare,
+    and a pointer that is passed on by what the operator table says, whatever ``block`` declares."""
+    walker = _Outliner(Surroundings(views={m.buffer.data: m for m in block.match_buffers}))
+    walker.allocated.update(b.data for b in block.alloc_buffers)
+    return walker.of(*(part for part in (block.init, block.body) if part is not None))
+
+
 def as_range(index: Any) -> Range | None:
     """The smallest range that contains an index of an effect; None if it is unknown."""
     if isinstance(index, tuple):
@@ -201,8 +209,9 @@ class _Walker:
         self.allocated: set[Var] = set()
         self.pointers: dict[Var, Buffer] = {}
 
-    def of(self, stmt: Any) -> Effects:
-        self.visit(stmt)
+    def of(self, *stmts: Any) -> Effects:
+        for stmt in stmts:
+            self.visit(stmt)
         return Effects(tuple(self.found), self.opaque, frozenset(self.allocated), tuple(self.viewed))
 
     def known(self, e: Any) -> Any:
@@ -443,6 +452,14 @@ class _Walker:
         return tuple(map(self.known, index)) if isinstance(index, tuple) else self.known(index)
 
 
+class _Outliner(_Walker):
+    """Blocks do what they declare."""
+
+    def _block(self, block: Block) -> None:
+        self.allocated.update(b.data for b in block.alloc_buffers)
+        self.regions(block, {})
+
+
 def _rows(buffer: Buffer, indices: list[Any]) -> list[Any] | None:
     """``indices``, with a vector that continues from the end of a row into the next as a box of complete rows; None
     (any element) if it is not of that form."""
@@ -512,7 +529,7 @@ _VISIT: dict[type, Any] = {
     AllocateConst: _Walker._allocate,
     BufferStore: _Walker._store,
     BufferLoad: _Walker._load,
-    BlockRealize: lambda walker, item: walker._realize(item),
-    Block: _Walker._block,
+    BlockRealize: _Walker._realize,
+    Block: lambda walker, item: walker._block(item),
     Call: _Walker._call,
 }
