@@ -21,10 +21,10 @@ def nested(scope: str) -> tir.PrimFunc:
             with T.block("tile"):
                 vi = T.axis.spatial(4, i)
                 S = T.alloc_buffer((1,), "int32", scope=scope)
-                for j in range(1):
+                for _j in range(1):
                     with T.block("row"):
                         S[0] = A[vi] + 1
-                for j in range(1):
+                for _j in range(1):
                     with T.block("O"):
                         O[vi] = S[0]
 
@@ -107,7 +107,7 @@ def same_value(A: T.Buffer((4,), "int32"), O: T.Buffer((4,), "int32")):
                 with T.block("copy"):
                     vj = T.axis.spatial(4, j)
                     S[vj] = L[0]
-            for j in range(1):
+            for _j in range(1):
                 with T.block("O"):
                     O[vi] = S[3 - vi]
 
@@ -120,7 +120,7 @@ def test_threads_may_write_the_same_value():
 
 @T.prim_func
 def one_writes(A: T.Buffer((4,), "int32"), O: T.Buffer((4,), "int32")):
-    for b in T.thread_binding(1, thread="blockIdx.x"):
+    for _b in T.thread_binding(1, thread="blockIdx.x"):
         with T.block("kernel"):
             S = T.alloc_buffer((1,), "int32", scope="shared")
             for i in T.thread_binding(4, thread="threadIdx.x"):
