@@ -13,7 +13,7 @@ from tir.function import PrimFunc
 from tir.stmt import For, IfThenElse, Stmt, is_nop, seq
 from tir.visit import rewrite, substitute, uses_var, walk
 
-LARGEST = 4000  # nodes of a body that is worth doubling
+LARGEST = 4000  # nodes of the largest body to duplicate
 
 
 def peel_first_iterations(func: PrimFunc) -> PrimFunc:
@@ -33,7 +33,8 @@ def peel_first_iterations(func: PrimFunc) -> PrimFunc:
 
 
 def _collect(stmt: Any, loops: list[For], found: dict[For, list[Expr]]) -> int:
-    """Note, for each condition, the innermost loop whose first iteration it singles out; the size of ``stmt``."""
+    """Find, for each condition, the innermost loop in whose first iteration alone it can hold; returns the size of
+    ``stmt`` in nodes."""
     if isinstance(stmt, For):
         size = _collect(stmt.body, [*loops, stmt], found)
         if size > LARGEST:
@@ -89,12 +90,12 @@ def _only_first(condition: Expr, loop: For, loops: list[For]) -> bool:
     starts_at = {x.loop_var: isinstance(x.min, IntImm) and x.min.value >= 0 for x in loops}
     terms = _terms(a)
     if terms is None or all(v is not loop.loop_var for v, _ in terms):
-        return False  # it says nothing of this loop
+        return False  # independent of this loop
     return all(starts_at.get(v, False) and factor > 0 for v, factor in terms)
 
 
 def _terms(e: Expr) -> list[tuple[Var, int]] | None:
-    """``e`` as a sum of variables times constants; None when it is not one."""
+    """``e`` as a sum of variables times constants; None if it is not one."""
     if isinstance(e, Var):
         return [(e, 1)]
     if isinstance(e, Add):
@@ -107,7 +108,7 @@ def _terms(e: Expr) -> list[tuple[Var, int]] | None:
 
 
 def _peeled(original: For, loop: For, conditions: list[Expr]) -> Stmt:
-    """The first iteration, then the others without the conditions."""
+    """The first iteration, then a loop over the others without the conditions."""
     gone = set(conditions)
 
     def drop(node: Any) -> Any:
@@ -132,7 +133,7 @@ def _peeled(original: For, loop: For, conditions: list[Expr]) -> Stmt:
 
 
 def _tidy(stmt: Stmt) -> Stmt:
-    """Without the no-ops that dropping left behind."""
+    """``stmt`` without the no-ops that removed conditions left."""
     from tir.stmt import SeqStmt
 
     def clean(node: Any) -> Any:

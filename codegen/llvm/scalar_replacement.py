@@ -33,21 +33,21 @@ from tir.stmt import (
 from tir.visit import rewrite, walk
 
 MOST = 64  # elements (or vectors) held at once
-HELD = "_held"  # ends the names of local buffers that hold them
+HELD = "_held"  # suffix of the local buffers that hold them
 
 Linear = tuple[int, frozenset[Any]]
 
 
 def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> PrimFunc:
-    """``func`` with loop-invariant elements that its serial loops update held in local memory.
+    """``func`` with the loop-invariant elements that its serial loops update held in local memory.
 
-    ``notes`` gets a tuple for each buffer with such elements: the loop's name, the buffer's, how many elements, lanes of
-    each, and why they were not held (empty where they were).
+    ``notes`` gets a tuple for each buffer with such elements: the loop's name, the buffer's, the number of elements, the
+    lanes of each, and why they were not held (empty if they were).
     """
     handed_out = set()
     for node in walk(func.body):
         if isinstance(node, LetStmt) and node.var.dtype.is_handle:
-            return func  # two names for one memory
+            return func  # pointers may alias
         if isinstance(node, Call):
             handed_out.update(a for a in node.args if isinstance(a, Var) and a.dtype.is_handle)
             if node.op == "address_of" and isinstance(node.args[0], BufferLoad):
@@ -68,7 +68,7 @@ def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> Prim
 
 
 def linear(e: Expr) -> Linear:
-    """``e`` as a constant plus a set of (atom, factor); equal for equal sums whatever their order."""
+    """``e`` as a constant plus a set of (atom, factor): equal sums give equal results, whatever their order."""
     terms: dict[Any, int] = {}
     constant = _gather(e, 1, terms)
     return constant, frozenset((k, f) for k, f in terms.items() if f)
@@ -105,13 +105,13 @@ def _reads(key: Any) -> bool:
 
 
 class _Place:
-    """One element, or vector of neighbouring elements, of a buffer."""
+    """One element, or one vector of adjacent elements, of a buffer."""
 
     def __init__(self, buffer: Buffer, indices: tuple[Expr, ...]):
         self.buffer, self.indices = buffer, indices
         self.lanes = 1
         self.ok = bool(indices)
-        self.reads = False  # whether an index may load or call
+        self.reads = False  # whether an index loads or calls
         forms = []
         for axis, index in enumerate(indices):
             if isinstance(index, Ramp):
@@ -129,7 +129,7 @@ class _Place:
         self.key = (buffer, self.lanes, self.constants, self.atoms)
 
     def disjoint(self, other: _Place) -> bool:
-        """Whether it is certain that two different places share no element."""
+        """Whether two different places are proved to share no element."""
         if self.atoms != other.atoms or len(self.constants) != len(other.constants):
             return False
         if any(a != b for a, b in zip(self.constants[:-1], other.constants[:-1])):
@@ -140,8 +140,8 @@ class _Place:
 
 @dataclass
 class _Facts:
-    """What a statement does: ``barred`` when a loop around it is to be left alone; the variables it binds, the places it
-    touches by their memory, the memory it stores to."""
+    """What a statement does: ``barred`` if loops around it must not be changed; the variables it binds; the places it
+    accesses, by memory; the memory it stores to."""
 
     barred: bool = False
     bound: set[Var] = field(default_factory=set)
@@ -161,7 +161,7 @@ class _Facts:
 
 
 class _Known:
-    """Facts of statements and places of accesses, each found once though several loops are around it."""
+    """Caches facts of statements and places of accesses, which every enclosing loop asks for."""
 
     def __init__(self) -> None:
         self.places: dict[Any, _Place] = {}
@@ -189,7 +189,7 @@ class _Known:
         return found
 
     def always(self, s: Stmt) -> set[Any]:
-        """Keys of places certainly touched whenever ``s`` runs (so that touching them before it is safe)."""
+        """Keys of places accessed whenever ``s`` runs, so that accessing them before it is safe."""
         found = self.touched.get(s)
         if found is None:
             found = self.touched[s] = self._always(s)
@@ -209,16 +209,16 @@ class _Known:
         return set()
 
     def _loads(self, e: Expr) -> set[Any]:
-        """Loads evaluated unconditionally: not those under a lazy choice, nor (there is no need) in indices."""
+        """Loads evaluated unconditionally: not those in a branch of a lazy choice. Those in indices are not needed."""
         lazy = lambda n: not (isinstance(n, BufferLoad) or (isinstance(n, Call) and n.op == "if_then_else"))  # noqa: E731
         return {self.place(n).key for n in walk(e, lazy) if isinstance(n, BufferLoad)}
 
     def _enters(self, node: Any) -> bool:
-        """Whether there is more to see below: not in the indices of most loads."""
+        """Whether to visit the children: the indices of most loads need no visit."""
         return not isinstance(node, BufferLoad) or self.place(node).reads
 
     def _see(self, node: Any, facts: _Facts) -> None:
-        """Add what ``node`` itself says, its children apart."""
+        """Add the facts of ``node`` itself, without its children."""
         if isinstance(node, (BufferLoad, BufferStore)):
             place = self.place(node)
             facts.places.setdefault(node.buffer.data, {})[place.key] = place
@@ -266,7 +266,7 @@ def _obstacle(places: list[_Place], handed_out: bool, already: int) -> str | Non
 
 
 def _steady(place: _Place, bound: set[Var]) -> bool:
-    """Whether the place is the same in every iteration."""
+    """Whether the place is loop-invariant."""
     buffer = place.buffer
     parts = (
         *place.indices,
@@ -282,7 +282,7 @@ def _all_disjoint(places: list[_Place]) -> bool:
 
 
 def _rewritten(loop: For, chosen: dict[Any, _Place], known: _Known) -> Stmt:
-    """Loads, the loop on local elements, stores; all of it only where the loop runs at all."""
+    """Loads, the loop on local elements, stores; guarded by the condition that the loop runs at least once."""
     local: dict[Any, tuple[Buffer, Expr]] = {}
     before: list[Stmt] = []
     after: list[Stmt] = []

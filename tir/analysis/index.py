@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from ..arith import Analyzer
 from ..arith.regions import Box, relax, union
 from ..buffer import Buffer, Range
 from ..expr import Expr, Var
 from ..function import PrimFunc
+from ..node import Memo
 from ..stmt import (
     Allocate,
     AllocateConst,
@@ -217,7 +217,7 @@ class Index:
         return {loop.name for loop in self.loops.values()}
 
 
-_INDEXES: WeakKeyDictionary[PrimFunc, Index] = WeakKeyDictionary()
+_INDEXES: Memo[Index] = Memo()
 
 
 def index_of(func: PrimFunc) -> Index:

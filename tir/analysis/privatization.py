@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from ..arith import Analyzer
 from ..arith.linear import key
@@ -23,7 +22,7 @@ from ..expr import (
     is_const,
 )
 from ..function import PrimFunc
-from ..node import EMPTY
+from ..node import EMPTY, Memo
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
 from ..visit import free_vars, uses_var, walk
 from .dependence.initialization import initialized_before_read
@@ -80,7 +79,7 @@ def _within(analyzer: Analyzer, access: _Access, written: Sequence[_Access]) -> 
     return False
 
 
-_KNOWN: WeakKeyDictionary[Stmt, dict[Any, Any]] = WeakKeyDictionary()
+_KNOWN: Memo[dict[Any, Any]] = Memo()
 
 
 def _known_accesses(part: Stmt, buffer: Buffer, loops: Sequence[For]) -> list[_Access]:

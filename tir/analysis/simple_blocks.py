@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from ..expr import Add, BufferLoad, Call, Expr, IntImm, Mul, Sub, Var
+from ..node import Memo
 from ..op import OPS
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt
 from ..visit import walk
 from .reductions import Reduction
 from .structure import constant, free_in, is_steered_by_memory, vars_in
 
-_SIMPLE: WeakKeyDictionary[Block, bool] = WeakKeyDictionary()
+_SIMPLE: Memo[bool] = Memo()
 
 
 def same_index(a: Sequence[Any], b: Sequence[Any]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion
 from ..expr import (
@@ -23,6 +22,7 @@ from ..expr import (
     const,
     is_const,
 )
+from ..node import Memo
 from ..stmt import (
     Block,
     BlockRealize,
@@ -38,7 +38,7 @@ from .index import BlockRef, LoopRef, Place
 if TYPE_CHECKING:
     from ..arith import Analyzer
 
-_FREE: WeakKeyDictionary[Any, frozenset[Var]] = WeakKeyDictionary()
+_FREE: Memo[frozenset[Var]] = Memo()
 
 
 def free_in(block: Any) -> frozenset[Var]:
