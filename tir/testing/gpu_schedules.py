@@ -154,12 +154,7 @@ class OnGPU(Walk):
                 self.fill(copy, places.index(at) + 1)
 
     def fill(self, copy: Any, depth: int) -> None:
-<<<<<<< HEAD
-        """The threads share the work of a copy, maybe by vectors; its memory may be swizzled, doubled, or its rows moved
-        apart."""
-=======
-        """Distribute a copy over the threads; its memory may be swizzled, or its rows padded."""
->>>>>>> main
+        """Distribute a copy over the threads, maybe by vectors; its memory may be swizzled or doubled, or its rows padded."""
         own = self.loops(copy)[depth:]
         if own and self.choice.number(0, 2) == 0:
             parts = self.attempt("split", own[-1], [None, self.choice.pick((2, 4))])
