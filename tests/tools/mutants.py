@@ -63,12 +63,16 @@ def draw(root: Path, rooms: list[str], count: int, seed: int) -> list[tuple[str,
 
     A larger ``count`` draws the same ones and more.
     """
-    orders: list[Iterator[tuple[str, Mutant]]] = []
-    for room in rooms:
-        found = [m for file in files_of(root, room) for m in mutants_of(file, (root / file).read_text("utf-8"))]
-        random.Random(f"{seed} {room}").shuffle(found)
-        orders.append((room, m) for m in found if is_python(m.applied_to((root / m.file).read_text("utf-8"))))
+    orders = [_order(root, room, seed) for room in rooms]
     return [next(orders[number % len(rooms)]) for number in range(count)]
+
+
+def _order(root: Path, room: str, seed: int) -> Iterator[tuple[str, Mutant]]:
+    """The mutants of a room in random order."""
+    sources = {file: (root / file).read_text("utf-8") for file in files_of(root, room)}
+    found = [mutant for file, source in sources.items() for mutant in mutants_of(file, source)]
+    random.Random(f"{seed} {room}").shuffle(found)
+    return ((room, mutant) for mutant in found if is_python(mutant.applied_to(sources[mutant.file])))
 
 
 def equivalents() -> dict[str, str]:
