@@ -13,6 +13,7 @@ from ..analysis.index import BlockRef, LoopRef
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
+from ..names import did_you_mean, near_names
 from ..stmt import Block, For
 from ..target import Target
 from . import primitives as _families  # noqa: F401  (registers every primitive)
@@ -97,7 +98,7 @@ class Asker:
     def __getattr__(self, name: str) -> Callable[..., Answer]:
         step = lookup(name)
         if step is None or step.apply is None:
-            raise AttributeError(f"no primitive {name!r}; there are {', '.join(sorted(PRIMITIVES))}")
+            raise AttributeError(f"no primitive {name!r}; there are {', '.join(near_names(name, sorted(PRIMITIVES)))}")
         return lambda *args, **kwargs: self._ask(step, args, kwargs)
 
     def __dir__(self) -> list[str]:
@@ -356,10 +357,8 @@ class Schedule:
     def __getattr__(self, name: str) -> Any:
         step = None if name.startswith("_") else lookup(name)
         if step is None:
-            import difflib
-
-            near = difflib.get_close_matches(name, {*PRIMITIVES, *QUERIES, *dir(type(self))}, 3)
-            raise AttributeError(f"Schedule has no {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+            known = {*PRIMITIVES, *QUERIES, *dir(type(self))}
+            raise AttributeError(f"Schedule has no {name!r}{did_you_mean(name, sorted(known))}")
         return _method(step).__get__(self)
 
     def __dir__(self) -> list[str]:

@@ -194,6 +194,7 @@ def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
             same_index(found[0], other),
             "block {0} uses buffer {1} at more than one place: [{2}] and [{3}]",
             block, buffer.name, _listed(found[0]), _listed(other), nodes=[block.node],
+            legal="cache_read or cache_write, which copy the buffer at its own indices",
         )  # fmt: skip
     own = {i.var for i in block.block.iter_vars}
     inner = {n.loop_var for n in walk(block.block.body) if hasattr(n, "loop_var")}
@@ -433,7 +434,7 @@ class RegionsPlan:
 
 
 def _side(block: BlockRef, buf_type: str) -> str:
-    require(buf_type in ("read", "write"), "the side of a buffer is `read` or `write`, not `{0}`", buf_type)
+    require(buf_type in ("read", "write"), "a block has no buffers `{0}`", buf_type, legal='"read" or "write"')
     return buf_type + "s"
 
 
@@ -468,6 +469,7 @@ def _check_annotate_buffer_access(
     require(
         len(ends) == 2 * buffer.ndim, "{0} ranges are given for the {1} axes of buffer {2}", len(ends) // 2,
         buffer.ndim, buffer.name,
+        legal=f"{buffer.ndim} pairs of begin and end",
     )  # fmt: skip
     analyzer = Analyzer()
     ranges = tuple(Range(a, analyzer.simplify(b - a)) for a, b in zip(ends[::2], ends[1::2]))
@@ -543,7 +545,13 @@ def _check_unsafe_hide_buffer_access(
     gone = {int(n) for n in buf_index_array}
     bad = [n for n in sorted(gone) if not 0 <= n < len(regions)]
     require(
-        not bad, "block {0} {1} {2} regions, so there is no number {3}", block, side, len(regions), bad[0] if bad else 0
+        not bad,
+        "block {0} {1} {2} regions, so there is no number {3}",
+        block,
+        side,
+        len(regions),
+        bad[0] if bad else 0,
+        legal=[f"{n} ({r.buffer.name})" for n, r in enumerate(regions)],
     )
     kept = tuple(r for n, r in enumerate(regions) if n not in gone)
     return RegionsPlan(block.block, block.block.replace(**{side: kept}), {})
