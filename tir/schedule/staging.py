@@ -159,6 +159,15 @@ def redirect_all(
     return rewrite(stmt, visit)
 
 
+def require_members(blocks: Sequence[BlockRef], scope: BlockRef) -> None:
+    """Refuse consumers that are not directly inside ``scope``, where the copy stands."""
+    for block in blocks:
+        require(
+            block.scope is scope, "block {0} is not directly inside block {1}, where the copy is made", block, scope,
+            nodes=[block.node], legal=[child.name for child in scope.children],
+        )  # fmt: skip
+
+
 def require_known_uses(blocks: Sequence[BlockRef], buffer: Buffer, unsafe: bool) -> None:
     """Refuse blocks that reach ``buffer`` in other ways than by loads and stores; with ``unsafe``, only in ways that
     cannot be redirected to a copy: a view of it, or another buffer declared over its pointer.
