@@ -400,4 +400,6 @@ def main(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4, 8), "int32")):
 def test_consumers_of_another_scope(step, block, index, consumers):
     sch = schedule(BLOCKIZED)
     sch.blockize("k")
-    refused(lambda: getattr(sch, step)(block, index, "local", consumer_blocks=consumers), consumers[-1], "directly inside")
+    refused(
+        lambda: getattr(sch, step)(block, index, "local", consumer_blocks=consumers), consumers[-1], "directly inside"
+    )

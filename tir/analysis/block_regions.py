@@ -216,7 +216,7 @@ def prefetched(call: Call) -> tuple[Expr, ...]:
     return ()
 
 
-class _Collector:
+class Collector:
     """Walks one block and collects the union of its accesses for each buffer, in order of first access."""
 
     def __init__(self, pointers: Mapping[Var, Buffer]):
@@ -228,6 +228,16 @@ class _Collector:
         self.hidden: set[Var] = set()
         self.private: set[Var] = set()
         self.matched: dict[Buffer, BufferRegion] = {}
+
+    def of(self, block: Block) -> Collector:
+        """This, having walked ``block``."""
+        for buffer in {n.buffer: None for n in walk(block.body) if isinstance(n, (BufferLoad, BufferStore))}:
+            self.pointers.setdefault(buffer.data, buffer)
+        self.enter_block(block)
+        if block.init is not None:
+            self.visit(block.init)
+        self.visit(block.body)
+        return self
 
     def enter_block(self, block: Block) -> None:
         for buffer in block.alloc_buffers:
@@ -310,11 +320,15 @@ class _Collector:
         self.visit(realize.predicate)
         private = {b.data for b in block.alloc_buffers}
         bindings = {iv.var: value for iv, value in zip(block.iter_vars, realize.iter_values)}
-        for into, regions in ((self.reads, block.reads), (self.writes, block.writes)):
-            for region in regions:
+        for side, into in (("reads", self.reads), ("writes", self.writes)):
+            for region in self.regions_of(block, side):
                 if region.buffer.data not in private:
                     ranges = [(substitute(r.min, bindings), substitute(r.extent, bindings)) for r in region.region]
                     self.box(into, region.buffer, ranges)
+
+    def regions_of(self, block: Block, side: str) -> tuple[BufferRegion, ...]:
+        """What a block inside contributes: the regions that it declares."""
+        return getattr(block, side)
 
     def _attr(self, attr: AttrStmt) -> None:
         node, value = attr.node, attr.value
@@ -390,21 +404,21 @@ class _Collector:
                 for a, b, (low, _) in zip(old, hulls, ranges)
             ]
 
-    def regions(self, touched: dict[Buffer, list[Hull | None]], skip: Any = ()) -> tuple[BufferRegion, ...]:
-        made = []
-        for buffer, hulls in touched.items():
-            if buffer in skip:
+
+def boxes(touched: Mapping[Buffer, list[Hull | None]], skip: Any = ()) -> tuple[BufferRegion, ...]:
+    made = []
+    for buffer, hulls in touched.items():
+        if buffer in skip:
+            continue
+        ranges = []
+        for hull, size in zip(hulls, buffer.shape):
+            if hull is None:
+                ranges.append(Range(const(0, size.dtype), size))
                 continue
-            ranges = []
-            for hull, size in zip(hulls, buffer.shape):
-                if hull is None:
-                    ranges.append(Range(const(0, size.dtype), size))
-                    continue
-                dtype = _dtype_of(hull, size.dtype)
-                extent = _extent(hull, dtype)
-                ranges.append(Range(hull.low(dtype), extent))
-            made.append(BufferRegion(buffer, tuple(ranges)))
-        return tuple(made)
+            dtype = _dtype_of(hull, size.dtype)
+            ranges.append(Range(hull.low(dtype), _extent(hull, dtype)))
+        made.append(BufferRegion(buffer, tuple(ranges)))
+    return tuple(made)
 
 
 def _extent(hull: Hull, dtype: Any) -> Expr:
@@ -424,17 +438,17 @@ def _dtype_of(hull: Hull, default: Any) -> Any:
 
 
 _VISIT: dict[type, Any] = {
-    For: _Collector._for,
-    LetStmt: _Collector._let,
-    Let: _Collector._let,
-    BufferStore: _Collector._store,
-    BufferLoad: _Collector._load,
-    Call: _Collector._call,
-    BlockRealize: _Collector._realize,
-    AttrStmt: _Collector._attr,
-    Allocate: _Collector._allocate,
-    AllocateConst: _Collector._allocate,
-    DeclBuffer: _Collector._declare,
+    For: Collector._for,
+    LetStmt: Collector._let,
+    Let: Collector._let,
+    BufferStore: Collector._store,
+    BufferLoad: Collector._load,
+    Call: Collector._call,
+    BlockRealize: Collector._realize,
+    AttrStmt: Collector._attr,
+    Allocate: Collector._allocate,
+    AllocateConst: Collector._allocate,
+    DeclBuffer: Collector._declare,
 }
 
 
@@ -448,15 +462,9 @@ def block_access_region(
     ``init``, reads of a buffer that it also writes (the reduction target) are omitted. ``pointers`` maps data pointers
     to buffers, for calls that take a pointer.
     """
-    collector = _Collector(pointers or {})
-    for buffer in {n.buffer: None for n in walk(block.body) if isinstance(n, (BufferLoad, BufferStore))}:
-        collector.pointers.setdefault(buffer.data, buffer)
-    collector.enter_block(block)
-    if block.init is not None:
-        collector.visit(block.init)
-    collector.visit(block.body)
+    collector = Collector(pointers or {}).of(block)
     skip = set(collector.writes) if block.init is not None else ()
-    return collector.regions(collector.reads, skip), collector.regions(collector.writes)
+    return boxes(collector.reads, skip), boxes(collector.writes)
 
 
 def accesses_of(block: Block) -> Iterator[BufferLoad | BufferStore]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.accessed_regions import EXPLICIT
 from ...analysis.index import BlockRef
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
@@ -65,7 +66,7 @@ def _check_annotate_buffer_access(
     analyzer = Analyzer()
     ranges = tuple(Range(a, analyzer.simplify(b - a)) for a, b in zip(ends[::2], ends[1::2]))
     changed = tuple(BufferRegion(buffer, ranges) if n == number else r for n, r in enumerate(regions))
-    key = f"explicit_{buf_type}_region"
+    key = EXPLICIT[side]
     marked = tuple(dict.fromkeys((*block.block.annotations.get(key, ()), number)))
     notes = frozendict({**block.block.annotations, key: marked})
     return RegionsPlan(
