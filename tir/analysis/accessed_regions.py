@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from weakref import WeakKeyDictionary
 
 from ..arith.regions import Box, relax, union
 from ..buffer import Buffer, BufferRegion, Range
-from ..expr import Expr, Var
-from ..node import frozendict
+from ..expr import Expr, IntImm, Var
+from ..node import Memo, frozendict
 from ..stmt import Block
 from ..visit import substitute
-from .block_regions import Collector, boxes
-from .effects import effects
+from .block_regions import boxes, hulls_of
+from .effects import READ, WRITE, effects
 from .index import BlockRef, Place
 from .structure import uses_pointer
 
 EXPLICIT = {"reads": "explicit_read_region", "writes": "explicit_write_region"}
-_ACCESSED: WeakKeyDictionary[Block, Mapping[str, tuple[BufferRegion, ...]]] = WeakKeyDictionary()
+_ACCESSED: Memo[Mapping[str, tuple[BufferRegion, ...]]] = Memo()
 
 
 def region_in(
@@ -43,8 +42,13 @@ def region_in(
 
 def explicit_regions(block: Block, side: str) -> list[BufferRegion]:
     """The regions among its "reads" or "writes" that the user has stated (annotate_buffer_access)."""
-    marked = {int(n) for n in block.annotations.get(EXPLICIT[side], ())}
-    return [region for n, region in enumerate(getattr(block, side)) if n in marked]
+    return [region for n, region in enumerate(getattr(block, side)) if n in explicit_numbers(block, side)]
+
+
+def explicit_numbers(block: Block, side: str) -> tuple[int, ...]:
+    """The numbers of these regions, as the block's annotation has them."""
+    marked = block.annotations.get(EXPLICIT[side], ())
+    return tuple(int(n) for n in marked if isinstance(n, (int, IntImm))) if isinstance(marked, (tuple, list)) else ()
 
 
 def accessed_regions(block: Block) -> Mapping[str, tuple[BufferRegion, ...]]:
@@ -65,7 +69,7 @@ def _accessed(block: Block, side: str) -> Iterator[BufferRegion]:
         yield from declared
         return
     stated = explicit_regions(block, side)
-    touched = getattr(_Asking({}).of(block), side)
+    touched = hulls_of(effects(block), {})[READ if side == "reads" else WRITE]
     for region in declared:
         hulls = touched.get(region.buffer)
         if hulls is None or any(region is r for r in stated) or uses_pointer(block, region.buffer):
@@ -74,8 +78,3 @@ def _accessed(block: Block, side: str) -> Iterator[BufferRegion]:
             (inside,) = boxes({region.buffer: hulls})
             known = zip(hulls, inside.region, region.region)
             yield BufferRegion(region.buffer, tuple(said if hull is None else r for hull, r, said in known))
-
-
-class _Asking(Collector):
-    def regions_of(self, block: Block, side: str) -> tuple[BufferRegion, ...]:
-        return accessed_regions(block)[side]

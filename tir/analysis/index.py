@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from ..arith import Analyzer
 from ..buffer import Range
 from ..expr import Expr, Var
 from ..function import PrimFunc
+from ..node import Memo
 from ..stmt import (
     Allocate,
     AllocateConst,
@@ -81,7 +81,7 @@ class LoopRef(Place):
     @property
     def range(self) -> Range:
         """The values that the variable takes."""
-        return Range(self.node.min, self.node.extent)
+        return self.node.domain
 
     def __repr__(self) -> str:
         return f"`{self.name}`"
@@ -195,7 +195,7 @@ class Index:
         return {loop.name for loop in self.loops.values()}
 
 
-_INDEXES: WeakKeyDictionary[PrimFunc, Index] = WeakKeyDictionary()
+_INDEXES: Memo[Index] = Memo()
 
 
 def index_of(func: PrimFunc) -> Index:

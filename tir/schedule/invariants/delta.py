@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef, Place, index_of, sub_statements
 from ...expr import BufferLoad, IntImm, Var
 from ...function import IRModule, PrimFunc
+from ...node import Memo
 from ...stmt import THREAD_BINDING, Block, BlockRealize, For, SeqStmt, Stmt
 from ...visit import walk
 from . import Keeps
@@ -94,7 +94,7 @@ def _loads(e: Any) -> bool:
     return not isinstance(e, (IntImm, Var)) and any(isinstance(n, BufferLoad) for n in walk(e))
 
 
-_USES: WeakKeyDictionary[PrimFunc, Uses] = WeakKeyDictionary()
+_USES: Memo[Uses] = Memo()
 
 
 def uses_of(func: PrimFunc) -> Uses:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 from ...analysis.accessed_regions import region_in
 from ...analysis.index import BlockRef, LoopRef, index_of
@@ -14,6 +13,7 @@ from ...arith.regions import union
 from ...buffer import Buffer, Range
 from ...expr import IntImm, Var
 from ...function import PrimFunc
+from ...node import Memo
 from ...stmt import SERIAL
 from ...target import Target
 from . import Problem, invariant
@@ -53,7 +53,7 @@ def shared_buffers(func: PrimFunc, delta: Delta | None = None) -> list[SharedBuf
     return found
 
 
-_SIZES: WeakKeyDictionary[PrimFunc, dict[Buffer, int | None]] = WeakKeyDictionary()
+_SIZES: Memo[dict[Buffer, int | None]] = Memo()
 
 
 def _measured(scope: BlockRef, buffer: Buffer, sizes: dict[Buffer, int | None]) -> list[SharedBuffer]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.accessed_regions import EXPLICIT
+from ...analysis.accessed_regions import EXPLICIT, explicit_numbers
 from ...analysis.index import BlockRef
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
@@ -67,7 +67,7 @@ def _check_annotate_buffer_access(
     ranges = tuple(Range(a, analyzer.simplify(b - a)) for a, b in zip(ends[::2], ends[1::2]))
     changed = tuple(BufferRegion(buffer, ranges) if n == number else r for n, r in enumerate(regions))
     key = EXPLICIT[side]
-    marked = tuple(dict.fromkeys((*block.block.annotations.get(key, ()), number)))
+    marked = tuple(dict.fromkeys((*explicit_numbers(block.block, side), number)))
     notes = frozendict({**block.block.annotations, key: marked})
     return RegionsPlan(
         block.block, block.block.replace(**{side: changed}, annotations=notes), {"gen_new_ranges": RangesMap(made)}
