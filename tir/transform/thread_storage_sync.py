@@ -24,8 +24,8 @@ from ..stmt import (
     seq,
 )
 from ..visit import accesses, uses_var, walk
+from .gpu_memory_effects import Access, Collector, Conflicts, Loop, depends_on_threads
 from .passes import func_pass
-from .thread_accesses import Access, Collector, Conflicts, Loop, depends_on_threads
 from .threads import flat, is_launch, is_private
 
 _WRAPPERS = (LetStmt, Allocate, DeclBuffer, AttrStmt)
