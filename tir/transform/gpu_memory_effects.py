@@ -7,18 +7,19 @@ Two accesses conflict if one writes, and two different threads of a block may ac
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import gcd
 from typing import Any
 
+from ..analysis.effects import PREFETCH, Effect, Surroundings, effects
+from ..analysis.structure import has_load
 from ..arith import Analyzer
 from ..arith.linear import key
-from ..buffer import Buffer, Range
+from ..buffer import Range
 from ..dtype import DType
 from ..expr import (
     LT,
     NE,
-    TRUE,
     Broadcast,
     BufferLoad,
     Call,
@@ -27,17 +28,15 @@ from ..expr import (
     Let,
     Or,
     Ramp,
-    StringImm,
     Var,
     as_bool,
     const,
     is_const,
-    logical_not,
 )
-from ..op import effect_of
+from ..op import ANY_ELEMENT, OPS, Pointer, effect_of
 from ..poly import Formula, Names, NotAffine, TooLong
-from ..stmt import AssertStmt, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, While
-from ..visit import rewrite, substitute, walk
+from ..stmt import For, LetStmt
+from ..visit import rewrite, substitute, uses_var, walk
 
 Loop = tuple[Var, Expr, Expr]  # variable, minimum, extent
 
@@ -196,52 +195,22 @@ def _bounded_bits(e: Expr, bounds: Analyzer, formula: Formula) -> Expr:
     return rewrite(e, change)
 
 
-class Collector:
-    """Accesses of single statements in program order, under the loops and conditions pushed."""
+class Accesses:
+    """The accesses of single statements in program order, under the lets, loops and conditions around them.
 
-    def __init__(self, tracked: Callable[[Var], bool]):
+    ``tracked(pointer)``: whether its memory matters. ``launched``: the variables of thread axes, which are no loops.
+    """
+
+    def __init__(self, tracked: Callable[[Var], bool], launched: Collection[Var]):
         self.tracked = tracked
+        self.launched = launched
         self.loops: list[Loop] = []
         self.conditions: list[Expr] = []
         self.lets: dict[Var, Any] = {}
-        self.found: list[Access] = []
 
     def of(self, s: Any) -> list[Access]:
-        self.found = []
-        self.visit(s)
-        return self.found
-
-    def visit(self, s: Any) -> None:
-        if isinstance(s, BufferStore):
-            self.visit(s.value)
-            for index in s.indices:
-                self.visit(index)
-            self.touch(s.buffer, s.indices, True, s)
-        elif isinstance(s, BufferLoad):
-            for index in s.indices:
-                self.visit(index)
-            self.touch(s.buffer, s.indices, False, s)
-        elif isinstance(s, IfThenElse) or (isinstance(s, Call) and s.op == "if_then_else"):
-            condition, yes, no = s.args if isinstance(s, Call) else (s.condition, s.then_case, s.else_case)
-            self.visit(condition)
-            self.under(condition, yes)
-            if no is not None:
-                self.under(logical_not(condition) if condition.dtype.lanes == 1 else TRUE, no)
-        elif isinstance(s, For):
-            self.visit(s.min)
-            self.visit(s.extent)
-            self.loops.append(self.loop(s))
-            self.visit(s.body)
-            self.loops.pop()
-        elif isinstance(s, (LetStmt, Let)):
-            self.visit(s.value)
-            self.bind(s.var, s.value)
-            self.visit(s.body)
-        elif isinstance(s, Call):
-            self.call(s)
-        elif isinstance(s, (Evaluate, AssertStmt, While, AttrStmt, DeclBuffer)) or not isinstance(s, (Buffer, Var)):
-            for child in s.children():
-                self.visit(child)
+        found = effects(s, Surroundings(self.lets))
+        return [self._access(e, s) for e in found if e.kind != PREFETCH and self.tracked(e.buffer.data)]
 
     def loop(self, s: For) -> Loop:
         return s.loop_var, self.known(s.min), self.known(s.extent)
@@ -253,171 +222,109 @@ class Collector:
     def known(self, e: Any) -> Any:
         return substitute(e, self.lets) if self.lets else e
 
-    def under(self, condition: Expr, s: Any) -> None:
-        if condition.dtype.lanes > 1 or is_const(condition):
-            self.visit(s)
-            return
-        self.conditions.append(as_bool(self.known(condition)))
-        self.visit(s)
-        self.conditions.pop()
-
-    def add(self, base: Var, unit: int, first: Any, count: int, write: bool, node: Any, **more: Any) -> None:
-        if first is not None:
-            first = self.known(first)
-        conditions = tuple(c for c in self.conditions if not any(isinstance(n, BufferLoad) for n in walk(c)))
-        self.found.append(Access(base, unit, first, count, write, tuple(self.loops), conditions, node, **more))
-
-    def touch(self, buffer: Buffer, indices: Any, write: bool, node: Any, **more: Any) -> None:
-        if not self.tracked(buffer.data):
-            return
-        unit = buffer.dtype.bytes
-        if len(indices) != 1:
-            self.add(buffer.data, unit, None, 0, write, node, **more)
-            return
-        (index,) = indices
-        offset = buffer.elem_offset
-        if isinstance(index, Broadcast):
-            index = index.value
-        if isinstance(index, Ramp):
-            first = index.base if offset is None else index.base + offset
-            if is_const(index.stride, 1):
-                self.add(buffer.data, unit, first, index.lanes, write, node, **more)
-                return
-            lane = Var("lane", index.base.dtype)
-            own = ((lane, const(0, lane.dtype), const(index.lanes, lane.dtype)),)
-            self.add(buffer.data, unit, first + lane * index.stride, 1, write, node, own=own, **more)
-            return
-        self.add(buffer.data, unit, index if offset is None else index + offset, 1, write, node, **more)
-
-    # ------------------------------------------------------------ calls that take pointers
-
-    def call(self, s: Call) -> None:
-        rule = _POINTER_RULES.get(s.op)
-        if rule is not None:
-            rule(self, s)
-            return
-        opaque = effect_of(s) not in ("pure", "read")
-        for arg in s.args:
-            if isinstance(arg, Var) and arg.dtype.is_handle:
-                if self.tracked(arg):
-                    self.add(arg, 1, None, 0, opaque, s, warp=True)
-            else:
-                self.visit(arg)
-
-    def pointer(self, e: Any) -> tuple[Var, int, Expr] | None:
-        """The base of a pointer expression, the bytes of an element, and the element it points to."""
-        if isinstance(e, Var):
-            dtype = e.pointer_dtype
-            return e, (dtype.bytes if dtype is not None else 1), const(0)
-        if isinstance(e, Call) and e.op == "tvm_access_ptr":
-            return e.args[1], _pointee(e.args[0]), e.args[2]
-        if isinstance(e, Call) and e.op == "address_of" and isinstance(e.args[0], BufferLoad):
-            load = e.args[0]
-            if len(load.indices) == 1:
-                offset = load.buffer.elem_offset
-                first = load.indices[0] if offset is None else load.indices[0] + offset
-                return load.buffer.data, load.buffer.dtype.bytes, first
-        return None
-
-    def through(self, e: Any, extra: Any, count: int, write: bool, s: Call, **more: Any) -> None:
-        """``count`` elements from ``extra`` past the pointer ``e``."""
-        place = self.pointer(e)
-        if place is None:
-            self.visit(e)
-            return
-        base, unit, first = place
-        if self.tracked(base):
-            first = first if extra is None else first + extra
-            self.add(base, unit, first, count, write, s, **more)
-
-    def tile(self, e: Any, rows: Any, columns: Any, stride: Any, write: bool, s: Call) -> None:
-        """A matrix tile with ``stride`` elements between rows, accessed by an entire warp."""
-        row = Var("row")
-        self.through(
-            e, row * stride if isinstance(stride, (Expr, int)) else None, columns, write, s,
-            own=((row, const(0), const(rows)),), warp=True,
+    def _access(self, e: Effect, s: Any) -> Access:
+        pointer = _pointer_of(e)
+        unit, first, count, own = _elements(e, s) if e.indices is not None else _through(e, pointer)
+        loops = (*self.loops, *(loop for loop in e.loops if loop[0] not in self.launched))
+        guards = (as_bool(c) for c in e.guards if c.dtype.lanes == 1 and not is_const(c))
+        conditions = tuple(c for c in (*self.conditions, *guards) if not has_load(c))
+        together = e.indices is None and not pointer.each_thread
+        unfinished = e.write and pointer.asynchronous
+        node = e.node if e.through is None else e.through[0]
+        return Access(
+            e.buffer.data, unit, first, count, e.write, loops, conditions, node, own, together, unfinished
         )  # fmt: skip
+
+
+Elements = tuple[int, Expr | None, int, tuple[Loop, ...]]  # bytes of one, the first, how many, loops over them
+
+
+def _elements(e: Effect, s: Any) -> Elements:
+    """The elements of an access with indices."""
+    unit, offset = e.buffer.dtype.bytes, e.buffer.elem_offset
+    if e.indices is None or len(e.indices) != 1 or (offset is not None and _uses_lets(offset, s)):
+        return unit, None, 0, ()
+    (index,) = e.indices
+    lanes = 1
+    if isinstance(index, tuple):
+        index, extent = index
+        if not isinstance(extent, IntImm):
+            return unit, None, 0, ()
+        lanes = extent.value
+    index = index.value if isinstance(index, Broadcast) else index
+    own: tuple[Loop, ...] = ()
+    if isinstance(index, Ramp) and is_const(index.stride, 1):
+        index, lanes = index.base, index.lanes
+    elif isinstance(index, Ramp):
+        lane = Var("lane", index.base.dtype)
+        own = ((lane, const(0, lane.dtype), const(index.lanes, lane.dtype)),)
+        index = index.base + lane * index.stride
+    return unit, index if offset is None else index + offset, lanes, own
+
+
+def _uses_lets(e: Expr, s: Any) -> bool:
+    """Whether ``e`` uses variables that lets in ``s`` bind."""
+    return not isinstance(e, IntImm) and uses_var(e, {n.var for n in walk(s) if isinstance(n, (Let, LetStmt))})
+
+
+def _pointer_of(e: Effect) -> Pointer:
+    op = OPS.get(e.through[0].op) if e.through is not None else None
+    return ANY_ELEMENT if op is None or e.through is None else op.pointer(e.through[1])
+
+
+def _through(e: Effect, pointer: Pointer) -> Elements:
+    """The elements that an operator accesses through a pointer, as the operator table says; without more, those of an
+    access pointer."""
+    if e.through is None:
+        return 1, None, 0, ()
+    call, position = e.through
+    unit, first, extent = _address(call.args[position])
+    given = [call.args[p] if p is not None and p < len(call.args) else None for p in (pointer.offset, pointer.size)]
+    if first is not None and isinstance(given[0], Expr):
+        first = first + given[0]
+    size = pointer.bytes if pointer.bytes is not None else _constant(given[1])
+    if pointer.rows:
+        return _tile(call, pointer, unit, first)
+    if size is not None:
+        return unit, first, max(1, size // unit), ()
+    if extent is None or pointer.offset is not None:
+        return unit, None, 0, ()
+    return unit, first, extent, ()
+
+
+def _tile(call: Call, pointer: Pointer, unit: int, first: Expr | None) -> Elements:
+    """A matrix tile with a constant number of elements between its rows, or any."""
+    rows, columns = ([_constant(call.args[p]) for p in at] for at in (pointer.rows, pointer.columns))
+    stride = None if pointer.stride is None else call.args[pointer.stride]
+    if first is None or None in rows or None in columns or not isinstance(stride, Expr):
+        return unit, None, 0, ()
+    row = Var("row")
+    own = ((row, const(0), const(max(r for r in rows if r is not None))),)
+    return unit, first + row * stride, max(c for c in columns if c is not None), own
+
+
+def _address(e: Any) -> tuple[int, Expr | None, int | None]:
+    """Of a pointer expression: the bytes of an element, the element it points to, and how many it says to follow."""
+    if isinstance(e, Var):
+        dtype = e.pointer_dtype
+        return (dtype.bytes if dtype is not None else 1), const(0), None
+    if isinstance(e, Call) and e.op == "tvm_access_ptr":
+        return _pointee(e.args[0]), e.args[2], _constant(e.args[3])
+    if isinstance(e, Call) and e.op == "address_of" and isinstance(e.args[0], BufferLoad):
+        load = e.args[0]
+        if len(load.indices) == 1:
+            offset = load.buffer.elem_offset
+            return load.buffer.dtype.bytes, load.indices[0] if offset is None else load.indices[0] + offset, None
+    return 1, None, None
+
+
+def _constant(e: Any) -> int | None:
+    return e.value if isinstance(e, IntImm) else None
 
 
 def _pointee(annotation: Any) -> int:
     dtype = annotation.dtype if isinstance(annotation, Call) else DType(str(annotation.value))
     return dtype.bytes
-
-
-def _access_ptr(c: Collector, s: Call) -> None:
-    _, base, first, extent, mask = s.args
-    if not c.tracked(base):
-        return
-    mode = mask.value if isinstance(mask, IntImm) else 3
-    count = extent.value if isinstance(extent, IntImm) else None
-    for bit, write in ((1, False), (2, True)):
-        if mode & bit:
-            if count is None:
-                c.add(base, _pointee(s.args[0]), None, 0, write, s, warp=True)
-            else:
-                c.add(base, _pointee(s.args[0]), first, count, write, s, warp=True)
-
-
-def _cp_async(c: Collector, s: Call) -> None:
-    dst, dst_offset, src, src_offset, size = s.args[:5]
-    for extra in s.args[5:]:
-        c.visit(extra)
-    unit = s.dtype.bytes if s.dtype.bits else 1
-    count = max(1, size.value // unit) if isinstance(size, IntImm) else 16
-    c.through(src, src_offset, count, False, s)
-    c.through(dst, dst_offset, count, True, s, asynchronous=True)
-
-
-def _ldmatrix(c: Collector, s: Call) -> None:
-    _, _, _, _, offset, shared, shared_offset = s.args[:7]
-    c.visit(offset)
-    place = c.pointer(shared)
-    unit = place[1] if place is not None else 2
-    c.through(shared, shared_offset, max(1, 16 // unit), False, s, warp=True)
-
-
-def _fragment_io(write: bool) -> Any:
-    def rule(c: Collector, s: Call) -> None:
-        _, m, n, k, index, pointer, stride = s.args[:7]
-        c.visit(index)
-        sizes = [x.value if isinstance(x, IntImm) else 32 for x in (m, n, k)]
-        c.tile(pointer, max(sizes), max(sizes), stride, write, s)
-
-    return rule
-
-
-def _mma_store(c: Collector, s: Call) -> None:
-    m, n, dst, _, offset, stride = s.args[:6]
-    c.visit(offset)
-    sizes = [x.value if isinstance(x, IntImm) else 16 for x in (m, n)]
-    c.tile(dst, sizes[0], sizes[1], stride, True, s)
-
-
-def _address(c: Collector, s: Call) -> None:
-    place = c.pointer(s)
-    if place is not None and c.tracked(place[0]):
-        c.add(place[0], place[1], None, 0, True, s, warp=True)
-
-
-def _nothing(c: Collector, s: Call) -> None:
-    for a in s.args:
-        if not (isinstance(a, Var) and a.dtype.is_handle) and not isinstance(a, StringImm):
-            c.visit(a)
-
-
-_POINTER_RULES: dict[str, Any] = {
-    "tvm_access_ptr": _access_ptr,
-    "address_of": _address,
-    "ptx_cp_async": _cp_async,
-    "ptx_ldmatrix": _ldmatrix,
-    "tvm_load_matrix_sync": _fragment_io(False),
-    "tvm_store_matrix_sync": _fragment_io(True),
-    "mma_store": _mma_store,
-    "tvm_mma_sync": _nothing,
-    "tvm_fill_fragment": _nothing,
-    "mma_fill": _nothing,
-    "ptx_mma": _nothing,
-}
 
 
 def depends_on_threads(e: Any, threads: Any) -> bool:
