@@ -196,10 +196,9 @@ def _accesses(loop: For) -> Iterator[str]:
         if not used:
             yield "broadcast"
             continue
-        form: Any = linear(node.indices[-1])
-        alone = sum(any(uses_var(f, var) for f in factors) for factors, _ in form.items()) == 1
-        step = form.terms.get(id(var)) if alone and used == [len(node.indices) - 1] else None
-        yield "gathered" if step is None else "contiguous" if step[1] == 1 else "strided"
+        moving, _ = linear(node.indices[-1]).split(var)
+        step = (moving.coefficients() or {}).get(var) if used == [len(node.indices) - 1] else None
+        yield "gathered" if step is None else "contiguous" if step == 1 else "strided"
 
 
 def _masked(loop: For) -> bool:

@@ -30,6 +30,17 @@ class Range(Node):
         first, last = as_expr(begin), as_expr(end)
         return Range(first, last - first)
 
+    def ends(self) -> tuple[int, int] | None:
+        """The first and the last of the integers; None if there is none, or one that is not known.
+
+        >>> from tir import Range
+        >>> Range.of(2, 10).ends()
+        (2, 9)
+        """
+        if not isinstance(self.min, IntImm) or not isinstance(self.extent, IntImm) or self.extent.value <= 0:
+            return None
+        return self.min.value, self.min.value + self.extent.value - 1
+
 
 @node
 class Buffer(Node):
@@ -65,6 +76,26 @@ class Buffer(Node):
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    def access_ptr(self, access_mask: Any = "rw", **options: Any) -> Expr:
+        """A pointer to the buffer's elements, as an argument of a call: see ``access_ptr`` of the dialect."""
+        from .script.buffer_methods import access_ptr
+
+        return access_ptr(self, access_mask, **options)
+
+    def vload(self, begin: Any, dtype: str | None = None) -> Expr:
+        """A load of the lanes of ``dtype`` from ``begin``."""
+        from .script.buffer_methods import vload
+
+        return vload(self, begin, dtype)
+
+    def vstore(self, begin: Any, value: Any) -> Any:
+        """The statement that stores all lanes of ``value`` from ``begin``."""
+        from .script.buffer_methods import vstore
+        from .stmt import BufferStore
+
+        stored = vstore(self, begin, value)
+        return BufferStore(self, stored.value, tuple(stored.indices))
 
     def with_dtype(self, dtype: str) -> Buffer:
         return self.replace(dtype=DType(dtype), data=self.data.replace(pointer_dtype=DType(dtype)))

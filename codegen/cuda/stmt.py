@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tir.buffer import Range
 from tir.dtype import DType
 from tir.expr import BufferLoad, Call, IntImm, StringImm
 from tir.op import string_arg
@@ -61,7 +60,7 @@ def _for(g: Generator, s: For) -> None:
     if s.kind not in ("serial", "unrolled", "parallel"):  # within a thread a parallel loop runs serially
         raise g.fail(f"a {s.kind} loop `{s.loop_var.name}` is left after lowering: {s.thread or 'lower it first'}")
     first, extent = (str(s.min.value) if isinstance(s.min, IntImm) else g.expr(s.min)), g.expr(s.extent)
-    g.analyzer.bind(s.loop_var, Range(s.min, s.extent))
+    g.analyzer.bind(s.loop_var, s.domain)
     name, type_ = g.fresh(s.loop_var.name), c_type(s.loop_var.dtype)
     g.names[s.loop_var] = name
     zero = isinstance(s.min, IntImm) and s.min.value == 0

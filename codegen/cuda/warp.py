@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from tir.arith.linear import linear
-from tir.buffer import Range
 from tir.expr import BufferLoad, Call, Expr, FloorMod, IntImm, Ramp, Var
 from tir.stmt import Allocate, BufferStore, For
 from tir.visit import walk
@@ -20,7 +19,7 @@ def lanes_of_warp(g: Generator, s: Allocate, count: int) -> int:
     ``fragment * 32 * n + lane * n + k`` with 0 <= k < n; else 0."""
     for node in walk(s.body):
         if isinstance(node, For):
-            g.analyzer.bind(node.loop_var, Range(node.min, node.extent))
+            g.analyzer.bind(node.loop_var, node.domain)
     each = 0
     for index in _accesses(s.buffer_var, s.body, g):
         found = _lane(g, index)

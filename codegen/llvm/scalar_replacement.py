@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tir.arith.linear import linear
 from tir.buffer import Buffer, decl_buffer
-from tir.expr import TRUE, Add, BufferLoad, Call, Expr, IntImm, Let, Mul, Ramp, Sub, Var
+from tir.expr import TRUE, BufferLoad, Call, Expr, IntImm, Let, Ramp, Var
 from tir.function import PrimFunc
 from tir.op import effect_of
 from tir.stmt import (
@@ -34,8 +35,6 @@ from tir.visit import rewrite, walk
 
 MOST = 64  # elements (or vectors) held at once
 HELD = "_held"  # suffix of the local buffers that hold them
-
-Linear = tuple[int, frozenset[Any]]
 
 
 def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> PrimFunc:
@@ -67,43 +66,6 @@ def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> Prim
     return func.with_body(visit(func.body))
 
 
-def linear(e: Expr) -> Linear:
-    """``e`` as a constant plus a set of (atom, factor): equal sums give equal results, whatever their order."""
-    terms: dict[Any, int] = {}
-    constant = _gather(e, 1, terms)
-    return constant, frozenset((k, f) for k, f in terms.items() if f)
-
-
-def _gather(e: Expr, factor: int, terms: dict[Any, int]) -> int:
-    if isinstance(e, IntImm):
-        return e.value * factor
-    if isinstance(e, Add):
-        return _gather(e.a, factor, terms) + _gather(e.b, factor, terms)
-    if isinstance(e, Sub):
-        return _gather(e.a, factor, terms) + _gather(e.b, -factor, terms)
-    if isinstance(e, Mul):
-        for a, b in ((e.a, e.b), (e.b, e.a)):
-            if isinstance(b, IntImm):
-                return _gather(a, factor * b.value, terms)
-    key = e if isinstance(e, Var) else _key(e)
-    terms[key] = terms.get(key, 0) + factor
-    return 0
-
-
-def _key(e: Any) -> Any:
-    """A hashable stand-in, equal for structurally equal expressions."""
-    if isinstance(e, (Var, Buffer)):
-        return e
-    if isinstance(e, Expr):
-        return (type(e), *(_key(getattr(e, f)) for f in e.fields))
-    return tuple(_key(x) for x in e) if isinstance(e, tuple) else e
-
-
-def _reads(key: Any) -> bool:
-    """Whether the expression behind ``key`` loads, calls or binds."""
-    return key in (BufferLoad, Call, Let) or (isinstance(key, tuple) and any(map(_reads, key)))
-
-
 class _Place:
     """One element, or one vector of adjacent elements, of a buffer."""
 
@@ -119,13 +81,12 @@ class _Place:
                 self.ok &= index.base.dtype.lanes == 1
                 self.reads |= not isinstance(index.stride, IntImm)
                 self.lanes, index = index.lanes, index.base
-            form = linear(index)
-            forms.append(form)
-            self.reads |= any(isinstance(a, tuple) and _reads(a) for a, _ in form[1])
+            forms.append(linear(index))
+            self.reads |= any(isinstance(n, (BufferLoad, Call, Let)) for n in walk(index))
             self.ok &= index.dtype.lanes == 1
         self.ok &= not self.reads
-        self.constants = tuple(c for c, _ in forms)
-        self.atoms = tuple(a for _, a in forms)
+        self.constants = tuple(form.const for form in forms)
+        self.atoms = tuple(form.terms_key() for form in forms)
         self.key = (buffer, self.lanes, self.constants, self.atoms)
 
     def disjoint(self, other: _Place) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..arith.regions import Box, relax, union
-from ..buffer import Buffer, Range
+from ..buffer import Buffer
 from ..expr import Add, Call, Div, Expr, IntImm, Max, Min, Mul, Sub, Var
 from ..function import IRModule, PrimFunc
 from ..op import effect_of
@@ -95,7 +95,7 @@ class _Node:
         if depth not in self.memo:
             found: dict[Buffer, list[Box]] = {}
             for node, (buffer, box) in self.below():
-                loops = {f.loop_var: Range(f.min, f.extent) for f in node.around[depth:]}
+                loops = {f.loop_var: f.domain for f in node.around[depth:]}
                 found.setdefault(buffer, []).append(relax(box, loops) or buffer.full_region().region)
             self.memo[depth] = {b: boxes[0] if len(boxes) == 1 else union(boxes) for b, boxes in found.items()}
         return self.memo[depth]

@@ -12,6 +12,8 @@ from typing import Any
 
 from ..expr import const
 from .computation import ComputeOp, compute
+from .extern import ExternOp, extern
+from .recurrence import ScanOp, scan
 from .reduction import comm_reducer, max, min, prod, sum
 from .tensor import (
     Operation,
@@ -29,8 +31,10 @@ from .to_primfunc import create_prim_func
 
 __all__ = [
     "ComputeOp",
+    "ExternOp",
     "Operation",
     "PlaceholderOp",
+    "ScanOp",
     "Tensor",
     "TensorLoad",
     "TensorSlice",
@@ -38,11 +42,13 @@ __all__ = [
     "compute",
     "const",
     "create_prim_func",
+    "extern",
     "max",
     "min",
     "placeholder",
     "prod",
     "reduce_axis",
+    "scan",
     "size_var",
     "sum",
     "thread_axis",

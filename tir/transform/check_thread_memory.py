@@ -27,12 +27,14 @@ def _refuse_elements_of_fragments(func: PrimFunc) -> None:
 @func_pass
 def check_thread_memory(func: PrimFunc) -> PrimFunc:
     """A check; changes nothing. Raises ``BuildError`` with a witness if memory private to a thread or a block is read
-    by another, if thread blocks of one kernel depend on each other, or if an element of a fragment is accessed.
-    Schedules refuse the steps that provably lead there."""
-    from ..schedule.invariants.thread_memory import problems_when_complete
+    by another, if thread blocks of one kernel depend on each other, if threads write different values to one element of
+    shared memory at once, or if an element of a fragment is accessed. Schedules refuse the steps that provably lead
+    there."""
+    from ..schedule.invariants import shared_writes, thread_memory
 
     if func.root is not None:
         _refuse_elements_of_fragments(func)
-        for problem in problems_when_complete(func):
-            raise BuildError(f"{func.name}: {problem.error(func)}")
+        for invariant in (thread_memory, shared_writes):
+            for problem in invariant.problems_when_complete(func):
+                raise BuildError(f"{func.name}: {problem.error(func)}")
     return func

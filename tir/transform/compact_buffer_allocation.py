@@ -139,7 +139,7 @@ def _allocations(root: Any) -> Iterator[_Allocation]:
                 sharing = frozenset(v for v, (_, thread) in around.items() if _meet(buffer.scope, thread))
                 yield _Allocation(buffer, loops, sharing)
         if isinstance(item, For):
-            around = {**around, item.loop_var: (Range(item.min, item.extent), item.thread or "")}
+            around = {**around, item.loop_var: (item.domain, item.thread or "")}
         if isinstance(item, Stmt):
             stack.extend((child, around) for child in item.children() if isinstance(child, Node))
 
