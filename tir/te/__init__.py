@@ -25,6 +25,7 @@ from .tensor import (
     thread_axis,
     var,
 )
+from .schedule import create_schedule
 from .to_primfunc import create_prim_func
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "compute",
     "const",
     "create_prim_func",
+    "create_schedule",
     "max",
     "min",
     "placeholder",
