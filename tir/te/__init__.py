@@ -14,6 +14,7 @@ from ..expr import const
 from .computation import ComputeOp, compute
 from .recurrence import ScanOp, scan
 from .reduction import comm_reducer, max, min, prod, sum
+from .schedule import create_schedule
 from .tensor import (
     Operation,
     PlaceholderOp,
@@ -26,7 +27,6 @@ from .tensor import (
     thread_axis,
     var,
 )
-from .schedule import create_schedule
 from .to_primfunc import create_prim_func
 
 __all__ = [

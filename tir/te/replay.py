@@ -2,7 +2,7 @@
 
 Inlining first; then the stages, consumers before producers: each moves to its place in the memory that it has, its axes
 are split, fused and put in order, and its loops are bound to threads, since shared memory is filled for all threads
-around. Then kinds of loops, tensor intrinsics and the start of reductions, which nothing else depends on.
+around. Then the other kinds of loops, the start of reductions (its loops are of the same kinds), and tensor intrinsics.
 
 The steps of the last replay are kept: those that two replays begin with are not taken again.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ScheduleError
 from ..expr import EQ, Expr, conjuncts, is_const
 from .stage import Call, Fuse, Mark, Split, Stage, axis_name, refusal
-from .tensor import Axis, PlaceholderOp
+from .tensor import Axis
 from .to_primfunc import LoweredGraph, lower_graph
 
 if TYPE_CHECKING:
@@ -26,15 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Loop:
-    """The loop that an axis is, whichever that is when a step is taken."""
+    """The loop that an axis is, whichever that is when a step is taken; around ``block``, where several have their own."""
 
     axis: Axis
+    block: str = ""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Loop) and other.axis is self.axis
+        return isinstance(other, Loop) and other.axis is self.axis and other.block == self.block
 
     def __hash__(self) -> int:
-        return hash(self.axis)
+        return hash((self.axis, self.block))
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Replay:
         self._graph: LoweredGraph | None = None
         self._start: BlockSchedule | None = None
         self._taken: list[tuple[Step, BlockSchedule]] = []
-        self._loops: dict[Axis, Any] = {}
+        self._loops: dict[Loop, Any] = {}
 
     def schedule(self, args: list[Any], name: str) -> BlockSchedule:
         """The schedule of the function of ``args``, the caller's to change."""
@@ -95,7 +96,7 @@ class Replay:
         return self._graph, self._start
 
     def _take(self, sch: BlockSchedule, step: Step) -> None:
-        args = [self._loops[a.axis] if isinstance(a, Loop) else a for a in step.args]
+        args = [self._loops[a] if isinstance(a, Loop) else a for a in step.args]
         try:
             made = getattr(sch, step.primitive)(*args, **dict(step.kwargs))
         except ScheduleError as exc:
@@ -104,8 +105,7 @@ class Replay:
             raise refused(step.call, exc) from exc
         if step.primitive == "get_loops":
             made = made[len(made) - len(step.gives) :]
-        for axis, loop in zip(step.gives, made if isinstance(made, (list, tuple)) else [made]):
-            self._loops[axis.axis] = loop
+        self._loops |= zip(step.gives, made if isinstance(made, (list, tuple)) else [made])
 
 
 def _are_same(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
@@ -143,11 +143,10 @@ class Plan:
             yield from self._marked(stage, ("bind",))
         for stage in self.stages:
             yield from self._notes(stage)
-            yield from self._marked(stage, ("unroll", "pragma"))
+            yield from self._marked(stage, ("unroll", "pragma", "vectorize", "parallel"))
         for stage in self.stages:
             yield from self._start(stage)
-        for stage in self.stages:
-            yield from self._marked(stage, ("vectorize", "parallel", "tensorize"))
+            yield from self._marked(stage, ("tensorize",))
 
     # ------------------------------------------------------------ one stage
 
@@ -183,17 +182,34 @@ class Plan:
         return stage.attach.stage.leaves_of(stage.attach.axis)[-1]
 
     def _place(self, stage: Stage) -> Iterator[Step]:
-        own = tuple(Loop(a) for a in (*stage.op.axis, *stage.op.reduce_axis))
-        blocks = self.graph.blocks[stage.op]
         if stage.attach is not None:
-            call = stage.attach.call
             self._check_attachment(stage)
-            if len(blocks) > 1:
-                raise refusal(call, f"`{stage.name}` is several blocks, {', '.join(blocks)}, which do not move together")
-            kwargs = (("preserve_unit_loops", True),)
-            yield Step("compute_at", (blocks[0], Loop(self._attach_axis(stage))), kwargs, call=call)
-        if own:
-            yield Step("get_loops", (self._block(stage),), gives=own)
+            yield from self._moves(stage, stage.attach.call)
+        yield from self._own_loops(stage, self._block(stage))
+
+    def _moves(self, stage: Stage, call: Call) -> Iterator[Step]:
+        """All blocks of the stage to its place; they share their loops there as they did before."""
+        blocks = self.graph.blocks[stage.op]
+        if len(blocks) > 1 and stage.op.reduce_axis:
+            raise refusal(
+                call,
+                f"`{stage.name}` is several blocks, {', '.join(blocks)}, since there may be nothing to reduce: they do not "
+                "move together",
+            )
+        # several next to each other: the last one first, each as early as what it reads allows
+        where = (("preserve_unit_loops", True), ("index", -1 if len(blocks) == 1 else -2))
+        for block in reversed(blocks):
+            yield Step("compute_at", (block, Loop(self._attach_axis(stage))), where, call=call)
+        if len(blocks) > 1 and stage.op.axis:
+            for block in blocks:
+                yield from self._own_loops(stage, block, block)
+            inner = stage.op.axis[-1]
+            yield Step("merge", tuple(Loop(inner, block) for block in blocks), call=call)
+
+    def _own_loops(self, stage: Stage, block: str, of: str = "") -> Iterator[Step]:
+        axes = (*stage.op.axis, *stage.op.reduce_axis)
+        if axes:
+            yield Step("get_loops", (block,), gives=tuple(Loop(a, of) for a in axes))
 
     def _check_attachment(self, stage: Stage) -> None:
         assert stage.attach is not None
@@ -203,7 +219,9 @@ class Plan:
         place = {id(s): n for n, s in enumerate(self.stages)}
         if place.get(id(parent), len(place)) >= place[id(stage)]:
             users = [s.name for s in self.stages if any(t.op is stage.op for t in s.op.input_tensors)]
-            raise refusal(call, f"`{parent.name}` does not come after `{stage.name}`", f"its consumers: {', '.join(users)}")
+            raise refusal(
+                call, f"`{parent.name}` does not come after `{stage.name}`", f"its consumers: {', '.join(users)}"
+            )
 
     def _loops(self, stage: Stage) -> Iterator[Step]:
         order = [*stage.op.axis, *stage.op.reduce_axis]

@@ -83,7 +83,9 @@ def factored(op: ComputeOp, name: str, loops: ReductionLoops, chosen: Axis, plac
     extent = loops.domains[chosen].extent
 
     def partial(e: Any) -> Expr:
-        bare = substitute(e.replace(axis=(), init=(), condition=all_of([*loops.guards, e.condition])), dict(loops.values))
+        bare = substitute(
+            e.replace(axis=(), init=(), condition=all_of([*loops.guards, e.condition])), dict(loops.values)
+        )
         return substitute(bare, moved).replace(axis=reduced)
 
     first = Axis(Range(const(0, own.dtype), extent), own, "spatial")

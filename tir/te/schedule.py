@@ -137,7 +137,9 @@ class Schedule:
         reduced = [a for a in stage.leaf_iter_vars if a.iter_type == "reduce"]
         if chosen.iter_type != "reduce":
             names = ", ".join(f"`{axis_name(a)}`" for a in reduced)
-            raise refusal(call, f"`{axis_name(chosen)}` is no part of a reduction", f"the loops of the reduction are {names}")
+            raise refusal(
+                call, f"`{axis_name(chosen)}` is no part of a reduction", f"the loops of the reduction are {names}"
+            )
         place = factor_axis + len(op.axis) + 1 if factor_axis < 0 else factor_axis
         if not 0 <= place <= len(op.axis):
             raise refusal(call, f"factor_axis is a dimension of the partial results: 0 to {len(op.axis)}")
@@ -173,12 +175,14 @@ class Schedule:
         >>> B = te.compute((8,), lambda i: A[i] * 2.0, name="B")
         >>> s = te.create_schedule(B.op)
         >>> _ = s[B].split(B.op.axis[0], factor=4)
-        >>> [step.name for step in s.to_schedule().history]
-        ['split']
+        >>> [loop.name for loop in s.to_schedule().get_loops("B")]
+        ['i_outer', 'i_inner']
         """
         return self._replay.schedule(self.arguments(args), name)
 
-    def lower(self, args: Any, name: str = "main", simple_mode: bool = False, target: Any = None, **options: Any) -> Any:
+    def lower(
+        self, args: Any, name: str = "main", simple_mode: bool = False, target: Any = None, **options: Any
+    ) -> Any:
         """What ``tir.lower(s, args)`` gives: the module, lowered for ``target``.
 
         The default target is a GPU where axes are bound to threads, and this machine's CPU otherwise. With ``simple_mode``
@@ -199,10 +203,8 @@ class Schedule:
         return build(IRModule.from_expr(func), self._target(target))
 
     def _target(self, target: Any) -> Any:
-        from ..target import Target
-
         bound = any(m.kind == "bind" for s in self.stages for marks in s.marks.values() for m in marks)
-        return target or Target.current(allow_none=True) or ("cuda" if bound else "llvm")
+        return target or ("cuda" if bound else "llvm")
 
     def arguments(self, args: Any = None) -> list[Any]:
         """``args`` as they are in the graph now: lists flattened, tensors those of the stages."""
@@ -309,10 +311,16 @@ def _derived_domains(relation: Split | Fuse, domains: Mapping[Axis, Range]) -> d
             total = total * extent
         return {relation.fused: _from_zero(total)}
     if relation.factor is not None:
-        inner = const(relation.factor, extents[0].dtype)
+        inner = _extent(relation.factor, extents[0])
         return {relation.outer: _from_zero((extents[0] + inner - 1) // inner), relation.inner: _from_zero(inner)}
-    outer = const(relation.nparts, extents[0].dtype)  # type: ignore[arg-type]
+    outer = _extent(relation.nparts, extents[0])
     return {relation.outer: _from_zero(outer), relation.inner: _from_zero((extents[0] + outer - 1) // outer)}
+
+
+def _extent(size: int | Expr | None, like: Expr) -> Expr:
+    """A factor, in the type of an extent."""
+    assert size is not None
+    return size if isinstance(size, Expr) else const(size, like.dtype)
 
 
 def _from_zero(extent: Expr) -> Range:

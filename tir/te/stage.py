@@ -253,7 +253,9 @@ class Stage:
         call = self._call("storage_align", axis, factor, offset)
         dims = [n for n, a in enumerate(self.op.axis) if a is axis]
         if not dims:
-            raise refusal(call, f"`{axis_name(axis)}` is no axis of the tensor `{self.name}`", f"s[{self.name}].op.axis[0]")
+            raise refusal(
+                call, f"`{axis_name(axis)}` is no axis of the tensor `{self.name}`", f"s[{self.name}].op.axis[0]"
+            )
         self.notes.append(Mark("storage_align", (dims[0], factor, offset), call))
 
     def double_buffer(self) -> None:
@@ -327,7 +329,9 @@ class Stage:
         if not isinstance(axis, Axis):
             raise refusal(call, f"{axis!r} is no axis", f"the loops of `{self.name}` are {self._leaves()}")
         owner = self.schedule.owner_of(axis)
-        whose = f"`{axis_name(axis)}` is an axis of `{owner}`, not of" if owner else f"`{axis_name(axis)}` is no axis of"
+        whose = (
+            f"`{axis_name(axis)}` is an axis of `{owner}`, not of" if owner else f"`{axis_name(axis)}` is no axis of"
+        )
         legal = f"the loops of `{self.name}` are {self._leaves()}"
         raise refusal(call, f"{whose} `{self.name}`", legal)
 
