@@ -27,6 +27,7 @@ from .tensor import (
     thread_axis,
     var,
 )
+from .tensor_intrin import TensorIntrinDecl, decl_tensor_intrin
 from .to_primfunc import create_prim_func
 
 __all__ = [
@@ -36,12 +37,14 @@ __all__ = [
     "PlaceholderOp",
     "ScanOp",
     "Tensor",
+    "TensorIntrinDecl",
     "TensorLoad",
     "TensorSlice",
     "comm_reducer",
     "compute",
     "const",
     "create_prim_func",
+    "decl_tensor_intrin",
     "extern",
     "max",
     "min",

@@ -309,12 +309,17 @@ class _Reduction:
 
     def statement(self) -> Stmt:
         op, nest = self.op, self.nest
-        update, start = self._update(), self._start()
         if not self._may_be_empty():
-            return nest.around(nest.block(op.name, update, start))
-        count = len(op.axis)
-        first = nest.block(f"{op.name}_init", start, count=count)
-        return nest.around(seq([first, nest.around(nest.block(op.name, update), count)]), last=count)
+            return nest.around(nest.block(op.name, self._update(), self._start()))
+        return nest.around(seq([self.reset(), self.update()]), last=len(op.axis))
+
+    def reset(self) -> Stmt:
+        """The initial values, in a block of their own, inside of the loops over the results."""
+        return self.nest.block(f"{self.op.name}_init", self._start(), count=len(self.op.axis))
+
+    def update(self) -> Stmt:
+        """What is added to results that have their initial values, inside of the loops over the results."""
+        return self.nest.around(self.nest.block(self.op.name, self._update()), len(self.op.axis))
 
     def _may_be_empty(self) -> bool:
         """Whether an extent that depends on other axes or on data may be 0."""
@@ -359,6 +364,14 @@ class _Reduction:
         for name, value in reversed(list(zip(names, results))):
             body = LetStmt(name, value, body)
         return body
+
+
+def reset_and_update(op: ComputeOp, lowering: Lowering) -> tuple[Stmt, Stmt]:
+    """A reduction in two nests: one stores the initial values, the other adds to them. Raises for another operation."""
+    if not isinstance(op.body[0], Reduce):
+        raise error(f"`{op.name}` is no reduction: it has no initial values", place=op.place)
+    made, count = _Reduction(op, lowering), len(op.axis)
+    return made.nest.around(made.reset(), last=count), made.nest.around(made.update(), last=count)
 
 
 def _simple(domain: Range) -> Range:
