@@ -101,7 +101,7 @@ class IRBuilder:
     """
 
     def __init__(self) -> None:
-        self._open: list[list[Stmt | _Wrapper]] = [[]]
+        self._open: list[list[Any]] = [[]]
 
     def emit(self, what: Any) -> None:
         """Add a statement, an expression for its effect, or a function from what follows to a statement."""

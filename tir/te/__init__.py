@@ -11,6 +11,7 @@ import importlib
 from typing import Any
 
 from ..expr import const
+from . import hybrid
 from .computation import ComputeOp, compute
 from .extern import ExternOp, extern
 from .recurrence import ScanOp, scan
@@ -46,6 +47,7 @@ __all__ = [
     "create_prim_func",
     "decl_tensor_intrin",
     "extern",
+    "hybrid",
     "max",
     "min",
     "placeholder",
