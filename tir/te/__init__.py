@@ -16,6 +16,7 @@ from .computation import ComputeOp, compute
 from .extern import ExternOp, extern
 from .recurrence import ScanOp, scan
 from .reduction import comm_reducer, max, min, prod, sum
+from .schedule import create_schedule
 from .tensor import (
     Operation,
     PlaceholderOp,
@@ -45,6 +46,7 @@ __all__ = [
     "compute",
     "const",
     "create_prim_func",
+    "create_schedule",
     "decl_tensor_intrin",
     "extern",
     "hybrid",
