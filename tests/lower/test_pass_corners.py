@@ -1,0 +1,74 @@
+"""Corners of passes that a change could lose in silence; each was found by a mutant that no test killed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tir
+from tir import BuildError, transform
+from tir.script import parse
+
+
+def same(func, changed, *arrays):
+    """Both functions compute the same from ``arrays``."""
+    first, second = [[a.copy() for a in arrays] for _ in range(2)]
+    tir.interp.run(func, *first)
+    tir.interp.run(changed, *second)
+    for a, b in zip(first, second):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_loop_in_an_else_branch_is_partitioned():
+    func = parse(
+        """
+@T.prim_func
+def f(A: T.Buffer((20,), "float32")):
+    if A[0] > T.float32(3):
+        A[0] = T.float32(2)
+    else:
+        for i in T.serial(20, annotations={"pragma_loop_partition_hint": 1}):
+            if i < 5:
+                A[i] = T.float32(1)
+"""
+    )
+    changed = transform.loop_partition(func)
+    assert "range(5)" in changed.script() and "if i < 5" not in changed.script()
+    same(func, changed, np.zeros(20, "float32"))
+
+
+def test_an_operator_of_a_whole_warp_needs_32_lanes():
+    text = """
+@T.prim_func
+def f(C: T.Buffer((256,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 16)
+    c = T.allocate([256], "float32", "warp")
+    C_warp = T.decl_buffer((256,), "float32", data=c, scope="warp")
+    T.mma_fill(16, c, 0, dtype="float32")
+    for j in range(16):
+        C_warp[tx * 16 + j] = C[tx * 16 + j]
+"""
+    with pytest.raises(BuildError, match="needs 32 threads in threadIdx.x; there are 16"):
+        transform.lower_warp_memory(parse(text))
+    lowered = transform.lower_warp_memory(parse(text.replace("16)", "32)", 1)))
+    assert "T.allocate([8]" in lowered.script()
+
+
+PIPELINE = """
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    S = T.alloc_buffer((8,), "float32")
+    for i in T.serial(8, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": ORDER}):
+        with T.block("S"):
+            vi = T.axis.spatial(8, i)
+            S[vi] = A[vi]
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = S[vi]
+"""
+
+
+@pytest.mark.parametrize("order", ["[0, 0]", "[0, 2]", "[0]", "[0, 1, 2]"])
+def test_the_order_of_a_pipeline_is_a_permutation(order):
+    with pytest.raises(BuildError, match=r"give each statement a stage, and a place 0 … in the order"):
+        tir.lower(parse(PIPELINE.replace("ORDER", order)))
