@@ -395,3 +395,20 @@ def test_a_vector_of_equal_lanes_is_a_broadcast():
     assert isinstance(simplify(Ramp(I, const(2), 4) - Ramp(J, const(2), 4)), Broadcast)
     assert isinstance(simplify(Ramp(I, const(1), 4) * Broadcast(const(0), 4)), Broadcast)
     assert isinstance(simplify(Ramp(I, const(1), 4) * Broadcast(const(1), 4)), Ramp)
+
+
+def test_bounds_of_truncating_operators():
+    i, j = Var("i"), Var("j")
+    ctx = Analyzer({i: Range(IntImm(-5), IntImm(6)), j: Range(IntImm(-5), IntImm(10))})
+    three = IntImm(3)
+    assert ctx.bound(Mod(i, three)) == (-2, 0) and ctx.bound(Mod(j, three)) == (-2, 2)
+    assert ctx.bound(Div(i, three)) == (-1, 0) and ctx.bound(Div(j, three)) == (-1, 1)
+
+
+def test_truncating_operators_of_what_is_not_negative():
+    i, n = Var("i"), Var("n")
+    ctx = Analyzer({i: Range(IntImm(0), IntImm(100))})
+    ctx.assume(n >= 1)
+    assert repr(ctx.simplify(Mod(i * n, n))) == "0"
+    assert repr(ctx.simplify(Div(i * n, n))) == "i"
+    assert isinstance(Analyzer({i: Range(IntImm(-9), IntImm(100))}).simplify(Mod(i, IntImm(4))), Mod)
