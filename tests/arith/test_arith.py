@@ -412,3 +412,12 @@ def test_truncating_operators_of_what_is_not_negative():
     assert repr(ctx.simplify(Mod(i * n, n))) == "0"
     assert repr(ctx.simplify(Div(i * n, n))) == "i"
     assert isinstance(Analyzer({i: Range(IntImm(-9), IntImm(100))}).simplify(Mod(i, IntImm(4))), Mod)
+
+
+def test_relax_a_multiple_of_a_size():
+    ctx = Analyzer()
+    region, loops = [Range(K * N, N)], {K: rng(0, 4)}
+    assert relax(region, loops, analyzer=ctx) is None  # of either sign
+    ctx.assume(N >= 0)
+    (box,) = relax(region, loops, analyzer=ctx)
+    assert (repr(box.min), repr(ctx.simplify(box.extent - N * 4))) == ("0", "0")

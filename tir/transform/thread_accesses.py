@@ -330,13 +330,10 @@ class Collector:
             first = first if extra is None else first + extra
             self.add(base, unit, first, count, write, s, **more)
 
-    def tile(self, e: Any, rows: Any, columns: Any, stride: Any, write: bool, s: Call) -> None:
+    def tile(self, e: Any, rows: Any, columns: Any, stride: Expr, write: bool, s: Call) -> None:
         """A matrix tile with ``stride`` elements between rows, accessed by an entire warp."""
         row = Var("row")
-        self.through(
-            e, row * stride if isinstance(stride, (Expr, int)) else None, columns, write, s,
-            own=((row, const(0), const(rows)),), warp=True,
-        )  # fmt: skip
+        self.through(e, row * stride, columns, write, s, own=((row, const(0), const(rows)),), warp=True)
 
 
 def _pointee(annotation: Any) -> int:
