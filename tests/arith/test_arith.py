@@ -15,7 +15,7 @@ from tir.arith.linear import same
 from tir.arith.pointwise import compile_expr
 from tir.arith.regions import intersect, relax, union
 from tir.buffer import Range, decl_buffer
-from tir.dtype import INT32
+from tir.dtype import INT32, DType
 from tir.expr import (
     EQ,
     GE,
@@ -421,3 +421,10 @@ def test_relax_a_multiple_of_a_size():
     ctx.assume(N >= 0)
     (box,) = relax(region, loops, analyzer=ctx)
     assert (repr(box.min), repr(ctx.simplify(box.extent - N * 4))) == ("0", "0")
+
+
+def test_bounds_of_a_sum_that_just_fits():
+    narrow = Var("narrow", DType("uint8"))
+    ctx = Analyzer({narrow: Range(const(3, "uint8"), const(250, "uint8"))})
+    assert ctx.bound(narrow + const(3, "uint8")) == (6, 255)
+    assert ctx.bound(narrow + const(4, "uint8")) == (0, 255)  # it wraps

@@ -7,7 +7,11 @@ import pytest
 
 import tir
 from tir import BuildError, transform
+from tir.expr import StringImm
+from tir.op import OPS, Op, call
 from tir.script import parse
+from tir.stmt import BufferStore
+from tir.visit import rewrite
 
 
 def same(func, changed, *arrays):
@@ -72,3 +76,23 @@ def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
 def test_the_order_of_a_pipeline_is_a_permutation(order):
     with pytest.raises(BuildError, match=r"give each statement a stage, and a place 0 … in the order"):
         tir.lower(parse(PIPELINE.replace("ORDER", order)))
+
+
+def test_an_operator_with_a_text_has_no_vector_form(monkeypatch):
+    monkeypatch.setitem(OPS, "named_twice", Op("named_twice", 2, "pure", "float32", lambda name, x: x * 2))
+    func = parse(
+        """
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in T.vectorized(8):
+        B[i] = A[i]
+"""
+    )
+
+    def named(node):
+        if not isinstance(node, BufferStore):
+            return None
+        return node.replace(value=call("named_twice", StringImm("gain"), node.value))
+
+    lowered = transform.vectorize_loop(func.with_body(rewrite(func.body, named)))
+    assert 'named_twice", ["gain", A[i]]' in lowered.script()
