@@ -96,3 +96,30 @@ def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
 
     lowered = transform.vectorize_loop(func.with_body(rewrite(func.body, named)))
     assert 'named_twice", ["gain", A[i]]' in lowered.script()
+
+
+def test_memory_allocated_under_a_condition_of_a_virtual_thread():
+    """It is the virtual thread's own: it has no axis for the others."""
+    func = parse(
+        """
+@T.prim_func
+def f(A: T.Buffer((3,), "int32"), O: T.Buffer((3,), "int32")):
+    for b in T.thread_binding(2, thread="blockIdx.x"):
+        for v in T.thread_binding(2, thread="vthread.x"):
+            for t in T.thread_binding(1, thread="threadIdx.x"):
+                with T.block("tile"):
+                    vo = T.axis.spatial(3, b * 2 + v)
+                    T.where(b * 2 + v < 3)
+                    T.evaluate(0)
+                    for z in T.thread_binding(1, thread="blockIdx.y"):
+                        with T.block("own"):
+                            S = T.alloc_buffer((3,), "int32", scope="local")
+                            with T.block("S"):
+                                S[vo] = A[vo] + 1
+                            with T.block("O"):
+                                O[vo] = S[vo]
+"""
+    )
+    out = np.zeros(3, "int32")
+    tir.build(func, target="cuda-sim")(np.array([4, 5, 6], "int32"), out)
+    assert out.tolist() == [5, 6, 7]
