@@ -428,3 +428,9 @@ def test_bounds_of_a_sum_that_just_fits():
     ctx = Analyzer({narrow: Range(const(3, "uint8"), const(250, "uint8"))})
     assert ctx.bound(narrow + const(3, "uint8")) == (6, 255)
     assert ctx.bound(narrow + const(4, "uint8")) == (0, 255)  # it wraps
+
+
+def test_quotients_of_a_remainder():
+    x = Var("x")
+    assert repr(simplify((x % 64 // 4) // 8)) == "x % 64 // 32"
+    assert repr(simplify((x % 64 // 4 + 3) // 8)) == "(x % 64 + 12) // 32"
