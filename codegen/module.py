@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tir.errors import RunError
+from tir.errors import BuildError, RunError
 from tir.function import IRModule, PrimFunc
 
 from . import aot
@@ -132,6 +132,16 @@ class Module:
     def get_source(self, fmt: str = "") -> str:
         """``source`` as TVM's users call it: ``fmt`` is a kind, ``"ll"`` or ``"s"``; by default the code itself."""
         return self.source({"": self.code_kind, "ll": "llvm", "s": "asm"}.get(fmt, fmt))
+
+    @property
+    def report(self) -> Any:
+        """What the module knows of its code or of its last run; prints as a table. What runs on the reference executor
+        has none."""
+        raise AttributeError(f"a module for {self.target.kind} has no report")
+
+    def save(self, path: str | Path) -> None:
+        """Write the compiled code where :func:`load` reads it. Raises ``BuildError`` for a module that has none."""
+        raise BuildError(f"a module for {self.target.kind} has no code to save; build for llvm or cuda")
 
     def time_evaluator(
         self,
