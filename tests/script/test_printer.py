@@ -119,6 +119,13 @@ def test_int64_constants_beside_variables():
         check(of_value(value, x))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
+def test_extreme_float_constants(dtype):
+    kind = DType(dtype)
+    check(of_value(e.FloatImm(kind.min_value, kind)))
+    check(of_value(e.FloatImm(kind.max_value, kind)))
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
 def test_extreme_constants(dtype):
     kind = DType(dtype)

@@ -83,7 +83,7 @@ class LoopRef(Place):
     @property
     def range(self) -> Range:
         """The values that the variable takes."""
-        return Range(self.node.min, self.node.extent)
+        return self.node.domain
 
     def __repr__(self) -> str:
         return f"`{self.name}`"

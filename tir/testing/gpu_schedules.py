@@ -1,4 +1,4 @@
-"""Random GPU schedules: loops bound to blocks, threads and virtual threads, copies in shared memory and registers,
+"""Random GPU schedules: loops bound to blocks, threads and virtual threads, copies to shared memory and registers,
 reductions across threads; and nearly every other primitive before and after."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BLOCKS = ("blockIdx.x", "blockIdx.x", "blockIdx.y")
 AXES = ("threadIdx.x", "threadIdx.x", "threadIdx.y", "threadIdx.z")
 VIRTUAL = ("vthread.x", "vthread.y")
 
-# a host's loops, and sizes that make threads of thousands
+# for loops on the host, and sizes that would make thousands of threads
 _NOT_HERE = {"parallel", "pad_einsum"}
 ANYWHERE = [name for name in ALL_PRIMITIVES if name.partition(".")[0] not in _NOT_HERE]
 
@@ -25,8 +25,8 @@ ANYWHERE = [name for name in ALL_PRIMITIVES if name.partition(".")[0] not in _NO
 def random_gpu_schedule(func: PrimFunc | IRModule, seed: int | Choice, steps: int = 6) -> tuple[Any, list[Attempt]]:
     """A schedule of every function of ``func`` for a GPU, and the attempts in order.
 
-    Up to half of ``steps`` random primitives, then loops are bound and results copied, then the other half; what no thread
-    runs yet gets a loop of one thread.
+    Up to half of ``steps`` random primitives, then loops are bound and results copied, then the other half; a block that
+    no thread runs gets a loop of one thread.
     """
     from ..schedule import Schedule
 
@@ -39,7 +39,7 @@ def random_gpu_schedule(func: PrimFunc | IRModule, seed: int | Choice, steps: in
 
 
 class OnGPU(Walk):
-    """A walk that brings a function onto a GPU."""
+    """A walk that makes a function a GPU kernel."""
 
     def schedule(self, before: int, after: int) -> None:
         """``before`` random steps, the function bound to threads, ``after`` random steps."""
@@ -69,7 +69,7 @@ class OnGPU(Walk):
         return {self.sch.get(loop).thread for loop in self.loops(block)} - {""}
 
     def threads(self, block: str) -> None:
-        """Bind loops around a block to blocks and threads, as far as that is legal."""
+        """Bind loops around a block to blocks and threads, where legal."""
         if not self.has(block) or self.bound(block):
             return
         loops = self.loops(block)
@@ -85,7 +85,7 @@ class OnGPU(Walk):
             self.bind_part(self.choice.pick((free[-1], self.choice.pick(free))), self.choice.pick(axes))
 
     def across(self, loop: Any) -> None:
-        """A loop over blocks, threads, both, or with virtual threads between."""
+        """Bind a loop to blocks, threads, both, or with virtual threads between them."""
         way = self.choice.number(0, 4)
         if way == 0:
             self.attempt("bind", loop, self.choice.pick((*BLOCKS, *AXES)))
@@ -105,7 +105,7 @@ class OnGPU(Walk):
                 self.attempt("bind", parts[1], self.choice.pick(VIRTUAL))
 
     def bind_part(self, loop: Any, axis: str) -> None:
-        """The inner (or outer) part of a loop on an axis."""
+        """Bind the inner (or outer) part of a loop to an axis."""
         factors = [None, self.choice.pick(THREADS)]
         outer = self.choice.number(0, 3) == 0
         parts = self.attempt("split", loop, factors[::-1] if outer else factors)
@@ -113,7 +113,7 @@ class OnGPU(Walk):
             self.attempt("bind", parts[0 if outer else 1], axis)
 
     def both(self, copy: Callable[[], Any], place: str, at: Any) -> Any:
-        """``copy()`` made and moved to ``at``, or neither: memory of kernels must not span two of them."""
+        """Make ``copy()`` and move it to ``at``, or do neither: memory of a kernel must not be used by two kernels."""
         before, taken = self.sch.copy(), list(self.attempts)
         made = copy()
         if made and self.attempt(place, made, at):
@@ -122,7 +122,7 @@ class OnGPU(Walk):
         return None
 
     def caches(self, block: str) -> None:
-        """Copies of what a block reads in shared memory, of what it writes in registers."""
+        """Copy what a block reads to shared memory, and what it writes to registers."""
         if not self.has(block):
             return
         bound = [x for x in self.loops(block) if self.sch.get(x).thread]
@@ -144,7 +144,7 @@ class OnGPU(Walk):
                 self.fill(copy, places.index(at) + 1)
 
     def fill(self, copy: Any, depth: int) -> None:
-        """The threads share the work of a copy; its memory may be swizzled, or its rows moved apart."""
+        """Distribute a copy over the threads; its memory may be swizzled, or its rows padded."""
         own = self.loops(copy)[depth:]
         if own and self.choice.number(0, 3):
             self.bind_part(own[-1], self.choice.pick(AXES))
@@ -155,7 +155,7 @@ class OnGPU(Walk):
             self.attempt("storage_align", copy, 0, 0, self.choice.pick((4, 8)), 1)
 
     def move(self, names: list[str]) -> None:
-        """A producer into a loop of its consumer, its result in memory of the kernel."""
+        """Move a producer into a loop of its consumer, with its result in memory of the kernel."""
         if len(names) < 2 or not self.choice.pick((True, False)) or not self.has(names[-1]) or not self.has(names[-2]):
             return
         loops = self.loops(names[-1])
@@ -163,7 +163,7 @@ class OnGPU(Walk):
             self.attempt("set_scope", names[-2], 0, self.choice.pick(("shared", "local")))
 
     def rest(self, block: str) -> None:
-        """A block that nothing runs yet gets a thread of its own."""
+        """Give a block that no thread runs a loop of one thread."""
         if self.has(block) and not self.bound(block):
             loops = self.loops(block)
             unit = self.attempt("add_unit_loop", loops[0] if loops else block)

@@ -41,7 +41,7 @@ class RunsWholeDomain(Question):
 
     @property
     def _loops(self) -> dict[Var, Range]:
-        return {p.var: Range(p.node.min, p.node.extent) for p in self.ref.loops()}
+        return self.ref.loop_ranges()
 
     def _is_conditional(self) -> bool:
         """Whether the block is under an ``if``, or in a loop that no iterator uses and that may have no iterations."""

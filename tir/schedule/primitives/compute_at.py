@@ -14,8 +14,9 @@ from typing import Any
 from ...analysis.dependence.programs import check
 from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import affine_in_one, top_statement
+from ...analysis.structure import top_statement
 from ...arith import Analyzer
+from ...arith.linear import linear
 from ...arith.regions import relax, union
 from ...buffer import Buffer, BufferRegion, Range
 from ...errors import ScheduleError, require
@@ -432,13 +433,13 @@ def _solve(
 
 def _solve_axis(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] | None:
     """The values of v for which [a*v + b, a*v + b + w) overlaps ``want``; None if the access is not of that form."""
-    parts = affine_in_one(axis.min, iters)
+    parts = linear(axis.min).in_one(iters)
     if parts is None and isinstance(axis.min, FloorDiv) and isinstance(axis.min.b, IntImm) and is_const(axis.extent, 1):
         size = axis.min.b  # e // size is in a box where e is in one size times as large
         return _solve_axis(Range(axis.min.a, axis.extent), Range(want.min * size, want.extent * size), iters)
     if parts is None or not isinstance(axis.extent, IntImm):
         return None
-    var, scale, offset = parts
+    var, scale, offset = parts[0], parts[1], parts[2].build(axis.min.dtype)
     width = axis.extent.value
     low, high = want.min - offset, want.min + want.extent - 1 - offset
     if scale == 1 and width == 1:
