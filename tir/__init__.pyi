@@ -68,6 +68,7 @@ from tir.compat import ir as ir
 from tir.compat import nd as nd
 from tir.compat import runtime as runtime
 from tir.compat import stmt_functor as stmt_functor
+from tir import te as te
 from tir import script as script
 from tir import schedule as schedule
 from tir import transform as transform
@@ -117,6 +118,7 @@ from tir.script.tir import call_packed as call_packed
 from tir.script.tir import call_pure_extern as call_pure_extern
 from tir.script.tir import call_spirv_pure_glsl450 as call_spirv_pure_glsl450
 from tir.script.tir import ceil as ceil
+from tir.script.tir import ceildiv as ceildiv
 from tir.script.tir import clz as clz
 from tir.script.tir import comm_reducer as comm_reducer
 from tir.script.tir import continue_loop as continue_loop
@@ -124,6 +126,7 @@ from tir.script.tir import copysign as copysign
 from tir.script.tir import cos as cos
 from tir.script.tir import cosh as cosh
 from tir.script.tir import create_barriers as create_barriers
+from tir.script.tir import div as div
 from tir.script.tir import dma_copy as dma_copy
 from tir.script.tir import dma_end_group as dma_end_group
 from tir.script.tir import dma_start_group as dma_start_group
@@ -138,11 +141,15 @@ from tir.script.tir import exp2 as exp2
 from tir.script.tir import expm1 as expm1
 from tir.script.tir import fabs as fabs
 from tir.script.tir import floor as floor
+from tir.script.tir import floordiv as floordiv
+from tir.script.tir import floormod as floormod
 from tir.script.tir import fma as fma
 from tir.script.tir import fmod as fmod
 from tir.script.tir import get_active_lane_mask as get_active_lane_mask
 from tir.script.tir import hypot as hypot
 from tir.script.tir import if_then_else as if_then_else
+from tir.script.tir import indexdiv as indexdiv
+from tir.script.tir import indexmod as indexmod
 from tir.script.tir import infinity as infinity
 from tir.script.tir import isfinite as isfinite
 from tir.script.tir import isinf as isinf
@@ -170,6 +177,7 @@ from tir.script.tir import nearbyint as nearbyint
 from tir.script.tir import nextafter as nextafter
 from tir.script.tir import popcount as popcount
 from tir.script.tir import pow as pow
+from tir.script.tir import power as power
 from tir.script.tir import prefetch as prefetch
 from tir.script.tir import print as print
 from tir.script.tir import ptx_arrive_barrier as ptx_arrive_barrier
@@ -208,6 +216,8 @@ from tir.script.tir import texture2d_load as texture2d_load
 from tir.script.tir import texture2d_store as texture2d_store
 from tir.script.tir import thread_return as thread_return
 from tir.script.tir import trunc as trunc
+from tir.script.tir import truncdiv as truncdiv
+from tir.script.tir import truncmod as truncmod
 from tir.script.tir import tvm_access_ptr as tvm_access_ptr
 from tir.script.tir import tvm_bmma_sync as tvm_bmma_sync
 from tir.script.tir import tvm_call_cpacked as tvm_call_cpacked

@@ -241,7 +241,7 @@ class _Text:
 def package_text() -> str:
     """The stub of the package: each of its names, from the module that defines it."""
     found = {**_imported(), **package._LAZY, **{n: ("tir", n) for n in package._SUBMODULES}, "tir": ("", "tir")}
-    found |= {n: ("tir.script.tir", n) for n in sorted({*package._EXPRESSIONS, *op.OPS} - set(found)) if _in_dialect(n)}
+    found |= {n: ("tir.script.tir", n) for n in sorted({*package.EXPRESSIONS, *op.OPS} - set(found)) if _in_dialect(n)}
     lines = [
         f"from {module} import {of} as {name}" if module else f"import {of} as {name}"
         for name, (module, of) in found.items()
