@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .simulator import SimulatorModule
 
 _CACHES = ("l1_bytes", "l2_bytes", "l3_bytes")
-_CPU_OPTIONS = ("mcpu", "mattr", "num_cores", "fast_math", "vector_width", "opt_level", "keys", "tag", *_CACHES)
+_CPU_OPTIONS = ("mcpu", "mattr", "num_cores", "fast_math", "vector_width", "opt_level", "host", "keys", "tag", *_CACHES)
 
 
 @overload

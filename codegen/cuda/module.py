@@ -19,7 +19,6 @@ from tir.errors import BuildError, RunError
 from tir.expr import Call, Var
 from tir.function import IRModule, PrimFunc
 from tir.interp.arguments import bind_arguments
-from tir.interp.numbers import storage_dtype
 from tir.op import string_arg
 from tir.target import Target
 from tir.visit import walk
@@ -33,7 +32,7 @@ from .report import Report, check_limits
 from .writes import written_pointers
 
 _OPTIONS = ("arch", "device_id", "fast_math", "max_threads_per_block", "max_shared_memory_per_block",
-            "thread_warp_size", "max_num_threads", "keys", "tag", "max_registers")  # fmt: skip
+            "thread_warp_size", "max_num_threads", "host", "keys", "tag", "max_registers")  # fmt: skip
 
 
 def build_cuda(mod: IRModule, target: Target) -> CUDAModule:
@@ -289,7 +288,10 @@ class CUDAFunction:
         buffer = self.func.buffer_map.get(self.func.params[k]) if k < len(self.func.params) else None
         if buffer is None:
             return arg
-        seen = as_shadow(arg)
+        try:
+            seen = as_shadow(arg, buffer.dtype)
+        except RunError as error:
+            raise RunError(f"argument {k + 1} `{buffer.name}` of {self.name}: {error}") from error
         if seen is not None and device_number(arg) not in (None, self.module.device_id):
             raise RunError(
                 f"argument {k + 1} `{buffer.name}` of {self.name} is on cuda:{device_number(arg)}; {self.name} was built for "
@@ -297,8 +299,8 @@ class CUDAFunction:
                 f"device_id={device_number(arg)}"
             )
         if seen is not None:
-            want = storage_dtype(buffer.dtype)
-            return seen.view(want) if seen.dtype != want and seen.dtype.itemsize == want.itemsize == 1 else seen
+            is_bytes = buffer.dtype.is_bool and seen.dtype == np.uint8  # as some libraries describe their bools
+            return seen.view(np.bool_) if is_bytes else seen
         if isinstance(arg, np.ndarray) or hasattr(arg, "__dlpack__"):
             raise RunError(
                 f"argument {k + 1} `{buffer.name}` of {self.name} is on {where_is(arg)}; {self.name} was built for "

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foreign_tensors import Foreign
 
 import tir
 from codegen.cuda.arrays import DeviceArray, as_shadow
@@ -325,10 +326,39 @@ def test_dlpack_capsule_is_read_without_copying():
             return self.array.__dlpack__()
 
     x = np.arange(12, dtype="float16").reshape(3, 4)
-    seen = as_shadow(Tensor(x))
+    seen = as_shadow(Tensor(x), DType("float16"))
     assert seen is not None
     assert seen.shape == (3, 4) and seen.dtype == np.float16 and seen.ctypes.data == x.ctypes.data
-    assert as_shadow(x) is None
+    assert as_shadow(x, DType("float16")) is None
+
+
+def test_device_tensors_of_small_floats_are_checked_by_their_type_not_their_size():
+    mod, fake = built(
+        SCALE.replace('"float32")\n    B', '"bfloat16")\n    B').replace(
+            "A[vi, vj] *", 'T.Cast("float32", A[vi, vj]) *'
+        )
+    )
+    a, b = Foreign(np.ones((8, 64), "uint16"), 4, device=2), Foreign(np.ones((8, 64), "float32"), 2, device=2)
+    mod(a, b, 2.0)
+    assert len(fake.launches) == 1
+    mod(Foreign(a.bits, 1, device=2), b, 2.0)  # the bits themselves
+    for code, bits in ((2, a.bits.view("float16")), (0, a.bits), (10, np.ones((8, 64), "uint8"))):
+        with pytest.raises(RunError, match="argument 1 `A` of .*bfloat16"):
+            mod(Foreign(bits, code, device=2), b, 2.0)
+    assert len(fake.launches) == 2
+
+
+def test_device_tensors_of_bytes_are_not_taken_for_other_bytes():
+    mod, _ = built(
+        SCALE.replace('(n, 64), "float32")\n    B', '(n, 64), "int8")\n    B').replace(
+            "A[vi, vj] *", 'T.Cast("float32", A[vi, vj]) *'
+        )
+    )
+    b = Foreign(np.ones((8, 64), "float32"), 2, device=2)
+    mod(Foreign(np.ones((8, 64), "int8"), 0, device=2), b, 2.0)
+    for code in (1, 10, 12):
+        with pytest.raises(RunError, match="argument 1 `A` of .*int8"):
+            mod(Foreign(np.ones((8, 64), "uint8"), code, device=2), b, 2.0)
 
 
 def test_device_arrays_free_their_memory():
