@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from tir.errors import BuildError
-from tir.function import IRModule, PrimFunc
+from tir.function import IRModule, PrimFunc, answered_by_program
 from tir.recursion import with_recursion_limit
 from tir.target import Target, added_kind
 
@@ -29,6 +29,7 @@ def build(func_or_mod: PrimFunc | IRModule, target: Literal["cuda"]) -> CUDAModu
 def build(func_or_mod: PrimFunc | IRModule, target: Literal["cuda-sim"]) -> SimulatorModule: ...
 @overload
 def build(func_or_mod: PrimFunc | IRModule, target: Any) -> Module: ...
+@answered_by_program
 @with_recursion_limit
 def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
     """Compile a function or a module of functions.
@@ -37,6 +38,8 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
     "num_cores": …, "fast_math": True}``), ``"interpreter"`` (the reference executor), ``"cuda"`` (also ``"cuda
     -arch=sm_90a"``; compiles without a GPU), ``"cuda-sim"`` (GPU kernels on the simulator, with every check), or a
     ``tir.Target``.
+
+    A stage schedule is built by ``build(s, args, target, name=…)``: see ``tir.te.Schedule.build``.
 
     Raises ``BuildError`` for a program or a target that cannot be compiled.
 

@@ -58,6 +58,7 @@ from tir.schedule import LoopRV as LoopRV
 from tir.schedule import Schedule as Schedule
 from tir.schedule import Trace as Trace
 from tir.transform.pipeline import lower as lower
+from codegen.runtime.packed import register_func as register_func
 from tir.errors import TirError as TVMError
 from tir.compat import array as array
 from tir.compat import compile as compile
@@ -68,6 +69,7 @@ from tir.compat import ir as ir
 from tir.compat import nd as nd
 from tir.compat import runtime as runtime
 from tir.compat import stmt_functor as stmt_functor
+from tir import ir_builder as ir_builder
 from tir import te as te
 from tir import script as script
 from tir import schedule as schedule
