@@ -241,6 +241,10 @@ def load(path: str | Path) -> Module:
     from tir.script import parse
     from tir.target import Target
 
+    if Path(path).suffix == ".zip":
+        from .cuda import saved as cuda
+
+        return cuda.read(Path(path))
     saved = aot.Saved(Path(path))
     runtime = Runtime(saved, saved, None)
     functions: dict[str, Callable[..., Any]] = {}

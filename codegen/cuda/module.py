@@ -8,6 +8,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from tir.op import string_arg
 from tir.target import Target
 from tir.visit import walk
 
-from . import nvrtc
+from . import nvrtc, saved
 from .arrays import DeviceArray, as_shadow, device_number, where_is
 from .driver import Driver, driver, has_device
 from .kernel import KernelText, emit_kernel, source_of
@@ -62,7 +63,10 @@ class CUDAModule(Module):
     source_kinds = ("tir", "lowered", "cuda", "ptx", "sass")
     code_kind = "cuda"
 
-    def __init__(self, source: IRModule, target: Target, lowered: IRModule):
+    def __init__(
+        self, source: IRModule, target: Target, lowered: IRModule, loaded: tuple[nvrtc.Binary, str] | None = None
+    ):
+        """``loaded``: the machine code and the PTX of a module that was written to a file."""
         unknown = [name for name in target.attrs if name not in _OPTIONS]
         if unknown:
             raise BuildError(f"target cuda has no option {unknown[0]!r}; it has {', '.join(_OPTIONS)}")
@@ -77,7 +81,7 @@ class CUDAModule(Module):
         self.device_id = int(target.attrs.get("device_id", 0))
         self._injected: Driver | None = None
         self._arch = str(target.attrs.get("arch", ""))
-        self._binary: nvrtc.Binary | None = None
+        self._binary, self._ptx = (None, None) if loaded is None else loaded
         self._loaded: dict[str, Any] | None = None
         self._lock = threading.Lock()
         self.launching = threading.Lock()
@@ -94,6 +98,8 @@ class CUDAModule(Module):
     @property
     def arch(self) -> str:
         """The architecture to compile for: the target's, else this machine's, else sm_80."""
+        if self._binary is not None:
+            return self._binary.arch
         if not self._arch:
             self._arch = self.device.arch if self._injected or has_device() else nvrtc.DEFAULT_ARCH
         return self._arch
@@ -112,6 +118,21 @@ class CUDAModule(Module):
         """The machine code of all kernels."""
         return self.binary.cubin
 
+    def _image(self, arch: str) -> bytes:
+        """What to load on a device: machine code, or from a file that was saved for another architecture, PTX."""
+        if self._ptx is None or arch.rstrip("af") == self.arch.rstrip("af"):
+            return self.cubin()
+        return self._ptx.encode() + b"\0"
+
+    def save(self, path: str | Path) -> None:
+        """Write a ``.zip`` with the program, its CUDA source, PTX and machine code. :func:`tir.load` reads it, and needs
+        neither NVRTC nor a device for that.
+
+        On a GPU of another architecture the driver compiles the PTX (which works from the saved architecture upwards,
+        and for names like sm_90a on that one only). Raises ``BuildError`` for another suffix, or without NVRTC.
+        """
+        saved.write(Path(path), self)
+
     def report(self) -> Report:
         """What each kernel uses: registers, spills, shared memory, threads, and how many blocks fit an SM."""
         return Report.of(self)
@@ -121,6 +142,8 @@ class CUDAModule(Module):
             return self.lowered.script()
         if kind == "cuda":
             return self.code
+        if kind == "ptx" and self._ptx is not None:
+            return self._ptx
         if kind == "ptx":
             return nvrtc.compile_ptx(self.code, self.arch, self._file, self._options)
         if kind == "sass":
@@ -172,7 +195,7 @@ class CUDAModule(Module):
         if self._loaded is None:
             with self._lock:
                 device = self.device
-                module = device.load(self.cubin())
+                module = device.load(self._image(device.arch))
                 weakref.finalize(self, device.unload, module).atexit = False
                 self._loaded = {
                     n: device.function(module, t.name, t.dynamic) for n, t in self.texts.items()
