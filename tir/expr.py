@@ -7,7 +7,7 @@ must say ``truncdiv`` or ``floordiv``). Operators fold constants, and widen the 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .dtype import BOOL, HANDLE, INT32, VOID, DType
 from .node import EMPTY, Node, node, set_field
@@ -148,6 +148,12 @@ class Var(Expr):
     dtype: DType = INT32
     pointer_dtype: DType | None = None
     scope: str = ""
+
+    if TYPE_CHECKING:  # a name of a type will do
+
+        def __init__(
+            self, name: str, dtype: str = ..., pointer_dtype: DType | None = ..., scope: str = ..., span: Any = ...
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         set_field(self, "dtype", DType(self.dtype))
@@ -566,16 +572,21 @@ def arithmetic(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
                 return x
             if kind in (Div, Mod, FloorDiv, FloorMod) and y.value == 0:
                 raise ZeroDivisionError(f"division of `{x!r}` by the constant zero")
-            if (y.value == 0 and kind is Mul) or (y.value == 1 and kind in (FloorMod, Mod)):
+            if ((y.value == 0 and kind is Mul) or (y.value == 1 and kind in (FloorMod, Mod))) and not _calls(x):
                 return IntImm(0, x.dtype)
         if isinstance(x, IntImm):
             if x.value == 0 and kind is Add:
                 return y
             if x.value == 1 and kind is Mul:
                 return y
-            if x.value == 0 and kind in (Mul, FloorDiv, FloorMod, Div, Mod):
+            if x.value == 0 and kind in (Mul, FloorDiv, FloorMod, Div, Mod) and not _calls(y):
                 return x
     return kind(x, y)
+
+
+def _calls(e: Any) -> bool:
+    """Whether ``e`` contains a call, which may have effects: it is not dropped."""
+    return isinstance(e, Call) or any(_calls(child) for child in e.children() if isinstance(child, Expr))
 
 
 _SYMBOLS: dict[Any, str] = {
@@ -684,7 +695,7 @@ def logical_and(a: ExprLike, b: ExprLike) -> Expr:
     x, y = as_bool(a), as_bool(b)
     if isinstance(x, IntImm):
         return y if x.value else x
-    if isinstance(y, IntImm):
+    if isinstance(y, IntImm) and (y.value or not _calls(x)):
         return x if y.value else y
     return And(*_match(x, y, "`and`"))
 
@@ -694,7 +705,7 @@ def logical_or(a: ExprLike, b: ExprLike) -> Expr:
     x, y = as_bool(a), as_bool(b)
     if isinstance(x, IntImm):
         return x if x.value else y
-    if isinstance(y, IntImm):
+    if isinstance(y, IntImm) and not (y.value and _calls(x)):
         return y if y.value else x
     return Or(*_match(x, y, "`or`"))
 
