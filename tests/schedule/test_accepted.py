@@ -273,3 +273,39 @@ def test_output_blocks_inside_blocks():
     sch.blockize(sch.get_loops("Z")[0])
     sch.blockize(sch.get_loops("Y")[0])
     assert [b.name for b in sch.get_output_blocks("root")] == ["Z_o", "Z"]
+
+
+PRODUCT = """
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    m = T.int32()
+    n = T.int32()
+    A = T.match_buffer(a, (m, n), "int32")
+    C = T.match_buffer(c, (m, n), "int32")
+    B = T.alloc_buffer((m * (n + 1),), "int32")
+    for i, j in T.grid(m, COLUMNS):
+        with T.block("B"):
+            vi = T.axis.spatial(m, i)
+            vj = T.axis.spatial(COLUMNS, j)
+            B[vi * n + vj] = A[vi, T.min(vj, n - 1)]
+    for i, j in T.grid(m, n):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi * n + vj]
+"""
+
+
+def test_a_product_of_symbolic_size_is_one_to_one():
+    sch = schedule(PRODUCT.replace("COLUMNS", "n"))
+    sch.reorder("B.j", "B.i")
+    sch.reorder("C.j", "C.i")
+    for m, n in [(0, 3), (3, 0), (1, 4), (3, 2)]:
+        same(sch, m=m, n=n)
+    sch = schedule(PRODUCT.replace("COLUMNS", "n"))
+    sch.compute_at("B", "C.i")
+    for m, n in [(0, 3), (3, 0), (1, 4), (3, 2)]:
+        same(sch, m=m, n=n)
+
+
+def test_rows_that_overlap_keep_their_order():
+    refused(lambda: schedule(PRODUCT.replace("COLUMNS", "n + 1")).reorder("B.j", "B.i"), "two writes of one element")
