@@ -180,7 +180,7 @@ def why_inexact(unit: Statement, access: Access) -> NotAffine | None:
         _know_coords(formula, unit)
         for index in access.indices or ():
             for part in index if isinstance(index, tuple) else (index.base,) if isinstance(index, Ramp) else (index,):
-                formula.affine(part)
+                formula.sum(part)
     except NotAffine as error:
         return error
     return None
