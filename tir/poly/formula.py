@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..arith import Analyzer
+from ..arith.comparisons import OPPOSITE
 from ..arith.linear import linear
-from ..arith.simplify import OPPOSITE
 from ..buffer import Range
 from ..expr import (
     EQ,
