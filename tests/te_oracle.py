@@ -12,8 +12,7 @@ import tir
 from tir import expr as E
 from tir import te
 from tir.op import OPS
-from tir.te.tensor import TensorLoad
-from tir.te.to_primfunc import operations_of
+from tir.te.tensor import TensorLoad, operations_of
 
 _BINARY: dict[type, Callable[..., Any]] = {
     E.Add: np.add, E.Sub: np.subtract, E.Mul: np.multiply, E.FloorDiv: np.floor_divide, E.FloorMod: np.mod,
@@ -31,8 +30,12 @@ class Oracle:
 
     def tensors(self, wanted: list[te.Tensor]) -> list[np.ndarray]:
         """The values of ``wanted``, in their types."""
-        for op in operations_of(wanted):
-            if isinstance(op, te.ComputeOp):
+        operations = operations_of(wanted)
+        inside = {step for op in operations if isinstance(op, te.ScanOp) for step in op.steps}
+        for op in operations:
+            if isinstance(op, te.ScanOp):
+                self.scan(op)
+            elif isinstance(op, te.ComputeOp) and op not in inside:
                 shape = self.shape(op.axis)
                 self.values.update(zip(op.outputs, self.elements(shape, [a.var for a in op.axis], op.body)))
         return [self.values[t].astype(t.dtype) for t in wanted]
@@ -43,6 +46,22 @@ class Oracle:
         made = function(*variables)
         body = [E.as_expr(e) for e in (made if isinstance(made, (list, tuple)) else (made,))]
         return [v.astype(e.dtype) for v, e in zip(self.elements(shape, variables, body), body)]
+
+    def scan(self, op: te.ScanOp) -> None:
+        """Row by row, in Python."""
+        begin, rows = (int(self.at(e, self.scalars)) for e in (op.scan_axis.dom.min, op.states[0].shape[0]))
+        for step in op.steps:
+            for t in step.outputs:
+                self.values[t] = np.zeros((rows, *self.shape(step.axis[1:])))
+        for state, init, update, out in zip(op.states, op.init, op.update, op.outputs):
+            self.values[update][:begin] = self.values[init]
+            self.values[state] = self.values[out] = self.values[update]
+        for row in range(begin, rows):
+            for step in op.steps:
+                grid = dict(zip((a.var for a in step.axis[1:]), np.indices(self.shape(step.axis[1:]))))
+                for t, e in zip(step.outputs, step.body):
+                    value = self.at(e, {**self.scalars, **grid, step.axis[0].var: row})
+                    self.values[t][row] = wrapped(value, e.dtype)
 
     def shape(self, axes: Any) -> tuple[int, ...]:
         return tuple(int(self.at(a.dom.extent, self.scalars)) for a in axes)

@@ -26,7 +26,7 @@ from ..expr import (
 from ..op import is_pure
 from ..stmt import Block, BufferStore
 from ..visit import uses_var, walk
-from .effects import READ, WRITE, Effect, as_range, outline
+from .effects import READ, WRITE, Effect, Effects, as_range, outline
 from .structure import has_load
 
 
@@ -212,8 +212,15 @@ def block_access_region(
     ``init``, reads of a buffer that it also writes (the reduction target) are omitted. ``pointers`` maps data pointers
     to buffers, for calls that take a pointer; those of buffers that the block mentions are known.
     """
-    named = _mentioned(block) | dict(pointers or {})
-    found = outline(block)
+    touched = hulls_of(outline(block), _mentioned(block) | dict(pointers or {}))
+    reads, writes = touched[READ], touched[WRITE]
+    if block.init is not None:
+        reads = {buffer: hulls for buffer, hulls in reads.items() if buffer not in writes}
+    return boxes(reads), boxes(writes)
+
+
+def hulls_of(found: Effects, named: Mapping[Var, Buffer]) -> dict[str, dict[Buffer, Hulls]]:
+    """What is read and what is written: the hull of all effects on each buffer. ``named`` has buffers by pointer."""
     touched: dict[str, dict[Buffer, Hulls]] = {READ: {}, WRITE: {}}
     for effect in found:
         buffer = effect.buffer if effect.indices is not None else named.get(effect.buffer.data)
@@ -221,10 +228,7 @@ def block_access_region(
             into = touched[effect.kind]
             hulls = _hulls(effect, buffer)
             into[buffer] = _joined(into[buffer], hulls, buffer) if buffer in into else hulls
-    reads, writes = touched[READ], touched[WRITE]
-    if block.init is not None:
-        reads = {buffer: hulls for buffer, hulls in reads.items() if buffer not in writes}
-    return _regions(reads), _regions(writes)
+    return touched
 
 
 def _mentioned(block: Block) -> dict[Var, Buffer]:
@@ -258,7 +262,8 @@ def _joined(old: Hulls, new: Hulls, buffer: Buffer) -> Hulls:
     return [None if a is None or b is None else join(a, b, _dtype_of(b, size.dtype)) for a, b, size in pairs]
 
 
-def _regions(touched: Mapping[Buffer, Hulls]) -> tuple[BufferRegion, ...]:
+def boxes(touched: Mapping[Buffer, Hulls]) -> tuple[BufferRegion, ...]:
+    """The hulls as regions."""
     return tuple(BufferRegion(buffer, tuple(map(_range, hulls, buffer.shape))) for buffer, hulls in touched.items())
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from ..arith import Analyzer
-from ..arith.regions import Box, relax, union
-from ..buffer import Buffer, Range
+from ..buffer import Range
 from ..expr import Expr, Var
 from ..function import PrimFunc
 from ..node import Memo
@@ -25,7 +24,6 @@ from ..stmt import (
     SeqStmt,
     While,
 )
-from ..visit import substitute
 
 
 class Place:
@@ -118,26 +116,6 @@ class BlockRef(Place):
         if isinstance(host, LoopRef) and host in loops:
             loops = loops[loops.index(host) + 1 :]
         return {loop.var: loop.range for loop in loops}
-
-    def region_in(
-        self, host: Place | Mapping[Var, Range], buffer: Buffer, *sides: str, predicate: Expr | None = None
-    ) -> Box | None:
-        """The box of ``buffer`` that the block accesses over all iterations of the loops inside ``host``.
-
-        ``host`` is a place around the block, or the ranges of those loops. ``sides`` selects the regions, "reads",
-        "writes" or both; ``predicate`` is the condition under which the block runs, by default its own. None if no
-        region is of ``buffer``.
-        """
-        loops = host if isinstance(host, Mapping) else self.loop_ranges(host)
-        condition = self.node.predicate if predicate is None else predicate
-        values = self.bindings
-        boxes: list[Box] = []
-        for side in sides:
-            for region in getattr(self.block, side):
-                if region.buffer is buffer:
-                    box = tuple(substitute(r, values) for r in region.region)
-                    boxes.append(relax(box, loops, predicate=condition) or buffer.full_region().region)
-        return None if not boxes else boxes[0] if len(boxes) == 1 else union(boxes)
 
     def __repr__(self) -> str:
         return f"`{self.name}`"

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..expr import const
 from .computation import ComputeOp, compute
+from .recurrence import ScanOp, scan
 from .reduction import comm_reducer, max, min, prod, sum
 from .tensor import (
     Operation,
@@ -31,6 +32,7 @@ __all__ = [
     "ComputeOp",
     "Operation",
     "PlaceholderOp",
+    "ScanOp",
     "Tensor",
     "TensorLoad",
     "TensorSlice",
@@ -43,6 +45,7 @@ __all__ = [
     "placeholder",
     "prod",
     "reduce_axis",
+    "scan",
     "size_var",
     "sum",
     "thread_axis",

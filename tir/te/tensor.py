@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -292,7 +292,7 @@ class Operation:
     name: str
     tag: str = field(default="", kw_only=True)
     attrs: Any = field(default=EMPTY, kw_only=True)
-    place: Span | None = field(default_factory=user_place, kw_only=True)
+    place: Span | None = field(default=None, kw_only=True)
 
     @property
     def num_outputs(self) -> int:
@@ -335,6 +335,22 @@ class Operation:
         return f"{type(self).__name__}({self.name})"
 
 
+def operations_of(tensors: Iterable[Tensor]) -> list[Operation]:
+    """The operations that ``tensors`` need, each after those that it reads."""
+    done: dict[Operation, None] = {}
+    stack: list[tuple[Operation, bool]] = [(t.op, False) for t in reversed(list(tensors))]
+    while stack:
+        op, is_ready = stack.pop()
+        if op in done:
+            continue
+        if is_ready:
+            done[op] = None
+        else:
+            stack.append((op, True))
+            stack += [(t.op, False) for t in reversed(op.input_tensors)]
+    return list(done)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class PlaceholderOp(Operation):
     """An input."""
@@ -359,7 +375,8 @@ def placeholder(shape: Any, dtype: Any = None, name: str = "placeholder") -> Ten
     >>> te.placeholder((n, 4), "float16", name="A")
     Tensor(A, (n, 4), float16)
     """
-    return PlaceholderOp(name, extents(shape, f"`{name}`"), data_type(dtype or "float32")).output(0)
+    sizes, kind = extents(shape, f"`{name}`"), data_type(dtype or "float32")
+    return PlaceholderOp(name, sizes, kind, place=user_place()).output(0)
 
 
 def extents(shape: Any, what: str) -> tuple[Expr, ...]:

@@ -21,8 +21,9 @@ from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, Le
 from ..visit import rewrite, substitute, walk
 from .computation import ComputeOp, free_variables
 from .places import error
+from .recurrence import ScanOp
 from .split_reductions import reduction_groups
-from .tensor import Operation, PlaceholderOp, Tensor, TensorLoad, TensorSlice
+from .tensor import Axis, Operation, PlaceholderOp, Tensor, TensorLoad, TensorSlice, operations_of
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,9 @@ def lower_graph(args: Any, name: str = "main") -> LoweredGraph:
             buffer_map[params[-1]] = buffer
         else:
             params.append(argument)
-    body = seq(statement_of(op, lowering) for op in operations if not isinstance(op, PlaceholderOp))
+    body = seq(statement_of(op, lowering) for op in operations if op not in lowering.inside)
     given = set(buffer_map.values())
-    local = tuple(b for b in lowering.buffers.values() if b not in given)
+    local = tuple(b for b in dict.fromkeys(lowering.buffers.values()) if b not in given)
     attrs = frozendict({"global_symbol": name, "tir.noalias": True})
     func = PrimFunc(tuple(params), root_block(body, local), VOID, frozendict(buffer_map), attrs)
     return LoweredGraph(func, lowering.buffers, lowering.blocks)
@@ -108,24 +109,9 @@ def _arguments(args: Any) -> list[Any]:
     return found
 
 
-def operations_of(tensors: Iterable[Tensor]) -> list[Operation]:
-    """The operations that ``tensors`` need, each after those that it reads."""
-    done: dict[Operation, None] = {}
-    stack: list[tuple[Operation, bool]] = [(t.op, False) for t in reversed(list(tensors))]
-    while stack:
-        op, is_ready = stack.pop()
-        if op in done:
-            continue
-        if is_ready:
-            done[op] = None
-        else:
-            stack.append((op, True))
-            stack += [(t.op, False) for t in reversed(op.input_tensors)]
-    return list(done)
-
-
 def _check_inputs(arguments: Sequence[Any], operations: Sequence[Operation]) -> None:
     given = {a for a in arguments if isinstance(a, Tensor)}
+    given |= {t for op in operations if isinstance(op, ScanOp) for t in op.states}
     missing = [op for op in operations if isinstance(op, PlaceholderOp) and op.output(0) not in given]
     if missing:
         first = missing[0].output(0)
@@ -175,18 +161,49 @@ def statement_of(op: Operation, lowering: Lowering) -> Stmt:
 
 
 class Lowering:
-    """What the statements of all operations share: buffers of tensors, and the names of blocks."""
+    """What the statements of all operations share: buffers of tensors, and the names of blocks.
+
+    ``inside`` are operations without statements of their own: inputs, and the parts of scans. ``time`` has the loop that
+    a step of a scan stands in.
+    """
 
     def __init__(self, arguments: Sequence[Any], operations: Sequence[Operation]):
-        self.buffers: dict[Tensor, Buffer] = {}
         self.blocks: dict[Operation, list[str]] = {}
+        self.time: dict[Operation, tuple[Var, Range]] = {}
+        self.inside: set[Operation] = {op for op in operations if isinstance(op, PlaceholderOp)}
         self._block_names: set[str] = {"root"}
         self._names = {a.name for a in arguments if isinstance(a, Var)}
-        for tensor in (*(a for a in arguments if isinstance(a, Tensor)), *(t for op in operations for t in op.outputs)):
-            if tensor not in self.buffers:
-                name = unique_name(identifier(tensor.name), self._names)
-                self._names.add(name)
-                self.buffers[tensor] = decl_buffer(tensor.shape, tensor.dtype, name)
+        tensors = [a for a in arguments if isinstance(a, Tensor)]
+        stored_in = self._states(tensors, operations)
+        self.buffers: dict[Tensor, Buffer] = {}
+        for tensor in dict.fromkeys((*tensors, *(t for op in operations for t in op.outputs))):
+            if tensor not in stored_in:
+                self.buffers[tensor] = self._buffer(tensor)
+        self.buffers.update((t, self.buffers[state]) for t, state in stored_in.items())
+
+    def _buffer(self, tensor: Tensor) -> Buffer:
+        name = unique_name(identifier(tensor.name), self._names)
+        self._names.add(name)
+        return decl_buffer(tensor.shape, tensor.dtype, name)
+
+    def _states(self, arguments: Sequence[Tensor], operations: Sequence[Operation]) -> dict[Tensor, Tensor]:
+        """The results of scans in whose memory other tensors are kept: states, updates, and inits read by nobody else."""
+        readers = [t for op in operations for t in op.input_tensors] + list(arguments)
+        found: dict[Tensor, Tensor] = {}
+        for op in (o for o in operations if isinstance(o, ScanOp)):
+            self.inside.update(op.steps)
+            for result, init, update, state in zip(op.outputs, op.init, op.update, op.states):
+                if update in arguments:
+                    raise error(
+                        f"`{update.name}`, the update of scan `{op.name}`, is no result",
+                        f"the scan itself, `{result.name}`, has all rows",
+                        op.place,
+                    )
+                found |= {state: result, update: result}
+                if isinstance(init.op, ComputeOp) and init.op.num_outputs == 1 and readers.count(init) == 1:
+                    found[init] = result
+                    self.inside.add(init.op)
+        return found
 
     def block_name(self, name: str, op: Operation) -> str:
         """A name for a block of ``op``, not yet taken."""
@@ -229,25 +246,31 @@ class _Nest:
         self.op = op
         self.axes = axes
         self.lowering = lowering
+        self.kinds = ["reduce" if axis.iter_type == "reduce" else "spatial" for axis in axes]
         self.loops: list[tuple[Var, Range]] = []
         loop_values: dict[Var, Any] = {}
         taken: set[str] = set()
-        for axis in axes:
+        self.shared = 0  # how many loops the operation stands in already
+        if op in lowering.time:
+            self.shared, self.kinds[0] = 1, "opaque"
+            loop_values[axes[0].var] = lowering.time[op][0]
+            self.loops.append(lowering.time[op])
+            taken.add(self.loops[0][0].name)
+        for axis in axes[self.shared :]:
             loop = Var(unique_name(identifier(axis.var.name), taken), axis.var.dtype)
             taken.add(loop.name)
             loop_values[axis.var] = loop
             self.loops.append((loop, _simple(lowering.access(axis.dom, dict(loop_values)))))
 
     def around(self, body: Stmt, first: int = 0, last: int | None = None) -> Stmt:
-        """The loops from number ``first`` up to ``last`` around ``body``."""
-        for loop, domain in reversed(self.loops[first:last]):
+        """The loops from number ``first`` up to ``last`` around ``body``, without those that it stands in already."""
+        for loop, domain in reversed(self.loops[max(first, self.shared) : last]):
             body = For(loop, domain.min, domain.extent, SERIAL, body, span=self.op.place)
         return body
 
     def iterators(self, count: int | None = None) -> list[IterVar]:
         """One iterator for each of the first ``count`` loops."""
-        kinds = ["reduce" if axis.iter_type == "reduce" else "spatial" for axis in self.axes]
-        pairs = list(zip(self.loops, kinds))[:count]
+        pairs = list(zip(self.loops, self.kinds))[:count]
         made = [IterVar(domain, Var(f"v_{loop.name}", loop.dtype), kind) for (loop, domain), kind in pairs]
         return made or [IterVar(Range(const(0), const(1)), Var("vi"))]
 
@@ -334,3 +357,28 @@ class _Reduction:
 
 def _simple(domain: Range) -> Range:
     return Range(simplify(domain.min), simplify(domain.extent))
+
+
+# ---------------------------------------------------------------- te.scan
+
+
+@statement_of.register
+def _(op: ScanOp, lowering: Lowering) -> Stmt:
+    parts: list[Stmt] = []
+    for init, state in zip(op.init, op.outputs):
+        is_stored = lowering.buffers[init] is lowering.buffers[state]
+        first = init.op if is_stored else _copied(init, state, lowering)
+        parts.append(statement_of(first, lowering))
+    time = Var(identifier(op.scan_axis.var.name), op.scan_axis.var.dtype)
+    domain = _simple(lowering.access(op.scan_axis.dom))
+    lowering.time.update((step, (time, domain)) for step in op.steps)
+    steps = seq(statement_of(step, lowering) for step in op.steps)
+    return seq([*parts, For(time, domain.min, domain.extent, SERIAL, steps, span=op.place)])
+
+
+def _copied(init: Tensor, state: Tensor, lowering: Lowering) -> Operation:
+    """What copies the first rows of a state, where their own tensor is read by others too."""
+    axes = tuple(Axis(Range(const(0, s.dtype), s), Var(f"i{n}", s.dtype)) for n, s in enumerate(init.shape))
+    op = ComputeOp(f"{state.name}_init", axes, (TensorLoad(init, tuple(a.var for a in axes)),), place=state.op.place)
+    lowering.buffers[op.output(0)] = lowering.buffers[state]
+    return op

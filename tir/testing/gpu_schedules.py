@@ -1,13 +1,14 @@
-"""Random GPU schedules: loops bound to blocks, threads and virtual threads, copies to shared memory and registers,
-reductions across threads; and nearly every other primitive before and after."""
+"""Random GPU schedules: loops bound to blocks, threads and virtual threads, copies to shared memory, registers and warps,
+vectors, software pipelines, reductions across threads; and nearly every other primitive before and after."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..analysis.annotations import THROUGH_REGISTERS
 from ..function import IRModule, PrimFunc
-from ..stmt import Block
+from ..stmt import Block, For, SeqStmt, Stmt
 from ..visit import walk
 from .decisions import Choice, SeededChoice
 from .schedules import ALL_PRIMITIVES, Attempt, Walk
@@ -16,6 +17,8 @@ THREADS = (1, 2, 4, 8, 32)
 BLOCKS = ("blockIdx.x", "blockIdx.x", "blockIdx.y")
 AXES = ("threadIdx.x", "threadIdx.x", "threadIdx.y", "threadIdx.z")
 VIRTUAL = ("vthread.x", "vthread.y")
+SHARED = ("shared", "shared", "shared.dyn")
+OWN = ("local", "local", "local", "warp")
 
 # for loops on the host, and sizes that would make thousands of threads
 _NOT_HERE = {"parallel", "pad_einsum"}
@@ -38,6 +41,11 @@ def random_gpu_schedule(func: PrimFunc | IRModule, seed: int | Choice, steps: in
     return on_gpu.sch, on_gpu.attempts
 
 
+def _children(loop: For) -> Sequence[Stmt]:
+    """The statements of a loop's body."""
+    return loop.body.stmts if isinstance(loop.body, SeqStmt) else [loop.body]
+
+
 class OnGPU(Walk):
     """A walk that makes a function a GPU kernel."""
 
@@ -50,6 +58,8 @@ class OnGPU(Walk):
             self.threads(block)
         for block in names:
             self.caches(block)
+        for block in names:
+            self.pipeline(block)
         self.move(names)
         for _ in range(after):
             self.draw(ANYWHERE)
@@ -130,13 +140,13 @@ class OnGPU(Walk):
             return
         if self.choice.pick((True, False)):
             at = self.choice.pick((bound[-1], bound[-1], *bound))
-            scope = self.choice.pick(("local", "local", "shared"))
+            scope = self.choice.pick((*OWN, *SHARED))
             self.both(lambda: self.attempt("cache_write", block, 0, scope), "reverse_compute_at", at)
         for read in range(self.choice.number(0, 2)):
             places = self.loops(block)
             inside = places[[self.sch.get(x).thread != "" for x in places].index(True) :]
             at = self.choice.pick(inside)
-            scope = self.choice.pick(("shared", "shared", "local"))
+            scope = self.choice.pick((*SHARED, *SHARED, *OWN))
             copy = self.both(
                 lambda read=read, scope=scope: self.attempt("cache_read", block, read, scope), "compute_at", at
             )
@@ -144,15 +154,45 @@ class OnGPU(Walk):
                 self.fill(copy, places.index(at) + 1)
 
     def fill(self, copy: Any, depth: int) -> None:
-        """Distribute a copy over the threads; its memory may be swizzled, or its rows padded."""
+        """Distribute a copy over the threads, maybe by vectors; its memory may be swizzled or doubled, or its rows padded."""
         own = self.loops(copy)[depth:]
+        if own and self.choice.number(0, 2) == 0:
+            parts = self.attempt("split", own[-1], [None, self.choice.pick((2, 4))])
+            if parts:
+                self.attempt("vectorize", parts[1])
+                own = [*own[:-1], parts[0]]
         if own and self.choice.number(0, 3):
             self.bind_part(own[-1], self.choice.pick(AXES))
-        way = self.choice.number(0, 3)
+        way = self.choice.number(0, 5)
+        serial = any(self.sch.get(loop).kind == "serial" for loop in self.loops(copy)[:depth])
         if way == 1:
             self.attempt("storage_swizzle", copy, 0)
         elif way == 2:
             self.attempt("storage_align", copy, 0, 0, self.choice.pick((4, 8)), 1)
+        elif way == 3 and serial:
+            self.attempt("annotate", copy, "double_buffer_scope", 0)
+        elif way == 4 and serial:
+            self.attempt("annotate", copy, THROUGH_REGISTERS, 1)
+
+    def pipeline(self, block: str) -> None:
+        """The statements of a serial loop in a kernel in stages of a software pipeline, some of them asynchronous."""
+        if not self.has(block) or not self.bound(block) or self.choice.pick((True, False)):
+            return
+        serial = [(loop, self.sch.get(loop)) for loop in self.loops(block)]
+        parts = [(loop, len(_children(node))) for loop, node in serial if node.kind == "serial"]
+        several = [(loop, count) for loop, count in parts if count > 1]
+        if not several:
+            return
+        loop, count = self.choice.pick(several)
+        last = self.choice.number(1, 2)
+        stages = sorted(self.choice.number(0, last) for _ in range(count - 1)) + [last]
+        order = list(range(count))
+        if self.choice.number(0, 3) == 0:
+            order.reverse()
+        self.attempt("annotate", loop, "software_pipeline_stage", stages)
+        self.attempt("annotate", loop, "software_pipeline_order", order)
+        if self.choice.pick((True, False)):
+            self.attempt("annotate", loop, "software_pipeline_async_stages", [0])
 
     def move(self, names: list[str]) -> None:
         """Move a producer into a loop of its consumer, with its result in memory of the kernel."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...analysis.accessed_regions import region_in
 from ...analysis.index import BlockRef, LoopRef, index_of
 from ...analysis.structure import regions_of
 from ...arith import Analyzer
@@ -89,7 +90,7 @@ def _bytes(buffer: Buffer, users: Sequence[BlockRef], common: Sequence[LoopRef])
             for loop in ref.loops()
             if loop not in common or loop.node.thread.startswith(_SHARED_BY)
         }
-        box = ref.region_in(inner, buffer, "reads", "writes")
+        box = region_in(inner, ref, buffer, "reads", "writes")
         boxes += [] if box is None else [box]
     box = boxes[0] if len(boxes) == 1 else union(boxes)
     analyzer = Analyzer()
