@@ -12,6 +12,7 @@ from typing import Any
 
 from ..expr import const
 from .computation import ComputeOp, compute
+from .extern import ExternOp, extern
 from .recurrence import ScanOp, scan
 from .reduction import comm_reducer, max, min, prod, sum
 from .tensor import (
@@ -30,6 +31,7 @@ from .to_primfunc import create_prim_func
 
 __all__ = [
     "ComputeOp",
+    "ExternOp",
     "Operation",
     "PlaceholderOp",
     "ScanOp",
@@ -40,6 +42,7 @@ __all__ = [
     "compute",
     "const",
     "create_prim_func",
+    "extern",
     "max",
     "min",
     "placeholder",
