@@ -15,6 +15,7 @@ from .computation import ComputeOp, compute
 from .extern import ExternOp, extern
 from .recurrence import ScanOp, scan
 from .reduction import comm_reducer, max, min, prod, sum
+from .schedule import create_schedule
 from .tensor import (
     Operation,
     PlaceholderOp,
@@ -42,6 +43,7 @@ __all__ = [
     "compute",
     "const",
     "create_prim_func",
+    "create_schedule",
     "extern",
     "max",
     "min",
