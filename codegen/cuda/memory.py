@@ -42,7 +42,7 @@ class Place:
 def place_of(g: Generator, data: Any) -> Place:
     found = g.pointers.get(data)
     if found is None:
-        raise g.fail(f"pointer `{getattr(data, 'name', data)}` is used where nothing allocates it")
+        raise g.error(f"pointer `{getattr(data, 'name', data)}` is used where nothing allocates it")
     return found
 
 
@@ -93,7 +93,7 @@ def _resolve(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[s
     index = flat_index(g, buffer, indices)
     place = place_of(g, buffer.data)
     if place.scope.startswith("wmma."):
-        raise g.fail(f"`{buffer.name}` is a tensor-core fragment ({place.scope}): only wmma operations touch it")
+        raise g.error(f"`{buffer.name}` is a tensor-core fragment ({place.scope}): only wmma operations touch it")
     if place.lanes_of_warp:
         if buffer.elem_offset is not None:
             index = index + buffer.elem_offset
@@ -143,7 +143,7 @@ def _load(g: Generator, e: BufferLoad) -> str:
             return f"*(const {declare_type(g, e.dtype)}*){address}"
         return f"{g.need('load_lanes')}<{index.lanes}, {size}>({address})"
     if e.buffer.dtype.lanes > 1:
-        raise g.fail(f"`{e!r}`: vectors of vectors have no CUDA spelling; lower it first")
+        raise g.error(f"`{e!r}`: vectors of vectors have no CUDA spelling; lower it first")
     return f"{g.need('gather')}({base}, {g.expr(index)})"
 
 
@@ -166,7 +166,7 @@ def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) 
             return f"*({declare_type(g, value.dtype)}*){address} = {bare(text)};"
         return f"{g.need('store_lanes')}<{size}>({address}, {bare(text)});"
     if buffer.dtype.lanes > 1:
-        raise g.fail(f"a store of vectors of vectors to `{buffer.name}` has no CUDA spelling; lower it first")
+        raise g.error(f"a store of vectors of vectors to `{buffer.name}` has no CUDA spelling; lower it first")
     return f"{g.need('scatter')}({base}, {g.expr(index)}, {bare(text)});"
 
 
@@ -175,7 +175,7 @@ def pointer(g: Generator, e: Any, offset: Expr | None = None) -> str:
     if isinstance(e, Call) and e.op == "address_of":
         load = e.args[0]
         if not isinstance(load, BufferLoad):
-            raise g.fail(f"`{e!r}`: address_of takes an element of a buffer")
+            raise g.error(f"`{e!r}`: address_of takes an element of a buffer")
         index = flat_index(g, load.buffer, load.indices)
         if isinstance(index, Ramp):
             index = index.base
@@ -241,7 +241,7 @@ def element_of(g: Generator, e: Any) -> DType:
         return e.args[0].dtype if e.args[0].dtype.code != "void" else place_of(g, e.args[1]).element
     if isinstance(e, Var):
         return place_of(g, e).element
-    raise g.fail(f"`{e!r}` is no pointer into a buffer")
+    raise g.error(f"`{e!r}` is no pointer into a buffer")
 
 
 def data_of(e: Any) -> Var | None:
