@@ -7,7 +7,7 @@ from typing import Any
 
 from tir.buffer import Buffer
 from tir.dtype import DType
-from tir.expr import Add, BufferLoad, Call, Expr, IntImm, Ramp, Var
+from tir.expr import Add, BufferLoad, Call, Expr, IntImm, Ramp, Var, is_const
 from tir.stmt import BufferStore, DeclBuffer, LetStmt
 from tir.visit import walk
 
@@ -55,13 +55,9 @@ def base_of(g: Generator, buffer: Buffer) -> str:
     text = place.name
     if place.element is not buffer.dtype:
         text = f"(({'const ' * place.const}{declare_type(g, buffer.dtype)}*){text})"
-    if buffer.elem_offset is not None and not _is_zero(buffer.elem_offset):
+    if buffer.elem_offset is not None and not is_const(buffer.elem_offset, 0):
         text = f"({text} + {g.expr(buffer.elem_offset)})"
     return text
-
-
-def _is_zero(e: Any) -> bool:
-    return isinstance(e, IntImm) and e.value == 0
 
 
 def flat_index(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
@@ -129,11 +125,7 @@ def _whole(size: int, lanes: int, element: DType) -> bool:
 
 
 def _is_run(index: Expr, buffer: Buffer) -> bool:
-    return isinstance(index, Ramp) and _is_one(index.stride) and buffer.dtype.lanes == 1
-
-
-def _is_one(e: Any) -> bool:
-    return isinstance(e, IntImm) and e.value == 1
+    return isinstance(index, Ramp) and is_const(index.stride, 1) and buffer.dtype.lanes == 1
 
 
 @expr_rule(BufferLoad)
@@ -209,13 +201,13 @@ def pointer(g: Generator, e: Any, offset: Expr | None = None) -> str:
             return own_pointer(g, place, IntImm(0) if offset is None else offset)
         return plus(place.name, "0" if offset is None else g.expr(offset))
     text = g.expr(e)
-    return text if offset is None or _is_zero(offset) else f"{text} + {g.expr(offset)}"
+    return text if offset is None or is_const(offset, 0) else f"{text} + {g.expr(offset)}"
 
 
 def _sum(g: Generator, a: Expr, b: Expr | None) -> str:
     from tir.arith import simplify
 
-    return g.expr(a if b is None or _is_zero(b) else simplify(a + b))
+    return g.expr(a if b is None or is_const(b, 0) else simplify(a + b))
 
 
 def plus(text: str, offset: str) -> str:
