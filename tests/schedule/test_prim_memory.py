@@ -154,7 +154,7 @@ def test_axis_separator_refusals() -> None:
     sch = schedule(TWO)
     refused(lambda: sch.set_axis_separator("B", "B", [2, 1]), "do not increase")
     refused(lambda: sch.set_axis_separator("B", "B", [3]), "do not increase")
-    refused(lambda: sch.set_axis_separator("B", ("both", 0), [1]), "`read` or `write`")
+    refused(lambda: sch.set_axis_separator("B", ("both", 0), [1]), 'legal: "read" or "write"')
 
 
 VIEWED = """
