@@ -275,6 +275,9 @@ class _Relaxer:
         """Exact bounds by enumeration, if a variable occurs in several terms or atoms hide correlation."""
         if all(len(f) == 1 and isinstance(f[0], Var) for f, _ in moving.items()):
             return None
+        digit = self._of_a_digit(moving)
+        if digit is not None:
+            return digit
         used: dict[Var, None] = {}
         for factors, _ in moving.items():
             for factor in factors:
@@ -283,22 +286,63 @@ class _Relaxer:
                         used.setdefault(n)
         points, ranges = 1, []
         for var in used:
-            dom = self.loops.get(var)
-            if dom is None or not (isinstance(dom.min, IntImm) and isinstance(dom.extent, IntImm)):
+            values = self._values(var)
+            if values is None or points * len(values) > _MAX_POINTS:
                 return None
-            lo, hi = self.ctx.var_bound(var)
-            if lo is None or hi is None or hi < lo:
-                return None
-            ranges.append(range(lo, hi + 1))
-            points *= hi - lo + 1
-            if points > _MAX_POINTS:
-                return None
+            ranges.append(values)
+            points *= len(values)
         try:
             value = compile_expr(moving.build(DType("int64")), list(used))
         except Unsupported:
             return None
-        values = [value(*point) for point in product(*ranges)]
-        return min(values), max(values)
+        found = [value(*point) for point in product(*ranges)]
+        return min(found), max(found)
+
+    def _values(self, var: Any) -> range | None:
+        """The values of a loop of constant range; None of anything else."""
+        dom = self.loops.get(var) if isinstance(var, Var) else None
+        if dom is None or not (isinstance(dom.min, IntImm) and isinstance(dom.extent, IntImm)):
+            return None
+        low, high = self.ctx.var_bound(var)
+        return None if low is None or high is None or high < low else range(low, high + 1)
+
+    def _of_a_digit(self, moving: Linear) -> tuple[int, int] | None:
+        """Exact bounds of a multiple of ``e // c`` or ``e % c``, where ``e`` is a sum of loops of constant ranges."""
+        (factors, times), *others = moving.items()
+        digit = factors[0]
+        if others or len(factors) != 1 or not isinstance(digit, (FloorDiv, FloorMod)):
+            return None
+        divisor, ends = positive(digit.b), self._ends(linear(digit.a))
+        if divisor is None or ends is None:
+            return None
+        first, last, every = ends
+        if isinstance(digit, FloorDiv):
+            found = (first // divisor, last // divisor)
+        elif first // divisor == last // divisor:
+            found = (first % divisor, last % divisor)
+        elif every:
+            found = (0, divisor - 1)
+        else:
+            return None
+        low, high = sorted(moving.const + times * value for value in found)
+        return low, high
+
+    def _ends(self, form: Linear) -> tuple[int, int, bool] | None:
+        """The least and the greatest value of a sum of loops, and whether it takes every value between them."""
+        low = high = form.const
+        steps: list[tuple[int, int]] = []
+        for factors, times in form.items():
+            values = self._values(factors[0]) if len(factors) == 1 else None
+            if values is None:
+                return None
+            low += min(times * values[0], times * values[-1])
+            high += max(times * values[0], times * values[-1])
+            steps.append((abs(times), len(values) - 1))
+        reach, every = 0, True
+        for step, count in sorted(steps):
+            every = every and (step <= reach + 1 or not count)
+            reach += step * count
+        return low, high, every
 
 
 def _shifted(form: Linear, by: int) -> Linear:

@@ -13,6 +13,7 @@ from ...poly import Names, NotAffine, Undecided, bounded
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import walk
+from ..effects import effects
 from .access_relations import schedule_map
 from .conditions import moved_condition, other_condition
 from .delinearize import split_fused_loops
@@ -78,15 +79,54 @@ def check(
     an instance again is legal. ``allow_recompute`` also allows it where tiles overlap, so that iterators take the same
     values again.
     """
-    verdict = _check(before, after, mapping or {}, whole, False)
-    if verdict.is_proved or not (allow_recompute or _repeats(before, after)):
+    compared = _Compared.whole(before, after) if whole else _Compared.changed(before, after)
+    verdict = _check(before, compared, mapping or {}, False)
+    if verdict.is_proved or not (allow_recompute or _repeats(compared)):
         return verdict
-    return PROVED if _check(before, after, mapping or {}, whole, True).is_proved else verdict
+    return PROVED if _check(before, compared, mapping or {}, True).is_proved else verdict
 
 
-def _repeats(*funcs: PrimFunc) -> bool:
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """The parts ``old`` and ``new`` of two programs that are compared, and their statements."""
+
+    old: Any
+    new: Any
+    was: list[Statement]
+    now: list[Statement]
+
+    @staticmethod
+    def whole(before: PrimFunc, after: PrimFunc) -> _Compared:
+        return _Compared(before.body, after.body, statements_of(before.body), statements_of(after.body))
+
+    @staticmethod
+    def changed(before: PrimFunc, after: PrimFunc) -> _Compared:
+        """The smallest part that differs, without members of a sequence that share no memory with what changed in it."""
+        old, new = _changed(before.body, after.body)
+        if old is new:
+            return _Compared(old, new, [], [])
+        apart = _unrelated(old, new)
+        return _Compared(old, new, statements_of(old, without=apart), statements_of(new, without=apart))
+
+
+def _unrelated(old: Any, new: Any) -> frozenset[Any]:
+    """The members of two sequences that stand in both, in one order, and access no memory that the other members
+    write, nor write what those access."""
+    if not (isinstance(old, SeqStmt) and isinstance(new, SeqStmt)):
+        return frozenset()
+    kept = set(old.stmts).intersection(new.stmts)
+    if [s for s in old.stmts if s in kept] != [s for s in new.stmts if s in kept]:
+        return frozenset()
+    changed = [effects(s) for s in (*old.stmts, *new.stmts) if s not in kept]
+    written = frozenset().union(*(e.writes for e in changed))
+    touched = written.union(*(e.reads for e in changed))
+    apart = ((s, effects(s)) for s in kept)
+    return frozenset(s for s, e in apart if written.isdisjoint(e.reads) and touched.isdisjoint(e.writes))
+
+
+def _repeats(compared: _Compared) -> bool:
     """Whether a block is idempotent and repeated by loops."""
-    return any(_bare_coords(u) != len(u.coords) and _is_pure(u) for f in funcs for u in statements_of(f.body))
+    return any(_bare_coords(u) != len(u.coords) and _is_pure(u) for u in (*compared.was, *compared.now))
 
 
 def _bare_coords(unit: Statement) -> int:
@@ -107,13 +147,12 @@ def _without_repeats(unit: Statement) -> Statement:
 
 
 @bounded()
-def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole: bool, once: bool) -> Verdict:
+def _check(before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any], once: bool) -> Verdict:
     """``once``: idempotent blocks that loops repeat count once for each value of their iterators."""
-    old, new = (before.body, after.body) if whole else _changed(before.body, after.body)
-    if old is new:
+    old, was, now = compared.old, compared.was, compared.now
+    if old is compared.new:
         return PROVED
     names = Names()
-    was, now = statements_of(old), statements_of(new)
     pure: set[tuple[str, str]] = set()
     if once:
         pure = {u.key for u in was if _is_pure(u)} & {_origin(u, mapping) for u in now if _is_pure(u)}
@@ -205,13 +244,21 @@ def _in_question(
     moments = [_moments(u, there) for u, there in zip(was, places)]
     touched = [({a.buffer.data for a in u.accesses}, {a.buffer.data for a in u.writes()}) for u in was]
 
+    users: dict[Var, list[int]] = {}
+    for n, (memory, _) in enumerate(touched):
+        for pointer in memory:
+            users.setdefault(pointer, []).append(n)
+
     def is_settled(m: int, n: int) -> bool:
         if kept[m] and kept[n] and (m == n or same_order(moments[m], moments[n])):
             return True
         return touched[m][0].isdisjoint(touched[n][1]) and touched[n][0].isdisjoint(touched[m][1])
 
-    chosen = [n for n in range(len(was)) if not kept[n] or not all(is_settled(m, n) for m in range(len(was)))]
-    return [(was[n], places[n]) for n in chosen]
+    def is_kept(n: int) -> bool:
+        sharing = {m for pointer in touched[n][0] for m in users[pointer]}
+        return kept[n] and all(is_settled(m, n) for m in sharing)
+
+    return [(was[n], places[n]) for n in range(len(was)) if not is_kept(n)]
 
 
 def _origin(unit: Statement, mapping: Mapping[str, Any]) -> tuple[str, str]:

@@ -6,7 +6,7 @@ instance is identified by ``coords``; ``time`` gives each instance its timestamp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -68,11 +68,16 @@ class Statement:
         return [a for a in self.accesses if a.write]
 
 
-def statements_of(stmt: Any, blocks: bool = True) -> list[Statement]:
-    """The statements of a part of a program in program order. With ``blocks`` False blocks are split into bare
-    statements, whose coordinates are their loops."""
+def statements_of(stmt: Any, blocks: bool = True, without: Collection[Any] = ()) -> list[Statement]:
+    """The statements of a part of a program in program order, except those in members ``without`` of its sequence. With
+    ``blocks`` False blocks are split into bare statements, whose coordinates are their loops."""
     walker = _Walker(blocks)
-    walker.visit(stmt, ())
+    if without:
+        for position, child in enumerate(stmt.stmts):
+            if child not in without:
+                walker.visit(child, (position,))
+    else:
+        walker.visit(stmt, ())
     return walker.units
 
 
