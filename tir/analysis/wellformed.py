@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -101,6 +101,17 @@ class _Summary:
         self.plain = True  # only what is listed here matters
         self.depth = depth
 
+    @staticmethod
+    def of(parts: Collection[_Summary]) -> _Summary | None:
+        """The summary of parts that follow each other, in the same blocks; None if two have a block of one name."""
+        made = _Summary()
+        for name in ("uses", "used_in_blocks", "buffers", "bound", "allocated", "threads"):
+            setattr(made, name, set().union(*[getattr(part, name) for part in parts]))
+        for part in parts:
+            made.blocks.update(part.blocks)
+        made.plain = all(part.plain for part in parts)
+        return made if len(made.blocks) == sum(len(part.blocks) for part in parts) else None
+
     def close(self) -> None:
         """Remove what is defined inside the part."""
         self.uses -= self.bound
@@ -148,11 +159,7 @@ class _Checker:
             if param not in self.defined:
                 self.say(func, f"buffer `{buffer.name}` is bound to `{param.name}`, which is not a parameter")
                 # a size that first occurs in a parameter's shape is defined by it
-            for size in (
-                *buffer.shape,
-                *buffer.strides,
-                *((buffer.elem_offset,) if buffer.elem_offset is not None else ()),
-            ):
+            for size in _sizes(buffer):
                 if isinstance(size, Var):
                     self.defined.add(size)
             self.defined.add(buffer.data)
@@ -176,12 +183,9 @@ class _Checker:
             self.defined.discard(var)
 
     def buffer_parts(self, buffer: Buffer, node: Any) -> None:
-        for part in (
-            *buffer.shape,
-            *buffer.strides,
-            *((buffer.elem_offset,) if buffer.elem_offset is not None else ()),
-        ):
-            self.expr(part, node)
+        for part in _sizes(buffer):
+            if type(part) is not IntImm:
+                self.expr(part, node)
 
     # ------------------------------------------------------------ expressions
 
@@ -283,10 +287,7 @@ class _Checker:
         here."""
         known = _SUMMARIES.get(s)
         if known is not None and self.fits(known):
-            self.blocks.update(known.blocks)
-            for buffer in known.allocated:
-                self.gone.update((buffer, buffer.data))
-            self.part.add(known, self.depth)
+            self.accept(known)
             return
         outer, problems = self.part, len(self.problems)
         self.part = made = _Summary(self.depth)
@@ -296,6 +297,13 @@ class _Checker:
             _SUMMARIES[s] = made
         self.part = outer
         outer.add(made, self.depth)
+
+    def accept(self, part: _Summary) -> None:
+        """Take a part, well-formed and fitting, as visited."""
+        self.blocks.update(part.blocks)
+        for buffer in part.allocated:
+            self.gone.update((buffer, buffer.data))
+        self.part.add(part, self.depth)
 
     def fits(self, part: _Summary) -> bool:
         """Whether a part that was well-formed elsewhere is well-formed here: its uses are defined, nothing is defined
@@ -308,7 +316,7 @@ class _Checker:
             and part.bound.isdisjoint(defined)
             and part.allocated.isdisjoint(self.known)
             and (not hidden or (part.uses.isdisjoint(hidden) and part.used_in_blocks.isdisjoint(hidden)))
-            and all(b in self.known or b.data in defined for b in part.buffers)
+            and all(b.data in defined for b in part.buffers - self.known)
             and part.blocks.keys().isdisjoint(self.blocks)
             and not any(loop.thread in part.threads for loop in self.threads)
         )
@@ -320,8 +328,14 @@ class _Checker:
     def seq(self, s: SeqStmt) -> None:
         if len(s.stmts) < 2 or any(isinstance(x, SeqStmt) for x in s.stmts):
             self.say(s, "a sequence holds two or more statements, none of them a sequence")
+        found = {x: part for x, part in ((x, _SUMMARIES.get(x)) for x in s.stmts) if part is not None}
+        together = _Summary.of(found.values()) if len(found) > 1 else None
+        accepted = together is not None and self.fits(together)
+        if accepted:
+            self.accept(together)
         for x in s.stmts:
-            self.known_part(x) if type(x) is For else self.visit(x)
+            if not (accepted and x in found):
+                self.known_part(x) if type(x) is For else self.visit(x)
 
     def store(self, s: BufferStore) -> None:
         self.access(s.buffer, s.indices, s)
@@ -449,6 +463,17 @@ class _Checker:
                 )
         self.block(block, s)
 
+    def allocate_buffers(self, buffers: tuple[Buffer, ...], node: Any) -> None:
+        for buffer in buffers:
+            if buffer in self.known:
+                self.say(node, f"buffer `{buffer.name}` is allocated twice")
+            self.buffer_parts(buffer, node)
+            self.known.add(buffer)
+        pointers = {buffer.data for buffer in buffers}
+        self.defined |= pointers
+        self.part.allocated.update(buffers)
+        self.part.bound |= pointers
+
     def block(self, block: Block, s: Any) -> None:
         if block.name and self.blocks.setdefault(block.name, block) is not block:
             self.say(s, f"two blocks are called `{block.name}`; block names are unique in a function")
@@ -462,14 +487,7 @@ class _Checker:
             # loops outside a block are only visible through its iterators
             self.hidden = {**outer, **{v: block.name for v in self.loops if v in self.defined}}
         fresh = [(iv.var, self.define(iv.var, s, "iterator")) for iv in block.iter_vars]
-        for buffer in block.alloc_buffers:
-            if buffer in self.known:
-                self.say(s, f"buffer `{buffer.name}` is allocated twice")
-            self.buffer_parts(buffer, s)
-            self.known.add(buffer)
-            self.defined.add(buffer.data)
-            self.part.allocated.add(buffer)
-            self.part.bound.add(buffer.data)
+        self.allocate_buffers(block.alloc_buffers, s)
         matched: list[Var] = []
         for match in block.match_buffers:
             self.region(match.source, s)
@@ -490,10 +508,11 @@ class _Checker:
         self.visit(block.body)
         for var, was_fresh in fresh:
             self.undefine(var, was_fresh)
-        for buffer in (*block.alloc_buffers, *(m.buffer for m in block.match_buffers)):
-            self.known.discard(buffer)
-            self.defined.discard(buffer.data)
-            self.gone.update((buffer, buffer.data))
+        ended = (*block.alloc_buffers, *(m.buffer for m in block.match_buffers))
+        pointers = [buffer.data for buffer in ended]
+        self.known.difference_update(ended)
+        self.defined.difference_update(pointers)
+        self.gone.update(ended, pointers)
         self.defined.difference_update(matched)
         self.hidden = outer
         self.depth -= bool(block.iter_vars)

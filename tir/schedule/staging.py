@@ -230,7 +230,7 @@ class Stage:
         return self.state.replace(block, add_alloc(inside, *self.copies))
 
     def _place(self, node: Any) -> Place:
-        return self.state.index.places[node]
+        return self.state.index.place(node)
 
     def _swapped(self, stmt: Stmt, changed: Mapping[Any, Stmt]) -> Stmt:
         """``stmt`` with the statements ``changed`` below it replaced; what does not hold them is shared."""

@@ -13,6 +13,7 @@ from ...poly import Names, NotAffine, Undecided, bounded
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import walk
+from ..difference import kept_members
 from ..effects import effects
 from .access_relations import schedule_map
 from .conditions import moved_condition, other_condition
@@ -114,9 +115,7 @@ def _unrelated(old: Any, new: Any) -> frozenset[Any]:
     write, nor write what those access."""
     if not (isinstance(old, SeqStmt) and isinstance(new, SeqStmt)):
         return frozenset()
-    kept = set(old.stmts).intersection(new.stmts)
-    if [s for s in old.stmts if s in kept] != [s for s in new.stmts if s in kept]:
-        return frozenset()
+    kept = kept_members(old, new)
     changed = [effects(s) for s in (*old.stmts, *new.stmts) if s not in kept]
     written = frozenset().union(*(e.writes for e in changed))
     touched = written.union(*(e.reads for e in changed))

@@ -75,7 +75,7 @@ def check_thread_memory(func: PrimFunc) -> None:
 
 
 def _bound_loops(index: Index) -> list[LoopRef]:
-    return [ref for ref in index.loops.values() if ref.node.thread.startswith(("blockIdx", "threadIdx"))]
+    return [ref for ref in index.marked_loops if ref.node.thread.startswith(("blockIdx", "threadIdx"))]
 
 
 def _own_buffers(index: Index) -> Iterator[tuple[BlockRef, Buffer]]:
