@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from ..arith import Analyzer
 from ..arith.regions import Box, relax, union
-from ..buffer import Buffer, Range
+from ..buffer import Buffer, MatchBufferRegion, Range
 from ..expr import Expr, Var
 from ..function import PrimFunc
 from ..stmt import (
@@ -96,21 +96,21 @@ class LoopRef(Place):
 
 
 class BlockRef(Place):
-    """A block found in a snapshot: ``node`` is its realize."""
+    """A block found in a snapshot: ``node`` is its realize, ``index`` that of the function."""
 
-    __slots__ = ("_index", "_children")
+    __slots__ = ("index", "_children")
     node: BlockRealize
 
     def __init__(self, node: BlockRealize, parent: Place | None, scope: BlockRef | None, index: Index):
         super().__init__(node, parent, scope)
-        self._index = index
+        self.index = index
         self._children: list[BlockRef] | None = None
 
     @property
     def children(self) -> list[BlockRef]:
         """The blocks just inside, in program order."""
         if self._children is None:
-            self._children = self._index.blocks_below(self._index.place_below(self, self.node.block))
+            self._children = self.index.blocks_below(self.index.place_below(self, self.node.block))
         return self._children
 
     @property
@@ -248,6 +248,11 @@ class Index:
     @cached_property
     def loops(self) -> Mapping[Var, LoopRef]:
         return _Places({n.loop_var: n for n in self._nodes if type(n) is For}, self.place)
+
+    @property
+    def views(self) -> list[MatchBufferRegion]:
+        """The views of buffers that blocks make, outer ones first."""
+        return [m for n in self._nodes if type(n) is BlockRealize for m in n.block.match_buffers]
 
     @cached_property
     def marked_loops(self) -> list[LoopRef]:

@@ -33,12 +33,14 @@ from ..stmt import (
     Stmt,
 )
 from ..visit import free_vars, substitute, uses_var, walk
-from .index import BlockRef, LoopRef, Place
+from .index import BlockRef, LoopRef, Place, sub_statements
 
 if TYPE_CHECKING:
     from ..arith import Analyzer
 
 _FREE: WeakKeyDictionary[Any, frozenset[Var]] = WeakKeyDictionary()
+_NAMED: WeakKeyDictionary[Any, frozenset[Any]] = WeakKeyDictionary()
+_NAMING: WeakKeyDictionary[Any, dict[Buffer, list[Any]]] = WeakKeyDictionary()
 
 
 def free_in(block: Any) -> frozenset[Var]:
@@ -46,6 +48,15 @@ def free_in(block: Any) -> frozenset[Var]:
     found = _FREE.get(block)
     if found is None:
         found = _FREE[block] = frozenset(free_vars(block))
+    return found
+
+
+def named(stmt: Any) -> frozenset[Any]:
+    """The variables and buffers, with their pointers, that occur in a statement; computed once for each."""
+    found = _NAMED.get(stmt)
+    if found is None:
+        items = [item for item in walk(stmt) if isinstance(item, (Var, Buffer))]
+        found = _NAMED[stmt] = frozenset(items).union(item.data for item in items if isinstance(item, Buffer))
     return found
 
 
@@ -99,7 +110,8 @@ def steering_loads(stmt: Stmt) -> Iterator[tuple[Stmt, BufferLoad]]:
 def order(scope: BlockRef | LoopRef, block: BlockRef) -> int:
     """The number of the statement of ``scope`` that holds ``block``; -1 for its init, which comes first."""
     top = top_statement(block, scope).node
-    return next((n for n, s in enumerate(statements(scope)) if s is top), -1)
+    members = statements(scope)
+    return members.index(top) if top in members else -1
 
 
 def refresh(stmt: Any, also: Mapping[Var, Any] | None = None) -> Any:
@@ -141,12 +153,53 @@ def uses_pointer(stmt: Any, buffer: Buffer) -> bool:
 
 def readers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
     """Blocks directly inside ``scope`` that read ``buffer``, in program order."""
-    return [child for child in scope.children if regions_of(child.block.reads, buffer)]
+    return [child for child in blocks_using(scope, buffer) if regions_of(child.block.reads, buffer)]
 
 
 def writers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
     """Blocks directly inside ``scope`` that write ``buffer``, in program order."""
-    return [child for child in scope.children if regions_of(child.block.writes, buffer)]
+    return [child for child in blocks_using(scope, buffer) if regions_of(child.block.writes, buffer)]
+
+
+def blocks_using(scope: BlockRef, *buffers: Buffer) -> list[BlockRef]:
+    """Blocks directly inside ``scope`` that read or write one of ``buffers``, in program order."""
+    naming = [_naming(part).get(buffer, []) for part in sub_statements(scope.block) for buffer in buffers]
+    found = dict.fromkeys(s for members in naming for s in members)
+    if len(naming) > 1:
+        found = [s for part in sub_statements(scope.block) for s in members_of(part) if s in found]
+    blocks = (child for s in found for child in scope.index.blocks_below(scope.index.place(s)))
+    return [c for c in blocks if any(r.buffer in buffers for r in (*c.block.reads, *c.block.writes))]
+
+
+def _naming(stmt: Any) -> dict[Buffer, list[Any]]:
+    """The members of a sequence with a block that has a region of a buffer, by buffer."""
+    found = _NAMING.get(stmt)
+    if found is None:
+        found = _NAMING[stmt] = {}
+        for member in members_of(stmt):
+            for buffer in _in_regions(member):
+                found.setdefault(buffer, []).append(member)
+    return found
+
+
+def members_of(stmt: Any) -> tuple[Any, ...]:
+    """The members of a sequence; of any other statement, itself alone."""
+    return stmt.stmts if isinstance(stmt, SeqStmt) else (stmt,)
+
+
+def _in_regions(stmt: Any) -> frozenset[Buffer]:
+    """The buffers of the regions of the outermost blocks in a statement."""
+    found = _IN_REGIONS.get(stmt)
+    if found is None:
+        if isinstance(stmt, BlockRealize):
+            found = frozenset(r.buffer for r in (*stmt.block.reads, *stmt.block.writes))
+        else:
+            found = frozenset().union(*map(_in_regions, sub_statements(stmt)))
+        _IN_REGIONS[stmt] = found
+    return found
+
+
+_IN_REGIONS: WeakKeyDictionary[Any, frozenset[Buffer]] = WeakKeyDictionary()
 
 
 def statements(host: BlockRef | LoopRef) -> list[Stmt]:
