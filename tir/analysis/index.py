@@ -6,10 +6,11 @@ statement object; places are made when they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from ..arith import Analyzer
 from ..arith.regions import Box, relax, union
@@ -199,13 +200,65 @@ def _holders(stmt: Any) -> dict[Any, Any]:
     """The sub-statement of ``stmt``, of several, that contains each loop or realize inside of it or is it."""
     known = _HOLDERS.get(stmt)
     if known is None:
-        known = _HOLDERS[stmt] = {}
-        for s in sub_statements(stmt):
-            for inner in (*itself(s), *contents(s)):
-                known[inner] = s
+        change = edit_of(stmt)
+        known = _edited_holders(change) if change is not None else None
+        if known is None:
+            known = _holders_of(sub_statements(stmt))
+        _HOLDERS[stmt] = known
     return known
 
 
+def _holders_of(members: Iterable[Any]) -> dict[Any, Any]:
+    return {inner: s for s in members for inner in (*itself(s), *contents(s))}
+
+
+def _edited_holders(change: Edit) -> dict[Any, Any] | None:
+    """Those of a sequence made from those of the sequence that it was made from; None if a statement object stands in
+    several places, or nothing tells where the change is."""
+    gone, new = _holders_of(change.removed), _holders_of(change.added)
+    known = _holders(change.old)
+    if not gone or not new.keys().isdisjoint(known.keys() - gone.keys()):
+        return None
+    items = list(known.items())
+    start = list(known).index(next(iter(gone)))
+    if items[start : start + len(gone)] != list(gone.items()):
+        return None
+    items[start : start + len(gone)] = new.items()
+    return dict(items)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """How a sequence was made from ``old``: the adjacent members ``removed`` were replaced by ``added``."""
+
+    old: SeqStmt
+    removed: tuple[Any, ...]
+    added: tuple[Any, ...]
+
+
+def edit_of(new: Any) -> Edit | None:
+    """How a sequence was made from another that still exists, as :func:`made_from` said; None otherwise."""
+    origin = _ORIGINS.get(new)
+    old = None if origin is None else origin()
+    if old is None:
+        return None
+    was, now = old.stmts, new.stmts
+    start = _common(was, now)
+    end = min(_common(was[::-1], now[::-1]), len(was) - start, len(now) - start)
+    return Edit(old, was[start : len(was) - end], now[start : len(now) - end])
+
+
+def _common(a: tuple[Any, ...], b: tuple[Any, ...]) -> int:
+    """How many members two sequences begin with in common."""
+    return next((n for n, (x, y) in enumerate(zip(a, b)) if x is not y), min(len(a), len(b)))
+
+
+def made_from(new: SeqStmt, old: SeqStmt) -> None:
+    """Say that ``new`` is a version of ``old``, so that what is known of it is made from what is known of ``old``."""
+    _ORIGINS[new] = ref(old)
+
+
+_ORIGINS: WeakKeyDictionary[SeqStmt, ReferenceType[SeqStmt]] = WeakKeyDictionary()
 _CONTENTS: WeakKeyDictionary[Any, tuple[Any, ...]] = WeakKeyDictionary()
 _HOLDERS: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 

@@ -31,6 +31,7 @@ from ..stmt import (
     While,
 )
 from ..visit import uses_var
+from .index import contents, edit_of, itself
 
 LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
 
@@ -105,12 +106,21 @@ class _Summary:
     def of(parts: Collection[_Summary]) -> _Summary | None:
         """The summary of parts that follow each other, in the same blocks; None if two have a block of one name."""
         made = _Summary()
-        for name in ("uses", "used_in_blocks", "buffers", "bound", "allocated", "threads"):
+        for name in _SETS:
             setattr(made, name, set().union(*[getattr(part, name) for part in parts]))
         for part in parts:
             made.blocks.update(part.blocks)
         made.plain = all(part.plain for part in parts)
         return made if len(made.blocks) == sum(len(part.blocks) for part in parts) else None
+
+    def without(self, members: Iterable[Any]) -> _Summary:
+        """The summary of a sequence without some members; it may still list what those used."""
+        made = _Summary()
+        for name in _SETS:
+            setattr(made, name, getattr(self, name))
+        gone = {s.block.name for m in members for s in (*itself(m), *contents(m)) if isinstance(s, BlockRealize)}
+        made.blocks = {name: block for name, block in self.blocks.items() if name not in gone} if gone else self.blocks
+        return made
 
     def close(self) -> None:
         """Remove what is defined inside the part."""
@@ -130,6 +140,7 @@ class _Summary:
         self.plain = self.plain and part.plain
 
 
+_SETS = ("uses", "used_in_blocks", "buffers", "bound", "allocated", "threads")
 _SUMMARIES: WeakKeyDictionary[Any, _Summary] = WeakKeyDictionary()
 
 
@@ -275,7 +286,7 @@ class _Checker:
 
     def visit(self, s: Any) -> None:
         kind = type(s)
-        if kind is BlockRealize:
+        if kind is BlockRealize or kind is SeqStmt:
             self.known_part(s)
         elif kind in _VISIT:
             _VISIT[kind](self, s)
@@ -283,7 +294,7 @@ class _Checker:
             self.leaf(s)
 
     def known_part(self, s: Any) -> None:
-        """Visit a block, or a nest of loops among others: if it is known to be well-formed, only check that it fits
+        """Visit a block, a sequence, or a nest of loops in one: if it is known to be well-formed, only check that it fits
         here."""
         known = _SUMMARIES.get(s)
         if known is not None and self.fits(known):
@@ -301,8 +312,7 @@ class _Checker:
     def accept(self, part: _Summary) -> None:
         """Take a part, well-formed and fitting, as visited."""
         self.blocks.update(part.blocks)
-        for buffer in part.allocated:
-            self.gone.update((buffer, buffer.data))
+        self.gone.update(part.allocated, [buffer.data for buffer in part.allocated])
         self.part.add(part, self.depth)
 
     def fits(self, part: _Summary) -> bool:
@@ -326,16 +336,27 @@ class _Checker:
             self.expr(child, s)
 
     def seq(self, s: SeqStmt) -> None:
-        if len(s.stmts) < 2 or any(isinstance(x, SeqStmt) for x in s.stmts):
+        if len(s.stmts) < 2 or SeqStmt in map(type, s.stmts):
             self.say(s, "a sequence holds two or more statements, none of them a sequence")
+        for x in self.unknown_members(s):
+            self.known_part(x) if type(x) is For else self.visit(x)
+
+    def unknown_members(self, s: SeqStmt) -> Collection[Any]:
+        """The members of a sequence that have to be visited; the others are known to be well-formed, and taken as
+        visited."""
+        change = edit_of(s)
+        before = None if change is None else _SUMMARIES.get(change.old)
+        if change is not None and before is not None and not any(x in s.stmts for x in change.removed):
+            rest = before.without(change.removed)
+            if self.fits(rest):
+                self.accept(rest)
+                return change.added
         found = {x: part for x, part in ((x, _SUMMARIES.get(x)) for x in s.stmts) if part is not None}
         together = _Summary.of(found.values()) if len(found) > 1 else None
-        accepted = together is not None and self.fits(together)
-        if accepted:
-            self.accept(together)
-        for x in s.stmts:
-            if not (accepted and x in found):
-                self.known_part(x) if type(x) is For else self.visit(x)
+        if together is None or not self.fits(together):
+            return s.stmts
+        self.accept(together)
+        return [x for x in s.stmts if x not in found]
 
     def store(self, s: BufferStore) -> None:
         self.access(s.buffer, s.indices, s)

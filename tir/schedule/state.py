@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..analysis.difference import difference
-from ..analysis.index import BlockRef, Index, LoopRef, Place, index_of
+from ..analysis.index import BlockRef, Index, LoopRef, Place, index_of, made_from
 from ..buffer import Buffer
 from ..errors import ScheduleError, require
 from ..expr import Var
@@ -312,7 +312,10 @@ def _drops_with_child(parent: Any) -> bool:
 def _swap(parent: Any, old: Any, new: Any) -> Any:
     """``parent`` with its child ``old`` replaced."""
     if isinstance(parent, SeqStmt):
-        return seq(s for s in (new if s is old else s for s in parent.stmts) if s is not None)
+        made = seq([s for s in (new if s is old else s for s in parent.stmts) if s is not None])
+        if isinstance(made, SeqStmt):
+            made_from(made, parent)
+        return made
     if isinstance(parent, Block) and parent.init is old:
         return parent.replace(init=None if new is NOP else new)
     for field in ("body", "block", "then_case", "else_case"):
