@@ -275,9 +275,9 @@ class _Relaxer:
         """Exact bounds by enumeration, if a variable occurs in several terms or atoms hide correlation."""
         if all(len(f) == 1 and isinstance(f[0], Var) for f, _ in moving.items()):
             return None
-        digit = self._of_a_digit(moving)
-        if digit is not None:
-            return digit
+        apart = self._of_independent_terms(moving)
+        if apart is not None:
+            return apart
         used: dict[Var, None] = {}
         for factors, _ in moving.items():
             for factor in factors:
@@ -306,25 +306,23 @@ class _Relaxer:
         low, high = self.ctx.var_bound(var)
         return None if low is None or high is None or high < low else range(low, high + 1)
 
-    def _of_a_digit(self, moving: Linear) -> tuple[int, int] | None:
-        """Exact bounds of a multiple of ``e // c`` or ``e % c``, where ``e`` is a sum of loops of constant ranges."""
-        (factors, times), *others = moving.items()
-        digit = factors[0]
-        if others or len(factors) != 1 or not isinstance(digit, (FloorDiv, FloorMod)):
-            return None
-        divisor, ends = positive(digit.b), self._ends(linear(digit.a))
-        if divisor is None or ends is None:
-            return None
-        first, last, every = ends
-        if isinstance(digit, FloorDiv):
-            found = (first // divisor, last // divisor)
-        elif first // divisor == last // divisor:
-            found = (first % divisor, last % divisor)
-        elif every:
-            found = (0, divisor - 1)
-        else:
-            return None
-        low, high = sorted(moving.const + times * value for value in found)
+    def _of_independent_terms(self, moving: Linear) -> tuple[int, int] | None:
+        """Exact bounds of a sum of loops, ``e // c`` and ``e % c``, where each ``e`` is a sum of loops and no two terms
+        have a loop in common; all ranges are constant."""
+        low = high = moving.const
+        seen: set[Expr] = set()
+        for factors, times in moving.items():
+            form = linear(_numerator(factors[0])) if len(factors) == 1 else None
+            ends = None if form is None else self._ends(form)
+            if form is None or ends is None:
+                return None
+            loops = {f[0] for f, _ in form.items()}
+            digit = _digit(factors[0], *ends)
+            if digit is None or not loops.isdisjoint(seen):
+                return None
+            seen |= loops
+            low += min(times * digit[0], times * digit[1])
+            high += max(times * digit[0], times * digit[1])
         return low, high
 
     def _ends(self, form: Linear) -> tuple[int, int, bool] | None:
@@ -343,6 +341,22 @@ class _Relaxer:
             every = every and (step <= reach + 1 or not count)
             reach += step * count
         return low, high, every
+
+
+def _numerator(e: Any) -> Expr:
+    return e.a if isinstance(e, (FloorDiv, FloorMod)) and positive(e.b) is not None else e
+
+
+def _digit(e: Any, low: int, high: int, every: bool) -> tuple[int, int] | None:
+    """Exact bounds of ``e``, a value between ``low`` and ``high`` or a digit of it; ``every``: it takes all of them."""
+    divisor = positive(e.b) if isinstance(e, (FloorDiv, FloorMod)) else None
+    if divisor is None:
+        return low, high
+    if isinstance(e, FloorDiv):
+        return low // divisor, high // divisor
+    if low // divisor == high // divisor:
+        return low % divisor, high % divisor
+    return (0, divisor - 1) if every else None
 
 
 def _shifted(form: Linear, by: int) -> Linear:

@@ -495,6 +495,6 @@ for _name, _check, _keeps in (
     ("parallel", _check_parallel, Keeps.THREADS),
     ("vectorize", _check_vectorize, Keeps.THREADS),
     ("unroll", _check_unroll, Keeps.NOTHING),
-    ("bind", _check_bind, Keeps.NOTHING),
+    ("bind", _check_bind, Keeps.BOUND),
 ):
     primitive(check=_check, name=_name, keeps=Keeps.ACCESSES | Keeps.LOOPS | _keeps)(_mark)
