@@ -1,7 +1,7 @@
-"""One command, one table: our speed against the machine's limit and other libraries, as ratios taken in this run.
+"""Our speed against the machine's limit and other libraries, as ratios measured in one run.
 
-``python -m benchmarks [--quick]``. Peers are what this Python has, and what the one of ``--peers-python`` (or the
-variable ``TIR_BENCH_PEERS``) has besides. Writes out/results.json, out/results.md and out/results.svg.
+``python -m benchmarks [--quick]``. Peers are the libraries of this Python, and those of the Python given by
+``--peers-python`` (or the variable ``TIR_BENCH_PEERS``). Writes out/results.json, out/results.md and out/results.svg.
 """
 
 from __future__ import annotations

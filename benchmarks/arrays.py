@@ -1,4 +1,4 @@
-"""The arrays of each kind of work, the same for us and for peers. Needs NumPy alone: peers' Pythons run it too."""
+"""The arrays of each kind of work, the same for us and for peers. Needs only NumPy, as peers' Pythons run it too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def aligned(shape, dtype="float32"):
-    """Memory of ``shape`` that begins with a cache line, filled so that its pages are there."""
+    """An array of ``shape`` aligned to a cache line, filled so that its pages are mapped."""
     dtype = np.dtype(dtype)
     size = int(np.prod(shape)) * dtype.itemsize
     memory = np.empty(size + 64, np.uint8)
@@ -17,7 +17,7 @@ def aligned(shape, dtype="float32"):
 
 
 def inputs(kind, sizes):
-    """Random inputs and, last, the output of work ``kind`` of ``sizes``. bfloat16 is stored as its bits (uint16)."""
+    """Random inputs and, last, the output of work ``kind`` of ``sizes``. bfloat16 is stored as bits (uint16)."""
     rng = np.random.default_rng(0)
 
     def random(*shape):

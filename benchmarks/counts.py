@@ -1,8 +1,8 @@
-"""What scheduling costs, in counts: exact-set operations and simplifications of whole schedules.
+"""The cost of scheduling in counts: exact-set operations and simplifications of whole schedules.
 
-``python -m benchmarks.counts`` prints a table; ``--against FILE`` prints beside it what an earlier run gave. Unlike
-seconds, counts are the same in each run and on each machine, so that they can be compared from commit to commit. They
-are taken from outside: the methods of islpy's sets and maps, and ``Analyzer.simplify``, are replaced by ones that count.
+``python -m benchmarks.counts`` prints a table; ``--against FILE`` adds the counts of an earlier run. Unlike seconds,
+counts are the same in each run and on each machine, so they can be compared from commit to commit. The methods of
+islpy's sets and maps, and ``Analyzer.simplify``, are replaced by ones that count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tir.arith import Analyzer
 from tir.library import attention, gemm, rows
 
 SETS = ("BasicSet", "BasicMap", "Set", "Map", "UnionSet", "UnionMap")
-# what asks an object about itself, or makes the Python object: no work on sets
+# methods that query an object or make the Python object do no work on sets
 FREE = re.compile(r"get_|dim|space$|is_null|copy|plain_|tuple|to_|has_|find_dim|set_dim_name|ctx$|user|_")
 OPERATORS = ("__init__", "__and__", "__or__", "__sub__", "__le__", "__lt__", "__ge__", "__gt__", "__eq__")
 COLUMNS = ("steps", "set operations", "simplify calls")
@@ -47,7 +47,7 @@ SCHEDULES: dict[str, Callable[[], tir.Schedule]] = {
 
 
 class Counting:
-    """Counts calls from outside the code that is measured, from its making on; ``counts`` by kind."""
+    """Counts calls of replaced methods, from its creation on; ``counts`` by kind."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -60,7 +60,7 @@ class Counting:
         self._replace(Analyzer, "simplify", "simplify calls")
 
     def _replace(self, cls: type, name: str, kind: str) -> None:
-        """Count the calls of a method; of those of sets, only the outermost (islpy writes some with others)."""
+        """Count the calls of a method; for sets only the outermost call (islpy implements some by others)."""
         known = vars(cls)[name]
         static = type(known).__name__ in ("nb_func", "staticmethod")
         call = getattr(cls, name)
@@ -80,7 +80,7 @@ class Counting:
 
 
 def count(name: str) -> dict[str, int]:
-    """The counts of one schedule. Methods stay replaced: this is for a process of its own, as caches are."""
+    """The counts of one schedule. Run it in a new process: methods stay replaced, and caches stay filled."""
     counting = Counting()
     sch = SCHEDULES[name]()
     return {"steps": len(sch.history) - 1, **{c: counting.counts[c] for c in COLUMNS[1:]}}
@@ -99,7 +99,7 @@ def parsed(text: str) -> dict[str, dict[str, int]]:
 
 
 def difference(old: dict[str, dict[str, int]], new: dict[str, dict[str, int]]) -> str:
-    """The table of ``new`` with, after each number that differs, what it was."""
+    """The table of ``new``, with the old number after each one that differs."""
     lines = [f"{'schedule':<16}" + "".join(f"{c:>28}" for c in COLUMNS)]
     for name, row in new.items():
         cells = [

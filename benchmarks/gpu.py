@@ -1,7 +1,7 @@
-"""GPU speed, as ratios taken in this run: to cuBLAS and torch where torch is installed, and to what the chip can do.
+"""GPU speed, as ratios measured in one run: to cuBLAS and torch if torch is installed, and to the chip's limits.
 
 `make bench-gpu`, on a machine with a CUDA device. Inputs are random; times are medians by events on the device, of calls
-that follow each other. Prints a table, and writes benchmarks/out/gpu.json. Without a device it says so and ends.
+back to back. Prints a table, and writes benchmarks/out/gpu.json. Without a device it says so and ends.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ OUT = pathlib.Path(__file__).parent / "out"
 PRODUCTS = {
     "sgemm": "float32", "tensor_core_gemm": "float16", "mma_gemm": "float16", "stream_k_gemm": "float16", "conv2d": "float16",
 }  # fmt: skip
-# operations of a multiprocessor and cycle, a fused multiply-add counted as two: float32 on its cores, float16 on its
-# tensor cores by mma.sync or wgmma, dense (NVIDIA's white papers of each generation)
+# operations per multiprocessor and cycle, a fused multiply-add counted as two: float32 on its cores, dense float16 on
+# its tensor cores by mma.sync or wgmma (NVIDIA's white papers of each generation)
 PER_CYCLE = {75: (128, 1024), 80: (128, 2048), 86: (256, 1024), 89: (256, 1024), 90: (256, 4096), 100: (256, 8192)}
 COPY = """
 @T.prim_func
@@ -46,10 +46,10 @@ def copy(A: T.Buffer((N,), "float32"), B: T.Buffer((N,), "float32")):
 
 @dataclass(frozen=True)
 class Row:
-    """One kernel's numbers; None where one does not apply or its peer is not here.
+    """One kernel's numbers; None if one does not apply or its peer is not installed.
 
-    ``of_copy``: bytes that must move, in a second, of what a copy moves. ``of_torch``: torch's time (cuBLAS for products)
-    over ours. ``of_peak``: operations in a second, of the chip's for the type.
+    ``of_copy``: the rate of bytes that must move, relative to that of a copy. ``of_torch``: torch's time (cuBLAS for
+    products) over ours. ``of_peak``: operations per second, relative to the chip's peak for the type.
     """
 
     kernel: str
@@ -65,7 +65,7 @@ class Row:
         kernel: str, seconds: float, *, bytes_moved: int, copy: float, flops: float = 0.0, peak: float | None = None,
         torch_seconds: float | None = None, compile_s: float | None = None,
     ) -> Row:  # fmt: skip
-        """Ratios of a time in ``seconds``; ``copy`` and ``peak`` are bytes and operations in a second."""
+        """Ratios of a time in ``seconds``; ``copy`` and ``peak`` are bytes and operations per second."""
         rate = flops / seconds
         return Row(
             kernel,
@@ -79,7 +79,7 @@ class Row:
 
 
 def table(rows: list[Row]) -> str:
-    """Rows as text, numbers under their names."""
+    """The rows as text, with headings."""
     heads = ("kernel", "ms", "TFLOP/s", "of copy", "of torch", "of peak", "compile s")
     lines = [heads, *(tuple(_shown(v) for v in asdict(row).values()) for row in rows)]
     widths = [max(len(line[k]) for line in lines) for k in range(len(heads))]
@@ -91,7 +91,7 @@ def _shown(value: Any) -> str:
 
 
 def peak_rate(device: Any, dtype: str) -> float | None:
-    """Operations in a second of the chip: multiprocessors, clock, operations of a cycle; None for a chip not listed."""
+    """The chip's operations per second (multiprocessors x clock x operations per cycle); None for an unlisted chip."""
     number = int("".join(c for c in device.arch if c.isdigit()))
     found = PER_CYCLE.get(number)
     if found is None:
@@ -103,7 +103,7 @@ def peak_rate(device: Any, dtype: str) -> float | None:
 def main() -> None:
     if not has_device():
         raise SystemExit("bench-gpu needs a CUDA device, and there is none here: " + doctor()["CUDA device"].text)
-    os.environ["TIR_CACHE"] = "0"  # compile times are those of compiling
+    os.environ["TIR_CACHE"] = "0"  # so that compile times are not those of the cache
     torch = _torch()
     about = {"device": doctor()["CUDA device"].text, "torch": getattr(torch, "__version__", None)}
     copy, overhead = copy_rate(), launch_overhead()
@@ -138,13 +138,13 @@ def copier(n: int) -> tuple[Any, Any, Any]:
 
 
 def copy_rate(n: int = 1 << 27) -> float:
-    """Bytes in a second, read plus written, of a copy: the limit of everything that is bound by memory."""
+    """Bytes per second, read plus written, of a copy: the limit of every memory-bound kernel."""
     mod, source, target = copier(n)
     return 2 * source.nbytes / mod.time_evaluator(number=20, repeat=5)(source, target).median
 
 
 def launch_overhead(calls: int = 1000) -> float:
-    """Seconds of the host for a call of a kernel that does next to nothing."""
+    """Host seconds of a call of a kernel that does almost nothing."""
     mod, source, target = copier(1024)
     results = []
     for _ in range(5):
@@ -158,7 +158,7 @@ def launch_overhead(calls: int = 1000) -> float:
 
 
 def variants(name: str) -> list[dict[str, Any]]:
-    """Options of an example's ``full`` to be measured: tiles that it names, runs for the chip's multiprocessors."""
+    """Options of an example's ``full`` to measure: the tiles that it names, and one for the chip's multiprocessors."""
     module = load(name)
     if name != "stream_k_gemm":
         return list(getattr(module, "VARIANTS", ({},)))
@@ -195,7 +195,7 @@ def bench(name: str, copy: float, torch: Any, options: dict[str, Any]) -> Row:
 
 
 def random_array(buffer: Any, seed: int = 0) -> np.ndarray:
-    """Values for a buffer, never zeros: chips run faster on zeros."""
+    """Random values for a buffer: not zeros, on which chips run faster."""
     rng = np.random.default_rng(seed)
     dtype = DType(buffer.dtype)
     values = rng.standard_normal(tuple(int(s) for s in buffer.shape), np.float32)
@@ -206,12 +206,12 @@ def random_array(buffer: Any, seed: int = 0) -> np.ndarray:
 
 
 def flops(name: str, host: list[np.ndarray]) -> float:
-    """Operations of a product of matrices (of a convolution: windows by weights); 0 for what memory bounds."""
+    """Operations of a matrix product (for a convolution: windows by weights); 0 for memory-bound kernels."""
     return 2.0 * host[-1].size * host[1].shape[0] if name in PRODUCTS else 0.0
 
 
 def _peer(name: str, host: list[np.ndarray], torch: Any) -> Callable[[], Any] | None:
-    """The same by torch (for a product that is cuBLAS, for a convolution cuDNN)."""
+    """The same computation by torch (cuBLAS for a product, cuDNN for a convolution)."""
     if torch is None:
         return None
     x = [torch.from_numpy(a).cuda() for a in host]
@@ -230,8 +230,8 @@ def _peer(name: str, host: list[np.ndarray], torch: Any) -> Callable[[], Any] | 
 
 
 def convolution(image: Any, weights: Any, torch: Any) -> Callable[[], Any]:
-    """Torch's convolution of an image (batch, side, side, channels) by weights (kernel * kernel * channels, out): both stay
-    as they lie in memory, which torch calls channels_last."""
+    """Torch's convolution of an image (batch, side, side, channels) by weights (kernel * kernel * channels, out): both keep
+    their memory layout, torch's channels_last."""
     channels = image.shape[3]
     kernel = round((weights.shape[0] / channels) ** 0.5)
     x = image.permute(0, 3, 1, 2)

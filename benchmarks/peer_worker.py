@@ -1,7 +1,7 @@
-"""Times a library on one piece of work at a time, in a process of its own: ``python peer_worker.py LIBRARY CLOCK THREADS``.
+"""Times a library on one piece of work at a time, in its own process: ``python peer_worker.py LIBRARY CLOCK THREADS``.
 
-Reads lines of JSON [kind, sizes, number]; answers each with the seconds of one call, or null where the library has no
-such thing. Outputs are preallocated where the library can write into them.
+Reads lines of JSON [kind, sizes, number]; answers each with the seconds of one call, or null if the library has no such
+operation. Outputs are preallocated if the library can write into them.
 """
 
 import importlib.util
@@ -73,7 +73,7 @@ def torch_calls(threads):
         """The array as a tensor over the same memory, made once."""
         key = array.ctypes.data, array.shape
         if key not in views:
-            views[key] = array, make(torch.from_numpy(array))  # the array is kept: its memory is the key
+            views[key] = array, make(torch.from_numpy(array))  # keep the array: the key is its address
         return views[key][1]
 
     def half(array):
@@ -201,7 +201,7 @@ def main():
         kind, sizes, number = json.loads(line)
         key = kind, tuple(sizes)
         if key not in known:
-            known.clear()  # the memory of the work before
+            known.clear()  # frees the memory of the previous work
             call = find(kind, sizes)
             known[key] = call, arrays.inputs(kind, sizes) if call else []
             if call:

@@ -1,4 +1,4 @@
-"""Other libraries, each in a process of its own that is asked for one timing at a time."""
+"""Other libraries, each in its own process, which answers requests for one timing at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 WORKER = pathlib.Path(__file__).with_name("peer_worker.py")
-# name in the table: (library, variables of the environment); the second NumPy has OpenBLAS use AVX-512
+# name in the table: (library, environment variables); the second NumPy makes OpenBLAS use AVX-512
 KNOWN = {
     "NumPy": ("numpy", {}),
     "OpenBLAS SkylakeX": ("numpy", {"OPENBLAS_CORETYPE": "SkylakeX"}),
@@ -18,16 +18,16 @@ KNOWN = {
     "numba": ("numba", {}),
     "Halide": ("halide", {}),
 }
-PRODUCTS = ("gemm", "gemv", "batched_gemm", "attention")  # what OpenBLAS has a part in
+PRODUCTS = ("gemm", "gemv", "batched_gemm", "attention")  # the works in which OpenBLAS takes part
 
 
 def clock(threads: int) -> str:
-    """One thread is timed by the time it ran, which others on the machine disturb less; several by the clock."""
+    """The clock to use: for one thread its CPU time, which other load disturbs less; for several, wall-clock time."""
     return "thread_time" if threads == 1 else "perf_counter"
 
 
 class Peer:
-    """One library at a number of threads; started when first asked."""
+    """One library at a number of threads; its process starts on first use."""
 
     def __init__(self, name: str, python: str, threads: int):
         library, variables = KNOWN[name]
@@ -47,7 +47,7 @@ class Peer:
             raise RuntimeError(f"{self.name} could not be started: exit status {self._process.wait()}")
 
     def seconds(self, kind: str, sizes: Sequence[int], number: int) -> float | None:
-        """Seconds of one call, by ``number`` of them; None where the library has no such thing."""
+        """Seconds per call, the mean of ``number`` calls; None if the library has no such operation."""
         if self.name == "OpenBLAS SkylakeX" and kind not in PRODUCTS:
             return None
         assert self._process.stdin and self._process.stdout
@@ -63,7 +63,7 @@ class Peer:
 
 
 def available(python: str | None) -> dict[str, str]:
-    """The Python to run each known peer with: this one, or ``python`` for what only that one has."""
+    """The Python for each known peer: this one, or ``python`` for libraries that only that one has."""
     found: dict[str, str] = {}
     for candidate in dict.fromkeys((sys.executable, python or sys.executable)):
         probe = "import importlib.util as u, sys; print(*[n for n in sys.argv[1:] if u.find_spec(n)])"

@@ -1,4 +1,4 @@
-"""The results as a table, as Markdown and as a picture."""
+"""The results as a table, as Markdown and as an SVG chart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLOURS = {
 
 
 def columns(rows: Sequence[Row]) -> list[str]:
-    """The peers that any row has, in the order of :data:`COLOURS`."""
+    """The peers that occur in any row, in the order of :data:`COLOURS`."""
     return [name for name in COLOURS if any(name in row["ratio"] for row in rows)]
 
 
@@ -59,7 +59,7 @@ def as_markdown(rows: Sequence[Row]) -> str:
 
 
 def means(rows: Sequence[Row]) -> list[tuple[str, str, float, int]]:
-    """(kind and threads, peer or limit, geometric mean of the ratios, how many)."""
+    """(kind and threads, peer or limit, geometric mean of the ratios, their number)."""
     made = []
     for group in dict.fromkeys((row["kind"], row["threads"]) for row in rows):
         mine = [row for row in rows if (row["kind"], row["threads"]) == group]
@@ -85,7 +85,7 @@ def machine() -> str:
 
 
 def as_svg(rows: Sequence[Row]) -> str:
-    """A line for each work: how many times faster we are than each peer, on a scale that doubles; 1 is the long line."""
+    """A row for each work: our speed relative to each peer, on a logarithmic scale; the long line marks 1."""
     step, left, width, top = 16, 300, 900, 54
     span = width - left - 40
     height = top + step * len(rows) + 20

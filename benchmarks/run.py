@@ -27,9 +27,9 @@ REST, WAKE = 0.05, 0.02
 
 
 def measure(work: Work, threads: int, peers: Sequence[Peer], repeat: int, peaks: dict[str, FmaPeak | None]) -> Row:
-    """Medians over ``repeat`` rounds in which each takes one turn; ratios above 1 say that we are faster.
+    """Medians over ``repeat`` rounds in which each takes one turn; a ratio above 1 means that we are faster.
 
-    ``build_s`` is with nothing in the cache of objects, ``scratch`` the bytes of intermediate buffers.
+    ``build_s`` is with an empty cache of objects, ``scratch`` the bytes of intermediate buffers.
     """
     start = time.perf_counter()
     sch = work.schedule(threads)
@@ -50,7 +50,7 @@ def measure(work: Work, threads: int, peers: Sequence[Peer], repeat: int, peaks:
     for _ in range(repeat):
         if threads > 1:
             _settle(partial(module, *arrays))
-        if number > 1:  # the turns before have used the caches
+        if number > 1:  # the previous turns have filled the caches with other data
             module(*arrays)
         begin = now()
         for _ in range(number):
@@ -76,7 +76,7 @@ def measure(work: Work, threads: int, peers: Sequence[Peer], repeat: int, peaks:
 
 
 def _settle(turn: Any) -> None:
-    """Wait until the threads of others sleep, and wake one's own."""
+    """Wait until the threads of other libraries sleep, and wake our own."""
     time.sleep(REST)
     begin = time.perf_counter()
     while time.perf_counter() - begin < WAKE:
@@ -84,14 +84,14 @@ def _settle(turn: Any) -> None:
 
 
 def _number(module: Any, arrays: list[np.ndarray], now: Any) -> int:
-    """Calls that take some milliseconds together."""
+    """The number of calls that take some milliseconds together."""
     begin = now()
     module(*arrays)
     return max(1, min(2000, int(4e-3 / max(now() - begin, 1e-7))))
 
 
 def _limit(work: Work, peaks: dict[str, FmaPeak | None], now: Any, number: int) -> Iterator[float]:
-    """What the machine can do at the moment, again and again: GFLOP/s of multiply-adds, GB/s of copying as many bytes."""
+    """A function that measures the machine's current limit: GFLOP/s of multiply-adds, or GB/s of copying as many bytes."""
     if work.unit == "flops":
         if work.dtype not in peaks:
             try:

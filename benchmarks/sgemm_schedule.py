@@ -1,11 +1,11 @@
-"""A schedule of sgemm in 16 steps that TVM accepts as we do. Imports nothing: both time it, each in its own Python."""
+"""A schedule of sgemm in 16 steps that TVM accepts too. Imports nothing: each library times it in its own Python."""
 
 import statistics
 import time
 
 
 def schedule(sch, block):
-    """Take the steps, on a matmul of 1024 whose block is ``block``; yields the name of each once it is taken."""
+    """Apply the steps to a matmul of 1024 whose block is ``block``; yields the name of each after it."""
     panel = sch.cache_read(block, 1, "global")
     yield "cache_read"
     tile = sch.cache_write(block, 0, "global")
@@ -42,7 +42,7 @@ def schedule(sch, block):
 
 
 def measure(fresh, repeat=30):
-    """Rows of medians in microseconds: the whole schedule, and each of its steps. ``fresh()`` gives a schedule and the
+    """Rows of medians in microseconds: the whole schedule, and each of its steps. ``fresh()`` returns a schedule and the
     block."""
     for _ in range(3):  # caches, imports
         list(schedule(*fresh()))

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def median_us(setup: Callable[[], Any], call: Callable[[Any], Any], repeat: int = 30) -> float:
-    """Median microseconds of ``call(setup())``, the set-up not counted."""
+    """Median microseconds of ``call(setup())``, without the set-up."""
     samples = []
     for _ in range(repeat):
         subject = setup()

@@ -1,4 +1,4 @@
-"""The latency of the same primitives in TVM; run by a Python that has it, prints JSON rows."""
+"""The latency of the same primitives in TVM; run by a Python that has TVM, prints JSON rows."""
 
 import json
 import runpy
@@ -29,7 +29,7 @@ def matmul(A: T.Buffer((1024, 1024), "float32"), B: T.Buffer((1024, 1024), "floa
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 """
 text = SOURCE.format(m=dialect, block=block, flag="" if dialect == "tir" else "(s_tir=True)")
-with tempfile.NamedTemporaryFile("w", suffix=".py") as file:  # its parser wants source on disk
+with tempfile.NamedTemporaryFile("w", suffix=".py") as file:  # TVM's parser needs the source on disk
     file.write(text)
     file.flush()
     func = runpy.run_path(file.name)["matmul"]

@@ -1,4 +1,4 @@
-"""What is measured: each piece of work with its sizes, our schedule for it, its arrays and the result they should give."""
+"""The works to measure: each with its sizes, our schedule, its arrays and the expected result."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Arrays = list[np.ndarray]
 
 @dataclass(frozen=True)
 class Work:
-    """``schedule(threads)`` is ours; ``kind`` and ``sizes`` say to peers what it is.
+    """``schedule(threads)`` is ours; ``kind`` and ``sizes`` identify the work to peers.
 
-    ``unit``: "flops" (``amount`` operations, against the peak of ``dtype``) or "bytes" (``amount`` read and written,
-    against copying).
+    ``unit``: "flops" (``amount`` operations, compared with the peak of ``dtype``) or "bytes" (``amount`` read and
+    written, compared with copying).
     """
 
     kind: str
@@ -40,12 +40,12 @@ class Work:
         return f"{self.kind} {'x'.join(map(str, self.sizes))}"
 
     def arrays(self) -> Arrays:
-        """Random inputs and, last, the output; 64-byte aligned, as peers have theirs."""
+        """Random inputs and, last, the output; 64-byte aligned, as those of peers."""
         return inputs(self.kind, self.sizes)
 
 
 def works(quick: bool = False) -> Iterator[Work]:
-    """Everything, or (``quick``) one or two sizes of each kind."""
+    """All works, or (``quick``) one or two sizes of each kind."""
     yield from _products(quick)
     yield from _convolutions(quick)
     yield from _bandwidth(quick)
@@ -102,7 +102,7 @@ def _convolutions(quick: bool) -> Iterator[Work]:
 
 
 def _rowwise(kind: str, func: Any, schedule: Any, sizes: tuple[int, ...], moved: float) -> Work:
-    """Work bound by memory; shared out to threads from a megabyte on, below which they cost more than they gain."""
+    """Memory-bound works; parallel from a megabyte on, below which threads cost more than they gain."""
     large = moved >= 1 << 20
     return Work(kind, sizes, lambda t: schedule(tir.Schedule(func(*sizes)), parallel=t > 1 and large), moved, "bytes")
 
@@ -123,7 +123,7 @@ def _bandwidth(quick: bool) -> Iterator[Work]:
 
 
 def expected(work: Work, arrays: Arrays) -> np.ndarray | None:
-    """The result in float64, where NumPy gives it in a second or so."""
+    """The result in float64, if NumPy can compute it in about a second; else None."""
     if work.kind in ("gemm", "batched_gemm") and work.amount < 2e10:
         return arrays[0].astype(np.float64) @ arrays[1].astype(np.float64)
     if work.kind in ("row_sum", "column_sum"):

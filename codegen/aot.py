@@ -36,7 +36,7 @@ _C_KEYWORDS = (
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while"
 )
 _KEYWORDS = frozenset(_C_KEYWORDS.split())
-# A saved program finds OpenMP by its linker: with -fopenmp parallel loops run on a team, without they run serially.
+# The linker of a saved program finds OpenMP: with -fopenmp parallel loops run on a team of threads, without it serially.
 _OPENMP = """\
 declare extern_weak void @GOMP_parallel(ptr, ptr, i32, i32)
 declare extern_weak i32 @omp_get_thread_num()
@@ -68,7 +68,7 @@ def identifier(name: str) -> str:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a C function: its name, its type in C and in LLVM, and what a reader should know."""
+    """A parameter of a C function: its name, its type in C and in LLVM, and a comment for the header."""
 
     name: str
     c_type: str
@@ -82,7 +82,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Function:
-    """A saved function: ``name`` in the module, ``symbol`` in C, its parameters there."""
+    """A saved function: ``name`` in the module, ``symbol`` and parameters in C."""
 
     name: str
     symbol: str
@@ -114,14 +114,14 @@ class Function:
 
     @property
     def result(self) -> Parameter | None:
-        """Where the value of a function that returns one goes: the last parameter."""
+        """The last parameter of a function that returns a value: the address of the result; None without a value."""
         dtype = self.func.ret_type
         if dtype.code == "void":
             return None
         return Parameter("result", f"{_c_type(dtype)} *", "ptr", f"the {dtype} that the function returns")
 
     def wrapper(self) -> str:
-        """The C function as LLVM assembly: it puts its arguments into slots."""
+        """The C function as LLVM assembly: it stores its arguments into slots and calls the entry."""
         slots, count = self.parameters(), len(slots_of(self.func))
         params = [f"{_passed(p.llvm_type, p.c_type)} %a{k}" for k, p in enumerate(slots)]
         lines = [f"  %slots = alloca [{count + 1} x i64], align 8"]
@@ -159,14 +159,14 @@ def _llvm_type(dtype: DType) -> str:
 
 
 def _passed(type_: str, c_type: str) -> str:
-    """A parameter's type as C passes it: the caller widens a small integer to 32 bits."""
+    """A parameter's type in the C calling convention: the caller extends small integers to 32 bits."""
     if type_ in ("i8", "i16"):
         return f"{type_} {'signext' if c_type.startswith('int') else 'zeroext'}"
     return type_
 
 
 def exported(functions: dict[str, Any], prefix: str) -> list[Function]:
-    """The functions of a module under their C symbols. Raises ``BuildError`` where two would have one."""
+    """The functions of a module under their C symbols. Raises ``BuildError`` if two symbols are the same."""
     found: dict[str, Function] = {}
     for name, function in functions.items():
         wanted = identifier(str(function.func.attrs.get("global_symbol", name)))
@@ -183,7 +183,7 @@ def exported(functions: dict[str, Any], prefix: str) -> list[Function]:
 def write(path: Path, functions: dict[str, Any], program: Any, header: Path | None = None) -> None:
     """Write the compiled ``program`` (:class:`codegen.compiled.Compiled`) to ``path``.
 
-    Raises ``BuildError`` for another suffix than those of ``SUFFIXES``, or when linking fails.
+    Raises ``BuildError`` if the suffix is not in ``SUFFIXES`` or linking fails.
     """
     if path.suffix not in SUFFIXES:
         raise BuildError(f"cannot save to {path.name!r}: the name must end in .so (shared library) or .o (object)")
@@ -199,7 +199,7 @@ def write(path: Path, functions: dict[str, Any], program: Any, header: Path | No
 
 
 def _text(saved: list[Function], program: Any, prefix: str) -> str:
-    """The program's LLVM assembly with C functions, the texts of its errors, and what ``load`` has to know."""
+    """The program's LLVM assembly with C functions, the texts of its errors, and the metadata that ``load`` reads."""
     text = program.emit().text
     text = text.replace("@__tir_parallel = global ptr @__tir_serial", "@__tir_parallel = global ptr @__tir_openmp")
     text = renamed(text + _OPENMP, "__tir_", f"{prefix}__tir_", {f.name: f.call for f in saved})
@@ -230,7 +230,7 @@ def _constant(head: str, text: str) -> str:
 
 
 def _errors(messages: list[str], prefix: str) -> str:
-    """``const char *<prefix>_error(int32_t)``: the text of a run-time error; null for a number that is none."""
+    """``const char *<prefix>_error(int32_t)``: the text of a run-time error; null for an unknown number."""
     texts = [_constant(f"@{prefix}__tir_message.{k} = private constant", m) for k, m in enumerate(messages)]
     table = f"@{prefix}__tir_messages = private constant [{len(messages)} x ptr] "
     table += f"[{', '.join(f'ptr @{prefix}__tir_message.{k}' for k in range(len(messages)))}]\n"

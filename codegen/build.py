@@ -68,7 +68,7 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
 
 
 def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
-    """Compiled, or found in the cache of programs; stages are dumped and verified only by really lowering."""
+    """Compile ``mod``, or load it from the cache of programs, unless stages are to be dumped or verified."""
     from tir import config
     from tir.analysis.bounds_check import check_bounds
     from tir.transform.pipeline import cpu_pipeline, lower
@@ -80,7 +80,7 @@ def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
         check_bounds(mod)
         return _emit(lower(mod, target=target, passes=passes), target)
 
-    passes = cpu_pipeline()  # as they are now: sources are asked for later
+    passes = cpu_pipeline()  # the list as it is now: sources may be computed later
     on = _machine(target)
     knobs = config.current()
     key = None if knobs.dump or knobs.verify else program_key(mod, target, on.key(), passes)

@@ -29,7 +29,7 @@ class Compiled:
     """``functions``: each one's signature (a function without a body) and the positions of parameters it may write.
 
     ``messages``, ``packed`` and ``parallel`` are as in :class:`codegen.llvm.generator.Program`. ``emit`` gives what was
-    compiled, computed when it is first asked for where the code was found.
+    compiled, computed on first use if the code came from the cache.
     """
 
     code: bytes
@@ -81,7 +81,7 @@ def find(key: str, source: IRModule, machine: Machine, emit: Callable[[], Emitte
         return None
     about = json.loads(data)
     place = disk.place(about["object"], ".o")
-    code = None if place is None else disk.read(place, warn=False)  # who compiles it anew says so
+    code = None if place is None else disk.read(place, warn=False)  # the compiler warns when it compiles it again
     if code is None:
         return None
     functions = {name: (stub(source[name]), frozenset(at)) for name, at in about["written"].items()}

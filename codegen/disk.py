@@ -13,7 +13,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-FORMAT = 2  # of the files: an older version's are not looked at
+FORMAT = 2  # version of the files: others are ignored
 
 
 def place(key: str, suffix: str) -> Path | None:
@@ -50,7 +50,7 @@ def read(path: Path, warn: bool = True) -> bytes | None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Written to a temporary file and renamed, so that readers see all of it or nothing. Failure is not an error."""
+    """Write a temporary file and rename it, so that readers see all of it or nothing. Failure is not an error."""
     name = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -52,9 +52,9 @@ def signature(func: PrimFunc) -> tuple[PrimFunc, frozenset[int]]:
 
 
 class Runtime:
-    """Loaded code with its error messages, and its links to threads and to Python set up.
+    """Loaded code, its error messages, and its connections to the team of threads and to Python functions.
 
-    ``program``: a :class:`codegen.compiled.Compiled`, or what a saved library says of itself.
+    ``program``: a :class:`codegen.compiled.Compiled`, or the metadata of a saved library.
     """
 
     def __init__(self, code: Any, program: Any, cores: int | None):
@@ -81,10 +81,10 @@ class Runtime:
 
 @dataclass(frozen=True)
 class Plan:
-    """The facts for arguments of certain shapes: how to pack them, the sizes that follow the parameters."""
+    """What depends only on the arguments' shapes: the sizes passed after the parameters, and the bytes of each array."""
 
     sizes: tuple[Any, ...]
-    spans: tuple[tuple[int, int, int], ...]  # (position, bytes before the pointer, bytes after it) of array arguments
+    spans: tuple[tuple[int, int, int], ...]  # (position, bytes before the pointer, bytes after it) of each array
 
 
 class NativeFunction:
@@ -107,7 +107,7 @@ class NativeFunction:
             b is None and any(uses_var(part, p) for o in func.buffers() for part in (*o.shape, *o.strides))
             for p, b in zip(func.params, buffers)
         ]
-        # a size is hashed, a bool's packing takes whatever Python finds true, a bfloat16's takes integers for bits
+        # not packed directly: sizes are hashed, a bool's packing takes any object, a bfloat16's takes integers as bits
         self._checked = [
             sized or (not array and dtype.code in ("bool", "bfloat"))
             for sized, array, dtype in zip(self._in_shapes, self._is_array, self._dtypes)
@@ -118,7 +118,7 @@ class NativeFunction:
         self._pack = struct.Struct("<" + "".join(_FORMATS[d] for d in slots) + "Q").pack
         self._disjoint = bool(func.attrs.get("tir.noalias", True))
         self._plans: dict[Any, Plan] = {}
-        self._fast: Callable[..., int] | None = None  # the short way for arrays like those of an earlier call
+        self._fast: Callable[..., int] | None = None  # the fast path for arrays like those of an earlier call
         self._fast_calls: dict[int, Callable[..., int] | None] = {}
         self._last: Plan | None = None
         self._can_be_fast = not (self._returns or runtime.parallel) and all(self._is_array)
@@ -142,7 +142,7 @@ class NativeFunction:
         return None
 
     def prepared(self, *args: Any) -> Callable[[], None]:
-        """A call with the arguments checked and packed already; they must stay alive."""
+        """A call whose arguments are already checked and packed; the caller keeps them alive."""
         if self._returns:
             return lambda: self(*args)
         packed, runtime, entry = self._prepare(args), self._runtime, self._entry
@@ -167,7 +167,7 @@ class NativeFunction:
         return _from_bits(value, dtype)
 
     def _prepare(self, args: tuple[Any, ...]) -> bytes:
-        """The argument array. Everything that depends only on shapes is looked up; addresses and values are checked."""
+        """The argument array. What depends only on shapes is looked up; addresses and values are checked each time."""
         is_array, in_shapes, checked = self._is_array, self._in_shapes, self._checked
         key: list[Any] = []
         values: list[Any] = []
@@ -202,7 +202,7 @@ class NativeFunction:
             return self._pack(*self._scalars(args, values), *plan.sizes, 0)
 
     def _fast_call(self, args: tuple[Any, ...], plan: Plan) -> Callable[..., int] | None:
-        """The short way for arrays like ``args``, which have been checked; made once for a plan."""
+        """The fast path for arrays like ``args``, which have been checked; made once for each plan."""
         if id(plan) in self._fast_calls:
             return self._fast_calls[id(plan)]
         sizes = self._pack(*[0] * self._count, *plan.sizes, 0)[8 * self._count : -8]
@@ -249,12 +249,12 @@ class NativeFunction:
         plan = Plan(tuple(int(values[v]) for v in self._sizes), tuple(spans))
         if len(self._plans) > 256:
             self._plans.clear()
-            self._fast_calls.clear()  # they go by the identity of plans
+            self._fast_calls.clear()  # keyed by the identity of plans
         self._plans[key] = plan
         return plan
 
     def _check_pointers(self, args: tuple[Any, ...], pointers: list[tuple[int, bool]], plan: Plan) -> None:
-        """Alignment, writability, and that what is written overlaps nothing else."""
+        """Check alignment and writability, and that no written array overlaps another."""
         written, alignments = self.written, self._alignments
         for (address, read_only), (k, below, above) in zip(pointers, plan.spans):
             if address % alignments[k] and above:
@@ -285,11 +285,11 @@ class NativeFunction:
             return True
 
     def _scalars(self, args: tuple[Any, ...], values: list[Any]) -> list[Any]:
-        """Scalar arguments that the packing did not take as they were: converted, or refused by name."""
+        """Convert the scalar arguments that could not be packed directly. Raises ``RunError`` naming one that is wrong."""
         return [v if self._is_array[k] else self._scalar(k, args[k]) for k, v in enumerate(values)]
 
     def _scalar(self, k: int, value: Any) -> Any:
-        """What is packed for a scalar argument. Raises ``RunError`` for what is no number of its type."""
+        """A scalar argument as it is packed. Raises ``RunError`` if it is not a number of the parameter's type."""
         dtype = self._dtypes[k]
         if dtype.is_handle:
             return self._address(k, value)

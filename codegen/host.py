@@ -39,11 +39,11 @@ Step = Callable[[dict[Var, Any], Launch, Allocator], None]
 class HostProgram:
     """A host function ready to run.
 
-    ``run(values, launch, allocate)``: ``values`` maps every pointer and scalar variable of the function to what stands
-    for it; ``launch(kernel, args, grid, block, dynamic_shared_bytes)`` is called at each launch, with ``args`` in the
+    ``run(values, launch, allocate)``: ``values`` has the value of every pointer and scalar variable of the function;
+    ``launch(kernel, args, grid, block, dynamic_shared_bytes)`` is called at each launch, with ``args`` in the
     order of the kernel's parameters; ``allocate(dtype, elements)`` makes memory for a buffer between launches.
 
-    Raises ``BuildError`` when made from a statement that is no host code, ``RunError`` for an assertion that fails.
+    Raises ``BuildError`` for a statement that cannot run on the host, ``RunError`` for an assertion that fails.
     """
 
     def __init__(self, host: PrimFunc, kernels: dict[str, PrimFunc]):
@@ -152,7 +152,7 @@ class HostProgram:
         def run(env: Any, launch: Launch, allocate: Allocator) -> None:
             x, y, z, tx, ty, tz = (1 if at < 0 else values[at](env) for at in places[:6])
             if 0 in (x, y, z, tx, ty, tz):
-                return  # no thread at all
+                return  # an empty launch
             shared = 0 if places[6] < 0 else values[places[6]](env)
             launch(name, [v(env) for v in given], (x, y, z), (tx, ty, tz), shared)
 

@@ -15,7 +15,7 @@ from .llvm.types import vector
 
 _CHAINS = 16  # independent sums: more than latency x issue width of any current core
 
-# data type: (element of a sum, its bits, products added to each sum, instruction where it is not the plain fma, features)
+# data type: (accumulator type, its bits, products per accumulator, instruction if not fma, features)
 _KINDS = {
     "float32": ("float", 32, 1, "", ""),
     "float64": ("double", 64, 1, "", ""),
@@ -27,7 +27,7 @@ _TILES = {
     "bfloat16 tiles": ("llvm.x86.tdpbf16ps", 16 * 16 * 32, "+amx-bf16"),
     "int8 tiles": ("llvm.x86.tdpbusd", 16 * 16 * 64, "+amx-int8"),
 }
-_SUMS = 4  # independent tiles of sums
+_SUMS = 4  # independent accumulator tiles
 
 
 class FmaPeak:
@@ -55,7 +55,7 @@ class FmaPeak:
             self._operations = 2.0 * lanes * products * _CHAINS
         self._loaded = Loaded(object_code(kernel, on), on)
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(self._loaded.function("fma_peak"))
-        # zeros would use less power than real data and so run at a higher clock; |x| < 1 keeps the sums finite
+        # not zeros, which use less power and so run at a higher clock; |x| < 1 keeps the sums finite
         data = np.random.default_rng(0).uniform(0.25, 0.99, 256)
         kind = np.float64 if dtype == "float64" else np.float32
         self._data = np.repeat(data.astype(kind), 2)
@@ -77,7 +77,7 @@ class FmaPeak:
 def measure_fma_peak(dtype: str = "float32", seconds: float = 0.2) -> float:
     """GFLOP/s of one core doing nothing but full-width fused multiply-adds (two operations each).
 
-    ``dtype``: as of :class:`FmaPeak`. The best of many short runs, so that a busy machine disturbs little.
+    ``dtype``: as for :class:`FmaPeak`. The best of many short runs, so that other load disturbs little.
     """
     peak = FmaPeak(dtype)
     best, stop = 0.0, time.perf_counter() + seconds
@@ -92,7 +92,7 @@ def _fma_kernel(on: Machine, element: str, lanes: int, instruction: str) -> str:
     text = ModuleText(on.cpu, on.features, on.triple, on.width)
     out = FunctionText(text, "fma_peak", "void", ["i64 %count", "ptr %data"])
     type_ = vector(element, lanes)
-    # values that come from memory, so that nothing can be folded
+    # loaded from memory, so that nothing is constant-folded
     x = out.value(f"load {type_}, ptr %data, align 8")
     before = out.block
     out.start("loop")

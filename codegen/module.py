@@ -112,7 +112,7 @@ class Module:
 
     def __call__(self, *args: Any) -> Any:
         functions = self.functions
-        if len(functions) == 1:  # as `entry`, in a short way
+        if len(functions) == 1:  # a shortcut for `entry`
             for function in functions.values():
                 return function(*args)
         return self.entry(*args)
@@ -130,7 +130,7 @@ class Module:
         return self.ir.script()
 
     def get_source(self, fmt: str = "") -> str:
-        """``source`` as TVM's users call it: ``fmt`` is a kind, ``"ll"`` or ``"s"``; by default the code itself."""
+        """``source`` under TVM's name: ``fmt`` is a kind, ``"ll"`` or ``"s"``; the default is the generated code."""
         return self.source({"": self.code_kind, "ll": "llvm", "s": "asm"}.get(fmt, fmt))
 
     def time_evaluator(
@@ -141,8 +141,8 @@ class Module:
         repeat: int = 3,
         min_repeat_ms: float = 0.0,
     ) -> Callable[..., Timing]:
-        """A function that times ``func_name`` on the arguments it is called with. ``dev`` is where those lie: the
-        arguments say so themselves, and it need not be given.
+        """A function that times ``func_name`` on the arguments it is called with. ``dev`` is accepted for TVM's sake:
+        the arguments determine the device.
 
         ``mod.time_evaluator("main", number=10)(a, b, c).median`` is the seconds of one call. The arguments are
         checked once, outside the timed part; the first call warms up.
@@ -179,7 +179,7 @@ class LLVMModule(Module):
     code_kind = "llvm"
 
     def __init__(self, source: IRModule, target: Any, compiled: Any, passes: list[Any] | None = None):
-        """``passes`` lowered ``source``; None where what was compiled was lowered elsewhere."""
+        """``passes`` lowered ``source``; None if the program was lowered elsewhere."""
         self._compiled, self._passes = compiled, passes
         code = Loaded(compiled.code, compiled.machine)
         code.release_by("__tir_release")
@@ -210,8 +210,8 @@ class LLVMModule(Module):
 
     @property
     def report(self) -> Any:
-        """What became of every vectorized, unrolled and parallel loop, and what is held in registers, with reasons;
-        prints as a table."""
+        """Whether every vectorized, unrolled and parallel loop became so, and what registers hold, with reasons; prints
+        as a table."""
         from .report import Report
 
         return Report.of(self.lowered) if self._passes is None else Report.of(self.ir, self._passes)
@@ -226,8 +226,8 @@ class LLVMModule(Module):
 
 
 def load(path: str | Path) -> Module:
-    """A module saved with ``mod.save``. Raises ``BuildError`` for a file that is none, ``RunError`` for one that was
-    compiled for features which this CPU lacks."""
+    """A module saved with ``mod.save``. Raises ``BuildError`` if the file is not one, ``RunError`` if it needs CPU
+    features that this machine lacks."""
     from tir.script import parse
     from tir.target import Target
 

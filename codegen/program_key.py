@@ -30,7 +30,7 @@ class _Unnamed(Exception):
 
 
 def program_key(mod: IRModule, target: Target, machine: str, passes: Iterable[Any]) -> str | None:
-    """Hex digits that differ whenever the machine code may differ; None for programs that are not to be cached.
+    """Hex digits that differ whenever the machine code may differ; None for programs that must not be cached.
 
     ``machine`` names the CPU and LLVM's version. A pass, a rule of the code generator or a node that is defined outside
     of this package makes it None.
@@ -53,8 +53,8 @@ def program_key(mod: IRModule, target: Target, machine: str, passes: Iterable[An
 
 
 class _Writer:
-    """A program as words. A repeated node is written as its number, so shared parts cost nothing and equal names
-    are distinguished."""
+    """Serializes a program. A repeated node is written as its number: shared parts are written once, and variables of
+    equal names stay distinct."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -112,7 +112,7 @@ def _own_rules() -> bool:
 
 @functools.cache
 def _code() -> str | None:
-    """The code of this package: names, sizes and times of its files. None where they cannot be seen."""
+    """The code of this package: names, sizes and times of its files. None if they cannot be read."""
     found = []
     for package in (str(tir.__file__), __file__):
         root = os.path.dirname(package)

@@ -1,7 +1,7 @@
-"""What became of the loops marked by a schedule, and of candidates for registers: a table.
+"""The outcome of each loop annotation (vectorized, unrolled, parallel) and of scalar replacement, as a table.
 
-The marked loops get numbers, the passes run again, and the loops are looked up before and after the passes that
-implement the marks.
+Annotated loops are numbered, the passes run again, and each loop is looked up before and after the passes that
+implement its annotation.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ TAG = "report_number"
 
 @dataclass(frozen=True)
 class Row:
-    """A marked loop, or a buffer: what was requested, and the outcome.
+    """An annotated loop, or a buffer: what was requested, and the outcome.
 
-    ``asked`` is the loop's mark, or ``registers`` for what a loop updates in each iteration (``loop`` names the loop)
-    and for a buffer of the scope ``local`` (``loop`` names the buffer). ``extent``: of the loop, or elements held.
+    ``asked`` is the loop's kind, or ``registers`` for elements that a loop updates in each iteration (``loop`` names the
+    loop) and for a buffer in scope ``local`` (``loop`` names the buffer). ``extent``: of the loop, or elements held.
     """
 
     function: str
@@ -46,7 +46,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """Rows in program order; ``str(report)`` is a table, which a prompt shows."""
+    """Rows in program order; ``str(report)`` is a table."""
 
     rows: tuple[Row, ...]
 
@@ -91,7 +91,7 @@ def _extent(loop: For) -> str:
 
 
 def _tagged(func: PrimFunc, marked: dict[str, list[For]], name: str) -> PrimFunc:
-    """``func`` with a number in the annotations of each marked loop; ``marked`` gets them in order."""
+    """``func`` with a number in the annotations of each loop to report on; ``marked`` gets these loops in order."""
     loops = marked.setdefault(name, [])
     numbers: dict[Any, int] = {}
     for node in walk(func.body, lambda n: not isinstance(n, Expr)):
@@ -116,7 +116,7 @@ def _loops(func: PrimFunc) -> dict[int, list[For]]:
 
 
 class _Look:
-    """The marked loops of one function at the stages that implement them, by number."""
+    """The loops of one function at the stages that implement their annotations, by number."""
 
     def __init__(self, loops: list[For], to_vector: Any, to_unroll: Any, vector: Any, unrolled: Any, lowered: Any):
         self.loops = loops
@@ -187,7 +187,7 @@ def _stores(loops: list[For]) -> int:
 
 
 def _accesses(loop: For) -> Iterator[str]:
-    """How each load and store of a vectorized loop moves along with its lanes."""
+    """The stride of each load and store of a vectorized loop from lane to lane, in words."""
     var = loop.loop_var
     for node in walk(loop.body):
         if not isinstance(node, (BufferLoad, BufferStore)):
@@ -196,10 +196,9 @@ def _accesses(loop: For) -> Iterator[str]:
         if not used:
             yield "broadcast"
             continue
-        form: Any = linear(node.indices[-1])
-        alone = sum(any(uses_var(f, var) for f in factors) for factors, _ in form.items()) == 1
-        step = form.terms.get(id(var)) if alone and used == [len(node.indices) - 1] else None
-        yield "gathered" if step is None else "contiguous" if step[1] == 1 else "strided"
+        moving, _ = linear(node.indices[-1]).split(var)
+        step = (moving.coefficients() or {}).get(var) if used == [len(node.indices) - 1] else None
+        yield "gathered" if step is None else "contiguous" if step == 1 else "strided"
 
 
 def _masked(loop: For) -> bool:
@@ -213,7 +212,7 @@ def _masked(loop: For) -> bool:
 
 
 def _registers(name: str, func: PrimFunc) -> Iterator[Row]:
-    """What loops hold in registers while they run, and the buffers of the scope ``local``."""
+    """Rows for elements that loops hold in registers, and for buffers in scope ``local``."""
     notes: list[Any] = []
     made = promote_accumulators(peel_first_iterations(func), notes)
     seen: Counter[Row] = Counter()

@@ -11,8 +11,8 @@ from tir.stmt import Stmt
 
 
 class Rules:
-    """Three tables of functions ``(generator, node)``: of expressions and operators they give the text that stands for
-    the value, of statements they write it.
+    """Three tables of functions ``(generator, node)``: for expressions and operators they return the text of the value,
+    for statements they emit code.
 
     >>> rules = Rules()
     >>> @rules.op("exp", "exp2")

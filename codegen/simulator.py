@@ -21,7 +21,7 @@ from .module import Module
 
 
 class Launches(list[SimReport]):
-    """The reports of a call's launches, in order; prints as their tables, in a notebook as HTML."""
+    """The reports of a call's launches, in order; prints as tables, in a notebook as HTML."""
 
     @property
     def ok(self) -> bool:
@@ -43,9 +43,9 @@ class Launches(list[SimReport]):
 class SimulatorModule(Module):
     """Functions whose kernels run on the simulator. Arguments are NumPy arrays, written in place.
 
-    ``order`` and ``seed`` (also options of the target: ``"cuda-sim -order=random -seed=3"``) choose the order of threads, ``strict`` whether a finding raises, ``trace`` is called before
-    every statement; ``mod.breakpoint(line)`` stops at a line of a kernel. ``mod.last_report`` has what the last call's
-    launches told.
+    ``order`` and ``seed`` (also options of the target: ``"cuda-sim -order=random -seed=3"``) choose the order of threads,
+    ``strict`` whether a finding raises, ``trace`` is called before every statement; ``mod.breakpoint(line)`` stops at a
+    line of a kernel. ``mod.last_report`` holds the reports of the last call's launches.
     """
 
     source_kinds = ("tir", "lowered")
@@ -84,7 +84,7 @@ class SimulatorModule(Module):
         self._stops.clear()
 
     def kernel_source(self, name: str | None = None) -> str:
-        """The script of a kernel with its line numbers, as reports and breakpoints count them."""
+        """The script of a kernel with the line numbers that reports and breakpoints use."""
         found = self.kernels[next(iter(self.kernels)) if name is None else name]
         return "\n".join(f"{n:4} | {text}" for n, text in enumerate(found.script().splitlines(), 1))
 

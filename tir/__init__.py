@@ -59,6 +59,7 @@ _LAZY = {
     "stmt_functor": ("tir.compat", "stmt_functor"),
 }
 _SUBMODULES = (
+    "te",
     "script",
     "schedule",
     "transform",
@@ -73,7 +74,7 @@ _SUBMODULES = (
 )
 
 # what builds expressions in the dialect builds them outside of it too, under the same name: tir.exp, tir.if_then_else
-_EXPRESSIONS = frozenset(
+EXPRESSIONS = frozenset(
     [
         "max_value",
         "min_value",
@@ -87,6 +88,16 @@ _EXPRESSIONS = frozenset(
         "round",
         "comm_reducer",
         "call_intrin",
+        "power",
+        "ceildiv",
+        "indexdiv",
+        "indexmod",
+        "floordiv",
+        "floormod",
+        "truncdiv",
+        "truncmod",
+        "div",
+        "reinterpret",
     ]
 )
 
@@ -111,7 +122,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(module), attribute)
     elif name in _SUBMODULES:
         value = importlib.import_module(f"tir.{name}")
-    elif not name.startswith("_") and (name in _EXPRESSIONS or name in importlib.import_module("tir.op").OPS):
+    elif not name.startswith("_") and (name in EXPRESSIONS or name in importlib.import_module("tir.op").OPS):
         value = getattr(importlib.import_module("tir.script.tir"), name)
     else:
         raise AttributeError(f"module 'tir' has no attribute {name!r}")

@@ -30,6 +30,17 @@ class Range(Node):
         first, last = as_expr(begin), as_expr(end)
         return Range(first, last - first)
 
+    def ends(self) -> tuple[int, int] | None:
+        """The first and the last of the integers; None if there is none, or one that is not known.
+
+        >>> from tir import Range
+        >>> Range.of(2, 10).ends()
+        (2, 9)
+        """
+        if not isinstance(self.min, IntImm) or not isinstance(self.extent, IntImm) or self.extent.value <= 0:
+            return None
+        return self.min.value, self.min.value + self.extent.value - 1
+
 
 @node
 class Buffer(Node):

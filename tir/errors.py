@@ -46,6 +46,30 @@ class BuildError(TirError):
     """A program that cannot be lowered or compiled."""
 
 
+class TensorExpressionError(TirError):
+    """A tensor expression that is none: ``place`` is the line of the user's that is at fault, where one is known.
+
+    ``legal`` says what would be accepted.
+    """
+
+    def __init__(self, rule: str, place: Any = None, legal: str = ""):
+        super().__init__(rule)
+        self.rule = rule
+        self.place = place
+        self.legal = legal
+
+    def __str__(self) -> str:
+        lines = [self.rule]
+        if self.place is not None:
+            import linecache
+
+            text = linecache.getline(self.place.filename, self.place.line).strip()
+            lines.append(f"  {self.place.filename}:{self.place.line}: {text}".rstrip(": "))
+        if self.legal:
+            lines.append(f"legal: {self.legal}")
+        return "\n".join(lines)
+
+
 class RunError(TirError, RuntimeError):
     """A fault while a program runs, or arguments it cannot run with."""
 

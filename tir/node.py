@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .render import short_text
 
@@ -65,7 +65,7 @@ class Span:
 class Node:
     """Base of every IR node; ``fields`` names its constructor fields in order (without ``span``)."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "_memos")
     fields: tuple[str, ...] = ()
     copied: tuple[str, ...] = ()
 
@@ -90,6 +90,39 @@ class Node:
             if name not in changes:
                 changes[name] = getattr(self, name)
         return type(self)(**changes)
+
+
+class Memo(Generic[T]):
+    """What was computed once for a node, kept while the node lives.
+
+    A value may refer to its node. The node holds the value, so that the two are freed together; a dictionary with weak
+    keys would hold both for ever.
+
+    >>> from tir import Var
+    >>> sizes, x = Memo(), Var("x")
+    >>> sizes[x] = 3
+    >>> sizes.get(x), sizes.get(Var("x"))
+    (3, None)
+    """
+
+    def get(self, node: Node | None) -> T | None:
+        """The value for ``node``; None if there is none."""
+        memos = getattr(node, "_memos", None)
+        return None if memos is None else memos.get(self)
+
+    def __setitem__(self, node: Node, value: T) -> None:
+        memos = getattr(node, "_memos", None)
+        if memos is None:
+            set_field(node, "_memos", {self: value})
+        else:
+            memos[self] = value
+
+    def setdefault(self, node: Node, value: T) -> T:
+        """The value for ``node``, which is ``value`` if there was none."""
+        found = self.get(node)
+        if found is None:
+            self[node] = found = value
+        return found
 
 
 def _collect(value: Any, found: list[Any]) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from .buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion
+from .buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from .dtype import DType
 from .expr import TRUE, Expr, IntImm, Var
 from .node import EMPTY, Node, Span, node
@@ -47,6 +47,11 @@ class For(Stmt):
     body: Stmt
     thread: str = ""
     annotations: Any = EMPTY
+
+    @property
+    def domain(self) -> Range:
+        """The values of the loop variable."""
+        return Range(self.min, self.extent)
 
     @property
     def private(self) -> tuple[Buffer, ...]:

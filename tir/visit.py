@@ -125,7 +125,9 @@ def uses_var(root: Any, variables: Any) -> bool:
     """Whether any of ``variables`` (one Var, or a collection) occurs under ``root``."""
     if isinstance(root, IntImm):
         return False
-    wanted = {variables} if isinstance(variables, Var) else set(variables)
+    wanted = {variables} if isinstance(variables, Var) else variables
+    if not isinstance(wanted, (set, frozenset, dict)):
+        wanted = set(wanted)
     if isinstance(root, Var):
         return root in wanted
     return any(isinstance(item, Var) and item in wanted for item in walk(root))

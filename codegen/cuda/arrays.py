@@ -1,4 +1,4 @@
-"""Arrays in a device's memory, and tensors of other libraries seen as such, nothing copied."""
+"""Arrays in a device's memory, and descriptions of other libraries' device tensors, without copies."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tir.interp import dlpack
 class DeviceArray:
     """A compact row-major array on a device. ``array.numpy()`` copies it back.
 
-    Has ``__cuda_array_interface__``, so that CuPy and torch take it as it is. For types that NumPy has not, the bits
-    are in uint16 or uint8.
+    CuPy and torch accept it through ``__cuda_array_interface__``. Types that NumPy lacks are stored as bits in uint16 or
+    uint8.
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, driver: Any):
         self.shape, self.dtype, self.driver = tuple(shape), np.dtype(dtype), driver
         self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
-        self.kind = (self.shape, self.dtype.str)  # what tells whether two arrays take the same launches
+        self.kind = (self.shape, self.dtype.str)  # arrays of equal kind get the same launches
         self.address = driver.allocate(self.nbytes)
         weakref.finalize(self, driver.free, self.address)
 
@@ -50,7 +50,7 @@ class DeviceArray:
 
 
 def as_shadow(arg: Any) -> np.ndarray | None:
-    """The shadow of a tensor on a device; None for what is not on one."""
+    """A NumPy array with the shape, type, strides and address of a device tensor; None if ``arg`` is not on a device."""
     if isinstance(arg, np.ndarray):
         return None
     if isinstance(arg, DeviceArray):
@@ -70,7 +70,7 @@ def as_shadow(arg: Any) -> np.ndarray | None:
 
 
 def device_number(arg: Any) -> int | None:
-    """The number of the device that a tensor is on, where it tells."""
+    """The number of a tensor's device; None if the tensor does not say."""
     if isinstance(arg, DeviceArray):
         return arg.driver.device_id
     ask = getattr(arg, "__dlpack_device__", None)
@@ -84,6 +84,6 @@ def where_is(arg: Any) -> str:
 
 
 def _from_dlpack(arg: Any) -> np.ndarray:
-    """No stream is given, so that the producer waits for nothing: a kernel runs after what its own stream holds."""
+    """The producer need not synchronize (stream -1): the kernel runs in order on its own stream."""
     tensor = dlpack.read(arg, stream=-1)
     return dlpack.view(tensor.shape, tensor.dtype, tensor.strides, tensor.address)

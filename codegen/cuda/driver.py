@@ -1,6 +1,6 @@
-"""The CUDA driver: the dozen calls that launching needs, each raising ``RunError`` in words.
+"""The CUDA driver: the dozen calls that launching needs; failures are ``RunError``.
 
-Everything above talks to a device through this class only, so that tests put another one in its place.
+All other code reaches a device through this class, so that tests can replace it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NO_DEVICE = (
 
 
 class Driver:
-    """One device, in its primary context (the one that torch and CuPy use)."""
+    """One device, in its primary context, which torch and CuPy use too."""
 
     def __init__(self, device_id: int = 0, bindings: Any = None):
         driver = bindings if bindings is not None else _bindings()
@@ -60,7 +60,7 @@ class Driver:
         return raw.rstrip(b"\0").decode()
 
     def attribute(self, name: str) -> int:
-        """A ``CU_DEVICE_ATTRIBUTE_…`` by the rest of its name."""
+        """A device attribute, by its name without ``CU_DEVICE_ATTRIBUTE_``."""
         return self._do(
             "cuDeviceGetAttribute", getattr(self.cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}"), self.device
         )
@@ -71,7 +71,7 @@ class Driver:
         return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
 
     def activate(self) -> Any:
-        """Make the context that of this host thread; returns the one before, to be restored, if that was another."""
+        """Make the context current on this host thread; returns the previous one, to be restored, if it was another."""
         error, current = self._current()
         if int(error) == 0 and int(current) == self._number:
             return None
@@ -79,7 +79,7 @@ class Driver:
         return current if int(current) else None
 
     def restore(self, context: Any) -> None:
-        """Give a thread back the context that another library left there."""
+        """Make ``context``, which another library had set, current again."""
         self._do("cuCtxSetCurrent", context)
 
     # ---------------------------------------------------------- code
@@ -92,7 +92,7 @@ class Driver:
             self._in_context("cuModuleUnload", module)
 
     def function(self, module: Any, name: str, dynamic_shared: int) -> Any:
-        """A kernel, allowed ``dynamic_shared`` bytes of shared memory; with its static memory that may pass 48 KiB."""
+        """A kernel that may use ``dynamic_shared`` bytes of shared memory (more than 48 KiB in all need this opt-in)."""
         made = self._do("cuModuleGetFunction", module, name.encode())
         if dynamic_shared:
             attribute = self.cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -162,7 +162,7 @@ def _bindings() -> Any:
 
 @functools.cache
 def driver(device_id: int = 0) -> Driver:
-    """The device, opened once. Raises ``RunError`` where there is none."""
+    """The device, opened once. Raises ``RunError`` if there is none."""
     return Driver(device_id)
 
 

@@ -1,7 +1,7 @@
 """Expressions other than loads and calls.
 
-Every rule gives text that can stand anywhere: anything but a name, a constant or a call is in parentheses. Vectors have
-the operators of their lanes (see the prelude), so that ``a + b`` reads the same for them.
+Every rule returns text that is valid in any context: anything but a name, a constant or a call is in parentheses.
+Vectors have the operators of their lanes (see the prelude), so ``a + b`` is written the same for them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from .types import c_type, float_constant, int_constant, is_small, scalar_type
 
 
 def declare_type(g: Generator, dtype: DType) -> str:
-    """The C type of ``dtype``, its definition noted as needed."""
+    """The C type of ``dtype``; its definition is added to what the kernel needs."""
     if is_small(dtype):
         g.need(str(dtype.element))
     if dtype.lanes > 1:
@@ -56,7 +56,7 @@ def declare_type(g: Generator, dtype: DType) -> str:
 
 
 def each(g: Generator, dtype: DType, spelled: str, *args: str) -> str:
-    """``spelled`` (a function's name) of the arguments, lane by lane for vectors."""
+    """A call of the function ``spelled``, lane by lane for vectors."""
     if dtype.lanes == 1:
         return f"{spelled}({', '.join(map(bare, args))})"
     g.need("each")
@@ -103,7 +103,7 @@ _RANK = {Cast: 9, Mul: 5, Add: 4, Sub: 4, LT: 3, LE: 3, GT: 3, GE: 3, EQ: 2, NE:
 
 
 def _operand(text: str, e: Any, parent: type, left: bool) -> str:
-    """An operand without parentheses where C's precedence, left to right, needs none."""
+    """An operand, without parentheses if C's precedence and left associativity make them redundant."""
     mine, above = _RANK.get(type(e)), _RANK[parent]
     if mine is None or parent is Or or (e.dtype.is_int and e.dtype.bits in (8, 16)):
         return text
@@ -111,7 +111,7 @@ def _operand(text: str, e: Any, parent: type, left: bool) -> str:
 
 
 def plain(e: Any, other: Any) -> str:
-    """A constant without suffix or cast where C gives it the type of the other operand, or computes in int; else nothing."""
+    """A constant without suffix or cast, if C converts it to the other operand's type or computes in int; else ``""``."""
     if (
         isinstance(e, IntImm)
         and (str(e.dtype) == "int64" or e.dtype.bits in (8, 16))
@@ -123,13 +123,13 @@ def plain(e: Any, other: Any) -> str:
 
 
 def widened(e: Any, other: Any) -> Any:
-    """``e`` without a cast from int32 to int64 where C makes it because of the other operand."""
+    """``e`` without a cast from int32 to int64 that C makes implicitly because of the other operand."""
     implied = isinstance(e, Cast) and e.dtype == "int64" and e.value.dtype == "int32"
     return e.value if implied and not isinstance(other, (IntImm, Cast)) else e
 
 
 def bare(text: str) -> str:
-    """``text`` without the parentheses around all of it."""
+    """``text`` without its outermost parentheses."""
     if not text.startswith("(") or not text.endswith(")"):
         return text
     depth = 0
@@ -147,13 +147,13 @@ def _infix(g: Generator, e: Any) -> str:
     x, y = widened(e.a, e.b), widened(e.b, e.a)
     a = plain(e.a, e.b) or _operand(g.expr(x), x, type(e), True)
     b = plain(e.b, e.a) or _operand(g.expr(y), y, type(e), False)
-    if e.a.dtype.lanes == 1 and e.dtype.bits in (8, 16) and e.dtype.is_int:  # C computes in int: cut to the type
+    if e.a.dtype.lanes == 1 and e.dtype.bits in (8, 16) and e.dtype.is_int:  # C computes in int: truncate to the type
         return f"({scalar_type(e.dtype)})({a} {sign} {b})"
     return f"({a} {sign} {b})"
 
 
 def need_operators(g: Generator, dtype: DType) -> None:
-    """Note that an operator of C is applied to values of ``dtype``."""
+    """Request C's operators for values of ``dtype``."""
     if dtype.lanes > 1:
         g.need("vec_operators")
 
@@ -171,8 +171,8 @@ def _truncating(g: Generator, e: Any) -> str:
 
 @expr_rule(FloorDiv, FloorMod)
 def _flooring(g: Generator, e: Any) -> str:
-    """``//`` and ``%``: a shift or a mask for a power of two (right whatever the sign), C's operators where both sides
-    are known not to be negative, else a helper."""
+    """``//`` and ``%``: a shift or a mask for a power of two (correct for either sign), C's operators if both sides are
+    known to be non-negative, else a helper."""
     is_div = isinstance(e, FloorDiv)
     need_operators(g, e.dtype)
     divisor = e.b.value if isinstance(e.b, Broadcast) else e.b
@@ -188,7 +188,7 @@ def _flooring(g: Generator, e: Any) -> str:
 
 @expr_rule(Min, Max)
 def _extreme(g: Generator, e: Any) -> str:
-    """nan when either is nan, as in NumPy; C's fminf gives the other one."""
+    """nan if either operand is nan, as in NumPy; C's fminf returns the other operand."""
     name = "min" if isinstance(e, Min) else "max"
     if e.dtype.is_float:
         declare_type(g, e.dtype)
@@ -225,7 +225,7 @@ def _cast(g: Generator, e: Cast) -> str:
 
 
 def convert(g: Generator, text: str, source: DType, target: DType) -> str:
-    """A value in another type: floats to integers toward zero, to narrower floats to the nearest, ties to even."""
+    """Convert ``text``: floats to integers toward zero, to narrower floats to nearest, ties to even."""
     if source is target:
         return text
     declare_type(g, target)

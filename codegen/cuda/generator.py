@@ -1,7 +1,6 @@
-"""The state of writing one CUDA kernel, and dispatch by node type.
+"""The state of generating one CUDA kernel, and dispatch by node type.
 
-``expr.py``, ``ops.py``, ``memory.py``, ``matrix.py`` and ``stmt.py`` fill the tables; nothing here knows what a node
-means.
+``expr.py``, ``ops.py``, ``memory.py``, ``matrix.py`` and ``stmt.py`` register the rules of each kind of node.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _TAKEN = re.findall(
 
 
 def broken(text: str) -> list[str]:
-    """A long statement over several lines: a call with an argument a line, an assignment after its sign."""
+    """A long statement broken into lines: a call one argument per line, an assignment after its ``=``."""
     call = re.match(r"\w+(<[\w, ]+>)?\(", text)
     if call is not None and text.endswith(");"):
         *most, last = _arguments(text[call.end() : -2])
@@ -71,14 +70,14 @@ class Generator(Dispatch):
     def __init__(self, func_name: str, fast_math: bool = False, warps: int = 1):
         self.func_name = func_name
         self.fast_math = fast_math
-        self.warps = warps  # of a block: how many copies warp memory needs where it cannot be in registers
+        self.warps = warps  # of a block: copies of warp memory that is not held in registers
         self.lines: list[str] = []
         self.depth = 1
         self.names: dict[Any, str] = {}
         self.taken: set[str] = set(_TAKEN)
-        self.declared: set[Any] = set()  # variables of the function that have a declaration above
+        self.declared: set[Any] = set()  # variables of the function already declared
         self.analyzer = Analyzer()
-        self.helpers: dict[str, None] = {}  # parts of the prelude that the text needs
+        self.helpers: dict[str, None] = {}  # parts of the prelude that the kernel uses
         self.pointers: dict[Var, Any] = {}  # what each pointer is: codegen.cuda.memory.Place
         self.fragments: dict[Any, Any] = {}  # shapes of wmma fragments
         self.statics: list[str] = []  # declarations before the kernel
@@ -111,12 +110,12 @@ class Generator(Dispatch):
         return made
 
     def need(self, helper: str) -> str:
-        """Note that a part of the prelude is used; returns its name."""
+        """Request a part of the prelude; returns its name."""
         self.helpers.setdefault(helper)
         return helper
 
     def function(self, name: str, text: str) -> str:
-        """Note a function or type that is written before the kernel, once; returns its name."""
+        """Add a function or type before the kernel, once; returns its name."""
         self.functions.setdefault(name, text)
         return name
 
@@ -142,7 +141,7 @@ class Generator(Dispatch):
         return low is not None and low >= 0
 
     def multiple_of(self, e: Expr, limit: int) -> int:
-        """The greatest power of two up to ``limit`` that is known to divide ``e``."""
+        """The greatest power of two, at most ``limit``, proved to divide ``e``."""
         from tir.arith.modular import modular_of
 
         coeff, base = modular_of(self.analyzer, e)

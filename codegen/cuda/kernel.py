@@ -24,10 +24,11 @@ AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", 
 
 @dataclass(frozen=True)
 class KernelText:
-    """A kernel's text and what is known of its launch.
+    """A kernel's text and the facts that its launch needs.
 
-    ``functions``: inline functions and types made for it, by name. ``alignments``: of each parameter, the bytes to which vector accesses need its address aligned (1 for scalars).
-    ``threads``: of a block, where that is a constant. ``shared``, ``dynamic``: bytes of shared memory.
+    ``functions``: inline functions and types made for it, by name. ``alignments``: the bytes to which each parameter's
+    address must be aligned for vector accesses (1 for scalars). ``threads``: of a block, if constant. ``shared``,
+    ``dynamic``: bytes of static and dynamic shared memory.
     """
 
     name: str
@@ -83,7 +84,7 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
 
 
 def _thread_axes(g: Generator, func: PrimFunc) -> None:
-    """Every thread axis as a constant at the top, under the name that the schedule gave it."""
+    """Declare every thread axis as a constant at the top, under the name that the schedule gave it."""
     seen: dict[Var, None] = {}
     for node in walk(func.body):
         tag = getattr(node.node, "thread_tag", "") if isinstance(node, AttrStmt) else ""
@@ -133,7 +134,7 @@ def _dynamic(func: PrimFunc) -> int:
 
 
 def source_of(kernels: list[KernelText]) -> str:
-    """One compilable text of all ``kernels``."""
+    """One compilation unit of all ``kernels``."""
     helpers = dict.fromkeys(h for k in kernels for h in k.helpers)
     functions = dict(f for k in kernels for f in k.functions)
     head = prelude(helpers, functions.values())

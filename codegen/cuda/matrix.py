@@ -1,7 +1,7 @@
 """Tensor cores and asynchronous copies, as inline PTX: wmma fragments, mma.sync, ldmatrix, cp.async.
 
-Fragments are plain arrays of registers. ``nvcuda::wmma`` would need mma.h of another wheel, and hides the registers
-that a person debugging a kernel wants to see.
+Fragments are plain arrays of registers: ``nvcuda::wmma`` would need mma.h of another wheel, and hides the registers
+from whoever debugs a kernel.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def inline(
 ) -> str:
     """An inline function of one PTX instruction; operands are ``"r"(x)`` texts, numbered in order. Returns its name.
 
-    One that touches no ``memory`` does nothing but give its outputs: the compiler may move it.
+    Without ``memory`` it is pure, and the compiler may move it.
     """
     rows = [f'asm{" volatile" if memory else ""}("{text};"']
     for operands in (outputs, inputs):
@@ -75,7 +75,7 @@ class Fragment:
         if self.role in ("c", "d"):
             return self.elements // 32 // (2 if self.ptx == "f16" else 1)
         if self.ptx == "f16":
-            return 8  # of 16 x 16 each half-word is held by two lanes
+            return 8  # each half-word of a 16 x 16 matrix is held by two lanes
         return max(1, self.elements * self.dtype.bits // 32 // 32)
 
     @property
@@ -219,7 +219,7 @@ def _wmma_mma(g: Generator, e: Call) -> str:
 
 
 def find_fragments(g: Generator, body: Any) -> None:
-    """Note the shape of every wmma fragment, and how its operand lies in memory."""
+    """Record the shape of every wmma fragment, and the memory layout of its operand."""
     from tir.visit import walk
 
     for node in walk(body):
@@ -250,7 +250,7 @@ def _words(name: str, count: int, letter: str, sign: str = "") -> list[str]:
 
 
 def _words_at(g: Generator, e: Any, offset: Expr, type_: str) -> str:
-    """A pointer to registers, as one to 32-bit words."""
+    """A pointer to registers, cast to a pointer to 32-bit words."""
     text = pointer(g, e, offset)
     held = c_type(element_of(g, e))
     if held == type_:
@@ -309,13 +309,14 @@ def _mma_fill(g: Generator, e: Call) -> str:
 
 @op_rule("mma_store")
 def _mma_store(g: Generator, e: Call) -> str:
-    """Accumulators of m16n16 (two m16n8 side by side): of each lane, rows lane / 4 and 8 on, columns 2 (lane % 4)."""
+    """Accumulators of m16n16 (two m16n8 side by side): a lane holds rows lane / 4 and lane / 4 + 8, from column
+    2 (lane % 4) on."""
     m, n, target, source, at, stride = e.args
     if (int(m), int(n)) != (16, 16):
         raise g.fail(f"mma_store: accumulators of 16 x 16 are stored, not {int(m)} x {int(n)}")
     element = element_of(g, target)
     declare_type(g, element)
-    # columns of a lane are neighbours: one access, where they are known to be aligned
+    # a lane's columns are adjacent: one access if they are known to be aligned
     first = target.args[2] if isinstance(target, Call) and target.op == "tvm_access_ptr" else None
     paired = first is not None and g.multiple_of(first, 2) == 2 and g.multiple_of(stride, 2) == 2
     if paired:
@@ -330,7 +331,7 @@ def _mma_store(g: Generator, e: Call) -> str:
 
 @op_rule("ptx_cp_async")
 def _cp_async(g: Generator, e: Call) -> str:
-    """``bytes`` bytes from global to shared memory, zeros where the predicate is false."""
+    """Copy ``bytes`` bytes from global to shared memory; zeros if the predicate is false."""
     target, target_at, source, source_at, size, *predicate = e.args
     count = int(size)
     if count not in (4, 8, 16):
@@ -388,13 +389,13 @@ def _cp_async_barrier(g: Generator, e: Call) -> str:
 
 @op_rule("ptx_wait_barrier")
 def _wait_barrier(g: Generator, e: Call) -> str:
-    """Until the phase 0 of the barrier is over."""
+    """Wait until phase 0 of the barrier has completed."""
     return f"{g.need('barrier_wait')}({_barrier(g, e.args[0])}, 0)"
 
 
 @op_rule("ptx_cp_async_bulk")
 def _cp_async_bulk(g: Generator, e: Call) -> str:
-    """(shared, offset, global, offset, bytes, barrier): a bulk copy that the barrier counts."""
+    """(shared, offset, global, offset, bytes, barrier): a bulk copy whose bytes the barrier counts."""
     target, target_at, source, source_at, size, barrier = e.args
     place = place_of(g, data_of(source))
     place.aligned = max(place.aligned, 16)

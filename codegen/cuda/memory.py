@@ -1,4 +1,4 @@
-"""Buffers: what a pointer is in the kernel, loads, stores, addresses."""
+"""Buffers: pointers in the kernel, loads, stores, addresses."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _ADDED_IN_PLACE = ("int32", "int64", "uint32", "uint64", "float32", "float64")
 class Place:
     """What a pointer variable of the IR is in C.
 
-    ``element``: the type it points to. ``const``: nothing is written through it. ``lanes_of_warp``: the memory of a
-    warp held in registers, that many elements a lane (0: memory as usual). ``aligned``: the alignment in bytes that
-    accesses rely on. ``scalar``: a variable, not an array of one.
+    ``element``: the type it points to. ``const``: nothing is written through it. ``lanes_of_warp``: warp memory held in
+    registers, with that many elements per lane (0: ordinary memory). ``aligned``: the alignment in bytes that accesses
+    rely on. ``scalar``: a variable instead of an array of one element.
     """
 
     name: str
@@ -65,7 +65,7 @@ def _is_zero(e: Any) -> bool:
 
 
 def flat_index(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
-    """The one index of an access; several axes are taken row-major, or by the strides."""
+    """The flat index of an access: row-major, or by the buffer's strides."""
     if len(indices) == 1 and not buffer.strides:
         return indices[0]
     if not indices:
@@ -82,7 +82,7 @@ def flat_index(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
 
 
 def own_index(place: Place, index: Expr) -> Expr:
-    """Where a lane holds element ``index`` of a warp's memory: registers are numbered by fragment, then by element."""
+    """The register in which a lane holds element ``index`` of warp memory, numbered by fragment, then by element."""
     each = place.lanes_of_warp
     return index // (WARP * each) * each + index % each
 
@@ -114,7 +114,7 @@ def _power_of_two(n: int) -> bool:
 
 
 def _alignment(g: Generator, buffer: Buffer, index: Ramp, lanes: int) -> int:
-    """How many neighbours of a vector access may be taken at once: as far as the address is known to be aligned."""
+    """How many adjacent elements of a vector access may be one access: as many as the proved alignment allows."""
     most = max(1, 16 // buffer.dtype.bytes)
     size = g.multiple_of(index.base, min(most, lanes & -lanes))
     if buffer.elem_offset is not None:
@@ -179,7 +179,7 @@ def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) 
 
 
 def pointer(g: Generator, e: Any, offset: Expr | None = None) -> str:
-    """The address that an operator's pointer argument and its offset (in elements) stand for."""
+    """The address of an operator's pointer argument, plus ``offset`` elements."""
     if isinstance(e, Call) and e.op == "address_of":
         load = e.args[0]
         if not isinstance(load, BufferLoad):
@@ -223,7 +223,7 @@ def plus(text: str, offset: str) -> str:
 
 
 def is_scalar(var: Var, element: DType, body: Any) -> bool:
-    """Whether memory of one element is only read and written, by its own type: a variable of C does."""
+    """Whether memory of one element can be a C variable: it is only loaded and stored, as ``element``."""
     for node in walk(body):
         if isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data is var:
             plain = node.buffer.dtype is element and node.buffer.elem_offset is None
@@ -242,7 +242,7 @@ def is_scalar(var: Var, element: DType, body: Any) -> bool:
 
 
 def element_of(g: Generator, e: Any) -> DType:
-    """What a pointer argument points to."""
+    """The element type that a pointer argument points to."""
     if isinstance(e, Call) and e.op == "address_of":
         return e.args[0].buffer.dtype
     if isinstance(e, Call) and e.op == "tvm_access_ptr":

@@ -54,10 +54,10 @@ class CUDAModule(Module):
 
     Arguments are tensors on the device: torch, CuPy, anything with DLPack or ``__cuda_array_interface__``, and
     ``mod.array(x)``, a copy of a NumPy array. They are used in place. ``mod["f"].on_copies(a, b, c)`` takes NumPy
-    arrays: it copies all in, and those that are written out again. ``stream=`` takes a stream of torch or CuPy, or its
-    number; without one the current default stream is used. A call returns when the kernels are enqueued.
+    arrays, copies all to the device, and copies the written ones back. ``stream=`` takes a stream of torch or CuPy, or
+    its number; the default is the current default stream. A call returns when the kernels are enqueued.
 
-    Raises ``RunError`` for an array in host memory, and where there is no device.
+    Raises ``RunError`` for an array in host memory, and if there is no device.
     """
 
     source_kinds = ("tir", "lowered", "cuda", "ptx", "sass")
@@ -94,7 +94,7 @@ class CUDAModule(Module):
 
     @property
     def arch(self) -> str:
-        """The architecture that is compiled for: the target's, else this machine's, else sm_80."""
+        """The architecture to compile for: the target's, else this machine's, else sm_80."""
         if not self._arch:
             self._arch = self.device.arch if self._injected or has_device() else nvrtc.DEFAULT_ARCH
         return self._arch
@@ -114,7 +114,7 @@ class CUDAModule(Module):
         return self.binary.cubin
 
     def report(self) -> Report:
-        """What each kernel takes: registers, spills, shared memory, threads, and how many blocks fit an SM."""
+        """What each kernel uses: registers, spills, shared memory, threads, and how many blocks fit an SM."""
         return Report.of(self)
 
     def _source(self, kind: str) -> str:
@@ -139,20 +139,21 @@ class CUDAModule(Module):
 
     @property
     def device(self) -> Driver:
-        """The device that kernels run on. Raises ``RunError`` where there is none."""
+        """The device that kernels run on. Raises ``RunError`` if there is none."""
         return self._injected if self._injected is not None else driver(self.device_id)
 
     def use_driver(self, made: Any) -> CUDAModule:
-        """Talk to ``made`` instead of the CUDA driver (tests; another way to reach a device)."""
+        """Use ``made`` instead of the CUDA driver (for tests, or another way to reach a device)."""
         self._injected, self._loaded = made, None
         self.plans.clear()
         self._memory.clear()
         return self
 
     def workspace(self, stream: int, size: int) -> int:
-        """The address of memory for what lies between kernels: of each stream, so that its order keeps calls apart.
+        """The address of ``size`` bytes for the buffers between kernels, one piece of memory per stream: calls on a
+        stream run in order, so they can share it.
 
-        It grows, and what it was is kept: a captured graph may still use it.
+        When it grows the old memory is kept, since a captured graph may still use it.
         """
         held = self._memory.setdefault(stream, [])
         if not held or held[-1].nbytes < size:
@@ -165,7 +166,7 @@ class CUDAModule(Module):
         return DeviceArray.of(host, self.device)
 
     def synchronize(self) -> None:
-        """Wait until the default stream is done; a fault of a kernel is raised here."""
+        """Wait until the default stream is done; raises ``RunError`` for a fault of a kernel."""
         self.device.synchronize()
 
     def kernel_handle(self, name: str) -> Any:
@@ -181,7 +182,7 @@ class CUDAModule(Module):
 
     @property
     def imported_modules(self) -> tuple[CUDAModule]:
-        """The module itself: TVM keeps the device's code in a module within the host's, ours are one."""
+        """The module itself. (In TVM the device code is a module inside the host's.)"""
         return (self,)
 
     def time_evaluator(
@@ -192,7 +193,7 @@ class CUDAModule(Module):
         repeat: int = 3,
         min_repeat_ms: float = 0.0,
     ) -> Callable[..., Timing]:
-        """As for every module, timed by events on the device: launches of one repeat follow each other."""
+        """As for every module, but timed by events on the device; the launches of one repeat run back to back."""
         function = self.entry if func_name is None else self[func_name]
 
         def evaluate(*args: Any, stream: Any = None) -> Timing:
@@ -211,7 +212,7 @@ def _nvrtc_is_here() -> bool:
 
 
 def disassemble(cubin: bytes) -> str:
-    """SASS by nvdisasm. Raises ``BuildError`` where that is not installed: it is in no wheel that we need."""
+    """SASS by nvdisasm. Raises ``BuildError`` if nvdisasm is not installed (no dependency includes it)."""
     tool = shutil.which("nvdisasm")
     if tool is None:
         raise BuildError("SASS needs nvdisasm of the CUDA toolkit on PATH; `mod.cubin()` has the machine code itself")
@@ -260,7 +261,7 @@ class CUDAFunction:
         self._run(plan, addresses, stream_number(stream))
 
     def prepared(self, *args: Any, stream: Any = None) -> Callable[[], None]:
-        """The call with its arguments checked once."""
+        """The call, its arguments checked once in advance."""
         plan, addresses = self._plan(args)
         number = stream_number(stream)
 
@@ -270,11 +271,11 @@ class CUDAFunction:
         return call
 
     def on_copies(self, *args: Any) -> None:
-        """Run on NumPy arrays: every array is copied to the device, and what is written copied back."""
+        """Run on NumPy arrays: every array is copied to the device, and the written ones are copied back."""
         device = self.module.device
         is_array = [p in self.func.buffer_map for p in self.func.params]
         held = [DeviceArray.of(a, device) if b and isinstance(a, np.ndarray) else a for a, b in zip(args, is_array)]
-        held += args[len(held) :]  # too many: said by the call
+        held += args[len(held) :]  # too many arguments: the call refuses them
         self(*held)
         device.synchronize()
         for param, host, made in zip(self.func.params, args, held):
@@ -325,7 +326,7 @@ class CUDAFunction:
                     address = seen.ctypes.data
                     key += (seen.shape, seen.strides, seen.dtype.str, seen.flags.writeable, address & 63)
                 elif type(seen).__hash__ is None:
-                    return self._make_plan(args), addresses  # which says what is wrong with it
+                    return self._make_plan(args), addresses  # raises the error
                 else:
                     address = 0
                     key += (type(seen), seen)
@@ -365,7 +366,7 @@ class CUDAFunction:
                 yield string_arg(node.args[0]), node
 
     def _needed_alignments(self) -> dict[Var, tuple[int, str]]:
-        """Of each pointer, the bytes to which its address must be aligned, and the kernel whose accesses need it."""
+        """For each pointer, the bytes to which its address must be aligned, and the kernel whose accesses need it."""
         found: dict[Var, tuple[int, str]] = {}
         for name, call in self._launches():
             for arg, need in zip(call.args[1:], self.module.texts[name].alignments):
@@ -382,7 +383,7 @@ class CUDAFunction:
             )
 
     def _may_overlap(self) -> list[tuple[int, int]]:
-        """Pairs of arguments, the first written, that must lie apart."""
+        """Pairs of arguments, the first of which is written, that must not overlap."""
         if not self.func.attrs.get("tir.noalias", True):
             return []
         buffers = [(k, self.func.buffer_map[p]) for k, p in enumerate(self.func.params) if p in self.func.buffer_map]
@@ -406,7 +407,7 @@ class CUDAFunction:
     def _run(self, plan: Plan, addresses: Sequence[int], stream: int) -> None:
         module = self.module
         device = module.device
-        with module.launching:  # the arguments of a plan, and memory between kernels, are of one call at a time
+        with module.launching:  # a plan's packed arguments and the workspace serve one call at a time
             before = device.activate()
             try:
                 base = module.workspace(stream, plan.temporary) if plan.temporary else 0

@@ -1,4 +1,4 @@
-"""CUDA C to machine code by NVRTC, on a machine with or without a GPU; the disk cache; what the compiler tells."""
+"""CUDA C to machine code by NVRTC, with or without a GPU; the disk cache; the compiler's messages and resource counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ARCH = re.compile(r"(sm|compute)_(\d+)([af]?)$")
 
 @dataclass(frozen=True)
 class Resources:
-    """What a kernel takes of a multiprocessor, as its compiler counted: registers of a thread, bytes of the rest."""
+    """The resources of a kernel as ptxas counts them: registers per thread, the rest in bytes."""
 
     name: str
     registers: int
@@ -34,17 +34,17 @@ class Resources:
 
 @dataclass(frozen=True)
 class Binary:
-    """Machine code for one architecture, and what each kernel in it takes."""
+    """Machine code for one architecture, and the resources of each kernel."""
 
     arch: str
     cubin: bytes
     resources: tuple[Resources, ...]
-    seconds: float  # that compiling took; 0 from the cache
+    seconds: float  # of compiling; 0 from the cache
 
 
 @functools.cache
 def library() -> Any:
-    """The binding of NVRTC. Raises ``BuildError`` where it is not installed."""
+    """The binding of NVRTC. Raises ``BuildError`` if it is not installed."""
     try:
         from cuda.bindings import nvrtc
 
@@ -72,7 +72,7 @@ def architectures() -> tuple[int, ...]:
 
 
 def check_arch(arch: str) -> str:
-    """``arch`` if NVRTC knows it. Raises ``BuildError`` naming those that there are."""
+    """``arch`` if NVRTC knows it. Raises ``BuildError`` naming those it knows."""
     found = _ARCH.match(arch)
     known = architectures()
     if found is None or int(found[2]) not in known:
@@ -84,9 +84,9 @@ def check_arch(arch: str) -> str:
 
 
 def compile_cubin(source: str, arch: str, name: str = "kernel", options: tuple[str, ...] = ()) -> Binary:
-    """Machine code of ``source`` for ``arch``, from the disk cache where it is there.
+    """Machine code of ``source`` for ``arch``, from the disk cache if it is there.
 
-    Raises ``BuildError`` with the compiler's messages and the lines they are about.
+    Raises ``BuildError`` with the compiler's messages and the source lines they refer to.
     """
     import time
 
@@ -149,7 +149,7 @@ def _compile(source: str, name: str, flags: list[str]) -> tuple[Any, str]:
 
 
 def _explain(source: str, log: str, flags: list[str], name: str) -> str:
-    """The compiler's messages, with the lines of the generated text that they are about."""
+    """The compiler's messages, with the lines of the generated text that they refer to."""
     lines = source.splitlines()
     about = sorted({int(n) for n in re.findall(rf"{re.escape(name)}\.cu\((\d+)\)", log)})
     shown = [f"{n:5} | {lines[n - 1]}" for n in about[:10] if 0 < n <= len(lines)]
@@ -184,7 +184,7 @@ def parse_resources(log: str) -> tuple[Resources, ...]:
 
 
 def _read(path: Path | None) -> Binary | None:
-    """What the cache has (:mod:`codegen.disk`): a line of JSON about the code, then the code."""
+    """Read an entry of the cache (:mod:`codegen.disk`): a line of JSON metadata, then the code."""
     data = None if path is None else disk.read(path)
     if data is None:
         return None

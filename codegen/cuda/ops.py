@@ -1,4 +1,4 @@
-"""Calls of named operators, but those of tensor cores: functions ``(generator, call) -> C text``."""
+"""Calls of named operators, except those of tensor cores: functions ``(generator, call) -> C text``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _call(g: Generator, e: Call) -> str:
 
 # ---------------------------------------------------------------- floating functions
 
-# float32 name, float64 name; where CUDA has both under C's names they are "expf" and "exp"
+# (float32 name, float64 name): C's, which end in f for float32, then the exceptions
 _MATH = (
     "exp exp2 exp10 log log2 log10 log1p expm1 sqrt rsqrt erf erfc sin cos tan asin acos atan sinh cosh tanh asinh "
     "acosh atanh floor ceil trunc round pow atan2 fmod hypot copysign nextafter fma"
@@ -112,7 +112,7 @@ def _invert(g: Generator, e: Call) -> str:
 
 
 def _unsigned(g: Generator, e: Any) -> str:
-    """The bits of an integer, in the unsigned type that CUDA counts bits of."""
+    """The bits of an integer, in an unsigned type that CUDA's bit-counting functions accept."""
     dtype = e.dtype
     if dtype.lanes > 1:
         raise g.fail(f"`{e!r}`: bits are counted of scalars; lower it first")
@@ -213,7 +213,7 @@ def _combine(g: Generator, e: Call) -> str:
 
 @op_rule("call_extern", "call_pure_extern")
 def _extern(g: Generator, e: Call) -> str:
-    """A function of CUDA's own, by name."""
+    """A CUDA function, by name."""
     declare_type(g, e.dtype)
     return f"{string_arg(e.args[0])}({', '.join(bare(g.expr(a)) for a in e.args[1:])})"
 
@@ -226,7 +226,7 @@ def _intrin(g: Generator, e: Call) -> str:
 
 @op_rule("print")
 def _print(g: Generator, e: Call) -> str:
-    """Each argument after the other, blanks between."""
+    """Print the arguments in order, separated by blanks."""
     parts, values = [], []
     for a in e.args:
         if isinstance(a, StringImm):

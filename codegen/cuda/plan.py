@@ -1,8 +1,8 @@
 """The launches of one call of a function, recorded once.
 
 Shapes, strides and scalars determine which kernels a call launches and with which sizes; only addresses change from
-call to call. So the host function runs once for each such combination, with placeholders for addresses; its launches
-are kept with their arguments already packed, and a later call fills in the addresses and launches.
+call to call. So the host function runs once for each combination, with placeholders for addresses; the launches are
+recorded with packed arguments, and a later call fills in the addresses and launches.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _C = {
 
 
 def pack(value: Any, dtype: DType) -> Any:
-    """A kernel's argument as the C value whose address the driver takes."""
+    """A kernel's argument as a C value; the driver is given its address."""
     if is_small_float(dtype):
         bits = int(encode(float(value), dtype))
         return ctypes.c_uint16(bits) if dtype.bits == 16 else ctypes.c_uint8(bits)
@@ -40,21 +40,21 @@ def pack(value: Any, dtype: DType) -> Any:
 
 
 class Address(int):
-    """A stand-in for memory, as the host function passes it on: argument ``number``, or a buffer between kernels that
-    begins ``at`` bytes into their common memory (``number`` < 0)."""
+    """A placeholder for an address: of argument ``number``, or, if ``number`` < 0, of a buffer between kernels that
+    begins ``at`` bytes into the workspace."""
 
     number: int
     at: int
 
     @staticmethod
     def of(number: int, at: int = 0) -> Address:
-        made = Address(1)  # not null, whatever the host function asks
+        made = Address(1)  # not null: the host function may test it
         made.number, made.at = number, at
         return made
 
 
 class Plan:
-    """The launches of one call. ``run(addresses, …)`` makes them with these addresses of the arguments."""
+    """The launches of one call. ``run(addresses, …)`` launches with these addresses of the arguments."""
 
     def __init__(self, program: HostProgram, values: dict[Var, Any], module: Any):
         self.temporary = 0  # bytes of all buffers between kernels
@@ -93,7 +93,7 @@ class Plan:
         self._launches.append((handle, grid, block, shared, ctypes.addressof(params)))
 
     def run(self, addresses: Sequence[int], stream: int, base: int, launch: Callable[..., None]) -> None:
-        """Launch on ``stream``; ``base`` is where the buffers between kernels begin. One call at a time."""
+        """Launch on ``stream``; ``base`` is the address of the workspace. Not thread-safe."""
         for slot, number in self._slots:
             slot.value = addresses[number]
         if base != self._base:
@@ -105,7 +105,7 @@ class Plan:
 
 
 def check_launch(name: str, grid: Any, block: Any, most: int) -> None:
-    """Raises ``RunError`` for sizes that no launch can have."""
+    """Raise ``RunError`` for sizes beyond CUDA's limits; ``most``: threads in a block."""
     threads = block[0] * block[1] * block[2]
     if threads > most or block[2] > 64:
         raise RunError(f"{name}: a block of {block} has {threads} threads; at most {most}, and 64 along z")

@@ -1,7 +1,7 @@
-"""C++ that kernels lean on, put before a kernel as far as it uses it: vectors, small floats, floor division.
+"""C++ helpers for kernels: vectors, small floats, floor division. A kernel's text includes those it uses.
 
-No header is included. ``cuda_fp16.h`` and its kin come from another wheel, and reading them takes NVRTC longer than
-compiling a kernel; the conversions and operations needed are one PTX instruction each, written inline here.
+No header is included: ``cuda_fp16.h`` and the like come from another wheel, and NVRTC takes longer to read them than to
+compile a kernel. The conversions and operations needed are one PTX instruction each, written inline here.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ TIR_BFLOAT_OPERATOR(+) TIR_BFLOAT_OPERATOR(-) TIR_BFLOAT_OPERATOR(*) TIR_BFLOAT_
 
 
 def _float8(name: str, exponent: int, fraction: int, ptx: str) -> str:
-    """A float of 8 bits: by the instruction from sm_89 on, by integer arithmetic before."""
+    """An 8-bit float, converted by instructions from sm_89 on, by integer arithmetic before."""
     bias = (1 << (exponent - 1)) - 1
     top = {"float8_e4m3": "0x7e", "float8_e5m2": "0x7b"}[name]
     nan = {"float8_e4m3": "0x7f", "float8_e5m2": "0x7e"}[name]
@@ -436,13 +436,13 @@ def part_names() -> list[str]:
 
 
 def functions_text(functions: Iterable[str]) -> str:
-    """Types, a line each, and functions between empty lines."""
+    """Types one per line, functions separated by empty lines."""
     made = sorted(functions, key=lambda f: not f.startswith("using"))  # types before what takes them
     return "".join("\n" * (not f.startswith("using") or k == 0) + f + "\n" for k, f in enumerate(made))
 
 
 def prelude(helpers: Iterable[str], functions: Iterable[str] = ()) -> str:
-    """The text of ``helpers`` and what they need, each once, in an order that compiles; then that of ``functions``."""
+    """The text of ``helpers`` and their dependencies, each once, definitions first; then that of ``functions``."""
     wanted: dict[str, None] = {}
 
     def want(name: str) -> None:

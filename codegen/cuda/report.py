@@ -14,14 +14,14 @@ from tir.target import Target
 from tir.visit import walk
 
 STATIC_LIMIT = 48 * 1024
-HOPPER = ("copy_bulk", "barrier_expect")  # parts of the prelude that the chips before it have not
+HOPPER = ("copy_bulk", "barrier_expect")  # parts of the prelude that need sm_90
 REGISTERS = 65536
-RESERVED = 1024  # bytes of shared memory that the system takes of every block, from sm_80 on
+RESERVED = 1024  # bytes of shared memory per block that the system reserves, from sm_80 on
 
 
 def chip(arch: str) -> tuple[int, int, int, int]:
-    """(bytes of shared memory a block may have, bytes an SM has, threads and blocks an SM holds) of an architecture;
-    those of sm_80 for one that `tir.Target` does not know."""
+    """(shared memory bytes per block, per SM, threads per SM, blocks per SM) of an architecture; those of sm_80 for one
+    that `tir.Target` does not know."""
     target = Target("cuda", arch=arch.replace("compute_", "sm_"))
     if target.limit("max_threads_per_multiprocessor") is None:
         return chip("sm_80")
@@ -40,7 +40,7 @@ def _reserved(arch: str) -> int:
 
 @dataclass(frozen=True)
 class Row:
-    """One kernel. ``blocks`` is how many fit one multiprocessor, ``limited`` by what."""
+    """One kernel. ``blocks`` is how many fit one multiprocessor, ``limited`` names the resource that limits them."""
 
     kernel: str
     registers: int
@@ -104,7 +104,7 @@ def _row(text: Any, used: Any, arch: str) -> Row:
     blocks, limited = None, ""
     if text.threads:
         warps = -(-text.threads // 32)
-        each = -(-used.registers * 32 // 256) * 256  # registers are given to warps by 256
+        each = -(-used.registers * 32 // 256) * 256  # registers are allocated to warps in units of 256
         shared = used.shared + text.dynamic + _reserved(arch)
         fits = {
             "threads": most // (warps * 32),
@@ -131,7 +131,7 @@ def _row(text: Any, used: Any, arch: str) -> Row:
 
 
 def check_limits(module: Any) -> None:
-    """Raises ``BuildError`` for a block that is too large, or more shared memory than the chip has."""
+    """Raise ``BuildError`` for a block with too many threads, or more shared memory than the chip has."""
     most = module.target.limit("max_threads_per_block") or 1024
     for name, text in module.texts.items():
         if text.threads and text.threads > most:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tir.buffer import Range
 from tir.dtype import DType
 from tir.expr import BufferLoad, Call, IntImm, StringImm
 from tir.op import string_arg
@@ -33,7 +32,7 @@ from .memory import Place, bare, base_of, is_scalar, place_of, store
 from .types import c_type, float_constant, int_constant
 from .warp import lanes_of_warp
 
-UNROLLED_COPIES = 4096  # at most so many copies of a body, to keep an array in registers
+UNROLLED_COPIES = 4096  # limit of copies of a body when unrolling to keep an array in registers
 
 
 @stmt_rule(SeqStmt)
@@ -58,10 +57,10 @@ def _evaluate(g: Generator, s: Evaluate) -> None:
 
 @stmt_rule(For)
 def _for(g: Generator, s: For) -> None:
-    if s.kind not in ("serial", "unrolled", "parallel"):  # a thread may run what is parallel in any order
+    if s.kind not in ("serial", "unrolled", "parallel"):  # within a thread a parallel loop runs serially
         raise g.fail(f"a {s.kind} loop `{s.loop_var.name}` is left after lowering: {s.thread or 'lower it first'}")
     first, extent = (str(s.min.value) if isinstance(s.min, IntImm) else g.expr(s.min)), g.expr(s.extent)
-    g.analyzer.bind(s.loop_var, Range(s.min, s.extent))
+    g.analyzer.bind(s.loop_var, s.domain)
     name, type_ = g.fresh(s.loop_var.name), c_type(s.loop_var.dtype)
     g.names[s.loop_var] = name
     zero = isinstance(s.min, IntImm) and s.min.value == 0
@@ -85,7 +84,7 @@ def _pragma(s: For) -> str:
 
 
 def _copies(s: For) -> int:
-    """How often the body is written when the loop and those in it are unrolled."""
+    """Copies of the innermost body once the loop and those inside are unrolled."""
     assert isinstance(s.extent, IntImm)
     inner = [n.extent.value for n in walk(s.body) if isinstance(n, For) and isinstance(n.extent, IntImm)]
     total = s.extent.value
@@ -95,7 +94,7 @@ def _copies(s: For) -> int:
 
 
 def _indexes_registers(s: For) -> bool:
-    """Whether the loop's variable is in an index into memory that is to be in registers."""
+    """Whether the loop's variable occurs in an index into memory that should be in registers."""
     for node in walk(s.body):
         if isinstance(node, (BufferLoad, BufferStore)) and node.buffer.scope in ("local", "warp"):
             if any(uses_var(i, {s.loop_var}) for i in node.indices):
@@ -130,8 +129,8 @@ def _if(g: Generator, s: IfThenElse) -> None:
 
 
 def _in_scope(g: Generator, var: Any, declare: Callable[[], None]) -> None:
-    """``declare`` the variable and what uses it; in braces where it is declared already, as in copies of an unrolled
-    body."""
+    """Emit the declaration of a variable and the code in its scope; in braces if it was declared before, as in copies of
+    an unrolled body."""
     if var not in g.declared:
         g.declared.add(var)
         declare()
@@ -257,7 +256,7 @@ def _allocate_const(g: Generator, s: AllocateConst) -> None:
 
 @stmt_rule(DeclBuffer)
 def _decl_buffer(g: Generator, s: DeclBuffer) -> None:
-    """A view with a type or an offset of its own becomes a pointer; any other is the memory itself."""
+    """A view with another type or an offset becomes a pointer; any other is an alias of its memory."""
     b = s.buffer
     place = place_of(g, b.data)
     offset = b.elem_offset is not None and not (isinstance(b.elem_offset, IntImm) and b.elem_offset.value == 0)

@@ -1,6 +1,6 @@
 """Spelling of data types and constants in CUDA C.
 
-Vectors are called as in the dialect (``float32x4``), and are arrays aligned to their size: one 16-byte access of memory.
+Vectors have the dialect's names (``float32x4``) and are arrays aligned to their size, for one access of up to 16 bytes.
 """
 
 from __future__ import annotations

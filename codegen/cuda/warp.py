@@ -1,4 +1,4 @@
-"""Memory of a warp in registers: possible where every lane touches its own elements only."""
+"""Warp memory in registers: possible if every lane accesses only its own elements."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from tir.arith.linear import linear
-from tir.buffer import Range
 from tir.expr import BufferLoad, Call, Expr, FloorMod, IntImm, Ramp, Var
 from tir.stmt import Allocate, BufferStore, For
 from tir.visit import walk
@@ -16,11 +15,11 @@ from .memory import WARP, flat_index
 
 
 def lanes_of_warp(g: Generator, s: Allocate, count: int) -> int:
-    """Elements that each lane holds next to each other, if every access is to ``fragment * 32 * n + lane * n + k``,
-    0 <= k < n; 0 if one is not, or is not proved to be."""
+    """The number n of consecutive elements per lane, if every access is proved to be to element
+    ``fragment * 32 * n + lane * n + k`` with 0 <= k < n; else 0."""
     for node in walk(s.body):
         if isinstance(node, For):
-            g.analyzer.bind(node.loop_var, Range(node.min, node.extent))
+            g.analyzer.bind(node.loop_var, node.domain)
     each = 0
     for index in _accesses(s.buffer_var, s.body, g):
         found = _lane(g, index)
@@ -33,7 +32,7 @@ def lanes_of_warp(g: Generator, s: Allocate, count: int) -> int:
 
 
 def _accesses(data: Var, body: Any, g: Generator) -> Iterator[Expr]:
-    """The flat index of every access to ``data``; the offset that an operator is given with the pointer."""
+    """The flat index of every access to ``data``; for an operator, the offset argument after the pointer."""
     for node in walk(body):
         if isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data is data:
             index = flat_index(g, node.buffer, node.indices)
@@ -47,13 +46,13 @@ def _accesses(data: Var, body: Any, g: Generator) -> Iterator[Expr]:
 
 
 def _lane(g: Generator, index: Expr) -> tuple[Expr, int] | None:
-    """The lane's number as it stands in ``index``, and its factor there."""
+    """The lane number in ``index`` and its coefficient; None unless there is exactly one, with a positive one."""
     found = [(f[0], c) for f, c in linear(index).items() if len(f) == 1 and _is_lane(g, f[0])]
     return found[0] if len(found) == 1 and found[0][1] > 0 else None
 
 
 def _is_lane(g: Generator, e: Expr) -> bool:
-    """``threadIdx.x`` of at most a warp, or modulo a warp."""
+    """Whether ``e`` is ``threadIdx.x`` of at most 32 threads, or ``threadIdx.x % 32``."""
     if isinstance(e, FloorMod):
         return isinstance(e.b, IntImm) and e.b.value == WARP and e.a in g.lane_vars
     return e in g.lane_vars and g.analyzer.bound(e)[1] in range(WARP)

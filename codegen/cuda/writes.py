@@ -1,4 +1,4 @@
-"""Which memory a kernel writes: what is only read is const, and need not be copied back."""
+"""Which memory a kernel writes: the rest is const, and is not copied back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tir.visit import walk
 def written_pointers(func: PrimFunc) -> set[Var]:
     """The pointer variables through which ``func`` may write."""
     found: set[Var] = set()
-    reading: set[int] = set()  # ids of pointer expressions given to be read
+    reading: set[int] = set()  # ids of pointer expressions that are arguments only read
     for node in walk(func.body):
         if isinstance(node, BufferStore):
             found.add(node.buffer.data)

@@ -28,15 +28,17 @@ def llvm() -> Any:
     binding.initialize_native_asmprinter()
     binding.initialize_native_asmparser()
     for library in ("libm.so.6", "libgcc_s.so.1"):
-        with contextlib.suppress(RuntimeError):  # other systems have these in the C library that is loaded anyway
+        with contextlib.suppress(RuntimeError):  # on other systems these are in the C library, which is loaded already
             binding.load_library_permanently(library)
     return binding
 
 
 @functools.cache
 def _names() -> tuple[frozenset[str], frozenset[str]]:
-    """The processors and the features that LLVM knows. It prints them where a person would look, and ends the process
-    when code for a processor that it does not know needs a feature that this one lacks."""
+    """The processors and the features that LLVM knows, read from the help that it prints on stderr.
+
+    They are checked because LLVM ends the process when code needs a feature that an unknown processor lacks.
+    """
     binding = llvm()
     target = binding.Target.from_triple(binding.get_process_triple())
     with tempfile.TemporaryFile() as file:
@@ -129,7 +131,7 @@ def parse(text: str) -> Any:
 
 
 def renamed(text: str, start: str, prefix: str, functions: dict[str, str]) -> str:
-    """LLVM assembly with other symbols: those that begin with ``start`` begin with ``prefix``, ``functions`` by name."""
+    """LLVM assembly with symbols renamed: ``prefix`` replaces ``start`` at their beginning, ``functions`` maps names."""
     module = parse(text)
     for value in (*module.global_variables, *module.functions):
         if value.name in functions:
@@ -148,7 +150,7 @@ def optimise(text: str, on: Machine) -> tuple[Any, Any]:
     module.data_layout = str(target_machine.target_data)
     options = binding.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
-    # LLVM 22 gathers loads at places that data gives before stores to the same memory that come first
+    # LLVM 22 vectorizes data-dependent loads into gathers and moves them above earlier stores to the same memory
     options.slp_vectorization = not text.startswith(NO_SUPERWORDS)
     options.loop_interleaving = True
     options.loop_unrolling = True
@@ -162,7 +164,7 @@ def optimise(text: str, on: Machine) -> tuple[Any, Any]:
 
 
 def _dispose(manager: Any) -> None:
-    """Free a pass manager. In llvmlite's classes the method that frees one comes after one that does nothing."""
+    """Free a pass manager. In llvmlite's class hierarchy an empty method hides the one that frees it."""
     from llvmlite.binding import newpassmanagers
 
     if not manager.closed:
@@ -171,7 +173,7 @@ def _dispose(manager: Any) -> None:
 
 
 def object_code(text: str, on: Machine) -> bytes:
-    """The object file of LLVM assembly ``text``, from the disk cache (:mod:`codegen.disk`) where it is there."""
+    """The object file of LLVM assembly ``text``, from the disk cache (:mod:`codegen.disk`) if it is there."""
     path = disk.place(object_key(text, on), ".o")
     if path is not None:
         found = disk.read(path)
@@ -185,7 +187,7 @@ def object_code(text: str, on: Machine) -> bytes:
 
 
 def object_key(text: str, on: Machine) -> str:
-    """Hex digits that name the object of ``text`` for ``on``."""
+    """The cache key of the object of ``text`` for ``on``, in hex digits."""
     return hashlib.sha256(f"{on.key()}\n{text}".encode()).hexdigest()
 
 
@@ -207,9 +209,9 @@ class Loaded:
         self._engine.finalize_object()
 
     def release_by(self, name: str) -> None:
-        """When this goes, call the function ``name``, if there is one: it frees the memory that the code keeps."""
+        """When this object is collected, call the function ``name``, if there is one: it frees memory that the code kept."""
         release = self.function(name)
-        if release:  # the engine is held until then
+        if release:  # holds the engine until then
             weakref.finalize(self, _release, self._engine, release).atexit = False
 
     def function(self, name: str) -> int:
@@ -224,7 +226,7 @@ def _release(engine: Any, address: int) -> None:
 
 
 class Library:
-    """A shared library on disk, seen like :class:`Loaded`."""
+    """A shared library on disk, with the interface of :class:`Loaded`."""
 
     def __init__(self, path: str):
         self._library = ctypes.CDLL(path)

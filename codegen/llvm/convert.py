@@ -41,7 +41,7 @@ class Converter:
             return self._float_to_float(value, source, target)
         if source.is_float:
             op = "fptosi" if target.code == "int" else "fptoui"
-            if target.bits < 32:  # what a C compiler gives: convert to int32, keep the low bits
+            if target.bits < 32:  # as a C compiler does: convert to int32, keep the low bits
                 wide = DType("int32").with_lanes(lanes)
                 value = self._cast("fptosi", value, source, wide)
                 return self._cast("trunc", value, wide, target)
@@ -76,13 +76,13 @@ class Converter:
     def _float_to_float(self, value: str, source: DType, target: DType) -> str:
         if target.bits > source.bits:
             return self._cast("fpext", value, source, target)
-        if source.bits == 64 and target.bits == 16:  # one rounding only, and no run-time library
+        if source.bits == 64 and target.bits == 16:  # a single rounding, without a run-time library
             value = self._round_to_odd(value, source.lanes)
             source = F32.with_lanes(source.lanes)
         return self._cast("fptrunc", value, source, target)
 
     def _round_to_odd(self, value: str, lanes: int) -> str:
-        """double → float rounded to odd: a later rounding to a narrower type is then the correct one of the double."""
+        """double → float rounded to odd, so that a second rounding to a narrower type is correct for the double."""
         out, f32, f64, i32 = self.out, vector("float", lanes), vector("double", lanes), vector("i32", lanes)
         near = out.value(f"fptrunc {f64} {value} to {f32}")
         back = out.value(f"fpext {f32} {near} to {f64}")
@@ -145,7 +145,7 @@ class Converter:
         return out.value(f"trunc {i32} {rounded} to {vector('i16', lanes)}")
 
     def _narrow_e5m2(self, value: str, lanes: int) -> str:
-        """Through half, first rounded to odd so that the second rounding is the right one."""
+        """Through half, first rounded to odd, so that the second rounding is correct."""
         out, i1, i16 = self.out, vector("i1", lanes), vector("i16", lanes)
         f16, f32 = vector("half", lanes), vector("float", lanes)
         near = out.value(f"fptrunc {f32} {value} to {f16}")
@@ -170,20 +170,20 @@ class Converter:
         return out.value(f"trunc {i16} {rounded} to {vector('i8', lanes)}")
 
     def _narrow_e4m3(self, value: str, lanes: int) -> str:
-        """Normal numbers round in the integer domain; below 2**-6 the adder rounds, against 2**14."""
+        """Normal numbers are rounded by integer arithmetic; below 2**-6 adding 2**14 rounds them."""
         out, i1, i32, f32 = self.out, vector("i1", lanes), vector("i32", lanes), vector("float", lanes)
         bits = out.value(f"bitcast {f32} {value} to {i32}")
         sign = out.value(f"and {i32} {bits}, {splat('i32', '-2147483648', lanes)}")
         magnitude = out.value(f"and {i32} {bits}, {splat('i32', '2147483647', lanes)}")
         size = out.value(f"bitcast {i32} {magnitude} to {f32}")
-        # subnormal results: multiples of 2**-9. Adding 2**14 (unit in the last place 2**-9) rounds to them.
+        # subnormal results are multiples of 2**-9, the unit in the last place of 2**14: adding 2**14 rounds to them
         big = splat("float", f"0x{0x40D0000000000000:016X}", lanes)
         shifted = out.value(f"fadd {f32} {size}, {big}")
         shifted = out.value(f"bitcast {f32} {shifted} to {i32}")
         small = out.value(f"sub {i32} {shifted}, {splat('i32', str(0x46800000), lanes)}")
         low = out.value(f"lshr {i32} {magnitude}, {splat('i32', '20', lanes)}")
         low = out.value(f"and {i32} {low}, {splat('i32', '1', lanes)}")
-        # from bias 127 to bias 7, plus half a unit less one, plus the odd bit
+        # from bias 127 to bias 7; plus half a unit less one, plus the lowest kept bit: round to nearest even
         rebias = splat("i32", str(-(120 << 23) + (1 << 19) - 1), lanes)
         normal = out.value(f"add {i32} {magnitude}, {rebias}")
         normal = out.value(f"add {i32} {normal}, {low}")

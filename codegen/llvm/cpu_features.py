@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from .compile import Machine, machine, optimise
 
-# Features of the system, of cryptography and of hints: LLVM selects their instructions for their intrinsics alone. One
-# that is missing here makes a check stricter than it must be.
+# Features of the system, of cryptography and of hints: LLVM selects their instructions only for intrinsics, so code does
+# not need them. A feature missing from this list makes the check stricter than necessary.
 _BY_INTRINSICS = (
     "64bit adx aes cldemote clflushopt clwb clzero cmpccxadd cx8 cx16 enqcmd fsgsbase fxsr hreset invpcid kl lwp movdir64b "
     "mwaitx pclmul pconfig pku prefetchi prfchw ptwrite raoint rdpid rdpru rdrnd rdseed rtm sahf serialize sgx sha sha512 "
@@ -30,7 +30,7 @@ class Needs:
         return Needs(target.cpu, _features(target))
 
     def refusal(self) -> str | None:
-        """Why the code does not run on this machine (it would crash). None if it runs."""
+        """Why this machine cannot run the code (it would crash); None if it can."""
         there = _host()
         missing = [name for name in self.features if not there.get(name, True)]
         if not missing:
@@ -43,7 +43,7 @@ class Needs:
 
 @functools.cache
 def _host() -> dict[str, bool]:
-    """Every feature that LLVM knows of processors like this one, and whether this one has it."""
+    """Every feature that LLVM knows for this architecture, and whether this machine has it."""
     from .compile import llvm
 
     return dict(llvm().get_host_cpu_features())
@@ -60,8 +60,8 @@ def _features(target: Machine) -> tuple[str, ...]:
 
 
 def _implied(target: Machine, names: list[str]) -> list[str]:
-    """Which of the features ``target`` has. LLVM's interface does not tell, but its inliner does: it puts a function into
-    another one only where that one has all of its features."""
+    """Which of the features ``target`` has. LLVM's interface does not say, but its inliner does: it inlines a function
+    only into one that has all of its features."""
     lines = [f'target triple = "{target.triple}"']
     for k, name in enumerate(names):
         lines += [

@@ -97,8 +97,8 @@ def float_op(g: Generator, op: str, a: str, b: str, dtype: DType) -> str:
 
 
 def _divisor(g: Generator, e: Any) -> tuple[str, str, bool]:
-    """Both operands of an integer division, and whether the divisor may be -1. A zero divisor is a run-time error; it is
-    replaced by one where the division is only computed ahead of its use."""
+    """Both operands of an integer division, and whether the divisor may be -1. A zero divisor is a run-time error; in a
+    speculative computation it is replaced by one."""
     a, b = g.plain(e.a), g.plain(e.b)
     divisor = e.b.value if isinstance(e.b, Broadcast) else e.b
     if isinstance(divisor, IntImm):
@@ -108,7 +108,7 @@ def _divisor(g: Generator, e: Any) -> tuple[str, str, bool]:
     lanes, type_ = e.dtype.lanes, value_type(e.dtype)
     zero = splat(element_type(e.dtype), "0", lanes)
     one = splat(element_type(e.dtype), "1", lanes)
-    if g.mask is not None and lanes == g.mask_lanes:  # lanes switched off divide by one
+    if g.mask is not None and lanes == g.mask_lanes:  # inactive lanes divide by one
         b = g.out.value(f"select {vector('i1', lanes)} {g.mask}, {type_} {b}, {type_} {one}")
     fine = g.out.value(f"icmp ne {type_} {b}, {zero}")
     if lanes > 1:
@@ -135,7 +135,7 @@ def _truncating(g: Generator, e: Any) -> str:
 
 
 def _quotient(g: Generator, e: Any, a: str, b: str, minus_one: bool) -> tuple[str, str]:
-    """Quotient and remainder rounding toward zero. The least integer over -1, which traps, wraps around."""
+    """Quotient and remainder, rounding toward zero. The least integer divided by -1, which would trap, wraps around."""
     out, type_, lanes = g.out, value_type(e.dtype), e.dtype.lanes
     element = element_type(e.dtype)
     if e.dtype.code == "uint":
@@ -152,8 +152,8 @@ def _quotient(g: Generator, e: Any, a: str, b: str, minus_one: bool) -> tuple[st
 
 @expr_rule(FloorDiv, FloorMod)
 def _flooring(g: Generator, e: Any) -> str:
-    """``//`` and ``%``. A power of two is a shift or a mask whatever the sign; else the truncated result is corrected
-    where a remainder and the divisor differ in sign, unless both are known not to be negative."""
+    """``//`` and ``%``. A power of two is a shift or a mask, for either sign; else the truncated result is corrected
+    if remainder and divisor differ in sign, unless both are known to be non-negative."""
     out, type_, lanes = g.out, value_type(e.dtype), e.dtype.lanes
     element = element_type(e.dtype)
     is_div = isinstance(e, FloorDiv)
@@ -186,7 +186,7 @@ def _flooring(g: Generator, e: Any) -> str:
 def _extreme(g: Generator, e: Any) -> str:
     a, b = g.expr(e.a), g.expr(e.b)
     if e.dtype.is_float:
-        if _is_number(e.b):  # the constant first: then no test for nan is needed
+        if _is_number(e.b):  # with the constant first no test for nan is needed
             return float_extreme(g, isinstance(e, Min), b, a, e.dtype, True)
         return float_extreme(g, isinstance(e, Min), a, b, e.dtype, _is_number(e.a))
     name = ("s" if e.dtype.code == "int" else "u") + ("min" if isinstance(e, Min) else "max")
@@ -194,13 +194,13 @@ def _extreme(g: Generator, e: Any) -> str:
 
 
 def float_extreme(g: Generator, least: bool, a: str, b: str, dtype: DType, a_is_number: bool = False) -> str:
-    """Minimum or maximum; nan when either is nan, as in NumPy. ``a_is_number``: ``a`` is known not to be nan."""
+    """Minimum or maximum; nan if either is nan, as in NumPy. ``a_is_number``: ``a`` is known not to be nan."""
     if emulated(dtype):
         wide = F32.with_lanes(dtype.lanes)
         result = float_extreme(g, least, g.convert(a, dtype, wide), g.convert(b, dtype, wide), wide, a_is_number)
         return g.convert(result, wide, dtype)
     type_, flag = value_type(dtype), vector("i1", dtype.lanes)
-    # `a < b ? a : b` is one instruction and gives b when either is nan; a nan in a is then put back
+    # `a < b ? a : b` is one instruction and returns b if either is nan; then a nan in a is selected
     picks_a = g.out.value(f"fcmp {'olt' if least else 'ogt'} {type_} {a}, {b}")
     result = g.out.value(f"select {flag} {picks_a}, {type_} {a}, {type_} {b}")
     if g.program.fast_math or a_is_number:
@@ -233,7 +233,7 @@ def _compare(g: Generator, e: Any) -> str:
 
 
 def may_fault(e: Expr) -> bool:
-    """Whether evaluating ``e`` where it is not wanted could touch memory or trap."""
+    """Whether evaluating ``e`` speculatively could access memory or trap."""
     for node in walk(e):
         if isinstance(node, (BufferLoad, Call)) and not (isinstance(node, Call) and node.op in HARMLESS):
             return True
@@ -251,7 +251,7 @@ HARMLESS = frozenset(_HARMLESS.split())  # operators that are cheap and cannot f
 
 @expr_rule(And, Or)
 def _logic(g: Generator, e: Any) -> str:
-    """The right side is evaluated only where it decides, when evaluating it could fault."""
+    """Short-circuits if evaluating the right side could fault."""
     is_and = isinstance(e, And)
     a = g.expr(e.a)
     if not may_fault(e.b):
@@ -268,7 +268,7 @@ def _logic(g: Generator, e: Any) -> str:
 
 
 def masked(g: Generator, mask: str, lanes: int, e: Expr) -> str:
-    """``e`` with memory touched only in the lanes of ``mask`` (within the mask in force)."""
+    """``e`` with memory accessed only in the lanes of ``mask`` (and of the mask in force)."""
     old, old_lanes = g.mask, g.mask_lanes
     if old is not None:
         mask = g.out.value(f"and <{lanes} x i1> {old}, {mask}")
@@ -355,7 +355,7 @@ def _shuffle(g: Generator, e: Shuffle) -> str:
     element, out = element_type(e.dtype), g.out
     parts = [(g.expr(part), part.dtype.lanes) for part in e.vectors]
     parts = [(text if n > 1 else _single(g, text, element), n) for text, n in parts]
-    while len(parts) > 1:  # neighbours joined until one vector holds all lanes
+    while len(parts) > 1:  # join adjacent vectors until one holds all lanes
         parts = [_joined(g, parts[k : k + 2], element) for k in range(0, len(parts), 2)]
     text, lanes = parts[0]
     if len(picks) == 1:
@@ -375,11 +375,11 @@ def _single(g: Generator, text: str, element: str) -> str:
 
 
 def _joined(g: Generator, parts: list[tuple[str, int]], element: str) -> tuple[str, int]:
-    """The lanes of one or two vectors in one."""
+    """The lanes of one or two vectors, concatenated."""
     if len(parts) == 1:
         return parts[0]
     (a, n), (b, m) = parts
-    if n != m:  # shufflevector wants equal types
+    if n != m:  # shufflevector needs equal types
         size = max(n, m)
         a, b = (_widened(g, text, lanes, size, element) for text, lanes in parts)
     size = max(n, m)

@@ -2,7 +2,7 @@
 
 Entry: ``i32 name(ptr args)``. ``args`` is an array of 8-byte slots: one for each parameter (the address of the first
 element for a buffer, the value for a scalar), then one for each size, stride or offset that is not itself a parameter,
-then, for a function that returns a value, the place of the result. It returns 0 or the code of a run-time error.
+then, for a function that returns a value, the address of the result. It returns 0 or the code of a run-time error.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False) -> Pro
 
 
 def _loads_indirectly(func: PrimFunc) -> bool:
-    """Whether data decides which element some load is of."""
-    data: set[Var] = set()  # names of what was loaded
+    """Whether the index of some load depends on loaded values."""
+    data: set[Var] = set()  # variables bound to loaded values
 
     def depends(e: Any) -> bool:
         return any(isinstance(n, BufferLoad) or n in data for n in walk(e))
@@ -66,8 +66,8 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
     slots = slots_of(func)
     entry = FunctionText(module, name, "i32", ["ptr noalias %args"])
     passed, params = [], []
-    # pointers that a let derives from parameters may overlap them, which noalias parameters allow; two parameters may
-    # overlap only where the function says so
+    # noalias allows pointers derived from a parameter by a let to overlap it; two parameters may overlap only if the
+    # function's attributes say so
     noalias = bool(func.attrs.get("tir.noalias", True))
     g_env: dict[Var, str] = {}
     for k, var in enumerate(slots):
@@ -114,7 +114,7 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
 
 
 def _renames_pointers(func: PrimFunc) -> bool:
-    """Whether a let gives a second name to a pointer, so that two names may mean one memory."""
+    """Whether a let gives a pointer a second name, so that two names may alias."""
     statements = walk(func.body, lambda n: not isinstance(n, Expr))
     return any(isinstance(n, LetStmt) and n.var.dtype.is_handle for n in statements) or _shared(func)
 

@@ -1,6 +1,6 @@
 """The state of generating one LLVM function, and dispatch by node type.
 
-``expr.py``, ``ops.py``, ``memory.py`` and ``stmt.py`` fill the tables; nothing here knows what a node means.
+``expr.py``, ``ops.py``, ``memory.py`` and ``stmt.py`` register the rules of each kind of node.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Program:
     messages: list[str] = field(default_factory=list)  # run-time errors: code n is messages[n - 1]
     packed: list[dict[str, Any]] = field(default_factory=list)  # call sites into Python
     functions: dict[str, Any] = field(default_factory=dict)  # PrimFuncs of the module by name and global symbol
-    entries: dict[str, str] = field(default_factory=dict)  # their names in the module, which are their symbols here
+    entries: dict[str, str] = field(default_factory=dict)  # their symbols
     parallel: bool = False
 
     def error_code(self, message: str) -> int:
@@ -53,17 +53,17 @@ class Generator(Dispatch):
         self.func_name = func_name
         self.in_parallel = in_parallel
         self.env: dict[Var, str] = {}
-        self.mask: str | None = None  # lanes that may touch memory, while a vector condition is in force
+        self.mask: str | None = None  # lanes that may access memory, under a vector condition
         self.mask_lanes = 1
-        self.streamed: dict[str, int] = {}  # buffers whose stores go around the cache, and the least bytes of one
-        self.index_depth = 0  # > 0 inside an address: overflow there is an error of the program
+        self.streamed: dict[str, int] = {}  # buffers stored non-temporally, and the least bytes of such a store
+        self.index_depth = 0  # > 0 inside an address, where overflow is undefined
         self.nonnegative: set[Var] = set()
         self.owned_pointers: set[Var] = set()  # parameters and allocations: pairwise disjoint
-        self.heap: list[tuple[str, str | None]] = []  # (memory, slot) to free at each end
+        self.heap: list[tuple[str, str | None]] = []  # (memory, slot) to free at each return
         self.loop_depth = 0
-        self.divisions: dict[For, list[Expr]] = {}  # to compute before each loop: :mod:`codegen.llvm.invariants`
-        self.invariant: dict[Expr, str] = {}  # values of divisions that were computed before a loop around this place
-        self.speculative = False  # what is computed may not be used, and must not fail
+        self.divisions: dict[For, list[Expr]] = {}  # to hoist before each loop: :mod:`codegen.llvm.invariants`
+        self.invariant: dict[Expr, str] = {}  # values of divisions hoisted before an enclosing loop
+        self.speculative = False  # the value may not be used, so computing it must not fail
         self.returned: str | None = None  # where T.ret puts its value
         self.return_dtype: DType | None = None
         self.tiles: dict[Var, int] = {}  # the first tile register of each buffer of tiles
@@ -71,7 +71,7 @@ class Generator(Dispatch):
 
     @property
     def flags(self) -> str:
-        """Fast-math flags of float arithmetic: products may fuse into sums, nothing else unless asked for."""
+        """Fast-math flags of float arithmetic: by default only contraction (fused multiply-add) is allowed."""
         return "fast " if self.program.fast_math else "contract "
 
     def index(self, e: Expr) -> str:
@@ -102,13 +102,13 @@ class Generator(Dispatch):
         self.leave(str(self.program.error_code(message)))
 
     def leave(self, code: str) -> None:
-        """Free what is owned and return ``code``."""
+        """Free what this function allocated and return ``code``."""
         for pointer, slot in self.heap:
             self.release(pointer, slot)
         self.out.ret(f"i32 {code}")
 
     def release(self, pointer: str, slot: str | None) -> None:
-        """Give memory back: to its slot for the next call, or to the C library."""
+        """Free memory: keep it in its slot for the next call, or return it to the C library."""
         if slot is not None:
             self.out.emit(f"call void @__tir_give(ptr {slot}, ptr {pointer})")
         else:
@@ -116,14 +116,14 @@ class Generator(Dispatch):
             self.out.emit(f"call void {free}(ptr {pointer})")
 
     def ahead(self, e: Expr) -> str:
-        """``e`` computed before it is known whether it is used: no division in it fails."""
+        """``e`` computed speculatively: no division in it fails."""
         self.speculative = True
         value = self.plain(e)
         self.speculative = False
         return value
 
     def check(self, condition: str, message: str) -> None:
-        """Go on where the i1 ``condition`` holds, else return with the error ``message``."""
+        """Continue if the i1 ``condition`` holds, else return with the error ``message``."""
         good, bad = self.out.label("ok"), self.out.label("fail")
         self.out.leave_unless(condition, good, bad)
         self.out.start(bad)
@@ -131,7 +131,7 @@ class Generator(Dispatch):
         self.out.start(good)
 
     def check_code(self, code: str) -> None:
-        """Go on where the called function returned 0, else return its code."""
+        """Continue if the called function returned 0, else return its code."""
         good, bad = self.out.label("ok"), self.out.label("failed")
         zero = self.out.value(f"icmp eq i32 {code}, 0")
         self.out.branch(zero, good, bad)
@@ -157,7 +157,7 @@ class Generator(Dispatch):
         return self.out.value(f"call i1 {function}(<{lanes} x i1> {mask})")
 
     def is_nonnegative(self, e: Expr) -> bool:
-        """Whether ``e`` is known not to be negative, from its form and the loops around it."""
+        """Whether ``e`` is known to be non-negative, from its form and the loops around it."""
         from tir.expr import Add, Broadcast, Cast, FloorDiv, FloorMod, Max, Min, Mul, Ramp
 
         if isinstance(e, IntImm):

@@ -1,4 +1,4 @@
-"""A loop as LLVM sees it: entered where it runs at all, its counter a phi, its condition at the end."""
+"""Loops in LLVM's rotated form: a guard before the loop, the counter a phi, the condition in the latch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
     body, done = out.label(f"for.{_plain(s.loop_var.name)}"), out.label("end")
     if not known:
         out.branch(out.value(f"icmp slt {type_} {first}, {end}"), body, done)
-        # a block of its own between, so that the loop has one entering edge
+        # a preheader, so that the loop has one entering edge
         out.lines[-1] = out.lines[-1].replace(f"label %{body},", f"label %{body}.in,")
         out.start(f"{body}.in")
     for division in g.divisions.get(s, ()):
@@ -43,8 +43,8 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
     following = out.value(f"add nsw {type_} {var}, 1")
     more = out.value(f"icmp slt {type_} {following}, {end}")
     latch = out.block
-    # LLVM 22 computes a division that is conditional and the same for all lanes in the first lane alone, where that lane
-    # is on, and gives it to all. It makes divisions conditional by itself, too: it sinks them to where they are used.
+    # LLVM 22 computes a conditional uniform division in the first lane alone, under that lane's condition, and broadcasts
+    # it, which is wrong if another lane needs it. It also makes divisions conditional by sinking them to their uses.
     if out.conditions > conditions and out.divisions > divisions:
         hints = [*hints, NO_VECTORS]
     out.repeat(more, body, done, hints)

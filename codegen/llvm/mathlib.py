@@ -1,8 +1,8 @@
 """Elementary functions of float32 as straight-line code of any number of lanes, and libm for the rest.
 
-exp, exp2, log, log2, log10, tanh, sigmoid, erf (and what is built on them) of float32 are polynomials that LLVM keeps in vector
-registers; errors are at most 4 units in the last place over the whole range (``tests/cpu/test_llvm_math.py`` measures
-them). Other functions, and float64, call the C library lane by lane.
+exp, exp2, log, log2, log10, tanh, sigmoid, erf (and functions built on them) of float32 are polynomials that LLVM keeps
+in vector registers; errors are at most 4 units in the last place over the whole range (``tests/cpu/test_llvm_math.py``
+measures them). Other functions, and float64, call the C library lane by lane.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Lanes:
         return self.out.value(f"bitcast {self.i} {a} to {self.f}")
 
     def poly(self, x: str, coefficients: Sequence[float]) -> str:
-        """Highest power first."""
+        """A polynomial in ``x``; the coefficient of the highest power comes first."""
         result = self.const(coefficients[0])
         for c in coefficients[1:]:
             result = self.fma(result, x, self.const(c))
@@ -70,14 +70,14 @@ def _power_of_two(m: Lanes, n: str) -> str:
 
 
 def exp(m: Lanes, x: str) -> str:
-    """x = n ln 2 + r, |r| <= ln 2 / 2; e**r by polynomial; 2**n in two factors so that subnormal results are right.
+    """x = n ln 2 + r, |r| <= ln 2 / 2; e**r by polynomial; 2**n in two factors so that subnormal results are correct.
 
-    AVX-512 multiplies by 2**n in one instruction that takes care of subnormal and infinite results.
+    AVX-512 multiplies by 2**n in one instruction, which is correct for subnormal and infinite results.
     """
     over = m.less("ogt", x, m.const(89.0))
     y = m.pick(over, m.const(89.0), x)
     y = m.pick(m.less("olt", y, m.const(-104.0)), m.const(-104.0), y)
-    if _scales(m):  # adding 1.5 * 2**23 leaves no bits for a fraction: rounded to nearest
+    if _scales(m):  # adding 1.5 * 2**23 leaves no fraction bits: it rounds to nearest
         shift = m.const(12582912.0)
         nf = m.op("fsub", m.fma(y, m.const(1.4426950408889634), shift), shift)
     else:
@@ -109,7 +109,7 @@ def _scales(m: Lanes) -> bool:
 
 
 def _scaled(m: Lanes, x: str, p: str, nf: str) -> str:
-    """p * 2**nf for a whole number nf from -150 to 129; x where that is no number."""
+    """p * 2**nf for an integer nf from -150 to 129; x where x is nan."""
     if _scales(m):
         name = "llvm.x86.avx512.mask.scalef.ps.512"
         function = m.out.module.declare(name, m.f, [m.f, m.f, m.f, "i16", "i32"])
@@ -131,15 +131,15 @@ def log(m: Lanes, x: str) -> str:
 
 
 def log2(m: Lanes, x: str) -> str:
-    """As log; the power of two is added last, so that powers of two are exact."""
+    """As log; the exponent is added last, so that powers of two are exact."""
     e, t, p = _split_log(m, x)
     r = m.fma(m.op("fmul", t, t), m.const(-0.5), p)
-    r = m.op("fadd", t, r)  # log m; its error and that of the rounded factor are small against it
+    r = m.op("fadd", t, r)  # log m; its error and that of the rounded factor are relatively small
     return _log_edges(m, x, m.fma(r, m.const(1.4426950408889634), e))
 
 
 def log10(m: Lanes, x: str) -> str:
-    """As log, with log10 2 in two parts."""
+    """As log, with log10(2) split into two parts for precision."""
     e, t, p = _split_log(m, x)
     r = m.fma(m.op("fmul", t, t), m.const(-0.5), p)
     r = m.op("fmul", m.op("fadd", t, r), m.const(0.4342944819032518))
@@ -152,7 +152,7 @@ def _split_log(m: Lanes, x: str) -> tuple[str, str, str]:
     tiny = m.less("olt", x, m.const(1.17549435e-38))
     y = m.pick(tiny, m.op("fmul", x, m.const(8388608.0)), x)
     bits = m.bits(y)
-    # subtracting sqrt(1/2)'s bits before splitting puts the mantissa in [sqrt(1/2), sqrt(2))
+    # subtracting the bits of sqrt(1/2) before splitting puts the mantissa in [sqrt(1/2), sqrt(2))
     moved = m.iop("sub", bits, m.int(0x3F3504F3))
     e = m.iop("ashr", moved, m.int(23))
     bits = m.iop("sub", bits, m.iop("shl", e, m.int(23)))
@@ -168,7 +168,7 @@ def _split_log(m: Lanes, x: str) -> tuple[str, str, str]:
 
 
 def _log_edges(m: Lanes, x: str, r: str) -> str:
-    """``r``, but the logarithm's values of 0, negative numbers, infinity and NaN."""
+    """``r``, except for the logarithm of 0, negative numbers, infinity and nan."""
     r = m.pick(m.less("oeq", x, m.const(math.inf)), x, r)
     r = m.pick(m.less("ult", x, m.const(0.0)), m.const(math.nan), r)
     r = m.pick(m.less("oeq", x, m.const(0.0)), m.const(-math.inf), r)
@@ -187,14 +187,14 @@ def tanh(m: Lanes, x: str) -> str:
 
 
 def sigmoid(m: Lanes, x: str) -> str:
-    """1 / (1 + e) or e / (1 + e) with e = exp(-|x|): nothing overflows, small results keep their digits."""
+    """1 / (1 + e) or e / (1 + e) with e = exp(-|x|): no overflow, and small results stay precise."""
     e = exp(m, m.out.value(f"fneg {m.f} {m.call('fabs', x)}"))
     above = m.pick(m.less("olt", x, m.const(0.0)), e, m.const(1.0))
     return m.op("fdiv", above, m.op("fadd", m.const(1.0), e))
 
 
 def erf(m: Lanes, x: str) -> str:
-    """An odd polynomial near zero; beyond, 1 less a polynomial that is small, its even and its odd powers apart."""
+    """An odd polynomial near zero; further out, 1 minus a small polynomial, its even and odd powers summed separately."""
     s = m.op("fmul", x, x)
     p = m.poly(s, [-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1])
     near = m.fma(p, x, x)

@@ -40,7 +40,7 @@ def as_ramp(e: Expr) -> tuple[Expr, int] | None:
 
 
 def element_strides(buffer: Buffer) -> list[Expr | int]:
-    """The distance in elements between neighbours along each axis."""
+    """The distance in elements between adjacent indices of each axis."""
     if buffer.strides:
         return [s.value if isinstance(s, IntImm) else s for s in buffer.strides]
     strides: list[Expr | int] = []
@@ -52,7 +52,7 @@ def element_strides(buffer: Buffer) -> list[Expr | int]:
 
 
 class Access:
-    """Where one load or store goes: index of its first lane, and the step between lanes or a vector of indices."""
+    """The location of a load or store: index of its first lane, and the step between lanes or a vector of indices."""
 
     def __init__(self, g: Generator, buffer: Buffer, indices: tuple[Expr, ...]):
         self.g, self.buffer = g, buffer
@@ -132,7 +132,7 @@ class Access:
 
 
 def from_memory(g: Generator, value: str, dtype: DType) -> str:
-    """What was loaded, as a value."""
+    """Convert a loaded operand from its memory type to its value type."""
     stored, wanted = vector(memory_element(dtype), dtype.lanes), value_type(dtype)
     if stored == wanted:
         return value
@@ -142,7 +142,7 @@ def from_memory(g: Generator, value: str, dtype: DType) -> str:
 
 
 def to_memory(g: Generator, value: str, dtype: DType) -> str:
-    """A value, as it is stored."""
+    """Convert a value to its memory type."""
     stored, have = vector(memory_element(dtype), dtype.lanes), value_type(dtype)
     if stored == have:
         return value
@@ -150,7 +150,7 @@ def to_memory(g: Generator, value: str, dtype: DType) -> str:
 
 
 def alignment(dtype: DType) -> int:
-    """The alignment every element has: that of one lane."""
+    """The alignment in bytes of every element: that of one lane."""
     return memory_bytes(dtype.element)
 
 
@@ -170,7 +170,7 @@ def _load(g: Generator, e: BufferLoad) -> str:
         def read() -> str:
             return g.out.value(f"load {type_}, ptr {access.pointer()}, align {align}")
 
-        if g.mask is not None:  # the address is only known to be good where some lane is on
+        if g.mask is not None:  # the address is known to be valid only if some lane is active
             zero = "zeroinitializer" if dtype.lanes > 1 else {"ptr": "null"}.get(element, _zero(element))
             return from_memory(g, g.choose(g.any_lane(g.mask, g.mask_lanes), read, lambda: zero, type_), dtype)
         return from_memory(g, read(), dtype)
@@ -255,8 +255,8 @@ def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) 
 
 
 def _stream(g: Generator, type_: str, text: str, pointer: str, pieces: tuple[int, int], align: int) -> None:
-    """A store around the cache: whole where the address is aligned, in 16-byte pieces (which the processor joins to whole
-    lines) where they are allowed and it is aligned to that, as arrays commonly are, else a plain one."""
+    """A non-temporal store: in one piece if the address is aligned to it; else in pieces of 16 bytes, if those are
+    allowed and aligned (the processor combines them to cache lines); else an ordinary store."""
     out, size = g.out, pieces[0]
     address = out.value(f"ptrtoint ptr {pointer} to i64")
     note = f"!nontemporal {out.module.meta('!{i32 1}')}"

@@ -79,7 +79,7 @@ for _name in {*INTRINSIC, *LIBM, *INLINE, "rsqrt", "exp10"}:
 
 @op_rule("ldexp")
 def _ldexp(g: Generator, e: Call) -> str:
-    """x * 2**n, exactly, lane by lane through the C library."""
+    """x * 2**n, exactly, by the C library lane by lane."""
     wide = F64 if e.dtype.bits == 64 else F32
     x = g.convert(g.plain(e.args[0]), e.dtype, wide.with_lanes(e.dtype.lanes))
     n = g.convert(g.plain(e.args[1]), e.args[1].dtype, DType("int32").with_lanes(e.dtype.lanes))
@@ -98,7 +98,7 @@ def _ldexp(g: Generator, e: Call) -> str:
 def _by_lane(
     g: Generator, args: list[tuple[str, str]], lanes: int, element: str, one: Callable[[list[str]], str]
 ) -> str:
-    """``one`` of the scalars of each lane, collected into a vector. ``args`` are (operand, element type)."""
+    """``one`` applied to the scalars of each lane, its results as a vector. ``args`` are (operand, element type)."""
     if lanes == 1:
         return g.out.value(one([a for a, _ in args]))
     result = "poison"
@@ -188,7 +188,7 @@ def _large(g: Generator, e: Call) -> str:
 
 @op_rule("q_multiply_shift")
 def _q_multiply_shift(g: Generator, e: Call) -> str:
-    """round(x * y * 2**(s - q)) in 64-bit integers, halves upward: the fixed-point product of quantized networks."""
+    """round(x * y * 2**(s - q)) in 64-bit integers, halves rounded up: the fixed-point product of quantized networks."""
     out, lanes = g.out, e.dtype.lanes
     i64 = vector("i64", lanes)
     wide = DType("int64").with_lanes(lanes)
@@ -395,7 +395,7 @@ def _call_function(g: Generator, name: str, args: Any, dtype: DType) -> str:
         place = g.out.value(f"getelementptr inbounds i64, ptr {array}, i64 {k}")
         value = to_memory(g, g.convert(g.plain(arg), arg.dtype, slot.dtype), slot.dtype)
         g.out.emit(f"store {_abi_type(slot.dtype)} {value}, ptr {place}, align 8")
-    g.out.divisions += 1  # as far as is known here; LLVM may inline it
+    g.out.divisions += 1  # assumed: the callee may be inlined and may divide
     g.check_code(g.out.value(f"call i32 {symbol(g.program.entries[name])}(ptr {array})"))
     if func.ret_type.code == "void":
         return "0"
@@ -424,7 +424,7 @@ def _llvm_intrinsic(g: Generator, e: Call) -> str:
 
 @op_rule("call_packed", "tvm_call_packed", "call_cpacked", "tvm_call_cpacked")
 def _packed(g: Generator, e: Call) -> str:
-    """A Python function registered under a name: arguments in 8-byte slots, and a number that says which call this is.
+    """A call of a registered Python function: arguments in 8-byte slots, and the number of this call site.
 
     The run-time side is :mod:`codegen.runtime.packed`.
     """
@@ -457,7 +457,7 @@ def _packed(g: Generator, e: Call) -> str:
 
 @op_rule("atomic_add")
 def _atomic_add(g: Generator, e: Call) -> str:
-    """(pointer, value): the old value; safe between parallel iterations."""
+    """(pointer, value): the old value; atomic between parallel iterations."""
     value = e.args[1]
     op = "fadd" if value.dtype.is_float else "add"
     if emulated(value.dtype) or value.dtype.lanes > 1:

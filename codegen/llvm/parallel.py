@@ -1,8 +1,8 @@
 """A parallel loop: its body is outlined into a function that a team of threads runs on equal shares.
 
-The team comes through the module's global function pointers ``__tir_parallel``, ``__tir_thread`` and ``__tir_threads``,
-which :mod:`codegen.runtime.parallel` points at the OpenMP run-time; as emitted they run the loop serially, so that
-the code also works where there is none.
+The code calls the module's global function pointers ``__tir_parallel``, ``__tir_thread`` and ``__tir_threads``, which
+:mod:`codegen.runtime.parallel` sets to the OpenMP run-time; initially they run the loop serially, so that the code also
+works without OpenMP.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def declare_runtime(module: ModuleText) -> None:
 
 
 def parallel_loop(g: Generator, s: For) -> None:
-    """Emit ``s`` run by a team of threads; each takes one contiguous share of the iterations."""
+    """Emit ``s``, run by a team of threads; each takes one contiguous share of the iterations."""
     out, module = g.out, g.out.module
     g.program.parallel = True
     first, extent = g.index(s.min), g.index(s.extent)
@@ -74,8 +74,8 @@ def _pack(g: Generator, captured: list[Var], first: str, extent: str) -> str:
 
 
 def _emit_task(g: Generator, s: For, name: str, captured: list[Var]) -> None:
-    """Two functions: one that finds this thread's share, and the share's loop with the captured values as parameters
-    (so that pointers known to be disjoint can say so)."""
+    """Two functions: one finds this thread's share; the other is the loop over a share, with the captured values as
+    parameters, so that disjoint pointers can be noalias."""
     module, loop_type = g.out.module, value_type(s.loop_var.dtype)
     body_name = module.unique(name + ".share")
     disjoint = all(v in g.owned_pointers for v in captured if v.dtype.is_handle)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from tir.arith.linear import Linear, linear
 from tir.buffer import Buffer
-from tir.expr import EQ, LE, LT, Add, And, Call, Expr, IntImm, Mul, Select, Var
+from tir.expr import EQ, LE, LT, And, Call, Expr, IntImm, Select, Var
 from tir.function import PrimFunc
 from tir.stmt import For, IfThenElse, Stmt, is_nop, seq
 from tir.visit import rewrite, substitute, uses_var, walk
 
-LARGEST = 4000  # nodes of a body that is worth doubling
+LARGEST = 4000  # nodes of the largest body to duplicate
 
 
 def peel_first_iterations(func: PrimFunc) -> PrimFunc:
@@ -33,7 +34,8 @@ def peel_first_iterations(func: PrimFunc) -> PrimFunc:
 
 
 def _collect(stmt: Any, loops: list[For], found: dict[For, list[Expr]]) -> int:
-    """Note, for each condition, the innermost loop whose first iteration it singles out; the size of ``stmt``."""
+    """Find, for each condition, the innermost loop in whose first iteration alone it can hold; returns the size of
+    ``stmt`` in nodes."""
     if isinstance(stmt, For):
         size = _collect(stmt.body, [*loops, stmt], found)
         if size > LARGEST:
@@ -77,37 +79,27 @@ def _only_first(condition: Expr, loop: For, loops: list[For]) -> bool:
         return _only_first(condition.a, loop, loops) or _only_first(condition.b, loop, loops)
     if not (isinstance(loop.min, IntImm) and loop.min.value == 0):
         return False
-    if isinstance(condition, EQ):
-        a, b = (condition.b, condition.a) if isinstance(condition.a, IntImm) else (condition.a, condition.b)
-        limit = 0
-    elif isinstance(condition, (LE, LT)):
-        a, b, limit = condition.a, condition.b, int(isinstance(condition, LT))
-    else:
+    if not isinstance(condition, (EQ, LE, LT)):
         return False
-    if not (isinstance(b, IntImm) and b.value == limit):
-        return False
-    starts_at = {x.loop_var: isinstance(x.min, IntImm) and x.min.value >= 0 for x in loops}
-    terms = _terms(a)
-    if terms is None or all(v is not loop.loop_var for v, _ in terms):
-        return False  # it says nothing of this loop
-    return all(starts_at.get(v, False) and factor > 0 for v, factor in terms)
+    form = linear(condition.a).minus(linear(condition.b))  # at most 0, or 0, where the condition holds
+    form.const += isinstance(condition, LT)
+    turned = form.scaled(-1)
+    return any(
+        _is_zero_at_start_only(f, loop, loops) for f in ((form, turned) if isinstance(condition, EQ) else (form,))
+    )
 
 
-def _terms(e: Expr) -> list[tuple[Var, int]] | None:
-    """``e`` as a sum of variables times constants; None when it is not one."""
-    if isinstance(e, Var):
-        return [(e, 1)]
-    if isinstance(e, Add):
-        a, b = _terms(e.a), _terms(e.b)
-        return None if a is None or b is None else a + b
-    if isinstance(e, Mul) and isinstance(e.b, IntImm):
-        a = _terms(e.a)
-        return None if a is None else [(v, f * e.b.value) for v, f in a]
-    return None
+def _is_zero_at_start_only(form: Linear, loop: For, loops: list[For]) -> bool:
+    """Whether ``form`` is a sum of loop variables, ``loop``'s among them, none of which is ever negative."""
+    starts_at_least_0 = {f.loop_var for f in loops if isinstance(f.min, IntImm) and f.min.value >= 0}
+    factors = form.coefficients()
+    if factors is None or form.const or loop.loop_var not in factors:
+        return False
+    return all(v in starts_at_least_0 and factor > 0 for v, factor in factors.items())
 
 
 def _peeled(original: For, loop: For, conditions: list[Expr]) -> Stmt:
-    """The first iteration, then the others without the conditions."""
+    """The first iteration, then a loop over the others without the conditions."""
     gone = set(conditions)
 
     def drop(node: Any) -> Any:
@@ -132,7 +124,7 @@ def _peeled(original: For, loop: For, conditions: list[Expr]) -> Stmt:
 
 
 def _tidy(stmt: Stmt) -> Stmt:
-    """Without the no-ops that dropping left behind."""
+    """``stmt`` without the no-ops that removed conditions left."""
     from tir.stmt import SeqStmt
 
     def clean(node: Any) -> Any:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tir.arith.linear import linear
 from tir.buffer import Buffer, decl_buffer
-from tir.expr import TRUE, Add, BufferLoad, Call, Expr, IntImm, Let, Mul, Ramp, Sub, Var
+from tir.expr import TRUE, BufferLoad, Call, Expr, IntImm, Let, Ramp, Var
 from tir.function import PrimFunc
 from tir.op import effect_of
 from tir.stmt import (
@@ -33,21 +34,19 @@ from tir.stmt import (
 from tir.visit import rewrite, walk
 
 MOST = 64  # elements (or vectors) held at once
-HELD = "_held"  # ends the names of local buffers that hold them
-
-Linear = tuple[int, frozenset[Any]]
+HELD = "_held"  # suffix of the local buffers that hold them
 
 
 def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> PrimFunc:
-    """``func`` with loop-invariant elements that its serial loops update held in local memory.
+    """``func`` with the loop-invariant elements that its serial loops update held in local memory.
 
-    ``notes`` gets a tuple for each buffer with such elements: the loop's name, the buffer's, how many elements, lanes of
-    each, and why they were not held (empty where they were).
+    ``notes`` gets a tuple for each buffer with such elements: the loop's name, the buffer's, the number of elements, the
+    lanes of each, and why they were not held (empty if they were).
     """
     handed_out = set()
     for node in walk(func.body):
         if isinstance(node, LetStmt) and node.var.dtype.is_handle:
-            return func  # two names for one memory
+            return func  # pointers may alias
         if isinstance(node, Call):
             handed_out.update(a for a in node.args if isinstance(a, Var) and a.dtype.is_handle)
             if node.op == "address_of" and isinstance(node.args[0], BufferLoad):
@@ -67,51 +66,14 @@ def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> Prim
     return func.with_body(visit(func.body))
 
 
-def linear(e: Expr) -> Linear:
-    """``e`` as a constant plus a set of (atom, factor); equal for equal sums whatever their order."""
-    terms: dict[Any, int] = {}
-    constant = _gather(e, 1, terms)
-    return constant, frozenset((k, f) for k, f in terms.items() if f)
-
-
-def _gather(e: Expr, factor: int, terms: dict[Any, int]) -> int:
-    if isinstance(e, IntImm):
-        return e.value * factor
-    if isinstance(e, Add):
-        return _gather(e.a, factor, terms) + _gather(e.b, factor, terms)
-    if isinstance(e, Sub):
-        return _gather(e.a, factor, terms) + _gather(e.b, -factor, terms)
-    if isinstance(e, Mul):
-        for a, b in ((e.a, e.b), (e.b, e.a)):
-            if isinstance(b, IntImm):
-                return _gather(a, factor * b.value, terms)
-    key = e if isinstance(e, Var) else _key(e)
-    terms[key] = terms.get(key, 0) + factor
-    return 0
-
-
-def _key(e: Any) -> Any:
-    """A hashable stand-in, equal for structurally equal expressions."""
-    if isinstance(e, (Var, Buffer)):
-        return e
-    if isinstance(e, Expr):
-        return (type(e), *(_key(getattr(e, f)) for f in e.fields))
-    return tuple(_key(x) for x in e) if isinstance(e, tuple) else e
-
-
-def _reads(key: Any) -> bool:
-    """Whether the expression behind ``key`` loads, calls or binds."""
-    return key in (BufferLoad, Call, Let) or (isinstance(key, tuple) and any(map(_reads, key)))
-
-
 class _Place:
-    """One element, or vector of neighbouring elements, of a buffer."""
+    """One element, or one vector of adjacent elements, of a buffer."""
 
     def __init__(self, buffer: Buffer, indices: tuple[Expr, ...]):
         self.buffer, self.indices = buffer, indices
         self.lanes = 1
         self.ok = bool(indices)
-        self.reads = False  # whether an index may load or call
+        self.reads = False  # whether an index loads or calls
         forms = []
         for axis, index in enumerate(indices):
             if isinstance(index, Ramp):
@@ -119,17 +81,16 @@ class _Place:
                 self.ok &= index.base.dtype.lanes == 1
                 self.reads |= not isinstance(index.stride, IntImm)
                 self.lanes, index = index.lanes, index.base
-            form = linear(index)
-            forms.append(form)
-            self.reads |= any(isinstance(a, tuple) and _reads(a) for a, _ in form[1])
+            forms.append(linear(index))
+            self.reads |= any(isinstance(n, (BufferLoad, Call, Let)) for n in walk(index))
             self.ok &= index.dtype.lanes == 1
         self.ok &= not self.reads
-        self.constants = tuple(c for c, _ in forms)
-        self.atoms = tuple(a for _, a in forms)
+        self.constants = tuple(form.const for form in forms)
+        self.atoms = tuple(form.terms_key() for form in forms)
         self.key = (buffer, self.lanes, self.constants, self.atoms)
 
     def disjoint(self, other: _Place) -> bool:
-        """Whether it is certain that two different places share no element."""
+        """Whether two different places are proved to share no element."""
         if self.atoms != other.atoms or len(self.constants) != len(other.constants):
             return False
         if any(a != b for a, b in zip(self.constants[:-1], other.constants[:-1])):
@@ -140,8 +101,8 @@ class _Place:
 
 @dataclass
 class _Facts:
-    """What a statement does: ``barred`` when a loop around it is to be left alone; the variables it binds, the places it
-    touches by their memory, the memory it stores to."""
+    """What a statement does: ``barred`` if loops around it must not be changed; the variables it binds; the places it
+    accesses, by memory; the memory it stores to."""
 
     barred: bool = False
     bound: set[Var] = field(default_factory=set)
@@ -161,7 +122,7 @@ class _Facts:
 
 
 class _Known:
-    """Facts of statements and places of accesses, each found once though several loops are around it."""
+    """Caches facts of statements and places of accesses, which every enclosing loop asks for."""
 
     def __init__(self) -> None:
         self.places: dict[Any, _Place] = {}
@@ -189,7 +150,7 @@ class _Known:
         return found
 
     def always(self, s: Stmt) -> set[Any]:
-        """Keys of places certainly touched whenever ``s`` runs (so that touching them before it is safe)."""
+        """Keys of places accessed whenever ``s`` runs, so that accessing them before it is safe."""
         found = self.touched.get(s)
         if found is None:
             found = self.touched[s] = self._always(s)
@@ -209,16 +170,16 @@ class _Known:
         return set()
 
     def _loads(self, e: Expr) -> set[Any]:
-        """Loads evaluated unconditionally: not those under a lazy choice, nor (there is no need) in indices."""
+        """Loads evaluated unconditionally: not those in a branch of a lazy choice. Those in indices are not needed."""
         lazy = lambda n: not (isinstance(n, BufferLoad) or (isinstance(n, Call) and n.op == "if_then_else"))  # noqa: E731
         return {self.place(n).key for n in walk(e, lazy) if isinstance(n, BufferLoad)}
 
     def _enters(self, node: Any) -> bool:
-        """Whether there is more to see below: not in the indices of most loads."""
+        """Whether to visit the children: the indices of most loads need no visit."""
         return not isinstance(node, BufferLoad) or self.place(node).reads
 
     def _see(self, node: Any, facts: _Facts) -> None:
-        """Add what ``node`` itself says, its children apart."""
+        """Add the facts of ``node`` itself, without its children."""
         if isinstance(node, (BufferLoad, BufferStore)):
             place = self.place(node)
             facts.places.setdefault(node.buffer.data, {})[place.key] = place
@@ -266,7 +227,7 @@ def _obstacle(places: list[_Place], handed_out: bool, already: int) -> str | Non
 
 
 def _steady(place: _Place, bound: set[Var]) -> bool:
-    """Whether the place is the same in every iteration."""
+    """Whether the place is loop-invariant."""
     buffer = place.buffer
     parts = (
         *place.indices,
@@ -282,7 +243,7 @@ def _all_disjoint(places: list[_Place]) -> bool:
 
 
 def _rewritten(loop: For, chosen: dict[Any, _Place], known: _Known) -> Stmt:
-    """Loads, the loop on local elements, stores; all of it only where the loop runs at all."""
+    """Loads, the loop on local elements, stores; guarded by the condition that the loop runs at least once."""
     local: dict[Any, tuple[Buffer, Expr]] = {}
     before: list[Stmt] = []
     after: list[Stmt] = []

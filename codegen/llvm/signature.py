@@ -1,4 +1,4 @@
-"""What a call of a lowered function passes: its argument slots, what it may write, how its arrays are aligned."""
+"""The signature of a lowered function: its argument slots, the arrays it may write, their alignment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .types import memory_bytes
 
 
 def size_vars(func: PrimFunc) -> list[Var]:
-    """The variables in shapes, strides and offsets of the parameter buffers that are no parameters themselves."""
+    """The variables in shapes, strides and offsets of the parameter buffers that are not themselves parameters."""
     seen: dict[Var, None] = {}
     for buffer in func.buffers():
         parts = (*buffer.shape, *buffer.strides, *((buffer.elem_offset,) if buffer.elem_offset is not None else ()))
@@ -49,5 +49,5 @@ def written_data(func: PrimFunc) -> set[Var]:
 
 
 def buffer_alignment(buffer: Buffer) -> int:
-    """Bytes to which an argument's first element is aligned: as declared, else its own size."""
+    """Bytes to which an argument's first element is aligned: as declared, else the element's size."""
     return max(buffer.data_alignment, memory_bytes(buffer.dtype.element))

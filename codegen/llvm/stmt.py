@@ -34,8 +34,8 @@ from .workspace import workspace_slot
 STACK_BYTES = (
     16 * 1024
 )  # a constant-size buffer up to this size lives on the stack, where LLVM can keep it in registers
-KEPT_BYTES = 256 << 20  # one up to this size is kept for the next call: fresh pages cost more than a fast kernel
-MOST_BYTES = 1 << 56  # wider than any machine's addresses
+KEPT_BYTES = 256 << 20  # one up to this size is kept for the next call: fresh pages cost more time than a fast kernel
+MOST_BYTES = 1 << 56  # more than any address space
 
 
 @stmt_rule(SeqStmt)
@@ -81,12 +81,12 @@ def _attribute(g: Generator, s: AttrStmt) -> None:
     g.stmt(s.body)
 
 
-# the least bytes that a store around the cache may write: part of a line where its neighbours follow at once, else all
+# least bytes of a non-temporal store: part of a cache line if the rest follows at once, else a whole line
 _STREAMS = {"pragma_nontemporal": 16, "pragma_nontemporal_lines": 64}
 
 
 def _streamed(g: Generator, s: AttrStmt, names: str) -> None:
-    """Whole vectors stored to the named buffers are stored non-temporally; later code sees them."""
+    """Vectors stored to the named buffers are stored non-temporally; a fence after them orders later accesses."""
     old = g.streamed
     g.streamed = {**old, **{name.strip(): _STREAMS[s.attr_key] for name in names.split(",")}}
     g.stmt(s.body)
@@ -124,7 +124,7 @@ def _if(g: Generator, s: IfThenElse) -> None:
 
 
 def _masked_if(g: Generator, s: IfThenElse, condition: str) -> None:
-    """A condition per lane: stores below it happen in the lanes where it holds."""
+    """A vector condition: stores in its branches write only the lanes where it holds."""
     lanes = s.condition.dtype.lanes
     flags = f"<{lanes} x i1>"
     old, old_lanes = g.mask, g.mask_lanes
@@ -161,7 +161,7 @@ def _for(g: Generator, s: For) -> None:
     if s.kind == "parallel" and not g.in_parallel:
         parallel_loop(g, s)
         return
-    # of a length that is not known the report says that it stays a loop; LLVM would say so on the terminal
+    # if the extent is not constant the report says that it stays a loop; LLVM would warn on the terminal
     hints = [UNROLL] if s.kind == "unrolled" and isinstance(s.extent, IntImm) else []
     counted_loop(g, s, g.plain(s.min), None, hints)
 
@@ -194,7 +194,7 @@ def _allocate(g: Generator, s: Allocate) -> None:
 
 
 def _heap(g: Generator, s: Allocate, slot: str | None) -> str:
-    """Memory for ``s``, aligned to a cache line, from its ``slot`` or the C library; none left is an error."""
+    """Memory for ``s``, aligned to a cache line, from its ``slot`` or the C library; failure is a run-time error."""
     out = g.out
     total = str(memory_bytes(s.dtype))
     for extent in (factor for e in s.extents for factor in _factors(e)):
@@ -220,12 +220,12 @@ def _heap(g: Generator, s: Allocate, slot: str | None) -> str:
 
 
 def _factors(extent: Any) -> list[Any]:
-    """What ``extent`` is a product of: flattening has multiplied the buffer's own extents."""
+    """The factors of ``extent``: flattening multiplied the buffer's extents."""
     return [*_factors(extent.a), *_factors(extent.b)] if isinstance(extent, Mul) else [extent]
 
 
 def _product(g: Generator, a: str, b: str, buffer: str) -> str:
-    """A size in bytes, checked: one that wraps around would allocate too little."""
+    """A product of sizes in bytes, checked for overflow, which would allocate too little."""
     out = g.out
     multiply = out.module.declare("llvm.smul.with.overflow.i64", "{i64, i1}", ["i64", "i64"])
     both = out.value(f"call {{i64, i1}} {multiply}(i64 {a}, i64 {b})")

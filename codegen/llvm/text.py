@@ -1,7 +1,7 @@
 """LLVM assembly as text: a module under construction, and a function under construction.
 
-Text, not llvmlite's builder objects: every attribute, flag and intrinsic of the language can be said, and emitting
-it costs little of a compilation's time.
+Text, not llvmlite's builder objects: every attribute, flag and intrinsic of the language can be written, and emitting it
+takes a small part of a compilation's time.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from .types import mangled, vector
 
 _PLAIN = re.compile(r"[A-Za-z_.$][\w.$]*$")
-_VALUES = (  # instructions that depend on their operands alone
+_VALUES = (  # pure instructions
     "add sub mul and or xor shl ashr lshr sext zext trunc getelementptr icmp select insertelement shufflevector "
     "extractelement fadd fsub fmul fcmp bitcast ptrtoint inttoptr"
 )
 _PURE = frozenset(_VALUES.split())
-_DIVISION = re.compile(r"[us](?:div|rem) .*%\S+$")  # by what is known at run time only
+_DIVISION = re.compile(r"[us](?:div|rem) .*%\S+$")  # by a divisor known only at run time
 
 
 def symbol(name: str) -> str:
@@ -53,7 +53,7 @@ class ModuleText:
         self.metadata: list[str] = []
         self.used_names: set[str] = set()
         self.workspaces: list[str] = []
-        self.indirect = False  # a load's place depends on data
+        self.indirect = False  # whether a load's index depends on loaded values
         legal = f'"min-legal-vector-width"="{width}" ' if width >= 512 else ""
         self.attributes = (
             f'attributes #0 = {{ nounwind "prefer-vector-width"="{width}" {legal}"target-cpu"="{cpu}" '
@@ -72,7 +72,7 @@ class ModuleText:
     def declare(
         self, name: str, result: str, args: Sequence[str], variadic: bool = False, optional: bool = False
     ) -> str:
-        """Declare an external function once; its symbol. ``optional``: null where no library has it."""
+        """Declare an external function once; its symbol. ``optional``: null if no library has it."""
         if name not in self.used_names and name not in self.declarations:
             dots = ["..."] if variadic else []
             weak = "extern_weak " if optional else ""
@@ -117,10 +117,10 @@ class FunctionText:
         self.count = 0
         self.block = "start"
         self.terminated = False
-        self.known: dict[str, str] = {}  # of this block: the names of instructions that are values of their operands
-        self.before_return = ""  # an instruction that every return is preceded by
-        self.conditions = 0  # branches so far that decide what runs; a check, which only leaves, is none
-        self.divisions = 0  # integer divisions so far that trap for some value of their divisor
+        self.known: dict[str, str] = {}  # names of the pure instructions of this block, for reuse
+        self.before_return = ""  # an instruction to emit before every return
+        self.conditions = 0  # conditional branches so far, without those of checks, which leave the function
+        self.divisions = 0  # integer divisions so far that may trap
 
     def fresh(self) -> str:
         self.count += 1
@@ -135,7 +135,7 @@ class FunctionText:
             self.lines.append("  " + text)
 
     def value(self, text: str) -> str:
-        """Emit an instruction with a result; its name. One that depends on its operands alone is emitted once a block."""
+        """Emit an instruction with a result; its name. A pure instruction is emitted once per block."""
         name = self.known.get(text)
         if name is not None:
             return name
@@ -160,12 +160,12 @@ class FunctionText:
         self.terminated = True
 
     def branch(self, condition: str, yes: str, no: str) -> None:
-        """Go to ``yes`` where the i1 ``condition`` holds, else to ``no``."""
+        """Go to ``yes`` if the i1 ``condition`` holds, else to ``no``."""
         self.conditions += 1
         self._branch(condition, yes, no, "")
 
     def leave_unless(self, condition: str, good: str, bad: str) -> None:
-        """A branch to ``bad``, which leaves the function, unless ``condition`` holds, as it nearly always does."""
+        """A branch to ``bad``, which leaves the function, unless ``condition`` holds, as it is predicted to."""
         likely = self.module.meta('!{!"branch_weights", i32 1048576, i32 1}')
         self._branch(condition, good, bad, f", !prof {likely}")
 
@@ -184,7 +184,7 @@ class FunctionText:
         self.terminated = True
 
     def placeholder(self) -> int:
-        """Reserve a line for what is known only later (a phi); fill it with ``fill``."""
+        """Reserve a line for an instruction known only later (a phi); ``fill`` fills it."""
         self.lines.append("")
         return len(self.lines) - 1
 

@@ -1,7 +1,7 @@
 """AMX tile registers: buffers in scope ``amx.tile``, and the operators on them.
 
-The eight registers of 16 rows of 64 bytes are given to buffers as their allocations nest. Every function that uses
-them configures them where it starts and gives them back where it returns.
+The eight registers of 16 rows of 64 bytes are assigned to buffers as their allocations nest. Every function that uses
+them configures them at its start and releases them before it returns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .generator import Generator, op_rule
 from .text import FunctionText
 
 TILES = "amx.tile"
-MARK = "__tir_tiles"  # a symbol of code that uses the registers
+MARK = "__tir_tiles"  # a symbol in code that uses the registers
 COUNT = 8
 BYTES = 1024  # of one
 PALETTE = bytes([1, 0, *[0] * 14, *[64, 0] * COUNT, *[0] * 16, *[16] * COUNT, *[0] * 8])  # bytes of a row, rows
@@ -33,7 +33,7 @@ DOTS = {"bf16": "tdpbf16ps", "ss": "tdpbssd", "su": "tdpbsud", "us": "tdpbusd", 
 
 
 def configure_tiles(g: Generator, body: Stmt) -> None:
-    """At the start of a function: set the tile registers up, if it has buffers of tiles."""
+    """At the start of a function: configure the tile registers, if it has buffers of tiles."""
 
     def outside(item: Any) -> bool:
         return g.in_parallel or not (isinstance(item, For) and item.kind == "parallel")
@@ -50,7 +50,7 @@ def configure_tiles(g: Generator, body: Stmt) -> None:
 
 
 def configure(out: FunctionText) -> None:
-    """Emit what sets the registers up, and what gives them back before every return."""
+    """Emit the configuration of the registers, and their release before every return."""
     module = out.module
     load = module.declare("llvm.x86.ldtilecfg", "void", ["ptr"])
     out.emit(f"call void {load}(ptr {module.constant(PALETTE, 64, 'tiles')})")
@@ -58,7 +58,7 @@ def configure(out: FunctionText) -> None:
 
 
 def allocate_tiles(g: Generator, s: Allocate) -> None:
-    """Registers for a buffer of tiles, while its body lasts."""
+    """Assign registers to a buffer of tiles, for its body."""
     size = s.dtype.bytes
     for extent in s.extents:
         if not isinstance(extent, IntImm):
@@ -81,7 +81,7 @@ _END = Var("end of tiles", DType("handle"))
 
 
 def request_tiles() -> None:
-    """Have the system let this process use tile registers. Raises ``BuildError`` where it does not."""
+    """Ask the system for permission to use tile registers. Raises ``BuildError`` if it is denied."""
     if not tiles_allowed():
         raise BuildError("the program uses AMX tile registers, and the operating system does not let this process")
 

@@ -1,8 +1,8 @@
 """How data types are spelled in LLVM: as values, and in memory.
 
 Two types differ between value and memory: ``bool`` (``i1`` / one byte) and the 4-bit integers (``i4`` / one byte each:
-NumPy has no packed 4-bit array, and one byte an element keeps addresses simple). ``bfloat16`` and the 8-bit floats are
-their bits, ``i16`` and ``i8``, in both; arithmetic goes through ``float``.
+NumPy has no packed 4-bit array, and one byte per element keeps addresses simple). ``bfloat16`` and the 8-bit floats are
+held as bits, ``i16`` and ``i8``, in both; arithmetic converts to ``float``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def memory_bytes(dtype: DType) -> int:
 
 
 def emulated(dtype: DType) -> bool:
-    """Whether arithmetic on ``dtype`` goes through ``float``: bfloat16 and the 8-bit floats."""
+    """Whether arithmetic on ``dtype`` converts to ``float``: bfloat16 and the 8-bit floats."""
     return dtype.code == "bfloat" or dtype.code.startswith("float8")
 
 

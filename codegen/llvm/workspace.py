@@ -1,7 +1,7 @@
 """Memory of large local buffers, reused from one call of a function to the next.
 
-Each allocation of a constant size has a slot, a global pointer. Taking swaps the slot with null, giving back swaps the
-memory in; both are atomic, so concurrent calls are safe: one reuses, the others allocate.
+Each allocation of a constant size has a slot, a global pointer. Taking memory swaps the slot with null, returning swaps
+the memory in. Both are atomic, so concurrent calls are safe: one reuses the memory, the others allocate.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .text import ModuleText, symbol
 _SMALL = """\
   %made = call noalias ptr @aligned_alloc(i64 64, i64 %bytes)
   ret ptr %made"""
-# Linux maps what asks for it (MADV_HUGEPAGE, 14) by pages of 2 MB, which need one entry of the TLB instead of 512
+# with MADV_HUGEPAGE (14) Linux maps memory by pages of 2 MB, which need one TLB entry instead of 512
 _LARGE = f"""\
   %large = icmp uge i64 %bytes, 524288
   br i1 %large, label %pages, label %lines
@@ -49,7 +49,7 @@ def workspace_slot(module: ModuleText, name: str) -> str:
 
 
 def emit_workspaces(module: ModuleText) -> None:
-    """Emit what takes and gives memory, and ``__tir_release``, which frees what is kept."""
+    """Emit the functions that take and return memory, and ``__tir_release``, which frees the kept memory."""
     if not module.workspaces:
         return
     linux = "linux" in module.triple

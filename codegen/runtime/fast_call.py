@@ -1,9 +1,9 @@
 """A fast path into compiled code for NumPy arrays of shapes seen before.
 
 Checking a call's arrays in Python costs microseconds, more than a small kernel takes. So the facts that a full check
-has established (type, shape, strides, data type, alignment, what is written) are put in a table, and a few compiled
-instructions compare the next call's arrays with it, reading them as NumPy's C interface lays them out. If anything
-differs, the call takes the Python path.
+has established (type, shape, strides, data type, alignment, what is written) are stored in a table, and a few compiled
+instructions compare the next call's arrays with it, reading the array objects by the layout of NumPy's C interface. If
+anything differs, the call takes the Python path.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WRITEABLE = 0x400
 
 @functools.cache
 def supported() -> bool:
-    """Whether array objects lie in memory here as this module reads them."""
+    """Whether array objects have the memory layout that this module assumes."""
     if (
         sys.implementation.name != "cpython"
         or sysconfig.get_config_var("Py_GIL_DISABLED")
@@ -54,11 +54,11 @@ def fast_call(
     sizes: bytes,
     disjoint: bool,
 ) -> Callable[..., int] | None:
-    """A function of as many arrays that runs ``entry`` when they are like ``arrays``, else returns ``MISMATCH``.
+    """A function of ``len(arrays)`` arrays that runs ``entry`` if they are like ``arrays``, else returns ``MISMATCH``.
 
     ``arrays`` have passed all checks. ``spans``: bytes before and after each pointer that belong to the array; with
-    ``disjoint`` what is written must overlap nothing else. ``sizes``: the argument slots after the arrays'. None where
-    this way is not possible.
+    ``disjoint`` a written array must overlap no other. ``sizes``: the argument slots after the arrays'. None if there
+    is no fast path.
     """
     count = len(arrays)
     if not 1 <= count <= MOST or not supported() or any(type(a) is not np.ndarray for a in arrays):
@@ -92,7 +92,7 @@ def _code() -> Any:
 
 @functools.cache
 def _compiled(count: int) -> Callable[..., int]:
-    """Run without the interpreter lock, as any compiled function: the caller holds the arrays."""
+    """Runs without the interpreter lock, as any compiled function: the caller keeps the arrays alive."""
     kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *[ctypes.py_object] * count)
     return kind(_code().function(f"tir_fast_{count}"))
 

@@ -16,7 +16,7 @@ CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p)
 
 
 def register_func(name: str, function: Callable[..., Any] | None = None, override: bool = False) -> Any:
-    """Make ``function`` callable from programs as ``T.call_packed(name, …)``; without one, a decorator.
+    """Make ``function`` callable from programs as ``T.call_packed(name, …)``; without ``function``, a decorator.
 
     It receives numbers, strings, and addresses (ints) for pointers. Raises ``ValueError`` when the name is taken and
     ``override`` is false.
@@ -65,7 +65,7 @@ class PackedCalls:
             if site["result"] != "void":
                 _slot(array + 8 * len(args), DType(site["result"]))[0] = result
             return 0
-        except BaseException as error:  # compiled code stands between here and the caller: kept, and raised there
+        except BaseException as error:  # cannot pass through compiled code: kept, and raised by the caller
             self.error = error
             return 1
 

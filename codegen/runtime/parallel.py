@@ -1,8 +1,8 @@
 """The OpenMP run-time that parallel loops run on, found in the process or on the system.
 
-``OMP_NUM_THREADS`` sets the size of the team, else every core this process may use. Without any OpenMP library loops
-run serially, and so they do in a process that was forked after a team had run: threads do not survive a fork, and
-GNU's library would wait for them for ever.
+``OMP_NUM_THREADS`` sets the size of the team; the default is every core this process may use. Loops run serially
+without an OpenMP library, and in a process forked after a team had run: threads do not survive a fork, and GNU's
+library would wait for them for ever.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def openmp() -> OpenMP | None:
 
 
 def team_size(cores: int | None = None) -> int:
-    """Threads a parallel loop is run by: ``OMP_NUM_THREADS``, else ``cores``, else the cores this process may use."""
+    """Threads that run a parallel loop: ``OMP_NUM_THREADS``, else ``cores``, else the cores this process may use."""
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)
@@ -53,7 +53,7 @@ def team_size(cores: int | None = None) -> int:
 
 
 class Team:
-    """The links of one loaded module to the OpenMP run-time: what its pointers say, and the size of its team."""
+    """The connection of one loaded module to the OpenMP run-time: its function pointers, and the size of its team."""
 
     def __init__(self, code: Any, cores: int | None):
         self._code, self._cores = code, cores
@@ -70,7 +70,7 @@ class Team:
             ctypes.c_void_p.from_address(self._code.variable(f"__tir_{name}")).value = address
 
     def serial(self) -> None:
-        """Have parallel loops run by the thread that calls."""
+        """Run parallel loops on the calling thread."""
         self._link(*(self._code.function(f"__tir_{name}") for name in ("serial", "no_thread", "one_thread")))
 
     def before_call(self) -> None:
@@ -89,16 +89,16 @@ class Team:
 
 
 class _Process:
-    """What this process knows of teams, its own and those of the process it was forked from."""
+    """Whether teams have run in this process, or in the one it was forked from."""
 
     def __init__(self) -> None:
         self.teams: weakref.WeakSet[Team] = weakref.WeakSet()
-        self.ran = False  # a team of more than one thread
+        self.ran = False  # whether a team of more than one thread has run
         self.lost = False
         self.warned = False
 
     def after_fork(self) -> None:
-        """In the child: without the threads that the run-time still waits for. LLVM's library sees to forks by itself."""
+        """In the child, run serially: the run-time would wait for the parent's threads. LLVM's library handles forks."""
         library = openmp() if self.ran else None
         if library is None or "gomp" not in library.library:
             return

@@ -9,6 +9,7 @@ import pytest
 import tir
 from tir.analysis import Footprint, Machine, footprint
 from tir.library.elementwise import blur, schedule_blur
+from tir.script import parse
 from tir.script import tir as T
 
 N = 64
@@ -131,3 +132,39 @@ def test_sizes_of_the_target():
     using = Machine.of({"kind": "llvm", "l1_bytes": 48 << 10, "vector_width": 256})
     assert using.sizes["L1"] == 48 << 10 and using.sizes["registers"] == 1024
     assert isinstance(footprint(matmul, target="llvm -l2-bytes=4096"), Footprint)
+
+
+BODY = """
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32"), K: T.Buffer((1,), "int32")):
+    for i in range(8):
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "touched"),
+    [
+        pytest.param("with T.LetStmt(i * 2) as k:\n    B[k] = A[k]", {"A": 60, "B": 60}, id="a_let"),
+        pytest.param("if K[0] > 0:\n    B[i] = A[i]", {"K": 4, "A": 32, "B": 32}, id="a_condition_on_memory"),
+        pytest.param(
+            "B[i] = A[0]\nT.evaluate(T.prefetch(T.address_of(A[i + 64]), 0, 3, 1))", {"A": 4, "B": 32}, id="a_prefetch"
+        ),
+        pytest.param("B[K[0]] = A[i]", {"A": 32, "K": 4, "B": 4}, id="an_index_from_memory"),
+        pytest.param(
+            'with T.block("b"):\n    T.reads(A[i * 8 : i * 8 + 8])\n    T.writes(B[i])\n'
+            '    T.evaluate(T.call_extern("int32", "g", A.data, B.data))',
+            {"A": 256, "B": 32},
+            id="a_call_that_declares_regions",
+        ),
+        pytest.param(
+            'with T.block("b"):\n    T.reads(A[i * 8 : i * 8 + 8])\n    T.writes(B[i])\n'
+            "    W = T.match_buffer(A[i * 8 : i * 8 + 8], (8,), offset_factor=1)\n    B[i] = W[2]",
+            {"A": 228, "B": 32},
+            id="a_view",
+        ),
+    ],
+)
+def test_what_a_loop_touches(body, touched):
+    program = parse(BODY.format(body.replace("\n", "\n        ")))
+    assert footprint(program, machine())["i"].touched == touched

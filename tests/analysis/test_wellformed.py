@@ -9,7 +9,7 @@ from tir.analysis import wellformed
 from tir.buffer import IterVar, Range, decl_buffer
 from tir.expr import TRUE, Add, BufferLoad, IntImm, Var, const
 from tir.function import PrimFunc
-from tir.node import frozendict
+from tir.node import Memo, frozendict
 from tir.script import parse
 from tir.script import tir as T
 from tir.stmt import Block, BlockRealize, BufferStore, Evaluate, For, root_block, seq
@@ -111,7 +111,7 @@ def _with(f, root, body, **changes):
     return f.with_body(root.replace(block=root.block.replace(body=body, **changes)))
 
 
-def test_parts_known_to_be_good_are_checked_where_they_are():
+def test_parts_known_to_be_good_are_checked_where_they_are(monkeypatch):
     f, root, outer, second = _parts()
     block = outer.body.body
     wrong = {
@@ -140,7 +140,7 @@ def test_parts_known_to_be_good_are_checked_where_they_are():
     for name, (body, changes, message) in wrong.items():
         broken = _with(f, root, body, **changes)
         found = [p.message for p in wellformed.check(broken)]
-        wellformed._SUMMARIES.clear()
+        monkeypatch.setattr(wellformed, "_SUMMARIES", Memo())
         assert found == [p.message for p in wellformed.check(broken)], name
         assert (message in found) if message else not found, (name, found)
         wellformed.check(f)  # known again

@@ -78,6 +78,8 @@ def test_the_kernel_as_c():
         (8, 24, "rows of 2, 4 or a multiple of 8 pieces"),
         (8, 6, "whole pieces of 16 bytes"),
         (4, 32, "8 rows or a multiple"),
+        (8, 0, "whole pieces of 16 bytes"),
+        (0, 32, "whole pieces of 16 bytes"),
     ],
 )
 def test_rows_that_cannot_be_swizzled(rows, columns, message):

@@ -366,3 +366,40 @@ def test_a_copy_does_not_hold_what_updates_before_the_init_read(step):
     sch = schedule(BACKWARDS)
     args = (0, "local") if step == "cache_write" else (("write", 0),)
     refused(lambda: getattr(sch, step)("S", *args), "read without having been written")
+
+
+BLOCKIZED = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4, 8), "int32")):
+    S = T.alloc_buffer((4,), "int32")
+    for i in range(4):
+        for k in range(8):
+            with T.block("S"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    S[vi] = 0
+                S[vi] = S[vi] + A[vi, vk]
+        for j in range(8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] - S[vi]
+"""
+
+
+@pytest.mark.parametrize(
+    "step,block,index,consumers",
+    [
+        ("cache_write", "S", 0, ["S_o"]),
+        ("cache_write", "S_o", 0, ["root"]),
+        ("cache_write", "S_o", 0, ["S"]),
+        ("cache_read", "S", "A", ["S_o"]),
+        ("cache_read", "S_o", "A", ["S"]),
+        ("cache_read", "S_o", "A", ["B", "S"]),
+    ],
+)
+def test_consumers_of_another_scope(step, block, index, consumers):
+    sch = schedule(BLOCKIZED)
+    sch.blockize("k")
+    refused(
+        lambda: getattr(sch, step)(block, index, "local", consumer_blocks=consumers), consumers[-1], "directly inside"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..arith.linear import Linear, is_index, linear
@@ -15,21 +15,19 @@ from ..expr import (
     FloorDiv,
     FloorMod,
     IntImm,
-    Let,
     Max,
     Min,
-    Ramp,
     Select,
-    StringImm,
     Var,
     const,
     max_,
     min_,
 )
-from ..node import Node
-from ..op import effect_of
-from ..stmt import Allocate, AllocateConst, AttrStmt, Block, BlockRealize, BufferStore, DeclBuffer, For, LetStmt
-from ..visit import substitute, walk
+from ..op import is_pure
+from ..stmt import Block, BufferStore
+from ..visit import uses_var, walk
+from .effects import READ, WRITE, Effect, Effects, as_range, outline
+from .structure import has_load
 
 
 class Hull(NamedTuple):
@@ -46,6 +44,9 @@ class Hull(NamedTuple):
         return _plus(self.base, self.hi, dtype)
 
 
+Hulls = list[Hull | None]  # one for each axis; None is all of it
+
+
 def _plus(base: Linear, offset: Any, dtype: Any) -> Expr:
     if isinstance(offset, int):
         made = base.copy()
@@ -60,16 +61,13 @@ class Relaxer:
     ``domains`` maps variables to (min, extent); an outer loop comes before the inner loops that depend on it.
     """
 
-    def __init__(self, domains: Mapping[Var, tuple[Expr, Expr]], hidden: Any = ()):
+    def __init__(self, domains: Mapping[Var, tuple[Expr, Expr]]):
         self.domains = domains
-        self.hidden = hidden  # variables bound inside to values that cannot be known
         self.memo: dict[Var, Hull | None] = {}
 
     def depends(self, e: Any) -> bool:
-        return any(
-            (isinstance(n, Var) and (n in self.domains or n in self.hidden)) or isinstance(n, BufferLoad)
-            for n in walk(e)
-        )
+        """Whether ``e`` may have several values while the block runs: it uses a loop, memory, or an impure call."""
+        return uses_var(e, self.domains) or has_load(e) or not is_pure(e)
 
     def hull(self, e: Expr) -> Hull | None:
         """The hull of ``e``; None if it depends on data or cannot be analysed."""
@@ -118,7 +116,7 @@ class Relaxer:
             inner = self.hull(e.a)
             if inner is not None:
                 return (_floor_div if isinstance(e, FloorDiv) else _floor_mod)(inner, e.b.value, e.dtype)
-            return Hull(Linear(), 0, e.b.value - 1) if isinstance(e, FloorMod) and not _reads(e.a) else None
+            return Hull(Linear(), 0, e.b.value - 1) if isinstance(e, FloorMod) and not has_load(e.a) else None
         if isinstance(e, (Min, Max)):
             return self._extreme(e)
         if isinstance(e, Select) or (isinstance(e, Call) and e.op == "if_then_else"):
@@ -143,10 +141,6 @@ class Relaxer:
             _number(build(a.low(e.dtype), b.low(e.dtype))),
             _number(build(a.high(e.dtype), b.high(e.dtype))),
         )
-
-
-def _reads(e: Any) -> bool:
-    return any(isinstance(n, BufferLoad) for n in walk(e))
 
 
 def _number(value: Any) -> Any:
@@ -208,203 +202,77 @@ def _pick(pick: Any, build: Any, x: Any, y: Any, dtype: Any) -> Any:
     return build(ex, ey)
 
 
-def prefetched(call: Call) -> tuple[Expr, ...]:
-    """The expressions that a prefetch evaluates: those of its address. It does not count as an access."""
-    (address, *_) = call.args
-    if isinstance(address, Call) and address.op == "address_of" and isinstance(address.args[0], BufferLoad):
-        return address.args[0].indices
-    return ()
+def block_access_region(
+    block: Block, pointers: Mapping[Var, Buffer] | None = None
+) -> tuple[tuple[BufferRegion, ...], tuple[BufferRegion, ...]]:
+    """The regions ``block`` reads and writes, one box per buffer, in terms of the block's own iterators.
+
+    Loops inside the block are relaxed over their ranges; blocks inside it contribute their declared regions; buffers
+    allocated inside it are omitted; a data-dependent index counts as the entire dimension. If the block has an
+    ``init``, reads of a buffer that it also writes (the reduction target) are omitted. ``pointers`` maps data pointers
+    to buffers, for calls that take a pointer; those of buffers that the block mentions are known.
+    """
+    touched = hulls_of(outline(block), _mentioned(block) | dict(pointers or {}))
+    reads, writes = touched[READ], touched[WRITE]
+    if block.init is not None:
+        reads = {buffer: hulls for buffer, hulls in reads.items() if buffer not in writes}
+    return boxes(reads), boxes(writes)
 
 
-class _Collector:
-    """Walks one block and collects the union of its accesses for each buffer, in order of first access."""
+def hulls_of(found: Effects, named: Mapping[Var, Buffer]) -> dict[str, dict[Buffer, Hulls]]:
+    """What is read and what is written: the hull of all effects on each buffer. ``named`` has buffers by pointer."""
+    touched: dict[str, dict[Buffer, Hulls]] = {READ: {}, WRITE: {}}
+    for effect in found:
+        buffer = effect.buffer if effect.indices is not None else named.get(effect.buffer.data)
+        if effect.kind in touched and buffer is not None and buffer.data not in found.allocated:
+            into = touched[effect.kind]
+            hulls = _hulls(effect, buffer)
+            into[buffer] = _joined(into[buffer], hulls, buffer) if buffer in into else hulls
+    return touched
 
-    def __init__(self, pointers: Mapping[Var, Buffer]):
-        self.pointers = dict(pointers)
-        self.reads: dict[Buffer, list[Hull | None]] = {}
-        self.writes: dict[Buffer, list[Hull | None]] = {}
-        self.domains: dict[Var, tuple[Expr, Expr]] = {}
-        self.lets: dict[Var, Expr] = {}
-        self.hidden: set[Var] = set()
-        self.private: set[Var] = set()
-        self.matched: dict[Buffer, BufferRegion] = {}
 
-    def enter_block(self, block: Block) -> None:
-        for buffer in block.alloc_buffers:
-            self.private.add(buffer.data)
-            self.pointers[buffer.data] = buffer
-        for match in block.match_buffers:
-            self.matched[match.buffer] = match.source
-            self.pointers[match.buffer.data] = match.buffer
+def _mentioned(block: Block) -> dict[Var, Buffer]:
+    """The buffers that the block accesses or declares, by pointer; views are known by themselves."""
+    accessed = (n.buffer for n in walk(block.body) if isinstance(n, (BufferLoad, BufferStore)))
+    declared = (region.buffer for region in (*block.reads, *block.writes))
+    found: dict[Var, Buffer] = {}
+    for buffer in (*accessed, *declared):
+        found.setdefault(buffer.data, buffer)
+    return found
 
-    # ------------------------------------------------------------ walking
 
-    def visit(self, item: Any) -> None:
-        handler = _VISIT.get(type(item))
-        if handler is not None:
-            handler(self, item)
-        elif isinstance(item, Var):
-            if item in self.pointers:
-                self.whole(self.pointers[item], reads=True, writes=True)
-        elif not isinstance(item, Buffer):
-            for child in item.children():
-                self.visit(child)
+def _hulls(effect: Effect, buffer: Buffer) -> Hulls:
+    """The hull of each index of an effect, over the loops around it inside the block."""
+    relaxer = Relaxer({var: (low, extent) for var, low, extent in effect.loops})
+    if effect.indices is None:
+        return [_spanned(relaxer, Range(const(0, size.dtype), size)) for size in buffer.shape]
+    return [None if box is None else _spanned(relaxer, box) for box in map(as_range, effect.indices)]
 
-    def _for(self, loop: For) -> None:
-        self.visit(loop.min)
-        self.visit(loop.extent)
-        self.domains[loop.loop_var] = (self.known(loop.min), self.known(loop.extent))
-        self.visit(loop.body)
 
-    def _let(self, item: Any) -> None:
-        self.visit(item.value)
-        if item.value.dtype.is_int and not _reads(item.value):
-            self.lets[item.var] = self.known(item.value)
-        else:
-            self.hidden.add(item.var)
-        self.visit(item.body)
+def _spanned(relaxer: Relaxer, box: Range) -> Hull | None:
+    start, size = relaxer.hull(box.min), relaxer.hull(box.extent)
+    if start is None or size is None:
+        return None
+    top = size.high(box.extent.dtype) - 1
+    return Hull(start.base, start.lo, _number(start.hi + (top.value if isinstance(top, IntImm) else top)))
 
-    def _store(self, store: BufferStore) -> None:
-        self.visit(store.value)
-        for index in store.indices:
-            self.visit(index)
-        self.touch(self.writes, store.buffer, store.indices)
 
-    def _load(self, load: BufferLoad) -> None:
-        for index in load.indices:
-            self.visit(index)
-        self.touch(self.reads, load.buffer, load.indices)
+def _joined(old: Hulls, new: Hulls, buffer: Buffer) -> Hulls:
+    pairs = zip(old, new, buffer.shape)
+    return [None if a is None or b is None else join(a, b, _dtype_of(b, size.dtype)) for a, b, size in pairs]
 
-    def _call(self, call: Call) -> None:
-        if call.op == "prefetch":
-            for index in prefetched(call):
-                self.visit(index)
-            return
-        if call.op == "tvm_access_ptr" and len(call.args) >= 5 and isinstance(call.args[1], Var):
-            mask = call.args[4].value if isinstance(call.args[4], IntImm) else 3
-            buffer = self.pointers.get(call.args[1])
-            if buffer is not None:
-                self.whole(buffer, reads=bool(mask & 1), writes=bool(mask & 2))
-            for arg in (call.args[2], call.args[3]):
-                self.visit(arg)
-            return
-        if call.op == "address_of" and isinstance(place := call.args[0], BufferLoad):  # pyright: ignore[reportGeneralTypeIssues]
-            for index in place.indices:
-                self.visit(index)
-            self.whole(place.buffer, reads=True, writes=True)
-            return
-        opaque = effect_of(call) == "opaque"
-        for arg in call.args:
-            if isinstance(arg, BufferRegion):
-                ranges = [(r.min, r.extent) for r in arg.region]
-                self.box(self.reads, arg.buffer, ranges)
-                if opaque:
-                    self.box(self.writes, arg.buffer, ranges)
-            elif isinstance(arg, Node) and not isinstance(arg, StringImm):
-                self.visit(arg)
 
-    def _realize(self, realize: BlockRealize) -> None:
-        block = realize.block
-        for value in realize.iter_values:
-            self.visit(value)
-        self.visit(realize.predicate)
-        private = {b.data for b in block.alloc_buffers}
-        bindings = {iv.var: value for iv, value in zip(block.iter_vars, realize.iter_values)}
-        for into, regions in ((self.reads, block.reads), (self.writes, block.writes)):
-            for region in regions:
-                if region.buffer.data not in private:
-                    ranges = [(substitute(r.min, bindings), substitute(r.extent, bindings)) for r in region.region]
-                    self.box(into, region.buffer, ranges)
+def boxes(touched: Mapping[Buffer, Hulls]) -> tuple[BufferRegion, ...]:
+    """The hulls as regions."""
+    return tuple(BufferRegion(buffer, tuple(map(_range, hulls, buffer.shape))) for buffer, hulls in touched.items())
 
-    def _attr(self, attr: AttrStmt) -> None:
-        node, value = attr.node, attr.value
-        if attr.attr_key in ("thread_extent", "virtual_thread") and hasattr(node, "var"):
-            self.domains[node.var] = (const(0, node.var.dtype), self.known(value))
-        self.visit(attr.body)
 
-    def _allocate(self, item: Any) -> None:
-        self.private.add(item.buffer_var)
-        self.visit(item.body)
-
-    def _declare(self, item: DeclBuffer) -> None:
-        self.pointers.setdefault(item.buffer.data, item.buffer)
-        self.visit(item.body)
-
-    # ------------------------------------------------------------ collecting
-
-    def known(self, e: Expr) -> Expr:
-        return substitute(e, self.lets) if self.lets else e
-
-    def touch(self, into: Any, buffer: Buffer, indices: Any) -> None:
-        ranges = []
-        for index in indices:
-            if isinstance(index, Ramp) and isinstance(index.stride, IntImm):
-                step = index.stride.value * (index.lanes - 1)
-                low = index.base if step >= 0 else index.base + step
-                ranges.append((low, const(abs(step) + 1, index.base.dtype)))
-            elif index.dtype.lanes > 1:
-                ranges.append((None, None))
-            else:
-                ranges.append((index, const(1, index.dtype)))
-        self.box(into, buffer, ranges)
-
-    def whole(self, buffer: Buffer, reads: bool, writes: bool) -> None:
-        for wanted, into in ((reads, self.reads), (writes, self.writes)):
-            if wanted:
-                self.box(into, buffer, [(const(0, s.dtype), s) for s in buffer.shape])
-
-    def box(self, into: dict[Buffer, list[Hull | None]], buffer: Buffer, ranges: list[Any]) -> None:
-        if buffer in self.matched:
-            source = self.matched[buffer]
-            lead = len(source.region) - len(ranges)
-            if lead < 0 or any(r[0] is None for r in ranges):
-                ranges = [(r.min, r.extent) for r in source.region]
-            else:
-                inner: list[Any] = [(const(0, r.min.dtype), r.extent) for r in source.region[:lead]] + ranges
-                ranges = [(r.min + low, extent) for r, (low, extent) in zip(source.region, inner)]
-            self.box(into, source.buffer, ranges)
-            return
-        if buffer.data in self.private:
-            return
-        relaxer = Relaxer(self.domains, self.hidden)
-        hulls: list[Hull | None] = []
-        for low, extent in ranges:
-            if low is None:
-                hulls.append(None)
-                continue
-            start = relaxer.hull(self.known(low))
-            size = relaxer.hull(self.known(extent))
-            if start is None or size is None:
-                hulls.append(None)
-                continue
-            top = size.high(extent.dtype) - 1
-            hulls.append(
-                Hull(start.base, start.lo, _number(start.hi + (top.value if isinstance(top, IntImm) else top)))
-            )
-        old = into.get(buffer)
-        if old is None:
-            into[buffer] = hulls
-        else:
-            into[buffer] = [
-                None if a is None or b is None else join(a, b, low.dtype if low is not None else buffer.shape[0].dtype)
-                for a, b, (low, _) in zip(old, hulls, ranges)
-            ]
-
-    def regions(self, touched: dict[Buffer, list[Hull | None]], skip: Any = ()) -> tuple[BufferRegion, ...]:
-        made = []
-        for buffer, hulls in touched.items():
-            if buffer in skip:
-                continue
-            ranges = []
-            for hull, size in zip(hulls, buffer.shape):
-                if hull is None:
-                    ranges.append(Range(const(0, size.dtype), size))
-                    continue
-                dtype = _dtype_of(hull, size.dtype)
-                extent = _extent(hull, dtype)
-                ranges.append(Range(hull.low(dtype), extent))
-            made.append(BufferRegion(buffer, tuple(ranges)))
-        return tuple(made)
+def _range(hull: Hull | None, size: Expr) -> Range:
+    """A hull as the range of an axis of this size; all of it if there is no hull."""
+    if hull is None:
+        return Range(const(0, size.dtype), size)
+    dtype = _dtype_of(hull, size.dtype)
+    return Range(hull.low(dtype), _extent(hull, dtype))
 
 
 def _extent(hull: Hull, dtype: Any) -> Expr:
@@ -421,48 +289,3 @@ def _dtype_of(hull: Hull, default: Any) -> Any:
         if isinstance(offset, Expr):
             return offset.dtype
     return default
-
-
-_VISIT: dict[type, Any] = {
-    For: _Collector._for,
-    LetStmt: _Collector._let,
-    Let: _Collector._let,
-    BufferStore: _Collector._store,
-    BufferLoad: _Collector._load,
-    Call: _Collector._call,
-    BlockRealize: _Collector._realize,
-    AttrStmt: _Collector._attr,
-    Allocate: _Collector._allocate,
-    AllocateConst: _Collector._allocate,
-    DeclBuffer: _Collector._declare,
-}
-
-
-def block_access_region(
-    block: Block, pointers: Mapping[Var, Buffer] | None = None
-) -> tuple[tuple[BufferRegion, ...], tuple[BufferRegion, ...]]:
-    """The regions ``block`` reads and writes, one box per buffer, in terms of the block's own iterators.
-
-    Loops inside the block are relaxed over their ranges; blocks inside it contribute their declared regions; buffers
-    allocated inside it are omitted; a data-dependent index counts as the entire dimension. If the block has an
-    ``init``, reads of a buffer that it also writes (the reduction target) are omitted. ``pointers`` maps data pointers
-    to buffers, for calls that take a pointer.
-    """
-    collector = _Collector(pointers or {})
-    for buffer in {n.buffer: None for n in walk(block.body) if isinstance(n, (BufferLoad, BufferStore))}:
-        collector.pointers.setdefault(buffer.data, buffer)
-    collector.enter_block(block)
-    if block.init is not None:
-        collector.visit(block.init)
-    collector.visit(block.body)
-    skip = set(collector.writes) if block.init is not None else ()
-    return collector.regions(collector.reads, skip), collector.regions(collector.writes)
-
-
-def accesses_of(block: Block) -> Iterator[BufferLoad | BufferStore]:
-    """Loads and stores of ``block`` itself, including its init, but not those of nested blocks."""
-    for part in (block.init, block.body):
-        if part is not None:
-            for item in walk(part, enter=lambda n: not isinstance(n, BlockRealize)):
-                if isinstance(item, (BufferLoad, BufferStore)):
-                    yield item

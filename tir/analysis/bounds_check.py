@@ -6,7 +6,7 @@ from typing import Any
 
 from ..arith.linear import linear
 from ..errors import BuildError
-from ..expr import BufferLoad, Expr, IntImm, Var
+from ..expr import BufferLoad, IntImm, Var
 from ..function import IRModule, PrimFunc
 from ..stmt import Block
 from ..visit import walk
@@ -38,11 +38,11 @@ def _check(func: PrimFunc, effect: Effect) -> None:
     for axis, (index, size) in enumerate(zip(effect.indices or (), effect.buffer.shape)):
         if not isinstance(size, IntImm) or isinstance(index, tuple) or index.dtype.lanes > 1 or not index.dtype.is_int:
             continue
-        terms = _terms(index, loops)
-        for highest in () if terms is None else (True, False):
-            at = {v: loops[v][(c > 0) == highest] for v, c in terms.items()}
-            value = linear(index).const + sum(c * at[v] for v, c in terms.items())
-            if value >= size.value if highest else value < 0:
+        form = linear(index)
+        terms, ends = form.coefficients() or {}, form.interval(loops)
+        for value, last in () if ends is None else zip(ends, (0, 1)):
+            if not 0 <= value < size.value:
+                at = {v: loops[v][last if c > 0 else 1 - last] for v, c in terms.items()}
                 _refuse(func, effect, axis, value, size.value, at)
 
 
@@ -54,13 +54,6 @@ def _constant(effect: Effect) -> Bounds | None:
             return None
         found[var] = (low.value, low.value + extent.value - 1)
     return found
-
-
-def _terms(index: Expr, loops: Bounds) -> dict[Var, int] | None:
-    """The coefficients of the loops in ``index``; None if it uses anything else."""
-    form = linear(index)
-    terms = {f[0]: c for f, c in form.items() if len(f) == 1 and isinstance(f[0], Var) and f[0] in loops}
-    return terms if len(terms) == len(form.terms) else None
 
 
 def _refuse(func: PrimFunc, effect: Effect, axis: int, value: int, size: int, at: dict[Var, int]) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from weakref import ReferenceType, WeakKeyDictionary, ref
+from weakref import ReferenceType, ref
 
 from ..function import PrimFunc
+from ..node import Memo
 from ..recursion import with_recursion_limit
 from ..stmt import BlockRealize, For, SeqStmt
 from .index import contents, itself, sub_statements
@@ -29,7 +30,7 @@ def difference(before: PrimFunc, after: PrimFunc) -> Difference:
     return known[1]
 
 
-_DIFFERENCES: WeakKeyDictionary[PrimFunc, tuple[ReferenceType[PrimFunc], Difference]] = WeakKeyDictionary()
+_DIFFERENCES: Memo[tuple[ReferenceType[PrimFunc], Difference]] = Memo()
 
 
 @with_recursion_limit

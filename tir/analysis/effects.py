@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range, decl_buffer
 from ..expr import (
@@ -31,7 +30,7 @@ from ..expr import (
     is_const,
     logical_not,
 )
-from ..node import Node
+from ..node import Memo, Node
 from ..op import OPS, effect_of
 from ..stmt import (
     Allocate,
@@ -114,11 +113,13 @@ class Effect:
 @dataclass(frozen=True, eq=False)
 class Effects:
     """The effects of one statement in program order. ``opaque``: there are further, unknown effects (it passes a
-    pointer on, or calls an impure function). ``allocated`` has the pointers of memory allocated inside."""
+    pointer on, or calls an impure function). ``allocated`` has the pointers of memory allocated inside. ``views`` has
+    the regions that views inside refer to, in the form of reads: their elements need not be accessed."""
 
     effects: tuple[Effect, ...]
     opaque: bool = False
     allocated: frozenset[Var] = frozenset()
+    views: tuple[Effect, ...] = ()
 
     def __iter__(self) -> Iterator[Effect]:
         return iter(self.effects)
@@ -143,7 +144,7 @@ class Surroundings:
     block: Block | None = None
 
 
-_EFFECTS: WeakKeyDictionary[Any, Effects] = WeakKeyDictionary()
+_EFFECTS: Memo[Effects] = Memo()
 
 
 def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
@@ -175,6 +176,14 @@ def declared(block: Block, within: Surroundings | None = None) -> Effects:
     return Effects(tuple(walker.found))
 
 
+def outline(block: Block) -> Effects:
+    """The effects of ``block`` as its surroundings see them: the blocks inside it count by the regions they declare,
+    and a pointer that is passed on by what the operator table says, whatever ``block`` declares."""
+    walker = _Outliner(Surroundings(views={m.buffer.data: m for m in block.match_buffers}))
+    walker.allocated.update(b.data for b in block.alloc_buffers)
+    return walker.of(*(part for part in (block.init, block.body) if part is not None))
+
+
 def as_range(index: Any) -> Range | None:
     """The smallest range that contains an index of an effect; None if it is unknown."""
     if isinstance(index, tuple):
@@ -195,13 +204,15 @@ class _Walker:
         self.loops: tuple[Loop, ...] = ()
         self.guards: tuple[Expr, ...] = ()
         self.found: list[Effect] = []
+        self.viewed: list[Effect] = []
         self.opaque = False
         self.allocated: set[Var] = set()
         self.pointers: dict[Var, Buffer] = {}
 
-    def of(self, stmt: Any) -> Effects:
-        self.visit(stmt)
-        return Effects(tuple(self.found), self.opaque, frozenset(self.allocated))
+    def of(self, *stmts: Any) -> Effects:
+        for stmt in stmts:
+            self.visit(stmt)
+        return Effects(tuple(self.found), self.opaque, frozenset(self.allocated), tuple(self.viewed))
 
     def known(self, e: Any) -> Any:
         return substitute(e, self.lets) if self.lets and not isinstance(e, IntImm) else e
@@ -304,6 +315,9 @@ class _Walker:
     def _block(self, block: Block) -> None:
         self.block = self.inner = block
         self.allocated.update(b.data for b in block.alloc_buffers)
+        for match in block.match_buffers:
+            box = [(r.min, r.extent) for r in match.source.region]
+            self.viewed.append(self._effect(READ, match.source.buffer, box, match))
         self.views = {**self.views, **{m.buffer.data: m for m in block.match_buffers}}
         if block.init is not None:
             starts = [(i.var, i.dom.min) for i in block.iter_vars if i.iter_type == "reduce" and i.dom is not None]
@@ -417,23 +431,16 @@ class _Walker:
 
     def touch(self, kind: str, buffer: Buffer, indices: Sequence[Any] | None, node: Any) -> None:
         self.pointers.setdefault(buffer.data, buffer)
+        self.found.append(self._effect(kind, buffer, indices, node))
+
+    def _effect(self, kind: str, buffer: Buffer, indices: Sequence[Any] | None, node: Any) -> Effect:
         made = None if indices is None else _rows(buffer, [self._index(i) for i in indices])
         while buffer.data in self.views:
             match = self.views[buffer.data]
             made = through(match, buffer, made, self.known)
             buffer = match.source.buffer
-        self.found.append(
-            Effect(
-                buffer,
-                None if made is None else tuple(made),
-                kind,
-                self.loops,
-                self.guards,
-                node,
-                self.inner,
-                self.first,
-            )
-        )
+        place = None if made is None else tuple(made)
+        return Effect(buffer, place, kind, self.loops, self.guards, node, self.inner, self.first)
 
     def regions(self, block: Block, bound: Mapping[Var, Expr]) -> None:
         for kind, regions in ((READ, block.reads), (WRITE, block.writes)):
@@ -443,6 +450,14 @@ class _Walker:
 
     def _index(self, index: Any) -> Any:
         return tuple(map(self.known, index)) if isinstance(index, tuple) else self.known(index)
+
+
+class _Outliner(_Walker):
+    """Blocks do what they declare."""
+
+    def _block(self, block: Block) -> None:
+        self.allocated.update(b.data for b in block.alloc_buffers)
+        self.regions(block, {})
 
 
 def _rows(buffer: Buffer, indices: list[Any]) -> list[Any] | None:
@@ -514,7 +529,7 @@ _VISIT: dict[type, Any] = {
     AllocateConst: _Walker._allocate,
     BufferStore: _Walker._store,
     BufferLoad: _Walker._load,
-    BlockRealize: lambda walker, item: walker._realize(item),
-    Block: _Walker._block,
+    BlockRealize: _Walker._realize,
+    Block: lambda walker, item: walker._block(item),
     Call: _Walker._call,
 }

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
-from weakref import ReferenceType, WeakKeyDictionary, ref
+from weakref import ReferenceType, ref
 
 from ..arith import Analyzer
-from ..arith.regions import Box, relax, union
-from ..buffer import Buffer, MatchBufferRegion, Range
+from ..buffer import MatchBufferRegion, Range
 from ..expr import Expr, Var
 from ..function import PrimFunc
+from ..node import Memo
 from ..stmt import (
     SERIAL,
     Allocate,
@@ -32,7 +32,6 @@ from ..stmt import (
     SeqStmt,
     While,
 )
-from ..visit import substitute
 
 
 class Place:
@@ -90,7 +89,7 @@ class LoopRef(Place):
     @property
     def range(self) -> Range:
         """The values that the variable takes."""
-        return Range(self.node.min, self.node.extent)
+        return self.node.domain
 
     def __repr__(self) -> str:
         return f"`{self.name}`"
@@ -133,26 +132,6 @@ class BlockRef(Place):
         if isinstance(host, LoopRef) and host in loops:
             loops = loops[loops.index(host) + 1 :]
         return {loop.var: loop.range for loop in loops}
-
-    def region_in(
-        self, host: Place | Mapping[Var, Range], buffer: Buffer, *sides: str, predicate: Expr | None = None
-    ) -> Box | None:
-        """The box of ``buffer`` that the block accesses over all iterations of the loops inside ``host``.
-
-        ``host`` is a place around the block, or the ranges of those loops. ``sides`` selects the regions, "reads",
-        "writes" or both; ``predicate`` is the condition under which the block runs, by default its own. None if no
-        region is of ``buffer``.
-        """
-        loops = host if isinstance(host, Mapping) else self.loop_ranges(host)
-        condition = self.node.predicate if predicate is None else predicate
-        values = self.bindings
-        boxes: list[Box] = []
-        for side in sides:
-            for region in getattr(self.block, side):
-                if region.buffer is buffer:
-                    box = tuple(substitute(r, values) for r in region.region)
-                    boxes.append(relax(box, loops, predicate=condition) or buffer.full_region().region)
-        return None if not boxes else boxes[0] if len(boxes) == 1 else union(boxes)
 
     def __repr__(self) -> str:
         return f"`{self.name}`"
@@ -258,9 +237,9 @@ def made_from(new: SeqStmt, old: SeqStmt) -> None:
     _ORIGINS[new] = ref(old)
 
 
-_ORIGINS: WeakKeyDictionary[SeqStmt, ReferenceType[SeqStmt]] = WeakKeyDictionary()
-_CONTENTS: WeakKeyDictionary[Any, tuple[Any, ...]] = WeakKeyDictionary()
-_HOLDERS: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
+_ORIGINS: Memo[ReferenceType[SeqStmt]] = Memo()
+_CONTENTS: Memo[tuple[Any, ...]] = Memo()
+_HOLDERS: Memo[dict[Any, Any]] = Memo()
 
 Key = TypeVar("Key")
 Found = TypeVar("Found", bound=Place)
@@ -380,7 +359,7 @@ class Index:
         return [self.loops[v] for v in self.loops if v.name == name]
 
 
-_INDEXES: WeakKeyDictionary[PrimFunc, Index] = WeakKeyDictionary()
+_INDEXES: Memo[Index] = Memo()
 
 
 def index_of(func: PrimFunc) -> Index:

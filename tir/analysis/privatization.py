@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from ..arith import Analyzer
 from ..arith.linear import key
@@ -23,7 +22,7 @@ from ..expr import (
     is_const,
 )
 from ..function import PrimFunc
-from ..node import EMPTY
+from ..node import EMPTY, Memo
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
 from ..visit import free_vars, uses_var, walk
 from .dependence.initialization import initialized_before_read
@@ -43,7 +42,7 @@ def is_privatizable(buffer: Buffer, loops: Sequence[For], exact: bool = False) -
     """
     analyzer = Analyzer()
     for loop in loops:
-        analyzer.bind(loop.loop_var, Range(loop.min, loop.extent))
+        analyzer.bind(loop.loop_var, loop.domain)
     return _writes_first(buffer, loops, (), analyzer) or (exact and initialized_before_read(buffer, loops))
 
 
@@ -57,7 +56,7 @@ def _writes_first(buffer: Buffer, loops: Sequence[For], before: Sequence[_Access
         if not all(a.own or _within(analyzer, a, written) for a in reads):
             if not isinstance(part, For):
                 return False
-            analyzer.bind(part.loop_var, Range(part.min, part.extent))
+            analyzer.bind(part.loop_var, part.domain)
             if not _writes_first(buffer, [*loops, part], written, analyzer):
                 return False
         written += [a for a in accesses if a.is_write]
@@ -80,7 +79,7 @@ def _within(analyzer: Analyzer, access: _Access, written: Sequence[_Access]) -> 
     return False
 
 
-_KNOWN: WeakKeyDictionary[Stmt, dict[Any, Any]] = WeakKeyDictionary()
+_KNOWN: Memo[dict[Any, Any]] = Memo()
 
 
 def _known_accesses(part: Stmt, buffer: Buffer, loops: Sequence[For]) -> list[_Access]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..arith.itermap import detect_iter_map
-from ..buffer import IterVar, Range
+from ..buffer import IterVar
 from ..errors import ScheduleError
 from ..expr import EQ, LE, LT, Expr, Var, conjuncts, is_const
 from ..poly import Formula, Names, Relation, Undecided, bounded
@@ -36,7 +36,7 @@ class InitRuns:
         self.dropped = [f for f in inner if f not in self.kept]
         self.analyzer = Analyzer()
         for f in loops:
-            self.analyzer.bind(f.loop_var, Range(f.min, f.extent))
+            self.analyzer.bind(f.loop_var, f.domain)
 
     @classmethod
     def below(cls, block: BlockRef, loop: LoopRef, realize: BlockRealize | None = None) -> InitRuns:
@@ -92,7 +92,7 @@ class InitRuns:
         if len({v for v in values if any(v is f.loop_var for f in moving)}) == len(moving):
             return True
         one = {f.loop_var: f.min for f in self.inner if f not in moving}
-        domains = {f.loop_var: Range(f.min, f.extent) for f in moving}
+        domains = {f.loop_var: f.domain for f in moving}
         return bool(detect_iter_map([substitute(v, one) for v in values], domains, check="bijective"))
 
     def _holds_at_the_start(self, condition: Expr) -> bool:
@@ -227,9 +227,9 @@ class _Results:
             self.start[f.loop_var] = substitute(f.min, self.start)
         self.analyzer, self.outside = Analyzer(), Analyzer()
         for f in loops:
-            self.analyzer.bind(f.loop_var, Range(f.min, f.extent))
+            self.analyzer.bind(f.loop_var, f.domain)
             if f not in self.reducing:  # that a loop is entered says something of its extent
-                self.outside.bind(f.loop_var, Range(f.min, f.extent))
+                self.outside.bind(f.loop_var, f.domain)
 
     def guards(self) -> list[Expr]:
         parts = [p for part in conjuncts(self.realize.predicate) if (p := self._at_start(part)) is not None]

@@ -11,7 +11,6 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from ..arith.linear import key
 from ..buffer import Buffer
@@ -37,6 +36,7 @@ from ..expr import (
     all_of,
     const,
 )
+from ..node import Memo
 from ..op import call
 from ..render import short_text
 from ..stmt import Block, BufferStore, For, IfThenElse, LetStmt, SeqStmt, Stmt
@@ -307,7 +307,7 @@ class Reduction:
         return one if plain else None
 
 
-_KNOWN: WeakKeyDictionary[Any, Reduction | NotAReduction] = WeakKeyDictionary()
+_KNOWN: Memo[Reduction | NotAReduction] = Memo()
 
 
 def _recognized(node: Any) -> Reduction:

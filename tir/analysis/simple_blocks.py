@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from ..expr import Add, BufferLoad, Call, Expr, IntImm, Mul, Sub, Var
+from ..arith.linear import linear
+from ..expr import BufferLoad, Call, Expr, IntImm, Var
+from ..node import Memo
 from ..op import OPS
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt
 from ..visit import walk
 from .reductions import Reduction
 from .structure import constant, free_in, is_steered_by_memory, vars_in
 
-_SIMPLE: WeakKeyDictionary[Block, bool] = WeakKeyDictionary()
+_SIMPLE: Memo[bool] = Memo()
 
 
 def same_index(a: Sequence[Any], b: Sequence[Any]) -> bool:
@@ -80,30 +81,6 @@ def impure(call: Call) -> bool:
     return known is None or known.effect not in ("pure", "read")
 
 
-def affine(e: Expr) -> tuple[dict[Var, int], int] | None:
-    """Coefficients and constant of an affine expression over variables; None for anything else."""
-    if isinstance(e, IntImm):
-        return {}, e.value
-    if isinstance(e, Var):
-        return {e: 1}, 0
-    if isinstance(e, (Add, Sub)):
-        a, b = affine(e.a), affine(e.b)
-        if a is None or b is None:
-            return None
-        sign = 1 if isinstance(e, Add) else -1
-        terms = dict(a[0])
-        for v, c in b[0].items():
-            terms[v] = terms.get(v, 0) + sign * c
-        return terms, a[1] + sign * b[1]
-    if isinstance(e, Mul):
-        a, b = affine(e.a), affine(e.b)
-        if a is None or b is None or (a[0] and b[0]):
-            return None
-        terms, scale = (a[0], b[1]) if not b[0] else (b[0], a[1])
-        return {v: c * scale for v, c in terms.items()}, a[1] * b[1]
-    return None
-
-
 def commutes_under_any_order(block: BlockRealize, loops: Sequence[For]) -> bool:
     """Whether every order of ``loops`` around ``block`` alone gives the same result."""
     inner = block.block
@@ -116,8 +93,8 @@ def commutes_under_any_order(block: BlockRealize, loops: Sequence[For]) -> bool:
     for iterator, value in zip(inner.iter_vars, block.iter_values):
         used[iterator.iter_type] |= vars_in(value)
         if iterator.iter_type == "reduce":
-            form = affine(value)
-            if form is None or any(c < 0 for c in form[0].values()):
+            steps = linear(value).coefficients()
+            if steps is None or any(c < 0 for c in steps.values()):
                 return False
         # The first instance of each element must be the one that runs init, in any order: all reduction loops at their
         # start.
@@ -140,8 +117,8 @@ def distinguishes_iterations(block: BlockRealize, loop: For, inside: Sequence[Fo
             continue
         if iterator.iter_type != "spatial":
             return False
-        form = affine(value)
-        decoded = decoded or (form is not None and _decodable(form[0], extents, loop.loop_var))
+        strides = linear(value).coefficients()
+        decoded = decoded or (strides is not None and _decodable(strides, extents, loop.loop_var))
     return decoded
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion
 from ..expr import (
-    Add,
     BufferLoad,
     Div,
     Expr,
@@ -17,12 +15,9 @@ from ..expr import (
     IntImm,
     Let,
     Mod,
-    Mul,
-    Sub,
     Var,
-    const,
-    is_const,
 )
+from ..node import Memo
 from ..stmt import (
     Block,
     BlockRealize,
@@ -38,9 +33,9 @@ from .index import BlockRef, LoopRef, Place, sub_statements
 if TYPE_CHECKING:
     from ..arith import Analyzer
 
-_FREE: WeakKeyDictionary[Any, frozenset[Var]] = WeakKeyDictionary()
-_NAMED: WeakKeyDictionary[Any, frozenset[Any]] = WeakKeyDictionary()
-_NAMING: WeakKeyDictionary[Any, dict[Buffer, list[Any]]] = WeakKeyDictionary()
+_FREE: Memo[frozenset[Var]] = Memo()
+_NAMED: Memo[frozenset[Any]] = Memo()
+_NAMING: Memo[dict[Buffer, list[Any]]] = Memo()
 
 
 def free_in(block: Any) -> frozenset[Var]:
@@ -199,7 +194,7 @@ def _in_regions(stmt: Any) -> frozenset[Buffer]:
     return found
 
 
-_IN_REGIONS: WeakKeyDictionary[Any, frozenset[Buffer]] = WeakKeyDictionary()
+_IN_REGIONS: Memo[frozenset[Buffer]] = Memo()
 
 
 def statements(host: BlockRef | LoopRef) -> list[Stmt]:
@@ -295,34 +290,3 @@ def wrapped_in(ref: BlockRef, host: BlockRef | LoopRef) -> Stmt | None:
 def first_line(stmt: Stmt | None) -> str:
     """The first line of a statement as printed."""
     return "" if stmt is None else repr(stmt).split("\n")[0].rstrip(":")
-
-
-def affine_in_one(e: Expr, variables: Any) -> tuple[Var, int, Expr] | None:
-    """``e`` as scale * v + offset with one ``v`` of ``variables`` and a constant scale that is not zero."""
-    if isinstance(e, Var):
-        return (e, 1, const(0, e.dtype)) if e in variables else None
-    if isinstance(e, (Add, Sub)):
-        left, right = uses_var(e.a, variables), uses_var(e.b, variables)
-        if left and not right:
-            parts = affine_in_one(e.a, variables)
-            return parts and (parts[0], parts[1], _like(e)(parts[2], e.b) if not is_const(parts[2], 0) else _signed(e))
-        if right and not left:
-            parts = affine_in_one(e.b, variables)
-            sign = 1 if isinstance(e, Add) else -1
-            return parts and (parts[0], sign * parts[1], e.a if is_const(parts[2], 0) else _like(e)(e.a, parts[2]))
-        return None
-    if isinstance(e, Mul):
-        inner, factor = (e.a, e.b) if isinstance(e.b, IntImm) else (e.b, e.a)
-        parts = affine_in_one(inner, variables) if isinstance(factor, IntImm) and factor.value else None
-        if parts is not None and isinstance(factor, IntImm):
-            offset = parts[2] if is_const(parts[2], 0) else parts[2] * factor
-            return parts[0], parts[1] * factor.value, offset
-    return None
-
-
-def _like(e: Expr) -> Any:
-    return type(e)
-
-
-def _signed(e: Any) -> Expr:
-    return e.b if isinstance(e, Add) else const(0, e.b.dtype) - e.b

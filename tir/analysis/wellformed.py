@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from ..buffer import Buffer, BufferRegion, IterVar
 from ..equal import structural_equal
 from ..errors import WellFormedError
 from ..expr import BinaryOp, BufferLoad, Call, FloatImm, IntImm, Let, Reduce, Var
 from ..function import IRModule, PrimFunc
-from ..node import Node
+from ..node import Memo, Node
 from ..recursion import with_recursion_limit
 from ..render import short_text, to_lines
 from ..stmt import (
@@ -141,7 +140,7 @@ class _Summary:
 
 
 _SETS = ("uses", "used_in_blocks", "buffers", "bound", "allocated", "threads")
-_SUMMARIES: WeakKeyDictionary[Any, _Summary] = WeakKeyDictionary()
+_SUMMARIES: Memo[_Summary] = Memo()
 
 
 class _Checker:

@@ -238,7 +238,7 @@ class Analyzer:
                 self.atom_bounds[atom] = meet(self.atom_bounds.get(atom, UNBOUNDED), limit)
                 self._add_quotient(factors[0], limit)
         for form, limit in ((fact, bound), (fact.scaled(-1), (None, fact.const))):
-            form_key = frozenset((k, c) for k, (_, c) in form.terms.items())
+            form_key = form.terms_key()
             self._fact_bounds[form_key] = meet(self._fact_bounds.get(form_key, UNBOUNDED), limit)
 
     def _add_quotient(self, atom: Any, limit: Interval) -> None:

@@ -137,12 +137,11 @@ class _Parser:
         return IterSum(ordered, base, extent)
 
     def limit(self, form: Linear, base: Expr) -> Expr | None:
-        found = self.limits.get(_terms_key(form))
+        found = self.limits.get(form.terms_key())
         if found is None:
             return None
-        self.used_limits.add(_terms_key(form))
-        moving = Linear(form.const)
-        return self.ctx.simplify(found + moving.const - base)
+        self.used_limits.add(form.terms_key())
+        return self.ctx.simplify(found + form.const - base)
 
     def terms(self, form: Linear, e: Expr) -> tuple[list[Split], Expr]:
         splits: list[Split] = []
@@ -203,10 +202,10 @@ class _Parser:
         return Split(source, self.one(e), source.extent, self.one(e))
 
     def fuse(self, form: Linear, parts: tuple[Split, ...], extent: Expr, limit: Expr | None) -> Fused:
-        found = self.fused.get(_terms_key(form))
+        found = self.fused.get(form.terms_key())
         if found is None:
             cut = extent if limit is None else self.ctx.simplify(min_(limit, extent))
-            found = self.fused[_terms_key(form)] = Fused(parts, cut, extent)
+            found = self.fused[form.terms_key()] = Fused(parts, cut, extent)
         return found
 
     def chain(self, splits: list[Split], e: Expr) -> tuple[tuple[Split, ...], Expr]:
@@ -226,10 +225,6 @@ class _Parser:
 
 def _text(e: Any) -> str:
     return str(e.value) if isinstance(e, IntImm) else repr(e)
-
-
-def _terms_key(form: Linear) -> Any:
-    return frozenset((k, c) for k, (_, c) in form.terms.items())
 
 
 def _conjuncts(e: Expr) -> list[Expr]:
@@ -280,17 +275,13 @@ def _mixed_radix(indices: Sequence[Expr], domains: Mapping[Var, Range], check: s
     for e in indices:
         if not is_index(e.dtype):
             return None
-        form = linear(e)
-        base = Linear(form.const)
+        moving, base = linear(e).split(domains)
+        strides = moving.coefficients()
+        if strides is None or not used.isdisjoint(strides):
+            return None
+        used.update(strides)
         digits: list[tuple[int, Var, IntImm]] = []
-        for term_key, (factors, c) in form.terms.items():
-            if not any(uses_var(f, domains) for f in factors):
-                base.add_term(factors, c, term_key)
-                continue
-            var = factors[0]
-            if len(factors) != 1 or not isinstance(var, Var) or var in used:
-                return None
-            used.add(var)
+        for var, c in strides.items():
             extent = domains[var].extent
             if not is_const(domains[var].min, 0) or not isinstance(extent, IntImm) or extent.value < 1:
                 return None
@@ -360,7 +351,7 @@ def _read_predicate(ctx: Analyzer, predicate: Expr, domains: dict[Var, Range]) -
             domains[low] = Range(begin, ctx.simplify(end - begin))
             ctx.bind(low, domains[low])
             continue
-        limits[_terms_key(moving)] = rest.build(part.a.dtype)
+        limits[moving.terms_key()] = rest.build(part.a.dtype)
     return limits, domains
 
 

@@ -7,7 +7,7 @@ Python integers: index expressions are assumed not to overflow.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
 from ..buffer import Buffer
@@ -34,6 +34,7 @@ from ..expr import (
 )
 from ..node import Node
 from ..op import effect_of
+from ..visit import uses_var
 
 _COMMUTATIVE = (Min, Max)
 
@@ -155,7 +156,11 @@ class Linear:
             ((term_key, (_, coefficient)),) = self.terms.items()
             if coefficient == 1:
                 return term_key
-        return (frozenset((k, c) for k, (_, c) in self.terms.items()), self.const)
+        return (self.terms_key(), self.const)
+
+    def terms_key(self) -> frozenset[tuple[Hashable, int]]:
+        """A key without the constant: the same for forms that differ by a number."""
+        return frozenset((k, c) for k, (_, c) in self.terms.items())
 
     @property
     def is_const(self) -> bool:
@@ -168,6 +173,56 @@ class Linear:
             if coefficient == 1 and len(factors) == 1:
                 return factors[0]
         return None
+
+    def coefficients(self) -> dict[Var, int] | None:
+        """The coefficient of each variable; None if a term is anything but a variable."""
+        found = {factors[0]: c for factors, c in self.items() if len(factors) == 1 and isinstance(factors[0], Var)}
+        return found if len(found) == len(self.terms) else None
+
+    def coefficient(self, var: Var) -> int:
+        """What ``var`` is multiplied by where it is a term of its own; 0 if it is none."""
+        return self.terms.get(id(var), ((), 0))[1]
+
+    def split(self, variables: Any) -> tuple[Linear, Linear]:
+        """The terms that use any of ``variables``, and the others with the constant."""
+        using, rest = Linear(), Linear(self.const)
+        for term_key, (factors, coefficient) in self.terms.items():
+            part = using if any(uses_var(f, variables) for f in factors) else rest
+            part.terms[term_key] = (factors, coefficient)
+        return using, rest
+
+    def in_one(self, variables: Any) -> tuple[Var, int, Linear] | None:
+        """``(v, scale, rest)`` if the form is ``scale * v + rest`` with one ``v`` of ``variables``; else None.
+
+        >>> from tir.expr import Var
+        >>> i, n = Var("i"), Var("n")
+        >>> _, scale, rest = linear((i + n) * 4 - 1).in_one([i])
+        >>> scale, rest.build(i.dtype)
+        (4, n * 4 - 1)
+        """
+        using, rest = self.split(variables)
+        found = using.coefficients()
+        if found is None or len(found) != 1:
+            return None
+        ((var, scale),) = found.items()
+        return var, scale, rest
+
+    def interval(self, ends: Mapping[Var, tuple[int, int] | None]) -> tuple[int, int] | None:
+        """The least and the greatest value for variables between their ``ends``; None if a term has none.
+
+        >>> from tir.expr import Var
+        >>> i, j = Var("i"), Var("j")
+        >>> linear(i * 4 - j + 1).interval({i: (0, 7), j: (0, 2)})
+        (-1, 29)
+        """
+        low = high = self.const
+        for factors, coefficient in self.items():
+            known = ends.get(factors[0]) if len(factors) == 1 and isinstance(factors[0], Var) else None
+            if known is None:
+                return None
+            reach = (coefficient * known[0], coefficient * known[1])
+            low, high = low + min(reach), high + max(reach)
+        return low, high
 
     def fits(self, dtype: DType) -> bool:
         low, high = dtype.min_value, dtype.max_value

@@ -110,22 +110,14 @@ class _Relaxer:
         first = axis.min
         if not is_index(first.dtype) or not isinstance(axis.extent, IntImm):
             return None
-        form = linear(first)
-        low, reach = Linear(form.const), axis.extent.value
-        for term_key, (factors, c) in form.terms.items():
-            dom = self.loops.get(factors[0]) if len(factors) == 1 and isinstance(factors[0], Var) else None
-            if dom is None:
-                if any(uses_var(f, self.loops) for f in factors):
-                    return None
-                low.add_term(factors, c, term_key)
-            elif isinstance(dom.min, IntImm) and isinstance(dom.extent, IntImm) and dom.extent.value > 0:
-                last = dom.extent.value - 1
-                low.const += c * (dom.min.value + (last if c < 0 else 0))
-                reach += abs(c) * last
-            else:
-                return None
+        moving, low = linear(first).split(self.loops)
+        ends = moving.interval({v: ends for v, dom in self.loops.items() if (ends := dom.ends()) is not None})
+        if ends is None:
+            return None
+        low.const += ends[0]
         start = low.build(first.dtype)
-        return Range(start if low.is_const else self.ctx.simplify(start), const(reach, first.dtype))
+        reach = const(ends[1] - ends[0] + axis.extent.value, first.dtype)
+        return Range(start if low.is_const else self.ctx.simplify(start), reach)
 
     def _vector_range(self, axis: Range) -> Range | None:
         """A ramp index covers base .. base + stride * (lanes - 1)."""
@@ -149,10 +141,7 @@ class _Relaxer:
     # A hull is (low, high): inclusive bounds as linear forms free of the loop variables.
 
     def hull(self, form: Linear, dtype: DType) -> tuple[Linear, Linear] | None:
-        kept, moving = Linear(form.const), Linear()
-        for term_key, (factors, c) in form.terms.items():
-            moves = any(uses_var(f, self.loops) for f in factors)
-            (moving if moves else kept).add_term(factors, c, term_key)
+        moving, kept = form.split(self.loops)
         if moving.is_const:
             return kept, kept.copy()
         exact = self._enumerated(moving)
@@ -273,7 +262,7 @@ class _Relaxer:
 
     def _enumerated(self, moving: Linear) -> tuple[int, int] | None:
         """Exact bounds by enumeration, if a variable occurs in several terms or atoms hide correlation."""
-        if all(len(f) == 1 and isinstance(f[0], Var) for f, _ in moving.items()):
+        if moving.coefficients() is not None:
             return None
         apart = self._of_independent_terms(moving)
         if apart is not None:

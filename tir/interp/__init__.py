@@ -1,4 +1,4 @@
-"""The reference executor: what a program means, scalar by scalar, with every check."""
+"""The reference executor, which defines what a program means: it runs scalar by scalar, with every check."""
 
 from .arguments import bind_arguments
 from .executor import register_extern, run

@@ -17,7 +17,7 @@ from .numbers import is_small_float
 
 
 class MemoryAccess(Expressions):
-    """Expressions, and the program's memory. What a whole function needs to know first is set by the subclass."""
+    """Expressions, and the program's memory. The subclass sets what must be known of the whole function first."""
 
     def __init__(self, check: bool):
         super().__init__()
@@ -52,7 +52,7 @@ class MemoryAccess(Expressions):
         return name
 
     def site(self, what: str, buffer: Buffer | None) -> tuple[str, str]:
-        """Names of an error's place and of the tuple of the values around it."""
+        """Source names of an error's ``Site`` and of the tuple of values of the variables in scope."""
         names = tuple((user, is_iter) for _, user, is_iter in self.context)
         block = "" if self.block is None or self.block.name == "root" else self.block.name
         values = ", ".join(python for python, _, _ in self.context)
@@ -61,7 +61,7 @@ class MemoryAccess(Expressions):
     # ------------------------------------------------------------------ memory
 
     def _memory_records(self, data: E.Var, name: str, count: str | None) -> None:
-        """The records that go with a piece of memory: which elements are written (``count`` fresh ones), race log."""
+        """The records of a piece of memory: which elements are written (``count`` new ones), and the race tracker."""
         if self.check and count is not None and data not in self.mixed and data not in self.escaping:
             self.shadows.add(data)
             self.emit(f"u_{name} = {self.helper(np.zeros)}({count}, {self.helper(np.bool_)})")
@@ -142,14 +142,14 @@ class MemoryAccess(Expressions):
     # ------------------------------------------------------------------ accesses
 
     def _indices(self, buffer: Buffer, indices: tuple[Any, ...]) -> tuple[list[str], list[str]]:
-        """Index sources (each evaluated once), and the conditions under which they are inside the buffer."""
+        """Sources of the indices (each evaluated once), and the conditions that they are in bounds."""
         name, _ = self._view(buffer)
         texts, conditions = [], []
         if len(indices) != buffer.ndim:
             raise RunError(f"buffer `{buffer.name}` has {buffer.ndim} axes, accessed with {len(indices)} indices")
         for axis, (index, size) in enumerate(zip(indices, buffer.shape)):
             if index.dtype.lanes > 1:
-                text, low, high = self.expr(index), -1, -1  # lanes: bounds not known
+                text, low, high = self.expr(index), -1, -1  # a vector's bounds are unknown
             elif index.dtype.is_int:
                 text, (low, high) = self.value(index)
             else:
@@ -173,7 +173,7 @@ class MemoryAccess(Expressions):
         return texts, conditions
 
     def _guards(self, buffer: Buffer, texts: list[str], what: str, site: str, values: str, vector: bool) -> list[str]:
-        """Further conditions of an access in checked mode; each holds or raises."""
+        """Further checks of an access in checked mode: expressions that are true or raise."""
         name, _ = self._view(buffer)
         index = f"({', '.join(texts)}{',' * (len(texts) == 1)})"
         guards = []
@@ -220,7 +220,7 @@ class MemoryAccess(Expressions):
         return f"({text} if {' and '.join(guards)} else None)" if guards else text
 
     def _again(self, indices: tuple[Any, ...]) -> str:
-        """The indices again, for the error message."""
+        """Source of the indices for the error message, without checks."""
         saved, self.check = self.check, False
         text = self._tuple(indices)
         self.check = saved
@@ -238,7 +238,7 @@ class MemoryAccess(Expressions):
             value = f"({value}).reshape(-1, {buffer.dtype.lanes})"
         if self.check:
             held = self.fresh("w")
-            self.emit(f"{held} = {value}")  # the value is read before the element is written
+            self.emit(f"{held} = {value}")  # the value is evaluated before the element is written
             value = held
             site, values = self.site("write", buffer)
             if conditions:

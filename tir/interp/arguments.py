@@ -1,4 +1,4 @@
-"""Checking the arguments of a call against a function's parameters; shared by every target that runs on the host."""
+"""Checks the arguments of a call against a function's parameters; shared by all targets."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _describe(arg: Any) -> str:
 
 
 def _array(buffer: Buffer, arg: Any, where: str, written: bool) -> np.ndarray:
-    array = arg.view(np.ndarray) if isinstance(arg, np.ndarray) else arg  # a matrix indexes by other rules
+    array = arg.view(np.ndarray) if isinstance(arg, np.ndarray) else arg  # np.matrix indexes by other rules
     if not isinstance(arg, np.ndarray):
         if not hasattr(arg, "__dlpack__"):
             raise RunError(f"{where}: expected a {_buffer_text(buffer)}, got {_describe(arg)}")

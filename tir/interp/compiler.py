@@ -18,12 +18,12 @@ from .accesses import MemoryAccess
 from .expressions import Bounds, identifier
 from .numbers import storage_dtype
 
-_MAX_NEST = 12  # CPython refuses more than 20 nested loops in one function: deeper ones go into an inner function
+_MAX_NEST = 12  # CPython allows 20 nested blocks in one function: deeper loops go into an inner function
 _CONCURRENT = (S.PARALLEL, S.VECTORIZED, S.THREAD_BINDING)
 
 
 class Compiler(MemoryAccess):
-    """Compiles one function. ``source`` afterwards is the text of a Python function ``run(scalars, arrays)``."""
+    """Compiles one function; ``source`` is then the text of a Python function ``run(scalars, arrays)``."""
 
     def __init__(self, func: PrimFunc, check: bool, regions: bool):
         super().__init__(check)
@@ -197,7 +197,7 @@ class Compiler(MemoryAccess):
         self.now, self.threads, self.sync_matters = now, threads, sync
 
     def _own_copies(self, private: tuple[Buffer, ...], body: S.Stmt) -> None:
-        """``body`` of a loop of which each iteration has copies of these buffers, uninitialised."""
+        """``body`` of a loop whose every iteration has its own, uninitialised copies of the buffers ``private``."""
         memories, views = dict(self.memories), dict(self.views)
         self.indent += 1
         for buffer in private:
@@ -207,7 +207,7 @@ class Compiler(MemoryAccess):
         self.memories, self.views = memories, views
 
     def _outlined(self, emit: Any) -> None:
-        """What ``emit`` writes, in an inner function."""
+        """Wrap the code that ``emit`` emits in an inner function."""
         name = self.fresh("part")
         self.emit(f"def {name}():")
         nest, self.nest = self.nest, 0
@@ -217,9 +217,9 @@ class Compiler(MemoryAccess):
         self.emit(f"{name}()")
 
     def _same_thread(self, thread: str, var: E.Var, body: S.Stmt) -> bool:
-        """A nested binding of the same thread axis is the same thread, except around cooperative copies into
-        shared memory, which are run for all threads (as the barrier after them would make visible). Virtual thread
-        loops are all distinct."""
+        """A nested loop bound to the same thread axis runs as the same thread. A cooperative copy into shared memory is
+        the exception: it runs for all threads, as the barrier after it makes all their writes visible. Virtual thread
+        loops are always distinct."""
         outer = self.threads.get(thread)
         if outer is None or thread.startswith("vthread"):
             return False
@@ -378,7 +378,7 @@ class Compiler(MemoryAccess):
             self.emit(f"if not {low} <= {name} < {end}:")
             fail = self.helper(_outside_domain)
             self.emit(f"    {fail}({site}, {iter_var.var.name!r}, {name}, {low}, {end}, {values})")
-        if self.check:  # from here on the iterator is in its domain
+        if self.check:  # from here on the iterator is known to be in its domain
             self.bounds[iter_var.var] = (max(bounds[0], b0[0]), min(bounds[1], b0[1] + b1[1] - 1))
 
     def _block_body(self, s: S.BlockRealize) -> None:
@@ -389,7 +389,7 @@ class Compiler(MemoryAccess):
             bound = {v for iv, e in zip(block.iter_vars, s.iter_values) if iv.iter_type == "reduce" for v in walk(e)}
             threads = [name for tag, name in self.threads.items() if tag.startswith("threadIdx")]
             if any(self.names.get(v) in threads for v in bound if isinstance(v, E.Var)):
-                # a reduction across the threads of a block: lowering combines the partial results, no race
+                # a reduction across the threads of a block is no race: lowering combines the partial results
                 self.exempt = self.exempt | {r.buffer for r in block.writes}
         if self.regions and block.name != "root":
             self.own = set(block.alloc_buffers)
@@ -455,7 +455,8 @@ class Compiler(MemoryAccess):
         self._bind_view(buffer, name)
 
     def _declared(self, view: Buffer, what: str, declared: Any, actual: str) -> None:
-        """A part of a view's declaration: an unbound variable takes the actual value, anything else must equal it."""
+        """Match one size of a view's declaration: an unbound variable takes the actual value, anything else must equal
+        it."""
         if isinstance(declared, E.Var) and declared not in self.names:
             self.emit(f"{self.variable(declared)} = {actual}")
             return
@@ -475,8 +476,8 @@ class Compiler(MemoryAccess):
 
 
 def _synchronised(body: S.Stmt) -> set[Buffer]:
-    """Buffers whose sharing between threads is not a race: lowering inserts barriers for shared memory, and
-    every thread has its own copy of the faster scopes."""
+    """Buffers that threads may share without a race: lowering inserts barriers for shared memory, and every thread has
+    its own copy of the other non-global scopes."""
     return {item for item in walk(body) if isinstance(item, Buffer) and item.scope not in ("global", "")}
 
 

@@ -12,7 +12,7 @@ from ..errors import RunError
 
 CPU, CUDA, PINNED, MANAGED = 1, 2, 3, 13  # device types of DLPack
 _NUMBERS = {0: "int", 1: "uint", 2: "float"}
-_SMALL_FLOATS = {  # codes of the types that NumPy does not have, by the names that add-on packages give them
+_SMALL_FLOATS = {  # DLPack codes of the types that NumPy lacks, by the names that add-on packages give them
     4: "bfloat16", 7: "float8_e3m4", 8: "float8_e4m3", 9: "float8_e4m3b11fnuz", 10: "float8_e4m3fn",
     11: "float8_e4m3fnuz", 12: "float8_e5m2", 13: "float8_e5m2fnuz", 14: "float8_e8m0fnu", 15: "float6_e2m3fn",
     16: "float6_e3m2fn", 17: "float4_e2m1fn",
@@ -33,8 +33,8 @@ class _DLTensor(ctypes.Structure):
 
 
 class Tensor(NamedTuple):
-    """What a DLPack capsule says: ``dtype`` holds the elements, whose type is called ``name`` where NumPy has none for
-    it (else None); ``strides`` in bytes, None for row-major. The memory is there as long as ``capsule``."""
+    """The contents of a DLPack capsule. ``dtype``: the NumPy type that holds the elements; ``name``: their type if NumPy
+    lacks it, else None; ``strides``: in bytes, None for row-major. The memory lives as long as ``capsule``."""
 
     address: int
     shape: tuple[int, ...]
@@ -45,7 +45,7 @@ class Tensor(NamedTuple):
 
 
 class _View:
-    """Memory described to NumPy; the array that is made of it keeps this, and this its owner."""
+    """Memory described to NumPy; the array made from it keeps this object alive, and so the memory's owner."""
 
     def __init__(self, interface: dict[str, Any], owner: Any):
         self.__array_interface__ = interface
@@ -53,19 +53,19 @@ class _View:
 
 
 def foreign_names(dtype: DType) -> tuple[str, ...]:
-    """Names under which other packages have the types that NumPy does not."""
+    """Names of a type that NumPy lacks in other packages."""
     return _FOREIGN_NAMES.get(str(dtype.element), ())
 
 
 def device_type(arg: Any) -> int | None:
-    """The DLPack device type of a tensor; None where it does not say."""
+    """The DLPack device type of a tensor; None if it does not say."""
     ask = getattr(arg, "__dlpack_device__", None)
     return None if ask is None else int(ask()[0])
 
 
 def read(arg: Any, **options: Any) -> Tensor:
-    """The description in the capsule of a tensor, which stays unconsumed and frees itself. ``options`` go to
-    ``__dlpack__``. Raises ``RunError`` where the tensor gives none, or has a type that no array holds."""
+    """The contents of a tensor's capsule, which is not consumed and frees itself. ``options`` are passed to
+    ``__dlpack__``. Raises ``RunError`` if the tensor gives no capsule, or has a type that no array can hold."""
     try:
         capsule = arg.__dlpack__(**options)
     except (BufferError, RuntimeError, TypeError) as error:
@@ -94,8 +94,8 @@ def read(arg: Any, **options: Any) -> Tensor:
 def view(
     shape: Any, dtype: np.dtype, strides: Any, address: int, read_only: bool = False, owner: Any = None
 ) -> np.ndarray:
-    """A NumPy array over memory at ``address``, which ``owner`` keeps. Where that is not host memory, only its shape,
-    strides, type and address may be asked for."""
+    """A NumPy array over memory at ``address``, which ``owner`` keeps alive. Of device memory only the array's shape,
+    strides, type and address may be used."""
     interface = {
         "shape": tuple(map(int, shape)), "typestr": dtype.str, "data": (int(address) or 64, read_only), "version": 3,
         "strides": None if strides is None else tuple(map(int, strides)),
@@ -104,10 +104,10 @@ def view(
 
 
 def host_array(arg: Any, dtype: DType) -> np.ndarray:
-    """A tensor in host memory as an array; elements that NumPy has no type for are their bits.
+    """A tensor in host memory as an array; elements of a type that NumPy lacks are given as bits.
 
-    Raises ``RunError`` for a tensor on a device, one that DLPack does not give, and elements of such a type other than
-    ``dtype``.
+    Raises ``RunError`` for a tensor on a device, for one without DLPack support, and for elements of a type that NumPy
+    lacks other than ``dtype``.
     """
     device = device_type(arg)
     if device not in (None, CPU, PINNED, MANAGED):

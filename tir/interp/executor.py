@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from ..dtype import DType
 from ..errors import RunError
 from ..function import IRModule, PrimFunc
+from ..node import Memo
 from ..recursion import with_recursion_limit
 from . import numbers
 from .arguments import bind_arguments
@@ -19,12 +19,12 @@ from .compiler import Compiler
 from .memory import Races
 
 _EXTERNS: dict[str, Callable[..., Any]] = {}
-_COMPILED: weakref.WeakKeyDictionary[PrimFunc, dict[tuple[bool, bool], Any]] = weakref.WeakKeyDictionary()
+_COMPILED: Memo[dict[tuple[bool, bool], Any]] = Memo()
 _MAX_CALLS = 100
 
 
 class _Running:
-    """The module being run and the calls under way, for calls between its functions."""
+    """The module being run and the active calls, for calls between its functions."""
 
     def __init__(self, module: IRModule, check: bool, regions: bool, calls: tuple[str, ...] = ()):
         self.module = module
@@ -37,7 +37,7 @@ _current: contextvars.ContextVar[_Running] = contextvars.ContextVar("tir_running
 
 
 class _Return(BaseException):
-    """Leaves a function with its value, from whatever depth."""
+    """Raised to return a value from any nesting depth of a function."""
 
     def __init__(self, value: Any):
         self.value = value
@@ -53,11 +53,11 @@ def run(
 ) -> Any:
     """Run a function on NumPy arrays (changed in place) and numbers; returns what ``T.ret`` returns, else None.
 
-    Any stage of lowering runs, one scalar at a time in program order: this defines what the program means. For a module
-    the function ``func`` is run (default: the only one, otherwise ``main``). ``check`` reports, as ``RunError`` with
+    Programs of any stage of lowering run, one scalar at a time in program order: this defines what the program means. Of
+    a module the function ``func`` is run (default: the only one, or ``main``). ``check`` reports, as ``RunError`` with
     the place: accesses out of bounds, uninitialised reads, iterators out of their domain, races between iterations of
     parallel, vectorized and thread-bound loops, division by zero, failed assertions. ``regions`` also reports accesses
-    outside a block's declared regions. Arguments are checked in any case.
+    outside a block's declared regions. Arguments are always checked.
 
     >>> import numpy as np, tir
     >>> A, out = np.arange(4, dtype="float32"), np.zeros(4, "float32")
@@ -139,7 +139,7 @@ def call_extern(name: str, dtype: DType, args: tuple[Any, ...]) -> Any:
 
 
 def call_in_module(name: str, dtype: DType, args: tuple[Any, ...]) -> Any:
-    """A call of another function of the module that runs."""
+    """Call another function of the running module."""
     here = _current.get()
     if name not in here.module:
         raise RunError(f"the program calls {name!r}, which is not in the module ({', '.join(here.module)})")
@@ -157,7 +157,7 @@ def call_in_module(name: str, dtype: DType, args: tuple[Any, ...]) -> Any:
 
 
 def _shaped(func: PrimFunc, param: Any, arg: Any) -> Any:
-    """A pointer argument as the array its parameter's (constant) shape says."""
+    """A pointer argument as an array of its parameter's (constant) shape."""
     from .arguments import evaluate
     from .memory import view
 

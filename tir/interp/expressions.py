@@ -1,8 +1,7 @@
 """Expressions to Python source: each method returns text whose value is the expression's held form (see numbers).
 
-Integer +, - and * are emitted without wrapping if their exact result provably fits, or only feeds more of the
-same: otherwise the use reduces it to the dtype's range. Bounds of variables make most of this, and most bounds checks,
-unnecessary.
+Integer +, - and * are emitted without wrapping if their exact result provably fits, or is used only by more of them;
+any other use wraps it to the dtype's range. Bounds of variables make most wrapping, and most bounds checks, unnecessary.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 
 
 class Expressions(ABC):
-    """The expression half of the compiler; the statement half keeps the scopes that this one reads."""
+    """The expression half of the compiler; the statement half maintains the scopes."""
 
     def __init__(self) -> None:
         self.constants: dict[str, Any] = {}
@@ -37,24 +36,26 @@ class Expressions(ABC):
         self.bounds: dict[E.Var, Bounds] = {}
         self.counter = 0
         self.check = True
-        self.masks: list[str] = []  # active lanes of the vector conditions in force, each within the one before
-        self.mask_depth: dict[E.Var, int] = {}  # how many of them were in force where a vector variable got its value
+        self.masks: list[
+            str
+        ] = []  # names of the active lanes of the enclosing vector conditions, each a subset of the one before
+        self.mask_depth: dict[E.Var, int] = {}  # how many masks there were where a vector variable was defined
 
     @abstractmethod
     def load(self, e: E.BufferLoad) -> str:
-        """The element that ``e`` reads, with its checks."""
+        """Source of the element that ``e`` reads, with its checks."""
 
     @abstractmethod
     def site(self, what: str, buffer: Buffer | None) -> tuple[str, str]:
-        """Names of the place that a failed check reports, and of the values of the variables there."""
+        """Source names of the place that a failed check reports, and of the values of the variables there."""
 
     @abstractmethod
     def pointer(self, e: Any) -> str:
-        """The memory behind a pointer, from its place on."""
+        """Source of the memory behind a pointer, from the element that it points to."""
 
     @abstractmethod
     def call_function(self, e: E.Call) -> str:
-        """A call of another function of the module."""
+        """Source of a call of another function of the module."""
 
     def fresh(self, prefix: str) -> str:
         self.counter += 1
@@ -80,8 +81,8 @@ class Expressions(ABC):
         return self.value(e)[0] if e.dtype.is_int and e.dtype.lanes == 1 else self.other(e)
 
     def active_lanes(self, e: Any) -> str:
-        """Source of a vector under a vector condition: only its active lanes. Arithmetic works lane by lane, so it is
-        enough that its leaves keep the active lanes alone."""
+        """Source of a vector under a vector condition, with only the active lanes. Arithmetic is elementwise, so it is
+        enough to restrict the leaves to the active lanes."""
         if not _is_leaf(e):
             return self.other(e)
         inner, self.masks = self.masks, []
@@ -126,7 +127,7 @@ class Expressions(ABC):
             return self.name_of(e), self.bounds.get(e, full)
         if kind in _RING:
             (a, ra), (b, rb) = self.integer(e.a), self.integer(e.b)
-            if max(map(abs, (*ra, *rb))) > 1 << 160:  # keep the exact intermediate from growing without end
+            if max(map(abs, (*ra, *rb))) > 1 << 160:  # bound the size of exact intermediates
                 a, ra, b, rb = self.expr(e.a), full, self.expr(e.b), full
             if kind is E.Add:
                 r = (ra[0] + rb[0], ra[1] + rb[1])
@@ -213,7 +214,7 @@ class Expressions(ABC):
         return self.pointer(e) if e.dtype.is_handle else self.name_of(e)
 
     def rounded(self, text: str, dtype: DType) -> str:
-        """A result rounded to the dtype, if NumPy computes in a wider type."""
+        """Source that rounds a result to ``dtype``, if NumPy computes in a wider type."""
         if is_small_float(dtype):
             return f"{self.helper(numbers.round_small)}({text}, {self.const(dtype.element)})"
         if dtype.is_int and dtype.bits < 8:
@@ -249,8 +250,8 @@ class Expressions(ABC):
         return self.junction(e, "or", "|")
 
     def junction(self, e: Any, word: str, sign: str) -> str:
-        """``e.a and e.b`` or ``e.a or e.b``: the right side is evaluated only if the left does not decide, also in each
-        lane of a vector."""
+        """``e.a and e.b`` or ``e.a or e.b``: the right side is evaluated only if the left does not decide, for vectors
+        in each lane."""
         if e.dtype.lanes == 1:
             return f"({self.expr(e.a)} {word} {self.expr(e.b)})"
         if not _may_fail(e.b):
@@ -266,7 +267,7 @@ class Expressions(ABC):
         return self.choice(e.condition, a, b, not _harmless(e))
 
     def choice(self, condition: Any, a: str, b: str, both: bool) -> str:
-        """``a`` or ``b``; with ``both`` the two are evaluated, so that an error in either is reported."""
+        """``a`` or ``b``; with ``both`` the two are evaluated, so that errors in either are reported."""
         c = self.expr(condition)
         if condition.dtype.lanes > 1:
             return f"{self.helper(np.where)}({c}, {a}, {b})"
@@ -415,7 +416,7 @@ class Expressions(ABC):
         return f"{self.helper(call_extern)}({name!r}, {self.const(e.dtype)}, ({args}{',' * bool(args)}))"
 
     def argument(self, a: Any) -> str:
-        """An argument of a foreign function: pointers as one-dimensional arrays from there on."""
+        """Source of an argument of a foreign function: a pointer is a one-dimensional array from its element on."""
         if isinstance(a, E.StringImm):
             return repr(a.value)
         return self.pointer(a) if a.dtype.is_handle else self.expr(a)
@@ -451,14 +452,14 @@ _WHOLE = ("vectorlow", "vectorhigh", "vectorcombine", "undef", "get_active_lane_
 
 
 def _is_leaf(e: Any) -> bool:
-    """Whether a vector is made here of something else than vectors of as many lanes."""
+    """Whether ``e`` makes a vector from operands that are not vectors of as many lanes."""
     if isinstance(e, E.BufferLoad):
         return not any(i.dtype.lanes > 1 for i in e.indices)
     return isinstance(e, (E.Ramp, E.Broadcast, E.Var, E.Shuffle)) or (isinstance(e, E.Call) and e.op in _WHOLE)
 
 
 def _lane_by_lane(condition: np.ndarray, then: Any, other: Any, kind: np.dtype) -> np.ndarray:
-    """``then`` of the lanes where ``condition`` holds, ``other`` of the rest; each is evaluated for its lanes alone."""
+    """``then`` in the lanes where ``condition`` holds, ``other`` in the rest; each is evaluated only for its lanes."""
     result = np.empty(condition.shape, kind)
     for case, lanes in ((then, np.flatnonzero(condition)), (other, np.flatnonzero(~condition))):
         if lanes.size:
@@ -467,7 +468,7 @@ def _lane_by_lane(condition: np.ndarray, then: Any, other: Any, kind: np.dtype) 
 
 
 def _lanes_left(decided: np.ndarray, where: bool, case: Any) -> np.ndarray:
-    """``decided``, and in its lanes that are ``where`` what ``case`` says, which is evaluated for these lanes alone."""
+    """``decided``, with the lanes equal to ``where`` replaced by ``case``, which is evaluated only for these lanes."""
     result = decided.copy()
     lanes = np.flatnonzero(decided == where)
     if lanes.size:
@@ -482,7 +483,7 @@ def _may_fail(e: Any) -> bool:
 
 
 def _harmless(e: E.Select) -> bool:
-    """Whether neither side of a select can fail."""
+    """Whether evaluating both sides of a select cannot fail."""
     return all(isinstance(s, (E.IntImm, E.FloatImm, E.Var)) for s in (e.true_value, e.false_value))
 
 

@@ -1,4 +1,4 @@
-"""The run-time support besides arithmetic: views of memory, race records, errors with their place."""
+"""Run-time support other than arithmetic: views of memory, race tracking, errors with their place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .numbers import storage_dtype
 
 
 class Site:
-    """A place in the program that can fail: the statement, its access, and the variables around it."""
+    """A place in the program that can fail: the statement, its access, and the variables in scope."""
 
     __slots__ = ("what", "buffer", "span", "block", "names", "shape")
 
@@ -26,7 +26,7 @@ class Site:
         self.names = names  # (name, whether it is a block iterator)
 
     def place(self, values: tuple[Any, ...]) -> str:
-        """Lines that describe the place: block with iterator values, loops with theirs, and the user's own line."""
+        """Lines that describe the place: block and iterator values, loops and their values, the user's source line."""
         pairs = list(zip(self.names, values))
         iters = ", ".join(f"{name}={value}" for (name, is_iter), value in pairs if is_iter)
         loops = ", ".join(f"{name}={value}" for (name, is_iter), value in pairs if not is_iter)
@@ -88,7 +88,7 @@ def outside_region(
 
 
 def allocate(count: int, dtype: DType) -> np.ndarray:
-    """Fresh memory with a recognisable pattern: nan in floats, -1 in integers."""
+    """New memory filled with a recognisable pattern: nan in floats, -1 in integers."""
     count *= dtype.lanes
     kind = storage_dtype(dtype)
     try:
@@ -103,7 +103,7 @@ def allocate(count: int, dtype: DType) -> np.ndarray:
 
 
 def flat(array: np.ndarray) -> np.ndarray:
-    """The memory behind an argument as one dimension, from its first element to its last."""
+    """The memory of an argument as a one-dimensional array, from its first element to its last."""
     if array.flags.c_contiguous:
         return array.reshape(-1)
     if array.size == 0:
@@ -142,7 +142,7 @@ def view(
 
 
 def matched(source: np.ndarray, begins: tuple[int, ...], extents: tuple[int, ...], ndim: int, name: str) -> np.ndarray:
-    """The part of ``source`` that a match_buffer names, leading axes of one element dropped to ``ndim`` axes."""
+    """The region of ``source`` that a match_buffer names; leading axes of extent 1 are dropped to get ``ndim`` axes."""
     for axis, (b, e, n) in enumerate(zip(begins, extents, source.shape)):
         if b < 0 or b + e > n:
             raise RunError(f"match_buffer `{name}`: axis {axis} of its source spans [{b}, {b + e}) of {n} elements")
@@ -150,15 +150,15 @@ def matched(source: np.ndarray, begins: tuple[int, ...], extents: tuple[int, ...
     while len(extents) > ndim:
         if extents[0] != 1:
             raise RunError(f"match_buffer `{name}` has {ndim} axes; its source's first axis has {extents[0]} elements")
-        part, extents = part[0, ...], extents[1:]  # a view also where no axis is left
+        part, extents = part[0, ...], extents[1:]  # with the ellipsis, a view even if no axis is left
     return part
 
 
 class Races:
     """The current iteration of every concurrent loop, as a tree of iterations.
 
-    A number stands for one iteration; its entry names the iteration around it, the run of the loop it belongs to,
-    the loop variable and its value. Two accesses race when the loops they differ in first are concurrent.
+    A number identifies an iteration; its entry has the enclosing iteration, the run of its loop, the loop variable and
+    its value. Two accesses race if the outermost loop in which their iterations differ is concurrent.
     """
 
     def __init__(self) -> None:
@@ -180,7 +180,7 @@ class Races:
         return len(self.run) - 1
 
     def conflict(self, a: int, b: int) -> tuple[int, int] | None:
-        """The two differing iterations of one concurrent loop under which ``a`` and ``b`` lie, or None if ordered."""
+        """The two different iterations of one concurrent loop that contain ``a`` and ``b``; None if they are ordered."""
         depth, parent = self.depth, self.parent
         while depth[a] > depth[b]:
             a = parent[a]
@@ -194,7 +194,7 @@ class Races:
 
 
 class Tracker:
-    """Last writer and the readers since, of every element of one piece of memory."""
+    """The last writer of every element of one piece of memory, and the readers since."""
 
     def __init__(self, races: Races):
         self.races = races

@@ -45,7 +45,7 @@ def value_dtype(dtype: DType) -> np.dtype:
 
 @cache
 def decode_table(dtype: DType) -> np.ndarray:
-    """float32 value of every bit pattern of a small float type."""
+    """The float32 value of every bit pattern of a small float type."""
     if dtype.code == "bfloat":
         return (np.arange(1 << 16, dtype=np.uint32) << 16).view(np.float32)
     exponent_bits, fraction_bits, bias = (4, 3, 7) if dtype.code == "float8_e4m3" else (5, 2, 15)
@@ -67,7 +67,7 @@ def decode_table(dtype: DType) -> np.ndarray:
 
 @cache
 def _positive_values(dtype: DType) -> np.ndarray:
-    """Finite non-negative values in order; the pattern of a value is its position."""
+    """The finite non-negative values in ascending order: the index of a value is its bit pattern."""
     table = decode_table(dtype)[:128].astype(np.float64)
     return table[np.isfinite(table)]
 
@@ -109,7 +109,7 @@ def _to_odd_float32(x: np.ndarray) -> np.ndarray:
     bits = single.view(np.uint32).copy() if single.ndim else np.array([single]).view(np.uint32)[0]
     back = single.astype(np.float64)
     inexact = (back != wide) & np.isfinite(single)
-    with np.errstate(over="ignore"):  # of zero, whose neighbour below is not taken
+    with np.errstate(over="ignore"):  # of zero, whose predecessor is not used
         bits = np.where(inexact & (np.abs(back) > np.abs(wide)), bits - np.uint32(1), bits)
     bits = np.where(inexact, bits | np.uint32(1), bits).astype(np.uint32)
     return bits.view(np.float32)
@@ -121,7 +121,7 @@ def round_small(value: Any, dtype: DType) -> Any:
 
 
 def wrap(value: int, dtype: DType) -> int:
-    """An integer reduced to the range of ``dtype`` as the machine does.
+    """An integer reduced to the range of ``dtype``, modulo a power of two, as machines do.
 
     >>> wrap(2**31, DType("int32"))
     -2147483648
@@ -142,9 +142,9 @@ def wrap_lanes(value: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def convert(value: Any, source: DType, target: DType) -> Any:
-    """``value`` held as ``source`` as the same number held as ``target`` (equal lanes).
+    """Convert ``value`` from its held form as ``source`` to that as ``target`` (of equal lanes).
 
-    A float out of an integer's range has no defined result; here it saturates to int32/int64 first, nan gives 0.
+    A float out of an integer's range has no defined result; here it saturates to int32/int64 first, and nan gives 0.
     """
     if source.lanes > 1:
         return _convert_lanes(value, source, target)
@@ -204,7 +204,7 @@ def reinterpret(value: Any, source: DType, target: DType) -> Any:
 
 
 def from_storage(raw: Any, dtype: DType) -> Any:
-    """The held form of what memory has."""
+    """The held form of an element of memory."""
     if is_small_float(dtype):
         return decode_table(dtype.element)[raw]
     if dtype.lanes > 1:

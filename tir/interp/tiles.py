@@ -1,4 +1,4 @@
-"""What the operators on AMX tile registers do. A buffer of tiles is memory of 16 rows of 64 bytes for each tile."""
+"""The operators on AMX tile registers. A buffer of tiles is memory of 16 rows of 64 bytes per tile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROWS, ROW = 16, 64  # of a tile: rows, bytes of each
 
 
 def tile(memory: np.ndarray, number: int) -> np.ndarray:
-    """Bytes of tile ``number``, one line a row."""
+    """Tile ``number`` as a matrix of bytes."""
     held = memory.view(np.uint8)[number * ROWS * ROW : (number + 1) * ROWS * ROW]
     if number < 0 or held.size != ROWS * ROW:
         raise RunError(f"tile {number} of a buffer of {memory.nbytes // (ROWS * ROW)} tiles")
@@ -20,7 +20,7 @@ def tile(memory: np.ndarray, number: int) -> np.ndarray:
 
 
 def rows(memory: np.ndarray, stride: int) -> np.ndarray:
-    """The bytes that a tile is loaded from or stored to, ``stride`` bytes between rows."""
+    """The rows of memory that a tile is loaded from or stored to, ``stride`` bytes apart."""
     held = memory.view(np.uint8)
     if held.size < (ROWS - 1) * stride + ROW:
         raise RunError(f"a tile of rows {stride} bytes apart ends beyond the {held.size} bytes that are there")
@@ -36,7 +36,7 @@ def amx_tile_load(memory: np.ndarray, number: int, source: np.ndarray, stride: i
 
 
 def amx_tile_stream(memory: np.ndarray, number: int, source: np.ndarray, stride: int) -> None:
-    """As ``amx_tile_load``; on a CPU, for what need not stay in the L1 cache."""
+    """As ``amx_tile_load``; CPUs may keep the data out of the L1 cache."""
     amx_tile_load(memory, number, source, stride)
 
 
@@ -45,9 +45,10 @@ def amx_tile_store(memory: np.ndarray, number: int, target: np.ndarray, stride: 
 
 
 def amx_tile_dot(kind: str, c: np.ndarray, nc: int, a: np.ndarray, na: int, b: np.ndarray, nb: int) -> None:
-    """c[i, j] += the sum over k of a[i, k] * b[k, j], groups of neighbours in k side by side in b's rows.
+    """c[i, j] += the sum over k of a[i, k] * b[k, j]; each row of b holds groups of elements consecutive in k.
 
-    ``kind``: "bf16" (pairs, in float32), "ss", "su", "us", "uu" (signedness of a and b: fours of bytes, in int32).
+    ``kind``: "bf16" (groups of two, sums in float32), or the signedness of a's and b's bytes, "ss", "su", "us", "uu"
+    (groups of four, sums in int32).
     """
     if kind == "bf16":
         table = decode_table(DType("bfloat16"))

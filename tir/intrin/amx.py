@@ -1,7 +1,7 @@
-"""AMX: matrices of 16 by 16 sums in tile registers, bfloat16 and bytes.
+"""AMX: products of bfloat16 or 8-bit matrices, accumulated in tile registers of 16 by 16 sums.
 
-Buffers of tiles are in scope ``amx.tile``: 16 rows of 64 bytes each, one after another. The right operand of a product
-has the 2 (bfloat16) or 4 (bytes) neighbours along the reduction side by side in each row.
+Buffers of tiles are in scope ``amx.tile``: 16 rows of 64 bytes each, one after another. Each row of the right operand
+holds groups of 2 (bfloat16) or 4 (bytes) elements that are consecutive along the reduction.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from .tensor_intrin import TensorIntrin
 
 TILE = 16  # rows of a tile, and columns of sums
-# left, right, sum, neighbours side by side, kind of product
+# left type, right type, sum type, elements per group, kind of product
 _KINDS = {
     "bf16": ("bfloat16", "bfloat16", "float32", 2), "us": ("uint8", "int8", "int32", 4),
     "ss": ("int8", "int8", "int32", 4), "su": ("int8", "uint8", "int32", 4), "uu": ("uint8", "uint8", "int32", 4),
@@ -37,7 +37,8 @@ def _whole(name: str, shape: str) -> str:
 
 
 def _copy(dtype: str, group: int, op: str) -> tuple[Any, Any]:
-    """Memory to a tile (operators load, stream), or back (store): rows of ``16, group`` elements (``group`` 1: of 16)."""
+    """Copy memory to a tile (load, stream) or a tile to memory (store): rows of ``16, group`` elements (16 if ``group``
+    is 1)."""
     load = op != "store"
     shape, axes = ("16, 16", "vi, vj") if group == 1 else (f"16, 16, {group}", "vi, vj, vk")
     step = {"float32": 4, "int32": 4, "bfloat16": 2}.get(dtype, 1)
@@ -102,7 +103,7 @@ def _dot(kind: str) -> tuple[Any, Any]:
 
 def amx_intrinsics(kind: str) -> dict[str, str]:
     """Names of the intrinsics of a product of tiles: ``load_a``, ``load_b``, ``zero``, ``dot``, ``store``; also
-    ``stream_a``, ``stream_b``, loads of what need not stay in the L1 cache.
+    ``stream_a``, ``stream_b``, loads of data that need not stay in the L1 cache.
 
     ``kind``: "bf16", or the signedness of two operands of bytes: "us" (left unsigned, right signed), "ss", "su", "uu".
 

@@ -59,7 +59,7 @@ def _copy_desc(rows: int, columns: int, dtype: str, source: str, target: str, fa
 
 
 def _number(name: str, stride: str, rows: int, columns: int) -> str:
-    """Which fragment a buffer's tile is: tiles are numbered row-major in the whole buffer."""
+    """The number of the fragment of a buffer's tile: tiles are numbered row-major in the whole buffer."""
     return (
         f"{name}.elem_offset // {stride} // {rows} * ({stride} // {columns}) "
         f"+ {name}.elem_offset % {stride} // {columns}"
@@ -199,7 +199,7 @@ def get_wmma_intrin_group(
     """Names for a wmma matmul: keys ``init``, ``load_a``, ``load_b``, ``compute``, ``store``.
 
     ``load_scope``: "shared" or "shared.dyn"; ``store_scope`` also "global"; the dtypes are the dialect's. Raises
-    ``ValueError`` for a combination that tensor cores have not.
+    ``ValueError`` for a combination that tensor cores do not support.
 
     >>> get_wmma_intrin_group("shared", "shared", "float16", "float32")["compute"]
     'wmma_sync_16x16x16_f16f16f32'
@@ -227,7 +227,7 @@ def _per_register(kind: str) -> int:
 
 
 def layout_a(i: Any, j: Any, e: int = 2) -> tuple[Any, Any]:
-    """(lane, element of the lane) that holds row ``i``, column ``j`` of operand A; with e = 2 of the accumulator too.
+    """(lane, element of the lane) that holds row ``i``, column ``j`` of operand A; with e = 2 also of the accumulator.
 
     >>> layout_a(9, 3)
     (5, 3)
@@ -384,7 +384,7 @@ def _register_mma() -> None:
                 "_trans_a",
                 "_trans_b",
                 "_trans_a_trans_b",
-            ):  # how the operands lie is ldmatrix's business
+            ):  # ldmatrix handles the layout of the operands
                 lazy(f"mma_{kind}{kind}{out}{trans}", lambda a=(kind, out): _mma(*a))
         for operand in "ab":
             for trans in (False, True):
@@ -405,7 +405,7 @@ def get_mma_intrin_group(
 ) -> dict[str, Any]:
     """Names for a matmul by mma.sync: keys ``init``, ``load_a``, ``load_b``, ``compute``, ``store``; and ``layout_a``,
     ``layout_b``, ``layout_c``: functions (row, column) -> (lane, element) of the operands as they lie in memory, and
-    ``micro_kernel``, the tile (m, n, k). Raises ``ValueError`` for what tensor cores have not.
+    ``micro_kernel``, the tile (m, n, k). Raises ``ValueError`` for a combination that tensor cores do not support.
 
     >>> get_mma_intrin_group("shared", "global", "float16", "float32", trans_b=True)["load_b"]
     'mma_ldmatrix_f16_b_trans'
@@ -437,7 +437,7 @@ _register_mma()
 
 
 def __getattr__(constant: str) -> str:
-    """The names as the constants that TVM's users import.
+    """The names of intrinsics as constants, as TVM has them.
 
     >>> from tir.intrin.cuda import LDMATRIX_f16_A_DYN_INTRIN, WMMA_LOAD_16x16x16_F16_A_INTRIN
     >>> LDMATRIX_f16_A_DYN_INTRIN, WMMA_LOAD_16x16x16_F16_A_INTRIN

@@ -1,4 +1,4 @@
-"""TensorIntrin: a pair of PrimFuncs, what an instruction computes and how it is called."""
+"""TensorIntrin: a pair of PrimFuncs, the computation of an instruction and its call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..function import PrimFunc
 
 @dataclass(frozen=True)
 class TensorIntrin:
-    """An instruction for ``tensorize``: ``desc`` says what it computes (one block), ``impl`` how to do it.
+    """An instruction for ``tensorize``: ``desc`` is what it computes (one block), ``impl`` how it is called.
 
     Both take the same buffers in the same order.
 
@@ -38,14 +38,14 @@ class TensorIntrin:
                 )
 
     def as_python(self) -> str:
-        """How an error or a trace writes it."""
+        """The name, as errors and traces write it."""
         return f'TensorIntrin.get("{self.name}")' if self.name else "TensorIntrin(…)"
 
     @staticmethod
     def register(name: str, desc: PrimFunc, impl: PrimFunc, override: bool = False) -> TensorIntrin:
-        """Add an intrinsic under ``name``. Raises ``ValueError`` when taken, unless ``override``.
+        """Add an intrinsic under ``name``. Raises ``ValueError`` if the name is taken, unless ``override``.
 
-        The built-in intrinsics are there before, so ``override`` replaces one of them for good.
+        The built-in intrinsics are loaded first, so ``override`` also replaces these.
         """
         TensorIntrin._load()
         if (name in TensorIntrin._registry or name in TensorIntrin._makers) and not override:
@@ -56,7 +56,7 @@ class TensorIntrin:
 
     @staticmethod
     def register_lazy(name: str, make: Callable[[], tuple[PrimFunc, PrimFunc]]) -> None:
-        """As ``register``, with ``make`` giving desc and impl when the name is first asked for."""
+        """As ``register``; ``make`` returns desc and impl when the name is first looked up."""
         if name in TensorIntrin._registry or name in TensorIntrin._makers:
             raise ValueError(f"tensor intrinsic {name!r} is already registered")
         TensorIntrin._makers[name] = make
@@ -84,14 +84,14 @@ class TensorIntrin:
 
     @staticmethod
     def _made(name: str) -> TensorIntrin | None:
-        """What is registered under ``name``, made now where it was registered to be made when first asked for."""
+        """The intrinsic registered under ``name``; one registered lazily is made now."""
         if name not in TensorIntrin._registry and name in TensorIntrin._makers:
             TensorIntrin._registry[name] = TensorIntrin(*TensorIntrin._makers[name](), name)
         return TensorIntrin._registry.get(name)
 
     @staticmethod
     def _load() -> None:
-        """Register the built-in families, once: they call ``register`` themselves."""
+        """Import the built-in families, which register themselves."""
         if TensorIntrin._loaded:
             return
         TensorIntrin._loaded.add("built-in")

@@ -1,7 +1,7 @@
 """x86 dot products: VNNI int8 and bf16, at 256 and 512 bits.
 
-Each instruction adds, to every lane of an accumulator, the dot product of a short group taken from one operand (the
-same for all lanes) and a group of its own taken from the other.
+Each instruction adds to every lane of an accumulator the dot product of two short groups: one of the left operand, the
+same for all lanes, and one of the right operand, another for each lane.
 """
 
 # pyright: reportInvalidTypeForm=false
@@ -14,7 +14,7 @@ from .tensor_intrin import TensorIntrin
 
 
 def _dot(lanes: int, group: int, left: str, right: str, out: str):
-    """What the instruction computes: C[i] += sum over k of A[k] * B[i, k]."""
+    """The computation of an instruction: C[i] += sum over k of A[k] * B[i, k]."""
 
     @T.prim_func
     def desc(
@@ -59,7 +59,7 @@ def _vnni(lanes: int, instruction: str):
 
 
 def _widened(lanes: int, group: int):
-    """The sums of :func:`_dot` for bytes, by widening multiplications, which every CPU has; exact, as no sum saturates."""
+    """:func:`_dot` of bytes by widening multiplications, for every CPU; exact, since no sum saturates."""
 
     @T.prim_func
     def impl(
@@ -122,7 +122,7 @@ TensorIntrin.register(
 
 
 def _interleave(lanes: int, group: int, dtype: str):
-    """``group`` rows of ``lanes`` elements, written so that the elements of one column lie side by side."""
+    """Copy ``group`` rows of ``lanes`` elements so that the elements of one column are adjacent."""
     order = [row * lanes + column for column in range(lanes) for row in range(group)]
     kind = f"{dtype}x{lanes}"
 
@@ -175,7 +175,7 @@ TensorIntrin.register(INTERLEAVE_BF16, *_interleave(16, 2, "bfloat16"))
 
 
 def _transpose(lanes: int, dtype: str):
-    """A square tile turned in registers: in round d rows i and i + d swap the blocks of d lanes off the diagonal."""
+    """Transpose a square tile in registers: in round d rows i and i + d swap the off-diagonal blocks of d lanes."""
     from ..expr import BufferLoad, Expr, Ramp, Shuffle, Var, const
     from ..stmt import BufferStore, Evaluate, LetStmt, seq
     from ..visit import rewrite

@@ -1,4 +1,4 @@
-"""Programs with their schedules, ready to build: each has a function for the computation, and one for the schedule.
+"""Programs with their schedules, ready to build: each has a function that makes the program and one that schedules it.
 
 >>> import tir
 >>> from tir.library import gemm

@@ -47,7 +47,7 @@ class Layer:
         return 2 * self.n * self.out**2 * self.outputs * self.inputs * self.kernel**2
 
 
-# the convolutions of ResNet-50 that are most of its work: 3 by 3 of each stage, 1 by 1 into and out of it
+# the convolutions that are most of ResNet-50's work: 3 by 3 in each stage, 1 by 1 before and after it
 RESNET50 = (
     Layer(1, 56, 64, 64, 3),
     Layer(1, 28, 128, 128, 3),
@@ -83,7 +83,7 @@ def pick_tile(layer: Layer) -> Tile:
         vectors, pixels = tile.channels // LANES, tile.high * tile.wide
         tiles = -(-layer.out // tile.high) * -(-layer.out // tile.wide) * -(-layer.outputs // tile.channels)
         multiply = max(5.0, pixels * vectors / 2)  # cycles of a step: two a cycle, and a result takes four
-        return tiles * (max(multiply, (pixels + vectors) / 2) + vectors / 2)  # weights come from L2
+        return tiles * (max(multiply, (pixels + vectors) / 2) + vectors / 2)  # weights are read from L2
 
     tiles = [
         Tile(high, wide, vectors * LANES)
@@ -191,13 +191,13 @@ def schedule_conv2d_nhwc(sch: Schedule, together: int = 1, parallel: bool = Fals
 
 
 def _whole(sch: Schedule, block: str) -> bool:
-    """Whether ``block`` copies without adding zeros."""
+    """Whether ``block`` copies without padding."""
     loads = sch.get(sch.get_block(block))
     return loads.reads[0].buffer.shape[1].value == loads.writes[0].buffer.shape[1].value
 
 
 def _vectorize_last(sch: Schedule, block: str) -> None:
-    """The last loop of ``block`` in vectors; the panels of W so that whole rows of W are read."""
+    """Vectorize the last loop of ``block``; panels of W are packed by reading whole rows of W."""
     *outer, last = sch.get_loops(block)
     vector, lane = sch.split(last, [None, LANES])
     if block == "pack":

@@ -17,13 +17,18 @@ from .machine import threads
 
 
 def pick_tile_nchw(layer: Layer) -> Tile:
-    """Rows of the image that count as one, pixels (whole vectors) and output channels of the register tile.
+    """The register tile: rows of the image joined to one line, pixels (whole vectors) and output channels.
 
     >>> pick_tile_nchw(Layer(1, 56, 64, 64, 3))
     Tile(high=56, wide=48, channels=8)
     """
     pixels = layer.out**2  # all rows count as one
-    dear = {4: 1.06, 3: 1.0, 2: 1.1, 1: 1.25}  # measured: pixels are read for few channels, or weights for few pixels
+    dear = {
+        4: 1.06,
+        3: 1.0,
+        2: 1.1,
+        1: 1.25,
+    }  # measured cost factors: pixels are read for few channels, or weights for few pixels
     vectors = min(dear, key=lambda v: -(-pixels // (v * LANES)) * v * dear[v])
     most = (31 - vectors) // vectors
     channels = min(range(min(most, layer.outputs), 0, -1), key=lambda c: -(-layer.outputs // c) * (c + 1))

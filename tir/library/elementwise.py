@@ -1,6 +1,6 @@
-"""Work that moves data and does little with it: chains of elementwise operations, transposition, a two-stage blur.
+"""Memory-bound programs: chains of elementwise operations, transposition, a two-stage blur.
 
-What counts is that memory is read and written once, in whole cache lines.
+Their schedules read and write memory once, in whole cache lines.
 """
 
 # pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
@@ -54,7 +54,7 @@ def gelu_chain(size: int) -> PrimFunc:
 
 
 def schedule_gelu_chain(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`gelu_chain`: one loop of vectors, in which every step happens."""
+    """Schedule :func:`gelu_chain`: all steps fused in one vectorized loop."""
     for block in ("scaled", "shifted", "error"):
         sch.compute_inline(block)
     return _one_loop(sch, parallel)
@@ -111,7 +111,7 @@ def transpose(rows: int, columns: int) -> PrimFunc:
 
 
 def schedule_transpose(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`transpose`: square tiles, turned in registers; what is left of the sizes goes in small loops."""
+    """Schedule :func:`transpose`: square tiles transposed in registers; small loops for the remainder."""
     from ..intrin import x86
 
     i, j = sch.get_loops("out")
@@ -127,7 +127,7 @@ def schedule_transpose(sch: Schedule, parallel: bool = False) -> Schedule:
     large = streams(rows * columns)
     io, im, ii = sch.split(i, [None, 1 if large else _few(rows // SQUARE), SQUARE])
     jo, jm, ji = sch.split(j, [None, 1 if large else _few(columns // SQUARE), SQUARE])
-    outer, inner = (io, jo) if large else (jo, io)  # rows of A are streamed in, lines of B stored around the cache
+    outer, inner = (io, jo) if large else (jo, io)  # rows of A are read in order, lines of B stored non-temporally
     sch.reorder(outer, inner, jm, im, ii, ji)
     if large:
         sch.annotate(outer, "pragma_nontemporal_lines", "B")
@@ -138,7 +138,7 @@ def schedule_transpose(sch: Schedule, parallel: bool = False) -> Schedule:
 
 
 def _few(tiles: int) -> int:
-    """How many tiles side by side make whole groups: a group's rows share pages and cache lines."""
+    """The number of adjacent tiles in a group that divides ``tiles``: a group's rows share pages and cache lines."""
     return next(f for f in (4, 3, 2, 1) if tiles % f == 0)
 
 

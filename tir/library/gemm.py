@@ -19,7 +19,7 @@ from .machine import cache_bytes, streams, threads
 
 LANES = 16  # of float32 in 512 bits
 REGISTERS = 32
-THIN = 48  # rows of A up to which B is read where it lies
+THIN = 48  # most rows of A for which B is read in place
 
 
 def gemm(m: int, n: int, k: int, rows: int = 6, columns: int = 64) -> PrimFunc:
@@ -58,9 +58,9 @@ def schedule_gemm(sch: Schedule, together: int = 1, lanes: int = LANES, parallel
     """Schedule :func:`gemm`: ``together`` panels of B are packed, then every strip of A is multiplied with each of
     them.
 
-    ``together`` 0: B is read where it lies (for few strips, which pay for no packing). ``parallel``: "batch" to share
-    out the products of :func:`batched_gemm`, "" for one thread, "columns" to share out the groups of panels, "rows" to share out the strips of A
-    (then all of B is packed first).
+    ``together`` 0: B is read in place (for few strips, for which packing does not pay off). ``parallel``: what is
+    distributed over the threads: "batch" (the products of :func:`batched_gemm`), "columns" (the groups of panels), "rows"
+    (the strips of A; then all of B is packed first), or "" for one thread.
     """
     *batch, io, jo, p, ii, ji = sch.get_loops("multiply")
     jc, jr = sch.split(jo, [None, together or 1], names=["jc", "jr"])
@@ -161,7 +161,7 @@ def batched_gemm(count: int, m: int, n: int, k: int, rows: int = 6, columns: int
 
 
 def scheduled_batched_gemm(count: int, m: int, n: int, k: int, cores: int | None = None) -> Schedule:
-    """:func:`batched_gemm` of any sizes, its products shared out to ``cores`` cores (default: all)."""
+    """:func:`batched_gemm` of any sizes, its products distributed over ``cores`` cores (default: all)."""
     cores = threads() if cores is None else cores
     rows, columns = pick_tile(m, n)
     sch = Schedule(batched_gemm(count, m, n, k, rows, columns))
@@ -200,8 +200,9 @@ def thin_gemm(m: int, n: int, k: int) -> PrimFunc:
 def schedule_thin_gemm(
     sch: Schedule, rows: int, columns: int, depth: int = 32, cores: int = 1, lanes: int = LANES
 ) -> Schedule:
-    """Schedule :func:`thin_gemm`: ``depth`` rows of B are read at a time, each from end to end, so that memory streams;
-    C stays in cache and its tile is in registers for ``depth`` steps. The columns are shared out to ``cores`` cores."""
+    """Schedule :func:`thin_gemm`: ``depth`` rows of B are read at a time, each from end to end, for sequential memory
+    access; C stays in the cache, and its tile in registers for ``depth`` steps. The columns are distributed over
+    ``cores`` cores."""
     i, j, p = sch.get_loops("multiply")
     io, ii = sch.split(i, [None, rows], names=["io", "ii"])
     jo, jv, lane = sch.split(j, [None, columns // lanes, lanes], names=["jo", "jv", "lane"])
@@ -219,7 +220,7 @@ def schedule_thin_gemm(
 
 
 def deep_gemm(m: int, n: int, k: int, columns: int = 32) -> PrimFunc:
-    """C = A @ B as :func:`gemm`, said with panels of B but without tiles of C: for few rows and a long reduction.
+    """C = A @ B as :func:`gemm`, with panels of B but without tiles of C: for few rows and a long reduction.
 
     >>> [b.name for b in deep_gemm(4, 48, 32).buffers()]
     ['A', 'B', 'C']
@@ -245,8 +246,8 @@ def deep_gemm(m: int, n: int, k: int, columns: int = 32) -> PrimFunc:
 
 
 def schedule_deep_gemm(sch: Schedule, rows: int, depth: int = 128, cores: int = 1, lanes: int = LANES) -> Schedule:
-    """Schedule :func:`deep_gemm`: ``depth`` rows of B, which memory streams, are packed and used while they are in the
-    cache, as C is all the time. The panels are shared out to ``cores`` cores."""
+    """Schedule :func:`deep_gemm`: ``depth`` rows of B are read sequentially, packed, and used while they are in the
+    cache, where C always is. The panels are distributed over ``cores`` cores."""
     i, jo, p, ji = sch.get_loops("multiply")
     io, ii = sch.split(i, [None, rows], names=["io", "ii"])
     jc, jr = sch.split(jo, [min(cores, sch.get(jo).extent.value), None], names=["jc", "jr"])
@@ -275,7 +276,7 @@ def scheduled_gemm(m: int, n: int, k: int, cores: int | None = None) -> Schedule
     rows, columns = pick_tile(m, n)
     if m <= THIN and n > THIN and 4 * n * k > cache_bytes(2):
         shared = cores if 2 * m * n * k > 1e6 else 1
-        if n % 8 and k > 4 * n:  # B's rows begin anywhere in a cache line, and each serves a short C
+        if n % 8 and k > 4 * n:  # B's rows are not aligned to cache lines, and each is used for a short row of C
             return schedule_deep_gemm(Schedule(deep_gemm(m, n, k)), -(-m // -(-m // 13)), cores=shared)
         return schedule_thin_gemm(Schedule(thin_gemm(m, n, k)), rows, columns, min(32, k), shared)
     parallel = ""

@@ -1,4 +1,4 @@
-"""The facts of this CPU that schedules size their blocks by."""
+"""The properties of this CPU from which schedules choose their tile sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["cache_bytes", "streams", "threads"]
 
 
 def threads() -> int:
-    """Threads that parallel loops run on: ``OMP_NUM_THREADS``, else the cores this process may use."""
+    """The number of threads of parallel loops: ``OMP_NUM_THREADS``, else the cores this process may use."""
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)

@@ -8,7 +8,7 @@ from ..script import tir as T
 
 
 def padded(buffer: Buffer, row: Expr, column: Expr, rows: int, columns: int) -> Expr:
-    """``buffer[row, column]``, and zero beyond the buffer where ``rows`` by ``columns`` are more than it has."""
+    """``buffer[row, column]``, and zero outside of the buffer; ``rows`` by ``columns`` is the padded shape."""
     load = BufferLoad(buffer, (row, column))
     limits = [(i, size) for i, size, most in zip((row, column), buffer.shape, (rows, columns)) if size.value < most]
     if not limits:

@@ -1,7 +1,7 @@
-"""Work on the rows of a matrix: softmax, layer norm, sums of rows and of columns.
+"""Operations on the rows of a matrix: softmax, layer norm, sums of rows and of columns.
 
-A sum or maximum along a row is taken in many partial results at once (``rfactor``), so that it is vector code with no
-chain of additions to wait for; a row is read from memory once and is in the cache for the steps that follow.
+A sum or maximum along a row is computed as many partial results (``rfactor``), so that it is vector code without a long
+dependence chain; a row is read from memory once and is in the cache for the following steps.
 """
 
 # pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
@@ -59,7 +59,7 @@ def softmax(rows: int, columns: int) -> PrimFunc:
 
 
 def schedule_softmax(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`softmax`: everything a row at a time, in vectors; rows shared out where ``parallel``."""
+    """Schedule :func:`softmax`: all steps row by row, in vectors; rows are distributed over threads if ``parallel``."""
     return _row_at_a_time(sch, ["scale", "total", "power", "most"], ["total", "most"], ["power", "out"], parallel)
 
 
@@ -105,7 +105,7 @@ def layer_norm(rows: int, columns: int, eps: float = 1e-5) -> PrimFunc:
 
 
 def schedule_layer_norm(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`layer_norm`: everything a row at a time, in vectors; rows shared out where ``parallel``."""
+    """Schedule :func:`layer_norm`: all steps row by row, in vectors; rows are distributed over threads if ``parallel``."""
     return _row_at_a_time(sch, ["scale", "squares", "total"], ["squares", "total"], ["out"], parallel)
 
 
@@ -129,7 +129,7 @@ def row_sum(rows: int, columns: int) -> PrimFunc:
 
 
 def schedule_row_sum(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`row_sum`: partial sums in vectors; rows shared out where ``parallel``."""
+    """Schedule :func:`row_sum`: partial sums in vectors; rows are distributed over threads if ``parallel``."""
     partial = reduce_in_parts(sch, "total")
     row = sch.get_loops("total")[0]
     place_parts(sch, partial, row)
@@ -176,9 +176,9 @@ def schedule_column_sum(sch: Schedule, parallel: bool = False) -> Schedule:
 
 
 def reduce_in_parts(sch: Schedule, block: str, parts: tuple[int, ...] = PARTS) -> list[BlockRV]:
-    """Make a reduction along a row one of ``parts[0]`` partial results, these one of ``parts[1]``, and so on.
+    """Factor a reduction along a row into ``parts[0]`` partial results, their reduction into ``parts[1]``, and so on.
 
-    Returns the blocks that make partial results, last first.
+    Returns the blocks that compute partial results, the last one first.
     """
     made: list[BlockRV] = []
     for count in parts:
@@ -192,20 +192,20 @@ def reduce_in_parts(sch: Schedule, block: str, parts: tuple[int, ...] = PARTS) -
 
 
 def vectorize_by(sch: Schedule, loop: LoopRV | str, lanes: int = LANES, unroll: int = 4) -> None:
-    """Cut ``loop`` into vectors of ``lanes``, ``unroll`` of them at once."""
+    """Split ``loop`` into vectors of ``lanes``, ``unroll`` of them per iteration."""
     _, middle, lane = sch.split(loop, [None, unroll, lanes])
     sch.vectorize(lane)
     sch.unroll(middle)
 
 
 def stream(sch: Schedule, loop: LoopRV | str, elements: int) -> None:
-    """Write B around the cache in ``loop`` where its float32 ``elements`` would not stay there anyway."""
+    """Store B non-temporally in ``loop`` if its float32 ``elements`` would not stay in the cache."""
     if streams(elements):
         sch.annotate(loop, "pragma_nontemporal", "B")
 
 
 def place_parts(sch: Schedule, partial: list[BlockRV], row: LoopRV | str) -> None:
-    """Make partial results in each iteration of ``row``, as vectors."""
+    """Compute partial results in each iteration of ``row``, as vectors."""
     for block in partial:
         sch.compute_at(block, row, preserve_unit_loops=True)
         *_, part, _, outer = sch.get_loops(block)

@@ -23,7 +23,7 @@ KINDS = {
 }
 SIDE = 2  # tiles along each side of a block of sums
 BLOCK = SIDE * TILE
-CHUNK = 16  # tiles along the reduction at a time: A's of a strip stay in L1, B's pass by it
+CHUNK = 16  # tiles along the reduction at a time: those of a strip of A stay in L1, those of B bypass it
 
 
 def tile_gemm(m: int, n: int, k: int, kind: str = "bfloat16", together: int = 1, chunk: int = CHUNK) -> PrimFunc:
@@ -90,7 +90,7 @@ def tile_gemm(m: int, n: int, k: int, kind: str = "bfloat16", together: int = 1,
 
 
 def schedule_tile_gemm(sch: Schedule, kind: str = "bfloat16", together: int = 1, parallel: bool = False) -> Schedule:
-    """Schedule :func:`tile_gemm`: ``together`` panels of B are packed, then every strip of A meets each of them."""
+    """Schedule :func:`tile_gemm`: ``together`` panels of B are packed, then every strip of A is multiplied with them."""
     *_, product, interleave = KINDS[kind]
     names = amx_intrinsics(product)
     io, jo, pc, p, ii, ji, i, j, g, q = sch.get_loops("multiply")

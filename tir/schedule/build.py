@@ -56,7 +56,7 @@ def add_alloc(block: Block, *buffers: Buffer) -> Block:
 
 def domains(loops: Iterable[For], units: bool = False) -> dict[Var, Range]:
     """Ranges of loop variables; loops of one iteration are omitted, so that bindings keep naming them."""
-    return {f.loop_var: Range(f.min, f.extent) for f in loops if units or not is_one(f.extent)}
+    return {f.loop_var: f.domain for f in loops if units or not is_one(f.extent)}
 
 
 def substitute_loop_vars(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from ..analysis.accessed_regions import region_in
 from ..analysis.dependence.initialization import check_initialized
 from ..analysis.dependence.live_values import Timestamps, outdated
 from ..analysis.index import BlockRef, LoopRef, Place
@@ -66,7 +67,7 @@ def accessed_box(
 
     A guarded tail reaches past the end in name only: its predicate keeps it inside.
     """
-    boxes = [box for ref in blocks if (box := ref.region_in(host, buffer, *sides)) is not None]
+    boxes = [box for ref in blocks if (box := region_in(host, ref, buffer, *sides)) is not None]
     known = host.analyzer()
     known.assume_sizes([buffer])
     return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region], known)
@@ -157,6 +158,15 @@ def redirect_all(
         return None
 
     return rewrite(stmt, visit)
+
+
+def require_members(blocks: Sequence[BlockRef], scope: BlockRef) -> None:
+    """Refuse consumers that are not directly inside ``scope``, where the copy stands."""
+    for block in blocks:
+        require(
+            block.scope is scope, "block {0} is not directly inside block {1}, where the copy is made", block, scope,
+            nodes=[block.node], legal=[child.name for child in scope.children],
+        )  # fmt: skip
 
 
 def require_known_uses(blocks: Sequence[BlockRef], buffer: Buffer, unsafe: bool) -> None:

@@ -133,7 +133,7 @@ class Printer(ExprPrinter):
 
     def for_(self, x: s.For, last: bool) -> None:
         nest = self.nest(x)
-        domains = [Range(loop.min, loop.extent) for loop in nest]
+        domains = [loop.domain for loop in nest]
         head = f"T.grid({', '.join(self.expr(loop.extent) for loop in nest)})" if len(nest) > 1 else self.loop_head(x)
         self.flush()
         self.names.push()
@@ -163,7 +163,7 @@ class Printer(ExprPrinter):
 
     def loop_head(self, x: s.For) -> str:
         plain = e.is_const(x.min, 0) and isinstance(x.min, IntImm) and x.min.dtype is x.extent.dtype
-        args = [self.expr(x.extent)] if plain else list(self.bounds(Range(x.min, x.extent)))
+        args = [self.expr(x.extent)] if plain else list(self.bounds(x.domain))
         if x.thread:
             args.append(f"thread={quoted(x.thread)}")
         notes = {k: v for k, v in x.annotations.items() if k != "private"}

@@ -151,7 +151,8 @@ class DataType:
             return _e.Var("", self.dtype)
         if isinstance(value, str):
             value = float(value) if self.dtype.is_float else int(value)
-        if isinstance(value, int) and self.dtype.lanes == 1:  # also what fits no other type, as of uint64
+        exact = int if self.dtype.is_int else (int, float)
+        if isinstance(value, exact) and self.dtype.lanes == 1:  # also what fits no other type: uint64, float64
             return _e.const(value, self.dtype)
         value = to_expr(value)
         if isinstance(value, (_e.IntImm, _e.FloatImm)) and self.dtype.lanes == 1:

@@ -1,4 +1,4 @@
-"""A kit for property-testing programs, schedules and everything that transforms them.
+"""Property tests for programs, schedules and transformations.
 
 ``programs()`` and ``schedules(func)`` are hypothesis strategies (hypothesis is imported when they are called);
 ``assert_same_result``, ``assert_roundtrip`` and ``check_schedule`` are the oracles; ``python -m tir.testing.fuzz`` runs

@@ -1,5 +1,5 @@
-"""Programs of the forms that schedules have got wrong, for the fuzzer: loops with starts and iterators that run backwards,
-views of buffers, two integer widths, consumers in nested blocks, empty domains, modules, scalars, tensor intrinsics.
+"""Programs for the fuzzer in the forms that exposed bugs of schedules: loops that do not start at 0, iterators that run in
+reverse, views, mixed integer widths, consumers in nested blocks, empty domains, modules, scalars, tensor intrinsics.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main(A: T.Buffer(({n}, {m}), "int32"), O: T.Buffer(({n},), "int32")):
 
 
 def backwards(c: Choice) -> str:
-    """Iterators that run backwards, in strides, or take a value twice."""
+    """Iterators that run in reverse, with a stride, or take a value twice."""
     n, m = c.pick((1, 2, 3, 4)), c.pick((1, 2, 4))
     value, size = c.pick(
         (("k", m), (f"{m - 1} - k", m), ("k * 2", 2 * m), ("k * 2 + 1", 2 * m), (f"{2 * m - 1} - k * 2", 2 * m), ("k // 2", m))
@@ -78,7 +78,7 @@ def main(A: T.Buffer(({n}, {2 * m}), "int32"), O: T.Buffer(({2 * n},), "int32"))
 
 
 def views(c: Choice) -> str:
-    """Blocks that see what they read and write through ``match_buffer``, between a producer and a consumer."""
+    """Blocks that read and write through ``match_buffer``, between a producer and a consumer."""
     n, m = c.pick((1, 2, 3)), c.pick((1, 2, 4))
     loads, stores = c.pick((True, True, False)), c.pick((True, True, False))
     at = c.pick(("vj", f"{m - 1} - vj"))
@@ -125,14 +125,14 @@ def main(A: T.Buffer(({n}, {m}), "int32"), O: T.Buffer(({n}, {m}), "int32")):
 
 
 def widths(c: Choice) -> str:
-    """Loops, iterators and buffers of 32 and of 64 bits side by side."""
+    """Loops, iterators and buffers with 32-bit and 64-bit indices in one program."""
     n, m = c.pick((1, 2, 3, 4)), c.pick((1, 2, 4))
 
     def size(value: int) -> str:
         return c.pick((str(value), f"T.int64({value})"))
 
     def iterator(kind: str, extent: int, loop: str) -> tuple[str, str]:
-        """A loop of one width, and an iterator of its own that takes its values."""
+        """A loop's extent and an iterator bound to the loop, each of either integer width."""
         outer, inner = size(extent), size(extent)
         wide = "64" if "64" in inner else "32"
         value = loop if ("64" in outer) == ("64" in inner) else f'T.Cast("int{wide}", {loop})'
@@ -168,7 +168,7 @@ def main(A: T.Buffer(({size(n)}, {size(m + 1)}), "float32"), O: T.Buffer(({size(
 
 
 def inside(c: Choice) -> str:
-    """Consumers in nested blocks that own memory, and one more outside."""
+    """Consumers in nested blocks that allocate buffers, and another outside."""
     n, f = c.pick((1, 2, 3)), c.pick((1, 2, 4))
     place = f"vo * {f} + vi"
     back = f"{n * f - 1} - ({place})"
@@ -210,13 +210,13 @@ def main(A: T.Buffer(({n * f},), "int32"), O: T.Buffer(({n * f},), "int32")):
 
 
 def empty(c: Choice) -> str:
-    """Sizes that are zero, or may be: a reduction over nothing leaves its result as it was."""
+    """Sizes that are zero, or may be: an empty reduction leaves its result unchanged."""
     rows, columns = c.pick((("3", "n"), ("n", "2"), ("n", "m"), ("0", "3"), ("2", "0")))
     kept = c.pick(("O", "S"))
     made = f'    S = T.alloc_buffer(({rows},), "int32")\n' if kept == "O" else ""
     given = f', S: T.Buffer(({rows},), "int32")' if kept == "S" else ""
     update = c.pick(("S[vi] + B[vi, vk]", "T.max(S[vi], B[vi, vk])"))
-    start = c.pick((True, kept == "O"))  # a result that may stay without its init must have been there before
+    start = c.pick((True, kept == "O"))  # a result that may not be initialised here must have been before
     fill = f"""
     for i in range({rows}):
         with T.block("fill"):
@@ -245,7 +245,7 @@ def main(a: T.handle, n: T.int32, m: T.int32, O: T.Buffer(({rows},), "int32"){gi
 
 
 def module(c: Choice) -> str:
-    """Two functions whose blocks and loops have the same names."""
+    """Two functions whose blocks and loops have equal names."""
     n, m = c.pick((1, 2, 4)), c.pick((1, 3))
     return f"""
 @I.ir_module
@@ -280,7 +280,7 @@ class Module:
 
 
 def scalars(c: Choice) -> str:
-    """Conditions, lets, assertions and extents of scalar parameters; loops marked before any step."""
+    """Conditions, lets, assertions and extents that use scalar parameters; loops with annotations before any step."""
     n = c.pick((2, 3, 5))
     kind = c.pick(("range", "T.parallel", "T.vectorized", "T.unroll"))
     head = c.pick(
@@ -318,7 +318,7 @@ def main(A: T.Buffer(({n},), "int32"), O: T.Buffer(({n},), "int32"), m: T.int32)
 
 
 def instructions(c: Choice) -> str:
-    """What the two tensor intrinsics of the fuzzer compute (see ``tir.testing.schedules``), and what stands beside it."""
+    """Computations of the fuzzer's two tensor intrinsics (``tir.testing.instructions``) between other blocks."""
     n, m = c.pick((1, 2, 3)), c.pick((4, 8, 6))
     first = c.pick(("A[vi, vj] * 2", "A[vi, vj] * 2", "A[vi, vj] * 2 + 1"))
     return f"""

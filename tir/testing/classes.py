@@ -1,5 +1,5 @@
-"""Classes of programs that schedules have got wrong: each a question to a program, so that a run of the fuzzer can count
-what it drew."""
+"""Classes of programs that exposed bugs of schedules. Each is a predicate on programs, so that a run of the fuzzer can
+count what it drew."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Question = Callable[[IRModule], bool]
 
 
 def _any(found: Callable[[PrimFunc], bool]) -> Question:
-    """The question asked of each function."""
+    """The predicate on modules: whether ``found`` holds for any function."""
     return lambda module: any(found(f) for f in module.functions.values())
 
 
@@ -43,7 +43,7 @@ def _binding(found: Callable[[Any], bool]) -> Question:
 
 
 def _slope(e: Any) -> int:
-    """What a binding of one loop grows by from 0 to 1; 1 for another."""
+    """By how much a binding that uses one loop grows from iteration 0 to 1; 1 for any other binding."""
     names = vars_in(e)
     if len(names) != 1 or has_load(e):
         return 1
@@ -53,7 +53,7 @@ def _slope(e: Any) -> int:
 
 
 def _nested_reader(func: PrimFunc) -> bool:
-    """A block in a block reads a buffer that a block outside writes."""
+    """Whether a nested block reads a buffer that a block outside writes."""
     for outer in _realizes(func):
         inner = [b for b in walk(outer.block.body) if isinstance(b, Block)]
         read = {r.buffer for b in inner for r in b.reads}
@@ -74,7 +74,7 @@ def _widths(func: PrimFunc) -> bool:
 
 
 def _updates(func: PrimFunc) -> Iterator[tuple[BufferStore, Block]]:
-    """Stores of blocks with a reduction iterator to what they load."""
+    """Stores, in blocks with a reduction iterator, to elements that they load."""
     for realize in _realizes(func):
         if any(v.iter_type == "reduce" for v in realize.block.iter_vars):
             for n in walk(realize.block.body):
@@ -136,6 +136,6 @@ CLASSES: dict[str, Question] = {
 
 
 def classes_of(program: PrimFunc | IRModule) -> list[str]:
-    """The names out of :data:`CLASSES` of what is in a program."""
+    """The names in :data:`CLASSES` of the classes that a program belongs to."""
     module = IRModule.of(program)
     return [name for name, question in CLASSES.items() if question(module)]

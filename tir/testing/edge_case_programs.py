@@ -90,7 +90,7 @@ def main(A: T.Buffer(({total},), "float32"), O: T.Buffer(({total},), "float32"),
 
 
 def conditional(c: Choice) -> str:
-    """The stored value, and whether it is stored, depend on data."""
+    """The stored value, and whether it is stored, depend on loaded values."""
     n = c.pick(ODD)
     how = c.pick(("spatial", "spatial", "opaque"))
     other = c.pick(("", f"\n            else:\n                B[vi] = {c.pick(('0', 'B[vi] - A[vi]'))}"))
@@ -117,7 +117,7 @@ def main(A: T.Buffer(({n},), "int32"), M: T.Buffer(({n},), "int32"), O: T.Buffer
 
 
 def few(c: Choice) -> str:
-    """Loops of zero or one iteration, or over a part only."""
+    """Loops of zero or one iteration, or over part of a buffer."""
     n = c.pick((1, 2, 4))
     part, parts = c.number(0, n), c.pick((0, 1, 2))
     return f"""

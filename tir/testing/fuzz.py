@@ -1,8 +1,8 @@
 """The longer property-testing budget: ``python -m tir.testing.fuzz --examples 20000 --seed 1``.
 
-Each example is a random program and a random schedule of it. It must print and parse back, run under every check of the
-executor before and after scheduling with the same result, replay from its trace, undo to the same object, and (every
-``--llvm-every`` examples) give the same result compiled. Prints a summary and exits with status 1 on any failure;
+Each example is a random program and a random schedule of it. It must print and parse back, compute the same result
+before and after scheduling under every check of the executor, replay from its trace, undo to the same object, and (every
+``--llvm-every`` examples) compute the same result when compiled. Prints a summary and exits with status 1 on any failure;
 a failing seed is printed with its program and steps, and ``--examples 1 --seed N`` runs it again. With ``--force``,
 steps that are refused with a witness are applied anyway, and the cases in which that changes the result are counted.
 """
@@ -34,7 +34,7 @@ from .programs import random_program
 from .refusal_audit import Confirmations, is_confirmed, symbolic_sizes
 from .schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt, random_schedule
 
-WEIGHTED = ("steered",) * 3  # families of many kinds, drawn as often again
+WEIGHTED = ("steered",) * 3  # families with many variants, drawn more often
 
 
 @dataclass
@@ -69,9 +69,9 @@ class Report:
 def run_example(
     seed: int, report: Report, steps: int, primitives: list[str] | None, llvm: bool, families: bool = False
 ) -> None:
-    """One program and one schedule of it. Raises whatever is wrong.
+    """Test one program and one schedule of it; any failure is raised.
 
-    With ``families``, the kernels of :mod:`tir.testing.kernel_programs` take turns with random chains.
+    With ``families``, the kernels of :mod:`tir.testing.kernel_programs` alternate with random chains.
     """
     family, program = _drawn(seed, report, families)
 
@@ -92,10 +92,10 @@ def run_example(
 
 
 def run_gpu_example(seed: int, report: Report, steps: int, families: bool = True) -> None:
-    """One program and one GPU schedule of it, lowered and run by the simulator. Raises whatever is wrong.
+    """Test one program and one GPU schedule of it, lowered and run by the simulator; any failure is raised.
 
-    A schedule that lowering refuses is counted with the reason: its limits (threads, shared memory, memory that two
-    kernels would share) are not asked of each step.
+    A schedule that lowering refuses is counted with the reason: limits of the GPU (threads, shared memory, memory that
+    two kernels would share) are not checked at each step.
     """
     from codegen.build import build
 
@@ -117,7 +117,7 @@ def run_gpu_example(seed: int, report: Report, steps: int, families: bool = True
 
 
 def _drawn(seed: int, report: Report, families: bool) -> tuple[str, PrimFunc | IRModule]:
-    """The program of a seed, counted, and the name of its family."""
+    """The program of a seed, and the name of its family; counts it in ``report``."""
     names = ["chain", *FAMILIES, *WEIGHTED] if families else ["chain"]
     family = names[seed % len(names)]
     program = random_program(seed) if family == "chain" else family_program(family, SeededChoice(seed))
@@ -136,13 +136,13 @@ def _count(report: Report, attempts: list[Attempt]) -> None:
 
 
 def _reason(refusal: BuildError) -> str:
-    """The first line of a refusal, without what is between quotes and without numbers."""
+    """The first line of a refusal, without quoted names and numbers."""
     return re.sub(r"`[^`]*`|\d+|[^ ]*\[[^]]*\][^ ]*", "…", str(refusal).splitlines()[0])
 
 
 @contextmanager
 def _explained(program: PrimFunc | IRModule, sch: Any, attempts: list[Attempt]) -> Iterator[None]:
-    """Errors inside say which steps were taken on which program."""
+    """A context manager that adds the program and the steps to errors raised inside."""
     try:
         yield
     except Exception as error:
@@ -154,9 +154,9 @@ def _explained(program: PrimFunc | IRModule, sch: Any, attempts: list[Attempt]) 
 def _inputs(
     program: PrimFunc | IRModule, family: str, seed: int, attempts: list[Attempt]
 ) -> Iterator[tuple[str, list[Any]]]:
-    """Arguments for each function: drawn ones, and again with each symbolic size zero.
+    """Arguments for each function: random ones, and random ones with each symbolic size zero.
 
-    The latter not after ``decompose_reduction``, which gives the result of an empty reduction the value of its init.
+    The latter are left out after ``decompose_reduction``, which sets the result of an empty reduction to its init.
     """
     decomposed = any(a.accepted and a.name == "decompose_reduction" for a in attempts)
     for name, func in IRModule.of(program).items():
@@ -166,7 +166,7 @@ def _inputs(
 
 
 def _check_history(program: PrimFunc | IRModule, sch: Any) -> None:
-    """The trace makes the same program again, and undo and redo give the same object."""
+    """Check that replaying the trace gives the same program, and undo and redo the same object."""
     assert_structural_equal(sch.trace.replay(program).mod, sch.mod)
     final = sch.mod
     if len(sch.history) > 1:

@@ -1,13 +1,14 @@
-"""Random GPU schedules: loops bound to blocks, threads and virtual threads, copies in shared memory and registers,
-reductions across threads; and nearly every other primitive before and after."""
+"""Random GPU schedules: loops bound to blocks, threads and virtual threads, copies to shared memory, registers and warps,
+vectors, software pipelines, reductions across threads; and nearly every other primitive before and after."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..analysis.annotations import THROUGH_REGISTERS
 from ..function import IRModule, PrimFunc
-from ..stmt import Block
+from ..stmt import Block, For, SeqStmt, Stmt
 from ..visit import walk
 from .decisions import Choice, SeededChoice
 from .schedules import ALL_PRIMITIVES, Attempt, Walk
@@ -16,8 +17,10 @@ THREADS = (1, 2, 4, 8, 32)
 BLOCKS = ("blockIdx.x", "blockIdx.x", "blockIdx.y")
 AXES = ("threadIdx.x", "threadIdx.x", "threadIdx.y", "threadIdx.z")
 VIRTUAL = ("vthread.x", "vthread.y")
+SHARED = ("shared", "shared", "shared.dyn")
+OWN = ("local", "local", "local", "warp")
 
-# a host's loops, and sizes that make threads of thousands
+# for loops on the host, and sizes that would make thousands of threads
 _NOT_HERE = {"parallel", "pad_einsum"}
 ANYWHERE = [name for name in ALL_PRIMITIVES if name.partition(".")[0] not in _NOT_HERE]
 
@@ -25,8 +28,8 @@ ANYWHERE = [name for name in ALL_PRIMITIVES if name.partition(".")[0] not in _NO
 def random_gpu_schedule(func: PrimFunc | IRModule, seed: int | Choice, steps: int = 6) -> tuple[Any, list[Attempt]]:
     """A schedule of every function of ``func`` for a GPU, and the attempts in order.
 
-    Up to half of ``steps`` random primitives, then loops are bound and results copied, then the other half; what no thread
-    runs yet gets a loop of one thread.
+    Up to half of ``steps`` random primitives, then loops are bound and results copied, then the other half; a block that
+    no thread runs gets a loop of one thread.
     """
     from ..schedule import Schedule
 
@@ -38,8 +41,13 @@ def random_gpu_schedule(func: PrimFunc | IRModule, seed: int | Choice, steps: in
     return on_gpu.sch, on_gpu.attempts
 
 
+def _children(loop: For) -> Sequence[Stmt]:
+    """The statements of a loop's body."""
+    return loop.body.stmts if isinstance(loop.body, SeqStmt) else [loop.body]
+
+
 class OnGPU(Walk):
-    """A walk that brings a function onto a GPU."""
+    """A walk that makes a function a GPU kernel."""
 
     def schedule(self, before: int, after: int) -> None:
         """``before`` random steps, the function bound to threads, ``after`` random steps."""
@@ -50,6 +58,8 @@ class OnGPU(Walk):
             self.threads(block)
         for block in names:
             self.caches(block)
+        for block in names:
+            self.pipeline(block)
         self.move(names)
         for _ in range(after):
             self.draw(ANYWHERE)
@@ -69,7 +79,7 @@ class OnGPU(Walk):
         return {self.sch.get(loop).thread for loop in self.loops(block)} - {""}
 
     def threads(self, block: str) -> None:
-        """Bind loops around a block to blocks and threads, as far as that is legal."""
+        """Bind loops around a block to blocks and threads, where legal."""
         if not self.has(block) or self.bound(block):
             return
         loops = self.loops(block)
@@ -85,7 +95,7 @@ class OnGPU(Walk):
             self.bind_part(self.choice.pick((free[-1], self.choice.pick(free))), self.choice.pick(axes))
 
     def across(self, loop: Any) -> None:
-        """A loop over blocks, threads, both, or with virtual threads between."""
+        """Bind a loop to blocks, threads, both, or with virtual threads between them."""
         way = self.choice.number(0, 4)
         if way == 0:
             self.attempt("bind", loop, self.choice.pick((*BLOCKS, *AXES)))
@@ -105,7 +115,7 @@ class OnGPU(Walk):
                 self.attempt("bind", parts[1], self.choice.pick(VIRTUAL))
 
     def bind_part(self, loop: Any, axis: str) -> None:
-        """The inner (or outer) part of a loop on an axis."""
+        """Bind the inner (or outer) part of a loop to an axis."""
         factors = [None, self.choice.pick(THREADS)]
         outer = self.choice.number(0, 3) == 0
         parts = self.attempt("split", loop, factors[::-1] if outer else factors)
@@ -113,7 +123,7 @@ class OnGPU(Walk):
             self.attempt("bind", parts[0 if outer else 1], axis)
 
     def both(self, copy: Callable[[], Any], place: str, at: Any) -> Any:
-        """``copy()`` made and moved to ``at``, or neither: memory of kernels must not span two of them."""
+        """Make ``copy()`` and move it to ``at``, or do neither: memory of a kernel must not be used by two kernels."""
         before, taken = self.sch.copy(), list(self.attempts)
         made = copy()
         if made and self.attempt(place, made, at):
@@ -122,7 +132,7 @@ class OnGPU(Walk):
         return None
 
     def caches(self, block: str) -> None:
-        """Copies of what a block reads in shared memory, of what it writes in registers."""
+        """Copy what a block reads to shared memory, and what it writes to registers."""
         if not self.has(block):
             return
         bound = [x for x in self.loops(block) if self.sch.get(x).thread]
@@ -130,13 +140,13 @@ class OnGPU(Walk):
             return
         if self.choice.pick((True, False)):
             at = self.choice.pick((bound[-1], bound[-1], *bound))
-            scope = self.choice.pick(("local", "local", "shared"))
+            scope = self.choice.pick((*OWN, *SHARED))
             self.both(lambda: self.attempt("cache_write", block, 0, scope), "reverse_compute_at", at)
         for read in range(self.choice.number(0, 2)):
             places = self.loops(block)
             inside = places[[self.sch.get(x).thread != "" for x in places].index(True) :]
             at = self.choice.pick(inside)
-            scope = self.choice.pick(("shared", "shared", "local"))
+            scope = self.choice.pick((*SHARED, *SHARED, *OWN))
             copy = self.both(
                 lambda read=read, scope=scope: self.attempt("cache_read", block, read, scope), "compute_at", at
             )
@@ -144,18 +154,48 @@ class OnGPU(Walk):
                 self.fill(copy, places.index(at) + 1)
 
     def fill(self, copy: Any, depth: int) -> None:
-        """The threads share the work of a copy; its memory may be swizzled, or its rows moved apart."""
+        """Distribute a copy over the threads, maybe by vectors; its memory may be swizzled or doubled, or its rows padded."""
         own = self.loops(copy)[depth:]
+        if own and self.choice.number(0, 2) == 0:
+            parts = self.attempt("split", own[-1], [None, self.choice.pick((2, 4))])
+            if parts:
+                self.attempt("vectorize", parts[1])
+                own = [*own[:-1], parts[0]]
         if own and self.choice.number(0, 3):
             self.bind_part(own[-1], self.choice.pick(AXES))
-        way = self.choice.number(0, 3)
+        way = self.choice.number(0, 5)
+        serial = any(self.sch.get(loop).kind == "serial" for loop in self.loops(copy)[:depth])
         if way == 1:
             self.attempt("storage_swizzle", copy, 0)
         elif way == 2:
             self.attempt("storage_align", copy, 0, 0, self.choice.pick((4, 8)), 1)
+        elif way == 3 and serial:
+            self.attempt("annotate", copy, "double_buffer_scope", 0)
+        elif way == 4 and serial:
+            self.attempt("annotate", copy, THROUGH_REGISTERS, 1)
+
+    def pipeline(self, block: str) -> None:
+        """The statements of a serial loop in a kernel in stages of a software pipeline, some of them asynchronous."""
+        if not self.has(block) or not self.bound(block) or self.choice.pick((True, False)):
+            return
+        serial = [(loop, self.sch.get(loop)) for loop in self.loops(block)]
+        parts = [(loop, len(_children(node))) for loop, node in serial if node.kind == "serial"]
+        several = [(loop, count) for loop, count in parts if count > 1]
+        if not several:
+            return
+        loop, count = self.choice.pick(several)
+        last = self.choice.number(1, 2)
+        stages = sorted(self.choice.number(0, last) for _ in range(count - 1)) + [last]
+        order = list(range(count))
+        if self.choice.number(0, 3) == 0:
+            order.reverse()
+        self.attempt("annotate", loop, "software_pipeline_stage", stages)
+        self.attempt("annotate", loop, "software_pipeline_order", order)
+        if self.choice.pick((True, False)):
+            self.attempt("annotate", loop, "software_pipeline_async_stages", [0])
 
     def move(self, names: list[str]) -> None:
-        """A producer into a loop of its consumer, its result in memory of the kernel."""
+        """Move a producer into a loop of its consumer, with its result in memory of the kernel."""
         if len(names) < 2 or not self.choice.pick((True, False)) or not self.has(names[-1]) or not self.has(names[-2]):
             return
         loops = self.loops(names[-1])
@@ -163,7 +203,7 @@ class OnGPU(Walk):
             self.attempt("set_scope", names[-2], 0, self.choice.pick(("shared", "local")))
 
     def rest(self, block: str) -> None:
-        """A block that nothing runs yet gets a thread of its own."""
+        """Give a block that no thread runs a loop of one thread."""
         if self.has(block) and not self.bound(block):
             loops = self.loops(block)
             unit = self.attempt("add_unit_loop", loops[0] if loops else block)

@@ -1,4 +1,4 @@
-"""Two small tensor intrinsics for ``tensorize`` on random programs: any CPU runs what they are made of."""
+"""Two small tensor intrinsics for ``tensorize`` on random programs, implemented by operators of every CPU."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _DOT_UNROLLED = """
 
 @functools.cache
 def intrinsics() -> tuple[str, str]:
-    """Their names; registered on first use."""
+    """The names of the intrinsics, which are registered on first use."""
     from ..function import PrimFunc
     from ..intrin import TensorIntrin
     from ..script import parse

@@ -1,6 +1,6 @@
-"""Typical kernels at small odd sizes: the second source of programs for the fuzzer.
+"""Typical kernels at small odd sizes, the second source of programs for the fuzzer.
 
-Where :mod:`tir.testing.programs` draws chains of small stages, these are whole kernels by name: convolutions, stencils,
+:mod:`tir.testing.programs` draws chains of small stages; these are whole kernels by name: convolutions, stencils,
 softmax, layer norm, argmax, gather, scatter, padded and symbolic programs.
 """
 

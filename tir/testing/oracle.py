@@ -23,8 +23,8 @@ def random_inputs(
     """One argument for each parameter: arrays of small integers of the parameter's dtype, and numbers.
 
     ``sizes`` gives symbolic sizes and integer scalars by name; others are drawn from 1 to 9. Elements lie between
-    ``low`` (0 for unsigned types, at least) and ``high``: small integers keep sums exact, so that results can be
-    compared for equality whatever the order of summation. A pointer gets 64 elements.
+    ``low`` (at least 0 for unsigned types) and ``high``: small integers keep sums exact in any order of summation, so
+    that results can be compared for equality. A pointer gets 64 elements.
 
     >>> import tir
     >>> f = tir.script.parse('''
@@ -73,7 +73,7 @@ def random_inputs(
 def _array(
     rng: np.random.Generator, shape: tuple[int, ...], strides: list[int | None], dtype: DType, low: int, high: int
 ) -> np.ndarray:
-    """An array of ``shape``; where ``strides`` (in elements) are all known, laid out by them."""
+    """An array of ``shape``, laid out by ``strides`` (in elements) if all are known."""
     least = max(low, 0) if dtype.code in ("uint", "bool") else low
     drawn = rng.integers(least, (1 if dtype.is_bool else high) + 1, shape)
     if numbers.is_small_float(dtype):
@@ -125,9 +125,9 @@ def assert_same_call(
     f: PrimFunc | IRModule, call: Callable[..., Any], inputs: Sequence[Any], engine: str, rtol: float | None = None,
     atol: float = 0.0, func: str | None = None,
 ) -> None:  # fmt: skip
-    """Run ``f`` by the reference executor and ``call`` it stands for on the same arguments; compare every array.
+    """Run ``f`` by the reference executor and ``call`` on the same arguments; compare every array.
 
-    The arguments are copied. ``engine`` names who was called; the rest is as for :func:`assert_same_result`.
+    The arguments are copied. ``engine`` names the callee in errors; the rest is as for :func:`assert_same_result`.
     """
     from ..interp import run
 
@@ -143,7 +143,7 @@ def assert_same_call(
 
 
 def _copy(value: Any) -> Any:
-    """A copy of an argument, strides kept."""
+    """A copy of an argument with the same strides."""
     if not isinstance(value, np.ndarray):
         return value
     if value.flags.c_contiguous:

@@ -67,7 +67,7 @@ class _Builder:
         self.body += [f"        {line}" for line in lines]
 
     def value(self, a: str, b: str | None = None) -> str:
-        """A cheap expression of ``a`` and maybe ``b`` that keeps values small."""
+        """A simple expression of ``a`` and perhaps ``b`` that keeps values small."""
         two = T(self.dtype, 2)
         options = [f"{a} + {T(self.dtype, 1)}", f"T.max({a}, {two})", f"T.min({a}, {two}) + {a}"]
         if b is not None:
@@ -212,7 +212,7 @@ def _broadcast(b: _Builder) -> bool:
 
 
 def _prefix(b: _Builder) -> bool:
-    """Each element from the one before it: a dependence that a loop carries."""
+    """A prefix sum: each element depends on the one before it, a dependence that a loop carries."""
     a = b.source(1)
     if a is None:
         return False
@@ -229,7 +229,7 @@ def _prefix(b: _Builder) -> bool:
 
 
 def _in_place(b: _Builder) -> bool:
-    """A second block that updates what an earlier one wrote."""
+    """A block that updates the result of an earlier one."""
     mine = [x for x in b.arrays if x in b.made]
     if not mine:
         return False
@@ -301,7 +301,7 @@ def random_text(choice: Choice, max_stages: int = 4) -> str:
     for _ in range(choice.number(1, max_stages)):
         if not choice.pick(STAGES)(b):
             _elementwise(b)
-    # the last array is an output; each other made one is an output or is allocated
+    # the last array is an output; each other result is an output or an allocated buffer
     outputs = [a for a in b.made if a is b.made[-1] or choice.number(0, 3) == 0]
     params = [f'{a.name}: T.Buffer(({_shape(b, a)},), "{b.dtype}")' for a in (*inputs, *outputs)]
     lines = ["@T.prim_func", f"def main({', '.join(params)}):"]

@@ -1,7 +1,7 @@
-"""Reductions of many forms, for the fuzzer beside the kernels of :mod:`tir.testing.kernel_programs`.
+"""Reductions of many forms for the fuzzer, in addition to the kernels of :mod:`tir.testing.kernel_programs`.
 
-Bitwise updates and updates of several terms, under a condition or not, with an init or without one; reduction iterators
-that run in reverse, with a stride, from elsewhere than zero, or that take values more than once; sizes that are zero.
+Bitwise updates and updates of several terms, with or without a condition, with or without an init; reduction iterators
+that run in reverse, with a stride, from a start other than zero, or that take values more than once; sizes of zero.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _iterator(c: Choice, m: int) -> tuple[str, str]:
 
 
 def reduction(c: Choice) -> str:
-    """A row reduction in some form, after a block that gives each result a value, and perhaps with a reader."""
+    """A row reduction in some form, after a block that initialises each result, and perhaps with a consumer."""
     n, m = c.pick(ODD), c.pick(ODD)
     extent, iterator = _iterator(c, m)
     update = c.pick(UPDATES).replace("X", "A[vi, vk]")
@@ -62,7 +62,7 @@ def main(A: T.Buffer(({n}, {2 * m + 2}), "int32"), W: T.Buffer(({n},), "int32"),
 
 
 def maybe_empty(c: Choice) -> str:
-    """A reduction of symbolic size, which may be zero, over results that hold what its init gives them already."""
+    """A reduction of symbolic size, which may be zero, whose results already hold the values of its init."""
     n = c.pick(ODD)
     update = c.pick(UPDATES[:8]).replace("X", "A[vi, vk]")
     return f"""

@@ -33,7 +33,7 @@ class Confirmations:
     examples: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, name: str, outcome: bool | None, example: str) -> None:
-        """Count a refusal: ``outcome`` None where the step could not be forced."""
+        """Count a refusal; ``outcome`` is None if the step could not be forced."""
         if outcome is None:
             self.unforced[name] += 1
         elif outcome:
@@ -74,16 +74,16 @@ def is_confirmed(sch: Any, attempt: Attempt, seeds: Sequence[int] = SEEDS) -> bo
     try:
         getattr(forced, attempt.name)(*attempt.args, **attempt.kwargs, unsafe=True)
     except ScheduleError:
-        return None  # refused for another reason, which no promise of the caller removes
+        return None  # refused for a reason that ``unsafe`` does not override
     name = "main" if "main" in before else next(iter(before))
     drawn = [random_inputs(before[name], seed, low=-9, high=9) for seed in seeds]
-    # a loop that does not run, of a size that is zero, is what some refusals are about
+    # some refusals concern loops that do not run because a size is zero
     drawn += [random_inputs(before[name], 0, {size: 0}) for size in symbolic_sizes(before[name])]
     for inputs in drawn:
         try:
             assert_same_result(before, before, inputs, ["interpreter"], func=name)
         except RunError:
-            continue  # not an input for this program
+            continue  # not a valid input for this program
         try:
             assert_same_result(before, forced.mod, inputs, ["interpreter"], func=name)
         except (AssertionError, RunError):

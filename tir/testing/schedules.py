@@ -18,7 +18,7 @@ from .instructions import intrinsics
 
 @dataclass(frozen=True)
 class Attempt:
-    """One primitive that was tried: its name, its arguments, and the refusal (None when it was accepted)."""
+    """One primitive that was tried: its name, its arguments, and the refusal (None if it was accepted)."""
 
     name: str
     args: tuple[Any, ...]
@@ -201,7 +201,7 @@ def _transform_layout(s: _Scene) -> Arguments:
 
 
 def _swizzled_layout(s: _Scene) -> Arguments:
-    """The last index xored by a digit of the one before, or of its own."""
+    """A swizzled layout: the last index XORed with a digit of the index before it, or of itself."""
     block = s.block()
     buffer, ndim = _ndim(s, block)
     if buffer in {b.name for b in s.sch.func.buffer_map.values()} or not ndim:
@@ -254,7 +254,7 @@ def _at(s: _Scene) -> Arguments:
 
 
 def _rolling_buffer(s: _Scene) -> Arguments:
-    """A block that shares a loop with others, if there is one: only such a block can roll."""
+    """A block that shares a loop with others, if there is one: only its buffer can be a rolling buffer."""
     names = [b.name for b in s.blocks]
     shared = [
         n for n in names
@@ -302,12 +302,12 @@ def _storage_align(s: _Scene) -> Arguments:
 
 
 def _tile_sizes(s: _Scene) -> Arguments:
-    """Sampled, as a search does: the numbers are drawn by the schedule and kept in its trace."""
+    """Tile sizes sampled by the schedule, as a search does, and recorded in its trace."""
     return (s.loop(), s.choice.number(1, 3)), {}
 
 
 def _touched(s: _Scene) -> Arguments:
-    """Declare the entire buffer that a block reads or writes as accessed: a sound over-approximation."""
+    """Declare that a block reads or writes an entire buffer: a sound over-approximation."""
     block = s.block()
     side = s.choice.pick(("read", "write"))
     regions = getattr(s.sch.get(block), f"{side}s")
@@ -324,7 +324,7 @@ def _touched(s: _Scene) -> Arguments:
 
 
 def _split_sampled(s: _Scene) -> Arguments:
-    """By factors that the schedule draws, as a search does."""
+    """Split by factors that the schedule samples, as a search does."""
     loop = s.loop()
     return (loop, s.sch.sample_perfect_tile(loop, s.choice.number(2, 3), 4)), {}
 
@@ -343,7 +343,7 @@ def _categorical(s: _Scene) -> Arguments:
 
 
 def _privatize(s: _Scene) -> Arguments:
-    """A buffer of the function's own, for each iteration of a loop around a block that touches it."""
+    """Privatize an allocated buffer in a loop around a block that accesses it."""
     block = s.block()
     found = s.sch.get(block)
     own = {b.name for b in walk(s.sch.func.body) if isinstance(b, Block) for b in b.alloc_buffers}
@@ -362,7 +362,7 @@ def _work_on(s: _Scene) -> Arguments:
 
 
 def _tensorize(s: _Scene) -> Arguments:
-    """An intrinsic of the fuzzer's own, around a block that it might be, where there is one."""
+    """Tensorize by one of the fuzzer's intrinsics, at a block that may match it, if there is one."""
     innermost = [loop for b in s.blocks for loop in s.sch.get_loops(s.sch.get_block(b.name))[-1:]]
     fits = [loop for loop in innermost if constant(s.sch.get(loop).extent) == 4]
     return (s.choice.pick(fits) if fits else s.loop(), s.choice.pick(intrinsics())), {}
@@ -381,7 +381,7 @@ BLOCK_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "pad_einsum": _pad_einsum, "sample_compute_location": _one_block,
 }  # fmt: skip
 
-# The rest, drawn with "--all": each entry is a name (a method of Schedule, a dot, and which way it is drawn) and its arguments.
+# The rest, drawn with "--all": each entry is a name (a method of Schedule, a dot, a variant) and how to draw its arguments.
 OTHER_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "split.tail": _split_cut, "compute_at.index": _moved, "reverse_compute_at.index": _moved, "compute_root": _one_block,
     "auto_inline": lambda s: ((), {}), "tile": _tile, "skew": _skew, "fission": _one_loop, "unswitch": _one_loop,
@@ -422,7 +422,7 @@ def random_schedule(
 
 
 class Walk:
-    """A schedule on its way: it tries steps, and lists them."""
+    """A schedule being made: it tries steps, and records them."""
 
     def __init__(
         self, sch: Any, choice: Choice, on_refusal: Callable[[Any, Attempt], None] = lambda sch, attempt: None
@@ -433,7 +433,7 @@ class Walk:
         self.attempts: list[Attempt] = []
 
     def draw(self, names: Sequence[str]) -> None:
-        """Try one of the primitives ``names`` with random arguments, if the program has what it could be tried on."""
+        """Try one of the primitives ``names`` with random arguments, if the program has suitable ones."""
         name = self.choice.pick(names)
         scene = _Scene(self.sch, self.choice)
         if not scene.blocks:
@@ -445,7 +445,7 @@ class Walk:
         self.attempt(name.partition(".")[0], *args, **kwargs)
 
     def attempt(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """What the step returns (True for nothing), or None where it is refused."""
+        """The step's result (True if it returns nothing); None if it is refused."""
         before = self.sch.mod
         try:
             result = getattr(self.sch, name)(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Programs with data-dependent control, for the fuzzer: a predicate, a binding, a loop bound, an ``if`` or a let reads
+"""Programs with data-dependent control for the fuzzer: a predicate, a binding, a loop bound, an ``if`` or a let reads
 memory that other blocks write.
 """
 
@@ -10,7 +10,8 @@ PLACES = ("predicate", "guarded", "division", "around", "inside", "extent", "sta
 
 
 def steered(c: Choice) -> str:
-    """Blocks that ``M`` steers, which others write before, after or in the same loop; ``M`` is given, made, or updated."""
+    """Blocks whose control reads ``M``, which others write before, after or in the same loop; ``M`` is an input, computed
+    or updated."""
     n = c.pick((1, 3, 4))
     memory = c.pick(("M", "P"))
     first = f"    for i in range({n}):" + _store("make", f"P[vi] = M[{_at(c, n, 'vi')}] - {c.number(0, 1)}", n)
@@ -46,7 +47,7 @@ def _store(name: str, store: str, n: int) -> str:
 
 
 def _steered(c: Choice, n: int, memory: str, name: str, store: str) -> str:
-    """A block under ``for i`` that ``memory`` steers."""
+    """A block under ``for i`` whose control reads ``memory``."""
     place = c.pick(PLACES)
     read, inner = (f"{memory}[{at}]" for at in _both(c, n))
     block = f"""
@@ -97,6 +98,6 @@ def _steered(c: Choice, n: int, memory: str, name: str, store: str) -> str:
 
 
 def _both(c: Choice, n: int) -> tuple[str, str]:
-    """An index in terms of the loop, and the same in terms of the block around."""
+    """An index in terms of the loop, and the same index in terms of the enclosing block's iterator."""
     at = _at(c, n, "i")
     return at, at.replace("i", "vo")

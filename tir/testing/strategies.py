@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def programs(max_stages: int = 4) -> SearchStrategy[PrimFunc]:
-    """Block-form functions, see :func:`tir.testing.random_program`; shrinks towards one elementwise block."""
+    """Block-form functions as of :func:`tir.testing.random_program`; shrinks towards one elementwise block."""
     from hypothesis import strategies as st
 
     @st.composite

@@ -2,138 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from ..analysis.effects import PREFETCH, Effect, effects
+from ..analysis.structure import has_load
 from ..arith import Analyzer
-from ..arith.regions import relax, union
+from ..arith.regions import Box, relax, union
 from ..buffer import Buffer, BufferRegion, Range
-from ..expr import (
-    TRUE,
-    BufferLoad,
-    Call,
-    Expr,
-    IntImm,
-    Ramp,
-    Var,
-    as_bool,
-    const,
-    is_const,
-    logical_and,
-    logical_not,
-)  # fmt: skip
+from ..expr import BufferLoad, Expr, IntImm, Var, all_of, as_bool, const, is_const
 from ..function import PrimFunc
-from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt
+from ..node import Node
+from ..op import is_pure
+from ..stmt import Block, BufferStore, For, Stmt
 from ..visit import rewrite, walk
 from .layout import minus
 from .passes import func_pass
 from .threads import is_shared
 
-Loops = dict[Var, Range]
+Loops = Mapping[Var, Range]
 
 
-class _Uses:
-    """Boxes accessed of each buffer allocated by a block, free of the loops inside the block."""
+@dataclass(frozen=True)
+class _Allocation:
+    """A buffer that a block allocates, the loops around the block, and the threads of these that share the memory."""
 
-    def __init__(self) -> None:
-        self.boxes: dict[Buffer, list[Any]] = {}
-        self.depth: dict[Buffer, int] = {}
-        self.whole: set[Buffer] = set()
-        self.pointers: dict[Var, Buffer] = {}
-        self.annotated: dict[Buffer, Any] = {}
-        self.loops: list[tuple[Var, Range]] = []
-        self.conditions: list[tuple[int, Expr]] = []
-        self.threads: dict[Var, str] = {}
+    buffer: Buffer
+    loops: Loops
+    sharing: frozenset[Var]
 
-    def visit(self, item: Any) -> None:
-        if isinstance(item, Buffer):
-            return
-        if isinstance(item, Var):
-            if item in self.pointers:
-                self.whole.add(self.pointers[item])
-        elif isinstance(item, For):
-            self.visit(item.min)
-            self.visit(item.extent)
-            self.loops.append((item.loop_var, Range(item.min, item.extent)))
-            if item.thread:
-                self.threads[item.loop_var] = item.thread
-            self.visit(item.body)
-            self.loops.pop()
-        elif isinstance(item, IfThenElse) or (isinstance(item, Call) and item.op == "if_then_else"):
-            condition, then, other = (
-                (item.condition, item.then_case, item.else_case) if isinstance(item, IfThenElse) else item.args
-            )
-            self.visit(condition)
-            self._under(condition, then)
-            if other is not None:
-                self._under(logical_not(condition) if condition.dtype.lanes == 1 else TRUE, other)
-        elif isinstance(item, BlockRealize):
-            self._under(item.predicate, item.block)
-        elif isinstance(item, Block):
-            for buffer in item.alloc_buffers:
-                self.depth[buffer] = len(self.loops)
-                self.pointers[buffer.data] = buffer
-                self.boxes[buffer] = []
-            for match in item.match_buffers:
-                self.visit(match.source)
-            self.visit(item.body)
-            if item.init is not None:
-                self.visit(item.init)
-        else:
-            if isinstance(item, (BufferLoad, BufferStore)) and item.buffer in self.depth:
-                region = _accessed(item.buffer, item.indices)
-                if region is None:
-                    self.whole.add(item.buffer)
-                else:
-                    self.touch(item.buffer, region)
-            elif isinstance(item, BufferRegion) and item.buffer in self.depth:
-                self.touch(item.buffer, item.region)
-            for child in item.children():
-                self.visit(child)
+    def box(self, accesses: Sequence[Effect]) -> Box | None:
+        """The smallest box found that contains all ``accesses``; None if they may be anywhere."""
+        boxes: list[Box] = []
+        for access in accesses:
+            box = self._box_of(access)
+            if box is None:
+                return None
+            boxes.append(box)
+        return union(boxes, Analyzer(self.loops)) if boxes else None
 
-    def _under(self, condition: Expr, inner: Any) -> None:
-        if is_const(condition) or condition.dtype.lanes > 1:
-            self.visit(inner)
-            return
-        self.conditions.append((len(self.loops), condition))
-        self.visit(inner)
-        self.conditions.pop()
-
-    def touch(self, buffer: Buffer, region: Any) -> None:
-        if buffer in self.whole:
-            return
-        depth = self.depth[buffer]
-        # memory that threads share holds what all of them use, wherever their loop stands
-        shared = [(v, r) for v, r in self.loops[:depth] if _meet(buffer.scope, self.threads.get(v, ""))]
-        loops = dict([*shared, *self.loops[depth:]])
-        outer = Analyzer({v: r for v, r in self.loops[:depth] if v not in loops})
-        condition: Expr = TRUE
-        for _, one in self.conditions:
-            if not any(isinstance(n, BufferLoad) for n in walk(one)):
-                condition = logical_and(condition, as_bool(one))
-        box = relax(region, loops, condition, outer)
-        if box is None:
-            self.whole.add(buffer)
-        else:
-            self.boxes[buffer].append(box)
+    def _box_of(self, access: Effect) -> Box | None:
+        """What one access touches in all iterations of the loops inside, by all threads that share the buffer."""
+        region = access.box() if access.buffer is self.buffer else None
+        if region is None:
+            return None
+        kept = {v: r for v, r in self.loops.items() if v not in self.sharing}
+        moving = {v: Range(low, extent) for v, low, extent in access.loops if v not in kept}
+        known = [c for c in access.guards if c.dtype.lanes == 1 and _is_fixed(c)]
+        return relax(region, moving, all_of(map(as_bool, known)), Analyzer(kept))
 
 
-def _accessed(buffer: Buffer, indices: Any) -> list[Range] | None:
-    """The box that one access touches. A vector that continues into the next rows counts as a box of complete rows;
-    None if it is not of that form."""
-    region = [Range(i, const(1, i.dtype.element)) for i in indices]
-    last = indices[-1] if indices else None
-    if not isinstance(last, Ramp) or buffer.ndim < 2:
-        return region
-    row = buffer.shape[-1]
-    if not isinstance(row, IntImm) or not isinstance(last.stride, IntImm) or last.stride.value != 1:
-        return region
-    if last.lanes <= row.value:
-        return region
-    if last.lanes % row.value or not is_const(last.base, 0) or indices[-2].dtype.lanes > 1:
-        return None
-    rows = const(last.lanes // row.value, indices[-2].dtype)
-    return [*region[:-2], Range(indices[-2], rows), Range(last.base, row)]
+def _accesses(func: PrimFunc) -> dict[Var, list[Effect]]:
+    """By pointer, all accesses of memory, and the regions of views: they stay inside the buffer.
+
+    The regions that blocks declare do not count: they add nothing to memory whose pointer is not passed on."""
+    found: dict[Var, list[Effect]] = {}
+    all_of_them = effects(func.body)
+    for effect in (*all_of_them, *all_of_them.views):
+        if effect.kind != PREFETCH and not isinstance(effect.node, Block):
+            found.setdefault(effect.buffer.data, []).append(effect)
+    return found
 
 
 def _meet(scope: str, thread: str) -> bool:
@@ -143,44 +72,34 @@ def _meet(scope: str, thread: str) -> bool:
     return is_shared(scope) and thread.startswith(("threadIdx", "vthread"))
 
 
-def _bound_inside(block: Block) -> set[Var]:
-    """Variables that are not in scope where ``block`` allocates."""
-    found: set[Var] = set()
-    for n in walk(block.body):
-        if isinstance(n, For):
-            found.add(n.loop_var)
-        elif isinstance(n, LetStmt):
-            found.add(n.var)
-        elif isinstance(n, AttrStmt) and hasattr(n.node, "var"):
-            found.add(n.node.var)
-        elif hasattr(n, "var") and isinstance(n.var, Var):
-            found.add(n.var)
-    return found
-
-
-def _shrunk(buffer: Buffer, box: Any, hidden: set[Var], analyzer: Analyzer) -> tuple[Buffer, list[Expr]] | None:
-    """The smaller buffer and the least index kept on each axis; None if nothing would be saved.
-
-    ``hidden``: variables that are not in scope where the buffer is allocated."""
+def _shrunk(buffer: Buffer, box: Box, analyzer: Analyzer) -> tuple[Buffer, list[Expr]] | None:
+    """The smaller buffer and the least index kept on each axis; None if nothing would be saved."""
     shape: list[Expr] = []
     origin: list[Expr] = []
     changed = False
     for size, axis in zip(buffer.shape, box):
-        zero = const(0, size.dtype)
-        extent = axis.extent
-        usable = not any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n in hidden) for n in walk(axis))
-        if usable and not isinstance(extent, IntImm) and isinstance(size, IntImm):
-            most = analyzer.bound(extent)[1]
-            extent = const(most, size.dtype) if most is not None else extent
-            usable = most is not None and most < size.value
-        if usable and isinstance(extent, IntImm) and isinstance(size, IntImm):
-            usable = 0 < extent.value < size.value
-        elif usable:
-            usable = isinstance(extent, IntImm) and extent.value > 0
-        shape.append(extent if usable else size)
-        origin.append(axis.min if usable else zero)
-        changed |= usable
+        fixed = _is_fixed(axis.min) and _is_fixed(axis.extent)
+        extent = _constant_extent(size, axis, analyzer) if fixed else None
+        shape.append(size if extent is None else extent)
+        origin.append(const(0, size.dtype) if extent is None else axis.min)
+        changed |= extent is not None
     return (buffer.replace(shape=tuple(shape)), origin) if changed else None
+
+
+def _is_fixed(e: Expr) -> bool:
+    """Whether ``e`` has the same value wherever it is evaluated: it reads no memory and calls nothing with effects."""
+    return is_pure(e) and not has_load(e)
+
+
+def _constant_extent(size: Expr, axis: Range, analyzer: Analyzer) -> IntImm | None:
+    """The constant extent to allocate for ``axis`` instead of ``size``; None if it would not be smaller."""
+    extent = axis.extent
+    if not isinstance(extent, IntImm) and isinstance(size, IntImm):
+        most = analyzer.bound(extent)[1]
+        extent = extent if most is None else const(most, size.dtype)
+    if not isinstance(extent, IntImm) or extent.value <= 0:
+        return None
+    return extent if not isinstance(size, IntImm) or extent.value < size.value else None
 
 
 def _aligned(buffer: Buffer, rules: Any) -> Buffer:
@@ -209,17 +128,20 @@ def _alignment_rules(root: Any) -> dict[Buffer, list[tuple[int, int, int]]]:
     return rules
 
 
-def _placed(root: Any) -> Iterator[tuple[Block, Loops]]:
-    """Blocks that allocate, with the loops around them."""
-    stack: list[tuple[Any, Loops]] = [(root, {})]
+def _allocations(root: Any) -> Iterator[_Allocation]:
+    """The buffers that blocks allocate."""
+    stack: list[tuple[Any, dict[Var, tuple[Range, str]]]] = [(root, {})]
     while stack:
-        item, loops = stack.pop()
-        if isinstance(item, Block) and item.alloc_buffers:
-            yield item, loops
+        item, around = stack.pop()
+        if isinstance(item, Block):
+            loops = {v: r for v, (r, _) in around.items()}
+            for buffer in item.alloc_buffers:
+                sharing = frozenset(v for v, (_, thread) in around.items() if _meet(buffer.scope, thread))
+                yield _Allocation(buffer, loops, sharing)
         if isinstance(item, For):
-            loops = {**loops, item.loop_var: Range(item.min, item.extent)}
-        if not isinstance(item, (Buffer, Var)):
-            stack.extend((child, loops) for child in item.children())
+            around = {**around, item.loop_var: (item.domain, item.thread or "")}
+        if isinstance(item, Stmt):
+            stack.extend((child, around) for child in item.children() if isinstance(child, Node))
 
 
 @func_pass
@@ -230,24 +152,18 @@ def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
     Memory shared by threads (``shared``) contains the boxes of all of them. ``storage_align`` annotations become
     strides here.
     """
-    uses = _Uses()
-    uses.visit(func.body)
-    if not uses.boxes:
-        return func
-    rules = _alignment_rules(func.body)
+    accesses, rules = _accesses(func), _alignment_rules(func.body)
     new: dict[Buffer, tuple[Buffer, list[Expr]]] = {}
-    for block, loops in _placed(func.body):
-        analyzer, hidden = Analyzer(loops), _bound_inside(block)
-        for buffer in block.alloc_buffers:
-            zeros = [const(0, s.dtype) for s in buffer.shape]
-            made: tuple[Buffer, list[Expr]] = (buffer, zeros)
-            if buffer not in uses.whole and uses.boxes[buffer] and not buffer.strides and not buffer.axis_separators:
-                box = union(uses.boxes[buffer], analyzer)
-                made = _shrunk(buffer, box, hidden, analyzer) or made
-            if buffer in rules and not made[0].strides:
-                made = (_aligned(made[0], rules[buffer]), made[1])
-            if made[0] is not buffer:
-                new[buffer] = made
+    for allocation in _allocations(func.body):
+        buffer = allocation.buffer
+        made: tuple[Buffer, list[Expr]] = (buffer, [const(0, s.dtype) for s in buffer.shape])
+        if not buffer.strides and not buffer.axis_separators:
+            box = allocation.box(accesses.get(buffer.data, ()))
+            made = made if box is None else _shrunk(buffer, box, Analyzer(allocation.loops)) or made
+        if buffer in rules and not made[0].strides:
+            made = (_aligned(made[0], rules[buffer]), made[1])
+        if made[0] is not buffer:
+            new[buffer] = made
     if not new:
         return func
 

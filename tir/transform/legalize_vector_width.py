@@ -59,7 +59,7 @@ class _Legalizer:
         self.analyzer = Analyzer()
         for item in walk(body):
             if isinstance(item, For):
-                self.analyzer.bind(item.loop_var, Range(item.min, item.extent), item.body)
+                self.analyzer.bind(item.loop_var, item.domain, item.body)
             elif isinstance(item, AttrStmt) and item.attr_key == "thread_extent":
                 self.analyzer.bind(item.node.var, Range(const(0, item.node.var.dtype), item.value))
 

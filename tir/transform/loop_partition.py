@@ -59,7 +59,7 @@ class _Cutter:
                 if made is not None:
                     return made
         with self.analyzer.scope():
-            self.analyzer.bind(s.loop_var, Range(s.min, s.extent), s.body)
+            self.analyzer.bind(s.loop_var, s.domain, s.body)
             body = self.visit(s.body)
         return s if body is s.body else s.replace(body=body)
 
@@ -139,7 +139,7 @@ class _Cutter:
 
         def visit(item: Any, inner: dict[Var, Range], speed: bool) -> None:
             if isinstance(item, For):
-                below = {**inner, item.loop_var: Range(item.min, item.extent)}
+                below = {**inner, item.loop_var: item.domain}
                 visit(item.body, below, speed or item.kind in _SPEED_KINDS)
                 return
             if isinstance(item, IfThenElse):
@@ -173,15 +173,9 @@ def _inequality(part: Expr, var: Var) -> tuple[int, Linear] | None:
     low, high = (part.a, part.b) if isinstance(part, (LT, LE)) else (part.b, part.a)
     form = linear(high).minus(linear(low))
     form.const -= isinstance(part, (LT, GT))
-    coefficient, rest = 0, Linear(form.const)
-    for factors, c in form.items():
-        if len(factors) == 1 and factors[0] is var:
-            coefficient = c
-        elif any(uses_var(f, var) for f in factors):
-            return None
-        else:
-            rest.add_term(factors, c)
-    return (coefficient, rest) if coefficient else None
+    using, rest = form.split(var)
+    coefficient = (using.coefficients() or {}).get(var)
+    return None if coefficient is None else (coefficient, rest)
 
 
 def _thresholds(form: tuple[int, Linear], known: Analyzer) -> list[int]:
@@ -198,9 +192,7 @@ def _symbolic_threshold(form: tuple[int, Linear], inner: Mapping[Var, Range], kn
     coefficient, rest = form
     if coefficient > 0:
         return None
-    fixed, moving = Linear(rest.const), Linear()
-    for factors, c in rest.items():
-        (moving if any(uses_var(f, inner) for f in factors) else fixed).add_term(factors, c)
+    moving, fixed = rest.split(inner)
     worst = known.bound_linear(moving)[0] if moving.terms else 0
     if worst is None:
         return None
@@ -218,7 +210,7 @@ class _Decider:
     def visit(self, s: Any) -> Any:
         if isinstance(s, For):
             with self.analyzer.scope():
-                self.analyzer.bind(s.loop_var, Range(s.min, s.extent), s.body)
+                self.analyzer.bind(s.loop_var, s.domain, s.body)
                 body = self.visit(s.body)
             if is_nop(body):
                 return NOP

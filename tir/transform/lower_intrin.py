@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..arith import Analyzer
-from ..buffer import Range
 from ..expr import Call, Div, Expr, FloorDiv, FloorMod, IntImm, Mod, Var, const
 from ..function import PrimFunc
 from ..stmt import For, LetStmt, Stmt
@@ -21,7 +20,7 @@ class _Lowerer:
         if isinstance(item, For):
             low, extent = self.visit(item.min), self.visit(item.extent)
             with self.analyzer.scope():
-                self.analyzer.bind(item.loop_var, Range(item.min, item.extent), item.body)
+                self.analyzer.bind(item.loop_var, item.domain, item.body)
                 body = self.visit(item.body)
             if low is item.min and extent is item.extent and body is item.body:
                 return item

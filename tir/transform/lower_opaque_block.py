@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..buffer import Buffer, IterVar, Range
+from ..buffer import Buffer, IterVar
 from ..errors import BuildError
 from ..expr import TRUE, Expr, StringImm, as_expr, const, is_const
 from ..function import PrimFunc
@@ -57,7 +57,7 @@ def _block(realize: BlockRealize) -> Stmt:
 def _loop(loop: For) -> Stmt:
     if loop.kind == "thread_binding":
         loop = starting_at_zero(loop)
-        axis = IterVar(Range(loop.min, loop.extent), loop.loop_var, "thread", loop.thread)
+        axis = IterVar(loop.domain, loop.loop_var, "thread", loop.thread)
         return AttrStmt(axis, "thread_extent", loop.extent, _visit(loop.body))
     if is_const(loop.extent, 1) and not loop.annotations:
         return _visit(substitute(loop.body, {loop.loop_var: loop.min}))

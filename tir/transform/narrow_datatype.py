@@ -191,7 +191,7 @@ class _Narrower:
         else:
             low, extent = self.expr(low), self.expr(extent)
         with self.knowing() as known:
-            known.bind(loop.loop_var, Range(loop.min, loop.extent))
+            known.bind(loop.loop_var, loop.domain)
             body = self.visit(loop.body)
         if var is loop.loop_var and low is loop.min and extent is loop.extent and body is loop.body:
             return loop

@@ -45,7 +45,7 @@ def _swizzle(buffer: Buffer) -> _Swizzle:
         raise BuildError(f"{told}: it needs rows, one after the other (storage_align moves them apart)")
     row, size = number(buffer.shape[-1]), buffer.dtype.bytes
     rows = number(buffer.shape[-2])
-    if row is None or rows is None or size * row % PIECE or PIECE % size:
+    if not row or not rows or size * row % PIECE or PIECE % size:
         raise BuildError(f"{told}: its rows are not a number of whole pieces of {PIECE} bytes")
     piece, line = PIECE // size, LINE // size
     pieces = min(LINE // PIECE, row // piece)

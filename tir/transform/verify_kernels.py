@@ -27,14 +27,17 @@ def _refuse_elements_of_fragments(func: PrimFunc) -> None:
 @func_pass
 def verify_kernels(func: PrimFunc) -> PrimFunc:
     """A check; changes nothing. Raises ``BuildError`` with a witness if memory private to a thread or a block is read
-    by another, if thread blocks of one kernel depend on each other, or if an element of a fragment is accessed.
-    Schedules refuse the steps that provably lead there."""
+    by another, if thread blocks of one kernel depend on each other, if threads write different values to one element of
+    shared memory at once, or if an element of a fragment is accessed. Schedules refuse the steps that provably lead
+    there."""
+    from ..schedule.invariants.shared_writes import check_shared_writes
     from ..schedule.invariants.thread_memory import check_thread_memory
 
     if func.root is not None:
         _refuse_elements_of_fragments(func)
         try:
             check_thread_memory(func)
+            check_shared_writes(func)
         except ScheduleError as error:
             raise BuildError(f"{func.name}: {error}") from None
     return func

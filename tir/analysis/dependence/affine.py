@@ -6,108 +6,87 @@ True is a proof; False means "not shown".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...arith.itermap import IterMap, detect_iter_map
+from ...arith.linear import Linear, linear
 from ...buffer import Range
-from ...expr import Add, Call, Expr, FloorDiv, FloorMod, IntImm, Mul, Ramp, Sub, Var
+from ...expr import Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var
 from ...visit import substitute, walk
 from .statements import Access, Loop, Statement
 
 
-@dataclass
-class _Form:
-    """A sum of integer multiples of variables, plus a number from ``low`` to ``high``."""
-
-    terms: dict[Var, int]
-    low: int
-    high: int
-
-    def scaled(self, by: int) -> _Form:
-        ends = (self.low * by, self.high * by)
-        return _Form({v: c * by for v, c in self.terms.items()}, min(ends), max(ends))
-
-    def plus(self, other: _Form) -> _Form:
-        terms = dict(self.terms)
-        for v, c in other.terms.items():
-            terms[v] = terms.get(v, 0) + c
-        return _Form({v: c for v, c in terms.items() if c}, self.low + other.low, self.high + other.high)
-
-
 class AffineForms:
-    """Indices of a statement's accesses as affine forms over its loops; block iterators are substituted."""
+    """Indices of a statement's accesses as linear forms over its loops; block iterators are substituted.
+
+    What is not linear but bounded (a remainder, the rest of a quotient, a lane of a vector) is a variable of its own.
+    ``ends`` has the least and greatest value of all variables of the statement, None if they are not known.
+    """
 
     def __init__(self, unit: Statement):
         self.unit = unit
         self.values: Mapping[Var, Expr] = dict(unit.inner)
-        self.loops: dict[Var, tuple[int, int] | None] = {v: _ends(low, n) for v, low, n in unit.loops}
-        self.known: dict[int, tuple[Expr, _Form | None]] = {}
+        self.ends: dict[Var, tuple[int, int] | None] = {v: Range(low, n).ends() for v, low, n in unit.loops}
+        self.known: dict[int, tuple[Expr, Linear | None]] = {}
 
-    def of(self, index: Any) -> _Form | None:
+    def of(self, index: Any) -> Linear | None:
         """The form of one index of an access, or of a range of them."""
         if isinstance(index, tuple):
-            first, extent = self.of(index[0]), index[1]
-            if first is None or not isinstance(extent, IntImm):
-                return None
-            return first.plus(_Form({}, 0, max(extent.value - 1, 0)))
+            return self._lanes(index[0], index[1], 1)
         if isinstance(index, Ramp):
-            first = self.of(index.base)
-            if first is None or not isinstance(index.stride, IntImm):
-                return None
-            last = index.stride.value * (index.lanes - 1)
-            return first.plus(_Form({}, min(last, 0), max(last, 0)))
+            return self._lanes(index.base, IntImm(index.lanes), index.stride)
         found = self.known.get(id(index))
         if found is None:
             found = self.known[id(index)] = (index, self._form(index))
         return found[1]
 
-    def _form(self, e: Expr) -> _Form | None:
-        if isinstance(e, IntImm):
-            return _Form({}, e.value, e.value)
+    def _lanes(self, first: Expr, count: Expr, stride: Any) -> Linear | None:
+        """``first`` plus ``stride`` times one of ``count`` numbers."""
+        form, step = self.of(first), getattr(stride, "value", stride)
+        if form is None or not isinstance(count, IntImm) or not isinstance(step, int):
+            return None
+        return form.copy().add(self._between(0, max(count.value - 1, 0)), step)
+
+    def _between(self, low: int, high: int) -> Linear:
+        """Some number from ``low`` to ``high``."""
+        if low == high:
+            return Linear(low)
+        some = Var("some")
+        self.ends[some] = (low, high)
+        return linear(some)
+
+    def _form(self, e: Expr) -> Linear | None:
+        sum_ = linear(e)
+        made = Linear(sum_.const)
+        for factors, coefficient in sum_.items():
+            part = self._atom(factors[0]) if len(factors) == 1 else None
+            if part is None:
+                return None
+            made.add(part, coefficient)
+        return made
+
+    def _atom(self, e: Expr) -> Linear | None:
         if isinstance(e, Var):
             value = self.values.get(e)
             if value is not None:
                 return self.of(value)
-            return _Form({e: 1}, 0, 0) if e.dtype.is_int else None
-        if isinstance(e, (Add, Sub)):
-            a, b = self.of(e.a), self.of(e.b)
-            return None if a is None or b is None else a.plus(b if isinstance(e, Add) else b.scaled(-1))
-        if isinstance(e, Mul):
-            for factor, other in ((e.b, e.a), (e.a, e.b)):
-                if isinstance(factor, IntImm):
-                    form = self.of(other)
-                    return None if form is None else form.scaled(factor.value)
-            return None
-        if isinstance(e, FloorDiv) and isinstance(e.b, IntImm) and e.b.value > 0:
-            return self._quotient(e.a, e.b.value)
-        if isinstance(e, FloorMod) and isinstance(e.b, IntImm) and e.b.value > 0:
-            return _Form({}, 0, e.b.value - 1)
+            return linear(e) if e.dtype.is_int else None
+        if isinstance(e, (FloorDiv, FloorMod)) and isinstance(e.b, IntImm) and e.b.value > 0:
+            return self._quotient(e.a, e.b.value) if isinstance(e, FloorDiv) else self._between(0, e.b.value - 1)
         if isinstance(e, Call) and e.op == "likely":
             return self.of(e.args[0])
         return None
 
-    def _quotient(self, a: Expr, by: int) -> _Form | None:
+    def _quotient(self, a: Expr, by: int) -> Linear | None:
         """``a // by``: terms divisible by ``by`` stay exact, the rest is bounded."""
         form = self.of(a)
         if form is None:
             return None
-        whole = {v: c // by for v, c in form.terms.items() if c % by == 0}
-        low, high = form.low, form.high
-        for v, c in form.terms.items():
-            if c % by:
-                ends = self.loops.get(v)
-                if ends is None:
-                    return None
-                reach = (c * ends[0], c * ends[1])
-                low, high = low + min(reach), high + max(reach)
-        return _Form(whole, low // by, high // by)
-
-
-def _ends(low: Expr, extent: Expr) -> tuple[int, int] | None:
-    if isinstance(low, IntImm) and isinstance(extent, IntImm):
-        return low.value, low.value + max(extent.value, 1) - 1
-    return None
+        whole, rest = Linear(), Linear(form.const)
+        for factors, c in form.items():
+            (rest if c % by else whole).add_term(factors, c if c % by else c // by)
+        ends = rest.interval(self.ends)
+        return None if ends is None else whole.add(self._between(ends[0] // by, ends[1] // by))
 
 
 def indices_differ(s: AffineForms, a: Access, t: AffineForms, b: Access, var: Var) -> bool:
@@ -118,27 +97,20 @@ def indices_differ(s: AffineForms, a: Access, t: AffineForms, b: Access, var: Va
     return any(_differs(s, s.of(i), t, t.of(j), var) for i, j in zip(a.indices, b.indices))
 
 
-def _differs(s: AffineForms, a: _Form | None, t: AffineForms, b: _Form | None, var: Var) -> bool:
+def _differs(s: AffineForms, a: Linear | None, t: AffineForms, b: Linear | None, var: Var) -> bool:
     """Banerjee test: |stride of ``var``| exceeds the range of everything else, so different iterations give different
     indices."""
     if a is None or b is None:
         return False
-    stride = a.terms.get(var, 0)
-    if not stride or b.terms.get(var, 0) != stride:
+    stride = a.coefficient(var)
+    if not stride or b.coefficient(var) != stride:
         return False
-    low, high = a.low - b.high, a.high - b.low
-    for side, form, other, sign in ((s, a, b, 1), (t, b, a, -1)):
-        for v, c in form.terms.items():
-            if v is var:
-                continue
-            if v in side.loops:
-                ends = side.loops[v]
-                if ends is None:
-                    return False
-                reach = (sign * c * ends[0], sign * c * ends[1])
-                low, high = low + min(reach), high + max(reach)
-            elif other.terms.get(v, 0) != c:
-                return False  # the same variable in both, with different coefficients
+    step = linear(var).scaled(stride)
+    (first, same_first), (second, same_second) = a.minus(step).split(s.ends), b.minus(step).split(t.ends)
+    gap, ends, other = same_first.minus(same_second), first.interval(s.ends), second.interval(t.ends)
+    if not gap.is_const or ends is None or other is None:
+        return False  # a variable that both share is in them with different coefficients, or a loop is not bounded
+    low, high = gap.const + ends[0] - other[1], gap.const + ends[1] - other[0]
     return max(-low, high) < abs(stride)
 
 

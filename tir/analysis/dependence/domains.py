@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
@@ -11,12 +11,13 @@ from typing import Any
 from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
 from ...arith.pointwise import Unsupported, compile_numpy
+from ...arith.regions import intersect, relax
 from ...buffer import Range
-from ...expr import EQ, NE, Expr, IntImm, Var, const, is_const, logical_or
+from ...expr import EQ, NE, Expr, IntImm, Var, all_of, conjuncts, const, is_const, logical_or
 from ...poly import Formula, Names, Undecided
 from ...visit import substitute, uses_var
-from ..index import BlockRef
-from ..structure import wrapped_in
+from ..index import BlockRef, LoopRef
+from ..structure import entered, has_load, wrapped_in
 from .oracle import Question, Tier, tier
 from .verdict import NOT_SHOWN, PROVED, Refuted, Unknown, Verdict, undecided
 
@@ -24,6 +25,44 @@ from .verdict import NOT_SHOWN, PROVED, Refuted, Unknown, Verdict, undecided
 def runs_whole_domain(ref: BlockRef) -> bool:
     """Whether the loops above provably run ``ref`` for every value of its iterators."""
     return RunsWholeDomain(ref).holds()
+
+
+def values_taken(ref: BlockRef, variables: Collection[Var], host: BlockRef | LoopRef) -> tuple[dict[Var, Range], bool]:
+    """A box around the values that these iterators of ``ref`` take each time that ``host`` runs, and whether they provably
+    take all in it."""
+    domains = {i.var: i.dom for i in ref.block.iter_vars if i.var in variables and i.dom is not None}
+    loops, values = ref.loop_ranges(host), [ref.bindings[v] for v in domains]
+    rest = _beyond_domains(ref)
+    hull = relax([Range(v, const(1, v.dtype)) for v in values], loops, predicate=rest)
+    if hull is None or any(map(has_load, (e for r in hull for e in (r.min, r.extent)))):
+        return domains, False
+    box = dict(zip(domains, intersect([hull, tuple(domains.values())], host.analyzer())))
+    repeating = [r.extent for var, r in loops.items() if not any(uses_var(v, var) for v in values)]
+    found = detect_iter_map(values, loops, rest, check="surjective")
+    exact = (
+        bool(found)
+        and wrapped_in(ref, host) is None
+        and not entered(repeating, Analyzer())
+        and _same_box([Range(index.base, index.extent) for index in found.indices], hull)
+    )
+    return box, exact
+
+
+def _beyond_domains(ref: BlockRef) -> Expr:
+    """The predicate of ``ref`` without what says that its iterators are in their domains."""
+    analyzer = Analyzer({loop.var: loop.range for loop in ref.all_loops()})
+    for iterator, value in zip(ref.block.iter_vars, ref.node.iter_values):
+        analyzer.assume(value >= iterator.dom.min)
+        analyzer.assume(value < iterator.dom.min + iterator.dom.extent)
+    return all_of([c for c in conjuncts(ref.node.predicate) if has_load(c) or not analyzer.can_prove(c)])
+
+
+def _same_box(first: Sequence[Range], second: Sequence[Range]) -> bool:
+    analyzer = Analyzer()
+    return all(
+        analyzer.can_prove_equal(a.min, b.min) and analyzer.can_prove_equal(a.extent, b.extent)
+        for a, b in zip(first, second)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +80,7 @@ class RunsWholeDomain(Question):
 
     @property
     def _loops(self) -> dict[Var, Range]:
-        return {p.var: Range(p.node.min, p.node.extent) for p in self.ref.loops()}
+        return self.ref.loop_ranges()
 
     def _is_conditional(self) -> bool:
         """Whether the block is under an ``if``, or in a loop that no iterator uses and that may have no iterations."""
@@ -53,12 +92,7 @@ class RunsWholeDomain(Question):
 
     def _fills(self, box: Sequence[Range]) -> Verdict:
         """Whether ``box`` is the domain of the iterators."""
-        analyzer = Analyzer()
-        exact = all(
-            analyzer.can_prove_equal(got.min, i.dom.min) and analyzer.can_prove_equal(got.extent, i.dom.extent)
-            for got, (i, _) in zip(box, self._pairs)
-        )
-        return PROVED if exact else NOT_SHOWN
+        return PROVED if _same_box(box, [i.dom for i, _ in self._pairs]) else NOT_SHOWN
 
     @tier(Tier.SIMPLE_BLOCK)
     def by_loops(self) -> Verdict:

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from enum import Enum
 from time import perf_counter
 from typing import Any, ClassVar, TypeVar
-from weakref import WeakKeyDictionary
 
 from ... import config
+from ...node import Memo
 from ...poly import Undecided, bounded
 from .verdict import NOT_SHOWN, Refuted, Unknown, Verdict, undecided
 
@@ -118,7 +118,7 @@ class Question:
         return why
 
 
-_ANSWERS: WeakKeyDictionary[Any, dict[Any, Verdict]] = WeakKeyDictionary()
+_ANSWERS: Memo[dict[Any, Verdict]] = Memo()
 _disabled: frozenset[Tier] = frozenset()
 _listeners: list[list[Question]] = []
 _depth = 0  # how many questions, asked by one another, are being answered

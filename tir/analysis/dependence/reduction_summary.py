@@ -6,7 +6,6 @@ from typing import Any
 
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map
-from ...buffer import Range
 from ...expr import BufferLoad, Var, const, is_const
 from ...function import PrimFunc
 from ...render import short_text
@@ -113,7 +112,7 @@ def _trade_places(spatial: list[For], chain: list[For], block: Block, stores: li
 
 def _complete(reduce: list[Any], chain: list[For]) -> bool:
     """Whether ``chain`` runs the reduction from its start over all of its domain, each value once."""
-    domains = {f.loop_var: Range(f.min, f.extent) for f in chain if not is_const(f.extent, 1)}
+    domains = {f.loop_var: f.domain for f in chain if not is_const(f.extent, 1)}
     first = {f.loop_var: f.min for f in chain}
     one = {f.loop_var: f.min for f in chain if f.loop_var not in domains}
     values = [substitute(v, one) for _, v in reduce]

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...buffer import MatchBufferRegion
 from ...expr import EQ, Expr, IntImm, Not, Var, const
+from ...poly import Formula, Names, NotAffine
 from ...stmt import (
     Allocate,
     AllocateConst,
@@ -27,7 +28,8 @@ from ...stmt import (
     While,
 )
 from ...visit import substitute, uses_var, walk
-from ..effects import PREFETCH, Effect, Effects, Loop, Surroundings, declared, effects, steering
+from ..accessed_regions import explicit_regions
+from ..effects import PREFETCH, READ, Effect, Effects, Loop, Surroundings, declared, effects, steering
 from ..reductions import Reduction
 from ..structure import has_load, is_one
 
@@ -244,7 +246,11 @@ class _Walker:
             unit.guards = (*self.guards, *first)
             self.units.append(unit)
         found = effects(block.body, self.around())
-        accesses = [*asked, *_accesses(found), *(declared(block, self.around()) if found.opaque else ())]
+        accesses = [
+            *asked,
+            *_as_stated(block, _accesses(found)),
+            *(declared(block, self.around()) if found.opaque else ()),
+        ]
         written = {a.buffer.data for a in accesses if a.write}
         may_commute = not any(a.buffer.data in written for a in asked)
         self.units.append(
@@ -257,6 +263,26 @@ class _Walker:
 
 def _accesses(found: Effects) -> list[Effect]:
     return [e for e in found if e.kind != PREFETCH and e.buffer.data not in found.allocated]
+
+
+def _as_stated(block: Block, accesses: Sequence[Effect]) -> list[Effect]:
+    """``accesses``, with reads whose indices are not affine in the region that the user has stated for them."""
+    stated = {r.buffer: tuple((axis.min, axis.extent) for axis in r.region) for r in explicit_regions(block, "reads")}
+    return [
+        replace(e, indices=stated[e.buffer]) if e.kind == READ and e.buffer in stated and not _is_affine(e) else e
+        for e in accesses
+    ]
+
+
+def _is_affine(access: Effect) -> bool:
+    formula = Formula(Names())
+    try:
+        for index in access.indices or ():
+            for part in index if isinstance(index, tuple) else (index,):
+                formula.affine(part)
+    except NotAffine:
+        return False
+    return access.indices is not None
 
 
 def _commutes(node: Any, accesses: Sequence[Access], reduces: bool) -> bool:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map
 from ...arith.linear import key
 from ...buffer import Buffer, Range
 from ...expr import BufferLoad, Ramp, Var, is_const
+from ...node import Memo
 from ...stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
 from ...visit import accesses, uses_var, walk
 from ..effects import READ, Effect, effects, steering
@@ -165,7 +165,7 @@ def _runs_all(block: BlockRef) -> bool:
     )
 
 
-def _only_blocks(s: object) -> bool:
+def _only_blocks(s: Any) -> bool:
     """Whether there are only blocks in loops, whose trip counts are not data-dependent, and blocks do nothing but load
     and store elements."""
     known = _ONLY_BLOCKS.get(s)
@@ -174,10 +174,10 @@ def _only_blocks(s: object) -> bool:
     return known
 
 
-_ONLY_BLOCKS: WeakKeyDictionary[object, bool] = WeakKeyDictionary()
+_ONLY_BLOCKS: Memo[bool] = Memo()
 
 
-def _has_only_blocks(s: object) -> bool:
+def _has_only_blocks(s: Any) -> bool:
     if isinstance(s, For):
         return not has_load(s.min) and not has_load(s.extent) and _only_blocks(s.body)
     return all(map(_only_blocks, s.stmts)) if isinstance(s, SeqStmt) else isinstance(s, BlockRealize) and _is_all(s)

@@ -1,6 +1,6 @@
 """Statements of a kernel to the source of a Python generator that runs many threads at once.
 
-The generator yields 1 where its threads wait at a barrier of the block and, when made to be stepped, 0 after every
+The generator yields 1 where its threads wait at a barrier of the block. In stepping mode it also yields 0 after every
 statement, so that a scheduler can run warps in any order.
 """
 
@@ -24,13 +24,13 @@ from .lanes import EMPTY, narrow
 from .report import Site
 from .values import Values, identifier
 
-_TYPED = ("ptx_cp_async", "ptx_ldmatrix")  # offsets next to their pointers count elements of the call's type
-_MAX_NEST = 15  # CPython refuses more than 20 nested loops in one function
-_MAX_ROUNDS = 1_000_000  # of a while loop: a thread that waits for another block would never end
+_TYPED = ("ptx_cp_async", "ptx_ldmatrix")  # their offsets count elements of the call's type
+_MAX_NEST = 15  # CPython allows 20 nested blocks in one function
+_MAX_ROUNDS = 1_000_000  # limit of a while loop: a thread that waits for another block would never end
 
 
 class _Numbered(Printer):
-    """Prints, and remembers the line of every statement."""
+    """A printer that records the line of every statement."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ def numbered(func: PrimFunc) -> tuple[list[str], dict[Any, int]]:
 
 
 class Survey:
-    """What a kernel does with each pointer, found once."""
+    """Facts about each pointer of a kernel, collected once."""
 
     def __init__(self, func: PrimFunc):
         self.sizes: dict[E.Var, set[int]] = {}
@@ -63,7 +63,7 @@ class Survey:
         self.shapes: dict[E.Var, tuple[int, int, int]] = {}
         self.offsets: set[E.Var] = set()
         self.warp_barriers = False
-        self.shared_bytes = 0  # of a block, where the extents are constants
+        self.shared_bytes = 0  # per block, if the extents are constants
         declared: set[Buffer] = set(func.buffer_map.values())
         used: dict[Buffer, None] = {}
         allocated: dict[E.Var, DType] = {}
@@ -88,7 +88,7 @@ class Survey:
                     self.shared_bytes += math.prod(counts) * item.dtype.bytes
             elif isinstance(item, E.Call):
                 self._call(item)
-        for var, dtype in allocated.items():  # an arena of bytes counts by what views it
+        for var, dtype in allocated.items():  # an arena of bytes has the granule of its views
             if var not in self.types:
                 self._type(var, dtype)
         for buffer in used:
@@ -215,7 +215,7 @@ class Compiler(Values):
         self.emit(f"{name} = c.view({memory}, {self.const(buffer.dtype)}, ({shape},), {offset}, {buffer.name!r})")
 
     def _point(self, var: E.Var, dtype: DType | None) -> None:
-        """Views for pointers to ``var`` handed to operators, and of its buffers that nothing declares."""
+        """Views for pointers to ``var`` that are passed to operators, and for its undeclared buffers."""
         for kind in {dtype, *self.survey.pointed.get(var, ())} - {None} if var in self.survey.pointed else ():
             assert kind is not None
             name = self.pointers[var, kind] = self.fresh("d_")
@@ -246,7 +246,7 @@ class Compiler(Values):
         self.indent -= 1
 
     def before(self) -> None:
-        """What precedes a statement that does something: the hook of a traced run."""
+        """Emit the call of the trace hook before a statement with an effect."""
         if self.traced:
             variables = ", ".join(f"{user!r}: {python}" for user, python in self.visible.items())
             views = ", ".join(f"{b.name!r}: {v}" for b, v in self.views.items())
@@ -295,7 +295,7 @@ class Compiler(Values):
         self.nest -= 1
 
     def _varying_for(self, s: S.For, name: str, low: str, extent: str) -> None:
-        """A loop whose bounds differ between threads: each round runs the threads that still have one to do."""
+        """A loop whose bounds differ between threads: each round runs the threads with an iteration left."""
         self.varying.add(s.loop_var)
         stop, outer, mask = self.fresh("stop"), self.mask, self.fresh("m")
         kind = self.const(storage_dtype(s.loop_var.dtype))
@@ -416,7 +416,7 @@ class Compiler(Values):
     # ------------------------------------------------------------------ accesses
 
     def place(self, buffer: Buffer, indices: tuple[Any, ...], site: str) -> tuple[str, str, str]:
-        """View, element and mask of an access."""
+        """Sources of the view, element and mask of an access."""
         view = self.views.get(buffer)
         if view is None:
             raise RunError(f"buffer `{buffer.name}` is used where nothing declares it")
@@ -462,7 +462,7 @@ class Compiler(Values):
         self.after()
 
     def pointer(self, e: Any, dtype: DType | None = None) -> str:
-        """A pointer (to ``dtype`` where that is told) as source of a pair: view, element."""
+        """Source of a pointer (to ``dtype``, if given) as a pair: view, element."""
         if isinstance(e, E.Var):
             name = self.pointers.get((e, dtype)) or self.pointers.get((e, None))
             if name is None:
@@ -522,8 +522,8 @@ _STATEMENTS: dict[type, Any] = {
 
 
 def _is_run(buffer: Buffer, indices: tuple[E.Expr, ...]) -> bool:
-    """Whether an access is one of neighbours in memory by the form of its index, which is what becomes one wide access;
-    lanes whose places are computed one by one are moved one by one, even where they happen to be neighbours."""
+    """Whether the form of the index makes a vector access contiguous: only then is it one wide access. Lanes with
+    computed indices are accessed one by one, even if they happen to be contiguous."""
     last = indices[-1] if indices else None
     if last is None or last.dtype.lanes == 1:
         return True

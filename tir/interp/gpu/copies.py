@@ -1,4 +1,4 @@
-"""cp.async: copies that land only when their thread waits for the group they were committed in."""
+"""cp.async: copies whose data arrives only when their thread waits for the group in which they were committed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .report import Site
 
 @dataclass
 class Copy:
-    """A copy in flight: of the threads ``threads``, to elements ``at`` ([n, v]) of ``view``."""
+    """A copy in flight, by the threads ``threads``, to elements ``at`` ([n, v]) of ``view``."""
 
     view: View
     threads: np.ndarray
@@ -33,7 +33,7 @@ class Copy:
 
 def start(lanes: Lanes, act: Any, site: Site, source: Site, dst: tuple[Any, Any], dst_at: Any, src: tuple[Any, Any],
           src_at: Any, size: int, predicate: Any = None) -> None:  # fmt: skip
-    """Begin a copy of ``size`` bytes a thread; where ``predicate`` is false zeros are written instead."""
+    """Begin a copy of ``size`` bytes per thread; if ``predicate`` is false zeros are written."""
     to, of = dst[0], src[0]
     here = lanes.all if act is None else act
     each = np.arange(size // to.item)
@@ -56,7 +56,7 @@ def start(lanes: Lanes, act: Any, site: Site, source: Site, dst: tuple[Any, Any]
     assert memory.pending_by is not None and memory.in_flight is not None
     bytes_ = values[live].view(to.storage)
     flight = memory.in_flight.view(to.storage)
-    # Threads that copy the same bytes to the same place by one statement do no harm, as with plain stores.
+    # As with plain stores, threads that copy equal bytes to the same place by one statement do not race.
     again = to.same(flight[at], bytes_)
     flight[at] = bytes_
     to.touch(at, live, site, True, same=(again, to.same(flight[at], bytes_)))
@@ -66,7 +66,7 @@ def start(lanes: Lanes, act: Any, site: Site, source: Site, dst: tuple[Any, Any]
 
 
 def commit(lanes: Lanes, act: Any) -> None:
-    """The copies that the active threads have begun become their newest group."""
+    """Make the copies that the active threads have begun their newest group."""
     here = lanes.all if act is None else act
     active = np.zeros(lanes.count, bool)
     active[here] = True
@@ -81,7 +81,7 @@ def commit(lanes: Lanes, act: Any) -> None:
 
 
 def wait(lanes: Lanes, act: Any, newest: int) -> None:
-    """The active threads wait for all but the ``newest`` last groups they committed."""
+    """The active threads wait for all but the last ``newest`` groups that they committed."""
     here = lanes.all if act is None else act
     waiting = np.zeros(lanes.count, bool)
     waiting[here] = True
@@ -105,7 +105,7 @@ def wait(lanes: Lanes, act: Any, newest: int) -> None:
 
 
 def _land(lanes: Lanes, copy: Copy) -> None:
-    """The bytes arrive: visible to their thread now, to others after a barrier."""
+    """Write the bytes: they are visible to their thread now, to others after a barrier."""
     view, memory = copy.view, copy.view.memory
     view.flat[copy.at] = copy.values
     granules = view.granules(copy.at)
@@ -113,7 +113,7 @@ def _land(lanes: Lanes, copy: Copy) -> None:
     memory.pending[granules] = 0
     if memory.races is not None:
         who = Who(lanes, copy.threads, len(granules) // len(copy.threads))
-        told = np.ones(len(granules), bool)  # copies by the same statement were compared when they began
+        told = np.ones(len(granules), bool)  # copies by one statement were compared when they began
         found = memory.races.write(granules, who, copy.site, same=(told, told))
         if found is not None:
             element = view.element(granules[found[0]] // view.per_granule)

@@ -1,4 +1,4 @@
-"""What one warp's request costs: 32-byte sectors of global memory, passes over the 32 banks of shared memory."""
+"""The cost of one warp's request: 32-byte sectors of global memory, passes over the 32 banks of shared memory."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ WORD = 4
 
 
 def sectors(addresses: np.ndarray, width: int) -> tuple[int, int]:
-    """Sectors touched, and distinct bytes asked for, by requests of ``width`` bytes a lane.
+    """Sectors accessed, and distinct bytes requested, by requests of ``width`` bytes per lane.
 
-    ``addresses``: one row of 32 byte addresses a warp, -1 for a lane that asks for nothing.
+    ``addresses``: a row of 32 byte addresses per warp, -1 for an inactive lane.
 
     >>> sectors(np.arange(32).reshape(1, 32) * 4, 4)
     (4, 128)
@@ -25,17 +25,17 @@ def sectors(addresses: np.ndarray, width: int) -> tuple[int, int]:
 
 
 def _distinct(ordered: np.ndarray) -> int:
-    """Different non-negative numbers in each sorted row, summed."""
+    """The number of distinct non-negative numbers in each sorted row, summed over rows."""
     first = ordered >= 0
     first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
     return int(np.count_nonzero(first))
 
 
 def bank_passes(addresses: np.ndarray, width: int) -> tuple[int, int]:
-    """Passes over the banks, and the fewest possible, of requests of ``width`` bytes a lane.
+    """Passes over the banks, and the fewest possible, of requests of ``width`` bytes per lane.
 
-    Lanes that want the same 4-byte word share a pass. Requests of 8 and 16 bytes are served half and quarter warps at
-    a time.
+    Lanes that request the same 4-byte word share a pass. Requests of 8 bytes are served by half warps, those of 16
+    bytes by quarter warps.
 
     >>> bank_passes(np.arange(32).reshape(1, 32) * 8, 4)
     (2, 1)
@@ -43,7 +43,7 @@ def bank_passes(addresses: np.ndarray, width: int) -> tuple[int, int]:
     (4, 4)
     """
     words = max(1, width // WORD)
-    together = 1 << (min(words, 4) - 1).bit_length()  # 12 bytes are served as 16 are
+    together = 1 << (min(words, 4) - 1).bit_length()  # 12 bytes are served as 16
     rows = addresses.reshape(-1, BANKS // together)
     wanted = np.where(rows >= 0, rows // WORD, -1)
     if words > 1:

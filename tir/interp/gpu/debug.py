@@ -15,8 +15,8 @@ from .report import Site
 
 @dataclass(frozen=True)
 class Breakpoint:
-    """Stop before line ``line`` of the kernel's script (of one thread and block, where given) and call ``action``
-    with a :class:`Stop`; by default the variables there are printed."""
+    """Stop before line ``line`` of the kernel's script (in one thread and block, if given) and call ``action`` with a
+    :class:`Stop`; by default the variables are printed."""
 
     line: int
     thread: tuple[int, ...] | int | None = None
@@ -26,10 +26,10 @@ class Breakpoint:
 
 @dataclass
 class Stop:
-    """A statement about to run: its line, and the values its threads have.
+    """A statement about to run: its line, and the values of its threads.
 
-    ``threads`` lists (block, thread) of each; ``stop["x"]`` has the values of a variable, one a thread;
-    ``stop.read("A_shared", 3)`` the element of a buffer as each thread sees it.
+    ``threads`` lists the (block, thread) of each; ``stop["x"]`` has the values of a variable, one per thread;
+    ``stop.read("A_shared", 3)`` an element of a buffer as each thread sees it.
     """
 
     line: int
@@ -45,7 +45,7 @@ class Stop:
         return self.variables[name]
 
     def read(self, buffer: str, index: int) -> np.ndarray:
-        """Element ``index`` of a buffer, for each of the threads; no check and no count is made."""
+        """Element ``index`` of a buffer for each of the threads, without checks and counts."""
         view = self._views.get(buffer)
         if view is None:
             raise KeyError(f"no buffer {buffer!r} at line {self.line}; there are {', '.join(self._views)}")
@@ -63,7 +63,7 @@ class Stop:
 
 
 def hook(trace: Callable[[Stop], Any] | None, stops: list[Breakpoint], listing: list[str]) -> Callable[..., None]:
-    """What the compiled kernel calls before each statement."""
+    """The function that the compiled kernel calls before each statement."""
 
     def run(lanes: Lanes, act: Any, site: Site, variables: dict[str, Any], views: dict[str, Any]) -> None:
         here = lanes.all if act is None else act

@@ -1,4 +1,4 @@
-"""What a kernel does by calling operators: barriers, tensor cores, asynchronous copies, printing."""
+"""Operators with effects: barriers, tensor cores, asynchronous copies, printing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .report import Site
 
 
 def require(lanes: Lanes, act: Any, site: Site, condition: Any, message: str) -> None:
-    """A finding where an active thread's condition is false."""
+    """Report a finding if the condition is false in an active thread."""
     here = lanes.all if act is None else act
     bad = here[~lanes.spread(condition)[here].astype(bool)]
     if len(bad):
@@ -34,7 +34,7 @@ def endless(site: Site, rounds: int) -> None:
 def linear(
     lanes: Lanes, act: Any, site: Site, view: Any, indices: tuple[Any, ...], strides: tuple[int, ...]
 ) -> tuple[Any, Any]:
-    """The element of a buffer with several axes, and the active threads whose index is inside every axis."""
+    """The flat index into a buffer with several axes, and the active threads whose index is in bounds on every axis."""
     if not strides:
         made = [1]
         for extent in reversed(view.shape[1:]):
@@ -59,7 +59,7 @@ def linear(
 
 
 def lanes_of(lanes: Lanes, index: Any, width: int) -> np.ndarray:
-    """Scalars behind elements of a vector type."""
+    """The indices of the scalars of elements of a vector type."""
     at = lanes.spread(index)
     return (at[..., None] * width + np.arange(width)).reshape(lanes.count, -1)
 

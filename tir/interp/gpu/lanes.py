@@ -1,6 +1,6 @@
-"""The threads that run together: their numbers, their warps, barriers, shuffles.
+"""Threads that run in lockstep: their numbers, their warps, barriers, shuffles.
 
-A ``Lanes`` holds threads of one or more blocks; every per-thread value is an array with one entry a thread. ``act``
+A ``Lanes`` holds threads of one or more blocks; every per-thread value is an array with one entry per thread. ``act``
 says which of them are active: None for all, else an array of their positions.
 """
 
@@ -12,22 +12,22 @@ import numpy as np
 
 from .report import Access, Findings, Site
 
-EPOCHS = 1 << 20  # barrier intervals that a block can have
+EPOCHS = 1 << 20  # limit of barrier intervals of a block
 _AXES = {"x": 0, "y": 1, "z": 2}
 
 
 class Launch:
-    """What all threads of a launch share."""
+    """The state that all threads of a launch share."""
 
     def __init__(self, grid: tuple[int, int, int], block: tuple[int, int, int], findings: Findings, sites: list[Site]):
         self.grid = grid
         self.block = block
         self.threads = block[0] * block[1] * block[2]
-        # What a barrier interval numbers: each thread, then each warp acting as a whole.
+        # In a barrier interval stamps number each thread, then each warp that acts as a whole.
         self.slots = self.threads + -(-self.threads // 32)
         self.findings = findings
         self.sites = sites
-        self.arrivals = 0  # threads that came to a barrier
+        self.arrivals = 0  # threads that have arrived at a barrier
         self.prints: list[str] = []
         self.traffic: dict[int, Any] = {}
         self.warp_barriers = False
@@ -35,7 +35,7 @@ class Launch:
         self.hook: Any = None
 
     def who(self, number: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        """Block and thread index of a stamp; a warp as a whole is named by its first thread."""
+        """Block and thread index of a stamp; of a whole warp, those of its first thread."""
         block, rest = divmod(int(number), EPOCHS * self.slots)
         thread = rest % self.slots
         if thread >= self.threads:
@@ -53,7 +53,7 @@ def _index(number: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 class Group:
-    """Blocks that run at once, and their shared memory, made when first reached."""
+    """Blocks that run at once, and their shared memory, allocated on first use."""
 
     def __init__(self, blocks: np.ndarray):
         self.blocks = blocks
@@ -105,13 +105,13 @@ class Lanes:
         return (number // below % extents[which]).astype(np.int32)
 
     def fail(self, kind: str, message: str, site: Site, at: int, note: str = "", count: int = 1) -> None:
-        """A finding about the thread at position ``at``."""
+        """Report a finding about the thread at position ``at``."""
         self.launch.findings.add(kind, message, (self.launch.access(site, self.stamp[at], note),), count)
 
     # ------------------------------------------------------------------ barriers
 
     def barrier(self, act: Any, site: Site) -> None:
-        """All threads of a block wait for each other. A block of which only some arrive is a finding."""
+        """A barrier of each block; it is a finding if only some threads of a block arrive."""
         launch, places = self.launch, self.place if act is None else self.place[act]
         blocks = len(self.group.blocks)
         arrived = np.bincount(places, minlength=blocks)
@@ -139,7 +139,7 @@ class Lanes:
         self._restamp()
 
     def warp_barrier(self, act: Any, site: Site) -> None:
-        """The threads of a warp wait for each other."""
+        """A barrier of each warp."""
         self.whole_warps(act, site, "a warp barrier")
         if act is None:
             self.warp_epoch += 1
@@ -147,7 +147,7 @@ class Lanes:
             self.warp_epoch[act] += 1
 
     def whole_warps(self, act: Any, site: Site, what: str) -> bool:
-        """Whether every warp with an active thread is active as a whole; a finding otherwise."""
+        """Whether every warp with an active thread is fully active; a finding otherwise."""
         if act is None:
             return True
         counts = np.bincount(self.warp[act], minlength=self.warps)
@@ -169,7 +169,7 @@ class Lanes:
     # ------------------------------------------------------------------ warps
 
     def rows(self, values: np.ndarray, act: Any, fill: Any = 0) -> np.ndarray:
-        """Per-thread values (of the active threads) as one row of 32 a warp."""
+        """Values of the active threads as one row of 32 per warp."""
         if act is None and self.straight:
             return values.reshape(self.warps, 32, *values.shape[1:])
         made = np.full((self.warps * 32, *values.shape[1:]), fill, values.dtype)
@@ -236,16 +236,16 @@ class Lanes:
     # ------------------------------------------------------------------ values
 
     def spread(self, value: Any) -> np.ndarray:
-        """A value of every thread, where it was one for all of them."""
+        """A uniform value as one value per thread."""
         array = np.asarray(value)
         return array if array.ndim else np.broadcast_to(array, (self.count,))
 
     def each(self, value: np.ndarray) -> np.ndarray:
-        """A vector that is the same for all threads, as one row a thread."""
+        """A uniform vector as one row per thread."""
         return np.broadcast_to(value, (self.count, *value.shape))
 
     def say(self, act: Any, parts: tuple[Any, ...]) -> None:
-        """A line of output for every active thread."""
+        """Print a line for every active thread."""
         columns = [p if isinstance(p, str) else self.spread(p) for p in parts]
         for at in self.all if act is None else act:
             block, thread = self.launch.who(self.stamp[at])

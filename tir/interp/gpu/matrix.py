@@ -1,4 +1,4 @@
-"""Tensor-core operations, exactly: ldmatrix and mma.sync with PTX's registers of each lane, wmma fragments of a warp.
+"""Exact models of tensor-core operations: ldmatrix and mma.sync with PTX's register layouts, wmma fragments.
 
 A register holds 32 bits: ``e`` elements of 32 / e bits. Lane ``l`` of a warp is in group ``g = l // 4`` and has
 position ``t = l % 4`` in it. Of an M x K operand A it holds rows g and g + 8, columns ``e * t ...``; each further
@@ -21,7 +21,7 @@ from .lanes import Lanes
 from .memory import LocalView, View
 from .report import Site
 
-Pointer = tuple[Any, Any]  # a view and the element that it points to, of each thread
+Pointer = tuple[Any, Any]  # a view, and the element that each thread points to
 
 _TYPES = {
     "fp16": "float16", "f16": "float16", "bf16": "bfloat16", "fp32": "float32", "f32": "float32", "fp64": "float64",
@@ -32,13 +32,13 @@ _TYPES = {
 
 
 def operand_type(name: str) -> DType:
-    """The data type that an operand's PTX (or TVM) name stands for."""
+    """The data type of an operand, by its PTX (or TVM) name."""
     return DType(_TYPES.get(name, name))
 
 
 @cache
 def layout_a(rows: int, depth: int, e: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column of each element of A that a lane holds: two [32, n] arrays."""
+    """Rows and columns of the elements of A that each lane holds: two [32, n] arrays."""
     lane, i = np.arange(32)[:, None], np.arange(rows * depth // 32)[None, :]
     register, part = i // e, i % e
     halves = rows // 8
@@ -49,7 +49,7 @@ def layout_a(rows: int, depth: int, e: int) -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def layout_b(depth: int, e: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column of each element of B (depth x 8) that a lane holds."""
+    """Rows and columns of the elements of B (depth x 8) that each lane holds."""
     lane, i = np.arange(32)[:, None], np.arange(depth * 8 // 32)[None, :]
     row = e * (lane % 4) + i % e + 4 * e * (i // e)
     return row, lane // 4 + 0 * row
@@ -57,7 +57,7 @@ def layout_b(depth: int, e: int) -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def layout_c(rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column of each element of the accumulator (rows x 8) that a lane holds."""
+    """Rows and columns of the elements of the accumulator (rows x 8) that each lane holds."""
     lane, i = np.arange(32)[:, None], np.arange(rows * 8 // 32)[None, :]
     row = lane // 4 + 8 * (i // 2)
     return row, 2 * (lane % 4) + i % 2 + 0 * row
@@ -68,7 +68,7 @@ def _offset(pointer: Pointer, extra: Any) -> Any:
 
 
 def _registers(lanes: Lanes, pointer: Pointer, offset: Any, count: int, dtype: DType, act: Any, site: Site) -> Any:
-    """``count`` elements of ``dtype`` a lane, as [warps, 32, count] numbers."""
+    """Read ``count`` elements of ``dtype`` per lane, as [warps, 32, count] numbers."""
     view = pointer[0]
     start = lanes.spread(_offset(pointer, offset)).astype(np.int64)
     held = storage_dtype(view.dtype).itemsize
@@ -82,7 +82,7 @@ def _registers(lanes: Lanes, pointer: Pointer, offset: Any, count: int, dtype: D
 
 
 def _put(lanes: Lanes, pointer: Pointer, offset: Any, rows: np.ndarray, act: Any, site: Site) -> None:
-    """[warps, 32, n] numbers into each lane's registers."""
+    """Write [warps, 32, n] numbers into each lane's registers."""
     start = lanes.spread(_offset(pointer, offset)).astype(np.int64)
     values = rows.reshape(-1, rows.shape[2])[lanes.slot]
     pointer[0].store(start[:, None] + np.arange(rows.shape[2]), values, act, site)
@@ -155,14 +155,14 @@ def ldmatrix(lanes: Lanes, act: Any, site: Site, trans: bool, number: int, dst: 
 
 
 def mma_fill(lanes: Lanes, act: Any, site: Site, count: int, dst: Pointer, offset: Any) -> None:
-    """``count`` registers of every lane become zero."""
+    """Set ``count`` registers of every lane to zero."""
     start = lanes.spread(_offset(dst, offset)).astype(np.int64)
     dst[0].store(start[:, None] + np.arange(count), 0, act, site)
 
 
 def mma_store(lanes: Lanes, act: Any, site: Site, m: int, n: int, dst: Pointer, src: Pointer, src_at: Any,
               stride: Any) -> None:  # fmt: skip
-    """The accumulators of m16n16 (two m16n8 side by side) to memory, ``stride`` elements a row."""
+    """Store the accumulators of m16n16 (two m16n8 side by side) to memory, with ``stride`` elements per row."""
     if not lanes.whole_warps(act, site, "an mma_store"):
         return
     if (m, n) != (16, 16):
@@ -173,7 +173,7 @@ def mma_store(lanes: Lanes, act: Any, site: Site, m: int, n: int, dst: Pointer, 
     values = src[0].load(start[:, None] + i, act, site)
     base = lanes.spread(dst[1]).astype(np.int64)[:, None]
     pitch = lanes.spread(stride).astype(np.int64)[:, None]
-    for k in range(0, 8, 2):  # a lane's two neighbours go as one
+    for k in range(0, 8, 2):  # a lane's two adjacent elements are one access
         dst[0].store(base + row[:, k : k + 2] * pitch + column[:, k : k + 2], values[:, k : k + 2], act, site)
 
 
@@ -181,7 +181,7 @@ def mma_store(lanes: Lanes, act: Any, site: Site, m: int, n: int, dst: Pointer, 
 
 
 def _fragments(lanes: Lanes, act: Any, fragment: Pointer, index: Any, size: int, site: Site) -> np.ndarray:
-    """Positions [active warps, size] of fragment number ``index`` of each active warp."""
+    """Positions, [active warps, size], of fragment number ``index`` of each active warp."""
     view: View = fragment[0]
     first = _leaders(lanes, act)
     number = lanes.spread(index)[first].astype(np.int64)
@@ -202,7 +202,7 @@ def _leaders(lanes: Lanes, act: Any) -> np.ndarray:
 
 def _tile(lanes: Lanes, act: Any, site: Site, memory: Pointer, stride: Any, rows: int, columns: int, by_row: bool,
           write: bool) -> np.ndarray:  # fmt: skip
-    """Positions [active warps, rows, columns] of a matrix in memory, checked and counted 16 bytes a lane."""
+    """Positions, [active warps, rows, columns], of a matrix in memory, checked and counted as 16 bytes per lane."""
     view: View = memory[0]
     first = _leaders(lanes, act)
     base = lanes.spread(memory[1])[first].astype(np.int64)
@@ -221,7 +221,7 @@ def _tile(lanes: Lanes, act: Any, site: Site, memory: Pointer, stride: Any, rows
     elements = base[:, None, None] + pitch[:, None, None] * np.arange(lead)[:, None] + np.arange(run)
     chunk = min(16 // view.item, run)
     pieces = elements.reshape(len(first), lead, -1, chunk)
-    if not write:  # as ldmatrix, which a load from shared memory becomes: the same piece of all rows, then the next one
+    if not write:  # loads from shared memory become ldmatrix: the same 16 bytes of all rows, then the next 16
         pieces = pieces.transpose(0, 2, 1, 3)
     pieces = pieces.reshape(len(first), -1, chunk)
     row_of = np.zeros(lanes.warps, np.int64)
@@ -248,7 +248,7 @@ def _extents(view: View, m: int, n: int, k: int) -> tuple[int, int]:
 
 def wmma_load(lanes: Lanes, act: Any, site: Site, fragment: Pointer, m: int, n: int, k: int, index: Any,
               memory: Pointer, stride: Any, layout: str) -> None:  # fmt: skip
-    """Each warp's fragment from memory."""
+    """Load each warp's fragment from memory."""
     if not lanes.whole_warps(act, site, "a wmma load"):
         return
     rows, columns = _extents(fragment[0], m, n, k)
@@ -260,7 +260,7 @@ def wmma_load(lanes: Lanes, act: Any, site: Site, fragment: Pointer, m: int, n: 
 
 def wmma_store(lanes: Lanes, act: Any, site: Site, fragment: Pointer, m: int, n: int, k: int, index: Any,
                memory: Pointer, stride: Any, layout: str) -> None:  # fmt: skip
-    """Each warp's fragment to memory."""
+    """Store each warp's fragment to memory."""
     if not lanes.whole_warps(act, site, "a wmma store"):
         return
     rows, columns = _extents(fragment[0], m, n, k)
@@ -272,7 +272,7 @@ def wmma_store(lanes: Lanes, act: Any, site: Site, fragment: Pointer, m: int, n:
 
 def wmma_fill(lanes: Lanes, act: Any, site: Site, fragment: Pointer, m: int, n: int, k: int, index: Any,
               value: Any) -> None:  # fmt: skip
-    """Every element of each warp's fragment becomes ``value``."""
+    """Set every element of each warp's fragment to ``value``."""
     if not lanes.whole_warps(act, site, "a wmma fill"):
         return
     view: View = fragment[0]

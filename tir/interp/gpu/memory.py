@@ -18,7 +18,7 @@ from .report import Site, Traffic
 class Memory:
     """The bytes behind one pointer: one copy for the launch (global), a block (shared), a warp, or a thread (local).
 
-    ``granule`` is the size in bytes of what the records are kept for: the smallest element of any view.
+    ``granule`` is the size in bytes of the pieces that records are kept for: the smallest element of any view.
     """
 
     def __init__(self, name: str, scope: str, data: np.ndarray, granule: int, size: int):
@@ -29,14 +29,14 @@ class Memory:
         self.size = size  # bytes of one copy
         self.written: np.ndarray | None = None
         self.races: Races | None = None
-        # Asynchronous copies in flight to each granule: the number of its place plus one, and the thread's stamp.
+        # Asynchronous copies in flight to each granule: the number of the copy's site plus one, and the thread's stamp.
         self.pending: np.ndarray | None = None
         self.pending_by: np.ndarray | None = None
-        self.in_flight: np.ndarray | None = None  # the bytes under way
+        self.in_flight: np.ndarray | None = None  # the bytes being copied
 
     @staticmethod
     def fresh(name: str, scope: str, size: int, copies: int, granule: int, tracked: bool, launch: Any) -> Memory:
-        """Memory that nothing has written: its bytes are 0xFF, a nan in floats."""
+        """Uninitialised memory: its bytes are 0xFF, a nan in floats."""
         size = -(-size // 16) * 16
         try:
             data = np.full(size * copies, 0xFF, np.uint8)
@@ -87,7 +87,7 @@ class View:
     # ------------------------------------------------------------------ where
 
     def _positions(self, index: Any, act: Any, site: Site) -> tuple[np.ndarray, Any]:
-        """Elements of the whole memory ([n] or [n, v]) and the active threads, those out of bounds left out."""
+        """Element indices into the whole memory ([n] or [n, v]) and the active threads, without those out of bounds."""
         lanes = self.lanes
         at = np.asarray(index, np.int64)
         if at.ndim:
@@ -144,7 +144,7 @@ class View:
         return made
 
     def store(self, index: Any, value: Any, act: Any, site: Site) -> None:
-        """Elements at ``index`` become ``value`` ([L] or [L, v], or one for all threads)."""
+        """Store ``value`` ([L] or [L, v], or one for all threads) to the elements at ``index``."""
         at, live = self._positions(index, act, site)
         if self.space != "shared":
             self.touch(at, live, site, True)
@@ -152,20 +152,20 @@ class View:
             return
         before = self.flat[at]
         self.put(at, value, live)
-        # What each thread wanted to write: compared with what was there, and with what is there now.
+        # Compare what each thread writes with what was there before, and with what is there afterwards.
         wanted = np.empty(at.shape, self.storage)
         wanted[...] = self.held(value, live)
         same = self.same(before, wanted), self.same(self.flat[at], wanted)
         self.touch(at, live, site, True, same=same)
 
     def same(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Of each granule, whether both have the same bytes."""
+        """Whether both have the same bytes, for each granule."""
         kind = f"u{self.item}"
         equal = a.view(kind) == b.view(kind)
         return np.repeat(equal.reshape(-1), self.per_granule)
 
     def held(self, value: Any, act: Any) -> Any:
-        """Values of the active threads as they are held in memory."""
+        """Values of the active threads in their memory form."""
         if self.small:
             value = encode(value, self.dtype)
         if act is not None and isinstance(value, np.ndarray) and value.ndim:
@@ -176,7 +176,7 @@ class View:
         self.flat[at] = self.held(value, act)
 
     def add(self, index: Any, value: Any, act: Any, site: Site) -> np.ndarray:
-        """Atomic addition; the elements as they were before."""
+        """Atomic addition; returns the old elements."""
         at, live = self._positions(index, act, site)
         self.touch(at, live, site, True, atomic=True)
         amounts = self.lanes.spread(value)
@@ -191,7 +191,7 @@ class View:
     # ------------------------------------------------------------------ checks and counts
 
     def granules(self, at: np.ndarray) -> np.ndarray:
-        """The granules of elements, flat."""
+        """The granules of elements, as a flat array."""
         k = self.per_granule
         flat = at.reshape(-1)
         return flat if k == 1 else (flat[:, None] * k + np.arange(k)).reshape(-1)
@@ -200,7 +200,7 @@ class View:
         self, at: np.ndarray, act: Any, site: Site, write: bool, atomic: bool = False, whole: bool = False,
         same: Any = None,
     ) -> None:  # fmt: skip
-        """Check and count an access of the active threads (``whole``: of their warps) to elements ``at``."""
+        """Check and count an access of the active threads (``whole``: of their warps as a whole) to elements ``at``."""
         if not at.size:
             return
         memory, lanes = self.memory, self.lanes
@@ -293,7 +293,7 @@ class View:
             self._request(at, act, site, self.item)
 
     def _request(self, at: np.ndarray, act: Any, site: Site, width: int) -> None:
-        """Count one request of every warp."""
+        """Count a request of every warp."""
         launch = self.lanes.launch
         traffic = launch.traffic.get(site.number)
         if traffic is None:
@@ -304,7 +304,7 @@ class View:
             first = first - (self.base if act is None else self.base[act]) * self.item
         rows = self.lanes.rows(first, act, -1)
         if act is None and self.lanes.straight:
-            # Requests that differ from the last ones by a shift cost the same: most loops only move along.
+            # Requests shifted by a constant cost the same as the previous ones, which is the case in most loops.
             lead = rows[:, 0] % (counts.WORD if shared else counts.SECTOR)
             shape = rows - rows[:, :1]
             last = traffic.last
@@ -344,7 +344,7 @@ class LocalView:
         self.complete = False
 
     def _rows(self, index: Any, act: Any, site: Site) -> tuple[np.ndarray, Any]:
-        """Index [n] or [n, v] of the active threads, those out of bounds left out, and these threads."""
+        """Index, [n] or [n, v], of the active threads without those out of bounds, and these threads."""
         lanes = self.lanes
         here = lanes.all if act is None else act
         at = np.asarray(index, np.int64)

@@ -1,4 +1,4 @@
-"""Records of which threads accessed which granule of memory, and the errors they prove."""
+"""Records of which threads accessed which granule of memory, and the races they prove."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Races:
         return (old != stamp) & (old != -1) & ((old < block_low) | (old >= low))
 
     def write(self, at: np.ndarray, who: Who, site: Site, atomic: bool = False, same: Any = None) -> Any:
-        """Record a write; the first conflict as (position, other stamp, other site number, other kind, count).
+        """Record a write; returns the first conflict as (position, other stamp, other site number, other kind, count).
 
-        ``same`` has for each granule whether it held these bytes before, and whether it does now: threads that write
-        the same bytes by the same statement do not race; ``redundant`` counts these.
+        ``same``: for each granule, whether it held these bytes before, and whether it does now. Threads that write the
+        same bytes by the same statement do not race; ``redundant`` counts these.
         """
         self.redundant = 0
         found = None
@@ -85,7 +85,7 @@ class Races:
         return found
 
     def read(self, at: np.ndarray, who: Who, site: Site) -> Any:
-        """Record a read; the first conflict as :meth:`write` gives it."""
+        """Record a read; returns the first conflict as :meth:`write` does."""
         found = None
         old = self.writer[at]
         bad = self._unordered(old, who.stamp, who.low, who.block_low)
@@ -112,7 +112,7 @@ class Races:
         return found
 
     def _second(self, at: np.ndarray, stamp: np.ndarray, first: np.ndarray, site: Site) -> None:
-        """Keep a second reader; in global memory one of another block is never given up for one of the same."""
+        """Record a second reader; in global memory one in another block is never replaced by one in the same block."""
         second = self.readers[1]
         if not self.shared:
             span = EPOCHS * self.slots
@@ -125,7 +125,7 @@ class Races:
     slots = threads = 1  # of a block: see Launch
 
     def _drop_ordered_by_warp(self, bad: np.ndarray, old: np.ndarray, at: np.ndarray, who: Who) -> np.ndarray:
-        """Conflicts that a barrier of the warp orders are none."""
+        """Remove conflicts between accesses that a barrier of the warp orders."""
         if self.warp_epoch is None or not bad.any():
             return bad
         span = EPOCHS * self.slots
@@ -139,8 +139,8 @@ class Races:
 
 
 class Who:
-    """Stamps of the threads that make one access, one for each granule touched; of their warps, where each acts as a
-    whole (which lane touches what is then not defined)."""
+    """Stamps of the threads that make an access, one per granule; of their warps, if each warp acts as a whole (which
+    lane accesses what is then undefined)."""
 
     __slots__ = ("stamp", "low", "block_low", "warp_epoch")
 
@@ -155,7 +155,7 @@ class Who:
 
 
 def report_race(lanes: Lanes, found: Any, site: Site, what: str, element: str) -> None:
-    """A finding with both accesses."""
+    """Report a race with both accesses."""
     _, stamp, number, kind, count, mine = found
     launch = lanes.launch
     other = launch.sites[int(number)]

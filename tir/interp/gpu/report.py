@@ -9,12 +9,12 @@ from typing import Any
 
 from ...errors import RunError
 
-MAX_FINDINGS = 64  # different ones; the same fault at the same pair of lines is counted, not repeated
+MAX_FINDINGS = 64  # distinct ones; the same fault at the same pair of lines is only counted
 
 
 @dataclass
 class Site:
-    """A place in the kernel: the line of its script, the user's own line behind it, and what happens there."""
+    """A place in the kernel: the line of its script, the user's source line, and what happens there."""
 
     number: int
     line: int
@@ -22,10 +22,10 @@ class Site:
     span: Any = None
     what: str = ""
     buffer: str = ""
-    run: bool = True  # a vector of it is one access; else its elements are moved one by one, wherever they lie
+    run: bool = True  # whether a vector is one access; else its elements are accessed one by one
 
     def user_line(self) -> str:
-        """``file:line: text`` of the user's source; empty where the statement carries none."""
+        """``file:line: text`` of the user's source; empty if it is not known."""
         if self.span is None:
             return ""
         text = linecache.getline(self.span.filename, self.span.line).strip()
@@ -59,7 +59,7 @@ class Access:
 
 @dataclass
 class Finding:
-    """One error: its kind, a sentence, and one witness with the accesses that prove it; ``count`` witnesses in all.
+    """One error: its kind, a sentence, and a witness: the accesses that prove it; ``count`` witnesses were seen.
 
     ``kind`` is one of race, barrier, shuffle, warp, uninitialised, bounds, alignment, async, assertion, division.
     """
@@ -85,9 +85,9 @@ class Finding:
 
 @dataclass
 class Traffic:
-    """Counts of one access (one buffer at one line): requests of a warp, and what they cost.
+    """Counts of one access (one buffer at one line): requests of warps, and their cost.
 
-    For global memory ``sectors`` of 32 bytes are moved, of which ``useful`` bytes were requested; for shared memory
+    In global memory ``sectors`` of 32 bytes are moved, of which ``useful`` bytes were requested; in shared memory
     ``passes`` over the banks are made, of which ``ideal`` are necessary.
     """
 
@@ -109,7 +109,7 @@ class Traffic:
 
     @property
     def efficiency(self) -> float:
-        """Useful share of what is moved (global) or of the passes made (shared), 0 to 1."""
+        """The useful fraction of the bytes moved (global) or of the passes made (shared), 0 to 1."""
         if self.scope == "global":
             return self.useful / (32 * self.sectors) if self.sectors else 1.0
         return self.ideal / self.passes if self.passes else 1.0
@@ -151,7 +151,7 @@ class SimReport:
         return not self.findings
 
     def require(self) -> SimReport:
-        """The report itself. Raises ``SimulationError`` listing every finding where there are some."""
+        """The report itself. Raises ``SimulationError`` listing every finding if there are any."""
         if self.findings:
             raise SimulationError(self)
         return self

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from ...dtype import DType
 from ...errors import RunError
 from ...expr import IntImm, Var
 from ...function import PrimFunc
+from ...node import Memo
 from ..arguments import bind_arguments, evaluate
 from .compiler import Compiler
 from .debug import Breakpoint, Stop, hook
@@ -22,13 +22,13 @@ from .report import Access, Findings, SimReport
 
 ORDERS = ("forward", "reverse", "random", "warp_interleaved")
 _BATCH = 4096  # threads run at once
-_MEMORY = 1 << 20  # and bytes of shared memory that they may have together
+_MEMORY = 1 << 20  # limit of their shared memory in all, in bytes
 
-_COMPILED: weakref.WeakKeyDictionary[PrimFunc, dict[Any, Any]] = weakref.WeakKeyDictionary()
+_COMPILED: Memo[dict[Any, Any]] = Memo()
 
 
 class Chunk(Lanes):
-    """Threads run together, and what the compiled kernel asks of them."""
+    """Threads run together, with the run-time interface of the compiled kernel."""
 
     def view(self, memory: Any, dtype: DType, shape: Any, offset: int, name: str) -> Any:
         """A view of ``shape`` (None: all of it) over memory."""
@@ -43,7 +43,7 @@ class Chunk(Lanes):
         return LocalView(self, count, dtype, name)
 
     def allocate(self, key: Any, name: str, scope: str, size: int, granule: int) -> Memory:
-        """Memory of the block or the warp, made when a thread of the group first comes here; or of the thread."""
+        """Memory of the block or the warp, allocated when its first thread gets here; or of the thread."""
         launch = self.launch
         if scope == "local":
             return Memory.fresh(name, scope, size, self.count, granule, False, launch)
@@ -78,14 +78,14 @@ def simulate(
 ) -> SimReport:
     """Run a lowered kernel thread by thread on NumPy arrays (changed in place) and numbers.
 
-    ``grid`` and ``block`` are the launch's extents (x, y, z), by default those the kernel names. ``order`` is the order
-    of threads between barriers: ``forward`` (blocks in lockstep), ``reverse``, ``random`` (by ``seed``: warps take turns
-    of random length), ``warp_interleaved`` (warps take turns statement by statement). ``trace`` is called before every
-    statement with a :class:`Stop`; ``breakpoints`` do so at lines of the kernel's script. ``fresh`` tells, by address,
-    which elements of an array that starts undefined have been written; it is kept up to date.
+    ``grid`` and ``block`` are the launch's extents (x, y, z), by default those in the kernel. ``order`` is the order of
+    threads between barriers: ``forward`` (blocks in lockstep), ``reverse``, ``random`` (by ``seed``: warps take turns of
+    random length), ``warp_interleaved`` (warps take turns statement by statement). ``trace`` is called with a
+    :class:`Stop` before every statement, ``breakpoints`` at lines of the kernel's script. ``fresh`` maps the address of
+    an array that starts undefined to flags of its written elements, which are updated.
 
-    Returns the report. Raises ``SimulationError`` (a ``RunError``) with all findings where there are some, unless
-    ``strict`` is false; ``RunError`` for arguments that do not fit and for what has no meaning in a kernel.
+    Returns the report. Raises ``SimulationError`` (a ``RunError``) with all findings if there are any, unless ``strict``
+    is false; ``RunError`` for arguments that do not fit and for operations that no kernel can have.
 
     >>> import tir, numpy as np
     >>> kernel = tir.script.parse('''
@@ -234,7 +234,7 @@ def _run_blocks(
 
 
 def _run_warps(launch: Launch, chunks: list[Any], order: str, chance: random.Random) -> None:
-    """The warps of blocks (the same warp of each block together), each up to the next barrier, until all have ended."""
+    """Run the warps of blocks (the same warp of all blocks together), each up to the next barrier, until all end."""
     alive = list(chunks)
     while alive:
         running, waiting, ended = list(alive), [], []
@@ -254,7 +254,8 @@ def _run_warps(launch: Launch, chunks: list[Any], order: str, chance: random.Ran
 
 
 def _advance(steps: Any, turns: int | None) -> int | None:
-    """Run a warp for some statements (None: until it waits or ends): 1 it waits, 0 it could go on, None it ended."""
+    """Run a warp for some statements (None: until it waits or ends). Returns 1 if it waits, 0 if it can continue, None if
+    it has ended."""
     while turns is None or turns > 0:
         state = next(steps, None)
         if state is None or state == 1:
@@ -265,7 +266,7 @@ def _advance(steps: Any, turns: int | None) -> int | None:
 
 
 def _check_meeting(launch: Launch, waiting: list[Any], ended: list[Chunk]) -> None:
-    """All warps of a block reach the same barrier, none ends before one that others wait at."""
+    """Check that all warps of a block reach the same barrier, and none ends while others wait."""
     if not waiting:
         return
     first = waiting[0][0]

@@ -1,8 +1,7 @@
-"""Expressions of a kernel to Python source over NumPy arrays with one entry a thread.
+"""Expressions of a kernel to Python source over NumPy arrays with one entry per thread.
 
-A value that is the same for all threads stays a Python number (``uniform``); integers of such values are wrapped where
-they could overflow. Loads and everything with a place to report become statements of their own, run under the mask of
-the threads that get there.
+A uniform value, the same for all threads, stays a Python number; uniform integers are wrapped where they could overflow.
+Loads and everything that can fail become statements of their own, under the mask of the active threads.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class Values(ABC):
 
     @abstractmethod
     def site(self, what: str, buffer: str = "") -> str:
-        """The name of the place that a finding reports."""
+        """The source name of the place that a finding reports."""
 
     def keep(self, text: str, stem: str = "x") -> str:
         name = self.fresh(stem)
@@ -88,7 +87,7 @@ class Values(ABC):
         return self.value(e)[0]
 
     def each(self, e: Any) -> str:
-        """A value with a row for every thread where it is a vector."""
+        """Source of a value; a vector has a row per thread."""
         text, varies = self.value(e)
         return text if varies or e.dtype.lanes == 1 else f"c.each({text})"
 
@@ -108,7 +107,7 @@ class Values(ABC):
         return name, e in self.varying
 
     def fitted(self, text: str, dtype: DType, varies: bool) -> str:
-        """A result brought back to the numbers of ``dtype``."""
+        """Source that rounds or wraps a result to ``dtype``."""
         if is_small_float(dtype):
             return f"{self.helper(numbers.round_small)}({text}, {self.const(dtype.element)})"
         if dtype.is_int and dtype.lanes == 1 and not varies:
@@ -181,7 +180,7 @@ class Values(ABC):
         return f"({a} | {b})", True
 
     def quiet(self, e: Any) -> bool:
-        """Whether evaluating ``e`` everywhere can neither fail nor be seen."""
+        """Whether evaluating ``e`` in every thread can neither fail nor have an effect."""
         from ...visit import walk
 
         return not any(
@@ -192,7 +191,7 @@ class Values(ABC):
         )
 
     def under(self, condition: str, e: Any) -> Value:
-        """``e`` evaluated by the threads where ``condition`` holds."""
+        """Source of ``e``, evaluated only by the threads where ``condition`` holds."""
         from .lanes import narrow
 
         outer = self.mask
@@ -387,7 +386,7 @@ def identifier(name: str) -> str:
 
 
 def convert(x: np.ndarray, source: DType, target: DType) -> np.ndarray:
-    """An array held as ``source`` as the same numbers held as ``target``."""
+    """Convert an array from its held form as ``source`` to that as ``target``."""
     if target.is_bool:
         return x != 0
     if is_small_float(target):
@@ -421,7 +420,7 @@ def _reinterpret(x: np.ndarray, source: DType, target: DType) -> np.ndarray:
 
 
 def _divisor(lanes: Lanes, b: Any, act: Any, site: Site) -> Any:
-    """The divisor, ones where it is zero; a finding where an active thread divides by it."""
+    """The divisor with zeros replaced by ones; division by zero in an active thread is a finding."""
     zero = np.asarray(b) == 0
     if not zero.any():
         return b

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from ...analysis.difference import difference, kept_members
 from ...analysis.effects import effects
@@ -17,6 +16,7 @@ from ...analysis.index import LoopRef, contents, index_of, itself
 from ...analysis.structure import has_load
 from ...expr import Var
 from ...function import IRModule, PrimFunc
+from ...node import Memo
 from ...recursion import with_recursion_limit
 from ...stmt import THREAD_BINDING, Block, BlockRealize, For, SeqStmt
 from . import Keeps
@@ -75,12 +75,13 @@ def _uses_of_one(stmt: Any) -> Uses:
 def uses_of(stmt: Any) -> Uses | None:
     """The accesses of memory in a statement, computed once for each statement object; None, unknown, if it contains
     anything but blocks in loops."""
-    if stmt not in _USES:
-        _USES[stmt] = _uses(stmt)
-    return _USES[stmt]
+    known = _USES.get(stmt)
+    if known is None:
+        known = _USES[stmt] = (_uses(stmt),)
+    return known[0]
 
 
-_USES: WeakKeyDictionary[Any, Uses | None] = WeakKeyDictionary()
+_USES: Memo[tuple[Uses | None]] = Memo()
 
 
 def _uses(stmt: Any) -> Uses | None:

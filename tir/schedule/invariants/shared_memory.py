@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
+from ...analysis.accessed_regions import region_in
 from ...analysis.index import BlockRef, LoopRef, index_of
 from ...analysis.structure import regions_of
 from ...arith import Analyzer
@@ -13,6 +13,7 @@ from ...arith.regions import union
 from ...buffer import Buffer, Range
 from ...expr import IntImm, Var
 from ...function import PrimFunc
+from ...node import Memo
 from ...stmt import SERIAL
 from ...target import Target
 from . import Problem, invariant
@@ -52,7 +53,7 @@ def shared_buffers(func: PrimFunc, delta: Delta | None = None) -> list[SharedBuf
     return found
 
 
-_SIZES: WeakKeyDictionary[PrimFunc, dict[Buffer, int | None]] = WeakKeyDictionary()
+_SIZES: Memo[dict[Buffer, int | None]] = Memo()
 
 
 def _measured(scope: BlockRef, buffer: Buffer, sizes: dict[Buffer, int | None]) -> list[SharedBuffer]:
@@ -89,7 +90,7 @@ def _bytes(buffer: Buffer, users: Sequence[BlockRef], common: Sequence[LoopRef])
             for loop in ref.loops()
             if loop not in common or loop.node.thread.startswith(_SHARED_BY)
         }
-        box = ref.region_in(inner, buffer, "reads", "writes")
+        box = region_in(inner, ref, buffer, "reads", "writes")
         boxes += [] if box is None else [box]
     box = boxes[0] if len(boxes) == 1 else union(boxes)
     analyzer = Analyzer()

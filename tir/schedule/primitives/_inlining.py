@@ -9,9 +9,9 @@ from typing import Any
 
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.index import BlockRef
-from ...analysis.structure import affine_in_one
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
+from ...arith.linear import linear
 from ...buffer import Buffer, Range
 from ...equal import structural_equal
 from ...errors import require
@@ -32,7 +32,6 @@ from ...expr import (
     const,
     floordiv,
     floormod,
-    is_const,
 )
 from ...script.printer import short_text
 from ...stmt import BlockRealize
@@ -114,13 +113,13 @@ def solve_iters(
     conditions: list[Expr] = []
     moving = [(e, g) for e, g in zip(indices, given) if uses_var(e, iters)]
     conditions += [EQ(e, g) for e, g in zip(indices, given) if not uses_var(e, iters)]
-    axes = [affine_in_one(e, iters) for e, _ in moving]
+    axes = [linear(e).in_one(iters) for e, _ in moving]
     names = [a[0] for a in axes if a is not None]
     if len(names) == len(moving) and len(set(names)) == len(names):
         for axis, (_, value) in zip(axes, moving):
             assert axis is not None
             var, scale, offset = axis
-            rest = value if is_const(offset, 0) else value - offset
+            rest = value if offset.is_const and not offset.const else value - offset.build(value.dtype)
             step = const(scale, rest.dtype)
             solved[var] = rest if scale == 1 else const(0, rest.dtype) - rest if scale == -1 else floordiv(rest, step)
             if abs(scale) != 1:

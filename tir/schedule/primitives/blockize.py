@@ -394,7 +394,7 @@ def _bounded(block: Block) -> Analyzer:
         if isinstance(item, IterVar) and item.dom is not None:
             analyzer.bind(item.var, item.dom)
         elif isinstance(item, For):
-            analyzer.bind(item.loop_var, Range(item.min, item.extent))
+            analyzer.bind(item.loop_var, item.domain)
     return analyzer
 
 

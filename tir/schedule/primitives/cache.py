@@ -42,6 +42,7 @@ from ..staging import (
     redirect,
     redirect_reads,
     require_known_uses,
+    require_members,
 )
 from ..state import State, pick_buffer, scope_of
 
@@ -73,6 +74,7 @@ def plan_cache_read(
     scope = scope_of(state, block)
     buffer = pick_buffer(block, "reads", read_buffer_index)
     consumers = consumer_blocks or readers(scope, buffer)
+    require_members(consumers, scope)
     for consumer in consumers:
         require(
             regions_of(consumer.block.reads, buffer), "block {0} does not read buffer {1}", consumer, buffer.name,
@@ -210,6 +212,7 @@ def plan_cache_write(
     """
     scope = scope_of(state, block)
     buffer = pick_buffer(block, "writes", write_buffer_index)
+    require_members(consumer_blocks or (), scope)
     makers = writers(scope, buffer)
     users = [r for r in readers(scope, buffer) if r not in makers]
     host = common_host([*makers, *users], scope) if users else scope

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ...analysis.accessed_regions import accessed_regions, region_in
 from ...analysis.dependence.programs import check
 from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import affine_in_one, blocks_using, top_statement
+from ...analysis.structure import blocks_using, top_statement
 from ...arith import Analyzer
+from ...arith.linear import linear
 from ...arith.regions import relax, union
 from ...buffer import Buffer, BufferRegion, Range
 from ...errors import ScheduleError, require
@@ -230,7 +232,7 @@ def _move_producer(
         block, loop.node, _other_users(block, written, "reads") or "outside this function", nodes=[loop.node],
     )  # fmt: skip
     needed = {b: accessed_box(loop, consumers, b, "reads", _shared_by(b)) for b in written}
-    domains = _solve(block, block.block.writes, needed)
+    domains = _solve(block, accessed_regions(block.block)["writes"], needed)
     first = min(position_under(loop, c) for c in consumers)
     # a later one computes it for the next iteration, if at all: the dependences decide
     producers = [p for p in _producer_positions(loop, below, block) if p < first]
@@ -259,7 +261,8 @@ def _move_consumer(
         block, loop.node, _other_users(block, read, "writes") or "outside this function", nodes=[loop.node],
     )  # fmt: skip
     made = {b: r for b in read if (r := accessed_box(loop, producers, b, "writes")) is not None}
-    domains = _solve(block, block.block.reads, made)
+    reads = accessed_regions(block.block)["reads"]
+    domains = _solve(block, reads, made)
     last = max(position_under(loop, p) for p in producers) + 1
     written = [r.buffer for r in block.block.writes]
     users = [position_under(loop, b) for b in below if any(r.buffer in written for r in b.block.reads)]
@@ -272,7 +275,7 @@ def _move_consumer(
         # loops over all threads that write it, so that they can be bound to these; the guard stays
         wide = {b: r for b in made if (r := accessed_box(loop, producers, b, "writes", idle=True)) is not None}
         try:
-            return _move(state, block, loop, _solve(block, block.block.reads, wide), preserve_unit_loops, *place, when)
+            return _move(state, block, loop, _solve(block, reads, wide), preserve_unit_loops, *place, when)
         except ScheduleError:
             pass  # where it reads more than what they made
     try:
@@ -301,7 +304,11 @@ def _in_step(
     moving = [r for box in made.values() for r in box if uses_var(r.min, steps)]
     tries: list[Callable[[], Stmt | None]] = [
         lambda end=end: _rebuild(  # type: ignore[misc]
-            block, [*loop.all_loops(), loop], _solve(block, block.block.reads, made, steps, end), keep_units, when
+            block,
+            [*loop.all_loops(), loop],
+            _solve(block, accessed_regions(block.block)["reads"], made, steps, end),
+            keep_units,
+            when,
         )
         for end in (1, 0)
         if moving
@@ -391,7 +398,7 @@ def accessed_box(
         for above in ref.loops():
             if loop in above.ancestors() or (shared_by and above.node.thread.startswith(shared_by)):
                 inner[above.var] = above.range
-        box = ref.region_in(inner, buffer, side, predicate=condition)
+        box = region_in(inner, ref, buffer, side, predicate=condition)
         boxes += [] if box is None else [box]
     if not boxes:
         return None
@@ -438,13 +445,13 @@ def _solve(
 
 def _solve_axis(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] | None:
     """The values of v for which [a*v + b, a*v + b + w) overlaps ``want``; None if the access is not of that form."""
-    parts = affine_in_one(axis.min, iters)
+    parts = linear(axis.min).in_one(iters)
     if parts is None and isinstance(axis.min, FloorDiv) and isinstance(axis.min.b, IntImm) and is_const(axis.extent, 1):
         size = axis.min.b  # e // size is in a box where e is in one size times as large
         return _solve_axis(Range(axis.min.a, axis.extent), Range(want.min * size, want.extent * size), iters)
     if parts is None or not isinstance(axis.extent, IntImm):
         return None
-    var, scale, offset = parts
+    var, scale, offset = parts[0], parts[1], parts[2].build(axis.min.dtype)
     width = axis.extent.value
     low, high = want.min - offset, want.min + want.extent - 1 - offset
     if scale == 1 and width == 1:

@@ -9,7 +9,7 @@ from typing import Any
 from ...analysis.index import BlockRef
 from ...analysis.structure import first_line, order, readers, steering_loads, uses_pointer, writers
 from ...arith import Analyzer
-from ...buffer import Buffer, IterVar, Range
+from ...buffer import Buffer, IterVar
 from ...errors import ScheduleError, require
 from ...expr import (
     BufferLoad,
@@ -191,7 +191,7 @@ def _around(consumer: BlockRef) -> Analyzer:
     """An analyzer that knows ``consumer``'s iterators and the loops used in its predicate and bindings."""
     analyzer = known(consumer)
     for loop in consumer.loops():
-        analyzer.bind(loop.var, Range(loop.node.min, loop.node.extent))
+        analyzer.bind(loop.var, loop.node.domain)
     return analyzer
 
 

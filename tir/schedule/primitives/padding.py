@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import affine_in_one, refresh
+from ...analysis.structure import refresh
 from ...arith import Analyzer
+from ...arith.linear import linear
 from ...buffer import IterVar, Range
 from ...errors import require
 from ...expr import GE, GT, LE, LT, BufferLoad, Call, Expr, IntImm, Select, Var, all_of, conjuncts, const
@@ -219,16 +220,16 @@ def _bound(part: Expr, variables: Any) -> tuple[Var, int | None, int | None] | N
     if not isinstance(part, (LT, LE, GT, GE)):
         return None
     # a - b as scale * v + offset: both sides of a comparison may hold the variable
-    form = affine_in_one(part.a - part.b, variables)
+    form = linear(part.a).minus(linear(part.b)).in_one(variables)
     if form is None or form[1] not in (1, -1):
         return None
     var, scale, rest = form
-    offset = Analyzer().simplify(rest)
-    if not isinstance(offset, IntImm):
+    if not rest.is_const:
         return None
+    offset = rest.const
     strict = 1 if isinstance(part, (LT, GT)) else 0
     above = isinstance(part, (GT, GE))
-    limit = -offset.value if scale == 1 else offset.value
+    limit = -offset if scale == 1 else offset
     # scale * v + offset >= strict (above) or <= -strict
     if above == (scale == 1):
         return var, limit + strict, None

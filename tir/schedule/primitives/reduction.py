@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import InitRuns
-from ...analysis.structure import affine_in_one, first_line, refresh, wrapped_in
+from ...analysis.structure import first_line, refresh, wrapped_in
+from ...arith.linear import linear
 from ...buffer import Range
 from ...errors import require
 from ...expr import BufferLoad, all_of
@@ -94,7 +95,7 @@ def require_distinct_results(block: BlockRef, unsafe: bool) -> None:
     spatial = {i.var: i.dom for i in block.block.iter_vars if i.iter_type != "reduce" and i.dom is not None}
     for region in block.block.writes:
         mins = [r.min for r in region.region]
-        direct = {axis[0] for m in mins if (axis := affine_in_one(m, spatial)) is not None}
+        direct = {axis[0] for m in mins if (axis := linear(m).in_one(spatial)) is not None}
         missing = [v for v, dom in spatial.items() if v not in direct and not _is_one(dom)]
         if not missing:
             continue

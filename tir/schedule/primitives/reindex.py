@@ -1,31 +1,27 @@
-"""Copies of a buffer laid out by a block's iterators, and declared access regions.
-
-reindex, reindex_cache_read, reindex_cache_write, cache_inplace, annotate_buffer_access, unsafe_hide_buffer_access.
-"""
+"""Copies of a buffer laid out by a block's iterators: reindex, reindex_cache_read, reindex_cache_write, cache_inplace."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.dependence.domains import runs_whole_domain
-from ...analysis.index import BlockRef
+from ...analysis.dependence.domains import runs_whole_domain, values_taken
+from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import same_index
-from ...analysis.structure import entered, top_statement, uses_pointer
+from ...analysis.structure import common_host, entered, top_statement, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
-from ...buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer, index_expr
+from ...buffer import Buffer, IterVar, Range, decl_buffer
 from ...errors import ScheduleError, require
-from ...expr import GE, LT, BufferLoad, Call, Expr, Select, Var, all_of, as_expr, const, is_const
-from ...node import frozendict
+from ...expr import GE, LT, BufferLoad, Call, Expr, Select, Var, all_of, const, is_const
 from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt
 from ...visit import accesses, substitute, uses_var, walk
 from ..build import unit_region
 from ..handles import BlockRV
-from ..legality import require_injective, require_not_steering
-from ..primitive import BadArgument, primitive
+from ..legality import require_independent, require_injective, require_not_steering
+from ..primitive import primitive
 from ..staging import (
     Indices,
     Stage,
@@ -209,8 +205,16 @@ def _listed(indices: Sequence[Expr]) -> str:
     return ", ".join(repr(i) for i in indices)
 
 
-def _copying(block: BlockRef, staged: _Staged, name: str, *, to_copy: bool) -> Stmt:
-    """The loops and block that copy from the buffer to its copy, or back."""
+def _box(block: BlockRef, staged: _Staged, host: BlockRef | LoopRef) -> tuple[dict[Var, Range], bool]:
+    """The values that the iterators of the copy take each time that ``host`` runs, and whether surely all of them."""
+    variables = {i.var for i in staged.iters}
+    if isinstance(host, LoopRef):
+        return values_taken(block, variables, host)
+    return {i.var: i.dom for i in staged.iters if i.dom is not None}, runs_whole_domain(block)
+
+
+def _copying(block: BlockRef, staged: _Staged, box: Mapping[Var, Range], name: str, *, to_copy: bool) -> Stmt:
+    """The loops over ``box`` and block that copy from the buffer to its copy, or back."""
 
     def at(values: Sequence[Expr]) -> tuple[Indices, Indices]:
         renamed = {i.var: value for i, value in zip(staged.iters, values)}
@@ -227,8 +231,9 @@ def _copying(block: BlockRef, staged: _Staged, name: str, *, to_copy: bool) -> S
     inside = _inside(block, staged) if to_copy else _computed(block, staged)
     where = {i.var: n for n, i in enumerate(staged.iters)}
     return elementwise_block(
-        name, domains, domains, body, lambda values: substitute(inside, {v: values[n] for v, n in where.items()})
-    )
+        name, [box[i.var] for i in staged.iters], domains, body,
+        lambda values: substitute(inside, {v: values[n] for v, n in where.items()}),
+    )  # fmt: skip
 
 
 def _computed(block: BlockRef, staged: _Staged) -> Expr:
@@ -270,14 +275,27 @@ def _on_copy(block: BlockRef, staged: _Staged) -> Stmt:
     return redirect(block, staged.buffer, staged.copy, index=lambda _: staged.places, region=lambda _: there)
 
 
-def _others_here(scope: BlockRef, block: BlockRef, buffers: set[Buffer], *, reads: bool) -> BlockRef | None:
-    """Another block in the same statement of ``scope`` as ``block`` that writes (or also reads) one of ``buffers``."""
-    top = top_statement(block, scope).node
-    for other in scope.children:
-        regions = (*other.block.writes, *(other.block.reads if reads else ()))
-        if other is not block and top_statement(other, scope).node is top and any(r.buffer in buffers for r in regions):
-            return other
-    return None
+def _others(scope: BlockRef, block: BlockRef, buffers: set[Buffer], *, reads: bool) -> list[BlockRef]:
+    """The other blocks of ``scope`` that write (or also read) one of ``buffers``."""
+    sides = ("writes", "reads") if reads else ("writes",)
+    return [
+        other
+        for other in scope.children
+        if other is not block and any(r.buffer in buffers for side in sides for r in getattr(other.block, side))
+    ]
+
+
+def _apart_from(others: Sequence[BlockRef], block: BlockRef, scope: BlockRef) -> BlockRef | LoopRef:
+    """``scope``, or the innermost loop that ``block`` shares with one of ``others``: where they are in separate
+    statements."""
+    hosts = [common_host([other, block], scope) for other in others]
+    return max(hosts, key=lambda host: (isinstance(host, LoopRef), len(host.all_loops())), default=scope)
+
+
+def _beside(others: Sequence[BlockRef], block: BlockRef, host: BlockRef | LoopRef) -> BlockRef | None:
+    """One of ``others`` in the statement of ``host`` that holds ``block``."""
+    top = top_statement(block, host).node
+    return next((other for other in others if any(p.node is top for p in (other, *other.ancestors()))), None)
 
 
 def _stage_read(
@@ -291,21 +309,36 @@ def _stage_read(
         "block {0} writes buffer {1} as well; a copy made before would miss that", block, buffer.name,
         nodes=[block.node], legal="cache_inplace, or reindex its write",
     )  # fmt: skip
-    other = _others_here(scope, block, sources, reads=False)
+    others = _others(scope, block, sources, reads=False)
+    host = _apart_from(others, block, scope)
+    other = _beside(others, block, host)
     require(
         unsafe or other is None,
         "block {0} writes in the loops of block {1} what the copy before those loops would read", other, block,
         nodes=[other.node if other else block.node],
     )  # fmt: skip
-    block_name = state.fresh_block_name(name)
-    copying = _copying(block, staged, block_name, to_copy=True)
-    at = position(block, scope)
-    changed = {block.node: _on_copy(block, staged)}
-    stage = Stage(state, scope, scope, (staged.copy,), changed, {at: [copying]}, (block_name,), staged.recorded)
-    everywhere = runs_whole_domain(block) and not _has_condition(block.block)
-    if not (unsafe or everywhere):
+    box, whole = _box(block, staged, host)
+    stage = _laid_out(state, block, staged, host, box, name, to_copy=True)
+    if not (unsafe or whole and not _has_condition(block.block)):
         # the copy reads what the block, where its condition does not hold, leaves alone
         stage.require_initialized(buffer)
+    return stage
+
+
+def _laid_out(
+    state: State, block: BlockRef, staged: _Staged, host: BlockRef | LoopRef, box: Mapping[Var, Range], name: str, *,
+    to_copy: bool,
+) -> Stage:  # fmt: skip
+    """``block`` working on the copy, of ``box``, that is made before its statement of ``host``, or written back after
+    it."""
+    block_name = state.fresh_block_name(name)
+    copying = _copying(block, staged, box, block_name, to_copy=to_copy)
+    at = position(block, host) + (0 if to_copy else 1)
+    changed = {block.node: _on_copy(block, staged)}
+    scope = scope_of(state, block)
+    stage = Stage(state, scope, host, (staged.copy,), changed, {at: [copying]}, (block_name,), staged.recorded)
+    if isinstance(host, LoopRef):
+        require_independent(state, stage.after)
     return stage
 
 
@@ -314,8 +347,11 @@ def _stage_write(
 ) -> Stage:
     scope = scope_of(state, block)
     staged = _staged(block, buffer, storage_scope, index_map, name)
+    others = _others(scope, block, {buffer}, reads=True)
+    host = _apart_from(others, block, scope)
+    box, whole = _box(block, staged, host)
     require(
-        unsafe or runs_whole_domain(block) and not _skips_store(block.block, buffer),
+        unsafe or whole and not _skips_store(block.block, buffer),
         "block {0} does not store at every value of its iterators: the copy back would store what was never computed",
         block, nodes=[block.node],
     )  # fmt: skip
@@ -329,21 +365,24 @@ def _stage_write(
     if not unsafe:
         domains = {i.var: i.dom for i in staged.iters if i.dom is not None}
         require_injective(staged.indices, domains, rule, block, buffer.name)
-    other = _others_here(scope, block, {buffer}, reads=True)
+    other = _beside(others, block, host) or (None if _ends_in(block, host) else others[0])
     require(
         unsafe or other is None,
         "block {0} uses buffer {1} in the loops of block {2}, before the copy back after those loops",
         other, buffer.name, block, nodes=[other.node if other else block.node],
     )  # fmt: skip
-    require_not_steering(buffer, [top_statement(block, scope).node], unsafe)
-    block_name = state.fresh_block_name(name)
-    copying = _copying(block, staged, block_name, to_copy=False)
-    at = position(block, scope) + 1
-    changed = {block.node: _on_copy(block, staged)}
-    stage = Stage(state, scope, scope, (staged.copy,), changed, {at: [copying]}, (block_name,), staged.recorded)
+    require_not_steering(buffer, [top_statement(block, host).node], unsafe)
+    stage = _laid_out(state, block, staged, host, box, name, to_copy=False)
     if not (unsafe or begins_with_init(block)):
         stage.require_initialized(staged.copy)
     return stage
+
+
+def _ends_in(block: BlockRef, host: BlockRef | LoopRef) -> bool:
+    """Whether reductions of ``block`` begin and end in one iteration of ``host``."""
+    around = {host.var, *(loop.var for loop in host.loops())} if isinstance(host, LoopRef) else ()
+    reduced = [v for i, v in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type == "reduce"]
+    return not any(uses_var(v, around) for v in reduced)
 
 
 def _skips_store(block: Block, buffer: Buffer) -> bool:
@@ -397,158 +436,29 @@ def _check_cache_inplace(
         block, buffer.name, legal="cache_read",
     )  # fmt: skip
     require_known_uses([block], buffer, unsafe)
-    other = _others_here(scope, block, {buffer}, reads=True)
+    others = _others(scope, block, {buffer}, reads=True)
+    host = _apart_from(others, block, scope)
+    other = _beside(others, block, host)
     require(
         unsafe or other is None,
         "block {0} uses buffer {1} in the loops of block {2}, between the copy in and the copy back",
         other, buffer.name, block, nodes=[other.node if other else block.node],
     )  # fmt: skip
-    require_not_steering(buffer, [top_statement(block, scope).node], unsafe)
-    box = accessed_box([block], buffer, scope, "reads", "writes")
+    require_not_steering(buffer, [top_statement(block, host).node], unsafe)
+    box = accessed_box([block], buffer, host, "reads", "writes")
     cached = cached_buffer(buffer, storage_scope)
     first = state.fresh_block_name(cached.name)
     last = state.fresh_block_name(cached.name, {first})
-    at = position(block, scope)
+    at = position(block, host)
     added = {at: [copy_block(first, buffer, cached, box)], at + 1: [copy_block(last, cached, buffer, box)]}
     changed = {block.node: redirect(block, buffer, cached)}
-    stage = Stage(state, scope, scope, (cached,), changed, added, (first, last))
+    stage = Stage(state, scope, host, (cached,), changed, added, (first, last))
     if not unsafe:
         stage.require_initialized(buffer)
+        require_independent(state, stage.after)
     return stage
 
 
 @primitive(check=_check_cache_inplace)
 def cache_inplace(state: State, plan: Stage) -> tuple[State, list[BlockRV]]:
     return plan.after, plan.handles()
-
-
-# ---------------------------------------------------------------- declared access regions
-
-
-@dataclass(frozen=True)
-class RegionsPlan:
-    old: Block
-    new: Block
-    recorded: dict[str, Any]
-
-
-def _side(block: BlockRef, buf_type: str) -> str:
-    require(buf_type in ("read", "write"), "the side of a buffer is `read` or `write`, not `{0}`", buf_type)
-    return buf_type + "s"
-
-
-def _check_annotate_buffer_access(
-    state: State,
-    block: BlockRef,
-    buffer_index: int | str | Buffer,
-    buf_type: str,
-    gen_new_ranges: IndexMap | Callable[..., Any],
-) -> RegionsPlan:
-    """Declare the region of a buffer that ``block`` accesses, where you know it better than it can be inferred.
-
-    ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). It is not checked: if the
-    region omits an element that the block accesses, later steps may be wrong.
-
-    Before → after, for ``sch.annotate_buffer_access("B", 0, "read", lambda vi: [(vi - 1, vi + 2)])``::
-
-        T.reads(A[0:8])                          T.reads(A[vi - 1:vi + 2])
-                                                 T.block_attr({"explicit_read_region": [0]})
-
-    Raises ``ScheduleError`` when the number of ranges is not the number of axes.
-    """
-    side = _side(block, buf_type)
-    buffer = pick_buffer(block, side, buffer_index)
-    regions = getattr(block.block, side)
-    number = next(n for n, r in enumerate(regions) if r.buffer is buffer)
-    if isinstance(buffer_index, int):
-        number = buffer_index
-    iters = block.block.iter_vars
-    made = _ends(gen_new_ranges, iters, buffer)
-    ends = made.map_indices([i.var for i in iters], Analyzer({i.var: i.dom for i in iters if i.dom is not None}))
-    require(
-        len(ends) == 2 * buffer.ndim, "{0} ranges are given for the {1} axes of buffer {2}", len(ends) // 2,
-        buffer.ndim, buffer.name,
-    )  # fmt: skip
-    analyzer = Analyzer()
-    ranges = tuple(Range(a, analyzer.simplify(b - a)) for a, b in zip(ends[::2], ends[1::2]))
-    changed = tuple(BufferRegion(buffer, ranges) if n == number else r for n, r in enumerate(regions))
-    key = f"explicit_{buf_type}_region"
-    marked = tuple(dict.fromkeys((*block.block.annotations.get(key, ()), number)))
-    notes = frozendict({**block.block.annotations, key: marked})
-    return RegionsPlan(
-        block.block, block.block.replace(**{side: changed}, annotations=notes), {"gen_new_ranges": RangesMap(made)}
-    )
-
-
-@dataclass(frozen=True)
-class RangesMap:
-    """A function of a block's iterators to one (begin, end) for each axis; ``ends`` has them flat."""
-
-    ends: IndexMap
-
-    def __call__(self, *iterators: Any) -> list[tuple[Expr, Expr]]:
-        flat = self.ends.map_indices(iterators)
-        return list(zip(flat[::2], flat[1::2]))
-
-    def as_python(self) -> str:
-        flat = [repr(e) for e in self.ends.final_indices]
-        pairs = ", ".join(f"({a}, {b})" for a, b in zip(flat[::2], flat[1::2]))
-        return f"lambda {', '.join(v.name for v in self.ends.initial_indices)}: [{pairs}]"
-
-
-def _ends(given: Any, iters: Sequence[IterVar], buffer: Buffer) -> IndexMap:
-    """Begin and end of each axis, in turn, as one index map over the iterators."""
-    if isinstance(given, (IndexMap, RangesMap)):
-        return given if isinstance(given, IndexMap) else given.ends
-    if not callable(given):
-        raise BadArgument(f"gen_new_ranges is a function of the block's iterators, not {given!r}")
-    variables = tuple(Var(i.var.name, i.dtype) for i in iters)
-    try:
-        axes: Any = given(*variables)
-    except Exception as error:  # whatever the user's function raises
-        raise BadArgument(f"gen_new_ranges takes the {len(iters)} iterators of the block: {error}") from error
-    ends: list[Expr] = []
-    for axis in axes if isinstance(axes, (list, tuple)) else [axes]:
-        if isinstance(axis, (list, tuple)) and len(axis) != 2:
-            raise BadArgument(f"a range is an index or a pair (begin, end), not {axis!r}")
-        dtype = buffer.shape[0].dtype
-        try:
-            begin, end = axis if isinstance(axis, (list, tuple)) else (axis, as_expr(axis, dtype) + 1)
-            ends += [index_expr(as_expr(begin, dtype)), index_expr(as_expr(end, dtype))]
-        except (TypeError, ValueError) as error:
-            raise BadArgument(f"a range is an index or a pair (begin, end): {error}") from error
-    return IndexMap(variables, tuple(ends))
-
-
-@primitive(check=_check_annotate_buffer_access)
-def annotate_buffer_access(state: State, plan: RegionsPlan) -> State:
-    return state.replace(plan.old, plan.new)
-
-
-def _check_unsafe_hide_buffer_access(
-    state: State, block: BlockRef, buf_type: str, buf_index_array: Sequence[int]
-) -> RegionsPlan:
-    """Remove regions from a block's declared reads or writes; ``buf_index_array`` has their numbers.
-
-    Unsafe, as the name says: later steps no longer see the dependences through them.
-
-    Before → after, for ``sch.unsafe_hide_buffer_access("B", "read", [1])``::
-
-        T.reads(A[vi], idx[vi])                  T.reads(A[vi])
-
-    Raises ``ScheduleError`` for a number without a region.
-    """
-    side = _side(block, buf_type)
-    regions = getattr(block.block, side)
-    gone = {int(n) for n in buf_index_array}
-    bad = [n for n in sorted(gone) if not 0 <= n < len(regions)]
-    require(
-        not bad, "block {0} {1} {2} regions, so there is no number {3}", block, side, len(regions), bad[0] if bad else 0
-    )
-    kept = tuple(r for n, r in enumerate(regions) if n not in gone)
-    return RegionsPlan(block.block, block.block.replace(**{side: kept}), {})
-
-
-@primitive(check=_check_unsafe_hide_buffer_access)
-def unsafe_hide_buffer_access(state: State, plan: RegionsPlan) -> State:
-    return state.replace(plan.old, plan.new)

@@ -159,13 +159,12 @@ def skew(state: State, plan: SkewPlan) -> tuple[State, LoopRV]:
     shift = steps * step if plan.factor > 0 else reach - steps * step
     known = domains(p.node for p in plan.inner.all_loops())
     from ...arith import Analyzer
-    from ...buffer import Range
 
     analyzer = Analyzer()
     for v, r in known.items():
         analyzer.bind(v, r)
     loop = For(var, const(0, dtype), analyzer.simplify(inner.extent + reach), SERIAL, inner.body)
-    bounds = {**domains(p.node for p in (*plan.inner.all_loops(),)), var: Range(loop.min, loop.extent)}
+    bounds = {**domains(p.node for p in (*plan.inner.all_loops(),)), var: loop.domain}
     analyzer.bind(var, bounds[var])
     at = analyzer.simplify(var - shift)
     guard = logical_and(analyzer.simplify(at >= 0), analyzer.simplify(at < inner.extent))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tir.analysis.block_regions import accesses_of, block_access_region
+from tir.analysis.block_regions import block_access_region
 from tir.analysis.dependence.statements import statements_of
 from tir.analysis.reductions import Reduction
 from tir.buffer import IterVar, Range, decl_buffer
@@ -66,7 +66,6 @@ def test_own_buffers_are_left_out_and_nested_blocks_count():
     reads, writes = block_access_region(block(body))
     assert text(reads) == [("A", [("vi * 4", "4"), ("0", "64")])]
     assert block_access_region(block(body, alloc=(B,)))[1] == ()
-    assert list(accesses_of(block(body))) == []
 
 
 def test_pointers_are_opaque():

@@ -1,0 +1,59 @@
+"""What is done with a program leaves nothing of it behind."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+import tir
+from tir.node import Memo, Node
+from tir.testing.fuzz import Report, run_example, run_gpu_example
+
+
+def nodes() -> list[Node]:
+    gc.collect()
+    return [o for o in gc.get_objects() if isinstance(o, Node)]
+
+
+def left_by(work) -> list[Node]:
+    work()  # what is made once: tables, registered intrinsics
+    before = set(map(id, nodes()))
+    kept = nodes()  # so that no new node can have the place of an old one
+    work()
+    left = [n for n in nodes() if id(n) not in before]
+    del kept
+    return left
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_schedules_that_are_refused_built_and_run_leave_no_node(seed):
+    report = Report()
+    assert left_by(lambda: run_example(seed, report, 8, None, True, families=True)) == []
+
+
+def test_a_gpu_schedule_on_the_simulator_leaves_no_node():
+    assert left_by(lambda: run_gpu_example(3, Report(), 6)) == []
+
+
+def test_a_memo_is_freed_with_its_node_though_it_refers_to_it():
+    memo: Memo[object] = Memo()
+
+    def work():
+        x = tir.Var("x")
+        memo[x] = [x]
+
+    assert left_by(work) == []
+
+
+def test_a_memo_does_not_travel_with_a_copy_or_a_pickle():
+    import copy
+    import pickle
+
+    memo: Memo[int] = Memo()
+    x = tir.Var("x")
+    memo[x] = 1
+    assert memo.setdefault(x, 2) == 1
+    assert memo.get(x.replace()) is None
+    assert memo.get(copy.copy(x)) is None
+    assert memo.get(pickle.loads(pickle.dumps(x))) is None

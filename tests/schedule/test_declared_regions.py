@@ -1,0 +1,103 @@
+"""What a block declares that it accesses, against what its body does: bodies are asked where they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tir
+from tests.prim_checks import refused, same, schedule
+
+WINDOW = """
+@T.prim_func
+def main(B: T.Buffer((64,), "float32")):
+    A = T.alloc_buffer((72,), "float32")
+    for i in range(72):
+        with T.block("A"):
+            v = T.axis.spatial(72, i)
+            A[v] = T.Cast("float32", v)
+    for i in range(64):
+        with T.block("B"):
+            v = T.axis.spatial(64, i)
+            T.reads(A[READS])
+            T.writes(B[WRITES])
+            B[v] = A[v] + A[v + 3]
+"""
+STEPS = {
+    "cache_read": lambda s: s.cache_read("B", 0, "local"),
+    "cache_read below": lambda s: s.compute_at(s.cache_read("B", 0, "local"), "B.i"),
+    "cache_write": lambda s: s.cache_write("B", 0, "local"),
+    "compute_at": lambda s: s.compute_at("A", s.split("B.i", [None, 8])[0]),
+    "reverse_compute_at": lambda s: s.reverse_compute_at("B", "A.i"),
+    "read_at": lambda s: s.read_at(s.split("B.i", [None, 8])[0], "B", 0, "local"),
+    "write_at": lambda s: s.write_at(s.split("B.i", [None, 8])[0], "B", 0, "local"),
+    "stage": lambda s: s.stage("B", "A", s.split("B.i", [None, 8])[0]),
+    "reindex": lambda s: s.reindex("B", "B"),
+    "blockize": lambda s: s.blockize(s.split("B.i", [None, 8])[1]),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("reads,writes", [("v", "v"), ("0:2", "0:1"), ("0:72", "0:64")])
+def test_the_body_is_asked(step, reads, writes):
+    func = schedule(WINDOW.replace("READS", reads).replace("WRITES", writes)).mod
+    sch = tir.Schedule(func)
+    STEPS[step](sch)
+    got = np.zeros(64, "float32")
+    tir.interp.run(sch.mod["main"], got)
+    np.testing.assert_array_equal(got, 2 * np.arange(64, dtype="float32") + 3)
+
+
+def test_the_body_of_a_nested_block_is_asked():
+    text = WINDOW.replace("READS", "v").replace("WRITES", "v").replace("for i in range(64)", "for o, i in T.grid(8, 8)")
+    sch = schedule(text.replace("spatial(64, i)", "spatial(64, o * 8 + i)"))
+    sch.blockize("B.i")
+    sch.cache_read("B_o", "A", "local")
+    sch.compute_at("A_local", "B_o.o")
+    got = np.zeros(64, "float32")
+    tir.interp.run(sch.mod["main"], got)
+    np.testing.assert_array_equal(got, 2 * np.arange(64, dtype="float32") + 3)
+
+
+ROUNDED = """
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), B: T.Buffer((32,), "float32")):
+    Y = T.alloc_buffer((64,), "float32")
+    for i in range(64):
+        with T.block("Y"):
+            v = T.axis.spatial(64, i)
+            Y[v] = A[v] * T.float32(2)
+    for i in range(32):
+        with T.block("B"):
+            v = T.axis.spatial(32, i)
+            T.reads(Y[0:64])
+            T.writes(B[v])
+            B[v] = Y[T.Cast("int32", T.floor(T.Cast("float32", v * 2) + T.float32(0.5)))]
+"""
+
+
+@pytest.mark.parametrize("step", ["compute_at", "compute_at below", "reverse_compute_at", "cache_read", "stage"])
+def test_a_stated_region_is_believed(step):
+    sch = schedule(ROUNDED)
+    sch.annotate_buffer_access("B", 0, "read", lambda v: [(v * 2, v * 2 + 2)])
+    if step == "compute_at":
+        sch.compute_at("Y", sch.split("B.i", [None, 8])[0])
+    elif step == "compute_at below":
+        sch.compute_at("Y", "B.i")
+    elif step == "reverse_compute_at":
+        sch.reverse_compute_at("B", sch.split("Y.i", [None, 8])[0])
+    elif step == "cache_read":
+        sch.compute_at(sch.cache_read("B", 0, "local"), "B.i")
+    else:
+        sch.stage("B", "Y", sch.split("B.i", [None, 8])[0])
+    same(sch)
+
+
+def test_a_region_that_is_not_stated_is_not():
+    refused(lambda: schedule(ROUNDED).compute_at("Y", "B.i"), "not affine")
+
+
+def test_a_stated_region_of_affine_indices_is_not_needed():
+    sch = schedule(WINDOW.replace("READS", "v").replace("WRITES", "v"))
+    sch.annotate_buffer_access("B", 0, "read", lambda v: [(v, v + 1)])
+    refused(lambda: sch.compute_at("A", "B.i"), "reads A[3]")

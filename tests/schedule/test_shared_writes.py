@@ -1,0 +1,152 @@
+"""Threads that would write different values to one element of shared memory at once: no barrier orders them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tir
+from tir.errors import BuildError, ScheduleError
+from tir.script import tir as T
+
+RULE = "threads of loop i would write different values to one element of `S"
+
+
+def nested(scope: str) -> tir.PrimFunc:
+    """Each tile has memory of its own."""
+
+    @T.prim_func
+    def main(A: T.Buffer((4,), "int32"), O: T.Buffer((4,), "int32")):
+        for i in range(4):
+            with T.block("tile"):
+                vi = T.axis.spatial(4, i)
+                S = T.alloc_buffer((1,), "int32", scope=scope)
+                for _j in range(1):
+                    with T.block("row"):
+                        S[0] = A[vi] + 1
+                for _j in range(1):
+                    with T.block("O"):
+                        O[vi] = S[0]
+
+    return main
+
+
+def repeated(scope: str) -> tir.PrimFunc:
+    """The same memory for each iteration, which is written before it is read."""
+
+    @T.prim_func
+    def main(A: T.Buffer((4,), "int32"), O: T.Buffer((4,), "int32")):
+        S = T.alloc_buffer((2,), "int32", scope=scope)
+        for i in range(4):
+            with T.block("row"):
+                vi = T.axis.spatial(4, i)
+                S[0] = vi
+            with T.block("O"):
+                vi = T.axis.spatial(4, i)
+                O[vi] = S[0] + A[vi]
+
+    return main
+
+
+def scheduled(make, scope, *steps):
+    sch = tir.Schedule(make(scope))
+    for name, *args in steps:
+        getattr(sch, name)(*args)
+    return sch
+
+
+BIND = ("bind", "i", "threadIdx.x")
+
+
+@pytest.mark.parametrize(
+    "make, scope, steps",
+    [
+        (nested, "shared", [BIND]),
+        (repeated, "shared", [BIND]),
+        (nested, "local", [BIND, ("set_scope", "row", 0, "shared")]),
+        (nested, "local", [BIND, ("cache_write", "row", 0, "shared")]),
+        (nested, "local", [BIND, ("cache_read", "O", 0, "shared")]),
+        (nested, "shared", [("split", "i", [2, 2]), ("bind", "i_1", "threadIdx.x")]),
+    ],
+)
+def test_memory_of_a_tile_is_not_shared_by_threads(make, scope, steps):
+    *before, last = steps
+    sch = scheduled(make, scope, *before)
+    with pytest.raises(ScheduleError, match="would write different values to one element of `S") as refused:
+        getattr(sch, last[0])(*last[1:])
+    assert "=1" in refused.value.witness[0] and "writes S" in refused.value.witness[0]
+
+
+def test_lowering_refuses_it_too():
+    program = nested("shared").script().replace("range(4)", 'T.thread_binding(4, thread="threadIdx.x")')
+    with pytest.raises(BuildError, match=RULE):
+        tir.build(tir.script.parse(program), target="cuda-sim")
+
+
+@pytest.mark.parametrize("make, scope", [(nested, "local"), (repeated, "local")])
+@pytest.mark.parametrize("thread", ["threadIdx.x", "blockIdx.x", "vthread.x"])
+def test_memory_of_each_thread_is_accepted(make, scope, thread):
+    assert _result(scheduled(make, scope, ("bind", "i", thread))) == _expected(make)
+
+
+def test_memory_of_each_thread_block_is_accepted():
+    assert _result(scheduled(nested, "shared", ("bind", "i", "blockIdx.x"))) == _expected(nested)
+
+
+@T.prim_func
+def same_value(A: T.Buffer((4,), "int32"), O: T.Buffer((4,), "int32")):
+    for i in T.thread_binding(4, thread="threadIdx.x"):
+        with T.block("tile"):
+            vi = T.axis.spatial(4, i)
+            S = T.alloc_buffer((4,), "int32", scope="shared")
+            L = T.alloc_buffer((1,), "int32", scope="local")
+            for j in range(4):
+                with T.block("own"):
+                    vj = T.axis.spatial(4, j)
+                    L[0] = A[vj]
+                with T.block("copy"):
+                    vj = T.axis.spatial(4, j)
+                    S[vj] = L[0]
+            for _j in range(1):
+                with T.block("O"):
+                    O[vi] = S[3 - vi]
+
+
+def test_threads_may_write_the_same_value():
+    sch = tir.Schedule(same_value)
+    sch.unroll("own.j")
+    assert _result(sch) == [9, 7, 6, 5]
+
+
+@T.prim_func
+def one_writes(A: T.Buffer((4,), "int32"), O: T.Buffer((4,), "int32")):
+    for _b in T.thread_binding(1, thread="blockIdx.x"):
+        with T.block("kernel"):
+            S = T.alloc_buffer((1,), "int32", scope="shared")
+            for i in T.thread_binding(4, thread="threadIdx.x"):
+                with T.block("first"):
+                    vi = T.axis.spatial(4, i)
+                    T.where(i == 2)
+                    S[0] = A[vi]
+            for i in T.thread_binding(4, thread="threadIdx.x"):
+                with T.block("O"):
+                    vi = T.axis.spatial(4, i)
+                    O[vi] = S[0]
+
+
+def test_one_thread_may_write():
+    assert _result(tir.Schedule(one_writes)) == [7, 7, 7, 7]
+    with pytest.raises(BuildError, match="different values"):
+        tir.lower(tir.script.parse(one_writes.script().replace("i == 2", "i >= 2")), target="cuda")
+
+
+def _result(sch) -> list[int]:
+    if "vthread" in sch.mod.script():
+        sch.bind(sch.add_unit_loop("i"), "threadIdx.x")
+    out = np.zeros(4, "int32")
+    tir.build(sch.mod, target="cuda-sim")[next(iter(sch.mod))](np.array([5, 6, 7, 9], "int32"), out)
+    return out.tolist()
+
+
+def _expected(make) -> list[int]:
+    return [6, 7, 8, 10] if make is nested else [5, 7, 9, 12]

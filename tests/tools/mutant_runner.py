@@ -1,0 +1,278 @@
+"""Runs tests with mutants: one process collects the tests once, and forks a child for each mutant.
+
+A child gives the loaded functions the changed code (:mod:`tests.tools.live_code`) and runs the tests that need it, so
+that a mutant costs only these. Before, every test runs alone in a child with counters in all functions: that says which
+statements it runs, and how long it takes. Tests that fail or take long even so are not used.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import json
+import os
+import pickle
+import re
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from tests.tools.live_code import Counters, LiveCode, forget
+from tests.tools.mutant_sites import Mutant
+
+SLOW = 15.0  # seconds; a test that takes longer is not used
+Record = Callable[[Mutant, str, str], None]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds of tests for a mutant, and of everything."""
+
+    mutant: float
+    total: float
+
+
+@dataclass
+class Coverage:
+    """What each test runs: its file's hash, its seconds (none if it is not used), the numbers of its statements."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    tests: dict[str, tuple[str, float | None, bytes]] = field(default_factory=dict)
+
+    def knows(self, item: pytest.Item) -> bool:
+        return item.nodeid in self.tests and self.tests[item.nodeid][0] == _hash(item)
+
+    def running(self, statements: Iterable[str]) -> dict[str, float]:
+        """The seconds of the tests that run one of the statements, the fastest first."""
+        wanted = [self.numbers[key] for key in statements if key in self.numbers]
+        found: dict[str, float] = {}
+        for name, (_, seconds, packed) in self.tests.items():
+            hits = zlib.decompress(packed)
+            if seconds is not None and any(n < len(hits) and hits[n] for n in wanted):
+                found[name] = seconds
+        return dict(sorted(found.items(), key=lambda test: test[1]))
+
+
+_hashes: dict[Path, str] = {}
+
+
+def _hash(item: pytest.Item) -> str:
+    if item.path not in _hashes:
+        _hashes[item.path] = hashlib.sha256(item.path.read_bytes()).hexdigest()[:16]
+    return _hashes[item.path]
+
+
+def run(
+    root: Path, mutants: Sequence[Mutant], tests: Sequence[str], files: Sequence[str], store: Path, limits: Limits,
+    record: Record,
+) -> None:  # fmt: skip
+    """Runs the mutants with the tests that matter, and records each outcome. ``files``: those whose statements count."""
+    runner = _Runner(root, mutants, files, store, limits, record)
+    pytest.main(["-q", "-s", f"--rootdir={root}", *tests], [runner])
+
+
+class _Runner:
+    """A plugin of pytest that runs the collected tests in its own way."""
+
+    def __init__(
+        self, root: Path, mutants: Sequence[Mutant], files: Sequence[str], store: Path, limits: Limits, record: Record
+    ):
+        self.root, self.mutants, self.files = root, mutants, files
+        self.store, self.limits, self.record = store, limits, record
+        self.end = time.monotonic() + limits.total
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        for file in self.files:
+            _load(file)
+        items = {item.nodeid: item for item in session.items}
+        forget()
+        live = LiveCode(self.root)
+        self.measure(live, [item for item in session.items if not self.coverage().knows(item)])
+        coverage = self.coverage()
+        for mutant in self.mutants:
+            if time.monotonic() > self.end:
+                break
+            tests = coverage.running(self.statements(mutant))
+            self.record(mutant, *self.outcome(live, mutant, {items[t]: s for t, s in tests.items() if t in items}))
+        return True
+
+    def coverage(self) -> Coverage:
+        return pickle.loads(self.store.read_bytes()) if self.store.is_file() else Coverage()
+
+    # which tests run what
+
+    def measure(self, live: LiveCode, items: Sequence[pytest.Item]) -> None:
+        """Adds what ``items`` run to the stored coverage, as many as there is time for."""
+        if items:
+            _child(lambda send: self._measure(live, items), lambda line: None, 1e9)
+
+    def _measure(self, live: LiveCode, items: Sequence[pytest.Item]) -> None:
+        coverage = self.coverage()
+        self.count(live, coverage.numbers)
+        hits = bytearray(len(coverage.numbers))
+        for file in self.files:
+            module = live.module(file)
+            if module is not None:
+                vars(module)["__hits__"] = hits
+        for number, item in enumerate(items):
+            if time.monotonic() > self.end:
+                break
+            coverage.tests[item.nodeid] = (_hash(item), *_measured(item, hits))
+            if number % 100 == 99:
+                self.save(coverage)
+        self.save(coverage)
+
+    def save(self, coverage: Coverage) -> None:
+        part = self.store.with_suffix(".part")
+        part.write_bytes(pickle.dumps(coverage))
+        part.replace(self.store)
+
+    def count(self, live: LiveCode, numbers: dict[str, int]) -> None:
+        """Counters in every function of the files."""
+        for file in self.files:
+            if live.module(file) is not None:
+                source = (self.root / file).read_text(encoding="utf-8")
+                live.change(file, Counters(file, source, numbers).visit(ast.parse(source)))
+
+    def statements(self, mutant: Mutant) -> list[str]:
+        """The statements that make a mutant matter: of a table, all in functions that name it."""
+        if mutant.table is None:
+            return [mutant.statement]
+        name = mutant.statement.split(":")[1]
+        word, found = re.compile(rf"\b{re.escape(name)}\b"), []
+        for file in self.files:
+            source = (self.root / file).read_text(encoding="utf-8")
+            if word.search(source):
+                inner = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef)]
+                using = {n.name for n in inner if word.search(ast.get_source_segment(source, n) or "")}
+                found += [k for k in self.coverage().numbers if _functions(k, file) & using]
+        return found
+
+    # mutants
+
+    def outcome(self, live: LiveCode, mutant: Mutant, tests: dict[pytest.Item, float]) -> tuple[str, str]:
+        """``killed``, ``survived``, ``undecided``, ``uncovered`` or ``invalid``, and by which test or how many."""
+        if not tests:
+            return "uncovered", ""
+        items, started = list(tests), time.monotonic()
+        messages: list[list[Any]] = []
+
+        def work(send: Callable[..., None]) -> None:
+            _apply(live, self.root, mutant)
+            for item, following in zip(items, [*items[1:], None]):
+                send("run", item.nodeid)
+                if not _passes(item, following):
+                    send("killed", item.nodeid)
+                    return
+            send("survived", f"{len(items)} tests")
+
+        def patience(line: list[Any]) -> float:
+            """How long a test may take: then it does not end any more."""
+            messages.append(line)
+            usual = next((s for item, s in tests.items() if item.nodeid == line[1]), 0)
+            left = started + self.limits.mutant - time.monotonic()
+            return min(20 * usual + 20, left)
+
+        ended = _child(work, patience, 60)
+        kind, what = messages[-1] if messages else ("invalid", "the change could not be made")
+        if kind != "run":
+            return kind, what
+        if not ended and time.monotonic() - started > self.limits.mutant:
+            return "undecided", f"{len(messages) - 1} of {len(items)} tests"
+        return "killed", f"{what} ({'crash' if ended else 'no end'})"
+
+
+def _apply(live: LiveCode, root: Path, mutant: Mutant) -> None:
+    source = (root / mutant.file).read_text(encoding="utf-8")
+    if mutant.table is None:
+        live.change(mutant.file, mutant.applied_to(source))
+    else:
+        live.change_table(mutant.file, mutant.assignment(source))
+
+
+def _measured(item: pytest.Item, hits: bytearray) -> tuple[float | None, bytes]:
+    """The seconds of a test that passes in time, and the statements that it runs."""
+    found: list[Any] = []
+
+    def work(send: Callable[..., None]) -> None:
+        hits[:] = bytes(len(hits))
+        begin = time.monotonic()
+        if _passes(item, None):
+            packed = zlib.compress(bytes(hits))
+            send(time.monotonic() - begin, packed.hex())
+
+    if _child(work, lambda line: found.append(line) or SLOW, SLOW) and found:
+        return found[0][0], bytes.fromhex(found[0][1])
+    return None, zlib.compress(b"")
+
+
+def _functions(key: str, file: str) -> set[str]:
+    """The functions around a statement of ``file``; none if it is in another."""
+    name, around = key.split(":")[:2]
+    return set(around.split(".")) if name == file else set()
+
+
+def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
+    return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=following))
+
+
+def _load(file: str) -> None:
+    """Import a module before the children are made; what needs a device may stay out."""
+    name = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    try:
+        importlib.import_module(name)
+    except Exception as error:
+        print(f"{name} is left out: {error}", file=sys.stderr)
+
+
+def _child(work: Callable[..., None], heard: Callable[[list[Any]], float | None], seconds: float) -> bool:
+    """Runs ``work(send)`` in a child; whether it ended in time.
+
+    ``heard`` gets each message and answers how long to wait for the next, at first ``seconds``.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _in_child(work, reading, writing)
+    os.close(writing)
+    ended = False
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        rest, limit = "", time.monotonic() + seconds
+        while not ended and select.select([pipe], [], [], max(0.0, limit - time.monotonic()))[0]:
+            part = os.read(pipe.fileno(), 1 << 20).decode()
+            ended = not part
+            *lines, rest = (rest + part).split("\n")
+            for line in lines:
+                limit = time.monotonic() + (heard(json.loads(line)) or 0.0)
+    if not ended:
+        os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return ended
+
+
+def _in_child(work: Callable[..., None], reading: int, writing: int) -> None:
+    """The child's life: quiet, with a compile cache of its own, in a process group that can be ended."""
+    os.setpgid(0, 0)
+    os.close(reading)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
+    place = tempfile.mkdtemp()
+    os.environ["TIR_CACHE_DIR"] = place
+    try:
+        work(lambda *message: os.write(writing, (json.dumps(message) + "\n").encode()))
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+        os._exit(0)

@@ -1,0 +1,80 @@
+"""The regions that blocks access: what their bodies say, and what is declared where these do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..arith.regions import Box, relax, union
+from ..buffer import Buffer, BufferRegion, Range
+from ..expr import Expr, IntImm, Var
+from ..node import Memo, frozendict
+from ..stmt import Block
+from ..visit import substitute
+from .block_regions import boxes, hulls_of
+from .effects import READ, WRITE, effects
+from .index import BlockRef, Place
+from .structure import uses_pointer
+
+EXPLICIT = {"reads": "explicit_read_region", "writes": "explicit_write_region"}
+_ACCESSED: Memo[Mapping[str, tuple[BufferRegion, ...]]] = Memo()
+
+
+def region_in(
+    host: Place | Mapping[Var, Range], ref: BlockRef, buffer: Buffer, *sides: str, predicate: Expr | None = None
+) -> Box | None:
+    """The box of ``buffer`` that the block ``ref`` accesses over all iterations of the loops inside ``host``.
+
+    ``host`` is a place around the block, or the ranges of those loops. ``sides`` selects the regions, "reads",
+    "writes" or both; ``predicate`` is the condition under which the block runs, by default its own. None if no
+    region is of ``buffer``.
+    """
+    loops = host if isinstance(host, Mapping) else ref.loop_ranges(host)
+    condition = ref.node.predicate if predicate is None else predicate
+    values = ref.bindings
+    found: list[Box] = []
+    for side in sides:
+        for region in accessed_regions(ref.block)[side]:
+            if region.buffer is buffer:
+                box = tuple(substitute(r, values) for r in region.region)
+                found.append(relax(box, loops, predicate=condition) or buffer.full_region().region)
+    return None if not found else found[0] if len(found) == 1 else union(found)
+
+
+def explicit_regions(block: Block, side: str) -> list[BufferRegion]:
+    """The regions among its "reads" or "writes" that the user has stated (annotate_buffer_access)."""
+    return [region for n, region in enumerate(getattr(block, side)) if n in explicit_numbers(block, side)]
+
+
+def explicit_numbers(block: Block, side: str) -> tuple[int, ...]:
+    """The numbers of these regions, as the block's annotation has them."""
+    marked = block.annotations.get(EXPLICIT[side], ())
+    return tuple(int(n) for n in marked if isinstance(n, (int, IntImm))) if isinstance(marked, (tuple, list)) else ()
+
+
+def accessed_regions(block: Block) -> Mapping[str, tuple[BufferRegion, ...]]:
+    """The "reads" and "writes" of ``block`` as its body has them, which may be more or less than what is declared.
+
+    What is declared counts where the body does not say: for what calls do with pointers and views, on axes where data
+    chooses the index, and where the user has stated the region.
+    """
+    found = _ACCESSED.get(block)
+    if found is None:
+        found = _ACCESSED[block] = frozendict({side: tuple(_accessed(block, side)) for side in EXPLICIT})
+    return found
+
+
+def _accessed(block: Block, side: str) -> Iterator[BufferRegion]:
+    declared = getattr(block, side)
+    if effects(block).opaque:
+        yield from declared
+        return
+    stated = explicit_regions(block, side)
+    touched = hulls_of(effects(block), {})[READ if side == "reads" else WRITE]
+    for region in declared:
+        hulls = touched.get(region.buffer)
+        if hulls is None or any(region is r for r in stated) or uses_pointer(block, region.buffer):
+            yield region
+        else:
+            (inside,) = boxes({region.buffer: hulls})
+            known = zip(hulls, inside.region, region.region)
+            yield BufferRegion(region.buffer, tuple(said if hull is None else r for hull, r, said in known))

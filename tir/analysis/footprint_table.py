@@ -1,0 +1,253 @@
+"""The result of a footprint: a row for each loop and the limits of the machine, as text, HTML and SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from math import log2
+from typing import Any
+
+from ..target import Target
+
+LEVELS = ("registers", "L1", "L2", "L3")  # what holds data, nearest first; then memory
+HEAD = ("loop", "runs", "touched", "reuse", "flops", "flops/byte", "held by")
+INDENT = "\u00a0\u00a0"  # spaces that a picture keeps
+COLOURS = {"registers": "#54a24b", "L1": "#4c78a8", "L2": "#9d7bb5", "L3": "#f2a241", "memory": "#d1495b"}
+COLOURS["compute"] = "#54a24b"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The limits of one core: ``sizes`` in bytes of :data:`LEVELS`, ``peak`` in operations and ``bandwidth`` in bytes a
+    second.
+
+    ``bandwidth`` has the rates of L1, L2, L3 and memory.
+    """
+
+    sizes: Mapping[str, int]
+    peak: float
+    bandwidth: Mapping[str, float]
+
+    @staticmethod
+    def of(target: Any = None) -> Machine:
+        """Sizes of ``target`` (attributes ``l1_bytes``, ``l2_bytes``, ``l3_bytes``, default: this machine's); rates of
+        a core at 3 GHz with two vector units: measure yours if it matters (``codegen.machine_peak``)."""
+        where = Target.of(target)
+        bits = where.limit("vector_width") or 512
+        sizes = {"registers": 32 * bits // 8}
+        for level in (1, 2, 3):
+            sizes[f"L{level}"] = where.cache_bytes(level)
+        clock, vector = 3e9, bits // 8
+        bandwidth = {"L1": 2 * vector * clock, "L2": 48 * clock, "L3": 10 * clock, "memory": 4 * clock}
+        return Machine(sizes, 2 * 2 * (bits // 32) * clock, bandwidth)
+
+
+@dataclass(frozen=True)
+class Level:
+    """All iterations of one loop (``depth`` loops are around it, it is executed ``runs`` times).
+
+    ``touched`` has the bytes by buffer name, ``moved`` the traffic from the level below into the caches in all
+    executions, ``flops`` the arithmetic of one execution.
+    """
+
+    name: str
+    depth: int
+    extent: int
+    runs: int
+    touched: Mapping[str, int]
+    accessed: int
+    flops: int
+    holds: str
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.touched.values())
+
+    @property
+    def reuse(self) -> float:
+        """Number of accesses per touched byte."""
+        return self.accessed / self.bytes if self.bytes else 0.0
+
+    @property
+    def intensity(self) -> float:
+        """Arithmetic intensity: operations per touched byte."""
+        return self.flops / self.bytes if self.bytes else 0.0
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """The result of :func:`footprint`: ``rows`` from the outermost loop inwards, and the minimum total time.
+
+    ``traffic`` has the bytes that come from each level (L1, L2, L3, memory); ``seconds`` the minimum time of these and
+    of the arithmetic (``compute``). Shows as a table; ``svg()`` is the figure.
+    """
+
+    name: str
+    rows: tuple[Level, ...]
+    flops: int
+    traffic: Mapping[str, int]
+    machine: Machine
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        times = {"compute": self.flops / self.machine.peak}
+        times.update({level: size / self.machine.bandwidth[level] for level, size in self.traffic.items()})
+        return times
+
+    @property
+    def bottleneck(self) -> str:
+        """``compute``, or the level whose data takes longest: ``L1``, ``L2``, ``L3``, ``memory``."""
+        times = self.seconds
+        return max(times, key=times.__getitem__)
+
+    @property
+    def bound(self) -> float:
+        """Upper bound of the operations per second that the bottleneck allows."""
+        longest = max(self.seconds.values())
+        return self.flops / longest if longest else 0.0
+
+    def __getitem__(self, loop: str) -> Level:
+        """The row of the loop called ``loop``; raises ``KeyError`` that lists the existing loops."""
+        found = [row for row in self.rows if row.name == loop]
+        if not found:
+            raise KeyError(f"no loop {loop!r}; there are {', '.join(row.name for row in self.rows)}")
+        return found[0]
+
+    def __repr__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+    def svg(self) -> str:
+        """The loops' footprints against the caches, and the minimum time of each level, as an SVG figure."""
+        return as_svg(self)
+
+
+def number(value: float, unit: str = "") -> str:
+    """With three digits and an SI prefix.
+
+    >>> number(1536000, "B"), number(12, "B")
+    ('1.54 MB', '12 B')
+    """
+    for prefix in ("", "k", "M", "G", "T"):
+        if abs(value) < 1000 or prefix == "T":
+            break
+        value /= 1000
+    return f"{value:.3g} {prefix}{unit}".strip()
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(0.00215)
+    '2.15 ms'
+    """
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def cells(row: Level) -> tuple[str, ...]:
+    """One row of the table."""
+    return (
+        f"{'  ' * row.depth}{row.name} ({row.extent})", number(row.runs), number(row.bytes, "B"), f"{row.reuse:.3g}",
+        number(row.flops), f"{row.intensity:.3g}", row.holds,
+    )  # fmt: skip
+
+
+def verdict(found: Footprint) -> str:
+    """The bottleneck, in a sentence."""
+    seconds, level = found.seconds, found.bottleneck
+    what = "arithmetic" if level == "compute" else f"data from {level}"
+    share = found.bound / found.machine.peak
+    return (
+        f"at least {duration(seconds[level])}, bound by {what}: at most {number(found.bound, 'flop/s')}, "
+        f"{100 * share:.0f} % of the peak"
+    )
+
+
+def bounds(found: Footprint) -> list[tuple[str, str, str]]:
+    """(level, amount, least time) of the arithmetic and of the data from each level."""
+    made = [("compute", number(found.flops, "flop"), duration(found.seconds["compute"]))]
+    made += [(level, number(size, "B"), duration(found.seconds[level])) for level, size in found.traffic.items()]
+    return made
+
+
+def as_text(found: Footprint) -> str:
+    rows = [HEAD, *map(cells, found.rows)]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(HEAD))]
+
+    def line(row: tuple[str, ...]) -> str:
+        first, *rest = (cell.ljust(w) if k in (0, 6) else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths)))
+        return "  ".join([first, *rest]).rstrip()
+
+    out = [f"{found.name}: {verdict(found)}", *map(line, rows), ""]
+    for level, amount, time in bounds(found):
+        mark = "  <- bottleneck" if level == found.bottleneck else ""
+        out.append(f"{level:<8} {amount:>12} {time:>10}{mark}")
+    return "\n".join(out)
+
+
+def as_html(found: Footprint) -> str:
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in HEAD)
+    body = []
+    for row in found.rows:
+        name, *rest = cells(row)
+        indent = f'<td style="text-align:left;padding-left:{row.depth + 0.5}em">{escape(name.strip())}</td>'
+        body.append(f"<tr>{indent}{''.join(f'<td>{escape(cell)}</td>' for cell in rest)}</tr>")
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+    return f"<p><b>{escape(found.name)}</b>: {escape(verdict(found))}</p>{table}{as_svg(found)}"
+
+
+def as_svg(found: Footprint) -> str:
+    """Above, one bar per loop: the bytes it touches, on a logarithmic scale with the cache sizes; below, the minimum
+    time of the arithmetic and of the traffic from each level, the longest marked."""
+    width, left, right, step = 720, 190, 90, 22
+    sizes = [(level, found.machine.sizes[level]) for level in LEVELS if level in found.machine.sizes]
+    top = max([row.bytes for row in found.rows] + [size for _, size in sizes[:-1]], default=1)
+    span = width - left - right
+    out: list[str] = []
+
+    def text(x: float, y: float, words: str, anchor: str = "start", extra: str = "") -> None:
+        out.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{extra}>{escape(words)}</text>')
+
+    def bar(y: float, length: float, colour: str) -> None:
+        out.append(f'<rect x="{left}" y="{y:.1f}" width="{max(length, 1):.1f}" height="{step - 8}" fill="{colour}"/>')
+
+    def place(size: float) -> float:
+        return span * log2(max(size, 1)) / log2(max(top, 2) * 1.2)
+
+    text(12, 22, f"{found.name}: {verdict(found)}", extra=' font-weight="bold"')
+    y = 62
+    end = y + step * len(found.rows)
+    for level, size in sizes:
+        if place(size) <= span:
+            x = left + place(size)
+            out.append(
+                f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y - 8}" y2="{end}" stroke="#999" stroke-dasharray="3 3"/>'
+            )
+            text(x, y - 12, f"{level} {number(size, 'B')}", "middle", ' fill="#555" font-size="10"')
+    for row in found.rows:
+        text(12, y + 11, f"{INDENT * row.depth}{row.name} ({row.extent})")
+        bar(y, place(row.bytes), COLOURS[row.holds])
+        text(left + place(row.bytes) + 6, y + 11, number(row.bytes, "B"), extra=' fill="#333" font-size="11"')
+        y += step
+    y += 34
+    text(12, y - 10, "least time", extra=' font-weight="bold"')
+    longest = max(found.seconds.values()) or 1.0
+    for level, amount, time in bounds(found):
+        mine = level == found.bottleneck
+        text(12, y + 11, "arithmetic" if level == "compute" else f"data from {level}")
+        length = span * found.seconds[level] / longest * 0.55
+        bar(y, length, COLOURS[level] if mine else "#bbb")
+        words = f"{time}  ({amount})" + ("  bottleneck" if mine else "")
+        text(left + length + 6, y + 11, words, extra=' font-weight="bold"' if mine else ' fill="#333"')
+        y += step
+    style = 'font-family="sans-serif" font-size="12"'
+    box = f'viewBox="0 0 {width} {y + 12}" width="{width}" height="{y + 12}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {box} {style}>'
+        f'<rect width="100%" height="100%" fill="white"/>{"".join(out)}</svg>'
+    )

@@ -1,0 +1,148 @@
+"""Declared access regions: annotate_buffer_access, unsafe_hide_buffer_access."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...analysis.accessed_regions import EXPLICIT, explicit_numbers
+from ...analysis.index import BlockRef
+from ...arith import Analyzer
+from ...arith.index_map import IndexMap
+from ...buffer import Buffer, BufferRegion, IterVar, Range, index_expr
+from ...errors import require
+from ...expr import Expr, Var, as_expr
+from ...node import frozendict
+from ...stmt import Block
+from ..primitive import BadArgument, primitive
+from ..state import State, pick_buffer
+
+
+@dataclass(frozen=True)
+class RegionsPlan:
+    old: Block
+    new: Block
+    recorded: dict[str, Any]
+
+
+def _side(block: BlockRef, buf_type: str) -> str:
+    require(buf_type in ("read", "write"), "the side of a buffer is `read` or `write`, not `{0}`", buf_type)
+    return buf_type + "s"
+
+
+def _check_annotate_buffer_access(
+    state: State,
+    block: BlockRef,
+    buffer_index: int | str | Buffer,
+    buf_type: str,
+    gen_new_ranges: IndexMap | Callable[..., Any],
+) -> RegionsPlan:
+    """Declare the region of a buffer that ``block`` accesses, where you know it better than it can be inferred.
+
+    ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). It is not checked: if the
+    region omits an element that the block accesses, later steps may be wrong.
+
+    Before → after, for ``sch.annotate_buffer_access("B", 0, "read", lambda vi: [(vi - 1, vi + 2)])``::
+
+        T.reads(A[0:8])                          T.reads(A[vi - 1:vi + 2])
+                                                 T.block_attr({"explicit_read_region": [0]})
+
+    Raises ``ScheduleError`` when the number of ranges is not the number of axes.
+    """
+    side = _side(block, buf_type)
+    buffer = pick_buffer(block, side, buffer_index)
+    regions = getattr(block.block, side)
+    number = next(n for n, r in enumerate(regions) if r.buffer is buffer)
+    if isinstance(buffer_index, int):
+        number = buffer_index
+    iters = block.block.iter_vars
+    made = _ends(gen_new_ranges, iters, buffer)
+    ends = made.map_indices([i.var for i in iters], Analyzer({i.var: i.dom for i in iters if i.dom is not None}))
+    require(
+        len(ends) == 2 * buffer.ndim, "{0} ranges are given for the {1} axes of buffer {2}", len(ends) // 2,
+        buffer.ndim, buffer.name,
+    )  # fmt: skip
+    analyzer = Analyzer()
+    ranges = tuple(Range(a, analyzer.simplify(b - a)) for a, b in zip(ends[::2], ends[1::2]))
+    changed = tuple(BufferRegion(buffer, ranges) if n == number else r for n, r in enumerate(regions))
+    key = EXPLICIT[side]
+    marked = tuple(dict.fromkeys((*explicit_numbers(block.block, side), number)))
+    notes = frozendict({**block.block.annotations, key: marked})
+    return RegionsPlan(
+        block.block, block.block.replace(**{side: changed}, annotations=notes), {"gen_new_ranges": RangesMap(made)}
+    )
+
+
+@dataclass(frozen=True)
+class RangesMap:
+    """A function of a block's iterators to one (begin, end) for each axis; ``ends`` has them flat."""
+
+    ends: IndexMap
+
+    def __call__(self, *iterators: Any) -> list[tuple[Expr, Expr]]:
+        flat = self.ends.map_indices(iterators)
+        return list(zip(flat[::2], flat[1::2]))
+
+    def as_python(self) -> str:
+        flat = [repr(e) for e in self.ends.final_indices]
+        pairs = ", ".join(f"({a}, {b})" for a, b in zip(flat[::2], flat[1::2]))
+        return f"lambda {', '.join(v.name for v in self.ends.initial_indices)}: [{pairs}]"
+
+
+def _ends(given: Any, iters: Sequence[IterVar], buffer: Buffer) -> IndexMap:
+    """Begin and end of each axis, in turn, as one index map over the iterators."""
+    if isinstance(given, (IndexMap, RangesMap)):
+        return given if isinstance(given, IndexMap) else given.ends
+    if not callable(given):
+        raise BadArgument(f"gen_new_ranges is a function of the block's iterators, not {given!r}")
+    variables = tuple(Var(i.var.name, i.dtype) for i in iters)
+    try:
+        axes: Any = given(*variables)
+    except Exception as error:  # whatever the user's function raises
+        raise BadArgument(f"gen_new_ranges takes the {len(iters)} iterators of the block: {error}") from error
+    ends: list[Expr] = []
+    for axis in axes if isinstance(axes, (list, tuple)) else [axes]:
+        if isinstance(axis, (list, tuple)) and len(axis) != 2:
+            raise BadArgument(f"a range is an index or a pair (begin, end), not {axis!r}")
+        dtype = buffer.shape[0].dtype
+        try:
+            begin, end = axis if isinstance(axis, (list, tuple)) else (axis, as_expr(axis, dtype) + 1)
+            ends += [index_expr(as_expr(begin, dtype)), index_expr(as_expr(end, dtype))]
+        except (TypeError, ValueError) as error:
+            raise BadArgument(f"a range is an index or a pair (begin, end): {error}") from error
+    return IndexMap(variables, tuple(ends))
+
+
+@primitive(check=_check_annotate_buffer_access)
+def annotate_buffer_access(state: State, plan: RegionsPlan) -> State:
+    return state.replace(plan.old, plan.new)
+
+
+def _check_unsafe_hide_buffer_access(
+    state: State, block: BlockRef, buf_type: str, buf_index_array: Sequence[int]
+) -> RegionsPlan:
+    """Remove regions from a block's declared reads or writes; ``buf_index_array`` has their numbers.
+
+    Unsafe, as the name says: later steps no longer see the dependences through them.
+
+    Before → after, for ``sch.unsafe_hide_buffer_access("B", "read", [1])``::
+
+        T.reads(A[vi], idx[vi])                  T.reads(A[vi])
+
+    Raises ``ScheduleError`` for a number without a region.
+    """
+    side = _side(block, buf_type)
+    regions = getattr(block.block, side)
+    gone = {int(n) for n in buf_index_array}
+    bad = [n for n in sorted(gone) if not 0 <= n < len(regions)]
+    require(
+        not bad, "block {0} {1} {2} regions, so there is no number {3}", block, side, len(regions), bad[0] if bad else 0
+    )
+    kept = tuple(r for n, r in enumerate(regions) if n not in gone)
+    return RegionsPlan(block.block, block.block.replace(**{side: kept}), {})
+
+
+@primitive(check=_check_unsafe_hide_buffer_access)
+def unsafe_hide_buffer_access(state: State, plan: RegionsPlan) -> State:
+    return state.replace(plan.old, plan.new)

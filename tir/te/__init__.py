@@ -1,0 +1,68 @@
+"""Tensor expressions: what is computed, element by element; how, is for schedules.
+
+A graph of immutable operations: ``Operation`` (``axis``, ``reduce_axis``, ``input_tensors``, ``output(i)``,
+``with_inputs``) makes ``Tensor``s, which expressions read by ``TensorLoad``; reductions are ``Reduce`` expressions at the
+top of a ``ComputeOp``. ``to_primfunc`` makes a block of each operation; ``lower_graph`` says which, and which buffers.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from ..expr import const
+from .computation import ComputeOp, compute
+from .recurrence import ScanOp, scan
+from .reduction import comm_reducer, max, min, prod, sum
+from .tensor import (
+    Operation,
+    PlaceholderOp,
+    Tensor,
+    TensorLoad,
+    TensorSlice,
+    placeholder,
+    reduce_axis,
+    size_var,
+    thread_axis,
+    var,
+)
+from .to_primfunc import create_prim_func
+
+__all__ = [
+    "ComputeOp",
+    "Operation",
+    "PlaceholderOp",
+    "ScanOp",
+    "Tensor",
+    "TensorLoad",
+    "TensorSlice",
+    "comm_reducer",
+    "compute",
+    "const",
+    "create_prim_func",
+    "max",
+    "min",
+    "placeholder",
+    "prod",
+    "reduce_axis",
+    "scan",
+    "size_var",
+    "sum",
+    "thread_axis",
+    "var",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """What builds expressions: ``te.exp``, ``te.if_then_else``, under the names that they have everywhere."""
+    package = importlib.import_module("tir")
+    if not name.startswith("_") and (name in package.EXPRESSIONS or _is_pure(name)):
+        value = globals()[name] = getattr(package, name)
+        return value
+    raise AttributeError(f"module 'tir.te' has no attribute {name!r}")
+
+
+def _is_pure(name: str) -> bool:
+    from ..op import OPS
+
+    return name in OPS and OPS[name].effect == "pure"

@@ -1,0 +1,384 @@
+"""From a graph of operations to a function in block form: a block an operation."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..analysis.block_regions import block_access_region
+from ..arith import Analyzer, simplify, simplify_stmt
+from ..buffer import Buffer, IterVar, Range, decl_buffer
+from ..dtype import HANDLE, VOID
+from ..expr import TRUE, BufferLoad, Expr, Reduce, Var, const, is_const
+from ..function import PrimFunc
+from ..names import unique_name
+from ..node import frozendict
+from ..recursion import with_recursion_limit
+from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, root_block, seq
+from ..visit import rewrite, substitute, walk
+from .computation import ComputeOp, free_variables
+from .places import error
+from .recurrence import ScanOp
+from .split_reductions import reduction_groups
+from .tensor import Axis, Operation, PlaceholderOp, Tensor, TensorLoad, TensorSlice, operations_of
+
+
+@dataclass(frozen=True)
+class LoweredGraph:
+    """A function, and where the parts of the graph went: ``buffers`` of tensors, names of the ``blocks`` of operations."""
+
+    func: PrimFunc
+    buffers: dict[Tensor, Buffer]
+    blocks: dict[Operation, list[str]]
+
+
+def create_prim_func(args: Any, name: str = "main") -> PrimFunc:
+    """The function that computes ``args``: inputs and outputs in the order of its parameters; scalars (``te.var``) too.
+
+    Each operation that they need becomes a block, named as the operation; tensors that are no arguments are allocated.
+    Lists of tensors may be nested. Raises ``TensorExpressionError`` for an input that is missing among ``args``, for a
+    scalar that is no argument and no size of one, and for what is no tensor.
+
+    >>> from tir import te
+    >>> A = te.placeholder((8,), name="A")
+    >>> B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    >>> te.create_prim_func([A, B]).show()
+    # from tir.script import tir as T
+    <BLANKLINE>
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        T.func_attr({"tir.noalias": True})
+        # with T.block("root"):
+        for i in range(8):
+            with T.block("B"):
+                v_i = T.axis.spatial(8, i)
+                T.reads(A[v_i])
+                T.writes(B[v_i])
+                B[v_i] = A[v_i] + 1.0
+    <BLANKLINE>
+    """
+    return lower_graph(args, name).func
+
+
+@with_recursion_limit
+def lower_graph(args: Any, name: str = "main") -> LoweredGraph:
+    """As :func:`create_prim_func`, with what became of the graph."""
+    arguments = _arguments(args)
+    operations = operations_of([a for a in arguments if isinstance(a, Tensor)])
+    _check_inputs(arguments, operations)
+    _check_scalars(arguments, operations)
+    lowering = Lowering(arguments, operations)
+    params: list[Var] = []
+    buffer_map: dict[Var, Buffer] = {}
+    for argument in arguments:
+        if isinstance(argument, Tensor):
+            buffer = lowering.buffers[argument]
+            params.append(Var(f"{buffer.name}_handle", HANDLE))
+            buffer_map[params[-1]] = buffer
+        else:
+            params.append(argument)
+    body = seq(statement_of(op, lowering) for op in operations if op not in lowering.inside)
+    given = set(buffer_map.values())
+    local = tuple(b for b in dict.fromkeys(lowering.buffers.values()) if b not in given)
+    attrs = frozendict({"global_symbol": name, "tir.noalias": True})
+    func = PrimFunc(tuple(params), root_block(body, local), VOID, frozendict(buffer_map), attrs)
+    return LoweredGraph(func, lowering.buffers, lowering.blocks)
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def _arguments(args: Any) -> list[Any]:
+    """Tensors and scalars of ``args``, flattened."""
+    found: list[Any] = []
+    for item in args if isinstance(args, (list, tuple)) else [args]:
+        if isinstance(item, (list, tuple)):
+            found += _arguments(item)
+        elif isinstance(item, Tensor) or (isinstance(item, Var) and not item.dtype.is_handle):
+            if any(item is other for other in found):
+                raise error(f"`{item.name}` is twice among the arguments")
+            found.append(item)
+        else:
+            what = "a slice of a tensor" if isinstance(item, TensorSlice) else f"{item!r}"
+            raise error(f"an argument of a function is a tensor or a te.var, not {what}")
+    if not any(isinstance(a, Tensor) for a in found):
+        raise error("the function has no tensors among its arguments", "te.create_prim_func([A, B])")
+    return found
+
+
+def _check_inputs(arguments: Sequence[Any], operations: Sequence[Operation]) -> None:
+    given = {a for a in arguments if isinstance(a, Tensor)}
+    given |= {t for op in operations if isinstance(op, ScanOp) for t in op.states}
+    missing = [op for op in operations if isinstance(op, PlaceholderOp) and op.output(0) not in given]
+    if missing:
+        first = missing[0].output(0)
+        users = [op.name for op in operations if first in op.input_tensors]
+        names = [a.name for a in arguments]
+        raise error(
+            f"input `{first.name}`, which `{users[0]}` reads, is not among the arguments ({', '.join(names)})",
+            f"te.create_prim_func([{', '.join([*(m.name for m in missing), *names])}])",
+        )
+
+
+def _check_scalars(arguments: Sequence[Any], operations: Sequence[Operation]) -> None:
+    """Every scalar is an argument, or the extent of one."""
+    known = {a for a in arguments if isinstance(a, Var)}
+    known |= {s for a in arguments if isinstance(a, Tensor) for s in a.shape if isinstance(s, Var)}
+    for op in operations:
+        unknown = next((v for v in op_variables(op) if v not in known), None)
+        if unknown is not None:
+            raise error(
+                f"`{op.name}` uses the variable `{unknown.name}`, which is neither an argument of the function nor an "
+                "extent of one",
+                f"te.create_prim_func([{unknown.name}, …])",
+                op.place,
+            )
+
+
+@functools.singledispatch
+def op_variables(op: Operation) -> Iterable[Var]:
+    """The scalars that an operation uses: not its own axes."""
+    return [v for t in op.outputs for s in t.shape for v in free_variables(s)]
+
+
+@op_variables.register
+def _(op: ComputeOp) -> Iterable[Var]:
+    own = {a.var for a in op.axis}
+    parts = [*op.body, *(a.dom for a in op.axis)]
+    return [v for part in parts for v in free_variables(part) if v not in own]
+
+
+# ---------------------------------------------------------------- operations
+
+
+@functools.singledispatch
+def statement_of(op: Operation, lowering: Lowering) -> Stmt:
+    """The loops and blocks of an operation."""
+    raise NotImplementedError(type(op).__name__)
+
+
+class Lowering:
+    """What the statements of all operations share: buffers of tensors, and the names of blocks.
+
+    ``inside`` are operations without statements of their own: inputs, and the parts of scans. ``time`` has the loop that
+    a step of a scan stands in.
+    """
+
+    def __init__(self, arguments: Sequence[Any], operations: Sequence[Operation]):
+        self.blocks: dict[Operation, list[str]] = {}
+        self.time: dict[Operation, tuple[Var, Range]] = {}
+        self.inside: set[Operation] = {op for op in operations if isinstance(op, PlaceholderOp)}
+        self._block_names: set[str] = {"root"}
+        self._names = {a.name for a in arguments if isinstance(a, Var)}
+        tensors = [a for a in arguments if isinstance(a, Tensor)]
+        stored_in = self._states(tensors, operations)
+        self.buffers: dict[Tensor, Buffer] = {}
+        for tensor in dict.fromkeys((*tensors, *(t for op in operations for t in op.outputs))):
+            if tensor not in stored_in:
+                self.buffers[tensor] = self._buffer(tensor)
+        self.buffers.update((t, self.buffers[state]) for t, state in stored_in.items())
+
+    def _buffer(self, tensor: Tensor) -> Buffer:
+        name = unique_name(identifier(tensor.name), self._names)
+        self._names.add(name)
+        return decl_buffer(tensor.shape, tensor.dtype, name)
+
+    def _states(self, arguments: Sequence[Tensor], operations: Sequence[Operation]) -> dict[Tensor, Tensor]:
+        """The results of scans in whose memory other tensors are kept: states, updates, and inits read by nobody else."""
+        readers = [t for op in operations for t in op.input_tensors] + list(arguments)
+        found: dict[Tensor, Tensor] = {}
+        for op in (o for o in operations if isinstance(o, ScanOp)):
+            self.inside.update(op.steps)
+            for result, init, update, state in zip(op.outputs, op.init, op.update, op.states):
+                if update in arguments:
+                    raise error(
+                        f"`{update.name}`, the update of scan `{op.name}`, is no result",
+                        f"the scan itself, `{result.name}`, has all rows",
+                        op.place,
+                    )
+                found |= {state: result, update: result}
+                if isinstance(init.op, ComputeOp) and init.op.num_outputs == 1 and readers.count(init) == 1:
+                    found[init] = result
+                    self.inside.add(init.op)
+        return found
+
+    def block_name(self, name: str, op: Operation) -> str:
+        """A name for a block of ``op``, not yet taken."""
+        made = unique_name(identifier(name), self._block_names)
+        self._block_names.add(made)
+        self.blocks.setdefault(op, []).append(made)
+        return made
+
+    def access(self, e: Any, values: dict[Var, Any] | None = None) -> Any:
+        """``e`` with variables replaced, reading buffers in the place of tensors."""
+
+        def visit(item: Any) -> Any:
+            return BufferLoad(self.buffers[item.tensor], item.indices) if isinstance(item, TensorLoad) else None
+
+        return rewrite(substitute(e, values) if values else e, visit)
+
+
+def identifier(name: str) -> str:
+    """``name`` as a name of the dialect: ``pad.temp`` becomes ``pad_temp``."""
+    made = re.sub(r"\W", "_", name)
+    return made if made.isidentifier() else f"_{made}"
+
+
+# ---------------------------------------------------------------- te.compute
+
+
+@statement_of.register
+def _(op: ComputeOp, lowering: Lowering) -> Stmt:
+    if isinstance(op.body[0], Reduce):
+        return _Reduction(op, lowering).statement()
+    nest = _Nest(op, op.axis, lowering)
+    names = [op.name] if len(op.body) == 1 else [t.name for t in op.outputs]
+    return nest.around(seq(nest.block(name, nest.store(n, e)) for n, (name, e) in enumerate(zip(names, op.body))))
+
+
+class _Nest:
+    """The loops over some axes of an operation, and blocks in them."""
+
+    def __init__(self, op: ComputeOp, axes: Sequence[Any], lowering: Lowering):
+        self.op = op
+        self.axes = axes
+        self.lowering = lowering
+        self.kinds = ["reduce" if axis.iter_type == "reduce" else "spatial" for axis in axes]
+        self.loops: list[tuple[Var, Range]] = []
+        loop_values: dict[Var, Any] = {}
+        taken: set[str] = set()
+        self.shared = 0  # how many loops the operation stands in already
+        if op in lowering.time:
+            self.shared, self.kinds[0] = 1, "opaque"
+            loop_values[axes[0].var] = lowering.time[op][0]
+            self.loops.append(lowering.time[op])
+            taken.add(self.loops[0][0].name)
+        for axis in axes[self.shared :]:
+            loop = Var(unique_name(identifier(axis.var.name), taken), axis.var.dtype)
+            taken.add(loop.name)
+            loop_values[axis.var] = loop
+            self.loops.append((loop, _simple(lowering.access(axis.dom, dict(loop_values)))))
+
+    def around(self, body: Stmt, first: int = 0, last: int | None = None) -> Stmt:
+        """The loops from number ``first`` up to ``last`` around ``body``, without those that it stands in already."""
+        for loop, domain in reversed(self.loops[max(first, self.shared) : last]):
+            body = For(loop, domain.min, domain.extent, SERIAL, body, span=self.op.place)
+        return body
+
+    def iterators(self, count: int | None = None) -> list[IterVar]:
+        """One iterator for each of the first ``count`` loops."""
+        pairs = list(zip(self.loops, self.kinds))[:count]
+        made = [IterVar(domain, Var(f"v_{loop.name}", loop.dtype), kind) for (loop, domain), kind in pairs]
+        return made or [IterVar(Range(const(0), const(1)), Var("vi"))]
+
+    def store(self, output: int, value: Expr) -> BufferStore:
+        """Store of an element of an output, still in the axes of the operation."""
+        buffer = self.lowering.buffers[self.op.output(output)]
+        return BufferStore(buffer, value, tuple(a.var for a in self.op.axis), span=self.op.place)
+
+    def block(self, name: str, body: Stmt, init: Stmt | None = None, count: int | None = None) -> Stmt:
+        """A block over the first ``count`` loops, whose statements are in the axes of the operation."""
+        iterators = self.iterators(count)
+        values: dict[Var, Any] = {a.var: iv.var for a, iv in zip(self.axes, iterators)}
+        inside = Analyzer({iv.var: iv.dom for iv in iterators if not is_const(iv.dom.extent, 1)})
+        bindings: tuple[Expr, ...] = tuple(loop for loop, _ in self.loops[:count]) or (const(0),)
+
+        def placed(s: Any) -> Any:
+            return None if s is None else simplify_stmt(self.lowering.access(s, values), inside)
+
+        made = Block(tuple(iterators), (), (), self.lowering.block_name(name, self.op), placed(body), placed(init))
+        reads, writes = block_access_region(made)
+        return BlockRealize(bindings, TRUE, made.replace(reads=tuple(reads), writes=tuple(writes)), span=self.op.place)
+
+
+class _Reduction:
+    """The block of a reduction: ``init`` at its first step, or in a block of its own where it may have no steps."""
+
+    def __init__(self, op: ComputeOp, lowering: Lowering):
+        self.op = op
+        self.nest = _Nest(op, (*op.axis, *op.reduce_axis), lowering)
+
+    def statement(self) -> Stmt:
+        op, nest = self.op, self.nest
+        update, start = self._update(), self._start()
+        if not self._may_be_empty():
+            return nest.around(nest.block(op.name, update, start))
+        count = len(op.axis)
+        first = nest.block(f"{op.name}_init", start, count=count)
+        return nest.around(seq([first, nest.around(nest.block(op.name, update), count)]), last=count)
+
+    def _may_be_empty(self) -> bool:
+        """Whether an extent that depends on other axes or on data may be 0."""
+        known = Analyzer()
+        loops = {loop for loop, _ in self.nest.loops}
+        for loop, domain in self.nest.loops:
+            parts = list(walk(domain.extent))
+            varies = any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n in loops) for n in parts)
+            if varies and not known.can_prove(domain.extent >= 1):
+                return True
+            known.bind(loop, domain)
+        return False
+
+    def _start(self) -> Stmt:
+        stores = []
+        for n, e in enumerate(self.op.body):
+            assert isinstance(e, Reduce)
+            stores.append(self.nest.store(n, (e.init or e.combiner.identity)[e.value_index]))
+        return seq(stores)
+
+    def _update(self) -> Stmt:
+        made: list[Stmt] = []
+        first = 0
+        for group in reduction_groups(self.op.body):
+            made.append(self._combined(group, first))
+            first += len(group)
+        condition = self.op.body[0].condition  # type: ignore[union-attr]
+        return seq(made) if is_const(condition, 1) else IfThenElse(condition, seq(made))
+
+    def _combined(self, group: Sequence[Any], first: int) -> Stmt:
+        """The results from number ``first`` on, combined with what one reduction adds to them."""
+        e = group[0]
+        outputs = [self.op.output(first + n) for n in range(len(group))]
+        indices = tuple(a.var for a in self.op.axis)
+        old = [TensorLoad(t, indices) for t in outputs]
+        values = {**dict(zip(e.combiner.lhs, old)), **dict(zip(e.combiner.rhs, e.source))}
+        results = [substitute(r, values) for r in e.combiner.result]
+        if len(results) == 1:
+            return self.nest.store(first, results[0])
+        names = [Var(f"v_{identifier(t.name)}", t.dtype) for t in outputs]
+        body = seq(self.nest.store(first + n, v) for n, v in enumerate(names))
+        for name, value in reversed(list(zip(names, results))):
+            body = LetStmt(name, value, body)
+        return body
+
+
+def _simple(domain: Range) -> Range:
+    return Range(simplify(domain.min), simplify(domain.extent))
+
+
+# ---------------------------------------------------------------- te.scan
+
+
+@statement_of.register
+def _(op: ScanOp, lowering: Lowering) -> Stmt:
+    parts: list[Stmt] = []
+    for init, state in zip(op.init, op.outputs):
+        is_stored = lowering.buffers[init] is lowering.buffers[state]
+        first = init.op if is_stored else _copied(init, state, lowering)
+        parts.append(statement_of(first, lowering))
+    time = Var(identifier(op.scan_axis.var.name), op.scan_axis.var.dtype)
+    domain = _simple(lowering.access(op.scan_axis.dom))
+    lowering.time.update((step, (time, domain)) for step in op.steps)
+    steps = seq(statement_of(step, lowering) for step in op.steps)
+    return seq([*parts, For(time, domain.min, domain.extent, SERIAL, steps, span=op.place)])
+
+
+def _copied(init: Tensor, state: Tensor, lowering: Lowering) -> Operation:
+    """What copies the first rows of a state, where their own tensor is read by others too."""
+    axes = tuple(Axis(Range(const(0, s.dtype), s), Var(f"i{n}", s.dtype)) for n, s in enumerate(init.shape))
+    op = ComputeOp(f"{state.name}_init", axes, (TensorLoad(init, tuple(a.var for a in axes)),), place=state.op.place)
+    lowering.buffers[op.output(0)] = lowering.buffers[state]
+    return op
