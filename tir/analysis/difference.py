@@ -48,6 +48,9 @@ def _compare(old: Any, new: Any, removed: dict[Any, None], added: dict[Any, None
     removed.update(dict.fromkeys(itself(old)))
     added.update(dict.fromkeys(itself(new)))
     was, now = sub_statements(old), sub_statements(new)
+    if len(was) == 1 and len(now) == 1:
+        _compare(was[0], now[0], removed, added)
+        return
     kept = set(was).intersection(now)
     pending: dict[Any, list[Any]] = {}
     for s in was:

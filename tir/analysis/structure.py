@@ -136,14 +136,26 @@ def regions_of(refs: Iterable[BufferRegion], buffer: Buffer) -> list[BufferRegio
 
 def uses_pointer(stmt: Any, buffer: Buffer) -> bool:
     """Whether the memory of ``buffer`` is accessed through its pointer or another view, besides loads and stores."""
-    for item in walk(stmt):
-        if isinstance(item, Var) and item is buffer.data:
-            return True
-        if isinstance(item, MatchBufferRegion) and item.source.buffer is buffer:
-            return True
-        if isinstance(item, Buffer) and item is not buffer and item.data is buffer.data:
-            return True
-    return False
+    pointed, buffers = _memory(stmt)
+    return buffer.data in pointed or buffers.get(buffer.data, buffer) is not buffer
+
+
+def _memory(stmt: Any) -> tuple[set[Var], dict[Var, Buffer]]:
+    """The pointers that occur in a statement, of memory that it views or has two buffers of; and a buffer of each."""
+    found = _MEMORY.get(stmt)
+    if found is None:
+        pointed, buffers = found = _MEMORY[stmt] = set[Var](), dict[Var, Buffer]()
+        for item in walk(stmt):
+            if isinstance(item, Var):
+                pointed.add(item)
+            elif isinstance(item, MatchBufferRegion):
+                pointed.add(item.source.buffer.data)
+            elif isinstance(item, Buffer) and buffers.setdefault(item.data, item) is not item:
+                pointed.add(item.data)
+    return found
+
+
+_MEMORY: Memo[tuple[set[Var], dict[Var, Buffer]]] = Memo()
 
 
 def readers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:

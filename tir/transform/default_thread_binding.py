@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..analysis.dependence.loops import check_parallel
+from ..analysis.dependence.verdict import Proved
 from ..buffer import Buffer
 from ..errors import ScheduleError
 from ..expr import Var, const
@@ -81,11 +82,12 @@ def _bound(func: PrimFunc, nest: Stmt, threads: int) -> Stmt | None:
 
 
 def _independent(func: PrimFunc, loops: list[Any]) -> bool:
-    """Whether iterations of nested loops are independent, in global memory alone: asked of the loops as they are, which
-    is simpler to answer than of what they are fused and split into."""
+    """Whether iterations of nested loops are independent, in global memory alone and without copies of it: asked of the
+    loops as they are, which is simpler to answer than of what they are fused and split into."""
     if any(b.scope != "global" for b in buffers_in(loops[0])):
         return False
-    return all(check_parallel(func, loop, THREAD_BINDING).is_proved for loop in loops)
+    verdicts = (check_parallel(func, loop, THREAD_BINDING) for loop in loops)
+    return all(isinstance(v, Proved) and not v.private for v in verdicts)
 
 
 def _alone(nest: Stmt) -> Stmt:

@@ -31,7 +31,7 @@ from ...stmt import (
 )
 from ...visit import substitute, uses_var, walk
 from ..invariants import Keeps
-from ..legality import require_legal
+from ..legality import concurrent_iterations, require_legal
 from ..primitive import primitive
 from ..state import State
 
@@ -245,9 +245,13 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
     f = loop.node
     require(f.kind in (SERIAL, THREAD_BINDING), "loop {0} is already {1}", f, f.kind, nodes=[f])
     _require_axis_fits(state, loop, thread_axis)
+    plan = KindPlan(loop, THREAD_BINDING, thread_axis)
     if not unsafe and not (thread_axis.startswith("threadIdx") and _crosses_threads(state, loop)):
-        _require_independent(state, loop, THREAD_BINDING)
-    return KindPlan(loop, THREAD_BINDING, thread_axis)
+        private = _require_independent(state, loop, THREAD_BINDING)
+        if private:  # of global memory, threads have no copies
+            bound = _mark(state, plan)
+            require_legal(concurrent_iterations(bound.func, bound.index.loops[loop.var].node), bound.func)
+    return plan
 
 
 def _kernel(loop: LoopRef) -> Place:
