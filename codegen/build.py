@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tir.errors import BuildError
-from tir.function import IRModule, PrimFunc
+from tir.function import IRModule, PrimFunc, answered_by_program
 from tir.recursion import with_recursion_limit
 from tir.target import Target, added_kind
 
@@ -15,6 +15,7 @@ _CACHES = ("l1_bytes", "l2_bytes", "l3_bytes")
 _CPU_OPTIONS = ("mcpu", "mattr", "num_cores", "fast_math", "vector_width", "opt_level", "keys", "tag", *_CACHES)
 
 
+@answered_by_program
 @with_recursion_limit
 def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
     """Compile a function or a module of functions.
@@ -23,6 +24,8 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
     "num_cores": …, "fast_math": True}``), ``"interpreter"`` (the reference executor), ``"cuda"`` (also ``"cuda
     -arch=sm_90a"``; compiles without a GPU), ``"cuda-sim"`` (GPU kernels on the simulator, with every check), or a
     ``tir.Target``.
+
+    A stage schedule is built by ``build(s, args, target, name=…)``: see ``tir.te.Schedule.build``.
 
     Raises ``BuildError`` for a program or a target that cannot be compiled.
 

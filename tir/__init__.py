@@ -54,11 +54,13 @@ _LAZY = {
     "load": ("codegen.module", "load"),
     "Analyzer": ("tir.arith", "Analyzer"),
     "simplify": ("tir.arith", "simplify"),
+    "register_func": ("codegen.runtime.packed", "register_func"),
     "TVMError": ("tir.errors", "TirError"),
     **{name: ("tir.compat", name) for name in ("array", "compile", "cpu", "cuda", "device", "ir", "nd", "runtime")},
     "stmt_functor": ("tir.compat", "stmt_functor"),
 }
 _SUBMODULES = (
+    "ir_builder",
     "te",
     "script",
     "schedule",

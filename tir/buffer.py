@@ -77,6 +77,26 @@ class Buffer(Node):
     def ndim(self) -> int:
         return len(self.shape)
 
+    def access_ptr(self, access_mask: Any = "rw", **options: Any) -> Expr:
+        """A pointer to the buffer's elements, as an argument of a call: see ``access_ptr`` of the dialect."""
+        from .script.buffer_methods import access_ptr
+
+        return access_ptr(self, access_mask, **options)
+
+    def vload(self, begin: Any, dtype: str | None = None) -> Expr:
+        """A load of the lanes of ``dtype`` from ``begin``."""
+        from .script.buffer_methods import vload
+
+        return vload(self, begin, dtype)
+
+    def vstore(self, begin: Any, value: Any) -> Any:
+        """The statement that stores all lanes of ``value`` from ``begin``."""
+        from .script.buffer_methods import vstore
+        from .stmt import BufferStore
+
+        stored = vstore(self, begin, value)
+        return BufferStore(self, stored.value, tuple(stored.indices))
+
     def with_dtype(self, dtype: str) -> Buffer:
         return self.replace(dtype=DType(dtype), data=self.data.replace(pointer_dtype=DType(dtype)))
 

@@ -128,6 +128,10 @@ class Expr(Node):
     def astype(self, dtype: str) -> Expr:
         return cast(dtype, self)
 
+    def equal(self, other: Any) -> Expr:
+        """``self == other``."""
+        return compare(EQ, self, other)
+
 
 ExprLike = Expr | int | float | bool
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from .buffer import Buffer
 from .dtype import VOID, DType
@@ -69,6 +70,20 @@ class PrimFunc(Printable):
 
     def with_body(self, body: Stmt) -> PrimFunc:
         return self if body is self.body else self.replace(body=body)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def answered_by_program(function: F) -> F:
+    """``function(program, …)`` is ``program.<function>(…)`` for what is no function or module, but has such a method."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        own = getattr(args[0], function.__name__, None) if args else None
+        return function(*args, **named) if own is None else own(*args[1:], **named)
+
+    return call  # type: ignore[return-value]
 
 
 @node

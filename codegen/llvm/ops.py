@@ -7,7 +7,7 @@ from typing import Any
 
 from tir.dtype import DType
 from tir.errors import BuildError
-from tir.expr import Broadcast, BufferLoad, Call, Expr, IntImm, StringImm
+from tir.expr import Broadcast, BufferLoad, Call, Expr, IntImm, StringImm, cast
 from tir.op import string_arg
 
 from .convert import F32
@@ -429,17 +429,17 @@ def _packed(g: Generator, e: Call) -> str:
     The run-time side is :mod:`codegen.runtime.packed`.
     """
     name = string_arg(e.args[0])
-    args = list(e.args[1:])
     described: list[Any] = []
+    args: list[Any] = []  # one for each slot
+    for arg in e.args[1:]:
+        kind, what, parts = _described(arg)
+        described.append([kind, what])
+        args += parts
     array = g.out.alloca("i64", len(args) + 1, 8)
     for k, arg in enumerate(args):
-        if isinstance(arg, StringImm):
-            described.append(["string", arg.value])
-            continue
         place = g.out.value(f"getelementptr inbounds i64, ptr {array}, i64 {k}")
         if arg.dtype.lanes > 1:
             raise BuildError(f"{g.func_name}: call_packed({name!r}) takes scalars and pointers, not {arg.dtype}")
-        described.append(["value", str(arg.dtype)])
         g.out.emit(f"store {_abi_type(arg.dtype)} {to_memory(g, g.plain(arg), arg.dtype)}, ptr {place}, align 8")
     result_dtype = e.dtype if e.dtype.code not in ("void", "handle") else DType("void")
     g.program.packed.append({"name": name, "args": described, "result": str(result_dtype)})
@@ -453,6 +453,18 @@ def _packed(g: Generator, e: Call) -> str:
         return "0"
     place = g.out.value(f"getelementptr inbounds i64, ptr {array}, i64 {len(args)}")
     return from_memory(g, g.out.value(f"load {_abi_type(result_dtype)}, ptr {place}, align 8"), result_dtype)
+
+
+def _described(arg: Any) -> tuple[str, str, list[Any]]:
+    """The kind of an argument of a packed function, what is known of it now, and the values that fill its slots."""
+    if isinstance(arg, StringImm):
+        return "string", arg.value, []
+    if not (isinstance(arg, Call) and arg.op == "tvm_stack_make_array"):
+        return "value", str(arg.dtype), [arg]
+    data, shape, strides, _, zero, offset = arg.args
+    sizes = [cast("int64", e) for group in (shape, strides) if isinstance(group, Call) for e in group.args]
+    rank = len(shape.args)
+    return "array", f"{zero.dtype}:{rank}:{len(sizes) - rank}", [data, cast("int64", offset), *sizes]
 
 
 @op_rule("atomic_add")

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tir.dtype import DType
 from tir.errors import RunError
+from tir.interp.executor import PACKED as _FUNCTIONS
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {}
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p)
 
 
 def register_func(name: str, function: Callable[..., Any] | None = None, override: bool = False) -> Any:
     """Make ``function`` callable from programs as ``T.call_packed(name, …)``; without ``function``, a decorator.
 
-    It receives numbers, strings, and addresses (ints) for pointers. Raises ``ValueError`` when the name is taken and
+    It receives numbers, strings, NumPy arrays for buffers, and for pointers addresses (ints); from the reference executor
+    arrays of one dimension. Raises ``ValueError`` when the name is taken and
     ``override`` is false.
     """
     if function is None:
@@ -58,16 +60,38 @@ class PackedCalls:
             if function is None:
                 known = ", ".join(sorted(_FUNCTIONS)) or "none"
                 raise RunError(f"call_packed: no Python function {site['name']!r} is registered; known: {known}")
-            args = []
-            for k, (kind, what) in enumerate(site["args"]):
-                args.append(what if kind == "string" else _slot(array + 8 * k, DType(what))[0].item())
+            slots = itertools.count(array, 8)
+            args = [_argument(kind, what, slots) for kind, what in site["args"]]
             result = function(*args)
             if site["result"] != "void":
-                _slot(array + 8 * len(args), DType(site["result"]))[0] = result
+                _slot(next(slots), DType(site["result"]))[0] = result
             return 0
         except BaseException as error:  # cannot pass through compiled code: kept, and raised by the caller
             self.error = error
             return 1
+
+
+def _argument(kind: str, what: str, slots: Iterator[int]) -> Any:
+    """An argument from the slots it takes: a string none, a number one; an array those of its address, offset, shape
+    and, if it has any, strides."""
+    if kind == "string":
+        return what
+    if kind == "value":
+        return _slot(next(slots), DType(what))[0].item()
+    name, rank, strides = what.split(":")
+    address, offset, *sizes = (int(_slot(next(slots), DType("int64"))[0]) for _ in range(2 + int(rank) + int(strides)))
+    dtype = numpy_dtype(DType(name))
+    return array_at(address + offset * dtype.itemsize, dtype, sizes[: int(rank)], sizes[int(rank) :])
+
+
+def array_at(address: int, dtype: np.dtype, shape: Sequence[int], strides: Sequence[int] = ()) -> np.ndarray:
+    """The array at an address; ``strides`` in elements, compact if there are none."""
+    if not strides:
+        strides = [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
+    reach = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) if all(shape) else 0
+    memory: Any = (ctypes.c_char * (reach * dtype.itemsize)).from_address(address)
+    flat = np.frombuffer(memory, dtype)
+    return np.lib.stride_tricks.as_strided(flat, shape, [s * dtype.itemsize for s in strides])
 
 
 def _slot(address: int, dtype: DType) -> np.ndarray:

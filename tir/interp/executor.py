@@ -19,6 +19,7 @@ from .compiler import Compiler
 from .memory import Races
 
 _EXTERNS: dict[str, Callable[..., Any]] = {}
+PACKED: dict[str, Callable[..., Any]] = {}  # functions of the host that compiled code calls too
 _COMPILED: Memo[dict[tuple[bool, bool], Any]] = Memo()
 _MAX_CALLS = 100
 
@@ -127,9 +128,9 @@ def register_extern(name: str, fn: Callable[..., Any]) -> None:
 
 
 def call_extern(name: str, dtype: DType, args: tuple[Any, ...]) -> Any:
-    fn = _EXTERNS.get(name)
+    fn = _EXTERNS.get(name) or PACKED.get(name)
     if fn is None:
-        known = ", ".join(sorted(_EXTERNS)) or "none"
+        known = ", ".join(sorted({*_EXTERNS, *PACKED})) or "none"
         raise RunError(
             f"the program calls the external function {name!r}, and the executor has none of that name: give it with "
             f"tir.interp.register_extern({name!r}, fn) (registered: {known})"

@@ -419,7 +419,18 @@ class Expressions(ABC):
         """Source of an argument of a foreign function: a pointer is a one-dimensional array from its element on."""
         if isinstance(a, E.StringImm):
             return repr(a.value)
+        if isinstance(a, E.Call) and a.op == "tvm_stack_make_array":
+            return self.array(a)
         return self.pointer(a) if a.dtype.is_handle else self.expr(a)
+
+    def array(self, a: E.Call) -> str:
+        """Source of a buffer as a foreign function gets it: an array of its shape."""
+        data, shape, strides, _, _, offset = a.args
+        sizes = [
+            f"({', '.join(map(self.expr, e.args))},)" if isinstance(e, E.Call) and e.args else "()"
+            for e in (shape, strides)
+        ]
+        return f"{self.helper(_shaped)}({self.pointer(data)}, {self.expr(offset)}, {', '.join(sizes)})"
 
     def _pointer(self, e: E.Call) -> str:
         return self.pointer(e)
@@ -507,6 +518,13 @@ def _divide_lanes(a: np.ndarray, b: np.ndarray, how: str, site: Any, values: tup
     if how == "%":
         return a % b
     return np.fmod(a, b) if how == "truncmod" else (a - np.fmod(a, b)) // b
+
+
+def _shaped(memory: np.ndarray, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
+    """The array of ``shape`` that starts ``offset`` elements from the beginning; ``strides`` in elements."""
+    if not strides:
+        return memory[offset : offset + int(np.prod(shape))].reshape(shape)
+    return np.lib.stride_tricks.as_strided(memory[offset:], shape, [s * memory.itemsize for s in strides])
 
 
 def _shift_amount(amount: int, bits: int, site: Any, values: tuple[Any, ...]) -> int:

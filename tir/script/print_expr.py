@@ -366,8 +366,8 @@ class ExprPrinter:
                 return f"T.ret({joined})"
             if op == "call_global" and args and isinstance(args[0], e.StringImm):
                 return f"T.call_global({joined}" + (")" if x.dtype == "void" else f", dtype={quoted(x.dtype)})")
-            if op in ("call_packed", "call_cpacked") and x.dtype == "int32":
-                return f"T.{op}({joined})"
+            if op in ("call_packed", "call_cpacked"):
+                return f"T.{op}({joined}" + (")" if x.dtype == "int32" else f", dtype={quoted(x.dtype)})")
             if op in _FLOAT_OPS and same and x.dtype.is_float:
                 return f"T.{op}({joined})"
             if entry is not None and op not in _OWN_SPELLING and op not in _FLOAT_OPS:

@@ -465,8 +465,20 @@ def call_intrin(dtype: Any, name: str, *args: Any) -> Expr:
 
 
 def call_packed(*args: Any, dtype: Any = "int32") -> Expr:
-    """Call a registered host function by name."""
-    return _op.call("call_packed", *args, dtype=dtype_of(dtype))
+    """Call a registered host function by name; a buffer among its arguments is passed as an array."""
+    return _op.call("call_packed", *map(_packed_array, args), dtype=dtype_of(dtype))
+
+
+def _packed_array(value: Any) -> Any:
+    """A buffer as the call that describes it as an array; anything else as it is."""
+    if not isinstance(value, _Buffer):
+        return value
+    shape = _op.call("tvm_stack_make_shape", *value.shape)
+    strides = _op.call("tvm_stack_make_shape", *value.strides) if value.strides else _e.const(0)
+    offset = _e.const(0) if value.elem_offset is None else value.elem_offset
+    return _op.call(
+        "tvm_stack_make_array", value.data, shape, strides, len(value.shape), _e.const(0, value.dtype), offset
+    )
 
 
 def call_cpacked(*args: Any, dtype: Any = "int32") -> Expr:

@@ -12,8 +12,10 @@ from typing import Any
 
 from ..expr import const
 from .computation import ComputeOp, compute
+from .extern import ExternOp, extern
 from .recurrence import ScanOp, scan
 from .reduction import comm_reducer, max, min, prod, sum
+from .schedule import create_schedule
 from .tensor import (
     Operation,
     PlaceholderOp,
@@ -30,6 +32,7 @@ from .to_primfunc import create_prim_func
 
 __all__ = [
     "ComputeOp",
+    "ExternOp",
     "Operation",
     "PlaceholderOp",
     "ScanOp",
@@ -40,6 +43,8 @@ __all__ = [
     "compute",
     "const",
     "create_prim_func",
+    "create_schedule",
+    "extern",
     "max",
     "min",
     "placeholder",

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..analysis.block_regions import block_access_region
 from ..arith import Analyzer, simplify, simplify_stmt
-from ..buffer import Buffer, IterVar, Range, decl_buffer
+from ..buffer import Buffer, IterVar, MatchBufferRegion, Range, decl_buffer
 from ..dtype import HANDLE, VOID
 from ..expr import TRUE, BufferLoad, Expr, Reduce, Var, const, is_const
 from ..function import PrimFunc
@@ -20,6 +20,7 @@ from ..recursion import with_recursion_limit
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, root_block, seq
 from ..visit import rewrite, substitute, walk
 from .computation import ComputeOp, free_variables
+from .extern import ExternOp, own_variables
 from .places import error
 from .recurrence import ScanOp
 from .split_reductions import reduction_groups
@@ -149,6 +150,11 @@ def _(op: ComputeOp) -> Iterable[Var]:
     own = {a.var for a in op.axis}
     parts = [*op.body, *(a.dom for a in op.axis)]
     return [v for part in parts for v in free_variables(part) if v not in own]
+
+
+@op_variables.register
+def _(op: ExternOp) -> Iterable[Var]:
+    return [*op.variables(), *(v for t in op.outputs for s in t.shape for v in free_variables(s))]
 
 
 # ---------------------------------------------------------------- operations
@@ -382,3 +388,27 @@ def _copied(init: Tensor, state: Tensor, lowering: Lowering) -> Operation:
     op = ComputeOp(f"{state.name}_init", axes, (TensorLoad(init, tuple(a.var for a in axes)),), place=state.op.place)
     lowering.buffers[op.output(0)] = lowering.buffers[state]
     return op
+
+
+# ---------------------------------------------------------------- te.extern
+
+
+@statement_of.register
+def _(op: ExternOp, lowering: Lowering) -> Stmt:
+    """One block; buffers that the user declared are views of the tensors'."""
+    ins = [lowering.buffers[t] for t in op.inputs]
+    outs = [lowering.buffers[t] for t in op.outputs]
+    variables: dict[Var, Any] = {}
+    buffers: dict[Buffer, Buffer] = {}
+    views: list[MatchBufferRegion] = []
+    for declared, actual in zip((*op.in_buffers, *op.out_buffers), (*ins, *outs)):
+        if own_variables(declared) == {declared.data} and not declared.strides:
+            variables[declared.data] = actual.data
+            buffers[declared] = actual
+        else:
+            views.append(MatchBufferRegion(declared, actual.full_region()))
+    body = substitute(op.body, variables, buffers)
+    reads, writes = (tuple(b.full_region() for b in dict.fromkeys(group)) for group in (ins, outs))
+    name = lowering.block_name(op.name, op)
+    made = Block((), reads, writes, name, body, match_buffers=tuple(views))
+    return BlockRealize((), TRUE, made, span=op.place)

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import config
 from ..analysis.private_clause import with_inferred_clauses
-from ..function import IRModule, PrimFunc
+from ..function import IRModule, PrimFunc, answered_by_program
 from ..stmt import THREAD_BINDING
 from ..target import Target, added_kind
 from .canonicalize_loop import canonicalize_loop
@@ -160,6 +160,7 @@ def _until(passes: list[Any], upto: str | None) -> list[Any]:
     return passes[: names.index(upto) + 1]
 
 
+@answered_by_program
 def lower(
     func_or_mod: PrimFunc | IRModule,
     upto: str | None = None,
@@ -172,6 +173,8 @@ def lower(
     ``upto`` names the last pass to run; ``passes`` replaces the pipeline; ``insert`` adds passes of your own, as in
     ``{"after:flatten_buffer": my_pass}`` (a pass takes and returns an IRModule). With ``TIR_DUMP=dir`` every stage is
     written there. Raises ``BuildError`` for a program that cannot be lowered, ``ValueError`` for an unknown pass name.
+
+    A stage schedule is lowered by ``lower(s, args, simple_mode=…)``: see ``tir.te.Schedule.lower``.
 
     >>> import tir
     >>> double = tir.script.parse('''

@@ -1,0 +1,320 @@
+"""Carries out what stages recorded, on a block schedule, in one canonical order.
+
+Inlining first; then the stages, consumers before producers: each moves to its place in the memory that it has, its axes
+are split, fused and put in order, and its loops are bound to threads, since shared memory is filled for all threads
+around. Then the other kinds of loops, the start of reductions (its loops are of the same kinds), and tensor intrinsics.
+
+The steps of the last replay are kept: those that two replays begin with are not taken again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ScheduleError
+from ..expr import EQ, Expr, conjuncts, is_const
+from .stage import Call, Fuse, Mark, Split, Stage, axis_name, refusal
+from .tensor import Axis
+from .to_primfunc import LoweredGraph, lower_graph
+
+if TYPE_CHECKING:
+    from ..schedule import Schedule as BlockSchedule
+    from .schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The loop that an axis is, whichever that is when a step is taken; around ``block``, where several have their own."""
+
+    axis: Axis
+    block: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Loop) and other.axis is self.axis and other.block == self.block
+
+    def __hash__(self) -> int:
+        return hash((self.axis, self.block))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A primitive and its arguments; ``gives`` are the axes that the loops it returns are, or that of a block's own."""
+
+    primitive: str
+    args: tuple[Any, ...]
+    kwargs: tuple[tuple[str, Any], ...] = ()
+    gives: tuple[Loop, ...] = ()
+    call: Call | None = None
+
+    def is_same(self, other: Step) -> bool:
+        """Whether taking this one is taking ``other``."""
+        return (self.primitive, self.args, self.kwargs, self.gives) == (
+            other.primitive,
+            other.args,
+            other.kwargs,
+            other.gives,
+        )
+
+
+class Replay:
+    """The block schedule that a stage schedule is, made again as far as what was recorded has changed."""
+
+    def __init__(self, recorded: Schedule):
+        self.recorded = recorded
+        self._base: tuple[Any, ...] = ()
+        self._graph: LoweredGraph | None = None
+        self._start: BlockSchedule | None = None
+        self._taken: list[tuple[Step, BlockSchedule]] = []
+        self._loops: dict[Loop, Any] = {}
+
+    def schedule(self, args: list[Any], name: str) -> BlockSchedule:
+        """The schedule of the function of ``args``, the caller's to change."""
+        graph, sch = self._begin(args, name)
+        steps = list(Plan(self.recorded, graph).steps())
+        same = 0
+        while same < min(len(steps), len(self._taken)) and steps[same].is_same(self._taken[same][0]):
+            same += 1
+        del self._taken[same:]
+        sch = self._taken[-1][1] if self._taken else sch
+        for step in steps[same:]:
+            sch = sch.copy()
+            self._take(sch, step)
+            self._taken.append((step, sch))
+        return sch.copy()
+
+    def _begin(self, args: list[Any], name: str) -> tuple[LoweredGraph, BlockSchedule]:
+        """The graph as a function, and its schedule before any step."""
+        from ..schedule import Schedule as BlockSchedule
+
+        base = (name, *args, *(s.op for s in self.recorded.stages))
+        if self._graph is None or self._start is None or not _are_same(base, self._base):
+            self._graph = lower_graph(args, name)
+            self._start = BlockSchedule(self._graph.func)
+            self._base, self._taken, self._loops = base, [], {}
+        return self._graph, self._start
+
+    def _take(self, sch: BlockSchedule, step: Step) -> None:
+        args = [self._loops[a] if isinstance(a, Loop) else a for a in step.args]
+        try:
+            made = getattr(sch, step.primitive)(*args, **dict(step.kwargs))
+        except ScheduleError as exc:
+            if step.call is None:
+                raise
+            raise refused(step.call, exc) from exc
+        if step.primitive == "get_loops":
+            made = made[len(made) - len(step.gives) :]
+        self._loops |= zip(step.gives, made if isinstance(made, (list, tuple)) else [made])
+
+
+def _are_same(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    return len(first) == len(second) and all(a is b or (isinstance(a, str) and a == b) for a, b in zip(first, second))
+
+
+def refused(call: Call, exc: ScheduleError) -> ScheduleError:
+    """What the block schedule says of a step, as the refusal of the user's call."""
+    made = refusal(call, exc.rule, witness=[f"as {exc.request}", *exc.witness] if exc.request else exc.witness)
+    made.func, made.nodes = exc.func, exc.nodes
+    made.legal = lambda: exc.legal
+    return made
+
+
+class Plan:
+    """The steps for what was recorded."""
+
+    def __init__(self, recorded: Schedule, graph: LoweredGraph):
+        self.recorded = recorded
+        self.graph = graph
+        computed = [s for s in recorded._in_order() if s.op in graph.blocks]
+        self.stages = [s for s in reversed(computed) if s.inlined is None]
+        self.inlined = [s for s in computed if s.inlined is not None]
+        self.threads = _VirtualThreads()
+
+    def steps(self) -> Iterator[Step]:
+        """All of them, in order."""
+        for stage in self.inlined:
+            for block in self.graph.blocks[stage.op]:
+                yield Step("compute_inline", (block,), call=stage.inlined)
+        for stage in self.stages:
+            yield from self._memory(stage)
+            yield from self._place(stage)
+            yield from self._loops(stage)
+            yield from self._marked(stage, ("bind",))
+        for stage in self.stages:
+            yield from self._notes(stage)
+            yield from self._marked(stage, ("unroll", "pragma", "vectorize", "parallel"))
+        for stage in self.stages:
+            yield from self._start(stage)
+            yield from self._marked(stage, ("tensorize",))
+
+    # ------------------------------------------------------------ one stage
+
+    def _block(self, stage: Stage) -> str:
+        return self.graph.blocks[stage.op][-1]
+
+    def _memory(self, stage: Stage) -> Iterator[Step]:
+        scope = stage.scope or self._inferred_scope(stage)
+        if scope not in ("", "global"):
+            for block in self.graph.blocks[stage.op]:
+                yield Step("set_scope", (block, 0, scope), call=stage.scope_call)
+
+    def _inferred_scope(self, stage: Stage) -> str:
+        """Inside threads a tensor is kept in registers, inside a grid of blocks in shared memory."""
+        tags = [m.value.thread_tag for m in self._binds_around(stage)]
+        if any(t.startswith("threadIdx") for t in tags):
+            return "local"
+        return "shared" if any(t.startswith("blockIdx") for t in tags) else ""
+
+    def _binds_around(self, stage: Stage) -> Iterator[Mark]:
+        seen: set[int] = set()
+        while stage.attach is not None and id(stage) not in seen:
+            seen.add(id(stage))
+            parent, inner = stage.attach.stage, self._attach_axis(stage)
+            for axis in parent.leaf_iter_vars:
+                yield from (m for m in parent.marks.get(axis, ()) if m.kind == "bind")
+                if axis is inner:
+                    break
+            stage = parent
+
+    def _attach_axis(self, stage: Stage) -> Axis:
+        assert stage.attach is not None
+        return stage.attach.stage.leaves_of(stage.attach.axis)[-1]
+
+    def _place(self, stage: Stage) -> Iterator[Step]:
+        if stage.attach is not None:
+            self._check_attachment(stage)
+            yield from self._moves(stage, stage.attach.call)
+        yield from self._own_loops(stage, self._block(stage))
+
+    def _moves(self, stage: Stage, call: Call) -> Iterator[Step]:
+        """All blocks of the stage to its place; they share their loops there as they did before."""
+        blocks = self.graph.blocks[stage.op]
+        if len(blocks) > 1 and stage.op.reduce_axis:
+            raise refusal(
+                call,
+                f"`{stage.name}` is several blocks, {', '.join(blocks)}, since there may be nothing to reduce: they do not "
+                "move together",
+            )
+        # several next to each other: the last one first, each as early as what it reads allows
+        where = (("preserve_unit_loops", True), ("index", -1 if len(blocks) == 1 else -2))
+        for block in reversed(blocks):
+            yield Step("compute_at", (block, Loop(self._attach_axis(stage))), where, call=call)
+        if len(blocks) > 1 and stage.op.axis:
+            for block in blocks:
+                yield from self._own_loops(stage, block, block)
+            inner = stage.op.axis[-1]
+            yield Step("merge", tuple(Loop(inner, block) for block in blocks), call=call)
+
+    def _own_loops(self, stage: Stage, block: str, of: str = "") -> Iterator[Step]:
+        axes = (*stage.op.axis, *stage.op.reduce_axis)
+        if axes:
+            yield Step("get_loops", (block,), gives=tuple(Loop(a, of) for a in axes))
+
+    def _check_attachment(self, stage: Stage) -> None:
+        assert stage.attach is not None
+        call, parent = stage.attach.call, stage.attach.stage
+        if parent.inlined is not None:
+            raise refusal(call, f"`{parent.name}`, which it is to run in, is inlined: {parent.inlined}")
+        place = {id(s): n for n, s in enumerate(self.stages)}
+        if place.get(id(parent), len(place)) >= place[id(stage)]:
+            users = [s.name for s in self.stages if any(t.op is stage.op for t in s.op.input_tensors)]
+            raise refusal(
+                call, f"`{parent.name}` does not come after `{stage.name}`", f"its consumers: {', '.join(users)}"
+            )
+
+    def _loops(self, stage: Stage) -> Iterator[Step]:
+        order = [*stage.op.axis, *stage.op.reduce_axis]
+        for relation in stage.relations:
+            if isinstance(relation, Fuse):
+                yield from self._sorted(stage, order, relation.call)
+            at = next(n for n, a in enumerate(order) if a is relation.parents[0])
+            order[at : at + len(relation.parents)] = relation.children
+            yield self._relation(relation)
+        yield from self._sorted(stage, order, self._reordering(stage))
+
+    def _sorted(self, stage: Stage, order: list[Axis], call: Call | None) -> Iterator[Step]:
+        """Puts the loops into the order that the loops they become have in the end."""
+        wanted = sorted(order, key=stage.rank)
+        if any(a is not b for a, b in zip(order, wanted)):
+            order[:] = wanted
+            yield Step("reorder", tuple(map(Loop, wanted)), call=call)
+
+    def _reordering(self, stage: Stage) -> Call:
+        names = ", ".join(map(axis_name, stage.leaf_iter_vars))
+        return stage.reordered or Call(f"s[{stage.name}].reorder({names})", None)
+
+    def _relation(self, relation: Split | Fuse) -> Step:
+        gives = tuple(map(Loop, relation.children))
+        names = [axis_name(a) for a in relation.children]
+        if isinstance(relation, Fuse):
+            kwargs: tuple[tuple[str, Any], ...] = (("name", names[0]),)
+            return Step("fuse", tuple(map(Loop, relation.parents)), kwargs, gives, relation.call)
+        size = ("factor", relation.factor) if relation.factor is not None else ("nparts", relation.nparts)
+        return Step("split", (Loop(relation.parent),), (size, ("names", tuple(names))), gives, relation.call)
+
+    # ------------------------------------------------------------ kinds of loops
+
+    def _marked(self, stage: Stage, kinds: tuple[str, ...]) -> Iterator[Step]:
+        for axis in stage.leaf_iter_vars:
+            for mark in stage.marks.get(axis, ()):
+                if mark.kind in kinds:
+                    yield self._mark(axis, mark)
+
+    def _mark(self, axis: Axis, mark: Mark) -> Step:
+        loop = Loop(axis)
+        if mark.kind == "bind":
+            return Step("bind", (loop, self.threads.tag(mark)), call=mark.call)
+        if mark.kind == "pragma":
+            key, value = mark.value
+            return Step("annotate", (loop, f"pragma_{key}", value), call=mark.call)
+        if mark.kind == "tensorize":
+            return Step("tensorize", (loop, mark.value), call=mark.call)
+        return Step(mark.kind, (loop,), call=mark.call)
+
+    def _start(self, stage: Stage) -> Iterator[Step]:
+        """The start of a reduction before its outermost loop, as far as one thread runs that loop."""
+        reduced = [a for a in stage.leaf_iter_vars if a.iter_type == "reduce"]
+        across = any(m.kind == "bind" for a in reduced for m in stage.marks.get(a, ()))
+        if reduced and not across and len(self.graph.blocks[stage.op]) == 1:
+            yield Step("decompose_reduction", (self._block(stage), Loop(reduced[0])))
+
+    # ------------------------------------------------------------ what blocks are told
+
+    def _notes(self, stage: Stage) -> Iterator[Step]:
+        for note in stage.notes:
+            if note.kind == "storage_align":
+                yield Step("storage_align", (self._block(stage), 0, *note.value), call=note.call)
+            elif note.kind == "double_buffer":
+                yield Step("annotate", (self._block(stage), "double_buffer_scope", 0), call=note.call)
+            else:
+                self._check_predicate(stage, note)
+
+    def _check_predicate(self, stage: Stage, note: Mark) -> None:
+        """Raise ``ScheduleError`` for a predicate that is not what the reduction across threads does anyway."""
+        reduced = [a for a in stage.leaf_iter_vars if a.iter_type == "reduce"]
+        threads = [m.value.var for a in reduced for m in stage.marks.get(a, ()) if m.kind == "bind"]
+        for part in conjuncts(note.value) if isinstance(note.value, Expr) else [note.value]:
+            if not (isinstance(part, EQ) and is_const(part.b, 0) and any(part.a is t for t in threads)):
+                raise refusal(
+                    note.call,
+                    f"`{part!r}` is not thread == 0 of an axis over which `{stage.name}` is reduced",
+                    "a condition in the expression of the tensor: te.if_then_else, or where= of a reduction",
+                )
+
+
+class _VirtualThreads:
+    """The axis of each virtual thread: one dimension of ``vthread`` for every ``te.thread_axis`` of that kind."""
+
+    def __init__(self) -> None:
+        self._known: dict[Axis, str] = {}
+
+    def tag(self, mark: Mark) -> str:
+        axis = mark.value
+        if axis.thread_tag != "vthread":
+            return axis.thread_tag
+        if axis not in self._known:
+            if len(self._known) == 3:
+                raise refusal(mark.call, "there are at most three virtual thread axes")
+            self._known[axis] = f"vthread.{'xyz'[len(self._known)]}"
+        return self._known[axis]

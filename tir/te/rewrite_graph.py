@@ -1,0 +1,104 @@
+"""Steps on the graph of operations: copies of a tensor's inputs and outputs, and reductions in two parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..buffer import Range
+from ..expr import TRUE, Expr, Reduce, Var, all_of, const
+from ..visit import substitute
+from .computation import ComputeOp
+from .split_reductions import reduction_groups
+from .tensor import Axis, Tensor, TensorLoad
+
+
+def fresh_axes(axes: Iterable[Axis], suffix: str = "") -> tuple[tuple[Axis, ...], dict[Var, Expr]]:
+    """New axes like ``axes``, and the variables that take the places of the old ones."""
+    made: list[Axis] = []
+    values: dict[Var, Expr] = {}
+    for axis in axes:
+        assert axis.dom is not None
+        own = Var(axis.var.name + suffix, axis.var.dtype)
+        made.append(Axis(_placed(axis.dom, values), own, axis.iter_type))
+        values[axis.var] = own
+    return tuple(made), values
+
+
+def copy_of(tensor: Tensor, name: str) -> ComputeOp:
+    """The operation that copies ``tensor``."""
+    axes = tuple(
+        Axis(Range(const(0, extent.dtype), extent), Var(f"ax{n}", extent.dtype), "spatial")
+        for n, extent in enumerate(tensor.shape)
+    )
+    return ComputeOp(name, axes, (TensorLoad(tensor, tuple(a.var for a in axes)),))
+
+
+def written_through(op: ComputeOp, name: str) -> tuple[ComputeOp, ComputeOp]:
+    """``op`` as the operation ``name`` that computes its tensors, and the one that copies them to their old places.
+
+    The copy has the axes of ``op``; the computation has axes of its own.
+    """
+    axes, values = fresh_axes(op.axis, "_c")
+    body = tuple(renewed(e, values) for e in op.body)
+    computed = ComputeOp(name, axes, body, tag=op.tag, attrs=op.attrs, place=op.place)
+    indices = tuple(a.var for a in op.axis)
+    copied = tuple(TensorLoad(computed.output(n), indices) for n in range(len(body)))
+    return computed, ComputeOp(op.name, op.axes, copied, place=op.place)
+
+
+def renewed(e: Expr, values: Mapping[Var, Expr]) -> Expr:
+    """``e`` with variables replaced, reducing over axes of its own."""
+    if not isinstance(e, Reduce):
+        return substitute(e, dict(values))
+    axes, inner = fresh_axes(a.replace(dom=_placed(a.dom, values)) for a in e.axis)
+    moved = substitute(e.replace(axis=()), {**values, **inner})
+    return moved.replace(axis=axes)
+
+
+@dataclass(frozen=True)
+class ReductionLoops:
+    """The loops that a reduction runs over: ``domains`` by their axes, and the ``values`` of its reduction axes there.
+
+    ``guards`` hold where those values are in their domains.
+    """
+
+    domains: Mapping[Axis, Range]
+    values: Mapping[Var, Expr]
+    guards: Sequence[Expr]
+
+
+def factored(op: ComputeOp, name: str, loops: ReductionLoops, chosen: Axis, place: int) -> tuple[ComputeOp, ComputeOp]:
+    """A reduction as partial results (the operation ``name``), one for each value of ``chosen``, and their combination.
+
+    ``chosen``, one of ``loops``, becomes dimension ``place`` of the partial results.
+    """
+    own = Var(chosen.var.name, chosen.var.dtype)
+    axes, outer = fresh_axes(op.axis)
+    reduced, inner = fresh_axes(
+        a.replace(dom=_placed(dom, outer), iter_type="reduce") for a, dom in loops.domains.items() if a is not chosen
+    )
+    moved = {**outer, **inner, chosen.var: own}
+    extent = loops.domains[chosen].extent
+
+    def partial(e: Any) -> Expr:
+        bare = substitute(
+            e.replace(axis=(), init=(), condition=all_of([*loops.guards, e.condition])), dict(loops.values)
+        )
+        return substitute(bare, moved).replace(axis=reduced)
+
+    first = Axis(Range(const(0, own.dtype), extent), own, "spatial")
+    parts = ComputeOp(name, (*axes[:place], first, *axes[place:]), tuple(map(partial, op.body)), place=op.place)
+    again = Axis(first.dom, Var(f"{own.name}_v", own.dtype), "reduce")
+    indices: list[Any] = [a.var for a in op.axis]
+    indices.insert(place, again.var)
+    combined: list[Expr] = []
+    for group in reduction_groups(op.body):
+        reads = tuple(TensorLoad(t, tuple(indices)) for t in parts.outputs[len(combined) :][: len(group)])
+        combined += [e.replace(source=reads, axis=(again,), condition=TRUE) for e in group]
+    return parts, ComputeOp(op.name, op.axes, tuple(combined), tag=op.tag, attrs=op.attrs, place=op.place)
+
+
+def _placed(domain: Range, values: Mapping[Var, Expr]) -> Range:
+    return Range(substitute(domain.min, dict(values)), substitute(domain.extent, dict(values)))
