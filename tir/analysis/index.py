@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from weakref import ReferenceType, ref
 
 from ..arith import Analyzer
-from ..buffer import MatchBufferRegion, Range
+from ..buffer import Buffer, MatchBufferRegion, Range
 from ..expr import Expr, Var
 from ..function import PrimFunc
 from ..node import Memo
@@ -232,9 +232,11 @@ def _common(a: tuple[Any, ...], b: tuple[Any, ...]) -> int:
     return next((n for n, (x, y) in enumerate(zip(a, b)) if x is not y), min(len(a), len(b)))
 
 
-def made_from(new: SeqStmt, old: SeqStmt) -> None:
-    """Say that ``new`` is a version of ``old``, so that what is known of it is made from what is known of ``old``."""
-    _ORIGINS[new] = ref(old)
+def made_from(old: Any, new: Any) -> Any:
+    """``new``. If both are sequences, what is known of ``new`` is made from what is known of ``old``, its version before."""
+    if isinstance(new, SeqStmt) and isinstance(old, SeqStmt):
+        _ORIGINS[new] = ref(old)
+    return new
 
 
 _ORIGINS: Memo[ReferenceType[SeqStmt]] = Memo()
@@ -285,6 +287,11 @@ class Index:
     def views(self) -> list[MatchBufferRegion]:
         """The views of buffers that blocks make, outer ones first."""
         return [m for n in self._nodes if type(n) is BlockRealize for m in n.block.match_buffers]
+
+    @property
+    def allocations(self) -> list[tuple[BlockRealize, Buffer]]:
+        """The buffers that blocks allocate, with these."""
+        return [(n, b) for n in self._nodes if type(n) is BlockRealize for b in n.block.alloc_buffers]
 
     @cached_property
     def marked_loops(self) -> list[LoopRef]:

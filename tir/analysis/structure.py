@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion
@@ -88,18 +88,19 @@ def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bo
     return any(not isinstance(e, (IntImm, Var)) and has_load(e) for e in asked)
 
 
-def steering_loads(stmt: Stmt) -> Iterator[tuple[Stmt, BufferLoad]]:
+def steering_loads(stmt: Stmt) -> Sequence[tuple[Stmt, BufferLoad]]:
     """Loads outside of the bodies of blocks, with their places: in loop bounds, conditions, values of lets, predicates
     and bindings."""
-    stack: list[Any] = [stmt]
-    while stack:
-        item = stack.pop()
-        parts = (*item.iter_values, item.predicate) if isinstance(item, BlockRealize) else item.children()
-        for part in parts:
-            if isinstance(part, Stmt):
-                stack.append(part)
-            else:
-                yield from ((item, n) for n in walk(part) if isinstance(n, BufferLoad))
+    found = _STEERING.get(stmt)
+    if found is None:
+        parts = (*stmt.iter_values, stmt.predicate) if isinstance(stmt, BlockRealize) else stmt.children()
+        own = [(stmt, n) for p in parts if not isinstance(p, Stmt) for n in walk(p) if isinstance(n, BufferLoad)]
+        below = [item for p in reversed(parts) if isinstance(p, Stmt) for item in steering_loads(p)]
+        found = _STEERING[stmt] = (*own, *below)
+    return found
+
+
+_STEERING: Memo[tuple[tuple[Stmt, BufferLoad], ...]] = Memo()
 
 
 def order(scope: BlockRef | LoopRef, block: BlockRef) -> int:

@@ -312,10 +312,7 @@ def _drops_with_child(parent: Any) -> bool:
 def _swap(parent: Any, old: Any, new: Any) -> Any:
     """``parent`` with its child ``old`` replaced."""
     if isinstance(parent, SeqStmt):
-        made = seq([s for s in (new if s is old else s for s in parent.stmts) if s is not None])
-        if isinstance(made, SeqStmt):
-            made_from(made, parent)
-        return made
+        return made_from(parent, seq([s for s in (new if s is old else s for s in parent.stmts) if s is not None]))
     if isinstance(parent, Block) and parent.init is old:
         return parent.replace(init=None if new is NOP else new)
     for field in ("body", "block", "then_case", "else_case"):

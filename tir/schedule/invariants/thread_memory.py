@@ -79,10 +79,9 @@ def _bound_loops(index: Index) -> list[LoopRef]:
 
 
 def _own_buffers(index: Index) -> Iterator[tuple[BlockRef, Buffer]]:
-    for scope in index.blocks.values():
-        for buffer in scope.block.alloc_buffers:
-            if private_axes(buffer.scope):
-                yield scope, buffer
+    for realize, buffer in index.allocations:
+        if private_axes(buffer.scope):
+            yield index.place(realize), buffer
 
 
 def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> bool:
