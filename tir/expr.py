@@ -566,16 +566,21 @@ def arithmetic(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
                 return x
             if kind in (Div, Mod, FloorDiv, FloorMod) and y.value == 0:
                 raise ZeroDivisionError(f"division of `{x!r}` by the constant zero")
-            if (y.value == 0 and kind is Mul) or (y.value == 1 and kind in (FloorMod, Mod)):
+            if ((y.value == 0 and kind is Mul) or (y.value == 1 and kind in (FloorMod, Mod))) and not _calls(x):
                 return IntImm(0, x.dtype)
         if isinstance(x, IntImm):
             if x.value == 0 and kind is Add:
                 return y
             if x.value == 1 and kind is Mul:
                 return y
-            if x.value == 0 and kind in (Mul, FloorDiv, FloorMod, Div, Mod):
+            if x.value == 0 and kind in (Mul, FloorDiv, FloorMod, Div, Mod) and not _calls(y):
                 return x
     return kind(x, y)
+
+
+def _calls(e: Any) -> bool:
+    """Whether ``e`` contains a call, which may have effects: it is not dropped."""
+    return isinstance(e, Call) or any(_calls(child) for child in e.children() if isinstance(child, Expr))
 
 
 _SYMBOLS: dict[Any, str] = {
@@ -684,7 +689,7 @@ def logical_and(a: ExprLike, b: ExprLike) -> Expr:
     x, y = as_bool(a), as_bool(b)
     if isinstance(x, IntImm):
         return y if x.value else x
-    if isinstance(y, IntImm):
+    if isinstance(y, IntImm) and (y.value or not _calls(x)):
         return x if y.value else y
     return And(*_match(x, y, "`and`"))
 
@@ -694,7 +699,7 @@ def logical_or(a: ExprLike, b: ExprLike) -> Expr:
     x, y = as_bool(a), as_bool(b)
     if isinstance(x, IntImm):
         return x if x.value else y
-    if isinstance(y, IntImm):
+    if isinstance(y, IntImm) and not (y.value and _calls(x)):
         return y if y.value else x
     return Or(*_match(x, y, "`or`"))
 

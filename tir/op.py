@@ -15,14 +15,39 @@ from .expr import Call, Expr, StringImm, as_expr, cast
 
 
 @dataclass(frozen=True)
+class Pointer:
+    """What an operator does with the memory behind a pointer argument.
+
+    ``mode``: "r" (read), "w" (written), "rw", or "" (neither). Which elements: ``offset`` is the position of the argument
+    that moves the pointer (in elements), ``bytes`` the number of bytes accessed from there, or ``size`` the position of the
+    argument that says it. A tile has the greatest of the arguments at ``rows`` and ``columns`` as its sizes, and the
+    argument at ``stride`` elements from row to row. Without these, any element may be accessed. ``each_thread``: every
+    thread makes the access for itself, otherwise a warp makes it together. ``asynchronous``: complete after a wait.
+    """
+
+    mode: str = "rw"
+    offset: int | None = None
+    bytes: int | None = None
+    size: int | None = None
+    rows: tuple[int, ...] = ()
+    columns: tuple[int, ...] = ()
+    stride: int | None = None
+    each_thread: bool = False
+    asynchronous: bool = False
+
+
+ANY_ELEMENT = Pointer()
+
+
+@dataclass(frozen=True)
 class Op:
     """An operator.
 
     ``arity`` None takes any number of arguments. ``effect``: pure (value only), read, write, opaque (order matters).
     ``result``: "same" (dtype of the first argument), "given" (the call says), or a dtype; a pure operator on vectors
     gives it for every lane. ``numpy``: the meaning on NumPy scalars or arrays, where there is one. ``pointers`` has,
-    by position, what is done to the memory behind a pointer argument: "r" (read), "w" (written), "rw", or "" (neither);
-    both where it says nothing.
+    by position, what is done to the memory behind a pointer argument (see :class:`Pointer`); where it says nothing, any
+    element may be read and written.
     """
 
     name: str
@@ -30,12 +55,15 @@ class Op:
     effect: str = "pure"
     result: str = "same"
     numpy: Callable[..., Any] | None = None
-    pointers: tuple[tuple[int, str], ...] = ()
+    pointers: tuple[tuple[int, Pointer], ...] = ()
+
+    def pointer(self, position: int) -> Pointer:
+        """What is done to the memory behind the pointer at ``position``."""
+        return dict(self.pointers).get(position, ANY_ELEMENT)
 
     def accesses(self, position: int) -> tuple[str, ...]:
         """What is done to the memory behind the pointer at ``position``: "read", "write", both, or nothing."""
-        modes = dict(self.pointers).get(position, "rw")
-        return tuple(kind for kind in ("read", "write") if kind[0] in modes)
+        return tuple(kind for kind in ("read", "write") if kind[0] in self.pointer(position).mode)
 
 
 OPS: dict[str, Op] = {}
@@ -48,14 +76,16 @@ def register(
     effect: str = "opaque",
     result: str = "given",
     numpy: Any = None,
-    pointers: Mapping[int, str] | None = None,
+    pointers: Mapping[int, Pointer | str] | None = None,
 ) -> Op:
-    """Add an operator; raises ``ValueError`` when the name is taken by a different one. For the rest see :class:`Op`.
+    """Add an operator; raises ``ValueError`` when the name is taken by a different one. For the rest see :class:`Op`;
+    of a pointer the mode is enough.
 
     >>> register("my_npu_sync", 0, effect="opaque", result="void").effect
     'opaque'
     """
-    op = Op(name, arity, effect, result, numpy, tuple((pointers or {}).items()))
+    behind = tuple((at, Pointer(p) if isinstance(p, str) else p) for at, p in (pointers or {}).items())
+    op = Op(name, arity, effect, result, numpy, behind)
     old = OPS.get(name)
     if old is not None and old != op:
         raise ValueError(f"operator {name!r} is already registered as {old}")
@@ -119,6 +149,13 @@ def is_pure(e: Expr) -> bool:
 def effect_of(e: Call) -> str:
     op = OPS.get(e.op)
     return op.effect if op is not None else "opaque"
+
+
+def offsets_of(e: Call) -> list[tuple[int, int]]:
+    """The positions of the pointers of ``e`` that an argument moves, each with the position of that argument."""
+    op = OPS.get(e.op)
+    pairs = [] if op is None else [(at, p.offset) for at, p in op.pointers]
+    return [(at, offset) for at, offset in pairs if offset is not None and offset < len(e.args)]
 
 
 def string_arg(value: Any) -> str:
@@ -266,18 +303,22 @@ def _fill() -> None:
 
 
 # what operators do with the pointers that they are given, by position
-_POINTERS: dict[str, dict[int, str]] = {
+_TILE = (1, 2, 3)  # the sizes m, n, k of wmma operators
+_POINTERS: dict[str, dict[int, Pointer | str]] = {
     "prefetch": {0: ""},
-    "ptx_cp_async": {0: "w", 2: "r"},
+    "ptx_cp_async": {
+        0: Pointer("w", offset=1, size=4, each_thread=True, asynchronous=True),
+        2: Pointer("r", offset=3, size=4, each_thread=True),
+    },
     "ptx_cp_async_bulk": {0: "w", 2: "r"},
-    "ptx_ldmatrix": {3: "w", 5: "r"},
-    "ptx_mma": {6: "r", 8: "r", 10: "rw"},
-    "mma_store": {2: "w", 3: "r"},
-    "tvm_load_matrix_sync": {0: "w", 5: "r"},
-    "tvm_store_matrix_sync": {0: "r", 5: "w"},
+    "ptx_ldmatrix": {3: Pointer("w", offset=4), 5: Pointer("r", offset=6, bytes=16)},
+    "ptx_mma": {6: Pointer("r", offset=7), 8: Pointer("r", offset=9), 10: Pointer("rw", offset=11)},
+    "mma_store": {2: Pointer("w", rows=(0,), columns=(1,), stride=5), 3: Pointer("r", offset=4)},
+    "tvm_load_matrix_sync": {0: "w", 5: Pointer("r", rows=_TILE, columns=_TILE, stride=6)},
+    "tvm_store_matrix_sync": {0: "r", 5: Pointer("w", rows=_TILE, columns=_TILE, stride=6)},
     "tvm_mma_sync": {0: "rw", 2: "r", 4: "r", 6: "r"},
     "tvm_fill_fragment": {0: "w"},
-    "mma_fill": {1: "w"},
+    "mma_fill": {1: Pointer("w", offset=2)},
 }
 
 # name/arity=result; without an arity any number of arguments, without a result the call names its type.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tir.analysis.effects import effects
 from tir.buffer import Range
 from tir.dtype import DType
 from tir.errors import BuildError
@@ -17,7 +18,6 @@ from .generator import Generator
 from .memory import Place
 from .prelude import prelude
 from .types import c_type
-from .writes import written_pointers
 
 AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z")
 
@@ -47,7 +47,7 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
     threads = _product([extents.get(f"threadIdx.{a}", IntImm(1)) for a in "xyz"])
     g = Generator(name, fast_math, warps=-(-(threads or 1024) // 32))
     symbol = g.fresh(name)
-    written = written_pointers(func)
+    written = effects(func.body).writes
     restrict = " __restrict__" if func.attrs.get("tir.noalias", False) else ""
     params = []
     pointers = [func.buffer_map[p].data if p in func.buffer_map else p for p in func.params]

@@ -14,6 +14,7 @@ import numpy as np
 
 from codegen.host import HostProgram
 from codegen.module import Module, Timing
+from tir.analysis.effects import effects
 from tir.buffer import Buffer
 from tir.errors import BuildError, RunError
 from tir.expr import Call, Var
@@ -30,7 +31,6 @@ from .driver import Driver, driver, has_device
 from .kernel import KernelText, emit_kernel, source_of
 from .plan import Address, Plan
 from .report import Report, check_limits
-from .writes import written_pointers
 
 _OPTIONS = ("arch", "device_id", "fast_math", "max_threads_per_block", "max_shared_memory_per_block",
             "thread_warp_size", "max_num_threads", "keys", "tag", "max_registers")  # fmt: skip
@@ -252,7 +252,7 @@ class CUDAFunction:
         for node in walk(self.func.body):
             if isinstance(node, Call) and node.op == "tvm_call_packed":
                 kernel = self.module.kernels[string_arg(node.args[0])]
-                inside = written_pointers(kernel)
+                inside = effects(kernel.body).writes
                 found.update(a for a, p in zip(node.args[1:], kernel.params) if p in inside and isinstance(a, Var))
         return found
 

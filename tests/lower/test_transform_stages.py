@@ -66,4 +66,4 @@ def test_lowering_twice_changes_nothing_of_the_meaning():
 
 def test_names_are_distinct_in_the_pipeline():
     names = [name_of(p) for p in cpu_pipeline()]
-    assert names[0] == "refuse_thread_axes" and "flatten_buffer" in names
+    assert names[0] == "reject_thread_axes" and "flatten_buffer" in names

@@ -50,6 +50,7 @@ from .structure import has_load
 READ, WRITE, PREFETCH = "read", "write", "prefetch"
 Loop = tuple[Var, Expr, Expr]  # variable, minimum, extent
 Views = Mapping[Var, MatchBufferRegion]  # by the pointer of the view
+Through = tuple[Call, int] | None  # an operator, and the position of its pointer
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,8 @@ class Effect:
 
     ``loops`` are those around it inside the statement, outermost first; ``guards`` is a conjunction. ``block`` is the
     inner block that contains it; in an ``init``, ``first`` has the guards that select the first instance. ``node`` is
-    the load, store, call, pointer or region that the effect comes from.
+    the load, store, call, pointer or region that the effect comes from. ``through``: an operator (the call, in the
+    effect's terms) makes the access through its pointer at this position.
     """
 
     buffer: Buffer
@@ -70,6 +72,7 @@ class Effect:
     node: Any = None
     block: Block | None = None
     first: tuple[Expr, ...] | None = None
+    through: Through = None
 
     @property
     def write(self) -> bool:
@@ -348,9 +351,9 @@ class _Walker:
             if isinstance(arg, BufferRegion):
                 self._region(arg, call, opaque)
             elif isinstance(arg, Var) and arg.dtype.is_handle:
-                self._pointer(arg, kinds, arg)
+                self._pointer(arg, kinds, arg, (call, position))
             elif isinstance(arg, Call) and arg.op in _PLACES:
-                _PLACES[arg.op](self, arg, kinds)
+                _PLACES[arg.op](self, arg, kinds, (call, position))
             elif isinstance(arg, Node):
                 self.visit(arg)
 
@@ -366,16 +369,16 @@ class _Walker:
         if var.dtype.is_handle:
             self._pointer(var, (READ, WRITE), var)
 
-    def _pointer(self, pointer: Var, kinds: Iterable[str], node: Any) -> None:
+    def _pointer(self, pointer: Var, kinds: Iterable[str], node: Any, through: Through = None) -> None:
         """A pointer that is passed on: any element behind it may be accessed. For a view, the declared region of its
         block."""
         self.opaque = True
         view = self.views.get(pointer)
         for kind in kinds:
             if view is None:
-                self.touch(kind, self._behind(pointer), None, node)
+                self.touch(kind, self._behind(pointer), None, node, through)
             elif self.block is None or self._memory(view.source.buffer) in self._declared(kind):
-                self.touch(kind, view.buffer, None, node)
+                self.touch(kind, view.buffer, None, node, through)
 
     def _declared(self, kind: str) -> set[Var]:
         assert self.block is not None
@@ -394,7 +397,7 @@ class _Walker:
             self.pointers[pointer] = decl_buffer((1,), dtype, pointer.name, data=pointer)
         return self.pointers[pointer]
 
-    def _address_of(self, call: Call, kinds: Iterable[str] = (READ, WRITE)) -> None:
+    def _address_of(self, call: Call, kinds: Iterable[str] = (READ, WRITE), through: Through = None) -> None:
         (place,) = call.args
         if not isinstance(place, BufferLoad):
             self.visit(place)
@@ -403,20 +406,20 @@ class _Walker:
         for index in place.indices:
             self.visit(index)
         for kind in kinds:
-            self.touch(kind, place.buffer, None, call)
+            self.touch(kind, place.buffer, None, call, through)
 
-    def _access_ptr(self, call: Call, kinds: Iterable[str] = (READ, WRITE)) -> None:
+    def _access_ptr(self, call: Call, kinds: Iterable[str] = (READ, WRITE), through: Through = None) -> None:
         args = list(call.args)
         mask = args[4].value if len(args) > 4 and isinstance(args[4], IntImm) else 3
         allowed = [kind for bit, kind in ((1, READ), (2, WRITE)) if mask & bit and kind in kinds]
         for arg in args[2:]:
             self.visit(arg)
         if isinstance(args[1], Var):
-            self._pointer(args[1], allowed, call)
+            self._pointer(args[1], allowed, call, through)
         else:
             self.visit(args[1])
 
-    def _prefetch(self, call: Call, _: Any = None) -> None:
+    def _prefetch(self, call: Call, *_: Any) -> None:
         """Accesses a cache, not an element: an address past the end is allowed."""
         address, *rest = call.args
         for arg in rest:
@@ -429,18 +432,23 @@ class _Walker:
 
     # ------------------------------------------------------------ accesses
 
-    def touch(self, kind: str, buffer: Buffer, indices: Sequence[Any] | None, node: Any) -> None:
+    def touch(
+        self, kind: str, buffer: Buffer, indices: Sequence[Any] | None, node: Any, through: Through = None
+    ) -> None:
         self.pointers.setdefault(buffer.data, buffer)
-        self.found.append(self._effect(kind, buffer, indices, node))
+        self.found.append(self._effect(kind, buffer, indices, node, through))
 
-    def _effect(self, kind: str, buffer: Buffer, indices: Sequence[Any] | None, node: Any) -> Effect:
+    def _effect(
+        self, kind: str, buffer: Buffer, indices: Sequence[Any] | None, node: Any, through: Through = None
+    ) -> Effect:
         made = None if indices is None else _rows(buffer, [self._index(i) for i in indices])
         while buffer.data in self.views:
             match = self.views[buffer.data]
-            made = through(match, buffer, made, self.known)
+            made = in_source(match, buffer, made, self.known)
             buffer = match.source.buffer
         place = None if made is None else tuple(made)
-        return Effect(buffer, place, kind, self.loops, self.guards, node, self.inner, self.first)
+        by = None if through is None else (self.known(through[0]), through[1])
+        return Effect(buffer, place, kind, self.loops, self.guards, node, self.inner, self.first, by)
 
     def regions(self, block: Block, bound: Mapping[Var, Expr]) -> None:
         for kind, regions in ((READ, block.reads), (WRITE, block.writes)):
@@ -475,7 +483,7 @@ def _rows(buffer: Buffer, indices: list[Any]) -> list[Any] | None:
     return [*indices[:-2], (above, const(last.lanes // row.value, above.dtype)), (last.base, row)]
 
 
-def through(
+def in_source(
     match: MatchBufferRegion, view: Buffer, indices: Sequence[Any] | None, known: Any = lambda e: e
 ) -> list[Any]:
     """The elements of the source that ``indices`` of the ``view`` refer to: the entire region if the view's axes are

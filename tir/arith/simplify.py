@@ -70,6 +70,7 @@ class Simplifier:
 
     def __init__(self, ctx: Analyzer):
         self.ctx = ctx
+        self.pure: bool | None = None  # whether no part of the whole expression has effects
 
     def visit(self, e: Any) -> Any:
         if isinstance(e, (IntImm, FloatImm, Buffer)):
@@ -92,6 +93,10 @@ class Simplifier:
         return found
 
     def _visit(self, e: Any) -> Any:
+        if self.pure is None:
+            self.pure = is_pure(e)
+        if not self.pure and not is_pure(e):
+            return self._with_effects(e)
         if isinstance(e, Expr) and self.ctx.truths and e.dtype.is_bool:
             known = self.ctx.truths.get(key(e))
             if known is not None:
@@ -100,6 +105,12 @@ class Simplifier:
         if method is not None:
             return method(self, e)
         return e.map_children(self.visit)
+
+    def _with_effects(self, e: Any) -> Any:
+        """``e`` with its parts simplified: another rule could drop a call with effects, or make it twice."""
+        if isinstance(e, Let):
+            return self.let(e)
+        return self.call(e) if isinstance(e, Call) and e.op == "if_then_else" else e.map_children(self.visit)
 
     # ------------------------------------------------------------ arithmetic
 

@@ -5,7 +5,7 @@
 from typing import Any
 
 from .canonicalize_loop import canonicalize_loop as canonicalize_loop
-from .check_cpu import refuse_thread_axes as refuse_thread_axes
+from .check_thread_memory import check_thread_memory as check_thread_memory
 from .common_subexpr_elim import common_subexpr_elim as common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation as compact_buffer_allocation
 from .context import PassContext as PassContext
@@ -43,6 +43,7 @@ from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_a
 from .plan_shared_memory import SharedMemoryPlan as SharedMemoryPlan
 from .plan_shared_memory import plan_shared_memory as plan_shared_memory
 from .plan_shared_memory import shared_memory_plan as shared_memory_plan
+from .reject_thread_axes import reject_thread_axes as reject_thread_axes
 from .remove_no_op import remove_no_op as remove_no_op
 from .simplify import remove_likely as remove_likely
 from .simplify import simplify as simplify
@@ -55,7 +56,6 @@ from .unify_thread_binding import unify_thread_binding as unify_thread_binding
 from .unroll_loop import unroll_loop as unroll_loop
 from .vectorize_loop import vectorize_loop as vectorize_loop
 from .verify_gpu_code import verify_gpu_code as verify_gpu_code
-from .verify_kernels import verify_kernels as verify_kernels
 
 __all__: list[str]
 

@@ -10,20 +10,12 @@ from ..buffer import Buffer, Range
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, Expr, IntImm, Ramp, Var, const, is_const
 from ..function import PrimFunc
-from ..op import call
+from ..op import call, offsets_of
 from ..script.printer import short_text
 from ..stmt import Allocate, BufferStore, DeclBuffer, LetStmt, Stmt, While
 from ..visit import rewrite, substitute, uses_var, walk
 from .passes import func_pass
 from .threads import WARP, Deciders, is_launch, number, warp_mask
-
-# where operators take a pointer into a warp's memory and an offset in elements next to it
-_POINTERS = {
-    "ptx_mma": ((6, 7), (8, 9), (10, 11)),
-    "ptx_ldmatrix": ((3, 4),),
-    "mma_fill": ((1, 2),),
-    "mma_store": ((3, 4),),
-}
 
 
 class _Lowering:
@@ -61,8 +53,8 @@ class _Lowering:
         if isinstance(n, (BufferLoad, BufferStore)) and n.buffer.data.scope == "warp" and len(n.indices) == 1:
             index = n.indices[0].base if isinstance(n.indices[0], Ramp) else n.indices[0]
             return [(n.buffer.data, index)]
-        if isinstance(n, Call) and n.op in _POINTERS:
-            pairs = [(n.args[a], n.args[b]) for a, b in _POINTERS[n.op] if b < len(n.args)]
+        if isinstance(n, Call):
+            pairs = [(n.args[at], n.args[offset]) for at, offset in offsets_of(n)]
             return [(p, e) for p, e in pairs if isinstance(p, Var) and p.scope == "warp"]
         return []
 

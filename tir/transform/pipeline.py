@@ -12,7 +12,7 @@ from ..function import IRModule, PrimFunc, answered_by_program
 from ..stmt import THREAD_BINDING
 from ..target import Target, added_kind
 from .canonicalize_loop import canonicalize_loop
-from .check_cpu import refuse_thread_axes
+from .check_thread_memory import check_thread_memory
 from .common_subexpr_elim import common_subexpr_elim
 from .compact_buffer_allocation import compact_buffer_allocation
 from .context import in_context
@@ -35,6 +35,7 @@ from .manifest_shared_memory_local_stage import manifest_shared_memory_local_sta
 from .narrow_datatype import narrow_datatype
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
 from .plan_shared_memory import plan_shared_memory
+from .reject_thread_axes import reject_thread_axes
 from .remove_no_op import remove_no_op
 from .simplify import remove_likely, simplify
 from .split_host_device import split_host_device
@@ -45,7 +46,6 @@ from .unify_thread_binding import unify_thread_binding
 from .unroll_loop import unroll_loop
 from .vectorize_loop import vectorize_loop
 from .verify_gpu_code import verify_gpu_code
-from .verify_kernels import verify_kernels
 
 GPUS = ("cuda", "cuda-sim")
 Step = Callable[[IRModule], IRModule]
@@ -57,10 +57,10 @@ def cpu_pipeline() -> list[Any]:
     Inside a ``PassContext`` as that changes them.
 
     >>> [p.name for p in cpu_pipeline()][:3]
-    ['refuse_thread_axes', 'plan_and_update_buffer_allocation_location', 'lower_init_block']
+    ['reject_thread_axes', 'plan_and_update_buffer_allocation_location', 'lower_init_block']
     """
     passes: list[Any] = [
-        refuse_thread_axes,
+        reject_thread_axes,
         plan_and_update_buffer_allocation_location,
         lower_init_block,
         convert_blocks_to_opaque,
@@ -96,7 +96,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
     passes: list[Any] = [
         default_thread_binding,
         canonicalize_loop.configured(kinds=(THREAD_BINDING,)),
-        verify_kernels,
+        check_thread_memory,
         plan_and_update_buffer_allocation_location,
         manifest_shared_memory_local_stage,
         lower_cross_thread_reduction,

@@ -11,6 +11,7 @@ from ..dtype import DType
 from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, Var, const
 from ..function import IRModule, PrimFunc
+from ..op import offsets_of
 from ..schedule.invariants.shared_memory import DYNAMIC, size_text
 from ..stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, SeqStmt, Stmt, While, seq
 from ..target import Target
@@ -19,9 +20,6 @@ from .passes import func_pass
 from .threads import is_launch, is_shared, number
 
 SMALLEST = 1024  # bytes: to share less is not worth the barrier it may cost
-
-# operators that take a pointer and, next to it, an offset in elements: (pointer, offset) positions
-_POINTERS = {"ptx_cp_async": ((0, 1), (2, 3)), "ptx_ldmatrix": ((3, 4), (5, 6))}
 
 
 @dataclass(frozen=True)
@@ -230,7 +228,7 @@ class _Rewriter:
             place = self.plan[args[1]]
             unit = (args[1].pointer_dtype or DType("uint8")).bytes
             args[1], args[2] = self.arenas[place.scope][0], args[2] + place.offset // unit
-        for at, offset in _POINTERS.get(c.op, ()):
+        for at, offset in offsets_of(c):
             if self.moved(args[at]):
                 args[at], args[offset] = self.address(args[at], args[offset]), const(0, args[offset].dtype)
         for at, arg in enumerate(args):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ..analysis.effects import effects
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, IntImm, StringImm, Var, as_bool, is_const, logical_not
 from ..function import PrimFunc
@@ -12,7 +13,6 @@ from ..script.printer import short_text
 from ..stmt import (
     Allocate,
     AttrStmt,
-    BufferStore,
     DeclBuffer,
     Evaluate,
     For,
@@ -23,9 +23,9 @@ from ..stmt import (
     While,
     seq,
 )
-from ..visit import accesses, uses_var, walk
+from ..visit import uses_var, walk
+from .gpu_memory_effects import Access, Accesses, Conflicts, Loop, depends_on_threads
 from .passes import func_pass
-from .thread_accesses import Access, Collector, Conflicts, Loop, depends_on_threads
 from .threads import flat, is_launch, is_private
 
 _WRAPPERS = (LetStmt, Allocate, DeclBuffer, AttrStmt)
@@ -70,32 +70,32 @@ class _Placer:
         axes: dict[Var, Any] = {}
         blocks: list[Loop] = []
         scopes: dict[Var, str] = {}
-        written: set[Var] = set()
+        launched: set[Var] = set()
         for n in walk(kernel):
             if isinstance(n, AttrStmt) and is_launch(n):
+                launched.add(n.node.var)
                 if n.node.thread_tag.startswith("threadIdx"):
                     axes[n.node.var] = n.value
                 elif isinstance(n.value, IntImm):
                     blocks.append((n.node.var, IntImm(0, n.value.dtype), n.value))
             elif isinstance(n, Allocate):
                 scopes[n.buffer_var] = n.buffer_var.scope
-            elif isinstance(n, BufferStore):
-                written.add(n.buffer.data)
-            elif isinstance(n, Call):
-                written.update(a for a in n.args if isinstance(a, Var) and a.dtype.is_handle)
+        found = effects(kernel)
+        written = found.writes
         self.threads = {v for v, extent in axes.items() if not is_const(extent, 1)}
         self.conflicts = Conflicts([(v, e) for v, e in axes.items() if v in self.threads], blocks)
         # memory of threads and warps is nobody else's; global memory matters where the kernel writes it
-        self.collector = Collector(lambda v: not is_private(scopes.get(v, v.scope)) and (v in scopes or v in written))
+        self.accesses = Accesses(
+            lambda v: not is_private(scopes.get(v, v.scope)) and (v in scopes or v in written), launched
+        )
         self.copies: list[Access] = []
         self.varying: set[Var] = set(self.threads)
-        self.constant = {n.buffer.data for n in accesses(kernel)} - written
+        self.constant = found.reads - written
 
     def run(self, kernel: Stmt) -> Stmt:
         if not self.threads:
             return kernel
-        self.copies = [a.at_wait() for a in self.collector.of(kernel) if a.asynchronous]
-        self.collector.lets.clear()
+        self.copies = [a.at_wait() for a in self.accesses.of(kernel) if a.asynchronous]
         try:
             return self.place(kernel, []).stmt
         except Divergent as e:
@@ -120,8 +120,8 @@ class _Placer:
             return self.sequence(s.stmts, pending)
         if isinstance(s, _WRAPPERS):
             if isinstance(s, LetStmt):
-                head = self.collector.of(s.value)
-                self.collector.bind(s.var, s.value)
+                head = self.accesses.of(s.value)
+                self.accesses.bind(s.var, s.value)
                 if self.varies(s.value):
                     self.varying.add(s.var)
                 inner = self.place(s.body, [*pending, *head])
@@ -182,14 +182,14 @@ class _Placer:
             return self.branch(s)
         if isinstance(s, While):
             return self.repeat(s)
-        found = self.collector.of(s)
+        found = self.accesses.of(s)
         return Effect(s, found, found, False)
 
     def loop(self, s: For) -> Effect:
-        bounds = [*self.collector.of(s.min), *self.collector.of(s.extent)]
-        self.collector.loops.append(self.collector.loop(s))
+        bounds = [*self.accesses.of(s.min), *self.accesses.of(s.extent)]
+        self.accesses.loops.append(self.accesses.loop(s))
         made = self.rounds(s.body, s.loop_var)
-        self.collector.loops.pop()
+        self.accesses.loops.pop()
         if made.barrier and (self.varies(s.min) or self.varies(s.extent)):
             raise Divergent(*self.culprits(s, made))
         stmt = s if made.stmt is s.body else s.replace(body=made.stmt)
@@ -216,7 +216,7 @@ class _Placer:
         return made._replace(stmt=seq([barrier(), made.stmt]))
 
     def branch(self, s: IfThenElse) -> Effect:
-        tested = self.collector.of(s.condition)
+        tested = self.accesses.of(s.condition)
         then = self.conditional(as_bool(s.condition), s.then_case)
         other = None if s.else_case is None else self.conditional(logical_not(s.condition), s.else_case)
         parts = [then] if other is None else [then, other]
@@ -233,15 +233,15 @@ class _Placer:
         return Effect(made, head, tail, always)
 
     def conditional(self, condition: Any, s: Stmt) -> Effect:
-        known = self.collector.known(condition)
-        self.collector.conditions.append(known)
+        known = self.accesses.known(condition)
+        self.accesses.conditions.append(known)
         made = self.place(s, [])
-        self.collector.conditions.pop()
+        self.accesses.conditions.pop()
         return made
 
     def inward(self, s: IfThenElse, then: Effect, other: Effect | None) -> Effect:
         """Sink a divergent condition into the parts between which a barrier is needed."""
-        written = {n.buffer.data for n in walk(s) if isinstance(n, BufferStore)}
+        written = effects(s).writes
         free = not any(isinstance(n, BufferLoad) and n.buffer.data in written for n in walk(s.condition))
         pure = free and is_pure(s.condition)
         if pure and other is not None and s.else_case is not None:
@@ -263,9 +263,9 @@ class _Placer:
         raise Divergent(*self.culprits(s, then))
 
     def repeat(self, s: While) -> Effect:
-        tested = self.collector.of(s.condition)
+        tested = self.accesses.of(s.condition)
         made = self.place(s.body, [])
-        found = [*tested, *self.collector.of(s.body)]
+        found = [*tested, *self.accesses.of(s.body)]
         pair = self.conflicts.any([a.from_before(Var("_"), False) for a in found], found) if self.threads else None
         if pair is None and not made.barrier:
             return Effect(s, found, found, False)
@@ -278,7 +278,7 @@ class _Placer:
         """Two accesses under ``s`` that need a barrier between them, for the message."""
         if any(is_barrier(n) for n in walk(s)):
             return s, next(n for n in walk(s) if is_barrier(n))
-        found = self.collector.of(s)
+        found = self.accesses.of(s)
         pair = self.conflicts.any(found, found)
         return (pair[0].node, pair[1].node) if pair else (s, s)
 

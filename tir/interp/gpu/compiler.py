@@ -11,6 +11,7 @@ from typing import Any
 
 from ... import expr as E
 from ... import stmt as S
+from ...analysis.effects import effects
 from ...buffer import Buffer
 from ...dtype import DType
 from ...errors import RunError
@@ -55,9 +56,9 @@ class Survey:
     """Facts about each pointer of a kernel, collected once."""
 
     def __init__(self, func: PrimFunc):
+        self.written = effects(func.body).writes
         self.sizes: dict[E.Var, set[int]] = {}
         self.types: dict[E.Var, set[DType]] = {}
-        self.written: set[E.Var] = set()
         self.pointed: dict[E.Var, set[DType]] = {}
         self.undeclared: dict[E.Var, list[Buffer]] = {}
         self.shapes: dict[E.Var, tuple[int, int, int]] = {}
@@ -77,8 +78,6 @@ class Survey:
                     self.offsets.add(item.data)
             elif isinstance(item, (E.BufferLoad, S.BufferStore)):
                 used.setdefault(item.buffer)
-                if isinstance(item, S.BufferStore):
-                    self.written.add(item.buffer.data)
             elif isinstance(item, S.DeclBuffer):
                 declared.add(item.buffer)
             elif isinstance(item, S.Allocate):
@@ -112,24 +111,8 @@ class Survey:
                     self.pointed.setdefault(a, set()).add(dtype.element)
                 else:
                     self.pointed.setdefault(a, set())
-                if e.op == "tvm_access_ptr":
-                    mask = e.args[4]
-                    if not isinstance(mask, E.IntImm) or mask.value & 2:
-                        self.written.add(a)
-                else:
-                    self.written.add(a)
                 if e.op in ("tvm_load_matrix_sync", "tvm_fill_fragment") and position == 0:
                     self.shapes[a] = tuple(int(x) for x in e.args[1:4])  # type: ignore[assignment]
-            elif (
-                isinstance(a, E.Call)
-                and a.op == "address_of"
-                and not (
-                    e.op in ("tvm_load_matrix_sync",)
-                    or (e.op == "ptx_cp_async" and position >= 2)
-                    or e.op == "ptx_ldmatrix"
-                )
-            ):
-                self.written.add(a.args[0].buffer.data)
 
     def granule(self, var: E.Var) -> int:
         return min(self.sizes.get(var, {1}))

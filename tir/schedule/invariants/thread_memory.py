@@ -61,17 +61,15 @@ def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
         yield from _Kernels(after, bound).problems([b for _, b in suspects], crossed, same)
 
 
-def check_thread_memory(func: PrimFunc) -> None:
-    """As ``thread_memory``, for a program that is to be lowered: no further loops are going to be bound. Raises
-    ``ScheduleError``."""
+def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
+    """As ``thread_memory``, for a program that is to be lowered: no further loops are going to be bound."""
     index = index_of(func)
     bound = _bound_loops(index)
     changed = {ref.node for ref in bound}
     suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(index, scope, buffer, changed)]
     crossed = _blocks_may_meet(bound)
     if suspects or crossed:
-        for problem in _Kernels(func, bound, final=True).problems(suspects, crossed):
-            raise problem.error(func)
+        yield from _Kernels(func, bound, final=True).problems(suspects, crossed)
 
 
 def _bound_loops(index: Index) -> list[LoopRef]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import BuildError, ScheduleError
+from ..errors import BuildError
 from ..expr import BufferLoad
 from ..function import PrimFunc
 from ..stmt import BlockRealize, BufferStore
@@ -25,19 +25,16 @@ def _refuse_elements_of_fragments(func: PrimFunc) -> None:
 
 
 @func_pass
-def verify_kernels(func: PrimFunc) -> PrimFunc:
+def check_thread_memory(func: PrimFunc) -> PrimFunc:
     """A check; changes nothing. Raises ``BuildError`` with a witness if memory private to a thread or a block is read
     by another, if thread blocks of one kernel depend on each other, if threads write different values to one element of
     shared memory at once, or if an element of a fragment is accessed. Schedules refuse the steps that provably lead
     there."""
-    from ..schedule.invariants.shared_writes import check_shared_writes
-    from ..schedule.invariants.thread_memory import check_thread_memory
+    from ..schedule.invariants import shared_writes, thread_memory
 
     if func.root is not None:
         _refuse_elements_of_fragments(func)
-        try:
-            check_thread_memory(func)
-            check_shared_writes(func)
-        except ScheduleError as error:
-            raise BuildError(f"{func.name}: {error}") from None
+        for invariant in (thread_memory, shared_writes):
+            for problem in invariant.problems_when_complete(func):
+                raise BuildError(f"{func.name}: {problem.error(func)}")
     return func

@@ -10,7 +10,7 @@ from .passes import func_pass
 
 
 @func_pass
-def refuse_thread_axes(func: PrimFunc) -> PrimFunc:
+def reject_thread_axes(func: PrimFunc) -> PrimFunc:
     """Raises ``BuildError`` with the loop and the axis if a loop is bound to a GPU thread axis."""
     for n in walk(func.body):
         if isinstance(n, For) and n.kind == "thread_binding":

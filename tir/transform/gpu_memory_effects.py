@@ -1,0 +1,337 @@
+"""Effects of a kernel's statements on memory that threads share, and whether two accesses conflict.
+
+An access is an interval of bytes behind a pointer, as an expression of the thread variables and the loops around it.
+Two accesses conflict if one writes, and two different threads of a block may access the same byte.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Sequence
+from math import gcd
+from typing import Any
+
+from ..analysis.effects import PREFETCH, Effect, Surroundings, effects
+from ..analysis.structure import has_load
+from ..arith import Analyzer
+from ..arith.linear import key
+from ..buffer import Range
+from ..dtype import DType
+from ..expr import (
+    LT,
+    NE,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Expr,
+    IntImm,
+    Let,
+    Or,
+    Ramp,
+    Var,
+    as_bool,
+    const,
+    is_const,
+)
+from ..op import ANY_ELEMENT, OPS, Pointer, effect_of
+from ..poly import Formula, Names, NotAffine, TooLong
+from ..stmt import For, LetStmt
+from ..visit import rewrite, substitute, uses_var, walk
+
+Loop = tuple[Var, Expr, Expr]  # variable, minimum, extent
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Access:
+    """Elements ``first`` … ``first + count - 1`` of ``unit`` bytes behind ``base``; ``first`` None is all of it.
+
+    ``loops`` are those around it, outermost first; ``own`` are further loops that span its footprint. ``warp``: it is
+    an access of the entire warp. ``waited``: what an asynchronous copy wrote, at the wait for it. ``earlier`` is the
+    loop in an earlier iteration of which it was made, ``next_only`` that this is the iteration just before.
+    """
+
+    base: Var
+    unit: int
+    first: Expr | None
+    count: int
+    is_write: bool
+    loops: tuple[Loop, ...]
+    conditions: tuple[Expr, ...]
+    node: Any
+    own: tuple[Loop, ...] = ()
+    warp: bool = False
+    asynchronous: bool = False
+    waited: bool = False
+    earlier: Var | None = None
+    next_only: bool = False
+
+    def from_before(self, loop: Var, next_only: bool) -> Access:
+        return dataclasses.replace(self, earlier=loop, next_only=next_only)
+
+    def at_wait(self) -> Access:
+        return dataclasses.replace(self, waited=True, earlier=None)
+
+
+class Conflicts:
+    """Decides conflicts between accesses of the threads ``axes`` (variable, extent) of one block; caches answers."""
+
+    def __init__(self, axes: Sequence[tuple[Var, Expr]], known: Sequence[Loop] = ()):
+        self.axes = tuple(axes)
+        self.known = tuple(known)
+        self.memo: dict[Any, bool] = {}
+
+    def any(self, before: Sequence[Access], after: Sequence[Access]) -> tuple[Access, Access] | None:
+        """A conflicting pair of an earlier and a later access."""
+        for b in after:
+            for a in before:
+                if a.base is b.base and (a.is_write or b.is_write) and self.meet(a, b):
+                    return a, b
+        return None
+
+    def meet(self, a: Access, b: Access) -> bool:
+        if a.first is None or b.first is None:
+            return True
+        shared = 0
+        if not a.waited:
+            while shared < min(len(a.loops), len(b.loops)) and a.loops[shared][0] is b.loops[shared][0]:
+                if a.loops[shared][0] is a.earlier:
+                    break
+                shared += 1
+        found_key = (self._key(a), self._key(b), shared, id(a.earlier), a.next_only)
+        found = self.memo.get(found_key)
+        if found is None:
+            found = self.memo[found_key] = self._meet(a, b, shared)
+        return found
+
+    @staticmethod
+    def _key(a: Access) -> Any:
+        loops = tuple((id(v), key(low), key(extent)) for v, low, extent in (*a.loops, *a.own))
+        return a.unit, key(a.first), a.count, loops, tuple(key(c) for c in a.conditions), a.warp
+
+    def _meet(self, a: Access, b: Access, shared: int) -> bool:
+        names = Names()
+        formula = Formula(names)
+        first_a, first_b = self._side(formula, a, shared), self._side(formula, b, shared)
+        if first_a is None or first_b is None:
+            return True
+        index_a, threads_a, vars_a = first_a
+        index_b, threads_b, vars_b = first_b
+        try:
+            for v, low, extent in (*self.known, *a.loops[:shared]):
+                formula.within(v, low, extent)
+        except NotAffine:
+            pass  # fewer facts: more pairs seem to meet
+        if not (a.warp or b.warp):
+            different: Expr | None = None
+            for x, y in zip(threads_a, threads_b):
+                one = NE(x, y)
+                different = one if different is None else Or(different, one)
+            if different is None:
+                return False
+            formula.require(different)
+        if a.earlier is not None and not a.waited:
+            x, y = vars_a.get(a.earlier), vars_b.get(a.earlier)
+            if x is not None and y is not None:
+                formula.require(LT(x, y))
+                if a.next_only:
+                    formula.require(LT(y, x + 2))
+        unit = gcd(a.unit, b.unit)
+        ua, ub = a.unit // unit, b.unit // unit
+        try:
+            formula.require(LT(index_a * ua, (index_b + b.count) * ub))
+            formula.require(LT(index_b * ub, (index_a + a.count) * ua))
+        except NotAffine:
+            return True
+        try:
+            return not formula.set([]).is_empty()
+        except TooLong:
+            return True
+
+    def _side(self, formula: Formula, a: Access, shared: int) -> Any:
+        """The index of one access with fresh variables for all but the first ``shared`` loops."""
+        fresh: dict[Var, Any] = {}
+        threads = []
+        for v, extent in self.axes:
+            fresh[v] = Var(v.name, v.dtype)
+            threads.append(fresh[v])
+            formula.within(fresh[v], const(0, v.dtype), extent) if isinstance(extent, IntImm) else None
+        private = (*a.loops[shared:], *a.own)
+        for v, _, _ in private:
+            fresh[v] = Var(v.name, v.dtype)
+        for v, low, extent in private:
+            try:
+                formula.within(fresh[v], substitute(low, fresh), substitute(extent, fresh))
+            except NotAffine:
+                continue
+        for condition in a.conditions:
+            try:
+                formula.require(substitute(condition, fresh))
+            except NotAffine:
+                continue
+        assert a.first is not None
+        bounds = Analyzer({v: Range(const(0, v.dtype), e) for v, e in self.axes})
+        for v, low, extent in private:
+            bounds.bind(v, Range(low, extent))
+        for v, low, extent in (*self.known, *a.loops[:shared]):
+            bounds.bind(v, Range(low, extent))
+        return substitute(_bounded_bits(a.first, bounds, formula), fresh), threads, fresh
+
+
+def _bounded_bits(e: Expr, bounds: Analyzer, formula: Formula) -> Expr:
+    """``e`` with bitwise operations on small numbers (swizzled indices) replaced by any number of as many bits."""
+
+    def change(item: Any) -> Any:
+        if not (isinstance(item, Call) and item.op in ("bitwise_and", "bitwise_or", "bitwise_xor")):
+            return None
+        limits = [bounds.bound(x) for x in item.args]
+        if any(low is None or low < 0 or high is None for low, high in limits):
+            return None
+        bits = max(high.bit_length() for _, high in limits if high is not None)
+        value = Var("bits", item.dtype)
+        bounds.bind(value, Range(const(0, item.dtype), const(1 << bits, item.dtype)))
+        formula.within(value, const(0, item.dtype), const(1 << bits, item.dtype))
+        return value
+
+    return rewrite(e, change)
+
+
+class Accesses:
+    """The accesses of single statements in program order, under the lets, loops and conditions around them.
+
+    ``tracked(pointer)``: whether its memory matters. ``launched``: the variables of thread axes, which are no loops.
+    """
+
+    def __init__(self, tracked: Callable[[Var], bool], launched: Collection[Var]):
+        self.tracked = tracked
+        self.launched = launched
+        self.loops: list[Loop] = []
+        self.conditions: list[Expr] = []
+        self.lets: dict[Var, Any] = {}
+
+    def of(self, s: Any) -> list[Access]:
+        found = effects(s, Surroundings(self.lets))
+        return [self._access(e, s) for e in found if e.kind != PREFETCH and self.tracked(e.buffer.data)]
+
+    def loop(self, s: For) -> Loop:
+        return s.loop_var, self.known(s.min), self.known(s.extent)
+
+    def bind(self, var: Var, value: Any) -> None:
+        if var.dtype.is_int or var.dtype.is_bool:
+            self.lets[var] = self.known(value)
+
+    def known(self, e: Any) -> Any:
+        return substitute(e, self.lets) if self.lets else e
+
+    def _access(self, e: Effect, s: Any) -> Access:
+        pointer = _pointer_of(e)
+        unit, first, count, own = _elements(e, s) if e.indices is not None else _through(e, pointer)
+        loops = (*self.loops, *(loop for loop in e.loops if loop[0] not in self.launched))
+        guards = (as_bool(c) for c in e.guards if c.dtype.lanes == 1 and not is_const(c))
+        conditions = tuple(c for c in (*self.conditions, *guards) if not has_load(c))
+        together = e.indices is None and not pointer.each_thread
+        unfinished = e.write and pointer.asynchronous
+        node = e.node if e.through is None else e.through[0]
+        return Access(
+            e.buffer.data, unit, first, count, e.write, loops, conditions, node, own, together, unfinished
+        )  # fmt: skip
+
+
+Elements = tuple[int, Expr | None, int, tuple[Loop, ...]]  # bytes of one, the first, how many, loops over them
+
+
+def _elements(e: Effect, s: Any) -> Elements:
+    """The elements of an access with indices."""
+    unit, offset = e.buffer.dtype.bytes, e.buffer.elem_offset
+    if e.indices is None or len(e.indices) != 1 or (offset is not None and _uses_lets(offset, s)):
+        return unit, None, 0, ()
+    (index,) = e.indices
+    lanes = 1
+    if isinstance(index, tuple):
+        index, extent = index
+        if not isinstance(extent, IntImm):
+            return unit, None, 0, ()
+        lanes = extent.value
+    index = index.value if isinstance(index, Broadcast) else index
+    own: tuple[Loop, ...] = ()
+    if isinstance(index, Ramp) and is_const(index.stride, 1):
+        index, lanes = index.base, index.lanes
+    elif isinstance(index, Ramp):
+        lane = Var("lane", index.base.dtype)
+        own = ((lane, const(0, lane.dtype), const(index.lanes, lane.dtype)),)
+        index = index.base + lane * index.stride
+    return unit, index if offset is None else index + offset, lanes, own
+
+
+def _uses_lets(e: Expr, s: Any) -> bool:
+    """Whether ``e`` uses variables that lets in ``s`` bind."""
+    return not isinstance(e, IntImm) and uses_var(e, {n.var for n in walk(s) if isinstance(n, (Let, LetStmt))})
+
+
+def _pointer_of(e: Effect) -> Pointer:
+    op = OPS.get(e.through[0].op) if e.through is not None else None
+    return ANY_ELEMENT if op is None or e.through is None else op.pointer(e.through[1])
+
+
+def _through(e: Effect, pointer: Pointer) -> Elements:
+    """The elements that an operator accesses through a pointer, as the operator table says; without more, those of an
+    access pointer."""
+    if e.through is None:
+        return 1, None, 0, ()
+    call, position = e.through
+    unit, first, extent = _address(call.args[position])
+    given = [call.args[p] if p is not None and p < len(call.args) else None for p in (pointer.offset, pointer.size)]
+    if first is not None and isinstance(given[0], Expr):
+        first = first + given[0]
+    size = pointer.bytes if pointer.bytes is not None else _constant(given[1])
+    if pointer.rows:
+        return _tile(call, pointer, unit, first)
+    if size is not None:
+        return unit, first, max(1, size // unit), ()
+    if extent is None or pointer.offset is not None:
+        return unit, None, 0, ()
+    return unit, first, extent, ()
+
+
+def _tile(call: Call, pointer: Pointer, unit: int, first: Expr | None) -> Elements:
+    """A matrix tile with a constant number of elements between its rows, or any."""
+    rows, columns = ([_constant(call.args[p]) for p in at] for at in (pointer.rows, pointer.columns))
+    stride = None if pointer.stride is None else call.args[pointer.stride]
+    if first is None or None in rows or None in columns or not isinstance(stride, Expr):
+        return unit, None, 0, ()
+    row = Var("row")
+    own = ((row, const(0), const(max(r for r in rows if r is not None))),)
+    return unit, first + row * stride, max(c for c in columns if c is not None), own
+
+
+def _address(e: Any) -> tuple[int, Expr | None, int | None]:
+    """Of a pointer expression: the bytes of an element, the element it points to, and how many it says to follow."""
+    if isinstance(e, Var):
+        dtype = e.pointer_dtype
+        return (dtype.bytes if dtype is not None else 1), const(0), None
+    if isinstance(e, Call) and e.op == "tvm_access_ptr":
+        return _pointee(e.args[0]), e.args[2], _constant(e.args[3])
+    if isinstance(e, Call) and e.op == "address_of" and isinstance(e.args[0], BufferLoad):
+        load = e.args[0]
+        if len(load.indices) == 1:
+            offset = load.buffer.elem_offset
+            return load.buffer.dtype.bytes, load.indices[0] if offset is None else load.indices[0] + offset, None
+    return 1, None, None
+
+
+def _constant(e: Any) -> int | None:
+    return e.value if isinstance(e, IntImm) else None
+
+
+def _pointee(annotation: Any) -> int:
+    dtype = annotation.dtype if isinstance(annotation, Call) else DType(str(annotation.value))
+    return dtype.bytes
+
+
+def depends_on_threads(e: Any, threads: Any) -> bool:
+    """Whether ``e`` may differ between threads: it uses a thread variable, or memory, or an impure call."""
+    for n in walk(e):
+        if isinstance(n, BufferLoad) or (isinstance(n, Var) and n in threads):
+            return True
+        if isinstance(n, Call) and (effect_of(n) != "pure" or n.op.startswith("tvm_warp_")):
+            return True
+    return False
