@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from ..arith.regions import Box, relax, union
 from ..buffer import Buffer, BufferRegion, Range
@@ -10,7 +10,7 @@ from ..expr import Expr, IntImm, Var
 from ..node import Memo, frozendict
 from ..stmt import Block
 from ..visit import substitute
-from .block_regions import boxes, hulls_of
+from .block_regions import Hulls, boxes, hulls_of
 from .effects import READ, WRITE, effects
 from .index import BlockRef, Place
 from .structure import uses_pointer
@@ -67,7 +67,7 @@ def accessed_regions(block: Block) -> Mapping[str, tuple[BufferRegion, ...]]:
     return found
 
 
-def _accessed(block: Block, side: str, touched: Mapping[Buffer, Sequence[Range | None]]) -> Iterator[BufferRegion]:
+def _accessed(block: Block, side: str, touched: Mapping[Buffer, Hulls]) -> Iterator[BufferRegion]:
     stated = explicit_regions(block, side)
     for region in getattr(block, side):
         hulls = touched.get(region.buffer)

@@ -156,17 +156,13 @@ _CHILDREN: dict[type, Any] = {
 
 def contents(stmt: Any) -> tuple[Any, ...]:
     """The loops and the realizes of blocks inside of a statement, parents first, in program order."""
-    below = sub_statements(stmt)
-    if len(below) > 1:
-        return tuple(_holders(stmt))
-    if not below:
-        return ()
-    inner = itself(below[0])
-    if not inner:
-        return contents(below[0])
     known = _CONTENTS.get(stmt)
     if known is None:
-        known = _CONTENTS[stmt] = (*inner, *contents(below[0]))
+        below = sub_statements(stmt)
+        if not below:
+            return ()
+        known = tuple(_holders(stmt)) if len(below) > 1 else (*itself(below[0]), *contents(below[0]))
+        _CONTENTS[stmt] = known
     return known
 
 

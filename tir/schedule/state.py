@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any
 
@@ -253,7 +252,7 @@ class State:
 
     def fresh_block_name(self, name: str, taken: set[str] = frozenset()) -> str:  # type: ignore[assignment]
         """``name``, with a numeric suffix if a block of the function has that name already."""
-        return unique_name(name, ChainMap(self.index.blocks, dict.fromkeys(taken)))
+        return unique_name(name, {*self.index.blocks, *taken})
 
 
 def _handle_key(stmt: For | BlockRealize) -> Any:
