@@ -124,7 +124,7 @@ class BlockRef(Place):
     @property
     def bindings(self) -> dict[Var, Expr]:
         """The value of each iterator, in terms of the loops above."""
-        return {i.var: value for i, value in zip(self.block.iter_vars, self.node.iter_values)}
+        return self.node.bindings
 
     def loop_ranges(self, host: Place | None = None) -> dict[Var, Range]:
         """The ranges of the loops above, up to the enclosing block, or inside ``host`` if it is one of them."""
@@ -161,7 +161,8 @@ def contents(stmt: Any) -> tuple[Any, ...]:
         below = sub_statements(stmt)
         if not below:
             return ()
-        known = tuple(_holders(stmt)) if len(below) > 1 else (*itself(below[0]), *contents(below[0]))
+        inner: Any = below[0]
+        known = tuple(_holders(stmt)) if len(below) > 1 else (*itself(inner), *contents(inner))
         _CONTENTS[stmt] = known
     return known
 

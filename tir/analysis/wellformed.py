@@ -188,7 +188,7 @@ class _Checker:
         self.part.bound.add(var)
         return True
 
-    def undefine(self, var: Var, fresh: bool = True) -> None:
+    def undefine(self, var: Var, fresh: bool) -> None:
         if fresh:
             self.defined.discard(var)
 
@@ -427,7 +427,7 @@ class _Checker:
             self.visit(s.body)
             if fresh and s.node.var not in self.env:
                 self.env.add(s.node.var)
-                self.undefine(s.node.var)
+                self.undefine(s.node.var, True)
             return
         self.visit(s.body)
 
@@ -462,6 +462,8 @@ class _Checker:
         self.expr(s.condition, s)
         self.visit(s.body)
         self.undefine(s.buffer.data, fresh)
+        self.known.discard(s.buffer)
+        self.gone.add(s.buffer)
 
     def realize(self, s: BlockRealize) -> None:
         block = s.block

@@ -68,6 +68,7 @@ def _check_decompose_padding(
     require(
         body.init is None and isinstance(store, BufferStore) and not body.match_buffers and not body.alloc_buffers,
         "block {0} is more than one store of a padded value", block, nodes=[block.node],
+        legal="a block that stores T.if_then_else(inside, value, padding)",
     )  # fmt: skip
     assert isinstance(store, BufferStore)
     condition, value, padding = _padded(store.value)
@@ -75,6 +76,7 @@ def _check_decompose_padding(
         condition is not None,
         "block {0} does not store T.if_then_else(inside, value, padding), but `{1}`", block, short_text(store.value),
         nodes=[block.node],
+        legal="a block that stores T.if_then_else(inside, value, padding)",
     )  # fmt: skip
     assert condition is not None and value is not None and padding is not None
     analyzer = Analyzer()
@@ -88,6 +90,7 @@ def _check_decompose_padding(
     require(
         not any(True for _ in accesses(padding)),
         "the padding `{0}` of block {1} reads memory", short_text(padding), block, nodes=[block.node],
+        legal="a padding that is computed from constants and iterators",
     )  # fmt: skip
     require(
         all(i.iter_type == "spatial" for i in body.iter_vars),
@@ -144,7 +147,7 @@ def _shrunk(block: BlockRef, loop: LoopRef, store: BufferStore, condition: Expr)
     body = block.block
     box = _box(block, loop, condition)
     if box is None:
-        values = {i.var: v for i, v in zip(body.iter_vars, block.node.iter_values)}
+        values = block.bindings
         inner = with_regions(body.replace(body=store))
         guard = [*conjuncts(block.node.predicate), *(substitute(c, values) for c in conjuncts(condition))]
         return block.node, block.node.replace(predicate=all_of(guard), block=inner)

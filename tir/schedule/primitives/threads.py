@@ -121,7 +121,7 @@ def _same_element(loop: For, realize: BlockRealize) -> list[str]:
     """Two iterations and the element that both write."""
     from ...arith import simplify
 
-    values = {i.var: v for i, v in zip(realize.block.iter_vars, realize.iter_values)}
+    values = realize.bindings
     store = next(s for s in walk(realize.block.body) if isinstance(s, BufferStore))
     found = []
     for step in (0, 1):
@@ -243,7 +243,13 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
         legal="blockIdx.x/y/z, threadIdx.x/y/z, vthread, vthread.x/y/z",
     )
     f = loop.node
-    require(f.kind in (SERIAL, THREAD_BINDING), "loop {0} is already {1}", f, f.kind, nodes=[f])
+    require(
+        f.kind in (SERIAL, THREAD_BINDING),
+        "loop {0} is already {1}",
+        f,
+        f.kind,
+        nodes=[f],
+    )
     _require_axis_fits(state, loop, thread_axis)
     plan = KindPlan(loop, THREAD_BINDING, thread_axis)
     if not unsafe and not (thread_axis.startswith("threadIdx") and _crosses_threads(state, loop)):
