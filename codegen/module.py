@@ -12,6 +12,7 @@ from typing import Any
 
 from tir.errors import RunError
 from tir.function import IRModule, PrimFunc
+from tir.names import near_names
 
 from . import aot
 from .function import NativeFunction, Runtime
@@ -81,7 +82,9 @@ class Module:
     def __getitem__(self, name: str) -> Callable[..., Any]:
         found = self.functions.get(name)
         if found is None:
-            raise KeyError(f"no function {name!r} in the module; it has {', '.join(self.functions) or 'none'}")
+            raise KeyError(
+                f"no function {name!r} in the module; it has {', '.join(near_names(name, self.functions)) or 'none'}"
+            )
         return found
 
     def get_function(self, name: str) -> Callable[..., Any]:

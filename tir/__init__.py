@@ -58,6 +58,10 @@ _LAZY = {
     "TVMError": ("tir.errors", "TirError"),
     **{name: ("tir.compat", name) for name in ("array", "compile", "cpu", "cuda", "device", "ir", "nd", "runtime")},
     "stmt_functor": ("tir.compat", "stmt_functor"),
+    **{
+        name: ("tir.te", name)
+        for name in ("placeholder", "compute", "reduce_axis", "thread_axis", "scan", "extern", "sum")
+    },
 }
 _SUBMODULES = (
     "ir_builder",

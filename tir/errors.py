@@ -12,6 +12,8 @@ from typing import Any
 
 from .render import to_lines
 
+Legal = str | Sequence[str] | Callable[[], str | Sequence[str]]  # what would be accepted, or a function that finds it
+
 
 class TirError(Exception):
     """Base of every error this package raises on purpose."""
@@ -90,7 +92,7 @@ class ScheduleError(TirError):
         witness: Sequence[str] = (),
         func: Any = None,
         nodes: Sequence[Any] = (),
-        legal: str | Sequence[str] | Callable[[], str] = "",
+        legal: Legal = "",
     ):
         super().__init__(rule)
         self._rule = rule
@@ -99,19 +101,19 @@ class ScheduleError(TirError):
         self.witness = list(witness)
         self.func = func
         self.nodes = list(nodes)
-        self._legal: str | Callable[[], str] = legal if isinstance(legal, str) or callable(legal) else ", ".join(legal)
+        self._legal = legal
 
     @property
     def legal(self) -> str:
         """What would be accepted; empty where that is not known."""
-        if not isinstance(self._legal, str):
+        if callable(self._legal):
             find, self._legal = self._legal, ""
             self._legal = find()
-        return self._legal
+        return self._legal if isinstance(self._legal, str) else ", ".join(self._legal)
 
     @legal.setter
-    def legal(self, text: str | Callable[[], str]) -> None:
-        self._legal = text
+    def legal(self, legal: Legal) -> None:
+        self._legal = legal
 
     @property
     def has_legal(self) -> bool:
@@ -137,6 +139,10 @@ class ScheduleError(TirError):
         return "\n".join(line for line in lines if line)
 
 
+class Unproved(ScheduleError):
+    """A step refused because its rule could be neither proved nor refuted; it may be legal."""
+
+
 def describe(part: Any) -> str:
     """The name a person knows a thing by: a loop's or block's name, else its text."""
     from .stmt import Block, BlockRealize, For
@@ -157,7 +163,7 @@ def require(
     witness: Sequence[str] = (),
     func: Any = None,
     nodes: Sequence[Any] = (),
-    legal: str | Sequence[str] = "",
+    legal: Legal = "",
 ) -> None:
     """Raise ``ScheduleError`` unless ``condition``; ``{0}``, ``{1}`` … in ``rule`` name ``parts`` (loops, blocks, text)."""
     if not condition:

@@ -101,15 +101,15 @@ class IRBuilder:
     """
 
     def __init__(self) -> None:
-        self._open: list[list[Stmt | _Wrapper]] = [[]]
+        self._open: list[list[Any]] = [[]]
 
     def emit(self, what: Any) -> None:
         """Add a statement, an expression for its effect, or a function from what follows to a statement."""
-        if isinstance(what, Expr):
-            what = effect(what)
-        if not isinstance(what, Stmt) and not callable(what):
+        item: Any = effect(what) if isinstance(what, Expr) else what
+        is_one = isinstance(item, Stmt) or callable(item)
+        if not is_one:
             raise TypeError(f"a builder takes statements and expressions, not {what!r}")
-        self._open[-1].append(what)
+        self._open[-1].append(item)
 
     def get(self) -> Stmt:
         """The statement built. Raises ``ValueError`` inside of an open scope."""

@@ -1,8 +1,8 @@
-"""Names that are not taken, and names made from others that stay readable."""
+"""Names that are not taken, names made from others that stay readable, and names like a misspelled one."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 LONGEST = 48  # letters of a name that a step makes from the names of others
 
@@ -19,6 +19,34 @@ def unique_name(name: str, taken: Container[str]) -> str:
     while f"{name}_{number}" in taken:
         number += 1
     return f"{name}_{number}"
+
+
+def near_names(name: str, known: Iterable[str], most: int = 3, likeness: float = 0.6) -> list[str]:
+    """The names in ``known`` that resemble ``name``, best first; all of them (at most 24) if none does, or if ``name`` is
+    too short to tell.
+
+    >>> near_names("vectorise", ["split", "vectorize"]), near_names("x", ["i", "j"])
+    (['vectorize'], ['i', 'j'])
+    """
+    known = list(dict.fromkeys(known))
+    return (resembling(name, known, most, likeness) if len(name) > 2 else []) or known[:24]
+
+
+def resembling(name: str, known: Iterable[str], most: int = 3, likeness: float = 0.6) -> list[str]:
+    """The names in ``known`` that resemble ``name``, best first."""
+    import difflib
+
+    return difflib.get_close_matches(name, list(known), most, likeness)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown ``name``; empty if no name in ``known`` resembles it.
+
+    >>> did_you_mean("vectorise", ["split", "vectorize"])
+    '; did you mean vectorize?'
+    """
+    found = resembling(name, known)
+    return f"; did you mean {', '.join(found)}?" if found else ""
 
 
 def derived_name(stem: str, suffix: str, taken: Container[str]) -> str:

@@ -5,13 +5,13 @@ The code generators keep their own spelling tables keyed by these names. ``regis
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .dtype import VOID, DType
 from .expr import Call, Expr, StringImm, as_expr, cast
+from .names import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,7 @@ def call(name: str, *args: Any, dtype: str | None = None) -> Call:
     """
     op = OPS.get(name)
     if op is None:
-        near = difflib.get_close_matches(name, OPS, 3)
-        raise ValueError(f"unknown operator {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+        raise ValueError(f"unknown operator {name!r}{did_you_mean(name, OPS)}")
     if op.arity is not None and len(args) != op.arity:
         raise ValueError(f"{name} takes {op.arity} argument{'s' * (op.arity != 1)}, got {len(args)}")
     operands = tuple(_operand(a) for a in args)

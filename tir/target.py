@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 import os
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from . import extension
+from .names import did_you_mean
 
 KINDS = ("llvm", "interpreter", "cuda", "cuda-sim")
 _GPU_LIMITS = {"max_threads_per_block": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 32}
@@ -103,8 +103,7 @@ class Target:
     def __init__(self, spec: Any = "llvm", **attrs: Any):
         kind, parsed = _parse(spec)
         if not _is_known(kind):
-            near = difflib.get_close_matches(kind, (*KINDS, *_ADDED), 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(kind, (*KINDS, *_ADDED))
             raise ValueError(f"unknown target kind {kind!r}; the kinds are {', '.join((*KINDS, *_ADDED))}{hint}")
         self._set(kind, {**parsed, **attrs})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import difflib
 import functools
 import hashlib
 import os
@@ -14,6 +13,7 @@ import weakref
 from typing import Any
 
 from tir.errors import BuildError
+from tir.names import did_you_mean
 
 from .. import disk
 from .text import NO_SUPERWORDS
@@ -62,8 +62,7 @@ def _require_known(cpu: str, features: str) -> None:
     asked += [(f.lstrip("+-"), known, "feature of a processor") for f in features.split(",") if f]
     for name, names, what in asked:
         if names and name not in names:
-            near = difflib.get_close_matches(name, names, 3)
-            raise BuildError(f"LLVM knows no {what} {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+            raise BuildError(f"LLVM knows no {what} {name!r}{did_you_mean(name, sorted(names))}")
 
 
 class Machine:

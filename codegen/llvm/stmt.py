@@ -46,7 +46,7 @@ def _seq(g: Generator, s: SeqStmt) -> None:
 
 @stmt_rule(Evaluate)
 def _evaluate(g: Generator, s: Evaluate) -> None:
-    if not isinstance(s.value, (IntImm, StringImm)):
+    if not isinstance(s.value, StringImm):
         g.plain(s.value)
 
 

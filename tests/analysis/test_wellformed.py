@@ -12,7 +12,18 @@ from tir.function import PrimFunc
 from tir.node import Memo, frozendict
 from tir.script import parse
 from tir.script import tir as T
-from tir.stmt import Block, BlockRealize, BufferStore, Evaluate, For, root_block, seq
+from tir.stmt import (
+    Allocate,
+    Block,
+    BlockRealize,
+    BufferRealize,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    root_block,
+    seq,
+)
 
 A = decl_buffer((8, 8), name="A")
 LOCAL = decl_buffer((8,), name="local")
@@ -153,3 +164,17 @@ def test_a_known_part_that_a_block_hides_its_loops_from():
     hiding = outer.replace(body=BlockRealize((IntImm(0),), TRUE, around))
     found = [p.message for p in wellformed.check(_with(f, root, hiding))]
     assert "block `hides` uses `i` of a loop outside it; bind it to an iterator of the block" in found
+
+
+def test_use_of_a_declared_buffer_after_its_allocation():
+    store = BufferStore(LOCAL, ONE, (IntImm(0),))
+    inner = Allocate(LOCAL.data, LOCAL.dtype, LOCAL.shape, TRUE, DeclBuffer(LOCAL, store))
+    problems = wellformed.check(function(seq([inner, store])))
+    assert [str(p).splitlines()[0] for p in problems] == ["buffer `local` is used outside its allocation"]
+
+
+def test_use_after_a_realized_buffer():
+    store = BufferStore(LOCAL, ONE, (IntImm(0),))
+    inner = BufferRealize(LOCAL, (Range(IntImm(0), IntImm(8)),), TRUE, store)
+    problems = wellformed.check(function(seq([inner, store])))
+    assert [str(p).splitlines()[0] for p in problems] == ["buffer `local` is used outside its allocation"]

@@ -15,7 +15,7 @@ from tir.arith.linear import same
 from tir.arith.pointwise import compile_expr
 from tir.arith.regions import intersect, relax, union
 from tir.buffer import Range, decl_buffer
-from tir.dtype import INT32
+from tir.dtype import INT32, DType
 from tir.expr import (
     EQ,
     GE,
@@ -395,3 +395,42 @@ def test_a_vector_of_equal_lanes_is_a_broadcast():
     assert isinstance(simplify(Ramp(I, const(2), 4) - Ramp(J, const(2), 4)), Broadcast)
     assert isinstance(simplify(Ramp(I, const(1), 4) * Broadcast(const(0), 4)), Broadcast)
     assert isinstance(simplify(Ramp(I, const(1), 4) * Broadcast(const(1), 4)), Ramp)
+
+
+def test_bounds_of_truncating_operators():
+    i, j = Var("i"), Var("j")
+    ctx = Analyzer({i: Range(IntImm(-5), IntImm(6)), j: Range(IntImm(-5), IntImm(10))})
+    three = IntImm(3)
+    assert ctx.bound(Mod(i, three)) == (-2, 0) and ctx.bound(Mod(j, three)) == (-2, 2)
+    assert ctx.bound(Div(i, three)) == (-1, 0) and ctx.bound(Div(j, three)) == (-1, 1)
+
+
+def test_truncating_operators_of_what_is_not_negative():
+    i, n = Var("i"), Var("n")
+    ctx = Analyzer({i: Range(IntImm(0), IntImm(100))})
+    ctx.assume(n >= 1)
+    assert repr(ctx.simplify(Mod(i * n, n))) == "0"
+    assert repr(ctx.simplify(Div(i * n, n))) == "i"
+    assert isinstance(Analyzer({i: Range(IntImm(-9), IntImm(100))}).simplify(Mod(i, IntImm(4))), Mod)
+
+
+def test_relax_a_multiple_of_a_size():
+    ctx = Analyzer()
+    region, loops = [Range(K * N, N)], {K: rng(0, 4)}
+    assert relax(region, loops, analyzer=ctx) is None  # of either sign
+    ctx.assume(N >= 0)
+    (box,) = relax(region, loops, analyzer=ctx)
+    assert (repr(box.min), repr(ctx.simplify(box.extent - N * 4))) == ("0", "0")
+
+
+def test_bounds_of_a_sum_that_just_fits():
+    narrow = Var("narrow", DType("uint8"))
+    ctx = Analyzer({narrow: Range(const(3, "uint8"), const(250, "uint8"))})
+    assert ctx.bound(narrow + const(3, "uint8")) == (6, 255)
+    assert ctx.bound(narrow + const(4, "uint8")) == (0, 255)  # it wraps
+
+
+def test_quotients_of_a_remainder():
+    x = Var("x")
+    assert repr(simplify((x % 64 // 4) // 8)) == "x % 64 // 32"
+    assert repr(simplify((x % 64 // 4 + 3) // 8)) == "(x % 64 + 12) // 32"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tir.arith import Analyzer
 from tir.expr import EQ, GE, LT, And, Expr, IntImm, Max, Var, const
 from tir.op import call
 from tir.poly import Formula, Names, NotAffine
@@ -122,3 +123,10 @@ def test_other_calls_are_no_operations_on_bits(e):
         formula.within(I, const(0), const(8))
         with pytest.raises(NotAffine):
             formula.require(EQ(e, const(2)))
+
+
+@pytest.mark.parametrize(
+    ("op", "bounds"), [("popcount", (0, 32)), ("clz", (0, 32)), ("abs", (0, None)), ("bitwise_not", (None, None))]
+)
+def test_bounds_of_operators_of_bits(op, bounds):
+    assert Analyzer().bound(call(op, I)) == bounds

@@ -228,7 +228,7 @@ def test_a_loop_of_another_block():
         refused(sch, lambda: step(sch), "loop `y` belongs to `D`, not to `C`", "the loops of C are i, j, k")
     sch = schedule(CHAIN)
     refused(sch, lambda: sch.reorder("y", "k"), "not in one nest", "y is above `D`", "k above `C`")
-    refused(sch, lambda: sch.split("C.y", [None, 4]), "no loop `y` above block `C`; its loops are i, j, k")
+    refused(sch, lambda: sch.split("C.y", [None, 4]), "no loop `y` above block `C`", "legal: i, j, k")
 
 
 def intrinsic() -> tir.TensorIntrin:
@@ -285,7 +285,7 @@ def test_a_loop_after_it_was_split():
     sch.vectorize(sch.split("x", [None, 4])[1])
     sch.split(i, [None, 4], names=["mo", "mi"])
     for loop in (i, "i"):
-        refused(sch, lambda: sch.reorder("k", loop), "loop `i` was split at step 4 into mo, mi", "its loops are mo, mi")
+        refused(sch, lambda: sch.reorder("k", loop), "loop `i` was split at step 4 into mo, mi", "legal: mo, mi")
     sch.fuse("mo", "mi")
     refused(sch, lambda: sch.parallel("mi"), "loop `mi` was fused at step 5 into mo_mi_fused")
 

@@ -183,6 +183,22 @@ def f(A: T.Buffer((64,), "float32")):
     tx = T.launch_thread("threadIdx.x", 64)
     T.call_packed("f", A.data)
 """)
+    with pytest.raises(BuildError, match="thread axis 'vthread.x' is left after lowering"):
+        compiled("""
+def f(A: T.Buffer((64,), "float32")):
+    tx = T.launch_thread("vthread.x", 64)
+    A[tx] = T.float32(1)
+""")
+
+
+def test_an_operator_called_by_name():
+    source = compiled("""
+def f(A: T.Buffer((64,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    A[tx] = T.call_intrin("float32", "tir.fma", A[tx], T.float32(2), T.float32(3))
+    T.call_intrin("void", "tir.tvm_storage_sync", "shared")
+""")
+    assert "fmaf(A[tx], 2.0f, 3.0f)" in source and "__syncthreads()" in source
 
 
 BARRIERS = """

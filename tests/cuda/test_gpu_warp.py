@@ -88,3 +88,9 @@ def test_a_lane_writes_its_own():
     text = exchange("S[u, 31 - v]").script().replace("S[u, v] = A", "S[u, 31 - v] = A")
     with pytest.raises(tir.BuildError, match=r"a lane writes its own|does not move evenly"):
         tir.lower(parse(text), target="cuda")
+
+
+def test_warp_memory_has_one_axis():
+    text = exchange("S[u, 31 - v]").script().replace('scope="warp"', 'scope="warp", axis_separators=[1]')
+    with pytest.raises(tir.BuildError, match="`S` in warp memory has axis separators"):
+        tir.lower(parse(text), target="cuda")

@@ -217,7 +217,7 @@ def test_split_refusals():
     refused(lambda: sch.split("i", [None, None]), 'split("i", factors=[None, None])', "only one factor can be None")
     refused(lambda: sch.split("i", [2, 32]), "64 iterations", "`i` has 100", "^^^")
     refused(lambda: sch.split("i", [0, None]), "positive")
-    refused(lambda: sch.split("q", [2, None]), "loop `q` is not in function `main`", "its loops are i")
+    refused(lambda: sch.split("q", [2, None]), "loop `q` is not in function `main`", "legal: i")
     with pytest.raises(TypeError, match="one of factors"):
         sch.split("i")
     with pytest.raises(TypeError, match="got an unexpected keyword"):

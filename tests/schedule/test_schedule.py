@@ -52,9 +52,7 @@ def test_queries(sch):
     assert names(sch.get_loops(sch.get_block("C"))) == ["i", "j"]
     assert names(sch.get_child_blocks(sch.get_loops("C")[0])) == ["C"]
     assert sch.get(sch.get_block("B")).name == "B"
-    with pytest.raises(
-        tir.ScheduleError, match=r'get_block\("E"\): block `E` is not in function `main`; its blocks are'
-    ):
+    with pytest.raises(tir.ScheduleError, match=r'get_block\("E"\): block `E` is not in function `main`\nlegal: '):
         sch.get_block("E")
 
 
@@ -152,7 +150,7 @@ def test_can(sch):
 
 
 def test_wrong_arguments(sch):
-    with pytest.raises(tir.ScheduleError, match="expected a loop, but block `B` was given; its loops are i, j"):
+    with pytest.raises(tir.ScheduleError, match="expected a loop, but block `B` was given\nlegal: i, j"):
         sch.unroll(sch.get_block("B"))
     with pytest.raises(tir.ScheduleError, match="expected a block, but loop `i` was given"):
         sch.get_loops(sch.get_loops("B")[0])

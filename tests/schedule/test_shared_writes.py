@@ -150,3 +150,30 @@ def _result(sch) -> list[int]:
 
 def _expected(make) -> list[int]:
     return [6, 7, 8, 10] if make is nested else [5, 7, 9, 12]
+
+
+def test_a_clause_gives_threads_no_memory_of_their_own():
+    """Threads have memory of their own by its scope; global memory that a clause names would be shared."""
+    sch = tir.Schedule(repeated("global"))
+    sch.privatize("i", "S")
+    with pytest.raises(ScheduleError, match="loop `i` cannot be bound to threads"):
+        sch.bind("i", "threadIdx.x")
+    sch.set_scope("row", 0, "local")
+    sch.bind("i", "threadIdx.x")
+    assert _result(sch) == _expected(repeated)
+
+
+def test_registers_with_separated_axes_run_on_the_simulator():
+    @T.prim_func
+    def copy(A: T.Buffer((4,), "int32"), O: T.Buffer((4,), "int32")):
+        L = T.alloc_buffer((4, 2), "int32", scope="local", axis_separators=[1])
+        for i in T.thread_binding(4, thread="threadIdx.x"):
+            for j in range(2):
+                with T.block("L"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    L[vi, vj] = A[vi] * 2 + vj
+            with T.block("O"):
+                vi = T.axis.spatial(4, i)
+                O[vi] = L[vi, 1] - L[vi, 0]
+
+    assert _result(tir.Schedule(copy)) == [1, 1, 1, 1]

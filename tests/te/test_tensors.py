@@ -22,6 +22,14 @@ def test_the_old_spelling_reaches_it():
     assert isinstance(tvm.te.create_prim_func([A, C]), tvm.PrimFunc)
 
 
+def test_the_oldest_spelling_reaches_it():
+    import tir as tvm
+
+    A = tvm.placeholder((4, 8), name="A")
+    k = tvm.reduce_axis((0, 8), "k")
+    judge([A, tvm.compute((4,), lambda i: tvm.sum(A[i, k], axis=k), name="B")], target=None)
+
+
 def test_importing_tir_does_not_import_it():
     code = "import sys, tir; print('tir.te' in sys.modules); tir.te; print('tir.te' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -152,6 +160,13 @@ def test_text_of_expressions():
     B = te.compute((4,), lambda i: te.sum(A[i, k] * 2.0, axis=k), name="B")
     assert repr(A) == "Tensor(A, (4, 8), float32)" and repr(A[0, 1] + 1.0) == "A[0, 1] + 1.0"
     assert "A[i, k] * 2.0" in repr(B.op.body[0]) and repr(A[0]) == "A[0]"
+
+
+def test_long_expressions():
+    X = te.placeholder((2000,), name="X")
+    Y = te.compute((2,), lambda i: sum((X[n] for n in range(1500)), i.astype("float32")), name="Y")
+    store = te.create_prim_func([X, Y]).root.body.body.block.body
+    assert sum(isinstance(n, tir.expr.BufferLoad) for n in tir.visit.walk(store)) == 1500
 
 
 def test_long_chains():

@@ -54,9 +54,10 @@ def test_a_step_without_force():
 def test_counts():
     found = Confirmations()
     for outcome in (True, True, False, None):
-        found.add("parallel", outcome, "seed 1")
+        found.add("parallel", outcome, "seed 1", "block `B` would read A[3] 2 times")
     assert found.rate() == found.rate("parallel") == 2 / 3
-    assert "66.7% confirmed" in str(found) and "not confirmed: parallel, e.g. seed 1" in str(found)
+    assert "66.7% confirmed" in str(found)
+    assert "not confirmed:     1  parallel: block … would read … … times, e.g. seed 1" in str(found)
 
 
 def test_most_refusals_of_a_short_run_are_confirmed():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
+import itertools
 import json
 import os
 import pickle
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,14 +56,23 @@ class Coverage:
         return item.nodeid in self.tests and self.tests[item.nodeid][0] == _hash(item)
 
     def running(self, statements: Iterable[str]) -> dict[str, float]:
-        """The seconds of the tests that run one of the statements, the fastest first."""
+        """The seconds of the tests that run one of the statements: the fastest of each file, then the next of each."""
         wanted = [self.numbers[key] for key in statements if key in self.numbers]
         found: dict[str, float] = {}
         for name, (_, seconds, packed) in self.tests.items():
             hits = zlib.decompress(packed)
             if seconds is not None and any(n < len(hits) and hits[n] for n in wanted):
                 found[name] = seconds
-        return dict(sorted(found.items(), key=lambda test: test[1]))
+        return dict(_in_turn(found))
+
+
+def _in_turn(tests: dict[str, float]) -> Iterator[tuple[str, float]]:
+    """Tests of different files find different faults: each file's fastest one first."""
+    files: dict[str, list[tuple[str, float]]] = {}
+    for name, seconds in sorted(tests.items(), key=lambda test: test[1]):
+        files.setdefault(name.partition("::")[0], []).append((name, seconds))
+    for turn in itertools.zip_longest(*files.values()):
+        yield from (test for test in turn if test is not None)
 
 
 _hashes: dict[Path, str] = {}
@@ -147,9 +157,14 @@ class _Runner:
                 live.change(file, Counters(file, source, numbers).visit(ast.parse(source)))
 
     def statements(self, mutant: Mutant) -> list[str]:
-        """The statements that make a mutant matter: of a table, all in functions that name it."""
+        """The statements that make a mutant matter: of a table, all in functions that name it. Of a statement newer than
+        the coverage, those of its function, or else of its file."""
+        numbers = self.coverage().numbers
         if mutant.table is None:
-            return [mutant.statement]
+            place = mutant.statement.split(": ", 1)[0]
+            same = [mutant.statement] if mutant.statement in numbers else []
+            same = same or [key for key in numbers if key.startswith(f"{place}: ")]
+            return same or [key for key in numbers if key.startswith(f"{mutant.file}:")]
         name = mutant.statement.split(":")[1]
         word, found = re.compile(rf"\b{re.escape(name)}\b"), []
         for file in self.files:
@@ -157,7 +172,7 @@ class _Runner:
             if word.search(source):
                 inner = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef)]
                 using = {n.name for n in inner if word.search(ast.get_source_segment(source, n) or "")}
-                found += [k for k in self.coverage().numbers if _functions(k, file) & using]
+                found += [key for key in numbers if _functions(key, file) & using]
         return found
 
     # mutants

@@ -80,15 +80,19 @@ def equivalents() -> dict[str, str]:
     return json.loads(EQUIVALENT.read_text("utf-8"))
 
 
+def found_again(root: Path, keys: Iterable[str]) -> dict[str, Mutant]:
+    """The mutants with these keys, of those that the code still has."""
+    known: dict[str, dict[str, Mutant]] = {}
+    for file in {key.partition(":")[0] for key in keys}:
+        source = (root / file).read_text("utf-8") if (root / file).is_file() else ""
+        known[file] = {m.key(source): m for m in mutants_of(file, source)}
+    places = ((key, known[key.partition(":")[0]]) for key in keys)
+    return {key: mutants[key] for key, mutants in places if key in mutants}
+
+
 def stale(root: Path, keys: Iterable[str]) -> list[str]:
     """Keys of mutants that the code does not have any more."""
-    known: dict[str, set[str]] = {}
-    for key in keys:
-        file = key.partition(":")[0]
-        if file not in known:
-            source = (root / file).read_text("utf-8") if (root / file).is_file() else ""
-            known[file] = {m.key(source) for m in mutants_of(file, source)}
-    return [key for key in keys if key not in known[key.partition(":")[0]]]
+    return sorted(set(keys) - set(found_again(root, list(keys))))
 
 
 def load(path: Path) -> dict[str, Result]:
@@ -123,14 +127,19 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--timeout", type=float, default=120, help="seconds of tests for each mutant")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after this time; the next run goes on")
     parser.add_argument("--room", action="append", choices=ROOMS, help="only this room (may be repeated)")
-    parser.add_argument("--again", action="store_true", help="repeat the mutants that were not killed")
+    parser.add_argument("--again", action="store_true", help="draw none, and repeat those that were not killed")
     parser.add_argument("--summary", action="store_true", help="run nothing")
     options = parser.parse_args(argv)
     rooms, known, path = options.room or list(ROOMS), equivalents(), STORE / "results.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    drawn, before = draw(ROOT, rooms, options.count, options.seed), load(path)
-    sources = {m.file: (ROOT / m.file).read_text("utf-8") for _, m in drawn}
-    by_key = {m.key(sources[m.file]): (room, m) for room, m in drawn}
+    before = load(path)
+    if options.again or options.summary:
+        chosen = [key for key, done in before.items() if done.room in rooms]
+        by_key = {key: (before[key].room, mutant) for key, mutant in found_again(ROOT, chosen).items()}
+    else:
+        drawn = draw(ROOT, rooms, options.count, options.seed)
+        by_key = {m.key((ROOT / m.file).read_text("utf-8")): (room, m) for room, m in drawn}
+    sources = {m.file: (ROOT / m.file).read_text("utf-8") for _, m in by_key.values()}
 
     def is_due(key: str) -> bool:
         done = before.get(key)

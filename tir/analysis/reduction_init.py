@@ -188,9 +188,10 @@ def begins_with_init(block: BlockRef) -> bool:
 def continues(realize: BlockRealize, iterator: IterVar) -> ScheduleError:
     """The refusal of a continuation of a partitioned reduction, whose results another part initialises."""
     return ScheduleError(
-        "block {0} is a continuation of a partitioned reduction ({1} starts past `{2}`); apply this before partitioning",
+        "block {0} is a continuation of a partitioned reduction: {1} starts past `{2}`",
         realize, iterator.var.name, short_text(iterator.dom.min), nodes=[realize],
-    )  # fmt: skip
+            legal="this step first, and loop_partition after it",
+        )  # fmt: skip
 
 
 def require_start(block: BlockRef) -> None:

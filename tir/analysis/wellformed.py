@@ -427,6 +427,8 @@ class _Checker:
         self.expr(s.condition, s)
         self.visit(s.body)
         self.undefine(s.buffer.data, fresh)
+        self.known.discard(s.buffer)
+        self.gone.add(s.buffer)
 
     def realize(self, s: BlockRealize) -> None:
         block = s.block

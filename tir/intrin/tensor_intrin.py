@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from .. import extension
 from ..function import PrimFunc
+from ..names import resembling
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class TensorIntrin:
         if found is None and extension.load(extension.INTRINSICS):
             found = TensorIntrin._made(name)
         if found is None and not allow_missing:
-            near = difflib.get_close_matches(name, TensorIntrin.list(), 3)
+            found = resembling(name, TensorIntrin.list())
             families = sorted({f"{n.split('_')[0]}_…" for n in TensorIntrin.list()})
-            known = f"did you mean {', '.join(near)}?" if near else f"TensorIntrin.list() has {', '.join(families)}"
+            known = f"did you mean {', '.join(found)}?" if found else f"TensorIntrin.list() has {', '.join(families)}"
             raise KeyError(f"no tensor intrinsic {name!r}; {known}")
         return found
 

@@ -20,6 +20,7 @@ from ..arith.index_map import IndexMap
 from ..buffer import Buffer
 from ..errors import ScheduleError
 from ..expr import Expr, FloatImm, IntImm
+from ..names import near_names
 from ..node import Node
 from .handles import BlockRV, Location, LoopRV
 from .state import State
@@ -256,17 +257,18 @@ def _resolve(state: State, value: Any, places: str, near: Place | None) -> Any:
     if isinstance(value, BlockRV):
         if not wants_block:
             loops = [ref.name for ref in state.find_block(value).all_loops()]
-            raise ScheduleError(
-                "expected a loop, but block `{0}` was given; its loops are {1}", value.name, ", ".join(loops) or "none"
-            )
+            raise ScheduleError("expected a loop, but block `{0}` was given", value.name, legal=loops)
         return state.find_block(value)
     if not (wants_loop and wants_block):
         return state.find_loop(value, near) if wants_loop else state.find_block(value)
     is_block, is_loop = value in state.index.blocks, bool(state.index.loops_named(value))
     if is_block and is_loop:
-        raise ScheduleError("`{0}` is both a block and a loop: pass a handle", value)
+        raise ScheduleError(
+            "`{0}` is both a block and a loop: pass a handle",
+            value,
+            legal=f'sch.get_block("{value}"), or sch.get_loops(…)',
+        )
     if not (is_block or is_loop or "." in value):
-        blocks = ", ".join(state.index.blocks)
-        loops = ", ".join(dict.fromkeys(ref.name for ref in state.index.loops.values())) or "none"
-        raise ScheduleError("no block or loop is called `{0}`; the blocks are {1}, the loops {2}", value, blocks, loops)
+        names = [*state.index.blocks, *(ref.name for ref in state.index.loops.values())]
+        raise ScheduleError("no block or loop is called `{0}`", value, legal=near_names(value, names))
     return state.find_block(value) if is_block or not (is_loop or "." in value) else state.find_loop(value, near)

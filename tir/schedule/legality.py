@@ -12,7 +12,7 @@ from ..analysis.index import index_of
 from ..analysis.private_clause import needed_private, with_clauses
 from ..analysis.structure import first_line, steering_loads
 from ..buffer import Buffer, Range
-from ..errors import ScheduleError, require
+from ..errors import ScheduleError, Unproved, require
 from ..expr import Expr, Var
 from ..function import PrimFunc
 from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt
@@ -31,7 +31,8 @@ def require_legal(
     its rule.
     """
     if isinstance(verdict, (Refuted, Unknown)):
-        raise ScheduleError(
+        refusal = ScheduleError if isinstance(verdict, Refuted) else Unproved
+        raise refusal(
             f"{why}: {verdict.rule}" if why else verdict.rule,
             witness=list(verdict.witness),
             nodes=list(verdict.nodes if nodes is None else nodes),
@@ -72,7 +73,7 @@ def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rul
     ``domains``."""
     verdict = Injective(tuple(indices), domains).answer()
     if isinstance(verdict, Unknown):
-        raise ScheduleError(verdict.rule)
+        raise Unproved(verdict.rule)
     require(verdict.is_proved, rule, *parts, witness=verdict.witness if isinstance(verdict, Refuted) else ())
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..analysis.index import BlockRef, LoopRef
 from ..errors import require
+from ..names import near_names
 from ..visit import walk
 from .handles import BlockRV, LoopRV
 from .primitive import query
@@ -22,7 +23,12 @@ def get_block(state: State, name: str, func_name: str | None = None) -> BlockRV:
     if func_name is not None:
         from dataclasses import replace
 
-        require(func_name in state.mod, "no function `{0}` in the module; it has {1}", func_name, ", ".join(state.mod))
+        require(
+            func_name in state.mod,
+            "no function `{0}` in the module",
+            func_name,
+            legal=lambda: near_names(func_name, state.mod),
+        )
         state = replace(state, func_name=func_name)
     return state.block_rv(state.find_block(name))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
 import sys
 from collections.abc import Callable, Mapping
@@ -12,11 +13,13 @@ from ..analysis.index import BlockRef, LoopRef
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
+from ..names import did_you_mean, near_names
 from ..stmt import Block, For
 from ..target import Target
 from . import primitives as _families  # noqa: F401  (registers every primitive)
 from . import queries as _queries  # noqa: F401
 from . import trace as _trace
+from .alternatives import alternatives, label
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
 from .invariants import check_step
 from .invariants.delta import Delta
@@ -95,7 +98,7 @@ class Asker:
     def __getattr__(self, name: str) -> Callable[..., Answer]:
         step = lookup(name)
         if step is None or step.apply is None:
-            raise AttributeError(f"no primitive {name!r}; there are {', '.join(sorted(PRIMITIVES))}")
+            raise AttributeError(f"no primitive {name!r}; there are {', '.join(near_names(name, sorted(PRIMITIVES)))}")
         return lambda *args, **kwargs: self._ask(step, args, kwargs)
 
     def __dir__(self) -> list[str]:
@@ -114,11 +117,8 @@ class Asker:
         return Answer(self._try(step, given))
 
     def _try(self, step: Primitive, given: Mapping[str, Any]) -> Exception | None:
-        state = self._sch.state
         try:
-            new, _, _ = run(step, state, given)
-            if new.mod is not state.mod:
-                self._sch._verify_step(step, dict(given), state, new)
+            self._sch._attempt(step, self._sch.state, given)
         except ScheduleError as error:
             return error
         return None
@@ -129,25 +129,17 @@ class Asker:
         refused: dict[str, str] = {}
         error: Exception | None = None
         for ref in state.index.loops.values():
-            label = _label(state, ref)
+            at = label(state, ref)
             handle = state.loop_rv(ref)
             ordered = {
                 p: handle if p == name else given[p] for p in step.signature.parameters if p == name or p in given
             }
             error = self._try(step, ordered)
             if error is None:
-                legal.append(label)
+                legal.append(at)
             else:
-                refused[label] = error.rule if isinstance(error, ScheduleError) else str(error)
+                refused[at] = error.rule if isinstance(error, ScheduleError) else str(error)
         return Answer(None if legal else error or ScheduleError("the function has no loops"), legal, refused)
-
-
-def _label(state: State, ref: LoopRef) -> str:
-    """A name that finds the loop again: unqualified if unique, otherwise with a block below it."""
-    if len(state.index.loops_named(ref.name)) == 1:
-        return ref.name
-    blocks = state.index.blocks_below(ref)
-    return f"{blocks[0].name}.{ref.name}" if blocks else ref.name
 
 
 class Schedule:
@@ -365,10 +357,8 @@ class Schedule:
     def __getattr__(self, name: str) -> Any:
         step = None if name.startswith("_") else lookup(name)
         if step is None:
-            import difflib
-
-            near = difflib.get_close_matches(name, {*PRIMITIVES, *QUERIES, *dir(type(self))}, 3)
-            raise AttributeError(f"Schedule has no {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+            known = {*PRIMITIVES, *QUERIES, *dir(type(self))}
+            raise AttributeError(f"Schedule has no {name!r}{did_you_mean(name, sorted(known))}")
         return _method(step).__get__(self)
 
     def __dir__(self) -> list[str]:
@@ -385,12 +375,7 @@ class Schedule:
             return self._query(step, state, given)
         if not self._check and "unsafe" in step.signature.parameters:
             given = {**given, "unsafe": True}
-        try:
-            new, result, plan = run(step, state, given)
-        except ScheduleError as error:
-            raise self._plainer(error) from error.__cause__
-        if new.mod is not state.mod:
-            new = self._verify_step(step, given, state, new)
+        new, result, plan = self._attempt(step, state, given)
         recorded = {**given, **getattr(plan, "recorded", {})}
         new = new.replaced(trace=_trace.append(state.trace, _trace.Entry(step.name, recorded, result)))
         del self._states[self._at + 1 :], self._texts[self._at + 1 :]
@@ -407,6 +392,26 @@ class Schedule:
         self._set_state(state.replaced(trace=_trace.append(state.trace, _trace.Entry(step.name, given, result))))
         return result
 
+    def _attempt(self, step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State, Any, Any]:
+        """The snapshot after a step on ``state``, with the result and the plan. Raises ``ScheduleError`` if the step is
+        refused or breaks an invariant."""
+        try:
+            new, result, plan = run(step, state, given)
+            return new if new.mod is state.mod else self._verify_step(step, given, state, new), result, plan
+        except ScheduleError as error:
+            if not error.has_legal:
+                error.legal = functools.partial(
+                    alternatives, error, step, state, given, functools.partial(self._accepts, step, state)
+                )
+            raise self._plainer(error) from error.__cause__
+
+    def _accepts(self, step: Primitive, state: State, given: Mapping[str, Any]) -> bool:
+        """Whether a step on ``state`` is legal and changes the program."""
+        try:
+            return self._attempt(step, state, given)[0].mod is not state.mod
+        except ScheduleError:
+            return False
+
     def _plainer(self, error: ScheduleError) -> ScheduleError:
         if self._level != "detail":
             error.nodes = []
@@ -414,7 +419,7 @@ class Schedule:
             error.witness, error.legal = [], ""
         return error
 
-    def _verify_step(self, step: Primitive, given: dict[str, Any], before: State, after: State) -> State:
+    def _verify_step(self, step: Primitive, given: Mapping[str, Any], before: State, after: State) -> State:
         """The snapshot after a step, with the ``private`` clauses that its loops need. Raises ``ScheduleError`` where an
         invariant does not hold of a function that the step changed."""
         settled = after
@@ -429,7 +434,7 @@ class Schedule:
             try:
                 check_step(delta, proved=not given.get("unsafe"), also=self._also)
             except ScheduleError as error:
-                raise self._plainer(explain(error, step, given, after)) from None
+                raise explain(error, step, given, after) from None
             new = with_needed_clauses(delta)
             if new is not settled.mod[name]:
                 settled = settled.replaced(mod=settled.mod.with_function(name, new))

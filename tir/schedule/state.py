@@ -16,7 +16,7 @@ from ..buffer import Buffer
 from ..errors import ScheduleError, require
 from ..expr import Var
 from ..function import IRModule, PrimFunc
-from ..names import unique_name
+from ..names import near_names, unique_name
 from ..node import frozendict
 from ..stmt import (
     NOP,
@@ -108,12 +108,8 @@ class State:
             return self.find_block(which.replace(".", "_"))
         raise self._gone(f"block `{name}`", self.fates.get(key), self._near_blocks(str(name)))
 
-    def _near_blocks(self, name: str) -> str:
-        import difflib
-
-        names = list(self.index.blocks)
-        near = difflib.get_close_matches(name, names, 3, 0.6)
-        return "its blocks are " + ", ".join(near or names) if names else "it has no blocks"
+    def _near_blocks(self, name: str) -> list[str]:
+        return near_names(name, self.index.blocks)
 
     def find_loop(self, which: LoopRV | LoopRef | str, near: Place | None = None) -> LoopRef:
         """The loop of a handle, or of a name: ``"i"`` if only one loop has that name, ``"C.i"`` above block C.
@@ -135,15 +131,20 @@ class State:
             if fate is None or fate.alias is None:
                 break
             var = fate.alias
-        raise self._gone(f"loop `{which.name}`", self.fates.get(var), self._loop_list())
+        raise self._gone(f"loop `{which.name}`", self.fates.get(var), self._near_loops(which.name))
 
     def _loop_named(self, name: str, near: Place | None) -> LoopRef:
         block, dot, loop = name.rpartition(".")
         if dot:
             loops = self.find_block(block).all_loops()
             above = [ref for ref in loops if ref.name == loop]
-            names = ", ".join(ref.name for ref in loops) or "none"
-            require(above, "no loop `{0}` above block `{1}`; its loops are {2}", loop, block, names)
+            require(
+                above,
+                "no loop `{0}` above block `{1}`",
+                loop,
+                block,
+                legal=lambda: near_names(loop, (r.name for r in loops)),
+            )
             return above[-1]
         found = self.index.loops_named(name)
         if len(found) > 1 and near is not None:
@@ -152,7 +153,7 @@ class State:
             return found[0]
         if not found:
             fates = [f for k, f in self.fates.items() if isinstance(k, Var) and k.name == name]
-            raise self._gone(f"loop `{name}`", fates[-1] if fates else None, self._loop_list())
+            raise self._gone(f"loop `{name}`", fates[-1] if fates else None, self._near_loops(name))
         owners = [self._first_block(ref) for ref in found]
         raise ScheduleError(
             "{0} loops are called `{1}`: above " + ", ".join(f"block `{o}`" for o in owners),
@@ -167,13 +168,12 @@ class State:
         blocks = self.index.blocks_below(place)
         return blocks[0].name if blocks else "?"
 
-    def _loop_list(self) -> str:
-        names = list(dict.fromkeys(ref.name for ref in self.index.loops.values()))
-        return "its loops are " + ", ".join(names[:24]) if names else "it has no loops"
+    def _near_loops(self, name: str) -> list[str]:
+        return near_names(name, (ref.name for ref in self.index.loops.values()))
 
-    def _gone(self, what: str, fate: Fate | None, there: str) -> ScheduleError:
+    def _gone(self, what: str, fate: Fate | None, there: list[str]) -> ScheduleError:
         if fate is None:
-            return ScheduleError("{0} is not in function `{1}`; {2}", what, self.func_name, there)
+            return ScheduleError("{0} is not in function `{1}`", what, self.func_name, legal=there)
         past = fate.past or f"{'replaced' if fate.into else 'removed'} by {fate.how}"
         parts = f" into {', '.join(fate.into)}" if fate.into else ""
         return ScheduleError("{0} was {1} at step {2}{3}", what, past, fate.step, parts, legal=there)
@@ -264,6 +264,11 @@ def require_above(state: State, loop: LoopRef, block: BlockRef) -> None:
     )  # fmt: skip
 
 
+def blocks_with_init(state: State) -> list[str]:
+    """The names of the blocks that have a T.init()."""
+    return [ref.name for ref in state.index.blocks.values() if ref.block.init is not None]
+
+
 def owners(state: State, loop: LoopRef) -> str:
     """The blocks that ``loop`` is around, as text."""
     names = [f"`{ref.name}`" for ref in state.index.blocks_below(loop)]
@@ -289,7 +294,14 @@ def pick_buffer(block: BlockRef, side: str, which: int | str | Buffer) -> Buffer
         )
         return named[0]
     if isinstance(which, Buffer):
-        require(which in buffers, "block {0} does not {1} buffer `{2}`", block, verb[:-1], which.name)
+        require(
+            which in buffers,
+            "block {0} does not {1} buffer `{2}`",
+            block,
+            verb[:-1],
+            which.name,
+            legal=[b.name for b in buffers],
+        )
         return which
     require(
         0 <= which < len(regions),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ParseError
+from ..names import resembling
 from ..node import Span
 
 
@@ -98,9 +98,7 @@ def parse_error(diagnostics: Sequence[Diagnostic], what: str) -> ParseError:
 def did_you_mean(name: str, candidates: Iterable[str], likeness: float = 0.6) -> list[str]:
     """A note with the names closest to ``name``, or nothing."""
     pool = [c for c in candidates if isinstance(c, str) and not c.startswith("__") and c != name]
-    near = difflib.get_close_matches(name, pool, 3, likeness)
-    if not near:
-        near = [c for c in pool if c.lower() == name.lower()][:3]
+    near = resembling(name, pool, likeness=likeness) or [c for c in pool if c.lower() == name.lower()][:3]
     return ["did you mean " + " or ".join(f"`{n}`" for n in near) + "?"] if near else []
 
 

@@ -11,6 +11,7 @@ import importlib
 from typing import Any
 
 from ..expr import const
+from . import hybrid
 from .computation import ComputeOp, compute
 from .extern import ExternOp, extern
 from .recurrence import ScanOp, scan
@@ -28,6 +29,7 @@ from .tensor import (
     thread_axis,
     var,
 )
+from .tensor_intrin import TensorIntrinDecl, decl_tensor_intrin
 from .to_primfunc import create_prim_func
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "PlaceholderOp",
     "ScanOp",
     "Tensor",
+    "TensorIntrinDecl",
     "TensorLoad",
     "TensorSlice",
     "comm_reducer",
@@ -44,7 +47,9 @@ __all__ = [
     "const",
     "create_prim_func",
     "create_schedule",
+    "decl_tensor_intrin",
     "extern",
+    "hybrid",
     "max",
     "min",
     "placeholder",

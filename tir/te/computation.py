@@ -10,8 +10,9 @@ from typing import Any
 
 from ..buffer import Range
 from ..dtype import DType
-from ..expr import CommReducer, Expr, Let, Reduce, Var, const
+from ..expr import Expr, Let, Reduce, Var, const
 from ..node import freeze
+from ..recursion import with_recursion_limit
 from ..visit import walk
 from .places import error, user_place, users_errors
 from .tensor import (
@@ -66,6 +67,7 @@ class ComputeOp(Operation):
         return ComputeOp(self.name, self.axes, body, tag=self.tag, attrs=self.attrs, place=self.place)
 
 
+@with_recursion_limit
 def compute(
     shape: Any,
     fcompute: Callable[..., Any],
@@ -164,22 +166,21 @@ def check_variables(body: tuple[Expr, ...], axes: tuple[Axis, ...], name: str) -
 
 def free_variables(root: Any) -> Iterator[Var]:
     """Variables of ``root`` that no reduction or let in it binds, in order of use; some more than once."""
-    if isinstance(root, Var):
-        yield root
-        return
-    bound: set[Var] = set()
-    if isinstance(root, Reduce):
-        bound = {a.var for a in root.axis}
-        for start in root.init:
-            yield from free_variables(start)
-        parts: list[Any] = [*root.source, root.condition, *(a.dom for a in root.axis)]
-    elif isinstance(root, CommReducer):
-        return
-    else:
-        bound = {root.var} if isinstance(root, Let) else bound
-        parts = root.children()
-    for child in parts:
-        yield from (v for v in free_variables(child) if v not in bound)
+    nothing: frozenset[Var] = frozenset()
+    stack: list[tuple[Any, frozenset[Var]]] = [(root, nothing)]
+    while stack:
+        item, bound = stack.pop()
+        if isinstance(item, Var):
+            if item not in bound:
+                yield item
+        elif isinstance(item, Reduce):
+            inner = bound | {a.var for a in item.axis}
+            parts = [*item.source, item.condition, *(a.dom for a in item.axis)]
+            stack += [(part, inner) for part in reversed(parts)]
+            stack += [(part, bound) for part in reversed(item.init)]
+        else:
+            inner = bound | {item.var} if isinstance(item, Let) else bound
+            stack += [(part, inner) for part in reversed(item.children())]
 
 
 def has_reduction(root: Any) -> bool:

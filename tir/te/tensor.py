@@ -138,6 +138,11 @@ class _NoScalar:
     def _refuse(self, *_: Any) -> Any:
         raise self.as_scalar_error()
 
+    @property
+    def var(self) -> Any:
+        """Axes have a variable that stands for them in expressions; tensors have none, and say so."""
+        raise self.as_scalar_error()
+
 
 _SCALAR_OPERATORS = [*(n for n in _OPERATORS if n not in dir(object)), "__pow__", "__rpow__", "__abs__", "__float__"]
 for _name in (*_SCALAR_OPERATORS, "__int__", "__index__", "__lt__", "__le__", "__gt__", "__ge__"):

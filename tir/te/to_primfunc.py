@@ -21,6 +21,7 @@ from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, Le
 from ..visit import rewrite, substitute, walk
 from .computation import ComputeOp, free_variables
 from .extern import ExternOp, own_variables
+from .hybrid import HybridOp
 from .places import error
 from .recurrence import ScanOp
 from .split_reductions import reduction_groups
@@ -83,7 +84,7 @@ def lower_graph(args: Any, name: str = "main") -> LoweredGraph:
             params.append(argument)
     body = seq(statement_of(op, lowering) for op in operations if op not in lowering.inside)
     given = set(buffer_map.values())
-    local = tuple(b for b in dict.fromkeys(lowering.buffers.values()) if b not in given)
+    local = tuple(b for b in dict.fromkeys([*lowering.buffers.values(), *lowering.memory]) if b not in given)
     attrs = frozendict({"global_symbol": name, "tir.noalias": True})
     func = PrimFunc(tuple(params), root_block(body, local), VOID, frozendict(buffer_map), attrs)
     return LoweredGraph(func, lowering.buffers, lowering.blocks)
@@ -175,6 +176,7 @@ class Lowering:
 
     def __init__(self, arguments: Sequence[Any], operations: Sequence[Operation]):
         self.blocks: dict[Operation, list[str]] = {}
+        self.memory: list[Buffer] = []  # of operations' own
         self.time: dict[Operation, tuple[Var, Range]] = {}
         self.inside: set[Operation] = {op for op in operations if isinstance(op, PlaceholderOp)}
         self._block_names: set[str] = {"root"}
@@ -210,6 +212,14 @@ class Lowering:
                     found[init] = result
                     self.inside.add(init.op)
         return found
+
+    def local(self, buffer: Buffer) -> Buffer:
+        """Memory of an operation's own like ``buffer``, under a name not yet taken."""
+        name = unique_name(buffer.name, self._names)
+        self._names.add(name)
+        made = decl_buffer(buffer.shape, buffer.dtype, name, scope=buffer.scope)
+        self.memory.append(made)
+        return made
 
     def block_name(self, name: str, op: Operation) -> str:
         """A name for a block of ``op``, not yet taken."""
@@ -309,12 +319,17 @@ class _Reduction:
 
     def statement(self) -> Stmt:
         op, nest = self.op, self.nest
-        update, start = self._update(), self._start()
         if not self._may_be_empty():
-            return nest.around(nest.block(op.name, update, start))
-        count = len(op.axis)
-        first = nest.block(f"{op.name}_init", start, count=count)
-        return nest.around(seq([first, nest.around(nest.block(op.name, update), count)]), last=count)
+            return nest.around(nest.block(op.name, self._update(), self._start()))
+        return nest.around(seq([self.reset(), self.update()]), last=len(op.axis))
+
+    def reset(self) -> Stmt:
+        """The initial values, in a block of their own, inside of the loops over the results."""
+        return self.nest.block(f"{self.op.name}_init", self._start(), count=len(self.op.axis))
+
+    def update(self) -> Stmt:
+        """What is added to results that have their initial values, inside of the loops over the results."""
+        return self.nest.around(self.nest.block(self.op.name, self._update()), len(self.op.axis))
 
     def _may_be_empty(self) -> bool:
         """Whether an extent that depends on other axes or on data may be 0."""
@@ -361,6 +376,14 @@ class _Reduction:
         return body
 
 
+def reset_and_update(op: ComputeOp, lowering: Lowering) -> tuple[Stmt, Stmt]:
+    """A reduction in two nests: one stores the initial values, the other adds to them. Raises for another operation."""
+    if not isinstance(op.body[0], Reduce):
+        raise error(f"`{op.name}` is no reduction: it has no initial values", place=op.place)
+    made, count = _Reduction(op, lowering), len(op.axis)
+    return made.nest.around(made.reset(), last=count), made.nest.around(made.update(), last=count)
+
+
 def _simple(domain: Range) -> Range:
     return Range(simplify(domain.min), simplify(domain.extent))
 
@@ -391,6 +414,14 @@ def _copied(init: Tensor, state: Tensor, lowering: Lowering) -> Operation:
 
 
 # ---------------------------------------------------------------- te.extern
+
+
+@statement_of.register
+def _(op: HybridOp, lowering: Lowering) -> Stmt:
+    """The loops and stores as they are."""
+    actual = [lowering.buffers[t] for t in (*op.inputs, *op.outputs)] + [lowering.local(b) for b in op.local_buffers]
+    pairs = list(zip((*op.in_buffers, *op.out_buffers, *op.local_buffers), actual))
+    return substitute(op.body, {old.data: new.data for old, new in pairs}, dict(pairs))
 
 
 @statement_of.register

@@ -10,7 +10,6 @@ steps that are refused with a witness are applied anyway, and the cases in which
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import time
 import traceback
@@ -31,7 +30,7 @@ from .gpu_schedules import random_gpu_schedule
 from .kernel_programs import FAMILIES, family_program
 from .oracle import assert_roundtrip, assert_same_call, assert_same_result, random_inputs
 from .programs import random_program
-from .refusal_audit import Confirmations, is_confirmed, symbolic_sizes
+from .refusal_audit import Confirmations, is_confirmed, symbolic_sizes, without_names
 from .schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt, random_schedule
 
 WEIGHTED = ("steered",) * 3  # families with many variants, drawn more often
@@ -77,7 +76,8 @@ def run_example(
 
     def refused(sch: Any, attempt: Attempt) -> None:
         if report.forced is not None and attempt.refusal is not None and attempt.refusal.witness:
-            report.forced.add(attempt.name, is_confirmed(sch, attempt), f"seed {seed} ({family}): {attempt}")
+            example = f"seed {seed} ({family}): {attempt}"
+            report.forced.add(attempt.name, is_confirmed(sch, attempt), example, attempt.refusal.rule)
 
     sch, attempts = random_schedule(program, seed + 1, steps, primitives, refused)
     _count(report, attempts)
@@ -107,7 +107,7 @@ def run_gpu_example(seed: int, report: Report, steps: int, families: bool = True
         try:
             built = build(sch.mod, target="cuda-sim")
         except BuildError as refusal:
-            report.not_built[_reason(refusal)] += 1
+            report.not_built[without_names(str(refusal))] += 1
             return
         report.compiled += 1
         for name, inputs in _inputs(program, family, seed, attempts):
@@ -133,11 +133,6 @@ def _count(report: Report, attempts: list[Attempt]) -> None:
         (report.accepted if attempt.accepted else report.refused)[attempt.name] += 1
         if attempt.refusal is not None and not str(attempt.refusal).strip():
             raise AssertionError(f"{attempt} was refused without a word")
-
-
-def _reason(refusal: BuildError) -> str:
-    """The first line of a refusal, without quoted names and numbers."""
-    return re.sub(r"`[^`]*`|\d+|[^ ]*\[[^]]*\][^ ]*", "…", str(refusal).splitlines()[0])
 
 
 @contextmanager

@@ -8,6 +8,7 @@ over-conservative.
 from __future__ import annotations
 
 import inspect
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,14 +26,15 @@ SEEDS = range(12)
 
 @dataclass
 class Confirmations:
-    """Counts of forced refusals, by primitive, and the seeds of some that were not confirmed."""
+    """Counts of forced refusals, by primitive, and the rules and seeds of those that were not confirmed."""
 
     confirmed: Counter[str] = field(default_factory=Counter)
     unconfirmed: Counter[str] = field(default_factory=Counter)
     unforced: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
+    """By primitive and rule, in which what is quoted and numbers are left out."""
 
-    def add(self, name: str, outcome: bool | None, example: str) -> None:
+    def add(self, name: str, outcome: bool | None, example: str, rule: str = "") -> None:
         """Count a refusal; ``outcome`` is None if the step could not be forced."""
         if outcome is None:
             self.unforced[name] += 1
@@ -40,7 +42,7 @@ class Confirmations:
             self.confirmed[name] += 1
         else:
             self.unconfirmed[name] += 1
-            self.examples.setdefault(name, []).append(example)
+            self.examples.setdefault(f"{name}: {without_names(rule)}", []).append(example)
 
     def rate(self, name: str | None = None) -> float:
         """The fraction of forced refusals that were confirmed; 1 if there were none."""
@@ -56,9 +58,14 @@ class Confirmations:
                 f"  {name:24} confirmed {self.confirmed[name]:5}  not {self.unconfirmed[name]:5}  "
                 f"cannot be forced {self.unforced[name]:5}"
             )
-        for name, found in self.examples.items():
-            lines.append(f"  not confirmed: {name}, e.g. {'; '.join(found[:3])}")
+        for rule, found in sorted(self.examples.items(), key=lambda item: -len(item[1])):
+            lines.append(f"  not confirmed: {len(found):5}  {rule}, e.g. {'; '.join(found[:3])}")
         return "\n".join(lines)
+
+
+def without_names(text: str) -> str:
+    """The first line of a refusal, without what is quoted, elements of buffers, and numbers."""
+    return re.sub(r"`[^`]*`|\d+|[^ ]*\[[^]]*\][^ ]*", "…", text.splitlines()[0]) if text else ""
 
 
 def is_confirmed(sch: Any, attempt: Attempt, seeds: Sequence[int] = SEEDS) -> bool | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
+from ..names import did_you_mean
 from .passes import find
 from .skip_vectorize import skip_vectorize
 
@@ -162,8 +162,7 @@ def in_context(passes: list[Any]) -> list[Any]:
 
 def _reader(key: str) -> Callable[[str, Any], Callable[[list[Any]], list[Any]]]:
     if key not in KEYS:
-        near = difflib.get_close_matches(key, KEYS, 1)
-        hint = f"; did you mean {near[0]}?" if near else "."
+        hint = did_you_mean(key, KEYS) or "."
         raise ValueError(f"there is no pass configuration {key}{hint} Known are {', '.join(KEYS)}.")
     return KEYS[key]
 

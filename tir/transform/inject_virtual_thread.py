@@ -103,25 +103,26 @@ class _Virtual:
         return found
 
     def over(self, s: Stmt) -> Stmt:
-        """``s`` for each virtual thread in turn."""
+        """``s`` for each virtual thread in turn. What ``s`` allocates is each one's own already."""
         if not self.touched(s):
             return s
         var = Var(self.var.name, self.var.dtype)
+        copied = self.private - {n.buffer_var for n in walk(s) if isinstance(n, Allocate)}
 
         def change(item: Any) -> Any:
-            if isinstance(item, (BufferLoad, BufferStore)) and item.buffer.data in self.private:
+            if isinstance(item, (BufferLoad, BufferStore)) and item.buffer.data in copied:
                 return item.replace(buffer=self.expanded(item.buffer), indices=(var, *item.indices))
-            if isinstance(item, Call) and any(isinstance(a, Var) and a in self.private for a in item.args):
-                return self._call(item, var)
+            if isinstance(item, Call) and any(isinstance(a, Var) and a in copied for a in item.args):
+                return self._call(item, var, copied)
             return None
 
         body = substitute(rewrite(s, change), {self.var: var})
         return For(var, const(0, var.dtype), self.extent, UNROLLED, body)
 
-    def _call(self, c: Call, var: Var) -> Call:
+    def _call(self, c: Call, var: Var, copied: set[Var]) -> Call:
         """A pointer that is passed on refers to the copy of this virtual thread."""
         if c.op != "tvm_access_ptr":
-            pointer = next(a for a in c.args if isinstance(a, Var) and a in self.private)
+            pointer = next(a for a in c.args if isinstance(a, Var) and a in copied)
             raise BuildError(
                 f"{self.name}: `{c.op}` takes a pointer to `{pointer.name}`, of which each virtual thread has its own; "
                 "pass it by access_ptr, or bind another loop"

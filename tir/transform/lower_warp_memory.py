@@ -216,6 +216,10 @@ def _lower(name: str, kernel: Stmt) -> Stmt:
     pointers = [n.buffer_var for n in walk(kernel) if isinstance(n, Allocate) and n.buffer_var.scope == "warp"]
     if not pointers:
         return kernel
+    declared = [n.buffer for n in walk(kernel) if isinstance(n, DeclBuffer)]
+    apart = next((b for b in declared if b.data in set(pointers) and b.ndim > 1), None)
+    if apart is not None:
+        raise BuildError(f"{name}: `{apart.name}` in warp memory has axis separators; lanes share memory of one axis")
     lowering = _Lowering(name)
     launched: dict[str, tuple[Var, Any]] = {}
     for n in walk(kernel):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from .. import extension
 from ..function import IRModule, PrimFunc
+from ..names import near_names
 from ..recursion import with_recursion_limit
 
 Program = TypeVar("Program", PrimFunc, IRModule)
@@ -87,8 +87,7 @@ def find(name: str) -> Pass:
     if name not in PASSES:
         extension.load(extension.PASSES)
     if name not in PASSES:
-        near = difflib.get_close_matches(name, PASSES, 3) or sorted(PASSES)
-        raise KeyError(f"no pass is named {name!r}; there is {', '.join(near)}")
+        raise KeyError(f"no pass is named {name!r}; there is {', '.join(near_names(name, sorted(PASSES)))}")
     return PASSES[name]
 
 

@@ -100,6 +100,4 @@ def _same(a: Question, b: Question, instances: IntegerSet) -> bool:
 def _alike(a: Any, b: Any) -> bool:
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(_alike, a, b))
-    if isinstance(a, IntImm) and isinstance(b, IntImm):
-        return a.value == b.value and a.dtype is b.dtype
     return a is b or (not isinstance(a, Expr) and not isinstance(b, Expr) and a == b)

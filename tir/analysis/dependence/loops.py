@@ -11,7 +11,7 @@ from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
 from ...poly import Names, Undecided, bounded
-from ...stmt import PARALLEL, BlockRealize, For, SeqStmt, Stmt
+from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, SeqStmt, Stmt
 from ..index import index_of
 from ..privatization import private_buffers
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
@@ -140,7 +140,8 @@ class _Iterations:
     def is_private(self, buffer: Buffer) -> bool:
         loop, data = self.asked.loop, buffer.data
         if data not in self.private:
-            declared = any(b.data is data for b in loop.private)
+            # threads have memory of their own by its scope, not by a clause
+            declared = self.asked.kind != THREAD_BINDING and any(b.data is data for b in loop.private)
             self.private[data] = declared or bool(private_buffers(self.asked.func, loop, data))
             if self.private[data] and not declared:
                 self.inferred.append(buffer)

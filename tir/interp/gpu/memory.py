@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -336,12 +337,19 @@ class LocalView:
         self.dtype = dtype.element
         self.small = is_small_float(self.dtype)
         self.limit = size * dtype.lanes
+        self.shape: tuple[int, ...] = (self.limit,)
         self.data = np.zeros((self.limit, lanes.count), np.float32 if self.small else storage_dtype(self.dtype))
         self.data.view(np.uint8).fill(0xFF)
         if self.data.dtype == np.bool_:
             self.data.fill(False)
         self.written = np.zeros((self.limit, lanes.count), bool)
         self.complete = False
+
+    def of_shape(self, shape: tuple[int, ...]) -> LocalView:
+        """The same memory as a buffer of several axes."""
+        view = copy(self)
+        view.shape = shape
+        return view
 
     def _rows(self, index: Any, act: Any, site: Site) -> tuple[np.ndarray, Any]:
         """Index, [n] or [n, v], of the active threads without those out of bounds, and these threads."""

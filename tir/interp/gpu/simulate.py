@@ -33,7 +33,7 @@ class Chunk(Lanes):
     def view(self, memory: Any, dtype: DType, shape: Any, offset: int, name: str) -> Any:
         """A view of ``shape`` (None: all of it) over memory."""
         if isinstance(memory, LocalView):
-            return memory
+            return memory if shape is None else memory.of_shape(shape)
         if shape is None:
             copy = memory.size if memory.space() != "global" else memory.data.nbytes
             shape = (copy // max(1, dtype.bytes // dtype.lanes),)

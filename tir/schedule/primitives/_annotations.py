@@ -22,16 +22,28 @@ def check_annotation(state: State, place: LoopRef | BlockRef, key: str, value: A
     """Refuse an annotation ``key`` = ``value`` that lowering could not implement on ``place``; unknown keys are
     accepted."""
     if key in (STAGE, ORDER, ASYNC):
-        require(isinstance(place, LoopRef), "{0} is a note for a loop, {1} is a block", key, place)
+        require(
+            isinstance(place, LoopRef),
+            "{0} annotates a loop, but {1} is a block",
+            key,
+            place,
+            legal=[r.name for r in place.loops()],
+        )
         assert isinstance(place, LoopRef)
         require(
             not place.node.thread,
-            "{0} is a note for a serial loop; loop {1} is bound to {2}, and its iterations run at once",
+            "{0} annotates a serial loop, but loop {1} is bound to {2}: its iterations are concurrent",
             key, place, place.node.thread, nodes=[place.node],
         )  # fmt: skip
         _check_pipeline(place, {**place.node.annotations, key: value}, key)
     elif key == DOUBLE_BUFFER:
-        require(isinstance(place, BlockRef), "{0} is a note for a block, {1} is a loop", key, place)
+        require(
+            isinstance(place, BlockRef),
+            "{0} annotates a block, but {1} is a loop",
+            key,
+            place,
+            legal=lambda: [b.name for b in state.index.blocks_below(place)],
+        )
         assert isinstance(place, BlockRef)
         writes = [r.buffer.name for r in place.block.writes]
         require(
@@ -53,7 +65,8 @@ def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
     value = notes[key]
     require(
         isinstance(value, tuple) and all(isinstance(n, int) and n >= 0 for n in value),
-        "{0} is a list of numbers, none of them negative, not {1!r}", key, value, nodes=[loop.node],
+        "{0} is a list of non-negative numbers, not {1!r}", key, value, nodes=[loop.node],
+        legal="a list of numbers from 0 on, as in [0, 1]",
     )  # fmt: skip
     parts = statements_of_pipeline(loop)
     names = [_name(p, n) for n, p in enumerate(parts)]
@@ -75,12 +88,14 @@ def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
         len(value) == len(names),
         "{0} has {1} numbers, one for each statement, but the body of loop {2} has {3}: {4}",
         key, len(value), loop.node, len(parts), ", ".join(names), nodes=[loop.node],
+        legal=f"a list of {len(names)} numbers",
     )  # fmt: skip
     if key == ORDER:
         require(
             sorted(value) == list(range(len(names))),
-            "{0} gives each statement its place in a step, 0 to {1} once each; {2} does not", key, len(names) - 1,
+            "{0} is a permutation of the numbers 0 to {1}, the position of each statement; {2} is not", key, len(names) - 1,
             list(value), nodes=[loop.node],
+            legal=f"a permutation of {list(range(len(names)))}",
         )  # fmt: skip
     if len(names) == len(parts):
         _check_dependences(loop, parts, names, notes)

@@ -93,7 +93,13 @@ def require_spatial(block: BlockRef) -> None:
     reduce = [i.var.name for i in block.block.iter_vars if i.iter_type == "reduce" and not is_unit(i)]
     require(not reduce, "block {0} is a reduction over {1}", block, ", ".join(reduce), nodes=[block.node],
             legal="decompose_reduction or rfactor first, or keep it")  # fmt: skip
-    require(block.block.init is None, "block {0} has an init: it is a reduction", block, nodes=[block.node])
+    require(
+        block.block.init is None,
+        "block {0} has an init: it is a reduction",
+        block,
+        nodes=[block.node],
+        legal="decompose_reduction or rfactor first, or keep it",
+    )
 
 
 def is_unit(iterator: Any) -> bool:

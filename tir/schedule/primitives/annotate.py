@@ -7,6 +7,7 @@ from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
 from ...errors import require
+from ...names import near_names
 from ...node import Node, freeze, frozendict
 from ...stmt import For
 from ..arguments import BadArgument, shown
@@ -95,11 +96,11 @@ def _check_unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: 
     node = _noted(block_or_loop)
     require(
         ann_key in node.annotations,
-        "{0} has no annotation {1}; it has {2}",
+        "{0} has no annotation {1}",
         node,
         ann_key,
-        ", ".join(node.annotations) or "none",
         nodes=[block_or_loop.node],
+        legal=lambda: near_names(ann_key, node.annotations),
     )
     return AnnotatePlan(node, frozendict((k, v) for k, v in node.annotations.items() if k != ann_key))
 

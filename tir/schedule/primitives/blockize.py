@@ -90,7 +90,7 @@ def require_only_loops(target: Any, block: BlockRef) -> None:
         place = place.parent  # type: ignore[assignment]
         require(
             isinstance(place.node, For),
-            "between {0} and block {1} there is more than loops",
+            "something other than loops stands between {0} and block {1}",
             target, block, nodes=[place.node],
         )  # fmt: skip
 
@@ -101,7 +101,7 @@ def divide(block: BlockRef, inner: list[LoopRef]) -> Division:
         tied = next((r for r in block.all_loops() if r not in inner and uses_var(ref.node.extent, r.var)), None)
         require(
             tied is None,
-            "loop {0} runs as often as {1} says, which is outside: the parts would differ in size",
+            "the extent of loop {0} depends on {1}, which is outside: the parts would differ in size",
             ref.node, tied.name if tied else "", nodes=[ref.node],
         )  # fmt: skip
     found = subspace_divide(block.node.iter_values, domains, [r.var for r in inner], block.node.predicate)
@@ -184,6 +184,7 @@ def _require_init_at_start(
                 analyzer.can_prove(first),
                 "init of block {0} would not run for every result: `{1}` can be false where the reduction loops start",
                 ref, short_text(first), nodes=[ref.node],
+                legal="decompose_reduction first",
             )  # fmt: skip
 
 
@@ -260,7 +261,12 @@ def _check_tensorize(
             intrin = TensorIntrin.get(tensor_intrin)
         except KeyError as error:
             raise ScheduleError("{0}", error.args[0]) from None
-    require(isinstance(intrin, TensorIntrin), "expected the name of a tensor intrinsic, got {0}", type(intrin).__name__)
+    require(
+        isinstance(intrin, TensorIntrin),
+        "expected the name of a tensor intrinsic, got {0}",
+        type(intrin).__name__,
+        legal="a name in TensorIntrin.list()",
+    )
     if isinstance(block_or_loop, BlockRef):
         return _plan_tensorize(state, block_or_loop, intrin)
     first: ScheduleError | None = None

@@ -27,7 +27,7 @@ class RegionsPlan:
 
 
 def _side(block: BlockRef, buf_type: str) -> str:
-    require(buf_type in ("read", "write"), "the side of a buffer is `read` or `write`, not `{0}`", buf_type)
+    require(buf_type in ("read", "write"), "a block has no buffers `{0}`", buf_type, legal='"read" or "write"')
     return buf_type + "s"
 
 
@@ -62,6 +62,7 @@ def _check_annotate_buffer_access(
     require(
         len(ends) == 2 * buffer.ndim, "{0} ranges are given for the {1} axes of buffer {2}", len(ends) // 2,
         buffer.ndim, buffer.name,
+        legal=f"{buffer.ndim} pairs of begin and end",
     )  # fmt: skip
     analyzer = Analyzer()
     ranges = tuple(Range(a, analyzer.simplify(b - a)) for a, b in zip(ends[::2], ends[1::2]))
@@ -137,7 +138,13 @@ def _check_unsafe_hide_buffer_access(
     gone = {int(n) for n in buf_index_array}
     bad = [n for n in sorted(gone) if not 0 <= n < len(regions)]
     require(
-        not bad, "block {0} {1} {2} regions, so there is no number {3}", block, side, len(regions), bad[0] if bad else 0
+        not bad,
+        "block {0} {1} {2} regions, so there is no number {3}",
+        block,
+        side,
+        len(regions),
+        bad[0] if bad else 0,
+        legal=[f"{n} ({r.buffer.name})" for n, r in enumerate(regions)],
     )
     kept = tuple(r for n, r in enumerate(regions) if n not in gone)
     return RegionsPlan(block.block, block.block.replace(**{side: kept}), {})

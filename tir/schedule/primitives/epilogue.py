@@ -18,7 +18,7 @@ from ...visit import accesses, rewrite, substitute
 from ..build import with_regions
 from ..legality import require_same_meaning
 from ..primitive import primitive
-from ..state import State, scope_of
+from ..state import State, blocks_with_init, scope_of
 from ._inlining import InlinePlan, apply_inline, domain_guards, known, require_spatial, solve_iters
 
 
@@ -48,6 +48,7 @@ def _check_fuse_reduction_epilogue(
     require(
         reduction_block.block.init is not None,
         "block {0} has no T.init(): it is not a whole reduction", reduction_block, nodes=[reduction_block.node],
+        legal=lambda: blocks_with_init(state),
     )  # fmt: skip
     return plan_epilogue(state, reduction_block, epilogue_block, unsafe)
 
@@ -70,7 +71,7 @@ def _result(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef) -> tuple[B
     """The intermediate buffer, the indices at which the epilogue loads it, and what the epilogue stores."""
     made = {r.buffer for r in reduction.block.writes}
     used = [b for b in dict.fromkeys(r.buffer for r in epilogue.block.reads) if b in made]
-    require(used, "block {0} does not read what block {1} makes", epilogue, reduction, nodes=[epilogue.node])
+    require(used, "block {0} does not read the result of block {1}", epilogue, reduction, nodes=[epilogue.node])
     buffer = used[0]
     require_spatial(epilogue)
     body = epilogue.block.body

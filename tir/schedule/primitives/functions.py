@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...errors import require
+from ...names import near_names
 from ..invariants import Keeps
 from ..primitive import primitive
 from ..state import State
@@ -28,7 +29,12 @@ def _check_work_on(state: State, func_name: str) -> State:
     >>> sch.func_working_on
     'again'
     """
-    require(func_name in state.mod, "no function `{0}` in the module; it has {1}", func_name, ", ".join(state.mod))
+    require(
+        func_name in state.mod,
+        "no function `{0}` in the module",
+        func_name,
+        legal=lambda: near_names(func_name, state.mod),
+    )
     return state.replaced(func_name=func_name)
 
 

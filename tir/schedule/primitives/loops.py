@@ -97,7 +97,12 @@ def factor_exprs(state: State, loop: LoopRef, factors: Sequence[Any]) -> list[Ex
         except ValueError as error:
             raise ScheduleError("a factor is an extent: {0}", str(error)) from None
         value = constant(e)
-        require(value is None or value > 0, "a factor must be positive, not {0}", value)
+        require(
+            value is None or value > 0,
+            "a factor must be positive, not {0}",
+            value,
+            legal="1 or more, or None for the factor that is inferred",
+        )
         made.append(e)
     return made
 
@@ -149,9 +154,9 @@ def plan_split(
     require_plain(loop, "split")
     node = loop.node
     exprs = factor_exprs(state, loop, factors)
-    require(exprs, "split needs at least one factor")
+    require(exprs, "split needs at least one factor", legal="factors, one of which may be None, as in [None, 4]")
     unknown = [n for n, f in enumerate(exprs) if f is None]
-    require(len(unknown) <= 1, "only one factor can be None; {0} are", len(unknown))
+    require(len(unknown) <= 1, "only one factor can be None; {0} are", len(unknown), legal="one None, and numbers")
     known = loop.analyzer()
     inner = product([f for f in exprs if f is not None], node.loop_var.dtype)
     divides = _divides(node.extent, inner, known) if unknown else _covers_exactly(node.extent, inner, known)
@@ -186,6 +191,7 @@ def plan_split(
             size is not None and step is not None and bool(unknown) and size >= step,
             'tail="cut" needs constant sizes, one factor None, and at least one whole tile',
             nodes=[node],
+            legal='tail="guard"',
         )
         assert size is not None and step is not None
         cut = size // step * step
@@ -196,9 +202,14 @@ def plan_split(
 
 def _split_names(state: State, loop: LoopRef, names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if names is not None:
-        require(len(names) == count, "{0} names for {1} loops", len(names), count)
+        require(len(names) == count, "{0} names for {1} loops", len(names), count, legal=f"{count} names")
         bad = [n for n in names if not (isinstance(n, str) and n.isidentifier())]
-        require(not bad, "{0!r} is not a name for a loop", bad[0] if bad else "")
+        require(
+            not bad,
+            "{0!r} is not a name for a loop",
+            bad[0] if bad else "",
+            legal="identifiers, as in ['outer', 'inner']",
+        )
         return tuple(names)
     taken = visible_names(state, [loop])
     made: list[str] = []

@@ -97,8 +97,14 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     require(
         len(factors) == len(body.iter_vars), "block {0} has {1} iterators, but there are {2} padding factors",
         block, len(body.iter_vars), len(factors), nodes=[block.node],
+        legal=f"{len(body.iter_vars)} factors, 1 for an iterator that is not padded",
     )  # fmt: skip
-    require(all(p >= 1 for p in factors), "a padding factor is at least 1; they are {0}", factors)
+    require(
+        all(p >= 1 for p in factors),
+        "a padding factor is at least 1; they are {0}",
+        factors,
+        legal="factors of 1 or more; 1 pads nothing",
+    )
     loops = _own_nest(block)
     sizes = _sizes(block, factors)
     if not sizes:

@@ -68,6 +68,7 @@ def _check_decompose_padding(
     require(
         body.init is None and isinstance(store, BufferStore) and not body.match_buffers and not body.alloc_buffers,
         "block {0} is more than one store of a padded value", block, nodes=[block.node],
+        legal="a block that stores T.if_then_else(inside, value, padding)",
     )  # fmt: skip
     assert isinstance(store, BufferStore)
     condition, value, padding = _padded(store.value)
@@ -75,6 +76,7 @@ def _check_decompose_padding(
         condition is not None,
         "block {0} does not store T.if_then_else(inside, value, padding), but `{1}`", block, short_text(store.value),
         nodes=[block.node],
+        legal="a block that stores T.if_then_else(inside, value, padding)",
     )  # fmt: skip
     assert condition is not None and value is not None and padding is not None
     analyzer = Analyzer()
@@ -88,6 +90,7 @@ def _check_decompose_padding(
     require(
         not any(True for _ in accesses(padding)),
         "the padding `{0}` of block {1} reads memory", short_text(padding), block, nodes=[block.node],
+        legal="a padding that is computed from constants and iterators",
     )  # fmt: skip
     require(
         all(i.iter_type == "spatial" for i in body.iter_vars),

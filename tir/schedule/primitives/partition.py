@@ -63,8 +63,10 @@ def _check_loop_partition(
     f = loop.node
     given = factor_exprs(state, loop, factors)
     unknown = [n for n, e in enumerate(given) if e is None]
-    require(given, "loop_partition needs at least one length")
-    require(len(unknown) <= 1, "only one length can be None; {0} are", len(unknown))
+    require(
+        given, "loop_partition needs at least one length", legal="lengths, one of which may be None, as in [3, None]"
+    )
+    require(len(unknown) <= 1, "only one length can be None; {0} are", len(unknown), legal="one None, and numbers")
     size = constant(f.extent)
     sizes = [None if e is None else constant(e) for e in given]
     require(
@@ -85,6 +87,7 @@ def _check_loop_partition(
         f,
         size,
         nodes=[f],
+        legal=f"lengths that sum to at most {size}; None for one takes the rest",
     )
     dtype = f.loop_var.dtype
     lengths = [const(size - used if s is None else s, dtype) for s in sizes]
@@ -160,7 +163,9 @@ def _check_merge(state: State, *loops: LoopRef, unsafe: bool = False) -> MergePl
                 C[vi] = B[vi] + 1.0
     """
     given = members(loops)
-    require(len(given) >= 2, "merge needs at least two loops")
+    require(
+        len(given) >= 2, "merge needs at least two loops", legal="two or more loops in adjacent nests of equal ranges"
+    )
     parent = _common_parent(given)
     chains: list[list[For]] = []
     for loop in given:
@@ -198,6 +203,7 @@ def _check_merge(state: State, *loops: LoopRef, unsafe: bool = False) -> MergePl
                 b.extent,
                 b.min,
                 nodes=[a, b],
+                legal="loops of equal ranges: loop_partition the longer one first",
             )
     tops = [chain[0] for chain in chains]
     stmts = list(parent.node.stmts)

@@ -17,7 +17,7 @@ from ..build import insert_before, without_unused
 from ..handles import BlockRV
 from ..invariants import Keeps
 from ..primitive import primitive
-from ..state import State, require_above
+from ..state import State, blocks_with_init, require_above
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,11 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     """
     body = block.block
     require(
-        body.init is not None, "block {0} has no T.init(), so there is nothing to decompose", block, nodes=[block.node]
+        body.init is not None,
+        "block {0} has no T.init(), so there is nothing to decompose",
+        block,
+        nodes=[block.node],
+        legal=lambda: blocks_with_init(state),
     )
     require_above(state, loop, block)
     written = {r.buffer for r in body.writes}

@@ -190,6 +190,7 @@ def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
             same_index(found[0], other),
             "block {0} uses buffer {1} at more than one place: [{2}] and [{3}]",
             block, buffer.name, _listed(found[0]), _listed(other), nodes=[block.node],
+            legal="cache_read or cache_write, which copy the buffer at its own indices",
         )  # fmt: skip
     own = {i.var for i in block.block.iter_vars}
     inner = {n.loop_var for n in walk(block.block.body) if hasattr(n, "loop_var")}

@@ -59,7 +59,13 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     when a reduction iterator takes a value more than once, so that init would run again.
     """
     blocks = state.index.blocks_below(loop)
-    require(len(blocks) == 1, "loop {0} holds {1} blocks; rfactor takes a loop around one", loop.node, len(blocks))
+    require(
+        len(blocks) == 1,
+        "loop {0} holds {1} blocks; rfactor takes a loop around one",
+        loop.node,
+        len(blocks),
+        legal="fission the loop first" if blocks else "",
+    )
     block = blocks[0]
     scope_of(state, block)
     pairs = list(zip(block.block.iter_vars, block.node.iter_values))
@@ -79,7 +85,13 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
         InitRuns.below(block, first).require_first()
     rank = len(reduction.stores[0].indices) + 1
     axis = factor_axis + rank if factor_axis < 0 else factor_axis
-    require(0 <= axis < rank, "factor_axis {0} is not one of the {1} axes of the partial results", factor_axis, rank)
+    require(
+        0 <= axis < rank,
+        "factor_axis {0} is not one of the {1} axes of the partial results",
+        factor_axis,
+        rank,
+        legal=f"{-rank} to {rank - 1}",
+    )
     allowed = {v for b in state.func.buffer_map.values() for v in b.shape if isinstance(v, Var)}
     extent = loop.node.extent
     require(

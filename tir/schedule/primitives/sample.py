@@ -47,13 +47,27 @@ def _check_sample_categorical(
     >>> int(tir.Schedule(f, seed=1).sample_categorical([4, 8], [0.0, 1.0]))
     8
     """
-    require(len(candidates) == len(probs) > 0, "{0} candidates but {1} probabilities", len(candidates), len(probs))
-    require(all(p >= 0 for p in probs) and sum(probs) > 0, "probabilities must be at least 0 and not all 0")
+    require(
+        len(candidates) == len(probs) > 0,
+        "{0} candidates but {1} probabilities",
+        len(candidates),
+        len(probs),
+        legal="one probability for each candidate",
+    )
+    require(
+        all(p >= 0 for p in probs) and sum(probs) > 0,
+        "probabilities must be at least 0 and not all 0",
+        legal="numbers of 0 or more, one of them positive",
+    )
     after, generator = state.draw()
     if decision is None:
         decision = generator.choices(range(len(candidates)), weights=list(probs))[0]
     require(
-        0 <= decision < len(candidates), "decision {0} is not an index of {1} candidates", decision, len(candidates)
+        0 <= decision < len(candidates),
+        "decision {0} is not an index of {1} candidates",
+        decision,
+        len(candidates),
+        legal=f"0 to {len(candidates) - 1}",
     )
     return SamplePlan(after, (int(candidates[decision]),), {"decision": int(decision)})
 
@@ -72,7 +86,7 @@ def _check_sample_perfect_tile(
     A loop of symbolic extent has one tiling: None, which ``split`` infers, then ones. Raises ``ScheduleError`` for a
     decision whose product is not the extent.
     """
-    require(n >= 1, "a loop is tiled into at least 1 factor, not {0}", n)
+    require(n >= 1, "a loop is tiled into at least 1 factor, not {0}", n, legal="1 or more")
     extent = loop.node.extent
     after, generator = state.draw()
     if not isinstance(extent, IntImm):

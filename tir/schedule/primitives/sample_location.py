@@ -40,8 +40,10 @@ def _check_sample_partitioned_tile(
     require(isinstance(extent, IntImm), "loop {0} has no constant extent: {1}", loop.node, extent, nodes=[loop.node])
     assert isinstance(extent, IntImm)
     size = extent.value
-    require(n >= 1, "a loop is tiled into at least 1 factor, not {0}", n)
-    require(0 <= partition_pos < n, "partition_pos {0} is not one of {1} factors", partition_pos, n)
+    require(n >= 1, "a loop is tiled into at least 1 factor, not {0}", n, legal="1 or more")
+    require(
+        0 <= partition_pos < n, "partition_pos {0} is not one of {1} factors", partition_pos, n, legal=f"0 to {n - 1}"
+    )
     require(
         innerpart_factor >= 1 and size % innerpart_factor == 0,
         "the extent {0} of loop {1} is not a multiple of {2}", size, loop.node, innerpart_factor, nodes=[loop.node],

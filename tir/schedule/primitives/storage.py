@@ -32,7 +32,12 @@ class BufferPlan:
 def _allocated(state: State, block: BlockRef, which: Any, side: str) -> Buffer:
     buffer = pick_buffer(block, side, which)
     params = set(state.func.buffer_map.values())
-    require(buffer not in params, "buffer {0} is a parameter of the function: its memory is the caller's", buffer.name)
+    require(
+        buffer not in params,
+        "buffer {0} is a parameter of the function: its memory is the caller's",
+        buffer.name,
+        legal="the copy that cache_read or cache_write makes",
+    )
     require_no_view(state, buffer)
     return buffer
 
@@ -170,6 +175,7 @@ def _check_set_axis_separator(state: State, block: BlockRef, buffer: Any, axis_s
     require(
         all(a <= b for a, b in zip(ends, ends[1:])),
         "axis separators {0} do not increase within the {1} axes of {2}", list(axis_separators), found.ndim, found.name,
+        legal=f"ascending numbers from 0 to {found.ndim}",
     )  # fmt: skip
     return BufferPlan({found: found.replace(axis_separators=tuple(int(a) for a in axis_separators))})
 
@@ -220,10 +226,15 @@ def _check_storage_align(
     buffer = pick_buffer(block, "writes", buffer_index)
     number = buffer.ndim + axis if axis < 0 else axis
     require(
-        0 <= number < buffer.ndim, "buffer {0} has {1} axes, so there is no axis {2}", buffer.name, buffer.ndim, axis
+        0 <= number < buffer.ndim,
+        "buffer {0} has {1} axes, so there is no axis {2}",
+        buffer.name,
+        buffer.ndim,
+        axis,
+        legal=f"{-buffer.ndim} to {buffer.ndim - 1}",
     )
-    require(factor > 0, "the alignment factor must be positive, not {0}", factor)
-    require(offset >= 0, "the alignment offset must be at least 0, not {0}", offset)
+    require(factor > 0, "the alignment factor must be positive, not {0}", factor, legal="1 or more")
+    require(offset >= 0, "the alignment offset must be at least 0, not {0}", offset, legal="0 or more")
     entry = (int(buffer_index), number, int(factor), int(offset))
     old = block.block.annotations.get("buffer_dim_align", ())
     kept = tuple(e for e in old if tuple(e[:2]) != entry[:2])
@@ -265,11 +276,17 @@ def _check_storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> 
     require(
         buffer.scope.startswith("shared"),
         "buffer {0} is in `{1}` memory; banks are a matter of shared memory", buffer.name, buffer.scope,
+        legal="set_scope to shared or shared.dyn first",
     )  # fmt: skip
     require(buffer.ndim >= 2, "buffer {0} has {1} axes; a swizzle exchanges pieces of rows", buffer.name, buffer.ndim)
     notes = block.block.annotations
     aligned = any(int(entry[0]) == buffer_index for entry in notes.get("buffer_dim_align", ()))
-    require(not aligned, "the rows of {0} are moved apart by storage_align already", buffer.name)
+    require(
+        not aligned,
+        "the rows of {0} are padded by storage_align already",
+        buffer.name,
+        legal="storage_swizzle without storage_align",
+    )
     asked = (*(n for n in notes.get("buffer_swizzle", ()) if n != buffer_index), int(buffer_index))
     return AlignPlan(block.block, block.block.replace(annotations=frozendict({**notes, "buffer_swizzle": asked})))
 
@@ -293,7 +310,7 @@ def pick_any(block: BlockRef, buffer: Any) -> Buffer:
     if not _names_buffer(which) or not isinstance(side, str):
         raise BadArgument(f'`buffer` is a buffer, its name or number, or a pair as ("read", 0), not {shown(buffer)}')
     if pair:
-        require(side in ("read", "write"), "the side of a buffer is `read` or `write`, not `{0}`", side)
+        require(side in ("read", "write"), "a block has no buffers `{0}`", side, legal='"read" or "write"')
         return pick_buffer(block, side + "s", which)
     for kind in ("writes", "reads"):
         if any(r.buffer is which or r.buffer.name == which for r in getattr(block.block, kind)):

@@ -243,7 +243,13 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
         legal="blockIdx.x/y/z, threadIdx.x/y/z, vthread, vthread.x/y/z",
     )
     f = loop.node
-    require(f.kind in (SERIAL, THREAD_BINDING), "loop {0} is already {1}", f, f.kind, nodes=[f])
+    require(
+        f.kind in (SERIAL, THREAD_BINDING),
+        "loop {0} is already {1}",
+        f,
+        f.kind,
+        nodes=[f],
+    )
     _require_axis_fits(state, loop, thread_axis)
     if not unsafe and not (thread_axis.startswith("threadIdx") and _crosses_threads(state, loop)):
         _require_independent(state, loop, THREAD_BINDING)

@@ -58,7 +58,7 @@ def _check_tile(
                 vj = T.axis.spatial(16, j_0 * 8 + j_1)
                 B[vi, vj] = A[vi, vj] * 2.0
     """
-    require(factors, "tile needs at least one factor")
+    require(factors, "tile needs at least one factor", legal="a factor for each loop")
     levels: list[list[Any]] = [list(f) if isinstance(f, (list, tuple)) else [f] for f in factors]
     depth = max(len(sizes) for sizes in levels)
     require(
@@ -84,10 +84,11 @@ def _loops_to_tile(where: Any, count: int) -> list[LoopRef]:
         require(
             count <= len(loops),
             "block {0} has {1} loops, but there are {2} factors", where, len(loops), count, nodes=[where.node],
+            legal=f"at most {len(loops)} factors",
         )  # fmt: skip
         return loops[len(loops) - count :]
     loops = where if isinstance(where, list) else [where]
-    require(len(loops) == count, "{0} loops but {1} factors", len(loops), count)
+    require(len(loops) == count, "{0} loops but {1} factors", len(loops), count, legal=f"{len(loops)} factors")
     blocks = [ref for ref in loops if isinstance(ref, BlockRef)]
     require(
         not blocks, "{0} is a block; give a list of loops, or one block alone", blocks[0] if blocks else "",

@@ -96,7 +96,7 @@ def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
     """The first condition that can leave ``loop``; of block ``about``, where that is given."""
     node = loop.node
     require(
-        node.kind != THREAD_BINDING, "loop {0} is bound to {1}; a condition leaves loops that are not", node, node.thread,
+        node.kind != THREAD_BINDING, "loop {0} is bound to {1}; a condition can be moved out of other loops only", node, node.thread,
         nodes=[node],
     )  # fmt: skip
     written = {s.buffer.data for s in accesses(node) if isinstance(s, BufferStore)}

@@ -1,0 +1,68 @@
+"""Corners of the analysis of loops; each was found by a mutant that no test killed."""
+
+from __future__ import annotations
+
+import pytest
+
+import tir
+from tests.prim_checks import refused
+from tir.analysis.dependence.programs import SameMeaning
+from tir.analysis.structure import entered
+from tir.arith import Analyzer
+from tir.expr import IntImm, Var
+from tir.script import parse
+from tir.stmt import BlockRealize
+from tir.visit import rewrite
+
+SPARSE = """
+@T.prim_func
+def f(P: T.Buffer((8,), "int32"), B: T.Buffer((32,), "int32")):
+    for i in range(8):
+        for k in range(P[i]):
+            if 0 <= k and k < LIMIT:
+                B[i * 4 + k] = 1
+"""
+
+
+def test_a_loop_whose_trip_count_is_data_may_run_in_a_parallel_one():
+    for limit, independent in ((4, True), (5, False)):
+        sch = tir.Schedule(parse(SPARSE.replace("LIMIT", str(limit))))
+        if independent:
+            sch.parallel("i")
+        else:
+            refused(lambda sch=sch: sch.parallel("i"), "i")
+
+
+def test_which_loops_may_not_run():
+    n = Var("n")
+    assert entered([IntImm(1), IntImm(4)], Analyzer()) == []
+    assert [repr(c) for c in entered([n, n, IntImm(1)], Analyzer())] == ["n > 0"]
+
+
+NESTED = """
+@T.prim_func
+def f(A: T.Buffer((8,), "int32"), B: T.Buffer((1,), "int32")):
+    for i in range(8):
+        with T.block("outer"):
+            vi = T.axis.spatial(8, i)
+            T.where(i < 9)
+            for j in range(1):
+                with T.block("inner"):
+                    B[0] = A[vi]
+"""
+
+
+@pytest.mark.parametrize("part", ["iter_values", "predicate"])
+def test_a_change_of_a_block_around_is_seen(part):
+    """The last iteration that runs leaves its value."""
+    func = parse(NESTED)
+
+    def changed(node):
+        if not isinstance(node, BlockRealize) or node.block.name != "outer":
+            return None
+        (value,) = node.iter_values
+        return node.replace(iter_values=(7 - value,)) if part == "iter_values" else node.replace(predicate=value < 4)
+
+    after = func.with_body(rewrite(func.body, changed))
+    assert SameMeaning(func, func).answer().is_proved
+    assert not SameMeaning(func, after).answer().is_proved

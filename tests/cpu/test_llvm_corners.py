@@ -1,0 +1,116 @@
+"""Corners of compiled code that a change could lose in silence; each was found by a mutant that no test killed."""
+
+from __future__ import annotations
+
+import gc
+import re
+
+import numpy as np
+import pytest
+
+import tir
+from codegen.llvm.compile import Loaded
+from codegen.runtime.packed import register_func
+from tir import BuildError
+from tir.buffer import decl_buffer
+from tir.expr import BufferLoad, IntImm, Ramp
+from tir.function import IRModule, PrimFunc
+from tir.node import frozendict
+from tir.script import parse
+from tir.stmt import BufferStore
+
+
+def test_more_memory_than_any_machine_addresses_is_refused():
+    text = """
+@T.prim_func
+def f(A: T.Buffer((4,), "float32")):
+    memory = T.allocate([EXTENT], "float32", "global")
+    B = T.decl_buffer((EXTENT,), "float32", data=memory)
+    B[0] = A[0]
+    A[1] = B[0]
+"""
+    with pytest.raises(BuildError, match="`memory` takes 1152921504606846976 bytes, more than any machine can address"):
+        tir.build(parse(text.replace("EXTENT", f"T.int64({1 << 58})")))
+
+
+def test_a_vector_of_indices_into_vectors_is_refused():
+    from codegen.build import compile_lowered
+
+    A, B = decl_buffer((8,), "float32x4", name="A"), decl_buffer((8,), "float32x4", name="B")
+    at = (Ramp(IntImm(0), IntImm(1), 2),)
+    handles = [b.data for b in (A, B)]
+    func = PrimFunc(tuple(handles), BufferStore(B, BufferLoad(A, at), at), buffer_map=frozendict())
+    with pytest.raises(BuildError, match="vector index into `[AB]`, whose elements are float32x4"):
+        compile_lowered(IRModule.of(func))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "int64"])
+def test_bits_are_counted(dtype):
+    func = parse(
+        f"""
+@T.prim_func
+def f(A: T.Buffer((5,), "{dtype}"), B: T.Buffer((5,), "{dtype}")):
+    for i in range(5):
+        B[i] = T.popcount(A[i])
+"""
+    )
+    a = np.array([0, 1, 7, 64, 127], dtype)
+    b = np.full(5, 99, dtype)
+    tir.build(func)(a, b)
+    assert b.tolist() == [0, 1, 3, 1, 7]
+
+
+@pytest.mark.parametrize("extent", [0, 1, 3])
+def test_a_first_iteration_is_peeled_where_there_is_one(extent):
+    """The init of a reduction runs in the first iteration only."""
+    func = parse(
+        f"""
+@T.prim_func
+def f(A: T.Buffer((4,), "float32"), C: T.Buffer((1,), "float32")):
+    for k in range({extent}):
+        with T.block("C"):
+            vk = T.axis.reduce({extent}, k)
+            with T.init():
+                C[0] = T.float32(0)
+            C[0] += A[vk]
+"""
+    )
+    a, c = np.arange(1, 5, dtype="float32"), np.full(1, 50, "float32")
+    tir.build(func)(a, c)
+    assert c[0] == (a[:extent].sum() if extent else 50)
+
+
+def test_a_function_is_registered_by_a_decorator():
+    seen = []
+
+    @register_func("corners.note")
+    def note(*args):
+        seen.append(args)
+        return 0
+
+    tir.build(parse('@T.prim_func\ndef f(n: T.int32):\n    T.evaluate(T.call_packed("corners.note", n))\n'))(3)
+    assert seen == [(3,)] and callable(note)
+
+
+def test_a_loaded_file_frees_its_kept_memory(tmp_path, monkeypatch):
+    freed = []
+    monkeypatch.setattr(Loaded, "release_by", lambda self, name: freed.append((name, self.function(name))))
+    text = """
+@T.prim_func
+def f(A: T.Buffer((100000,), "float32")):
+    B = T.alloc_buffer((100000,), "float32")
+    for i in range(100000):
+        with T.block("B"):
+            vi = T.axis.spatial(100000, i)
+            B[vi] = A[vi] * 2.0
+    for i in range(100000):
+        with T.block("A"):
+            vi = T.axis.spatial(100000, i)
+            A[vi] = B[99999 - vi]
+"""
+    tir.build(parse(text)).save(tmp_path / "f.o")
+    freed.clear()
+    tir.load(tmp_path / "f.o")
+    gc.collect()
+    ((name, address),) = freed
+    assert re.search("__tir_release$", name) and address

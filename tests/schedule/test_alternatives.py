@@ -1,0 +1,75 @@
+"""A refused step names legal variants of the call, found when the error is shown."""
+
+import pytest
+from prim_checks import schedule
+
+import tir
+
+SCAN = """
+@T.prim_func
+def main(A: T.Buffer((8, 8), "int32"), idx: T.Buffer((8,), "int32"), O: T.Buffer((8, 8), "int32")):
+    for i, j in T.grid(8, 8):
+        with T.block("scan"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            A[vi, vj] = A[vi, T.max(vj - 1, 0)] + 1
+    for x, y in T.grid(8, 8):
+        with T.block("scatter"):
+            vx, vy = T.axis.remap("SS", [x, y])
+            O[idx[vx], vy] = A[vx, vy]
+"""
+
+
+def refusal(call) -> tir.ScheduleError:
+    with pytest.raises(tir.ScheduleError) as caught:
+        call()
+    return caught.value
+
+
+def test_another_loop_is_named():
+    sch = schedule(SCAN)
+    assert refusal(lambda: sch.parallel("j")).legal == 'parallel("i")'
+    assert str(refusal(lambda: sch.parallel("j"))).endswith('legal: parallel("i")')
+
+
+def test_the_named_call_is_accepted_as_it_is_written():
+    text = SCAN.replace("for x, y", "for i, j").replace("[x, y]", "[i, j]")
+    sch = schedule(text)
+    legal = refusal(lambda: sch.parallel("scan.j")).legal
+    assert legal == 'parallel("scan.i")'
+    eval(f"sch.{legal}")
+    assert "T.parallel" in sch.script()
+
+
+def test_another_order_is_named():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((8, 8), "int32")):
+    for i in range(8):
+        for j in range(i):
+            for k in range(1):
+                with T.block("C"):
+                    vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+                    A[vi, vj] = vk
+""")
+    legal = 'reorder("k", "i", "j"), reorder("i", "k", "j"), reorder("k", "j")'
+    assert refusal(lambda: sch.reorder("k", "j", "i")).legal == legal
+
+
+def test_what_cannot_be_proved_may_be_forced():
+    sch = schedule(SCAN)
+    error = refusal(lambda: sch.cache_write("scatter", 0, "local"))
+    assert error.legal == "unsafe=True, if you know that it holds"
+
+
+def test_a_refutation_is_not_forced():
+    assert "unsafe" not in str(refusal(lambda: schedule(SCAN).parallel("j")))
+
+
+def test_variants_are_tried_when_the_error_is_shown(monkeypatch):
+    from tir.schedule import alternatives
+
+    tried = []
+    monkeypatch.setattr(alternatives, "_variants", lambda *given: tried.append(given) or iter(()))
+    error = refusal(lambda: schedule(SCAN).parallel("j"))
+    assert not tried
+    assert "legal" not in str(error) and len(tried) == 1
