@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from tir.errors import BuildError
 from tir.function import IRModule, PrimFunc, answered_by_program
@@ -11,10 +11,24 @@ from tir.target import Target, added_kind
 
 from .module import InterpreterModule, LLVMModule, Module
 
+if TYPE_CHECKING:
+    from .cuda.module import CUDAModule
+    from .simulator import SimulatorModule
+
 _CACHES = ("l1_bytes", "l2_bytes", "l3_bytes")
-_CPU_OPTIONS = ("mcpu", "mattr", "num_cores", "fast_math", "vector_width", "opt_level", "keys", "tag", *_CACHES)
+_CPU_OPTIONS = ("mcpu", "mattr", "num_cores", "fast_math", "vector_width", "opt_level", "host", "keys", "tag", *_CACHES)
 
 
+@overload
+def build(func_or_mod: PrimFunc | IRModule, target: Literal["llvm", "cpu"] = ...) -> LLVMModule: ...
+@overload
+def build(func_or_mod: PrimFunc | IRModule, target: Literal["interpreter"]) -> InterpreterModule: ...
+@overload
+def build(func_or_mod: PrimFunc | IRModule, target: Literal["cuda"]) -> CUDAModule: ...
+@overload
+def build(func_or_mod: PrimFunc | IRModule, target: Literal["cuda-sim"]) -> SimulatorModule: ...
+@overload
+def build(func_or_mod: PrimFunc | IRModule, target: Any) -> Module: ...
 @answered_by_program
 @with_recursion_limit
 def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:

@@ -19,6 +19,7 @@ from tir.dtype import DType
 from tir.errors import RunError
 from tir.function import PrimFunc
 from tir.interp.dlpack import host_array
+from tir.interp.numbers import encode, from_storage, is_small_float
 from tir.stmt import NOP
 from tir.visit import uses_var
 
@@ -32,7 +33,7 @@ _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _FORMATS = {
     "int8": "b7x", "int16": "h6x", "int32": "i4x", "int64": "q", "uint8": "B7x", "uint16": "H6x", "uint32": "I4x",
     "uint64": "Q", "int4": "b7x", "uint4": "B7x", "bool": "?7x", "float16": "e6x", "float32": "f4x", "float64": "d",
-    "handle": "Q", "bfloat16": "H6x",
+    "handle": "Q", "bfloat16": "H6x", "float8_e4m3": "B7x", "float8_e5m2": "B7x",
 }  # fmt: skip
 
 
@@ -108,9 +109,9 @@ class NativeFunction:
             b is None and any(uses_var(part, p) for o in func.buffers() for part in (*o.shape, *o.strides))
             for p, b in zip(func.params, buffers)
         ]
-        # not packed directly: sizes are hashed, a bool's packing takes any object, a bfloat16's takes integers as bits
+        # not packed directly: sizes are hashed, a bool's packing takes any object, a small float's takes integers as bits
         self._checked = [
-            sized or (not array and dtype.code in ("bool", "bfloat"))
+            sized or (not array and (dtype.is_bool or is_small_float(dtype)))
             for sized, array, dtype in zip(self._in_shapes, self._is_array, self._dtypes)
         ]
         slots = [DType("handle") if a else d for a, d in zip(self._is_array, self._dtypes)]
@@ -165,7 +166,7 @@ class NativeFunction:
             self._runtime.raise_error(code)
         dtype = self.func.ret_type
         value = struct.unpack_from("<" + _FORMATS[dtype], place, len(packed) - 8)[0]
-        return _from_bits(value, dtype)
+        return float(from_storage(value, dtype)) if is_small_float(dtype) else value
 
     def _prepare(self, args: tuple[Any, ...]) -> bytes:
         """The argument array. What depends only on shapes is looked up; addresses and values are checked each time."""
@@ -304,7 +305,7 @@ class NativeFunction:
         if dtype.is_float:
             if abs(value) > dtype.max_value and abs(value) != float("inf"):
                 raise RunError(f"{self._named(k)}: {value!r} does not fit {dtype}")
-            return _bfloat_bits(value) if dtype.code == "bfloat" else value
+            return int(encode(float(value), dtype)) if is_small_float(dtype) else value
         if isinstance(value, float):
             raise RunError(f"{self._named(k)} must be an integer ({dtype}), not {value!r}")
         if not dtype.min_value <= value <= dtype.max_value:
@@ -328,12 +329,3 @@ class NativeFunction:
 def _described(value: Any) -> str:
     shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else f": {value!r:.60}"
     return f"{type(value).__name__}{shape}"
-
-
-def _bfloat_bits(value: float) -> int:
-    bits = struct.unpack("<I", struct.pack("<f", value))[0]
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
-
-
-def _from_bits(value: Any, dtype: DType) -> Any:
-    return struct.unpack("<f", struct.pack("<I", value << 16))[0] if dtype.code == "bfloat" else value

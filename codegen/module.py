@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tir.errors import RunError
+from tir.errors import BuildError, RunError
 from tir.function import IRModule, PrimFunc
 from tir.names import near_names
 
@@ -136,6 +136,16 @@ class Module:
         """``source`` under TVM's name: ``fmt`` is a kind, ``"ll"`` or ``"s"``; the default is the generated code."""
         return self.source({"": self.code_kind, "ll": "llvm", "s": "asm"}.get(fmt, fmt))
 
+    @property
+    def report(self) -> Any:
+        """What the module knows of its code or of its last run; prints as a table. What runs on the reference executor
+        has none."""
+        raise AttributeError(f"a module for {self.target.kind} has no report")
+
+    def save(self, path: str | Path) -> None:
+        """Write the compiled code where :func:`load` reads it. Raises ``BuildError`` for a module that has none."""
+        raise BuildError(f"a module for {self.target.kind} has no code to save; build for llvm or cuda")
+
     def time_evaluator(
         self,
         func_name: str | None = None,
@@ -234,6 +244,10 @@ def load(path: str | Path) -> Module:
     from tir.script import parse
     from tir.target import Target
 
+    if Path(path).suffix == ".zip":
+        from .cuda import saved as cuda
+
+        return cuda.read(Path(path))
     saved = aot.Saved(Path(path))
     runtime = Runtime(saved, saved, None)
     functions: dict[str, Callable[..., Any]] = {}

@@ -7,7 +7,7 @@ must say ``truncdiv`` or ``floordiv``). Operators fold constants, and widen the 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .dtype import BOOL, HANDLE, INT32, VOID, DType
 from .node import EMPTY, Node, node, set_field
@@ -148,6 +148,12 @@ class Var(Expr):
     dtype: DType = INT32
     pointer_dtype: DType | None = None
     scope: str = ""
+
+    if TYPE_CHECKING:  # a name of a type will do
+
+        def __init__(
+            self, name: str, dtype: str = ..., pointer_dtype: DType | None = ..., scope: str = ..., span: Any = ...
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         set_field(self, "dtype", DType(self.dtype))

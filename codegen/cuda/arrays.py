@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tir.dtype import DType
 from tir.interp import dlpack
 
 
@@ -49,8 +50,11 @@ class DeviceArray:
         return f"<{self.dtype} array of shape {self.shape} on the device>"
 
 
-def as_shadow(arg: Any) -> np.ndarray | None:
-    """A NumPy array with the shape, type, strides and address of a device tensor; None if ``arg`` is not on a device."""
+def as_shadow(arg: Any, dtype: DType) -> np.ndarray | None:
+    """A NumPy array with the shape, type, strides and address of a device tensor; None if ``arg`` is not on a device.
+
+    Raises ``RunError`` for elements of a type that NumPy lacks other than ``dtype``.
+    """
     if isinstance(arg, np.ndarray):
         return None
     if isinstance(arg, DeviceArray):
@@ -59,7 +63,7 @@ def as_shadow(arg: Any) -> np.ndarray | None:
     if kind is not None and kind not in (dlpack.CUDA, dlpack.MANAGED):
         return None
     if hasattr(type(arg), "__dlpack__") and kind is not None:
-        return _from_dlpack(arg)
+        return _from_dlpack(arg, dtype)
     interface = getattr(arg, "__cuda_array_interface__", None)
     if interface is None:
         return None
@@ -83,7 +87,8 @@ def where_is(arg: Any) -> str:
     return {1: "the cpu", 3: "the cpu (pinned)"}.get(kind or 1, f"a device of DLPack type {kind}")
 
 
-def _from_dlpack(arg: Any) -> np.ndarray:
+def _from_dlpack(arg: Any, dtype: DType) -> np.ndarray:
     """The producer need not synchronize (stream -1): the kernel runs in order on its own stream."""
     tensor = dlpack.read(arg, stream=-1)
+    dlpack.require_elements(tensor, dtype)
     return dlpack.view(tensor.shape, tensor.dtype, tensor.strides, tensor.address)

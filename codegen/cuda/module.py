@@ -8,6 +8,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,11 @@ from tir.errors import BuildError, RunError
 from tir.expr import Call, Var
 from tir.function import IRModule, PrimFunc
 from tir.interp.arguments import bind_arguments
-from tir.interp.numbers import storage_dtype
 from tir.op import string_arg
 from tir.target import Target
 from tir.visit import walk
 
-from . import nvrtc
+from . import nvrtc, saved
 from .arrays import DeviceArray, as_shadow, device_number, where_is
 from .driver import Driver, driver, has_device
 from .kernel import KernelText, emit_kernel, source_of
@@ -33,7 +33,7 @@ from .plan import Address, Plan
 from .report import Report, check_limits
 
 _OPTIONS = ("arch", "device_id", "fast_math", "max_threads_per_block", "max_shared_memory_per_block",
-            "thread_warp_size", "max_num_threads", "keys", "tag", "max_registers")  # fmt: skip
+            "thread_warp_size", "max_num_threads", "host", "keys", "tag", "max_registers")  # fmt: skip
 
 
 def build_cuda(mod: IRModule, target: Target) -> CUDAModule:
@@ -63,7 +63,10 @@ class CUDAModule(Module):
     source_kinds = ("tir", "lowered", "cuda", "ptx", "sass")
     code_kind = "cuda"
 
-    def __init__(self, source: IRModule, target: Target, lowered: IRModule):
+    def __init__(
+        self, source: IRModule, target: Target, lowered: IRModule, loaded: tuple[nvrtc.Binary, str] | None = None
+    ):
+        """``loaded``: the machine code and the PTX of a module that was written to a file."""
         unknown = [name for name in target.attrs if name not in _OPTIONS]
         if unknown:
             raise BuildError(f"target cuda has no option {unknown[0]!r}; it has {', '.join(_OPTIONS)}")
@@ -78,7 +81,7 @@ class CUDAModule(Module):
         self.device_id = int(target.attrs.get("device_id", 0))
         self._injected: Driver | None = None
         self._arch = str(target.attrs.get("arch", ""))
-        self._binary: nvrtc.Binary | None = None
+        self._binary, self._ptx = (None, None) if loaded is None else loaded
         self._loaded: dict[str, Any] | None = None
         self._lock = threading.Lock()
         self.launching = threading.Lock()
@@ -95,6 +98,8 @@ class CUDAModule(Module):
     @property
     def arch(self) -> str:
         """The architecture to compile for: the target's, else this machine's, else sm_80."""
+        if self._binary is not None:
+            return self._binary.arch
         if not self._arch:
             self._arch = self.device.arch if self._injected or has_device() else nvrtc.DEFAULT_ARCH
         return self._arch
@@ -113,6 +118,21 @@ class CUDAModule(Module):
         """The machine code of all kernels."""
         return self.binary.cubin
 
+    def _image(self, arch: str) -> bytes:
+        """What to load on a device: machine code, or from a file that was saved for another architecture, PTX."""
+        if self._ptx is None or arch.rstrip("af") == self.arch.rstrip("af"):
+            return self.cubin()
+        return self._ptx.encode() + b"\0"
+
+    def save(self, path: str | Path) -> None:
+        """Write a ``.zip`` with the program, its CUDA source, PTX and machine code. :func:`tir.load` reads it, and needs
+        neither NVRTC nor a device for that.
+
+        On a GPU of another architecture the driver compiles the PTX (which works from the saved architecture upwards,
+        and for names like sm_90a on that one only). Raises ``BuildError`` for another suffix, or without NVRTC.
+        """
+        saved.write(Path(path), self)
+
     def report(self) -> Report:
         """What each kernel uses: registers, spills, shared memory, threads, and how many blocks fit an SM."""
         return Report.of(self)
@@ -122,6 +142,8 @@ class CUDAModule(Module):
             return self.lowered.script()
         if kind == "cuda":
             return self.code
+        if kind == "ptx" and self._ptx is not None:
+            return self._ptx
         if kind == "ptx":
             return nvrtc.compile_ptx(self.code, self.arch, self._file, self._options)
         if kind == "sass":
@@ -173,7 +195,7 @@ class CUDAModule(Module):
         if self._loaded is None:
             with self._lock:
                 device = self.device
-                module = device.load(self.cubin())
+                module = device.load(self._image(device.arch))
                 weakref.finalize(self, device.unload, module).atexit = False
                 self._loaded = {
                     n: device.function(module, t.name, t.dynamic) for n, t in self.texts.items()
@@ -289,7 +311,10 @@ class CUDAFunction:
         buffer = self.func.buffer_map.get(self.func.params[k]) if k < len(self.func.params) else None
         if buffer is None:
             return arg
-        seen = as_shadow(arg)
+        try:
+            seen = as_shadow(arg, buffer.dtype)
+        except RunError as error:
+            raise RunError(f"argument {k + 1} `{buffer.name}` of {self.name}: {error}") from error
         if seen is not None and device_number(arg) not in (None, self.module.device_id):
             raise RunError(
                 f"argument {k + 1} `{buffer.name}` of {self.name} is on cuda:{device_number(arg)}; {self.name} was built for "
@@ -297,8 +322,8 @@ class CUDAFunction:
                 f"device_id={device_number(arg)}"
             )
         if seen is not None:
-            want = storage_dtype(buffer.dtype)
-            return seen.view(want) if seen.dtype != want and seen.dtype.itemsize == want.itemsize == 1 else seen
+            is_bytes = buffer.dtype.is_bool and seen.dtype == np.uint8  # as some libraries describe their bools
+            return seen.view(np.bool_) if is_bytes else seen
         if isinstance(arg, np.ndarray) or hasattr(arg, "__dlpack__"):
             raise RunError(
                 f"argument {k + 1} `{buffer.name}` of {self.name} is on {where_is(arg)}; {self.name} was built for "

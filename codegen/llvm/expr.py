@@ -43,7 +43,7 @@ from tir.visit import walk
 
 from .convert import F32
 from .generator import Generator, expr_rule
-from .invariants import is_runtime_division
+from .invariants import divisor_of, is_runtime_division
 from .types import element_type, emulated, float_constant, splat, value_type, vector
 
 
@@ -100,7 +100,7 @@ def _divisor(g: Generator, e: Any) -> tuple[str, str, bool]:
     """Both operands of an integer division, and whether the divisor may be -1. A zero divisor is a run-time error; in a
     speculative computation it is replaced by one."""
     a, b = g.plain(e.a), g.plain(e.b)
-    divisor = e.b.value if isinstance(e.b, Broadcast) else e.b
+    divisor = divisor_of(e)
     if isinstance(divisor, IntImm):
         if divisor.value == 0:
             raise BuildError(f"{g.func_name}: `{e!r}` divides by zero")
@@ -130,8 +130,26 @@ def _truncating(g: Generator, e: Any) -> str:
     a, b, minus_one = _divisor(g, e)
     if e in g.invariant:
         return g.invariant[e]
+    if _has_reciprocal(g, e):
+        return _by_reciprocal(g, e, a, b, isinstance(e, Div))
     q, r = _quotient(g, e, a, b, minus_one)
     return q if isinstance(e, Div) else r
+
+
+def _has_reciprocal(g: Generator, e: Any) -> bool:
+    return divisor_of(e) in g.reciprocals and g.is_nonnegative(e.a) and g.is_nonnegative(e.b)
+
+
+def _by_reciprocal(g: Generator, e: Any, a: str, b: str, is_div: bool) -> str:
+    """The quotient or the remainder of values that are not negative, by a divisor whose reciprocal is known."""
+    out, lanes, type_ = g.out, e.dtype.lanes, value_type(e.dtype)
+    wide = vector("i64", lanes)
+    multiplier, shift = (out.splat("i64", part, lanes) for part in g.reciprocals[divisor_of(e)])
+    product = out.value(f"mul {wide} {out.value(f'zext {type_} {a} to {wide}')}, {multiplier}")
+    quotient = out.value(f"trunc {wide} {out.value(f'lshr {wide} {product}, {shift}')} to {type_}")
+    if is_div:
+        return quotient
+    return out.value(f"sub {type_} {a}, {out.value(f'mul {type_} {quotient}, {b}')}")
 
 
 def _quotient(g: Generator, e: Any, a: str, b: str, minus_one: bool) -> tuple[str, str]:
@@ -157,7 +175,7 @@ def _flooring(g: Generator, e: Any) -> str:
     out, type_, lanes = g.out, value_type(e.dtype), e.dtype.lanes
     element = element_type(e.dtype)
     is_div = isinstance(e, FloorDiv)
-    divisor = e.b.value if isinstance(e.b, Broadcast) else e.b
+    divisor = divisor_of(e)
     if isinstance(divisor, IntImm) and divisor.value > 0 and divisor.value & (divisor.value - 1) == 0:
         a = g.plain(e.a)
         if is_div:
@@ -167,6 +185,8 @@ def _flooring(g: Generator, e: Any) -> str:
     a, b, minus_one = _divisor(g, e)
     if e in g.invariant:
         return g.invariant[e]
+    if _has_reciprocal(g, e):
+        return _by_reciprocal(g, e, a, b, is_div)
     if e.dtype.code == "uint" or (g.is_nonnegative(e.a) and g.is_nonnegative(e.b)):
         return out.value(f"{'udiv' if is_div else 'urem'} {type_} {a}, {b}")
     q, r = _quotient(g, e, a, b, minus_one)

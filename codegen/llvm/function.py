@@ -17,7 +17,7 @@ from tir.visit import walk
 
 from . import expr, memory, ops, stmt  # noqa: F401  (they fill the tables)
 from .generator import Generator, Program
-from .invariants import invariant_divisions
+from .invariants import Hoisted
 from .memory import from_memory
 from .parallel import declare_runtime
 from .peel import peel_first_iterations
@@ -105,7 +105,7 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
     if func.ret_type.code != "void":
         g.returned, g.return_dtype = "%result", func.ret_type
     body = promote_accumulators(peel_first_iterations(func)).body
-    g.divisions = invariant_divisions(body)
+    g.hoisted = Hoisted.of(body)
     configure_tiles(g, body)
     g.stmt(body)
     if not out.terminated:

@@ -11,10 +11,10 @@ from typing import Any
 
 from tir.dtype import DType
 from tir.expr import Expr, IntImm, Var
-from tir.stmt import For
 
 from ..rules import Dispatch, Rules
 from .convert import Converter
+from .invariants import Hoisted
 from .text import FunctionText, ModuleText
 from .types import value_type
 
@@ -61,8 +61,9 @@ class Generator(Dispatch):
         self.owned_pointers: set[Var] = set()  # parameters and allocations: pairwise disjoint
         self.heap: list[tuple[str, str | None]] = []  # (memory, slot) to free at each return
         self.loop_depth = 0
-        self.divisions: dict[For, list[Expr]] = {}  # to hoist before each loop: :mod:`codegen.llvm.invariants`
+        self.hoisted = Hoisted()  # to compute before each loop
         self.invariant: dict[Expr, str] = {}  # values of divisions hoisted before an enclosing loop
+        self.reciprocals: dict[Expr, tuple[str, str]] = {}  # of divisors, as :func:`invariants.reciprocal` gives them
         self.speculative = False  # the value may not be used, so computing it must not fail
         self.returned: str | None = None  # where T.ret puts its value
         self.return_dtype: DType | None = None

@@ -6,6 +6,7 @@ from tir.expr import IntImm
 from tir.stmt import For
 
 from .generator import Generator
+from .invariants import reciprocal
 from .types import value_type
 
 UNROLL, NO_VECTORS = '!"llvm.loop.unroll.full"', '!"llvm.loop.vectorize.enable", i1 false'
@@ -29,8 +30,10 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
         # a preheader, so that the loop has one entering edge
         out.lines[-1] = out.lines[-1].replace(f"label %{body},", f"label %{body}.in,")
         out.start(f"{body}.in")
-    for division in g.divisions.get(s, ()):
+    for division in g.hoisted.divisions.get(s, ()):
         g.invariant[division] = g.ahead(division)
+    for divisor in g.hoisted.divisors.get(s, ()):
+        g.reciprocals[divisor] = reciprocal(g, divisor)
     before, conditions, divisions = out.block, out.conditions, out.divisions
     out.start(body)
     place, var = out.placeholder(), out.fresh()
@@ -48,8 +51,10 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
     if out.conditions > conditions and out.divisions > divisions:
         hints = [*hints, NO_VECTORS]
     out.repeat(more, body, done, hints)
-    for division in g.divisions.get(s, ()):
+    for division in g.hoisted.divisions.get(s, ()):
         g.invariant.pop(division, None)
+    for divisor in g.hoisted.divisors.get(s, ()):
+        g.reciprocals.pop(divisor, None)
     out.fill(place, f"{var} = phi {type_} [ {first}, %{before} ], [ {following}, %{latch} ]")
     out.start(done)
 

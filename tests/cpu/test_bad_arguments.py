@@ -71,6 +71,17 @@ def test_what_is_no_address_is_refused(bad):
         built(bad)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3", "float8_e5m2"])
+def test_numbers_of_small_floats(dtype):
+    built = tir.build(parse(f"@T.prim_func\ndef f(x: T.{dtype}) -> T.{dtype}:\n    return x * T.{dtype}(0.5)\n"))
+    for value in (0, -2, 1.5, np.float32(3), np.int64(16), True):  # an integer is a number, not bits
+        assert built(value) == value * 0.5
+    assert np.isnan(built(float("nan")))
+    for bad in (1e300, [1], "1"):
+        with pytest.raises(RunError, match="`x`"):
+            built(bad)
+
+
 def test_bfloat16_numbers():
     built = tir.build(parse("@T.prim_func\ndef f(x: T.bfloat16) -> T.bfloat16:\n    return x\n"))
     for good in (2, 2.0, np.float32(2), np.int64(2)):  # an integer is a number, not bits

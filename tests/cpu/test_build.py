@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tir
 from codegen import disk
 from codegen.build import build, compile_lowered
 from codegen.machine_peak import measure_copy_bandwidth, measure_fma_peak
@@ -18,6 +19,7 @@ from tir.errors import BuildError, RunError
 from tir.expr import BufferLoad, IntImm, Var
 from tir.function import IRModule, PrimFunc
 from tir.node import frozendict
+from tir.script import parse
 from tir.stmt import BufferStore, For
 
 
@@ -176,3 +178,9 @@ def test_files_that_are_no_modules(tmp_path):
 def test_measured_limits_are_plausible():
     assert 1 < measure_fma_peak(seconds=0.02) < 10_000
     assert 0.1 < measure_copy_bandwidth(16, 2) < 10_000
+
+
+@pytest.mark.parametrize("target", [tir.Target("llvm", host="llvm"), tir.Target("cuda", arch="sm_80", host="llvm")])
+def test_the_host_of_a_target_is_the_cpu_that_calls(target):
+    func = parse("@T.prim_func\ndef f(A: T.Buffer((4,), 'int32')):\n    for i in range(4):\n        A[i] = i\n")
+    assert tir.build(func, target).target.attrs["host"].kind == "llvm"

@@ -9,10 +9,13 @@ import pytest
 
 import tir
 from codegen.build import compile_lowered
+from codegen.llvm.expr import HARMLESS
 from tir.buffer import decl_buffer
 from tir.expr import BufferLoad, Call, Cast, IntImm, Ramp, Var
 from tir.function import IRModule, PrimFunc
 from tir.node import frozendict
+from tir.op import OPS
+from tir.script import parse
 from tir.stmt import BufferStore, For
 
 
@@ -162,3 +165,36 @@ def main(A: T.Buffer((18,), "{dtype}"), B: T.Buffer((18,), "{dtype}")):
     out = np.empty(18, dtype)
     tir.build(func, engine)(x, out)
     assert out.tolist() == [*want, *-want]
+
+
+EXTREMES = {
+    "float32": np.array(
+        [0.0, -0.0, 1.0, -1.0, 1e-45, 3.4e38, -3.4e38, np.inf, -np.inf, np.nan, 1e10, -1e10], "float32"
+    ),
+    "int32": np.array([0, 1, -1, 2**31 - 1, -(2**31), 31, 32, 33, -31, -32, 7, 2**30], "int32"),
+}
+
+
+@pytest.mark.parametrize("op", sorted(HARMLESS))
+@pytest.mark.parametrize("loop", ["serial", "vectorized"])
+def test_operators_that_are_evaluated_ahead_never_trap(op, loop):
+    """Those of ``HARMLESS`` are computed where their value is not wanted: for every operand, also where the language
+    says nothing about the result."""
+    of_bits = op.startswith(("bitwise", "shift")) or op in ("clz", "popcount")
+    for dtype in EXTREMES if op in ("abs", "likely", "reinterpret") else ["int32" if of_bits else "float32"]:
+        values = EXTREMES[dtype]
+        a, b = np.repeat(values, 12), np.tile(values, 12)
+        given = ", ".join(["A[i]", "B[i]", "A[i]"][: OPS[op].arity])
+        call = f"T.reinterpret({given}, dtype='uint32')" if op == "reinterpret" else f"T.{op}({given})"
+        call = f"T.likely({given} > {given.replace('A', 'B')})" if op == "likely" else call
+        func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((144,), "{dtype}"), B: T.Buffer((144,), "{dtype}"), C: T.Buffer((144,), "int32"), low: T.int32):
+    for i in T.{loop}(144):
+        if i >= low and T.Cast("bool", {call}):
+            C[i] = 1
+""")
+        c = np.zeros(144, "int32")
+        tir.build(func)(a, b, c, 144)
+        assert not c.any()
+        tir.build(func)(a, b, c, 0)

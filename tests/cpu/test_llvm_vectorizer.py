@@ -103,3 +103,60 @@ def test_a_division_that_occurs_twice_is_computed_ahead():
     a, b = np.zeros(64, "int32"), np.zeros(256, "int32")
     tir.build(parse(CONDITIONAL.format(body)))(a, b, 7, 3, 203)
     assert set(b[7:183].tolist()) == {2}
+
+
+EDGES = [0, 1, 2, 3, 5, 6, 7, 9, 10, 63, 64, 65, 641, 1000, 2**15 - 1, 2**16, 2**16 + 1, 2**30 - 1, 2**30, 2**30 + 1, 2**31 - 2, 2**31 - 1]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["serial", "vectorized", "parallel"])
+def test_a_division_by_an_invariant_divisor_is_exact_for_every_value(kind):
+    func = parse(f"""
+@T.prim_func
+def main(A: T.Buffer((64,), "int32"), Q: T.Buffer((64,), "int32"), R: T.Buffer((64,), "int32"), d: T.int32):
+    for k in range(2):
+        for j in T.{kind}(64):
+            if j >= k:
+                Q[j] = T.max(A[j], 0) // T.max(d, 0)
+                R[j] = T.truncmod(T.max(A[j], 0), T.max(d, 0))
+""")
+    module = tir.build(func)
+    rng = np.random.default_rng(0)
+    q, r = np.zeros(64, "int32"), np.zeros(64, "int32")
+    for d in [*EDGES[1:], *rng.integers(1, 2**31, 20).tolist(), *(2 ** rng.uniform(0, 31, 20)).astype(int).tolist()]:
+        near = [x for c in (1, 2, 3, 2**31 // d) for x in (c * d - 1, c * d, c * d + 1)]
+        a = (
+            np.array([*EDGES, *near, *rng.integers(0, 2**31, 64 - len(EDGES) - len(near))])
+            .clip(0, 2**31 - 1)
+            .astype("int32")
+        )
+        module(a, q, r, d)
+        np.testing.assert_array_equal(q, a // d)
+        np.testing.assert_array_equal(r, a % d)
+    with pytest.raises(tir.RunError, match="division by zero"):
+        module(a, q, r, 0)
+
+
+def test_a_fused_row_with_a_tail_has_no_division_left_in_its_loop():
+    func = parse("""
+@T.prim_func
+def main(a: T.handle, b: T.handle, s: T.handle):
+    n, m = T.int32(), T.int32()
+    A = T.match_buffer(a, (n, m), "float32")
+    B = T.match_buffer(b, (n, m), "float32")
+    S = T.match_buffer(s, (n,), "float32")
+    for i, j in T.grid(n, m):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = T.exp(A[vi, vj] - S[vi])
+""")
+    sch = tir.Schedule(func)
+    sch.split(sch.fuse("i", "j"), [None, 64])
+    module = tir.build(sch.mod)
+    text = module.source("llvm")
+    assert VECTORS_OFF not in text
+    assert text.count("udiv") == 1  # the reciprocal, before the loops
+    rng = np.random.default_rng(0)
+    a, s = rng.random((7, 45), "float32"), rng.random(7, "float32")
+    b = np.zeros_like(a)
+    module(a, b, s)
+    np.testing.assert_allclose(b, np.exp(a - s[:, None]), rtol=1e-5)

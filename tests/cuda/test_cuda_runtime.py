@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import zipfile
 from typing import Any
 
 import numpy as np
 import pytest
+from foreign_tensors import Foreign
 
 import tir
+from codegen.cuda import nvrtc
 from codegen.cuda.arrays import DeviceArray, as_shadow
 from codegen.cuda.driver import has_device
 from codegen.cuda.module import CUDAModule, stream_number
@@ -325,10 +328,39 @@ def test_dlpack_capsule_is_read_without_copying():
             return self.array.__dlpack__()
 
     x = np.arange(12, dtype="float16").reshape(3, 4)
-    seen = as_shadow(Tensor(x))
+    seen = as_shadow(Tensor(x), DType("float16"))
     assert seen is not None
     assert seen.shape == (3, 4) and seen.dtype == np.float16 and seen.ctypes.data == x.ctypes.data
-    assert as_shadow(x) is None
+    assert as_shadow(x, DType("float16")) is None
+
+
+def test_device_tensors_of_small_floats_are_checked_by_their_type_not_their_size():
+    mod, fake = built(
+        SCALE.replace('"float32")\n    B', '"bfloat16")\n    B').replace(
+            "A[vi, vj] *", 'T.Cast("float32", A[vi, vj]) *'
+        )
+    )
+    a, b = Foreign(np.ones((8, 64), "uint16"), 4, device=2), Foreign(np.ones((8, 64), "float32"), 2, device=2)
+    mod(a, b, 2.0)
+    assert len(fake.launches) == 1
+    mod(Foreign(a.bits, 1, device=2), b, 2.0)  # the bits themselves
+    for code, bits in ((2, a.bits.view("float16")), (0, a.bits), (10, np.ones((8, 64), "uint8"))):
+        with pytest.raises(RunError, match="argument 1 `A` of .*bfloat16"):
+            mod(Foreign(bits, code, device=2), b, 2.0)
+    assert len(fake.launches) == 2
+
+
+def test_device_tensors_of_bytes_are_not_taken_for_other_bytes():
+    mod, _ = built(
+        SCALE.replace('(n, 64), "float32")\n    B', '(n, 64), "int8")\n    B').replace(
+            "A[vi, vj] *", 'T.Cast("float32", A[vi, vj]) *'
+        )
+    )
+    b = Foreign(np.ones((8, 64), "float32"), 2, device=2)
+    mod(Foreign(np.ones((8, 64), "int8"), 0, device=2), b, 2.0)
+    for code in (1, 10, 12):
+        with pytest.raises(RunError, match="argument 1 `A` of .*int8"):
+            mod(Foreign(np.ones((8, 64), "uint8"), code, device=2), b, 2.0)
 
 
 def test_device_arrays_free_their_memory():
@@ -469,3 +501,55 @@ def test_arrays_without_axes_are_arguments():
     a, out = np.arange(64, dtype=np.float32), np.zeros((), np.float32)
     tir.build(parse(SUM), target="cuda-sim")(a, np.array(2, np.float32), out)
     assert out == 2 * a.sum()
+
+
+def test_a_saved_module_loads_without_compiler_and_device(tmp_path, monkeypatch):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    mod = tir.build(parse(SCALE), target=tir.Target("cuda", arch="sm_80", host="llvm"))
+    mod.save(tmp_path / "scale.zip")
+
+    def missing():
+        raise BuildError("NVRTC is not installed")
+
+    monkeypatch.setattr(nvrtc, "library", missing)
+    loaded = tir.load(tmp_path / "scale.zip")
+    assert isinstance(loaded, CUDAModule)
+    for kind in ("tir", "lowered", "cuda"):
+        assert loaded.source(kind) == mod.source(kind)
+    assert loaded.cubin() == mod.cubin() and loaded.arch == "sm_80" and ".target sm_80" in loaded.source("ptx")
+    assert str(loaded.report()).splitlines()[1:] == str(mod.report()).splitlines()[1:]
+    tir.assert_structural_equal(loaded.lowered, mod.lowered)
+    fake = RecordingDriver()
+    fake.param_types = {n: t.params for n, t in loaded.texts.items()}
+    a, b = (Foreign(np.ones((8, 64), "float32"), 2, device=2) for _ in range(2))
+    loaded.use_driver(fake)(a, b, 2.0)
+    assert len(fake.launches) == 1
+    images = []
+    fake.arch, fake.load = "sm_90a", lambda image: images.append(image)
+    loaded.use_driver(fake)(a, b, 2.0)
+    assert images == [loaded.source("ptx").encode() + b"\0"]  # the driver compiles it
+    if not has_device():
+        with pytest.raises(RunError, match="CUDA|device|driver"):
+            tir.load(tmp_path / "scale.zip")(a, b, 2.0)
+
+
+def test_files_that_are_no_saved_modules_are_refused(tmp_path):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    mod = tir.build(parse(SCALE), target="cuda -arch=sm_80")
+    with pytest.raises(BuildError, match="must end in .zip"):
+        mod.save(tmp_path / "scale.so")
+    mod.save(tmp_path / "good.zip")
+    data = (tmp_path / "good.zip").read_bytes()
+    for name, content in {"cut.zip": data[:-100], "empty.zip": b"", "text.zip": b"hello"}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(BuildError, match=f"{name} is no saved CUDA module"):
+            tir.load(tmp_path / name)
+    with pytest.raises(BuildError, match="no file"):
+        tir.load(tmp_path / "none.zip")
+    with zipfile.ZipFile(tmp_path / "good.zip") as old, zipfile.ZipFile(tmp_path / "other.zip", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b"__global__", b"__global__ /* other */"))
+    with pytest.raises(BuildError, match="generates other code"):
+        tir.load(tmp_path / "other.zip")
+    with pytest.raises(BuildError, match="no code to save"):
+        tir.build(parse(SCALE), target="cuda-sim").save(tmp_path / "sim.zip")

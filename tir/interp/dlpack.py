@@ -103,6 +103,12 @@ def view(
     return np.asarray(_View(interface, owner))
 
 
+def require_elements(tensor: Tensor, dtype: DType) -> None:
+    """Raise ``RunError`` if the elements are of a type that NumPy lacks, other than ``dtype``."""
+    if tensor.name is not None and tensor.name not in foreign_names(dtype):
+        raise RunError(f"expected dtype {dtype}, got {tensor.name}")
+
+
 def host_array(arg: Any, dtype: DType) -> np.ndarray:
     """A tensor in host memory as an array; elements of a type that NumPy lacks are given as bits.
 
@@ -121,6 +127,5 @@ def host_array(arg: Any, dtype: DType) -> np.ndarray:
             tensor = None
         if tensor is None or tensor.name is None:
             raise RunError(f"the tensor cannot be read through DLPack: {error}") from error
-    if tensor.name not in foreign_names(dtype):
-        raise RunError(f"expected dtype {dtype}, got {tensor.name}")
+    require_elements(tensor, dtype)
     return view(tensor.shape, tensor.dtype, tensor.strides, tensor.address, owner=tensor.capsule)

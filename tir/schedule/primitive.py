@@ -61,6 +61,14 @@ class Primitive:
     def doc(self) -> str:
         return inspect.cleandoc(self.check.__doc__ or "")
 
+    @property
+    def only_loop(self) -> str | None:
+        """The required parameter that is a loop, if there is one and no more: ``sch.can`` may be asked without it."""
+        plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        needed = [p.name for p in self.signature.parameters.values() if p.default is p.empty and p.kind in plain]
+        loops = [name for name in needed if self.kinds.get(name, "").startswith("loop")]
+        return loops[0] if len(loops) == 1 else None
+
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments by parameter name; raises ``BadArgument`` naming the step if they do not match its
         signature."""

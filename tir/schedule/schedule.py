@@ -68,6 +68,10 @@ class Answer:
     has the reason for each other one.
     """
 
+    error: Exception | None
+    legal: list[str]
+    refused: dict[str, str]
+
     def __init__(self, error: Exception | None, legal: list[str] | None = None, refused: dict[str, str] | None = None):
         self.error = error
         self.legal = legal if legal is not None else []

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 from ..buffer import Buffer
 from ..expr import Expr
@@ -67,8 +67,20 @@ def _class(item: ast.ClassDef) -> str:
     if item.name == "Schedule":
         lines += [line for p in (*ours, *filter(is_ours, QUERIES.values())) for line in _method(p)]
     if item.name == "Asker":
-        lines += [line for p in ours for line in _method(p, "Answer")]
+        lines += [line for p in ours for line in _query(p)]
     return "\n".join(lines)
+
+
+def _query(p: Primitive) -> list[str]:
+    """The method of ``sch.can``; the one loop that a step needs may be left out, which asks about every loop."""
+    one, loop = _method(p, "Answer"), p.only_loop
+    if loop is None:
+        return one
+    parameters = list(p.signature.parameters.values())
+    at = [q.name for q in parameters].index(loop)
+    rest = [q.replace(kind=q.KEYWORD_ONLY) for q in parameters[at + 1 :]]
+    survey = signature_text(p, "Answer", "self", of=p.signature.replace(parameters=[*parameters[:at], *rest]))
+    return ["    @overload", *one, "    @overload", f"    def {survey}: ..."]
 
 
 def is_ours(p: Primitive) -> bool:
@@ -86,14 +98,15 @@ def _method(p: Primitive, result: str | None = None) -> list[str]:
     return lines + ['        """' + doc.replace("\n", "\n        ").replace("\n        \n", "\n\n") + '\n        """']
 
 
-def signature_text(p: Primitive, result: str | None = None, *first: str) -> str:
+def signature_text(p: Primitive, result: str | None = None, *first: str, of: inspect.Signature | None = None) -> str:
     """The signature as a user meets it: ``fuse(*loops: LoopRV | str, name: str | None = None) -> LoopRV``."""
     parts = list(first)
     star = False
-    for q in p.signature.parameters.values():
+    parameters = (of or p.signature).parameters.values()
+    for q in parameters:
         if q.kind is q.KEYWORD_ONLY and not star:
             star = True
-            if not any(o.kind is o.VAR_POSITIONAL for o in p.signature.parameters.values()):
+            if not any(o.kind is o.VAR_POSITIONAL for o in parameters):
                 parts.append("*")
         kind = _annotation(q.annotation, q.name in p.kinds)
         name = f"*{q.name}" if q.kind is q.VAR_POSITIONAL else q.name

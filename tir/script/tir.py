@@ -82,7 +82,7 @@ def alloc_buffer(
     buffer_type: str = "",
     axis_separators: Any = None,
     annotations: Any = None,
-) -> Any:
+) -> _f.BufferSpec:
     """A buffer that lives in the enclosing block (at the top of a function: in its root block).
 
     Of ``annotations``, which newer scripts have, the alignment is kept: ``{"buffer_data_alignment": 64}``.
@@ -96,12 +96,12 @@ def alloc_buffer(
 sblock_alloc_buffer = alloc_buffer
 
 
-def alloc_shared(shape: Any, dtype: Any = "float32", **options: Any) -> Any:
+def alloc_shared(shape: Any, dtype: Any = "float32", **options: Any) -> _f.BufferSpec:
     """``T.alloc_buffer`` in shared memory."""
     return alloc_buffer(shape, dtype, scope="shared", **options)
 
 
-def alloc_local(shape: Any, dtype: Any = "float32", **options: Any) -> Any:
+def alloc_local(shape: Any, dtype: Any = "float32", **options: Any) -> _f.BufferSpec:
     """``T.alloc_buffer`` in each thread's own memory."""
     return alloc_buffer(shape, dtype, scope="local", **options)
 
@@ -118,7 +118,7 @@ def match_buffer(
     offset_factor: int = 0,
     buffer_type: str = "",
     axis_separators: Any = None,
-) -> Any:
+) -> _f.BufferSpec:
     """A name for a handle parameter's memory or, in a block, for a region: ``T.match_buffer(A[0:16, j], (16,))``."""
     spec = Buffer(() if shape is None else shape, dtype, data, strides, elem_offset, scope, align, offset_factor,
                   buffer_type, axis_separators)  # fmt: skip
@@ -139,26 +139,28 @@ def decl_buffer(
     offset_factor: int = 0,
     buffer_type: str = "",
     axis_separators: Any = None,
-) -> Any:
+) -> _f.BufferSpec:
     """A view of the memory behind ``data`` over what follows; without ``data`` the memory is allocated too."""
     spec = Buffer(shape, dtype, data, strides, elem_offset, scope, align, offset_factor, buffer_type, axis_separators)
     spec.how = "decl_buffer"
     return spec
 
 
-def allocate(extents: Any, dtype: Any, scope: str = "global", condition: Any = True, annotations: Any = None) -> Any:
+def allocate(
+    extents: Any, dtype: Any, scope: str = "global", condition: Any = True, annotations: Any = None
+) -> _f.AllocateFrame:
     """Memory for what follows, or for the body of ``with``; its value is the pointer."""
     return _f.AllocateFrame(
         _shape(extents), _DType(dtype_of(dtype)), scope, True if condition is None else condition, annotations or {}
     )
 
 
-def allocate_const(data: Any, dtype: Any, extents: Any, annotations: Any = None) -> Any:
+def allocate_const(data: Any, dtype: Any, extents: Any, annotations: Any = None) -> _f.AllocateFrame:
     """Constant memory holding ``data`` (row-major)."""
     return _f.AllocateFrame(_shape(extents), _DType(dtype_of(dtype)), "global", True, annotations or {}, data)
 
 
-def realize(region: Any, scope: str = "", condition: Any = True) -> Any:
+def realize(region: Any, scope: str = "", condition: Any = True) -> _f.RealizeFrame:
     """A box of a buffer in memory over the body: ``with T.realize(B[0:16], "global"):``."""
     return _f.RealizeFrame(region, scope, condition)
 
@@ -361,7 +363,7 @@ class _Let:
 let = _Let()
 
 
-def LetStmt(value: Any, type_annotation: Any = None, *, var: _e.Var | None = None) -> Any:
+def LetStmt(value: Any, type_annotation: Any = None, *, var: _e.Var | None = None) -> _f.LetFrame:
     """``with T.LetStmt(v) as x:``"""
     return _f.LetFrame(value, var, type_annotation)
 
@@ -369,7 +371,7 @@ def LetStmt(value: Any, type_annotation: Any = None, *, var: _e.Var | None = Non
 bind = LetStmt
 
 
-def attr(node: Any, attr_key: str | None = None, value: Any = None) -> Any:
+def attr(node: Any, attr_key: str | None = None, value: Any = None) -> _f.AttrFrame:
     """A fact about ``node`` over the body of ``with``, or over what follows; ``T.attr({key: value})`` is about nothing."""
     if attr_key is not None and not isinstance(attr_key, str):
         raise TypeError(f"the key of T.attr is a string, not {attr_key!r}")
@@ -380,17 +382,17 @@ def attr(node: Any, attr_key: str | None = None, value: Any = None) -> Any:
     return _f.AttrFrame(_e.const(0, "int32"), node)
 
 
-def launch_thread(thread: Any, extent: Any) -> Any:
+def launch_thread(thread: Any, extent: Any) -> _f.LaunchFrame:
     """Threads of an axis (by name, or from ``T.env_thread``): ``with T.launch_thread("threadIdx.x", 128) as tx:``."""
     return _f.LaunchFrame(thread, extent)
 
 
-def env_thread(thread_tag: str, dtype: Any = "int32") -> Any:
+def env_thread(thread_tag: str, dtype: Any = "int32") -> _f.EnvThread:
     """The index along a thread axis, to be launched with ``T.launch_thread``."""
     return _f.EnvThread(thread_tag, _DType(dtype_of(dtype)))
 
 
-def Assert(condition: Any, message: Any) -> Any:
+def Assert(condition: Any, message: Any) -> _f.AssertFrame:
     return _f.AssertFrame(condition, message)
 
 

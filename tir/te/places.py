@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import traceback
@@ -13,7 +14,10 @@ from types import FrameType
 from ..errors import TensorExpressionError
 from ..node import Span
 
-_OURS = tuple(str(Path(__file__).parents[2] / package) + os.sep for package in ("tir", "codegen"))
+_OURS = (
+    *(str(Path(__file__).parents[2] / package) + os.sep for package in ("tir", "codegen")),
+    functools.__file__,  # properties of ours that are kept
+)
 
 
 def user_place() -> Span | None:

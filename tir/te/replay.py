@@ -17,6 +17,7 @@ from ..errors import ScheduleError
 from ..expr import EQ, Expr, conjuncts, is_const
 from .stage import Call, Fuse, Mark, Split, Stage, axis_name, refusal
 from .tensor import Axis
+from .tensor_intrin import TensorIntrinDecl
 from .to_primfunc import LoweredGraph, lower_graph
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ class Plan:
         for stage in self.stages:
             yield from self._start(stage)
             yield from self._marked(stage, ("tensorize",))
+            yield from self._resets(stage)
 
     # ------------------------------------------------------------ one stage
 
@@ -259,9 +261,9 @@ class Plan:
         for axis in stage.leaf_iter_vars:
             for mark in stage.marks.get(axis, ()):
                 if mark.kind in kinds:
-                    yield self._mark(axis, mark)
+                    yield self._mark(stage, axis, mark)
 
-    def _mark(self, axis: Axis, mark: Mark) -> Step:
+    def _mark(self, stage: Stage, axis: Axis, mark: Mark) -> Step:
         loop = Loop(axis)
         if mark.kind == "bind":
             return Step("bind", (loop, self.threads.tag(mark)), call=mark.call)
@@ -269,7 +271,7 @@ class Plan:
             key, value = mark.value
             return Step("annotate", (loop, f"pragma_{key}", value), call=mark.call)
         if mark.kind == "tensorize":
-            return Step("tensorize", (loop, mark.value), call=mark.call)
+            return Step("tensorize", (loop, self._intrinsic(stage, axis, mark.value)[0]), call=mark.call)
         return Step(mark.kind, (loop,), call=mark.call)
 
     def _start(self, stage: Stage) -> Iterator[Step]:
@@ -277,7 +279,38 @@ class Plan:
         reduced = [a for a in stage.leaf_iter_vars if a.iter_type == "reduce"]
         across = any(m.kind == "bind" for a in reduced for m in stage.marks.get(a, ()))
         if reduced and not across and len(self.graph.blocks[stage.op]) == 1:
-            yield Step("decompose_reduction", (self._block(stage), Loop(reduced[0])))
+            yield Step("decompose_reduction", (self._block(stage), Loop(self._started(stage)[0])))
+
+    # ------------------------------------------------------------ tensor intrinsics
+
+    def _started(self, stage: Stage) -> list[Axis]:
+        """The axes of a reduction from where its initial values are stored: before its loops, and before an intrinsic."""
+        leaves = list(stage.leaf_iter_vars)
+        begins = (a.iter_type == "reduce" or self._tensorized(stage, a) is not None for a in leaves)
+        return leaves[next(n for n, begin in enumerate(begins) if begin) :]
+
+    def _tensorized(self, stage: Stage, axis: Axis) -> Mark | None:
+        return next((m for m in stage.marks.get(axis, ()) if m.kind == "tensorize"), None)
+
+    def _intrinsic(self, stage: Stage, axis: Axis, value: Any) -> tuple[Any, Any]:
+        """The intrinsic for an axis, and the one for the initial values of its reduction, if any."""
+        if not isinstance(value, TensorIntrinDecl):
+            return value, None
+        leaves = list(stage.leaf_iter_vars)
+        outside = leaves[: next(n for n, a in enumerate(leaves) if a is axis)]
+        return value.at(has_steps_outside=any(a.iter_type == "reduce" for a in outside))
+
+    def _resets(self, stage: Stage) -> Iterator[Step]:
+        """The intrinsics that store initial values, in the loops of the block that does."""
+        for axis in stage.leaf_iter_vars:
+            mark = self._tensorized(stage, axis)
+            reset = None if mark is None else self._intrinsic(stage, axis, mark.value)[1]
+            if mark is None or reset is None:
+                continue
+            block = f"{self._block(stage)}_init"
+            loops = tuple(Loop(a, block) for a in self._started(stage) if a.iter_type != "reduce")
+            yield Step("get_loops", (block,), gives=loops)
+            yield Step("tensorize", (Loop(axis, block), reset), call=mark.call)
 
     # ------------------------------------------------------------ what blocks are told
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -37,27 +38,39 @@ class TensorIntrinDecl:
     reset: Stmt | None = None
     update: Stmt | None = None
 
-    @property
+    @functools.cached_property
     def whole_intrin(self) -> TensorIntrin:
         """The instruction that computes all of ``op``, which is no reduction, for ``Schedule.tensorize``."""
         return self._intrin(self.name, self._lowering(lambda lowering: statement_of(self.op, lowering)), self.body)
 
-    @property
+    @functools.cached_property
     def single_step_intrin(self) -> TensorIntrin:
         """The instruction that computes all of a reduction, in the place of the update that is its only step: the initial
         values, stored just before, are overwritten. Wrong where there are several steps."""
         return self._intrin(f"{self.name}_single_step", self._update(), self.body)
 
-    @property
+    @functools.cached_property
     def reset_intrin(self) -> TensorIntrin:
         """The instruction that stores the initial values of a reduction."""
         desc = self._lowering(lambda lowering: reset_and_update(self.op, lowering)[0])
         return self._intrin(f"{self.name}_reset", desc, self.reset, ())
 
-    @property
+    @functools.cached_property
     def update_intrin(self) -> TensorIntrin:
         """The instruction that adds to the results of a reduction."""
         return self._intrin(f"{self.name}_update", self._update(), self.update)
+
+    def at(self, has_steps_outside: bool) -> tuple[TensorIntrin, TensorIntrin | None]:
+        """The instruction for a loop of the operation, and the one for the initial values of a reduction, if any.
+
+        ``has_steps_outside``: loops of the reduction stand around it, so that results are added to. Raises
+        ``TensorExpressionError`` where the user gave no statement for that.
+        """
+        if not self.op.reduce_axis:
+            return self.whole_intrin, None
+        if not has_steps_outside and self.body is not None:
+            return self.single_step_intrin, None
+        return self.update_intrin, None if self.reset is None else self.reset_intrin
 
     def _update(self) -> Stmt:
         return self._lowering(lambda lowering: reset_and_update(self.op, lowering)[1])

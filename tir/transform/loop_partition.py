@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping
 from functools import reduce
 from typing import Any
 
+from ..analysis.selections import choice_parts
 from ..arith import Analyzer
 from ..arith.linear import Linear, is_index, linear
 from ..arith.memory import may_change, other_names
 from ..buffer import Range
 from ..dtype import INT32
-from ..expr import EQ, GE, GT, LE, LT, And, Call, Expr, FloorDiv, IntImm, Var, const, is_const, max_, min_
+from ..expr import EQ, GE, GT, LE, LT, NE, And, Call, Expr, FloorDiv, IntImm, Var, const, is_const, max_, min_
 from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import NOP, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
@@ -70,7 +71,6 @@ class _Cutter:
         that decides no guard.
         """
         simplify = self.analyzer.simplify
-        notes = frozendict({k: v for k, v in s.annotations.items() if k != HINT})
         parts: list[Stmt] = []
         decided = False
         for low, extent, known in (
@@ -85,13 +85,20 @@ class _Cutter:
                 self.analyzer.bind(var, Range(low, simplify(known)))
                 bare = _Decider(self.analyzer).visit(body)
                 decided |= bare is not body
-                body = self.visit(bare)
+                again = self.demanded(s) and isinstance(low, IntImm) and isinstance(extent, IntImm)
+                body = bare if again and extent.value > 1 else self.visit(bare)
             if is_nop(body):
                 continue
             if not is_const(extent, 1):
-                body = For(var, low, extent, s.kind, body, s.thread, notes, span=s.span)
+                body = For(var, low, extent, s.kind, body, s.thread, s.annotations, span=s.span)
+                body = self.loop(body) if again else body
+                body = _without_hint(body)
             parts.append(body)
         return seq(parts) if decided else None
+
+    def demanded(self, s: For) -> bool:
+        """Whether the user asks for ``s`` to be partitioned, by an option of the pass or a hint."""
+        return self.everything or HINT in s.annotations
 
     def cut(self, s: For, guards: Guards) -> tuple[Expr, Expr] | None:
         """The first iteration in which some guard is not certain, if it splits the loop in two; and the same before it
@@ -100,8 +107,8 @@ class _Cutter:
         symbolic: Expr | None = None
         known = isinstance(s.min, IntImm) and isinstance(s.extent, IntImm)
         for condition, inner in guards:
-            for part in _conjuncts(condition):
-                form = _inequality(part, s.loop_var) if uses_var(part, s.loop_var) else None
+            parts = (side for part in _conjuncts(condition) if uses_var(part, s.loop_var) for side in _sides(part))
+            for form in (_inequality(side, s.loop_var) for side in parts):
                 if form is None:
                     continue
                 with self.analyzer.scope():
@@ -135,7 +142,12 @@ class _Cutter:
     def guards(self, s: For) -> Guards:
         """Conditions under ``s`` that are worth eliminating, with the loops between."""
         found: Guards = []
-        wanted = self.everything or HINT in s.annotations or s.kind in _SPEED_KINDS
+        demanded = self.demanded(s)
+        wanted = demanded or s.kind in _SPEED_KINDS
+
+        def add(condition: Expr, inner: dict[Var, Range]) -> None:
+            if not may_change(condition, s.body, self.aliased):
+                found.append((condition, inner))
 
         def visit(item: Any, inner: dict[Var, Range], speed: bool) -> None:
             if isinstance(item, For):
@@ -147,14 +159,23 @@ class _Cutter:
                 # a guard around fast loops counts as well as one inside them
                 fast = speed or any(isinstance(n, For) and n.kind in _SPEED_KINDS for n in walk(item.then_case))
                 asked = (wanted or likely or fast) and item.else_case is None and not _is_start(item.condition)
-                if asked and not may_change(item.condition, s.body, self.aliased):
-                    found.append((item.condition, inner))
+                if asked or demanded:
+                    add(item.condition, inner)
             for child in item.children():
                 if isinstance(child, Stmt):
                     visit(child, inner, speed)
+                elif demanded:
+                    for choice in filter(None, map(choice_parts, walk(child))):
+                        add(choice[0], inner)
 
         visit(s.body, {}, s.kind in _SPEED_KINDS)
         return found
+
+
+def _without_hint(s: Stmt) -> Stmt:
+    if not isinstance(s, For) or HINT not in s.annotations:
+        return s
+    return s.replace(annotations=frozendict({k: v for k, v in s.annotations.items() if k != HINT}))
 
 
 def _likely(condition: Expr) -> bool:
@@ -164,6 +185,11 @@ def _likely(condition: Expr) -> bool:
 def _is_start(condition: Expr) -> bool:
     """An equality that selects one iteration (a reduction's init) is left to the code generator, which peels it."""
     return any(isinstance(c, EQ) for c in _conjuncts(condition))
+
+
+def _sides(part: Expr) -> tuple[Expr, ...]:
+    """An equality changes its value at two points: where each of two inequalities does."""
+    return (part.a <= part.b, part.a >= part.b) if isinstance(part, (EQ, NE)) and is_index(part.a.dtype) else (part,)
 
 
 def _inequality(part: Expr, var: Var) -> tuple[int, Linear] | None:
@@ -221,8 +247,16 @@ class _Decider:
             made = [self.visit(x) for x in s.stmts]
             return s if all(a is b for a, b in zip(made, s.stmts)) else seq(x for x in made if not is_nop(x))
         if isinstance(s, Stmt):
-            return s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c)
-        return s
+            return s.map_children(self.visit)
+        return rewrite(s, self.choice) if isinstance(s, Expr) else s
+
+    def choice(self, e: Any) -> Expr | None:
+        """The side of a decided choice, inside which others are decided."""
+        parts = choice_parts(e)
+        known = None if parts is None else self.analyzer.simplify(parts[0])
+        if parts is None or not isinstance(known, IntImm):
+            return None
+        return rewrite(parts[1] if known.value else parts[2], self.choice)
 
     def guard(self, s: IfThenElse) -> Stmt:
         condition = rewrite(s.condition, lambda n: n.args[0] if isinstance(n, Call) and n.op == "likely" else None)
@@ -249,7 +283,8 @@ def loop_partition(func: PrimFunc, everything: bool = False) -> PrimFunc:
     """A loop with a guard such as ``io * 16 + ii < n`` runs unguarded up to the last full iteration, then guarded.
 
     Done where the guard is ``T.likely``, where vectorized or unrolled loops suffer from it, and for loops annotated
-    ``pragma_loop_partition_hint``; with ``everything`` for every guard.
+    ``pragma_loop_partition_hint``; with ``everything`` for every guard. In the last two cases also for equalities, for
+    an ``if`` with an ``else``, and for the conditions of ``T.Select`` and ``T.if_then_else``.
     """
     cutter = _Cutter(everything, {pointer for n in walk(func.body) for pointer in other_names(n)})
     for var in dict.fromkeys(n for b in func.buffers() for size in b.shape for n in walk(size) if isinstance(n, Var)):

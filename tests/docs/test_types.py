@@ -1,0 +1,80 @@
+"""A user's script is clean under type checkers, which see the package as if it were installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typed_script
+
+import codegen
+import tir
+from tir.script import _stubs
+
+SCRIPT = Path(typed_script.__file__)
+CHECKERS = {"pyright": ["--pythonpath", sys.executable], "mypy": ["--python-executable", sys.executable]}
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A folder with copies of the packages, as a wheel would put them."""
+    site = tmp_path_factory.mktemp("site")
+    for package in (tir, codegen):
+        source = Path(package.__file__).parent
+        shutil.copytree(source, site / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    return site
+
+
+def complaints(checker: str, site: Path, script: Path) -> str:
+    if importlib.util.find_spec(checker) is None:
+        pytest.skip(f"{checker} is not installed")
+    done = subprocess.run(
+        [sys.executable, "-m", checker, *CHECKERS[checker], script.name],
+        cwd=script.parent, env={**os.environ, "PYTHONPATH": str(site)}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert "error: " in done.stdout or done.returncode == 0, done.stdout + done.stderr
+    return "\n".join(line for line in done.stdout.splitlines() if "error: " in line or "- error" in line)
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_a_script_is_clean_and_faults_in_it_are_found(checker, installed, tmp_path):
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(
+        "import tir\n"
+        "from tir.script import tir as T\n"
+        "def f(sch: tir.Schedule):\n"
+        "    sch.split('i', factor=[4])\n"
+        "    sch.vectorise('i')\n"
+        "    tir.build(sch.mod).sav('x.so')\n"
+        "    a, b = T.grid(1, 2, 3)[0], T.exq(1)\n"
+        "    for i, j in T.grid(4, 4, 4): T.exp(i, j)\n"
+    )
+    shutil.copy(SCRIPT, tmp_path / "script.py")
+    assert complaints(checker, installed, tmp_path / "script.py") == ""
+    found = complaints(checker, installed, wrong)
+    for line in (4, 5, 6, 7, 8):
+        assert f"wrong.py:{line}:" in found, found
+
+
+def test_the_script_runs(tmp_path, capsys):
+    typed_script.run(tmp_path)
+    assert isinstance(typed_script.lowered(), tir.IRModule)
+    typed_script.checked()
+
+
+def test_the_stubs_are_up_to_date():
+    for stub, made in ((_stubs.STUB, _stubs.text()), (_stubs.PACKAGE_STUB, _stubs.package_text())):
+        assert stub.read_text(encoding="utf-8") == made, "run: python -m tir.script._stubs"
+
+
+def test_every_name_of_the_dialect_is_in_its_stub():
+    from tir.script import tir as dialect
+
+    stub = _stubs.text()
+    missing = [n for n in dir(dialect) if f" {n}" not in stub and f"\n{n} = " not in stub]
+    assert set(missing) <= {"annotations", "DataType"}

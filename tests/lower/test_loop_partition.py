@@ -1,0 +1,63 @@
+"""Loops that are partitioned because a user asked for it: by conditions of values, equalities, and branches with an else."""
+
+from __future__ import annotations
+
+import pytest
+
+import tir
+from tir.expr import Select
+from tir.script import parse
+from tir.stmt import For, IfThenElse
+from tir.testing import assert_same_result
+from tir.visit import walk
+
+LOOP = """
+@T.prim_func
+def f(A: T.Buffer((40,), "int32"), B: T.Buffer((40,), "int32"), k: T.int32):
+    for i in T.serial(2, 20{hint}):
+        {body}
+"""
+HINT = ', annotations={"pragma_loop_partition_hint": 1}'
+BODIES = {
+    "padding": ("B[i] = T.if_then_else(i >= 5 and i < 15, A[i - 5], 0)", 3),
+    "a selection": ("B[i] = T.Select(i < 9, A[i], A[i + 1]) + T.Select(i < 9, 1, 2)", 2),
+    "one in another": ("B[i] = T.if_then_else(i < 9, T.if_then_else(i < 4, A[i], 7), A[i + 1])", 3),
+    "in an index": ("B[T.Select(i < 9, i, i + 20)] = A[i]", 2),
+    "an equality": ("B[i] = T.Select(i == 7, A[0], A[i])", 2),
+    "an inequality": ("B[i] = T.Select(i != 2, A[0], A[i])", 1),
+    "an if of an equality": ("if i == 7:\n            B[i] = A[0]\n        else:\n            B[i] = A[i]", 2),
+    "an else": ("if i < 9:\n            B[i] = A[0]\n        else:\n            B[i] = A[i]", 2),
+    "in an inner loop": ("for j in range(2):\n            B[i + j * 20] = T.Select(i + j < 9, A[i], j)", 2),
+    "in a value": ("x: T.int32 = T.Select(i < 9, 1, k)\n        B[i] = A[i] * x", 2),
+}
+
+
+def conditions(program) -> list:
+    return [
+        n for n in walk(program["main"].body) if isinstance(n, (Select, IfThenElse)) or "if_then_else" in repr(type(n))
+    ]
+
+
+@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize("by", ["hint", "option"])
+def test_a_loop_is_partitioned_where_values_of_conditions_change(body, by):
+    text, loops = BODIES[body]
+    func = parse(LOOP.format(hint=HINT if by == "hint" else "", body=text))
+    made = tir.transform.loop_partition.configured(everything=by == "option")(tir.IRModule.of(func))
+    remaining = conditions(made)
+    assert len(remaining) == (1 if body == "in an inner loop" and by == "hint" else 0), made
+    kept = [n for n in walk(made["main"].body) if isinstance(n, For) and n.loop_var.name == "i"]
+    assert len(kept) == loops, made
+    assert_same_result(func, made, engines=["interpreter", "llvm"])
+
+
+def test_values_are_left_alone_unless_asked():
+    func = tir.IRModule.of(parse(LOOP.format(hint="", body=BODIES["padding"][0])))
+    assert tir.structural_equal(tir.transform.loop_partition(func), func)
+
+
+def test_a_condition_on_memory_that_the_loop_writes_is_no_place_to_cut():
+    func = tir.IRModule.of(parse(LOOP.format(hint=HINT, body="B[i] = T.Select(i < A[3], 1, 2)\n        A[i] = k")))
+    made = tir.transform.loop_partition(func)
+    assert len(conditions(made)) == 1
+    assert_same_result(func, made, engines=["interpreter"])
