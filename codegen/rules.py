@@ -54,14 +54,18 @@ class Dispatch:
     rules: Rules
     func_name: str
 
+    def error(self, message: str) -> BuildError:
+        """The error that refuses to compile a part of the function."""
+        return BuildError(f"{self.func_name}: {message}")
+
     def expr(self, e: Expr) -> str:
         rule = self.rules.exprs.get(type(e))
         if rule is None:
-            raise BuildError(f"{self.func_name}: `{e!r}` ({type(e).__name__}) cannot be compiled; lower it first")
+            raise self.error(f"`{e!r}` ({type(e).__name__}) cannot be compiled; lower it first")
         return rule(self, e)
 
     def stmt(self, s: Stmt) -> None:
         rule = self.rules.stmts.get(type(s))
         if rule is None:
-            raise BuildError(f"{self.func_name}: {type(s).__name__} is not a lowered statement:\n{s!r}")
+            raise self.error(f"{type(s).__name__} is not a lowered statement:\n{s!r}")
         rule(self, s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,7 +67,7 @@ class Buffer(Node):
 
     def __getitem__(self, indices: Any) -> Any:
         """A load; with slices, what they mean in the dialect: a region, or a vector load where one has a step."""
-        items = indices if isinstance(indices, tuple) else (indices,)
+        items = typing.cast("tuple[Any, ...]", indices) if isinstance(indices, tuple) else (indices,)
         if any(isinstance(item, slice) for item in items):
             from .script.values import index_tuple
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from .buffer import Buffer, decl_buffer, index_expr
+from .buffer import Buffer, IterVar, decl_buffer, index_expr
 from .dtype import HANDLE, VOID, DType
 from .expr import TRUE, BufferLoad, Call, Expr, IntImm, StringImm, Var, as_bool, as_expr, cast, floordiv, floormod
 from .node import Node
@@ -171,6 +171,8 @@ class IRBuilder:
     def scope_attr(self, node: Any, attr_key: str, value: Any) -> None:
         """A fact over what follows: ``ib.scope_attr(tx, "thread_extent", 64)``."""
         of = node.buffer.data if isinstance(node, BufferVar) else node
+        if isinstance(of, IterVar):  # an axis of te is one, with more
+            of = IterVar(of.dom, of.var, of.iter_type, of.thread_tag)
         said = as_expr(value)
         self.emit(lambda body: AttrStmt(of, attr_key, said, body))
 

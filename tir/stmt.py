@@ -188,6 +188,11 @@ class BlockRealize(Stmt):
     predicate: Expr
     block: Block
 
+    @property
+    def bindings(self) -> dict[Var, Expr]:
+        """The value of each iterator."""
+        return {i.var: value for i, value in zip(self.block.iter_vars, self.iter_values)}
+
 
 NOP = Evaluate(IntImm(0))
 

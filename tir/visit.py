@@ -66,10 +66,9 @@ def substitute(root: N, variables: Mapping[Var, Any], buffers: Mapping[Buffer, B
     memo: dict[Any, Any] = dict(buffers or {})
 
     def visit(item: Any) -> Any:
-        kind = type(item)
-        if kind is Var:
+        if type(item) is Var:
             return variables.get(item, item)
-        if kind in _LEAVES and kind is not Buffer:
+        if type(item) in _LEAVES and type(item) is not Buffer:
             return item
         done = memo.get(item)
         if done is None:

@@ -71,7 +71,7 @@ def _var(g: Generator, e: Var) -> str:
         return g.pointers[e].text(g)
     found = g.names.get(e)
     if found is None:
-        raise g.fail(f"variable `{e.name}` ({e.dtype}) is used where nothing defines it")
+        raise g.error(f"variable `{e.name}` ({e.dtype}) is used where nothing defines it")
     return found
 
 
@@ -251,7 +251,7 @@ def _let(g: Generator, e: Let) -> str:
 @expr_rule(Ramp)
 def _ramp(g: Generator, e: Ramp) -> str:
     if e.base.dtype.lanes > 1:
-        raise g.fail(f"`{e!r}`: a ramp of vectors has no CUDA spelling; lower it first")
+        raise g.error(f"`{e!r}`: a ramp of vectors has no CUDA spelling; lower it first")
     declare_type(g, e.dtype)
     return f"{g.need('ramp')}<{e.lanes}>({g.expr(e.base)}, {g.expr(e.stride)})"
 
@@ -259,7 +259,7 @@ def _ramp(g: Generator, e: Ramp) -> str:
 @expr_rule(Broadcast)
 def _broadcast(g: Generator, e: Broadcast) -> str:
     if e.value.dtype.lanes > 1:
-        raise g.fail(f"`{e!r}`: a broadcast of vectors has no CUDA spelling; lower it first")
+        raise g.error(f"`{e!r}`: a broadcast of vectors has no CUDA spelling; lower it first")
     declare_type(g, e.dtype)
     return f"{g.need('broadcast')}<{e.lanes}>({g.expr(e.value)})"
 
@@ -278,7 +278,7 @@ def _shuffle(g: Generator, e: Shuffle) -> str:
     picked = []
     for index in e.indices:
         if not isinstance(index, IntImm) or not 0 <= index.value < len(lanes):
-            raise g.fail(f"`{e!r}`: shuffle indices must be constants in [0, {len(lanes)})")
+            raise g.error(f"`{e!r}`: shuffle indices must be constants in [0, {len(lanes)})")
         picked.append(lanes[index.value])
     if e.dtype.lanes == 1:
         return picked[0]

@@ -9,7 +9,6 @@ import re
 from typing import Any
 
 from tir.arith.analyzer import Analyzer
-from tir.errors import BuildError
 from tir.expr import Expr, Var
 from tir.stmt import Stmt
 
@@ -128,9 +127,6 @@ class Generator(Dispatch):
         self.stmt(body)
         self.depth -= 1
         self.emit("}")
-
-    def fail(self, message: str) -> BuildError:
-        return BuildError(f"{self.func_name}: {message}")
 
     # -------------------------------------------------------------- what is known
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from tir.analysis.effects import effects
 from tir.buffer import Range
 from tir.dtype import DType
-from tir.errors import BuildError
 from tir.expr import IntImm, Var
 from tir.function import PrimFunc
 from tir.stmt import Allocate, AttrStmt
@@ -92,9 +91,7 @@ def _thread_axes(g: Generator, func: PrimFunc) -> None:
             continue
         assert isinstance(node, AttrStmt)
         if tag not in AXES:
-            raise BuildError(
-                f"{g.func_name}: thread axis {tag!r} is left after lowering; a launch has {', '.join(AXES)}"
-            )
+            raise g.error(f"thread axis {tag!r} is left after lowering; a launch has {', '.join(AXES)}")
         var = node.node.var
         seen[var] = None
         name = g.name(var, var.name)

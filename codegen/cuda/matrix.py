@@ -101,10 +101,10 @@ def allocate_fragment(g: Generator, var: Var, dtype: DType, count: int) -> None:
     """Declare the registers of ``count`` elements of fragments."""
     shape = g.fragments.get(var)
     if shape is None:
-        raise g.fail(f"fragment `{var.name}` is never filled or loaded, so its shape is not known")
+        raise g.error(f"fragment `{var.name}` is never filled or loaded, so its shape is not known")
     role = {"matrix_a": "a", "matrix_b": "b", "accumulator": "c"}.get(var.scope.removeprefix("wmma."))
     if role is None:
-        raise g.fail(
+        raise g.error(
             f"`{var.name}`: there is no scope {var.scope!r}; fragments are wmma.matrix_a, matrix_b, accumulator"
         )
     ptx = _PTX.get(str(dtype), str(dtype))
@@ -112,7 +112,7 @@ def allocate_fragment(g: Generator, var: Var, dtype: DType, count: int) -> None:
         ptx = "tf32"
     if role != "c" and shape not in _SHAPES.get(ptx, ()):
         legal = ", ".join("m{}n{}k{}".format(*s) for s in _SHAPES.get(ptx, ())) or "none"
-        raise g.fail(f"`{var.name}`: wmma has no shape m{shape[0]}n{shape[1]}k{shape[2]} of {dtype}; it has {legal}")
+        raise g.error(f"`{var.name}`: wmma has no shape m{shape[0]}n{shape[1]}k{shape[2]} of {dtype}; it has {legal}")
     m, n, k = shape
     fragment = Fragment(role, m, n, k, dtype, ptx)
     number = -(-count // fragment.elements)
@@ -127,7 +127,7 @@ def _fragment(g: Generator, e: Any) -> tuple[Fragment, str]:
     place = place_of(g, var)
     found = g.fragments.get(place.name)
     if found is None:
-        raise g.fail(f"`{place.name}` is no wmma fragment: its scope is {place.scope or 'global'}")
+        raise g.error(f"`{place.name}` is no wmma fragment: its scope is {place.scope or 'global'}")
     return found, place.name
 
 
@@ -231,12 +231,12 @@ def find_fragments(g: Generator, body: Any) -> None:
         shape = tuple(a.value if isinstance(a, IntImm) else -1 for a in node.args[1:4])
         known = g.fragments.setdefault(var, shape)
         if known != shape:
-            raise g.fail(f"fragment `{var.name if var else var}` is used as {known} and as {shape}")
+            raise g.error(f"fragment `{var.name if var else var}` is used as {known} and as {shape}")
         if node.op == "tvm_load_matrix_sync":
             assert var is not None
             layout = _layout(node.args[7])
             if g.fragments.setdefault(("layout", g.name(var, var.name)), layout) != layout:
-                raise g.fail(f"fragment `{var.name}` is loaded by rows and by columns; use two fragments")
+                raise g.error(f"fragment `{var.name}` is loaded by rows and by columns; use two fragments")
 
 
 # ---------------------------------------------------------------- mma.sync, ldmatrix
@@ -263,12 +263,12 @@ def _mma(g: Generator, e: Call) -> str:
     shape, la, lb, ta, tb, tc, a, a_at, b, b_at, c, c_at, *rest = e.args
     found = _MMA_SHAPE.match(string_arg(shape))
     if found is None:
-        raise g.fail(f"ptx_mma: {string_arg(shape)!r} is no shape; write m16n8k16")
+        raise g.error(f"ptx_mma: {string_arg(shape)!r} is no shape; write m16n8k16")
     m, n, k = map(int, found.groups())
     pa, pb, pc = (_NAMES.get(string_arg(t), string_arg(t)) for t in (ta, tb, tc))
     bits = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64}.get(pa, 4 if pa in ("s4", "u4") else 8)
     if pa == "f64":
-        raise g.fail("ptx_mma: f64 is not supported; use float64 arithmetic or f16, bf16, tf32, 8-bit operands")
+        raise g.error("ptx_mma: f64 is not supported; use float64 arithmetic or f16, bf16, tf32, 8-bit operands")
     count_a, count_b = max(1, m * k * bits // 1024), max(1, n * k * bits // 1024)
     count_c = m * n // (64 if pc == "f16" else 32)
     saturate = ".satfinite" if rest and isinstance(rest[0], IntImm) and rest[0].value and pc == "s32" else ""
@@ -313,7 +313,7 @@ def _mma_store(g: Generator, e: Call) -> str:
     2 (lane % 4) on."""
     m, n, target, source, at, stride = e.args
     if (int(m), int(n)) != (16, 16):
-        raise g.fail(f"mma_store: accumulators of 16 x 16 are stored, not {int(m)} x {int(n)}")
+        raise g.error(f"mma_store: accumulators of 16 x 16 are stored, not {int(m)} x {int(n)}")
     element = element_of(g, target)
     declare_type(g, element)
     # a lane's columns are adjacent: one access if they are known to be aligned
@@ -335,7 +335,7 @@ def _cp_async(g: Generator, e: Call) -> str:
     target, target_at, source, source_at, size, *predicate = e.args
     count = int(size)
     if count not in (4, 8, 16):
-        raise g.fail(f"ptx_cp_async: copies 4, 8 or 16 bytes, not {count}")
+        raise g.error(f"ptx_cp_async: copies 4, 8 or 16 bytes, not {count}")
     place = place_of(g, data_of(source))
     place.aligned = max(place.aligned, count)
     args = [pointer(g, target, target_at), pointer(g, source, source_at), *(bare(g.expr(p)) for p in predicate)]
@@ -367,24 +367,18 @@ def _barrier(g: Generator, index: Expr) -> str:
     return f"&barriers[{bare(g.expr(index))}]"
 
 
-@op_rule("ptx_init_barrier_thread_count")
-def _init_barrier(g: Generator, e: Call) -> str:
-    return f"{g.need('barrier_init')}({_barrier(g, e.args[0])}, {bare(g.expr(e.args[1]))})"
+_ON_BARRIERS = {  # operators on a barrier and perhaps a number, and their helpers in the prelude
+    "ptx_init_barrier_thread_count": "barrier_init",
+    "ptx_arrive_barrier": "barrier_arrive",
+    "ptx_arrive_barrier_expect_tx": "barrier_expect",
+    "ptx_cp_async_barrier": "barrier_arrive_after_copies",
+}
 
 
-@op_rule("ptx_arrive_barrier")
-def _arrive(g: Generator, e: Call) -> str:
-    return f"{g.need('barrier_arrive')}({_barrier(g, e.args[0])})"
-
-
-@op_rule("ptx_arrive_barrier_expect_tx")
-def _arrive_tx(g: Generator, e: Call) -> str:
-    return f"{g.need('barrier_expect')}({_barrier(g, e.args[0])}, {bare(g.expr(e.args[1]))})"
-
-
-@op_rule("ptx_cp_async_barrier")
-def _cp_async_barrier(g: Generator, e: Call) -> str:
-    return f"{g.need('barrier_arrive_after_copies')}({_barrier(g, e.args[0])})"
+@op_rule(*_ON_BARRIERS)
+def _on_barrier(g: Generator, e: Call) -> str:
+    args = [_barrier(g, e.args[0]), *(bare(g.expr(number)) for number in e.args[1:])]
+    return f"{g.need(_ON_BARRIERS[e.op])}({', '.join(args)})"
 
 
 @op_rule("ptx_wait_barrier")

@@ -7,7 +7,7 @@ from typing import Any
 
 from tir.buffer import Buffer
 from tir.dtype import DType
-from tir.expr import Add, BufferLoad, Call, Expr, IntImm, Ramp, Var
+from tir.expr import Add, BufferLoad, Call, Expr, IntImm, Ramp, Var, is_const
 from tir.stmt import BufferStore, DeclBuffer, LetStmt
 from tir.visit import walk
 
@@ -42,7 +42,7 @@ class Place:
 def place_of(g: Generator, data: Any) -> Place:
     found = g.pointers.get(data)
     if found is None:
-        raise g.fail(f"pointer `{getattr(data, 'name', data)}` is used where nothing allocates it")
+        raise g.error(f"pointer `{getattr(data, 'name', data)}` is used where nothing allocates it")
     return found
 
 
@@ -55,13 +55,9 @@ def base_of(g: Generator, buffer: Buffer) -> str:
     text = place.name
     if place.element is not buffer.dtype:
         text = f"(({'const ' * place.const}{declare_type(g, buffer.dtype)}*){text})"
-    if buffer.elem_offset is not None and not _is_zero(buffer.elem_offset):
+    if buffer.elem_offset is not None and not is_const(buffer.elem_offset, 0):
         text = f"({text} + {g.expr(buffer.elem_offset)})"
     return text
-
-
-def _is_zero(e: Any) -> bool:
-    return isinstance(e, IntImm) and e.value == 0
 
 
 def flat_index(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
@@ -97,7 +93,7 @@ def _resolve(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[s
     index = flat_index(g, buffer, indices)
     place = place_of(g, buffer.data)
     if place.scope.startswith("wmma."):
-        raise g.fail(f"`{buffer.name}` is a tensor-core fragment ({place.scope}): only wmma operations touch it")
+        raise g.error(f"`{buffer.name}` is a tensor-core fragment ({place.scope}): only wmma operations touch it")
     if place.lanes_of_warp:
         if buffer.elem_offset is not None:
             index = index + buffer.elem_offset
@@ -129,11 +125,7 @@ def _whole(size: int, lanes: int, element: DType) -> bool:
 
 
 def _is_run(index: Expr, buffer: Buffer) -> bool:
-    return isinstance(index, Ramp) and _is_one(index.stride) and buffer.dtype.lanes == 1
-
-
-def _is_one(e: Any) -> bool:
-    return isinstance(e, IntImm) and e.value == 1
+    return isinstance(index, Ramp) and is_const(index.stride, 1) and buffer.dtype.lanes == 1
 
 
 @expr_rule(BufferLoad)
@@ -151,7 +143,7 @@ def _load(g: Generator, e: BufferLoad) -> str:
             return f"*(const {declare_type(g, e.dtype)}*){address}"
         return f"{g.need('load_lanes')}<{index.lanes}, {size}>({address})"
     if e.buffer.dtype.lanes > 1:
-        raise g.fail(f"`{e!r}`: vectors of vectors have no CUDA spelling; lower it first")
+        raise g.error(f"`{e!r}`: vectors of vectors have no CUDA spelling; lower it first")
     return f"{g.need('gather')}({base}, {g.expr(index)})"
 
 
@@ -174,7 +166,7 @@ def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) 
             return f"*({declare_type(g, value.dtype)}*){address} = {bare(text)};"
         return f"{g.need('store_lanes')}<{size}>({address}, {bare(text)});"
     if buffer.dtype.lanes > 1:
-        raise g.fail(f"a store of vectors of vectors to `{buffer.name}` has no CUDA spelling; lower it first")
+        raise g.error(f"a store of vectors of vectors to `{buffer.name}` has no CUDA spelling; lower it first")
     return f"{g.need('scatter')}({base}, {g.expr(index)}, {bare(text)});"
 
 
@@ -183,7 +175,7 @@ def pointer(g: Generator, e: Any, offset: Expr | None = None) -> str:
     if isinstance(e, Call) and e.op == "address_of":
         load = e.args[0]
         if not isinstance(load, BufferLoad):
-            raise g.fail(f"`{e!r}`: address_of takes an element of a buffer")
+            raise g.error(f"`{e!r}`: address_of takes an element of a buffer")
         index = flat_index(g, load.buffer, load.indices)
         if isinstance(index, Ramp):
             index = index.base
@@ -209,13 +201,13 @@ def pointer(g: Generator, e: Any, offset: Expr | None = None) -> str:
             return own_pointer(g, place, IntImm(0) if offset is None else offset)
         return plus(place.name, "0" if offset is None else g.expr(offset))
     text = g.expr(e)
-    return text if offset is None or _is_zero(offset) else f"{text} + {g.expr(offset)}"
+    return text if offset is None or is_const(offset, 0) else f"{text} + {g.expr(offset)}"
 
 
 def _sum(g: Generator, a: Expr, b: Expr | None) -> str:
     from tir.arith import simplify
 
-    return g.expr(a if b is None or _is_zero(b) else simplify(a + b))
+    return g.expr(a if b is None or is_const(b, 0) else simplify(a + b))
 
 
 def plus(text: str, offset: str) -> str:
@@ -249,7 +241,7 @@ def element_of(g: Generator, e: Any) -> DType:
         return e.args[0].dtype if e.args[0].dtype.code != "void" else place_of(g, e.args[1]).element
     if isinstance(e, Var):
         return place_of(g, e).element
-    raise g.fail(f"`{e!r}` is no pointer into a buffer")
+    raise g.error(f"`{e!r}` is no pointer into a buffer")
 
 
 def data_of(e: Any) -> Var | None:

@@ -21,7 +21,7 @@ def _call(g: Generator, e: Call) -> str:
     rule = RULES.ops.get(e.op)
     if rule is None:
         reason = NO_MEANING.get(e.op, "it has no CUDA spelling")
-        raise g.fail(f"operator `{e.op}` cannot be compiled: {reason}: `{e!r}`")
+        raise g.error(f"operator `{e.op}` cannot be compiled: {reason}: `{e!r}`")
     return rule(g, e)
 
 
@@ -42,7 +42,7 @@ def _math(g: Generator, e: Call) -> str:
         if e.op == "abs" and dtype.is_int:
             x = g.expr(e.args[0])
             return x if dtype.code == "uint" else each(g, dtype, "llabs" if dtype.bits == 64 else "abs", x)
-        raise g.fail(f"`{e!r}`: {e.op} takes floats, not {dtype}")
+        raise g.error(f"`{e!r}`: {e.op} takes floats, not {dtype}")
     args = [convert(g, g.expr(a), a.dtype, dtype) for a in e.args]
     wide = dtype if dtype.bits >= 32 else F32.with_lanes(dtype.lanes)
     args = [convert(g, a, dtype, wide) for a in args]
@@ -115,7 +115,7 @@ def _unsigned(g: Generator, e: Any) -> str:
     """The bits of an integer, in an unsigned type that CUDA's bit-counting functions accept."""
     dtype = e.dtype
     if dtype.lanes > 1:
-        raise g.fail(f"`{e!r}`: bits are counted of scalars; lower it first")
+        raise g.error(f"`{e!r}`: bits are counted of scalars; lower it first")
     narrow = {8: "(unsigned char)", 16: "(unsigned short)"}.get(dtype.bits, "")
     return f"{narrow}{g.expr(e)}"
 
@@ -248,7 +248,7 @@ def _atomic_add(g: Generator, e: Call) -> str:
     if helper:
         g.need(f"atomic_add_{helper}")
     elif str(element) not in ("int32", "uint32", "uint64", "float32", "float64"):
-        raise g.fail(f"`{e!r}`: CUDA has no atomic addition of {element}")
+        raise g.error(f"`{e!r}`: CUDA has no atomic addition of {element}")
     return f"atomicAdd({pointer(g, address)}, {bare(convert(g, g.expr(value), value.dtype, element))})"
 
 
@@ -276,7 +276,7 @@ def _sync(g: Generator, e: Call) -> str:
         return "__syncwarp()"
     if scope in ("shared", "shared.dyn"):
         return "__syncthreads()"
-    raise g.fail(f"a barrier of {scope} memory: blocks of a launch have none; split the work into two kernels")
+    raise g.error(f"a barrier of {scope} memory: blocks of a launch have none; split the work into two kernels")
 
 
 _SHUFFLES = {"tvm_warp_shuffle": "", "tvm_warp_shuffle_up": "_up", "tvm_warp_shuffle_down": "_down",

@@ -58,7 +58,7 @@ def _evaluate(g: Generator, s: Evaluate) -> None:
 @stmt_rule(For)
 def _for(g: Generator, s: For) -> None:
     if s.kind not in ("serial", "unrolled", "parallel"):  # within a thread a parallel loop runs serially
-        raise g.fail(f"a {s.kind} loop `{s.loop_var.name}` is left after lowering: {s.thread or 'lower it first'}")
+        raise g.error(f"a {s.kind} loop `{s.loop_var.name}` is left after lowering: {s.thread or 'lower it first'}")
     first, extent = (str(s.min.value) if isinstance(s.min, IntImm) else g.expr(s.min)), g.expr(s.extent)
     g.analyzer.bind(s.loop_var, s.domain)
     name, type_ = g.fresh(s.loop_var.name), c_type(s.loop_var.dtype)
@@ -113,7 +113,7 @@ def _while(g: Generator, s: While) -> None:
 @stmt_rule(IfThenElse)
 def _if(g: Generator, s: IfThenElse) -> None:
     if s.condition.dtype.lanes > 1:
-        raise g.fail(f"a condition of vectors, `{s.condition!r}`, cannot be compiled; lower it first")
+        raise g.error(f"a condition of vectors, `{s.condition!r}`, cannot be compiled; lower it first")
     condition = bare(g.expr(s.condition))
     g.emit(f"if ({condition}) {{")
     g.depth += 1
@@ -179,7 +179,7 @@ def _count(g: Generator, s: Any) -> int:
     total = 1
     for extent in s.extents:
         if not isinstance(extent, IntImm):
-            raise g.fail(
+            raise g.error(
                 f"`{s.buffer_var.name}` in {s.buffer_var.scope} memory has {extent!r} elements: its size must be a "
                 "constant in a kernel"
             )
@@ -227,7 +227,7 @@ def _declare_memory(g: Generator, s: Allocate) -> None:
             g.emit(f"__shared__ alignas(128) {type_} {memory}[{g.warps}][{count}];")
             g.emit(f"{type_}* const {name} = {memory}[{_warp_number(g)}];")
     else:
-        raise g.fail(f"`{var.name}` is allocated in {scope} memory inside a kernel; a kernel has local, shared, warp")
+        raise g.error(f"`{var.name}` is allocated in {scope} memory inside a kernel; a kernel has local, shared, warp")
     g.pointers[var] = place
     g.stmt(s.body)
 

@@ -82,20 +82,25 @@ class Converter:
         return self._cast("fptrunc", value, source, target)
 
     def _round_to_odd(self, value: str, lanes: int) -> str:
-        """double → float rounded to odd, so that a second rounding to a narrower type is correct for the double."""
-        out, f32, f64, i32 = self.out, vector("float", lanes), vector("double", lanes), vector("i32", lanes)
-        near = out.value(f"fptrunc {f64} {value} to {f32}")
-        back = out.value(f"fpext {f32} {near} to {f64}")
-        size = out.intrinsic("fabs", "double", lanes, [value])
-        back_size = out.intrinsic("fabs", "double", lanes, [back])
-        above = out.value(f"fcmp ogt {f64} {back_size}, {size}")
-        inexact = out.value(f"fcmp one {f64} {back_size}, {size}")
-        bits = out.value(f"bitcast {f32} {near} to {i32}")
-        step = out.value(f"zext {vector('i1', lanes)} {above} to {i32}")
-        bits = out.value(f"sub {i32} {bits}, {step}")
-        odd = out.value(f"zext {vector('i1', lanes)} {inexact} to {i32}")
-        bits = out.value(f"or {i32} {bits}, {odd}")
-        return out.value(f"bitcast {i32} {bits} to {f32}")
+        """double → float, rounded to odd."""
+        bits = self._odd_bits(value, "double", "float", "i32", lanes)
+        return self.out.value(f"bitcast {vector('i32', lanes)} {bits} to {vector('float', lanes)}")
+
+    def _odd_bits(self, value: str, wide: str, narrow: str, word: str, lanes: int) -> str:
+        """The bits, of type ``word``, of a ``wide`` float rounded to odd as a ``narrow`` one, so that a second rounding
+        to a narrower type is correct for ``value``."""
+        out, source, target, bits_of = self.out, vector(wide, lanes), vector(narrow, lanes), vector(word, lanes)
+        near = out.value(f"fptrunc {source} {value} to {target}")
+        back = out.value(f"fpext {target} {near} to {source}")
+        size = out.intrinsic("fabs", wide, lanes, [value])
+        back_size = out.intrinsic("fabs", wide, lanes, [back])
+        above = out.value(f"fcmp ogt {source} {back_size}, {size}")
+        inexact = out.value(f"fcmp one {source} {back_size}, {size}")
+        bits = out.value(f"bitcast {target} {near} to {bits_of}")
+        step = out.value(f"zext {vector('i1', lanes)} {above} to {bits_of}")
+        bits = out.value(f"sub {bits_of} {bits}, {step}")
+        odd = out.value(f"zext {vector('i1', lanes)} {inexact} to {bits_of}")
+        return out.value(f"or {bits_of} {bits}, {odd}")
 
     def widen(self, value: str, source: DType) -> str:
         """An emulated float as ``float``: always exact."""
@@ -147,18 +152,8 @@ class Converter:
     def _narrow_e5m2(self, value: str, lanes: int) -> str:
         """Through half, first rounded to odd, so that the second rounding is correct."""
         out, i1, i16 = self.out, vector("i1", lanes), vector("i16", lanes)
-        f16, f32 = vector("half", lanes), vector("float", lanes)
-        near = out.value(f"fptrunc {f32} {value} to {f16}")
-        back = out.value(f"fpext {f16} {near} to {f32}")
-        size = out.intrinsic("fabs", "float", lanes, [value])
-        back_size = out.intrinsic("fabs", "float", lanes, [back])
-        above = out.value(f"fcmp ogt {f32} {back_size}, {size}")
-        inexact = out.value(f"fcmp one {f32} {back_size}, {size}")
-        bits = out.value(f"bitcast {f16} {near} to {i16}")
-        step = out.value(f"zext {i1} {above} to {i16}")
-        bits = out.value(f"sub {i16} {bits}, {step}")
-        odd = out.value(f"zext {i1} {inexact} to {i16}")
-        bits = out.value(f"or {i16} {bits}, {odd}")
+        f32 = vector("float", lanes)
+        bits = self._odd_bits(value, "float", "half", "i16", lanes)
         low = out.value(f"lshr {i16} {bits}, {splat('i16', '8', lanes)}")
         low = out.value(f"and {i16} {low}, {splat('i16', '1', lanes)}")
         bias = out.value(f"add {i16} {low}, {splat('i16', '127', lanes)}")

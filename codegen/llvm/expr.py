@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tir.dtype import DType
-from tir.errors import BuildError
 from tir.expr import (
     EQ,
     GE,
@@ -51,7 +50,7 @@ from .types import element_type, emulated, float_constant, splat, value_type, ve
 def _var(g: Generator, e: Var) -> str:
     value = g.env.get(e)
     if value is None:
-        raise BuildError(f"{g.func_name}: variable `{e.name}` ({e.dtype}) is used where nothing defines it")
+        raise g.error(f"variable `{e.name}` ({e.dtype}) is used where nothing defines it")
     return value
 
 
@@ -103,7 +102,7 @@ def _divisor(g: Generator, e: Any) -> tuple[str, str, bool]:
     divisor = divisor_of(e)
     if isinstance(divisor, IntImm):
         if divisor.value == 0:
-            raise BuildError(f"{g.func_name}: `{e!r}` divides by zero")
+            raise g.error(f"`{e!r}` divides by zero")
         return a, b, divisor.value == -1
     lanes, type_ = e.dtype.lanes, value_type(e.dtype)
     zero = splat(element_type(e.dtype), "0", lanes)
@@ -370,7 +369,7 @@ def _shuffle(g: Generator, e: Shuffle) -> str:
     picks = []
     for index in e.indices:
         if not isinstance(index, IntImm) or not 0 <= index.value < count:
-            raise BuildError(f"{g.func_name}: `{e!r}`: shuffle indices must be constants in [0, {count})")
+            raise g.error(f"`{e!r}`: shuffle indices must be constants in [0, {count})")
         picks.append(index.value)
     element, out = element_type(e.dtype), g.out
     parts = [(g.expr(part), part.dtype.lanes) for part in e.vectors]

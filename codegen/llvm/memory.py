@@ -9,7 +9,6 @@ from typing import Any
 
 from tir.buffer import Buffer
 from tir.dtype import DType
-from tir.errors import BuildError
 from tir.expr import Add, Broadcast, BufferLoad, Expr, IntImm, Mul, Ramp, Sub
 
 from .generator import Generator, expr_rule
@@ -57,13 +56,11 @@ class Access:
     def __init__(self, g: Generator, buffer: Buffer, indices: tuple[Expr, ...]):
         self.g, self.buffer = g, buffer
         if buffer.dtype.lanes > 1 and indices and any(i.dtype.lanes > 1 for i in indices):
-            raise BuildError(f"{g.func_name}: vector index into `{buffer.name}`, whose elements are {buffer.dtype}")
+            raise g.error(f"vector index into `{buffer.name}`, whose elements are {buffer.dtype}")
         self.lanes = max([i.dtype.lanes for i in indices], default=1)
         strides = element_strides(buffer)
         if len(strides) != len(indices):
-            raise BuildError(
-                f"{g.func_name}: `{buffer.name}` has {len(strides)} axes and is indexed with {len(indices)}"
-            )
+            raise g.error(f"`{buffer.name}` has {len(strides)} axes and is indexed with {len(indices)}")
         self.step: int | None = 0
         offsets = [] if buffer.elem_offset is None else [g.index(buffer.elem_offset)]
         vectors: list[str] = []
@@ -212,18 +209,16 @@ def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) 
     element, lanes = memory_element(dtype), access.lanes
     whole = dtype.with_lanes(dtype.lanes * lanes)
     if value.dtype.element is not dtype.element:
-        raise BuildError(f"{g.func_name}: `{buffer.name}` holds {dtype} and is stored a {value.dtype}")
+        raise g.error(f"`{buffer.name}` holds {dtype} and is stored a {value.dtype}")
     if value.dtype.lanes != whole.lanes:
         if value.dtype.lanes != 1:
-            raise BuildError(
-                f"{g.func_name}: storing {value.dtype.lanes} lanes to {whole.lanes} elements of `{buffer.name}`"
-            )
+            raise g.error(f"storing {value.dtype.lanes} lanes to {whole.lanes} elements of `{buffer.name}`")
         text = g.out.splat(element_type(dtype), text, whole.lanes)
     text = to_memory(g, text, whole)
     type_ = vector(element, whole.lanes)
     if lanes == 1:
         if g.mask is not None:
-            raise BuildError(f"{g.func_name}: scalar store to `{buffer.name}` under a vector condition")
+            raise g.error(f"scalar store to `{buffer.name}` under a vector condition")
         g.out.emit(f"store {type_} {text}, ptr {access.pointer()}, align {align}")
         return
     mask = g.mask if g.mask_lanes == lanes else None

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tir.dtype import DType
-from tir.errors import BuildError
 from tir.expr import Broadcast, BufferLoad, Call, Expr, IntImm, StringImm, cast
 from tir.op import string_arg
 
@@ -24,7 +23,7 @@ from .types import element_type, emulated, float_constant, memory_element, splat
 def _call(g: Generator, e: Call) -> str:
     rule = RULES.ops.get(e.op)
     if rule is None:
-        raise BuildError(f"{g.func_name}: operator `{e.op}` has no meaning on a CPU: `{e!r}`")
+        raise g.error(f"operator `{e.op}` has no meaning on a CPU: `{e!r}`")
     return rule(g, e)
 
 
@@ -68,7 +67,7 @@ def _math_rule(g: Generator, e: Call) -> str:
         flag = g.out.module.declare(f"llvm.abs.{_suffix(e.dtype)}", value_type(e.dtype), [value_type(e.dtype), "i1"])
         return g.out.value(f"call {value_type(e.dtype)} {flag}({value_type(e.dtype)} {args[0]}, i1 false)")
     if not e.dtype.is_float:
-        raise BuildError(f"{g.func_name}: `{e!r}`: {e.op} takes floats, not {e.dtype}")
+        raise g.error(f"`{e!r}`: {e.op} takes floats, not {e.dtype}")
     args = [g.convert(text, a.dtype, e.dtype) for text, a in zip(args, e.args)]
     return _math(g, e.op, e.dtype, args)
 
@@ -175,7 +174,7 @@ def _reinterpret(g: Generator, e: Call) -> str:
     if source.is_handle or target.is_handle:
         return g.convert(value, source, target)
     if source.bits * source.lanes != target.bits * target.lanes:
-        raise BuildError(f"{g.func_name}: `{e!r}` reinterprets {source} as {target}: the sizes differ")
+        raise g.error(f"`{e!r}` reinterprets {source} as {target}: the sizes differ")
     a, b = value_type(source), value_type(target)
     return value if a == b else g.out.value(f"bitcast {a} {value} to {b}")
 
@@ -291,10 +290,10 @@ def _nothing(g: Generator, e: Call) -> str:
 @op_rule("ret", "thread_return")
 def _ret(g: Generator, e: Call) -> str:
     if g.in_parallel:
-        raise BuildError(f"{g.func_name}: T.ret inside a parallel loop")
+        raise g.error("T.ret inside a parallel loop")
     if e.args and not (isinstance(e.args[0], IntImm) and g.returned is None):
         if g.returned is None or g.return_dtype is None:
-            raise BuildError(f"{g.func_name}: T.ret of a value in a function that declares no return type")
+            raise g.error("T.ret of a value in a function that declares no return type")
         value = g.convert(g.plain(e.args[0]), e.args[0].dtype, g.return_dtype)
         stored = to_memory(g, value, g.return_dtype)
         g.out.emit(f"store {vector(memory_element(g.return_dtype), g.return_dtype.lanes)} {stored}, ptr {g.returned}")
@@ -310,7 +309,7 @@ def _ret(g: Generator, e: Call) -> str:
 def _address_of(g: Generator, e: Call) -> str:
     load = e.args[0]
     if not isinstance(load, BufferLoad):
-        raise BuildError(f"{g.func_name}: `{e!r}`: address_of takes an element of a buffer")
+        raise g.error(f"`{e!r}`: address_of takes an element of a buffer")
     return Access(g, load.buffer, load.indices).pointer()
 
 
@@ -386,10 +385,10 @@ def _call_function(g: Generator, name: str, args: Any, dtype: DType) -> str:
     """A function of this module, through its argument-array entry; its error becomes ours."""
     func = g.program.functions.get(name)
     if func is None:
-        raise BuildError(f"{g.func_name}: calls `{name}`, which is not in the module")
+        raise g.error(f"calls `{name}`, which is not in the module")
     slots = slots_of(func)
     if len(slots) != len(args):
-        raise BuildError(f"{g.func_name}: `{name}` takes {len(slots)} arguments here, got {len(args)}")
+        raise g.error(f"`{name}` takes {len(slots)} arguments here, got {len(args)}")
     array = g.out.alloca("i64", len(slots) + 1, 8)
     for k, (arg, slot) in enumerate(zip(args, slots)):
         place = g.out.value(f"getelementptr inbounds i64, ptr {array}, i64 {k}")
@@ -408,10 +407,10 @@ def _call_function(g: Generator, name: str, args: Any, dtype: DType) -> str:
 def _llvm_intrinsic(g: Generator, e: Call) -> str:
     """An LLVM intrinsic by its full name, overload suffix included: ``"llvm.x86.avx512.vpdpbusd.512"``."""
     if not e.args or not isinstance(e.args[0], StringImm):
-        raise BuildError(f"{g.func_name}: `{e!r}`: name the intrinsic by a string such as 'llvm.fma.v16f32'")
+        raise g.error(f"`{e!r}`: name the intrinsic by a string such as 'llvm.fma.v16f32'")
     name = e.args[0].value
     if not name.startswith("llvm."):
-        raise BuildError(f"{g.func_name}: {name!r} is no LLVM intrinsic: their names begin with 'llvm.'")
+        raise g.error(f"{name!r} is no LLVM intrinsic: their names begin with 'llvm.'")
     args = [(value_type(a.dtype), g.plain(a)) for a in e.args[1:]]
     result = "void" if e.dtype.code == "void" else value_type(e.dtype)
     function = g.out.module.declare(name, result, [t for t, _ in args])
@@ -439,7 +438,7 @@ def _packed(g: Generator, e: Call) -> str:
     for k, arg in enumerate(args):
         place = g.out.value(f"getelementptr inbounds i64, ptr {array}, i64 {k}")
         if arg.dtype.lanes > 1:
-            raise BuildError(f"{g.func_name}: call_packed({name!r}) takes scalars and pointers, not {arg.dtype}")
+            raise g.error(f"call_packed({name!r}) takes scalars and pointers, not {arg.dtype}")
         g.out.emit(f"store {_abi_type(arg.dtype)} {to_memory(g, g.plain(arg), arg.dtype)}, ptr {place}, align 8")
     result_dtype = e.dtype if e.dtype.code not in ("void", "handle") else DType("void")
     g.program.packed.append({"name": name, "args": described, "result": str(result_dtype)})
@@ -473,6 +472,6 @@ def _atomic_add(g: Generator, e: Call) -> str:
     value = e.args[1]
     op = "fadd" if value.dtype.is_float else "add"
     if emulated(value.dtype) or value.dtype.lanes > 1:
-        raise BuildError(f"{g.func_name}: atomic_add of {value.dtype}")
+        raise g.error(f"atomic_add of {value.dtype}")
     text = f"atomicrmw {op} ptr {g.plain(e.args[0])}, {value_type(value.dtype)} {g.plain(value)} monotonic"
     return g.out.value(text)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from tir.errors import BuildError
 from tir.expr import IntImm, Mul, StringImm
 from tir.stmt import (
     Allocate,
@@ -71,8 +70,8 @@ def _declare(g: Generator, s: DeclBuffer) -> None:
 @stmt_rule(AttrStmt)
 def _attribute(g: Generator, s: AttrStmt) -> None:
     if s.attr_key in ("thread_extent", "virtual_thread"):
-        raise BuildError(
-            f"{g.func_name}: a loop is bound to thread axis {getattr(s.node, 'thread_tag', '')!r}, which no CPU has; "
+        raise g.error(
+            f"a loop is bound to thread axis {getattr(s.node, 'thread_tag', '')!r}, which no CPU has; "
             "build for a GPU target, or do not bind"
         )
     if s.attr_key in _STREAMS and isinstance(s.value, StringImm):
@@ -155,9 +154,7 @@ def _while(g: Generator, s: While) -> None:
 @stmt_rule(For)
 def _for(g: Generator, s: For) -> None:
     if s.kind == "thread_binding":
-        raise BuildError(
-            f"{g.func_name}: loop `{s.loop_var.name}` is bound to {s.thread!r}: thread axes need a GPU target"
-        )
+        raise g.error(f"loop `{s.loop_var.name}` is bound to {s.thread!r}: thread axes need a GPU target")
     if s.kind == "parallel" and not g.in_parallel:
         parallel_loop(g, s)
         return
@@ -169,8 +166,8 @@ def _for(g: Generator, s: For) -> None:
 @stmt_rule(Allocate)
 def _allocate(g: Generator, s: Allocate) -> None:
     if s.buffer_var.scope.startswith(("shared", "warp", "wmma")):
-        raise BuildError(
-            f"{g.func_name}: `{s.buffer_var.name}` is in {s.buffer_var.scope!r} memory, which no CPU has; "
+        raise g.error(
+            f"`{s.buffer_var.name}` is in {s.buffer_var.scope!r} memory, which no CPU has; "
             "use scope 'global' or 'local', or build for a GPU"
         )
     if s.buffer_var.scope == TILES:
@@ -204,7 +201,7 @@ def _heap(g: Generator, s: Allocate, slot: str | None) -> str:
         else:
             total = str(int(total) * int(size))
     if not total.startswith("%") and int(total) > MOST_BYTES:
-        raise BuildError(f"{g.func_name}: `{s.buffer_var.name}` takes {total} bytes, more than any machine can address")
+        raise g.error(f"`{s.buffer_var.name}` takes {total} bytes, more than any machine can address")
     rounded = out.value(f"add i64 {total}, 127")
     rounded = out.value(f"and i64 {rounded}, -64")
     if slot is not None:

@@ -42,7 +42,7 @@ def configure_tiles(g: Generator, body: Stmt) -> None:
     if not any(used):
         return
     if "+amx-tile" not in g.out.module.features:
-        raise BuildError(f"{g.func_name}: uses AMX tile registers, which the CPU compiled for has not (amx-tile)")
+        raise g.error("uses AMX tile registers, which the CPU compiled for has not (amx-tile)")
     mark = f"@{MARK} = constant i8 1"
     if mark not in g.out.module.globals:
         g.out.module.globals.append(mark)
@@ -62,12 +62,12 @@ def allocate_tiles(g: Generator, s: Allocate) -> None:
     size = s.dtype.bytes
     for extent in s.extents:
         if not isinstance(extent, IntImm):
-            raise BuildError(f"{g.func_name}: `{s.buffer_var.name}` is in {TILES} and has no constant size")
+            raise g.error(f"`{s.buffer_var.name}` is in {TILES} and has no constant size")
         size *= extent.value
     first = max((at for at in g.tiles.values()), default=0)
     if size % BYTES or first + size // BYTES > COUNT:
-        raise BuildError(
-            f"{g.func_name}: `{s.buffer_var.name}` takes {size / BYTES:g} tile registers of {BYTES} bytes; "
+        raise g.error(
+            f"`{s.buffer_var.name}` takes {size / BYTES:g} tile registers of {BYTES} bytes; "
             f"{COUNT - first} of {COUNT} are free here, and it takes whole ones"
         )
     g.tiles[s.buffer_var] = first
@@ -90,11 +90,11 @@ def _register(g: Generator, buffer: Expr, number: Expr) -> str:
     """The register of tile ``number`` of a buffer."""
     first = g.tiles.get(buffer) if isinstance(buffer, Var) else None
     if first is None:
-        raise BuildError(f"{g.func_name}: `{buffer!r}` is no buffer of tiles (scope {TILES}) that is allocated here")
+        raise g.error(f"`{buffer!r}` is no buffer of tiles (scope {TILES}) that is allocated here")
     known = Analyzer().simplify(number)
     if not isinstance(known, IntImm):
-        raise BuildError(
-            f"{g.func_name}: which tile register of `{buffer!r}` is meant depends on `{known!r}`: "
+        raise g.error(
+            f"which tile register of `{buffer!r}` is meant depends on `{known!r}`: "
             "registers are named in instructions; unroll the loops over tiles"
         )
     return f"i8 {first + known.value}"
@@ -121,7 +121,7 @@ def _dot(g: Generator, e: Call) -> str:
     """(kind, sums, number, left, number, right, number)"""
     kind = string_arg(e.args[0])
     if kind not in DOTS:
-        raise BuildError(f"{g.func_name}: there is no tile product of kind {kind!r}; there are {', '.join(DOTS)}")
+        raise g.error(f"there is no tile product of kind {kind!r}; there are {', '.join(DOTS)}")
     dot = g.out.module.declare(f"llvm.x86.{DOTS[kind]}", "void", ["i8", "i8", "i8"])
     registers = [_register(g, e.args[k], e.args[k + 1]) for k in (1, 3, 5)]
     g.out.emit(f"call void {dot}({', '.join(registers)})")

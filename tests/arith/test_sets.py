@@ -1,4 +1,4 @@
-"""Conditions as exact integer sets: by rows of coefficients, by text, and point by point."""
+"""Conditions as exact integer sets, compared point by point."""
 
 from __future__ import annotations
 
@@ -9,7 +9,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tir.arith import Analyzer
-from tir.expr import EQ, GE, LT, And, Expr, IntImm, Max, Var, const
+from tir.arith.pointwise import compile_expr
+from tir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    And,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    Max,
+    Min,
+    Mod,
+    Not,
+    Or,
+    Select,
+    Var,
+    cast,
+    const,
+)
 from tir.op import call
 from tir.poly import Formula, Names, NotAffine
 
@@ -17,77 +39,61 @@ I, J, P = Var("i"), Var("j"), Var("p")
 SPAN = range(-4, 5)
 
 
-class ByText(Formula):
-    """A formula that writes everything as text."""
-
-    def _linear(self, e):
-        return None
-
-
-def _at(e: Expr, values):
-    if isinstance(e, IntImm):
-        return e.value
-    if isinstance(e, Var):
-        return values[e]
-    a, b = _at(e.a, values), _at(e.b, values)
-    return {
-        "Add": lambda: a + b, "Sub": lambda: a - b, "Mul": lambda: a * b, "FloorDiv": lambda: a // b,
-        "FloorMod": lambda: a % b, "LT": lambda: a < b, "GE": lambda: a >= b, "EQ": lambda: a == b,
-        "And": lambda: bool(a and b), "Max": lambda: max(a, b),
-    }[type(e).__name__]()  # fmt: skip
-
-
 leaves = st.sampled_from([I, J, P]) | st.integers(-3, 3).map(const)
+divisors = st.sampled_from([-3, -2, 1, 2, 3, 4]).map(const)
+COMPARISONS = (EQ, NE, LT, LE, GT, GE)
 
 
 def _grow(inner):
     pair = st.tuples(inner, inner)
+    kinds = st.sampled_from([FloorDiv, FloorMod, Div, Mod])
+    test = st.tuples(st.sampled_from(COMPARISONS), inner, inner).map(lambda p: p[0](p[1], p[2]))
     return st.one_of(
         pair.map(lambda p: p[0] + p[1]),
         pair.map(lambda p: p[0] - p[1]),
         st.tuples(inner, st.integers(-3, 3)).map(lambda p: p[0] * p[1]),
-        st.tuples(inner, st.integers(1, 4)).map(lambda p: p[0] // p[1]),
-        st.tuples(inner, st.integers(1, 4)).map(lambda p: p[0] % p[1]),
+        st.tuples(kinds, inner, divisors).map(lambda p: p[0](p[1], p[2])),
+        st.tuples(st.sampled_from([Min, Max]), inner, inner).map(lambda p: p[0](p[1], p[2])),
+        st.tuples(test, inner, inner).map(lambda p: Select(*p)),
+        test.map(lambda t: cast("int32", t)),
     )
 
 
 sums = st.recursive(leaves, _grow, max_leaves=5)
-pieces = st.one_of(
-    st.tuples(st.sampled_from([LT, GE, EQ]), sums, sums).map(lambda p: p[0](p[1], p[2])),
-    st.tuples(sums, sums).map(lambda p: LT(Max(p[0], p[1]), const(3))),
+comparisons = st.tuples(st.sampled_from(COMPARISONS), sums, sums).map(lambda p: p[0](p[1], p[2]))
+conditions = st.recursive(
+    comparisons,
+    lambda c: st.one_of(st.tuples(st.sampled_from([And, Or]), c, c).map(lambda p: p[0](p[1], p[2])), c.map(Not)),
+    max_leaves=3,
 )
-conditions = st.recursive(pieces, lambda c: st.tuples(c, c).map(lambda p: And(*p)), max_leaves=3)
-
-
-def _filled(kind, condition, value):
-    names = Names()
-    formula = kind(names)
-    formula.within(I, const(-4), const(9))
-    formula.within(J, P - 2, const(4))
-    formula.require(condition)
-    formula.equal(formula.var(Var("o")), value)
-    dims = [names.of(I), names.of(J)]
-    out = [name for name in formula.used if name.startswith("o_")]
-    return names, formula.set([*dims, *out]), formula.map(dims, [*out, "2", names.of(I)], out)
 
 
 @settings(max_examples=150, deadline=None)
 @given(conditions, sums)
-def test_rows_and_text_are_one_set(condition, value):
-    names, points, relation = _filled(Formula, condition, value)
-    _, points_by_text, relation_by_text = _filled(ByText, condition, value)
-    assert points.is_equal(points_by_text) and relation.is_equal(relation_by_text)
+def test_a_formula_holds_at_the_points_where_its_conditions_do(condition, value):
+    names, out = Names(), Var("o")
+    formula = Formula(names)
+    formula.within(I, const(-4), const(9))
+    formula.within(J, P - 2, const(4))
+    formula.require(condition)
+    formula.equal(formula.var(out), value)
+    dims, result = [names.of(I), names.of(J)], names.of(out)
+    points, relation = formula.set([*dims, result]), formula.map(dims, [result, "2", names.of(I)], [result])
+    holds, of = compile_expr(condition, (I, J, P)), compile_expr(value, (I, J, P))
     for i, j, p in itertools.product(SPAN, SPAN, (-1, 2)):
-        at = {I: i, J: j, P: p}
-        inside = p - 2 <= j < p + 2 and bool(_at(condition, at))
-        assert points.contains([i, j, _at(value, at)], {names.of(P): p}) == inside
+        inside = p - 2 <= j < p + 2 and bool(holds(i, j, p))
+        assert points.contains([i, j, of(i, j, p)], {names.of(P): p}) == inside
+        assert relation.at([i, j]).contains([of(i, j, p), 2, i], {names.of(P): p}) == inside
 
 
-def test_what_is_no_row_leaves_no_trace():
+def test_what_is_not_affine_leaves_no_trace():
     formula = Formula(Names())
-    formula.require(And(LT(I // 3, J), EQ(Max(I, J), const(2))))
-    assert all(isinstance(part, str) for part in formula.parts)
-    assert len(formula.helpers) == 1  # of the maximum
+    for refused in (And(LT(I // 3, J), EQ(Max(I, J) * I, const(2))), Not(LT(I // 4, Max(I, P) % P))):
+        with pytest.raises(NotAffine):
+            formula.require(refused)
+    with pytest.raises(NotAffine):
+        formula.equal(formula.var(I), I // 5 + J * J)
+    assert not formula.parts and not formula.helpers and not formula.values and list(formula.used) == [formula.var(I)]
 
 
 def test_a_condition_that_never_holds_is_the_empty_set():
@@ -119,10 +125,10 @@ def test_operations_on_bits(name, meaning):
     ids=repr,
 )
 def test_other_calls_are_no_operations_on_bits(e):
-    for formula in (Formula(Names()), ByText(Names())):
-        formula.within(I, const(0), const(8))
-        with pytest.raises(NotAffine):
-            formula.require(EQ(e, const(2)))
+    formula = Formula(Names())
+    formula.within(I, const(0), const(8))
+    with pytest.raises(NotAffine):
+        formula.require(EQ(e, const(2)))
 
 
 @pytest.mark.parametrize(

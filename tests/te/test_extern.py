@@ -124,6 +124,22 @@ def test_builder_has_loops_with_conditions_and_lets():
     check([N, te.extern((1,), [N], powers, name="B")], lambda n: np.array([64], "int32"), np.array([20], "int32"))
 
 
+def test_builder_launches_threads():
+    def body(ins, outs):
+        ib = tir.ir_builder.create()
+        tx = te.thread_axis("threadIdx.x")
+        ib.scope_attr(tx, "thread_extent", 8)
+        ib.buffer_ptr(outs[0])[tx] = ib.buffer_ptr(ins[0])[tx] + 1.0
+        return ib.get()
+
+    P = te.placeholder((8,), name="P")
+    func = te.create_prim_func([P, te.extern((8,), [P], body, name="E")])
+    tir.assert_structural_equal(tir.script.parse(func.script()), func)
+    x, y = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    tir.build(func, "cuda-sim")(x, y)
+    np.testing.assert_array_equal(y, x + 1)
+
+
 def test_builder_refuses_what_is_out_of_place():
     ib = tir.ir_builder.create()
     with pytest.raises(ValueError, match="follows an ib.if_scope"), ib.else_scope():

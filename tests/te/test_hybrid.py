@@ -106,6 +106,21 @@ def test_kinds_of_loops():
     assert "T.parallel(3)" in text and "T.unroll(2)" in text and "T.vectorized(4)" in text
 
 
+def test_threads():
+    @te.hybrid.script
+    def doubled(a):
+        b = output_tensor(a.shape, a.dtype)
+        for i in bind("blockIdx.x", 4):
+            for j in bind("threadIdx.x", 8):
+                b[i, j] = a[i, j] * 2.0
+        return b
+
+    a = te.placeholder((4, 8), name="a")
+    x, y = RNG.standard_normal((4, 8)).astype(F), np.zeros((4, 8), F)
+    tir.build(te.create_prim_func([a, doubled(a)]), "cuda-sim")(x, y)
+    np.testing.assert_array_equal(y, doubled(x))
+
+
 def test_functions_and_types():
     @te.hybrid.script
     def functions(a, n):

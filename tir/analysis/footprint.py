@@ -88,10 +88,15 @@ class _Node:
         own = sum(buffer.dtype.bytes * _volume(box, buffer) for buffer, box in self.accesses)
         return self.extent * (own + sum(child.accessed() for child in self.children))
 
-    def boxes(self, one: bool = False) -> dict[Buffer, Box]:
-        """The smallest box of each buffer, over all iterations or (``one``) in any one of them."""
-        depth = len(self.around) if one else len(self.around) - 1
-        depth = max(depth, 0)
+    def boxes(self) -> dict[Buffer, Box]:
+        """The smallest box of each buffer, over all iterations."""
+        return self._boxes_inside(max(len(self.around) - 1, 0))
+
+    def boxes_of_one_iteration(self) -> dict[Buffer, Box]:
+        """The smallest box of each buffer in any one iteration."""
+        return self._boxes_inside(len(self.around))
+
+    def _boxes_inside(self, depth: int) -> dict[Buffer, Box]:
         if depth not in self.memo:
             found: dict[Buffer, list[Box]] = {}
             for node, (buffer, box) in self.below():
@@ -197,7 +202,7 @@ def _lines(boxes: Mapping[Buffer, Box]) -> int:
 
 def _moved(node: _Node, size: int) -> int:
     """Bytes loaded into a cache of ``size`` in one execution of ``node``."""
-    if _lines(node.boxes(one=True)) <= size or not node.children:
+    if _lines(node.boxes_of_one_iteration()) <= size or not node.children:
         return _lines(node.boxes())
     own = dict(node.accesses)
     return node.extent * (_lines(own) + sum(_moved(child, size) for child in node.children))

@@ -108,7 +108,7 @@ class BlockRef(Place):
     @property
     def bindings(self) -> dict[Var, Expr]:
         """The value of each iterator, in terms of the loops above."""
-        return {i.var: value for i, value in zip(self.block.iter_vars, self.node.iter_values)}
+        return self.node.bindings
 
     def loop_ranges(self, host: Place | None = None) -> dict[Var, Range]:
         """The ranges of the loops above, up to the enclosing block, or inside ``host`` if it is one of them."""

@@ -11,13 +11,13 @@ from ..arith.regions import relax
 from ..arith.swizzle import Unswizzled, unswizzled
 from ..buffer import Buffer, BufferRegion, IterVar, Range
 from ..expr import (
-    And,
     BufferLoad,
     Call,
     Expr,
     Ramp,
     Var,
     all_of,
+    conjuncts,
     const,
     is_const,
 )
@@ -27,23 +27,22 @@ from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
 from ..visit import free_vars, uses_var, walk
 from .dependence.initialization import initialized_before_read
 from .effects import PREFETCH, Effect, effects
-from .structure import has_load, is_steered_by_memory
+from .structure import has_load, is_steered_by_memory, path_to
 
 Box = tuple[Range, ...]
 Filled = tuple[Box, frozenset[Any]]  # a box all of whose elements are written, where all of the conditions hold
 
 
-def is_privatizable(buffer: Buffer, loops: Sequence[For], exact: bool = False) -> bool:
+def is_privatizable(buffer: Buffer, loops: Sequence[For]) -> bool:
     """Whether each iteration of the innermost of nested ``loops`` initializes what it reads of ``buffer``.
 
-    A syntactic test: the loop's body, or a loop in it, is a sequence, and what a later part reads lies in a box that an
-    earlier part fills completely. With ``exact``, exact sets decide otherwise, which takes longer. False means "not
-    shown".
+    First a syntactic test: the loop's body, or a loop in it, is a sequence, and what a later part reads lies in a box
+    that an earlier part fills completely. Otherwise exact sets decide. False means "not shown".
     """
     analyzer = Analyzer()
     for loop in loops:
         analyzer.bind(loop.loop_var, loop.domain, loop)
-    return _writes_first(buffer, loops, (), analyzer) or (exact and initialized_before_read(buffer, loops))
+    return _writes_first(buffer, loops, (), analyzer) or initialized_before_read(buffer, loops)
 
 
 def _writes_first(buffer: Buffer, loops: Sequence[For], before: Sequence[_Access], analyzer: Analyzer) -> bool:
@@ -95,13 +94,7 @@ def _known_accesses(part: Stmt, buffer: Buffer, loops: Sequence[For]) -> list[_A
 
 def _conjuncts(condition: Expr) -> frozenset[Any]:
     """The conjuncts of a condition, comparable by value."""
-    return frozenset(key(c) for c in _parts(condition))
-
-
-def _parts(condition: Expr) -> list[Expr]:
-    if isinstance(condition, And):
-        return [*_parts(condition.a), *_parts(condition.b)]
-    return [] if is_const(condition, 1) else [condition]
+    return frozenset(key(c) for c in conjuncts(condition))
 
 
 def private_buffers(func: PrimFunc, loop: For, only: Var | None = None) -> frozenset[Var]:
@@ -112,14 +105,13 @@ def private_buffers(func: PrimFunc, loop: For, only: Var | None = None) -> froze
     memory:
     there they must write the same values (:func:`is_redundant_write`). Global memory cannot be private to a thread.
     """
-    chain = _chain(func.body, loop)
     candidates: dict[Buffer, list[For]] = {}
     crossed: list[For] = [loop]
-    for item in reversed(chain):
+    for item in reversed(path_to(func.body, loop)):
         if isinstance(item, For):
             crossed.insert(0, item)
-        elif isinstance(item, Block):
-            for buffer in item.alloc_buffers:
+        elif isinstance(item, BlockRealize):
+            for buffer in item.block.alloc_buffers:
                 if only is not None and buffer.data is not only:
                     continue
                 if buffer.scope == "global" and any(n.thread for n in crossed):
@@ -134,7 +126,7 @@ def private_buffers(func: PrimFunc, loop: For, only: Var | None = None) -> froze
         used: Any = item.buffer.data if isinstance(item, (BufferLoad, BufferStore, BufferRegion)) else item
         if used in by_pointer and not isinstance(item, Buffer):
             candidates.pop(by_pointer[used], None)
-    return frozenset(b.data for b, loops in candidates.items() if is_privatizable(b, loops, exact=True))
+    return frozenset(b.data for b, loops in candidates.items() if is_privatizable(b, loops))
 
 
 THREADS_OWN = ("local", "warp", "wmma.", "m16n8k8.", "mma.", "amx.")
@@ -196,19 +188,6 @@ def is_uniform(block: Block, loop: For, views: Mapping[Var, BufferRegion] = EMPT
     return inside.isdisjoint(free_vars(block))
 
 
-def _chain(root: Stmt, target: Stmt) -> list[Any]:
-    """The statements and blocks around ``target``, outermost first."""
-    stack: list[tuple[Any, tuple[Any, ...]]] = [(root, ())]
-    while stack:
-        item, above = stack.pop()
-        if item is target:
-            return list(above)
-        for child in item.children():
-            if isinstance(child, (Stmt, Block)):
-                stack.append((child, (*above, item)))
-    return []
-
-
 def _inside(analyzer: Analyzer, inner: Box, outer: Box) -> bool:
     return all(
         analyzer.can_prove(b.min <= a.min) and analyzer.can_prove(a.min + a.extent <= b.min + b.extent)
@@ -251,7 +230,7 @@ class _Access:
             return None  # how often it runs, if at all, is up to data
         moving = {n: i for n, i in enumerate(self.indices or ()) if any(v in self.loops for v in _vars(i))}
         inner = {v: self.loops[v] for i in moving.values() for v in _vars(i) if v in self.loops}
-        guards = [c for c in _parts(self.condition) if uses_var(c, list(self.loops))]
+        guards = [c for c in conjuncts(self.condition) if uses_var(c, list(self.loops))]
         if any(v in self.loops and v not in inner for c in guards for v in _vars(c)):
             return None  # it leaves out iterations, and with them perhaps elements
         if moving:
@@ -269,7 +248,7 @@ class _Access:
                 if guards or not all(analyzer.can_prove_equal(e % plain.period, 0) for e in (run.min, run.extent)):
                     return None
             box = tuple(taken.get(n, axis) for n, axis in enumerate(box))
-        return box, frozenset(key(c) for c in _parts(self.condition) if all(c is not g for g in guards))
+        return box, frozenset(key(c) for c in conjuncts(self.condition) if all(c is not g for g in guards))
 
     def _unswizzled(self, analyzer: Analyzer) -> Unswizzled | None:
         if not any(isinstance(n, Call) for i in self.indices or () for n in walk(i)):

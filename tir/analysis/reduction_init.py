@@ -3,7 +3,8 @@ the result, and for which results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..arith import Analyzer
@@ -42,28 +43,43 @@ class InitRuns:
     @classmethod
     def below(cls, block: BlockRef, loop: LoopRef, realize: BlockRealize | None = None) -> InitRuns:
         """Those of ``block`` (or of a ``realize`` that replaces it) under ``loop``."""
-        above = (p for p in block.ancestors() if isinstance(p, BlockRef) and isinstance(p.node, BlockRealize))
-        around = [(i.var, v) for p in above for i, v in zip(p.block.iter_vars, p.node.iter_values)]  # type: ignore[attr-defined]
+        above = (p for p in block.ancestors() if isinstance(p, BlockRef))
+        around = [pair for p in above for pair in p.bindings.items()]
         refs = block.loops()
         inner = [ref.node for ref in refs[refs.index(loop) :]]
         return cls(realize or block.node, [ref.node for ref in block.all_loops()], inner, around)
 
     def require_first(self) -> None:
         """Raise ``ScheduleError`` unless the init of each result runs in its first instance, and in no later one."""
-        self.guards(expressible=False)
+        if self._at_start()[1]:
+            return
+        with self._decided():
+            runs, inits = self._instances(Names())
+            if not runs.domain().is_subset(inits.domain()):
+                raise self._never_started()
 
-    def guards(self, *, expressible: bool = True, unsafe: bool = False) -> list[Expr]:
+    def guards(self) -> list[Expr]:
         """Conditions on the loops around and ``kept`` under which the reduction has a first instance, which runs the
         init.
 
-        Raises ``ScheduleError`` if the init does not run exactly once, before all updates of its result; and, with
-        ``expressible``, if no condition on those loops describes which results have an init.
+        Raises ``ScheduleError`` if the init does not run exactly once, before all updates of its result, or if no
+        condition on those loops describes which results have an init.
         """
         at_start, proved = self._at_start()
-        if proved or unsafe:
+        if proved:
             return at_start
+        with self._decided():
+            return self._exact(at_start)
+
+    def unproved_guards(self) -> list[Expr]:
+        """The conditions if the reduction starts at the first iterations of ``dropped``."""
+        return self._at_start()[0]
+
+    @contextmanager
+    def _decided(self) -> Iterator[None]:
         try:
-            return self._exact(at_start, expressible)
+            with bounded():
+                yield
         except Undecided as error:
             raise ScheduleError(
                 "cannot prove that the reduction of block {0} begins with its init: {1}", self.realize, error,
@@ -127,10 +143,13 @@ class InitRuns:
             made.require(condition)
         return made
 
-    @bounded()
-    def _exact(self, at_start: list[Expr], expressible: bool) -> list[Expr]:
-        names = Names()
-        around = [names.of(f.loop_var) for f in self.loops if f not in self.inner]
+    def _dims(self, names: Names) -> list[str]:
+        return [names.of(f.loop_var) for f in self.loops if f not in self.inner]
+
+    def _instances(self, names: Names) -> tuple[Relation, Relation]:
+        """All instances, and those that run the init: from results to the loops inside. Raises ``ScheduleError`` if an
+        init is not the first instance of its result."""
+        around = self._dims(names)
         inner = [names.of(f.loop_var) for f in self.inner]
 
         def runs_of(conditions: Sequence[Expr]) -> Relation:
@@ -154,12 +173,14 @@ class InitRuns:
                 "the init of block {0} runs after other updates of the same result, which it undoes",
                 self.realize, witness=[f"it runs at {at}"], nodes=[self.realize],
             )  # fmt: skip
-        if not expressible:
-            if not runs.domain().is_subset(inits.domain()):
-                raise self._never_started()
-            return at_start
+        return runs, inits
+
+    def _exact(self, at_start: list[Expr]) -> list[Expr]:
+        names = Names()
+        self._instances(names)
+        parts, firsts = conjuncts(self.realize.predicate), [EQ(v, i.dom.min) for i, v in self.reduce]
         kept, gone = ([f.loop_var for f in loops] for loops in (self.kept, self.dropped))
-        dims, hidden = [*around, *(names.of(v) for v in kept)], [names.of(v) for v in gone]
+        dims, hidden = [*self._dims(names), *(names.of(v) for v in kept)], [names.of(v) for v in gone]
         ran = self._formula(names, [*parts, *firsts]).map(dims, [], hidden).domain()
         for guards in (at_start, [p for p in parts if not uses_var(p, gone)]):
             if ran.is_equal(self._formula(names, guards).map(dims, [], hidden).domain()):
@@ -284,7 +305,7 @@ class _Results:
 
     def _in_bounds(self) -> bool:
         """Whether the elements that the block stores to exist whatever the predicate says of the reduction."""
-        values = {i.var: v for i, v in zip(self.block.iter_vars, self.realize.iter_values)}
+        values = self.realize.bindings
         with self.analyzer.scope():
             for part in conjuncts(self.realize.predicate):
                 if not uses_var(part, {f.loop_var for f in self.reducing}):

@@ -112,7 +112,7 @@ class Term:
     negated: bool = False
 
 
-def _flattened(e: Any, combiner: Combiner, negated: bool = False) -> Iterator[Term]:
+def _flattened(e: Any, combiner: Combiner, negated: bool) -> Iterator[Term]:
     if _combiner(e) is not combiner:
         yield Term(e, negated)
         return
@@ -147,7 +147,7 @@ def combination(value: Expr, is_own: Callable[[Expr], bool]) -> Combination | No
     combiner = _combiner(value)
     if combiner is None:
         return None
-    terms = list(_flattened(value, combiner))
+    terms = list(_flattened(value, combiner, False))
     own = [t for t in terms if is_own(t.value)]
     if len(own) != 1 or own[0].negated:
         return None

@@ -44,10 +44,6 @@ def free_in(block: Any) -> frozenset[Var]:
     return found
 
 
-def is_one(e: Expr) -> bool:
-    return isinstance(e, IntImm) and e.value == 1
-
-
 def constant(e: Expr) -> int | None:
     return e.value if isinstance(e, IntImm) else None
 
@@ -232,6 +228,22 @@ def wrapped_in(ref: BlockRef, host: BlockRef | LoopRef) -> Stmt | None:
         if not isinstance(place.node, (For, SeqStmt, BlockRealize)):
             return place.node
     return None
+
+
+def path_to(root: Any, target: Any) -> list[Any]:
+    """The statements from ``root`` down to, not including, ``target``."""
+    if root is target:
+        return []
+    stack: list[tuple[Any, tuple[Any, ...]]] = [(root, ())]
+    while stack:
+        item, above = stack.pop()
+        if item is target:
+            return list(above)
+        body = item.block if isinstance(item, BlockRealize) else item
+        for child in body.children():
+            if isinstance(child, Stmt):
+                stack.append((child, (*above, item)))
+    return []
 
 
 def first_line(stmt: Stmt | None) -> str:

@@ -170,7 +170,7 @@ class _Checker:
         self.part.bound.add(var)
         return True
 
-    def undefine(self, var: Var, fresh: bool = True) -> None:
+    def undefine(self, var: Var, fresh: bool) -> None:
         if fresh:
             self.defined.discard(var)
 
@@ -392,7 +392,7 @@ class _Checker:
             self.visit(s.body)
             if fresh and s.node.var not in self.env:
                 self.env.add(s.node.var)
-                self.undefine(s.node.var)
+                self.undefine(s.node.var, True)
             return
         self.visit(s.body)
 

@@ -19,7 +19,6 @@ from ..expr import (
     LT,
     TRUE,
     Add,
-    And,
     Expr,
     FloorDiv,
     FloorMod,
@@ -27,6 +26,7 @@ from ..expr import (
     Sub,
     Var,
     all_of,
+    conjuncts,
     const,
     is_const,
     max_,
@@ -227,10 +227,6 @@ def _text(e: Any) -> str:
     return str(e.value) if isinstance(e, IntImm) else repr(e)
 
 
-def _conjuncts(e: Expr) -> list[Expr]:
-    return _conjuncts(e.a) + _conjuncts(e.b) if isinstance(e, And) else [e]
-
-
 def detect_iter_map(
     indices: Sequence[Expr],
     domains: Mapping[Var, Range],
@@ -317,7 +313,7 @@ def _detect(
 def _read_predicate(ctx: Analyzer, predicate: Expr, domains: dict[Var, Range]) -> tuple[dict, dict[Var, Range]]:
     """Upper bounds of sums from the predicate; a bound of one variable narrows its domain."""
     limits: dict[Any, Expr] = {}
-    for part in _conjuncts(ctx.simplify(predicate)):
+    for part in conjuncts(ctx.simplify(predicate)):
         if isinstance(part, IntImm):
             if not part.value:
                 raise _NotAffine(lambda: "the predicate is never true")
@@ -518,7 +514,7 @@ def subspace_divide(
             inner.append(two)
         outer_parts: list[Expr] = []
         inner_parts: list[Expr] = []
-        for part in _conjuncts(predicate):
+        for part in conjuncts(predicate):
             if not inside or not uses_var(part, inside):
                 outer_parts.append(part)
             elif not outside or not uses_var(part, outside):

@@ -52,17 +52,12 @@ from ..expr import (
 from ..op import OPS, is_pure
 from ..visit import substitute, walk
 from .bounds import bound_of, bound_of_linear
+from .comparisons import OPPOSITE, by_bounds, decide, leaves_one_value, tidy
 from .divide import div_form, divide_symbolic, mod_form, positive, recombine, xor_parts
 from .linear import Linear, is_index, key, linear, same
-from .modular import modular_of_linear
 
 if TYPE_CHECKING:
     from .analyzer import Analyzer
-
-# Not (a op b) = a opposite b, for integers
-OPPOSITE: dict[Any, Any] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
-# a op b = b mirrored a
-MIRRORED: dict[Any, Any] = {LT: GT, GT: LT, LE: GE, GE: LE, EQ: EQ, NE: NE}
 
 
 class Simplifier:
@@ -286,142 +281,22 @@ class Simplifier:
             if isinstance(a, (IntImm, FloatImm)) and isinstance(b, (IntImm, FloatImm)):
                 return compare(type(e), a, b)
             if e.dtype.lanes == 1 and (a.dtype.is_int or a.dtype.is_bool):
-                return self._by_bounds(type(e), bound_of(self.ctx, a), bound_of(self.ctx, b)) or changed
+                return by_bounds(type(e), bound_of(self.ctx, a), bound_of(self.ctx, b)) or changed
             return changed
         left, right = linear(a), linear(b)
         diff = left.minus(right)
         if not diff.is_const:
             diff = recombine(diff, a.dtype)
-        decided = self._decide(type(e), diff)
+        decided = decide(self.ctx, type(e), diff)
         if decided is not None:
             return decided
-        if self._leaves_one_value(type(e), diff):
+        if leaves_one_value(self.ctx, type(e), diff):
             # a < b is a == b - 1
             value = right.copy()
             value.const += {LT: -1, GT: 1}.get(type(e), 0)
             if value.fits(a.dtype):
                 return self.visit(EQ(a, value.build(a.dtype)))
-        return self._tidy(changed, left, right, diff)
-
-    def _leaves_one_value(self, kind: Any, diff: Linear) -> bool:
-        """Whether a condition assumed leaves ``diff op 0`` one value to hold for, next to its limit.
-
-        x >= c is assumed: x <= c is x == c, and x < c + 1 as well; likewise from above. Ranges of loops do not count:
-        ``i < 1`` in a loop from zero stays an inequality, which says where the loop can be cut.
-        """
-        known = self.ctx.fact_bound(diff) if kind in (LT, LE, GT, GE) else None
-        if known is None:
-            return False
-        low, high = (None if v is None else v + diff.const for v in known)
-        return low == {LE: 0, LT: -1}.get(kind, ...) or high == {GE: 0, GT: 1}.get(kind, ...)
-
-    def _by_bounds(self, kind: Any, a: tuple, b: tuple) -> Expr | None:
-        if kind in (GT, GE):
-            kind, a, b = MIRRORED[kind], b, a
-        below = a[1] is not None and b[0] is not None and a[1] < b[0]  # a < b everywhere
-        below_eq = a[1] is not None and b[0] is not None and a[1] <= b[0]
-        above = a[0] is not None and b[1] is not None and a[0] > b[1]
-        above_eq = a[0] is not None and b[1] is not None and a[0] >= b[1]
-        if kind is LT:
-            return TRUE if below else FALSE if above_eq else None
-        if kind is LE:
-            return TRUE if below_eq else FALSE if above else None
-        fixed = a[0] is not None and a[0] == a[1] == b[0] == b[1]
-        apart = below or above
-        if kind is EQ:
-            return TRUE if fixed else FALSE if apart else None
-        return FALSE if fixed else TRUE if apart else None
-
-    def _decide(self, kind: Any, diff: Linear) -> Expr | None:
-        """diff op 0, if decided."""
-        decided = self._by_bounds(kind, bound_of_linear(self.ctx, diff), (0, 0))
-        if decided is not None:
-            return decided
-        if kind in (EQ, NE):
-            coeff, base = modular_of_linear(self.ctx, diff)
-            if coeff and base % coeff:
-                return FALSE if kind is EQ else TRUE
-        if self.ctx.has_symbols:
-            negative = diff.scaled(-1)
-            # each claim is a form that must be >= 0
-            claims: dict[Any, tuple[list[tuple[Linear, int]], list[tuple[Linear, int]]]] = {
-                LT: ([(negative, -1)], [(diff, 0)]),
-                LE: ([(negative, 0)], [(diff, -1)]),
-                GT: ([(diff, -1)], [(negative, 0)]),
-                GE: ([(diff, 0)], [(negative, -1)]),
-                EQ: ([], [(diff, -1), (negative, -1)]),
-                NE: ([(diff, -1), (negative, -1)], []),
-            }
-            for value, forms in zip((TRUE, FALSE), claims[kind]):
-                for form, shift in forms:
-                    claim = form.copy()
-                    claim.const += shift
-                    if self.ctx.prove_linear(claim):
-                        return value
-        return None
-
-    def _tidy(self, e: Any, left: Linear, right: Linear, diff: Linear) -> Expr:
-        """Cancels like terms, divides out common factors, drops terms that cannot matter."""
-        kind: Any = type(e)
-        dtype = e.a.dtype
-        reduced = self._reduce(kind, diff)
-        if reduced is None:
-            cancels = len(diff.terms) < len(left.terms) + len(right.terms)
-            if not cancels and (left.const == 0 or (right.const == 0 and not right.is_const)):
-                return e
-            if not cancels and left.const == 0:
-                return e
-            reduced = diff
-        low, high = Linear(), Linear(-reduced.const)
-        for term_key, (factors, c) in reduced.terms.items():
-            if c > 0:
-                low.add_term(factors, c, term_key)
-            else:
-                high.add_term(factors, -c, term_key)
-        if low.is_const:
-            # 0 < k - x: x < k
-            kind = MIRRORED[kind]
-            low, high = high, Linear()
-            high.const, low.const = -low.const, 0
-        if not (low.fits(dtype) and high.fits(dtype)):
-            return e
-        return kind(low.build(dtype), high.build(dtype))
-
-    def _reduce(self, kind: Any, diff: Linear) -> Linear | None:
-        """diff op 0 as a smaller form op 0, dividing by a g > 1; None when there is none."""
-        for g in sorted({abs(c) for _, c in diff.items()} - {1}, reverse=True):
-            t, u = Linear(), Linear()
-            for term_key, (factors, c) in diff.terms.items():
-                (t if c % g == 0 else u).add_term(factors, c // g if c % g == 0 else c, term_key)
-            if u.is_const:
-                # g*t + k < 0: t < -k/g; the nearest integer on the right side
-                k = diff.const
-                if kind in (EQ, NE):
-                    if k % g:
-                        return None
-                    t.const = k // g
-                elif kind in (LT, GE):
-                    t.const = -((-k + g - 1) // g)  # t < ceil(-k / g)
-                else:
-                    t.const = -((-k) // g)  # t <= floor(-k / g)
-                return t
-            if kind in (LT, GE):
-                # g*t + u < g*m, 0 <= u < g: t < m
-                shifted = u.copy()
-                shifted.const = diff.const % g
-                lo, hi = bound_of_linear(self.ctx, shifted)
-                if lo is not None and hi is not None and lo >= 0 and hi < g:
-                    t.const = diff.const // g
-                    return t
-            elif kind in (LE, GT):
-                # x <= k is x < k + 1
-                strict = diff.copy()
-                strict.const -= 1
-                found = self._reduce(LT, strict)
-                if found is not None and any(c % g for _, c in diff.items()):
-                    found.const += 1
-                    return found
-        return None
+        return tidy(self.ctx, changed, left, right, diff)
 
     def conjunction(self, e: Any) -> Expr:
         parts = _operands(e, And)

@@ -1,15 +1,19 @@
-"""Index expressions and conditions as exact integer sets (isl).
+"""Index expressions and conditions as exact integer sets.
 
-A linear condition becomes a row of coefficients, any other becomes text in isl's language; variables get isl names,
-distinguished by identity.
+What is linear becomes a row of coefficients; what has cases (a minimum, a choice, a disjunction) becomes alternatives of
+rows. Variables get names, distinguished by identity.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from ..arith import Analyzer
+from ..arith.comparisons import OPPOSITE
+from ..arith.linear import linear
 from ..buffer import Range
 from ..expr import (
     EQ,
@@ -20,6 +24,7 @@ from ..expr import (
     NE,
     Add,
     And,
+    BufferLoad,
     Call,
     Cast,
     Div,
@@ -41,13 +46,12 @@ from ..expr import (
 )
 from ..visit import walk
 from .relation import IntegerSet, NotAffine, Relation
-from .rows import Row, Sum, plus
+from .rows import Alternatives, Row, Sum, both, plus
 
 # what to add of x & y to x + y
 _BITWISE = {"bitwise_and": 0, "bitwise_or": -1, "bitwise_xor": -2}
 MOST_BITS = 6  # of the smaller operand
 MOST_NESTED = 3  # operations on bits in one another: sets of more can take minutes
-_COMPARE = {EQ: "=", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">="}
 
 
 class Names:
@@ -74,30 +78,23 @@ class Names:
 
 
 class Formula:
-    """A conjunction under construction: constraints, helper variables, and the variables that it uses."""
+    """A conjunction under construction: constraints, helper variables, and the variables that it uses.
+
+    A method that raises ``NotAffine`` leaves the formula as it was.
+    """
 
     def __init__(self, names: Names):
         self.names = names
-        self.parts: list[Row | str] = []
+        self.parts: list[Row | Alternatives] = []
         self.helpers: list[str] = []
         self.used: dict[str, None] = {}
-        self.quotients: dict[Any, str] = {}
         self.known: dict[Var, tuple[int, int]] = {}
-        self.chosen: dict[tuple[str, str, str], str] = {}  # the helper of a choice, by its test and its two values
+        self.values: dict[Any, str] = {}  # the helper of each quotient and of each choice
 
     def require(self, condition: Expr) -> None:
-        """Add a condition. Raises ``NotAffine``, leaving the formula as it was."""
-        before = self._mark()
-        if self._linear_condition(condition):
-            return
-        self._undo(before)
-        try:
-            text = self.condition(condition)
-        except NotAffine:
-            self._undo(before)
-            raise
-        if text != "true":
-            self.parts.append(text)
+        """Add a condition."""
+        with self._all_or_nothing():
+            self._add(self.condition(condition))
 
     def within(self, var: Var, low: Expr, extent: Expr) -> None:
         if isinstance(low, IntImm) and isinstance(extent, IntImm):
@@ -110,156 +107,30 @@ class Formula:
 
     def between(self, name: str, low: Expr, extent: Expr) -> None:
         """``name`` is one of the ``extent`` integers from ``low`` on."""
-        before = self._mark()
         while isinstance(extent, Max) and is_const(extent.b, 0):
             extent = extent.a  # that no integer is in a range of less than none goes without saying
-        counts = _least_of(extent)
-        first, sums = self._linear(low), [self._linear(count) for count in counts]
-        if first is not None and all(count is not None for count in sums):
-            self._at_least(plus(({name: 1}, 0), first, -1))
-            for count in sums:
-                self._at_least(plus(plus(first, count), ({name: 1}, 1), -1))  # pyright: ignore[reportArgumentType]
-            return
-        self._undo(before)
-        text = self.affine(low)
-        for count in counts:
-            self.parts.append(f"{text} <= {name} < {text} + {self.affine(count)}")
+        with self._all_or_nothing():
+            first, counts = self.sum(low), [self.sum(count) for count in _least_of(extent)]
+            self.parts.append(Row(*plus(({name: 1}, 0), first, -1)))
+            self.parts += [Row(*plus(plus(first, count), ({name: 1}, 1), -1)) for count in counts]
 
     def equal(self, name: str, value: Expr) -> None:
-        before = self._mark()
-        found = self._linear(value)
-        if found is not None:
-            self.parts.append(Row(*plus(found, ({name: 1}, 0), -1), True))
-            return
-        self._undo(before)
-        self.parts.append(f"{name} = {self.affine(value)}")
+        with self._all_or_nothing():
+            self.parts.append(_equal(name, self.sum(value)))
 
     def lane_of(self, name: str, base: Expr, step: int, lanes: int) -> None:
         """``name`` is ``base`` + ``step`` times one of the numbers below ``lanes``."""
-        lane = self.helper()
-        self._at_least(({lane: 1}, 0))
-        self._at_least(({lane: -1}, lanes - 1))
-        before = self._mark()
-        found = self._linear(base)
-        if found is not None:
-            self.parts.append(Row(*plus(plus(found, ({lane: 1}, 0), step), ({name: 1}, 0), -1), True))
-            return
-        self._undo(before)
-        self.parts.append(f"{name} = {self.affine(base)} + {step} * {lane}")
+        with self._all_or_nothing():
+            lane = self.helper()
+            self.parts += [Row({lane: 1}, 0), Row({lane: -1}, lanes - 1)]
+            self.parts.append(_equal(name, plus(self.sum(base), ({lane: 1}, 0), step)))
 
-    # ------------------------------------------------------------ rows
-
-    def _mark(self) -> tuple[Any, ...]:
-        return len(self.parts), len(self.helpers), dict(self.used), dict(self.quotients), dict(self.chosen)
-
-    def _undo(self, mark: tuple[Any, ...]) -> None:
-        del self.parts[mark[0] :], self.helpers[mark[1] :]
-        self.used, self.quotients, self.chosen = dict(mark[2]), dict(mark[3]), dict(mark[4])
-
-    def _at_least(self, total: Sum) -> None:
-        """The sum is not negative."""
-        self.parts.append(Row(*total))
-
-    def _linear_condition(self, e: Expr) -> bool:
-        """Add a condition as rows; false (possibly with some rows added) if it is not linear."""
-        if isinstance(e, And):
-            return self._linear_condition(e.a) and self._linear_condition(e.b)
-        if isinstance(e, Call) and e.op == "likely":
-            return self._linear_condition(e.args[0])
-        if isinstance(e, IntImm):
-            return bool(e.value)
-        if not isinstance(e, (LT, LE, GT, GE, EQ)) or not e.a.dtype.is_int:
-            return False
-        if isinstance(e, EQ):
-            a, b = self._linear(e.a), self._linear(e.b)
-            if a is None or b is None:
-                return False
-            self.parts.append(Row(*plus(a, b, -1), True))
-            return True
-        small, large = (e.a, e.b) if isinstance(e, (LT, LE)) else (e.b, e.a)
-        sums = [[self._linear(x) for x in parts] for parts in (_greatest_of(small), _least_of(large))]
-        if any(x is None for side in sums for x in side):
-            return False
-        for a in sums[0]:
-            for b in sums[1]:
-                terms, constant = plus(b, a, -1)  # pyright: ignore[reportArgumentType]
-                self._at_least((terms, constant - isinstance(e, (LT, GT))))
-        return True
-
-    def _linear(self, e: Expr) -> Sum | None:
-        """``e`` as a linear form over names; None if it is not linear."""
-        if isinstance(e, IntImm):
-            return {}, e.value
-        if isinstance(e, Var):
-            return ({self.var(e): 1}, 0) if e.dtype.is_int or e.dtype.is_bool else None
-        if isinstance(e, (Add, Sub)):
-            a, b = self._linear(e.a), self._linear(e.b)
-            return None if a is None or b is None else plus(a, b, 1 if isinstance(e, Add) else -1)
-        if isinstance(e, Mul):
-            for factor, other in ((e.a, e.b), (e.b, e.a)):
-                if isinstance(factor, IntImm):
-                    found = self._linear(other)
-                    return None if found is None else plus(({}, 0), found, factor.value)
-            return None
-        if isinstance(e, (FloorDiv, FloorMod)) and isinstance(e.b, IntImm) and e.b.value > 0:
-            total = self._linear(e.a)
-            if total is None:
-                return None
-            quotient = self._quotient(total, e.b.value)
-            return quotient if isinstance(e, FloorDiv) else plus(total, quotient, -e.b.value)
-        if isinstance(e, Call) and e.op == "likely":
-            return self._linear(e.args[0])
-        if isinstance(e, Call) and e.op in _BITWISE and e.dtype.is_int:
-            return self._bits(e)
-        if isinstance(e, Cast) and e.value.dtype.is_int and e.dtype.is_int:
-            return self._linear(e.value)
-        return None
-
-    def _bits(self, e: Call) -> Sum | None:
-        """x & y, x | y, x ^ y if one of the two is known to have few bits: one product of bits for each of them."""
-        if sum(isinstance(n, Call) and n.op in _BITWISE for n in walk(e)) > MOST_NESTED:
-            return None
-        a, b = self._linear(e.args[0]), self._linear(e.args[1])
-        count = min(self._bit_count(x) for x in e.args)
-        if a is None or b is None or count > MOST_BITS:
-            return None
-        both: Sum = {}, 0
-        for k in range(count):
-            # of two bits both are set where half their sum is 1
-            sum_of_bits = plus(self._bit(a, k), self._bit(b, k))
-            both = plus(both, self._quotient(sum_of_bits, 2), 2**k)
-        return both if e.op == "bitwise_and" else plus(plus(a, b), both, _BITWISE[e.op])
-
-    def _bit(self, total: Sum, k: int) -> Sum:
-        return plus(self._quotient(total, 2**k), self._quotient(total, 2 ** (k + 1)), -2)
-
-    def _bit_count(self, e: Expr) -> int:
-        """Number of bits of a non-negative value; a large number if it is unknown."""
-        from ..arith.analyzer import Analyzer
-
-        ctx = Analyzer(
-            {v: Range(const(lo, v.dtype), const(hi - lo + 1, v.dtype)) for v, (lo, hi) in self.known.items()}
-        )
-        low, high = ctx.bound(e)
-        return 64 if low is None or high is None or low < 0 else high.bit_length()
-
-    def _quotient(self, total: Sum, by: int) -> Sum:
-        """``total // by``."""
-        terms, constant = total
-        whole = {name: c // by for name, c in terms.items() if c % by == 0}
-        rest = {name: c for name, c in terms.items() if c % by}
-        if not rest:
-            return whole, constant // by
-        key = (frozenset(rest.items()), constant % by, by)
-        name = self.quotients.get(key)
-        if name is None:
-            name = self.quotients[key] = self.helper()
-            left = plus((rest, constant % by), ({name: 1}, 0), -by)
-            self._at_least(left)
-            self._at_least(plus(({}, by - 1), left, -1))
-        return plus((whole, constant // by), ({name: 1}, 0))
-
-    # ------------------------------------------------------------ text
+    def named(self, value: Expr) -> str:
+        """A name of the value."""
+        name = self.var(value) if isinstance(value, Var) else self.helper()
+        if not isinstance(value, Var):
+            self.equal(name, value)
+        return name
 
     def var(self, var: Var) -> str:
         name = self.names.of(var)
@@ -271,128 +142,206 @@ class Formula:
         self.helpers.append(name)
         return name
 
-    def affine(self, e: Expr) -> str:
-        """``e`` as text. Raises ``NotAffine``."""
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        counts = len(self.parts), len(self.helpers), len(self.used), len(self.values)
+        try:
+            yield
+        except NotAffine:
+            del self.parts[counts[0] :], self.helpers[counts[1] :]
+            for made, count in ((self.used, counts[2]), (self.values, counts[3])):
+                for name in list(made)[count:]:
+                    del made[name]
+            raise
+
+    # ------------------------------------------------------------ values
+
+    def sum(self, e: Expr) -> Sum:
+        """``e`` as multiples of names, and a number. Raises ``NotAffine``, with helpers left behind."""
+        if isinstance(e, (IntImm, Var)):
+            return self._atom(e)
+        form = linear(e)
+        total: Sum = {}, form.const
+        for factors, coefficient in form.items():
+            if len(factors) != 1:
+                product = factors[0]
+                for factor in factors[1:]:
+                    product = Mul(product, factor)
+                raise NotAffine(product, "it is a product of two variables")
+            total = plus(total, self._atom(factors[0]), coefficient)
+        return total
+
+    def _atom(self, e: Expr) -> Sum:
         if isinstance(e, IntImm):
-            return str(e.value) if e.value >= 0 else f"({e.value})"
+            return {}, e.value
         if isinstance(e, Var):
             if not (e.dtype.is_int or e.dtype.is_bool):
                 raise NotAffine(e, "it is not an integer")
-            return self.var(e)
-        if isinstance(e, Add):
-            return f"({self.affine(e.a)} + {self.affine(e.b)})"
-        if isinstance(e, Sub):
-            return f"({self.affine(e.a)} - {self.affine(e.b)})"
-        if isinstance(e, Mul):
-            for factor, other in ((e.a, e.b), (e.b, e.a)):
-                if isinstance(factor, IntImm):
-                    return f"({factor.value} * {self.affine(other)})"
-            raise NotAffine(e, "it is a product of two variables")
+            return {self.var(e): 1}, 0
         if isinstance(e, (FloorDiv, FloorMod, Div, Mod)):
             return self._division(e)
         if isinstance(e, (Min, Max)):
-            a, b = self.affine(e.a), self.affine(e.b)
-            order = "<=" if isinstance(e, Min) else ">="
-            return self._either(f"{a} {order} {b}", a, b, f"not ({a} {order} {b})")
+            test = LE(e.a, e.b) if isinstance(e, Min) else GE(e.a, e.b)
+            return self._choice(test, e.a, e.b)
         if isinstance(e, Select):
             return self._choice(e.condition, e.true_value, e.false_value)
         if isinstance(e, Call) and e.op == "if_then_else":
             return self._choice(*e.args)
         if isinstance(e, Call) and e.op == "likely":
-            return self.affine(e.args[0])
+            return self.sum(e.args[0])
         if isinstance(e, Call) and e.op in _BITWISE and e.dtype.is_int:
             found = self._bits(e)
             if found is not None:
-                return f"({' + '.join([*(f'{c} * {name}' for name, c in found[0].items()), str(found[1])])})"
-        if isinstance(e, Cast) and (e.value.dtype.is_int or e.value.dtype.is_bool) and e.dtype.is_int:
-            return self._choice(e.value, IntImm(1), IntImm(0)) if e.value.dtype.is_bool else self.affine(e.value)
-        raise NotAffine(e, "it depends on data" if _depends_on_data(e) else "it is not affine")
+                return found
+        if isinstance(e, Cast) and e.dtype.is_int and (e.value.dtype.is_int or e.value.dtype.is_bool):
+            return self._choice(e.value, IntImm(1), IntImm(0)) if e.value.dtype.is_bool else self.sum(e.value)
+        raise _not_affine(e)
 
-    def _division(self, e: Any) -> str:
+    def _division(self, e: Any) -> Sum:
         if not isinstance(e.b, IntImm) or e.b.value == 0:
             raise NotAffine(e, "it divides by something that is not a constant")
-        a, by = self.affine(e.a), e.b.value
-        quotient = f"floor({a}/{by})" if by > 0 else f"floor((0 - {a})/{-by})"
-        if isinstance(e, (Div, Mod)):
-            toward_zero = f"floor(({a})/{abs(by)})"
-            negative = f"(0 - floor((0 - {a})/{abs(by)}))"
-            quotient = self._either(f"{a} >= 0", toward_zero, negative, f"{a} < 0")
-            if by < 0:
-                quotient = f"(0 - {quotient})"
-        return quotient if isinstance(e, (FloorDiv, Div)) else f"({a} - {by} * {quotient})"
+        total, by = self.sum(e.a), e.b.value
+        if isinstance(e, (FloorDiv, FloorMod)):
+            quotient = self._quotient(total if by > 0 else plus(({}, 0), total, -1), abs(by))
+        else:
+            quotient = plus(({}, 0), self._toward_zero(total, abs(by)), 1 if by > 0 else -1)
+        return quotient if isinstance(e, (FloorDiv, Div)) else plus(total, quotient, -by)
 
-    def _choice(self, condition: Expr, yes: Expr, no: Expr) -> str:
-        test = self.condition(condition)
-        return self._either(test, self.affine(yes), self.affine(no), f"not ({test})")
+    def _toward_zero(self, total: Sum, by: int) -> Sum:
+        negative = plus(({}, -1), total, -1)  # at least 0 where the total is negative
+        ceiling = plus(({}, 0), self._quotient(plus(({}, 0), total, -1), by), -1)
+        return self._either([[Row(*total)]], self._quotient(total, by), [[Row(*negative)]], ceiling)
 
-    def _either(self, test: str, yes: str, no: str, otherwise: str) -> str:
-        name = self.chosen.get((test, yes, no))
-        if name is not None:
-            return name
-        name = self.chosen[test, yes, no] = self.helper()
-        self.parts.append(f"(({test} and {name} = {yes}) or ({otherwise} and {name} = {no}))")
-        return name
+    def _quotient(self, total: Sum, by: int) -> Sum:
+        """``total // by``."""
+        terms, constant = total
+        whole = {name: c // by for name, c in terms.items() if c % by == 0}
+        rest = {name: c for name, c in terms.items() if c % by}
+        if not rest:
+            return whole, constant // by
+        key = (frozenset(rest.items()), constant % by, by)
+        name = self.values.get(key)
+        if name is None:
+            name = self.values[key] = self.helper()
+            left = plus((rest, constant % by), ({name: 1}, 0), -by)
+            self.parts += [Row(*left), Row(*plus(({}, by - 1), left, -1))]
+        return plus((whole, constant // by), ({name: 1}, 0))
 
-    def condition(self, e: Expr) -> str:
-        """A boolean expression as text. Raises ``NotAffine``."""
+    def _choice(self, test: Expr, yes: Expr, no: Expr) -> Sum:
+        return self._either(self.condition(test), self.sum(yes), self.condition(_opposite(test)), self.sum(no))
+
+    def _either(self, test: Alternatives, yes: Sum, otherwise: Alternatives, no: Sum) -> Sum:
+        """A helper that is ``yes`` where ``test`` holds, and ``no`` where ``otherwise`` does."""
+        key = str((test, yes, no))
+        name = self.values.get(key)
+        if name is None:
+            name = self.values[key] = self.helper()
+            cases = (both(test, [[_equal(name, yes)]]), both(otherwise, [[_equal(name, no)]]))
+            self._add([*cases[0], *cases[1]])
+        return {name: 1}, 0
+
+    def _bits(self, e: Call) -> Sum | None:
+        """x & y, x | y, x ^ y if one of the two is known to have few bits: one product of bits for each of them."""
+        if sum(isinstance(n, Call) and n.op in _BITWISE for n in walk(e)) > MOST_NESTED:
+            return None
+        count = min(self._bit_count(x) for x in e.args)
+        if count > MOST_BITS:
+            return None
+        a, b = self.sum(e.args[0]), self.sum(e.args[1])
+        common: Sum = {}, 0
+        for k in range(count):
+            # of two bits both are set where half their sum is 1
+            sum_of_bits = plus(self._bit(a, k), self._bit(b, k))
+            common = plus(common, self._quotient(sum_of_bits, 2), 2**k)
+        return common if e.op == "bitwise_and" else plus(plus(a, b), common, _BITWISE[e.op])
+
+    def _bit(self, total: Sum, k: int) -> Sum:
+        return plus(self._quotient(total, 2**k), self._quotient(total, 2 ** (k + 1)), -2)
+
+    def _bit_count(self, e: Expr) -> int:
+        """Number of bits of a non-negative value; a large number if it is unknown."""
+        ctx = Analyzer(
+            {v: Range(const(lo, v.dtype), const(hi - lo + 1, v.dtype)) for v, (lo, hi) in self.known.items()}
+        )
+        low, high = ctx.bound(e)
+        return 64 if low is None or high is None or low < 0 else high.bit_length()
+
+    # ------------------------------------------------------------ conditions
+
+    def condition(self, e: Expr) -> Alternatives:
+        """A boolean expression as alternatives. Raises ``NotAffine``, with helpers left behind."""
         if isinstance(e, IntImm):
-            return "true" if e.value else "false"
-        if isinstance(e, (And, Or)):
-            return f"({self.condition(e.a)} {'and' if isinstance(e, And) else 'or'} {self.condition(e.b)})"
-        if isinstance(e, Not):
-            return f"not ({self.condition(e.a)})"
-        sign = _COMPARE.get(type(e))
-        if sign is not None and (e.a.dtype.is_int or e.a.dtype.is_bool):
-            return f"({self.affine(e.a)} {sign} {self.affine(e.b)})"
+            return [[]] if e.value else []
+        if isinstance(e, And):
+            return both(self.condition(e.a), self.condition(e.b))
+        if isinstance(e, Or):
+            return [*self.condition(e.a), *self.condition(e.b)]
+        if isinstance(e, (EQ, NE, LT, LE, GT, GE)) and (e.a.dtype.is_int or e.a.dtype.is_bool):
+            return self._comparison(e)
         if isinstance(e, Call) and e.op == "likely":
             return self.condition(e.args[0])
         if isinstance(e, Call) and e.op in ("bitwise_and", "bitwise_or") and e.dtype.is_bool:
-            word = "and" if e.op == "bitwise_and" else "or"
-            return f"({self.condition(e.args[0])} {word} {self.condition(e.args[1])})"
-        if e.dtype.is_bool and isinstance(e, Var):
-            return f"({self.affine(e)} = 1)"
-        raise NotAffine(e, "it depends on data" if _depends_on_data(e) else "it is not affine")
+            return self.condition((And if e.op == "bitwise_and" else Or)(*e.args))
+        if isinstance(e, Var) and e.dtype.is_bool:
+            return self._comparison(EQ(e, IntImm(1, e.dtype)))
+        if isinstance(e, Not):
+            opposite = _opposite(e.a)
+            if not isinstance(opposite, Not):
+                return self.condition(opposite)
+        raise _not_affine(e)
+
+    def _comparison(self, e: Any) -> Alternatives:
+        if isinstance(e, (EQ, NE)):
+            gap = plus(self.sum(e.a), self.sum(e.b), -1)
+            if isinstance(e, EQ):
+                return [[Row(*gap, True)]]
+            return [[Row(*plus(gap, ({}, -1)))], [Row(*plus(({}, -1), gap, -1))]]
+        strict, (small, large) = isinstance(e, (LT, GT)), (e.a, e.b) if isinstance(e, (LT, LE)) else (e.b, e.a)
+        lows, highs = [self.sum(x) for x in _greatest_of(small)], [self.sum(x) for x in _least_of(large)]
+        return [[Row(*plus(plus(b, a, -1), ({}, -strict))) for a in lows for b in highs]]
+
+    def _add(self, alternatives: Alternatives) -> None:
+        if len(alternatives) == 1:
+            self.parts += alternatives[0]
+        elif [] not in alternatives:
+            self.parts.append(alternatives)
 
     # ------------------------------------------------------------ results
 
     def set(self, dims: Sequence[str]) -> IntegerSet:
         """The set of points ``dims``; other names that are not helpers are parameters."""
-        rows = self._rows()
-        if rows is None:
-            return IntegerSet.from_text(self._text(f"[{', '.join(dims)}]", dims))
-        return IntegerSet.from_rows(rows, self._parameters(dims), dims, self.helpers)
+        return IntegerSet.from_rows(self.parts, self._parameters(dims), dims, self.helpers)
 
     def map(self, dims: Sequence[str], out: Sequence[str], hidden: Iterable[str] = ()) -> Relation:
-        """The relation from ``dims`` to the expressions ``out``; ``hidden`` names are quantified away."""
+        """The relation from ``dims`` to ``out``, names or numbers; ``hidden`` names are quantified away."""
         hidden = tuple(hidden)
-        known = {*self.used, *dims, *self.helpers, *hidden}
         results: list[str | int] = [int(e) if e.isdigit() else e for e in out]
-        rows = self._rows()
-        if rows is not None and all(isinstance(e, int) or e in known for e in results):
-            return Relation.from_rows(rows, self._parameters(dims, hidden), dims, results, (*self.helpers, *hidden))
-        made = Formula(self.names)
-        made.parts, made.helpers, made.used = list(self.parts), self.helpers, self.used
-        names = [self.names.fresh("o") for _ in out]
-        made.parts += [f"{name} = {text}" for name, text in zip(names, out)]
-        head = f"[{', '.join(dims)}] -> [{', '.join(names)}]"
-        return Relation.from_text(made._text(head, (*dims, *names), hidden))
-
-    def _rows(self) -> list[Row] | None:
-        """The constraints, if all of them are rows."""
-        rows = [part for part in self.parts if isinstance(part, Row)]
-        return rows if len(rows) == len(self.parts) else None
+        return Relation.from_rows(self.parts, self._parameters(dims, hidden), dims, results, (*self.helpers, *hidden))
 
     def _parameters(self, dims: Sequence[str], hidden: Iterable[str] = ()) -> list[str]:
         bound = {*dims, *self.helpers, *hidden}
         return [name for name in self.used if name not in bound]
 
-    def _text(self, head: str, dims: Sequence[str], hidden: Iterable[str] = ()) -> str:
-        parameters = self._parameters(dims, hidden)
-        inner = [name for name in (*self.helpers, *hidden) if name not in dims]
-        body = " and ".join(map(str, self.parts)) or "true"
-        if inner:
-            body = f"exists ({', '.join(inner)}: {body})"
-        return f"[{', '.join(parameters)}] -> {{ {head} : {body} }}"
+
+def _equal(name: str, total: Sum) -> Row:
+    return Row(*plus(total, ({name: 1}, 0), -1), True)
+
+
+def _opposite(e: Expr) -> Expr:
+    """The negation of a condition; ``Not`` only around what is not made of comparisons."""
+    if isinstance(e, (And, Or)):
+        return (Or if isinstance(e, And) else And)(_opposite(e.a), _opposite(e.b))
+    if isinstance(e, Not):
+        return e.a
+    if type(e) in OPPOSITE:
+        return OPPOSITE[type(e)](e.a, e.b)  # type: ignore[attr-defined]
+    if isinstance(e, Call) and e.op == "likely":
+        return _opposite(e.args[0])
+    if isinstance(e, Call) and e.op in ("bitwise_and", "bitwise_or") and e.dtype.is_bool:
+        return _opposite((And if e.op == "bitwise_and" else Or)(*e.args))
+    if isinstance(e, IntImm):
+        return IntImm(1 - e.value, e.dtype)
+    return NE(e, IntImm(1, e.dtype)) if isinstance(e, Var) and e.dtype.is_bool else Not(e)
 
 
 def _least_of(e: Expr) -> list[Expr]:
@@ -416,7 +365,5 @@ def _greatest_of(e: Expr) -> list[Expr]:
     return [e]
 
 
-def _depends_on_data(e: Any) -> bool:
-    from ..expr import BufferLoad
-
-    return any(isinstance(n, BufferLoad) for n in walk(e))
+def _not_affine(e: Expr) -> NotAffine:
+    return NotAffine(e, "it depends on data" if any(isinstance(n, BufferLoad) for n in walk(e)) else "it is not affine")

@@ -13,7 +13,7 @@ from functools import cache
 from time import perf_counter
 from typing import Any, TypeVar
 
-from .rows import Row, without_given
+from .rows import Constraints, Row, without_given
 
 MOST_OPERATIONS = 2_000_000  # of isl for one question: about half a second
 MOST_SECONDS = 20.0  # for one question, between its operations: of large numbers, few operations take long
@@ -116,19 +116,16 @@ class IntegerSet:
         return str(self._isl)
 
     @staticmethod
-    def from_text(text: str) -> IntegerSet:
-        return IntegerSet(_run(_isl().Set, text))
-
-    @staticmethod
     def from_rows(
-        rows: Sequence[Row], params: Sequence[str], dims: Sequence[str], hidden: Collection[str]
+        parts: Constraints, params: Sequence[str], dims: Sequence[str], hidden: Collection[str]
     ) -> IntegerSet:
-        """The set of ``dims`` for which ``rows`` hold, with ``hidden`` names existentially quantified."""
-        return IntegerSet(_run(_points, rows, params, dims, hidden))
+        """The set of ``dims`` for which all ``parts`` hold, with ``hidden`` names existentially quantified."""
+        return IntegerSet(_run(_points, parts, params, dims, hidden))
 
     @staticmethod
     def point(coordinates: Sequence[int]) -> IntegerSet:
-        return IntegerSet.from_text(f"{{ [{', '.join(map(str, coordinates))}] }}")
+        names = [f"a{n}" for n in range(len(coordinates))]
+        return IntegerSet.from_rows([Row({a: 1}, -x, True) for a, x in zip(names, coordinates)], [], names, [])
 
     @property
     def rank(self) -> int:
@@ -199,20 +196,16 @@ class Relation:
     # ------------------------------------------------------------ constructors
 
     @staticmethod
-    def from_text(text: str) -> Relation:
-        return Relation(_run(_isl().Map, text))
-
-    @staticmethod
     def from_rows(
-        rows: Sequence[Row],
+        parts: Constraints,
         params: Sequence[str],
         dims: Sequence[str],
         out: Sequence[str | int],
         hidden: Collection[str],
     ) -> Relation:
-        """From ``dims`` to ``out`` (names or numbers) where ``rows`` hold, with ``hidden`` names existentially
+        """From ``dims`` to ``out`` (names or numbers) where ``parts`` hold, with ``hidden`` names existentially
         quantified."""
-        return Relation(_run(_relation, rows, params, dims, out, hidden))
+        return Relation(_run(_relation, parts, params, dims, out, hidden))
 
     @staticmethod
     def identity(rank: int) -> Relation:
@@ -433,14 +426,14 @@ def _pin_small(points: Any, kind: Any, at: int) -> Any:
 
 
 def _relation(
-    rows: Sequence[Row], params: Sequence[str], dims: Sequence[str], out: Sequence[str | int], hidden: Collection[str]
+    parts: Constraints, params: Sequence[str], dims: Sequence[str], out: Sequence[str | int], hidden: Collection[str]
 ) -> Any:
     isl = _isl()
     kinds = isl.dim_type
     place: dict[str, tuple[Any, int]] = {name: (kinds.param, n) for n, name in enumerate(params)}
     place.update((name, (kinds.in_, n)) for n, name in enumerate(dims))
     left = [name for name in dict.fromkeys(hidden) if name not in place]
-    all_rows = list(rows)
+    results: list[Row] = []
     for n, result in enumerate(out):
         if isinstance(result, str) and result in left:
             left.remove(result)
@@ -449,26 +442,39 @@ def _relation(
         name = f" {n}"  # no variable has a blank in its name
         place[name] = (kinds.out, n)
         terms = {name: 1, result: -1} if isinstance(result, str) else {name: 1}
-        all_rows.append(Row(terms, 0 if isinstance(result, str) else -result, True))
-    all_rows, left = without_given(all_rows, left)
+        results.append(Row(terms, 0 if isinstance(result, str) else -result, True))
+    made, left = without_given([*parts, *results], left)
     place.update((name, (kinds.out, len(out) + n)) for n, name in enumerate(left))
     space = isl.Space.alloc(isl.DEFAULT_CONTEXT, len(params), len(dims), len(out) + len(left))
     for n, name in enumerate(params):
         space = space.set_dim_name(kinds.param, n, name)
-    return _filled(isl.BasicMap, space, all_rows, place).project_out(kinds.out, len(out), len(left)).to_map()
+    return _constrained(isl.BasicMap, space, made, place).project_out(kinds.out, len(out), len(left))
 
 
-def _points(rows: Sequence[Row], params: Sequence[str], dims: Sequence[str], hidden: Collection[str]) -> Any:
+def _points(parts: Constraints, params: Sequence[str], dims: Sequence[str], hidden: Collection[str]) -> Any:
     isl = _isl()
     kinds = isl.dim_type
     place: dict[str, tuple[Any, int]] = {name: (kinds.param, n) for n, name in enumerate(params)}
     place.update((name, (kinds.set, n)) for n, name in enumerate(dims))
-    all_rows, left = without_given(rows, [name for name in dict.fromkeys(hidden) if name not in place])
+    made, left = without_given(parts, [name for name in dict.fromkeys(hidden) if name not in place])
     place.update((name, (kinds.set, len(dims) + n)) for n, name in enumerate(left))
     space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, len(params), len(dims) + len(left))
     for n, name in enumerate(params):
         space = space.set_dim_name(kinds.param, n, name)
-    return _filled(isl.BasicSet, space, all_rows, place).project_out(kinds.set, len(dims), len(left)).to_set()
+    return _constrained(isl.BasicSet, space, made, place).project_out(kinds.set, len(dims), len(left))
+
+
+def _constrained(kind: Any, space: Any, parts: Constraints, place: Mapping[str, tuple[Any, int]]) -> Any:
+    """The set or map of ``parts``."""
+    made = _filled(kind, space, [part for part in parts if isinstance(part, Row)], place)
+    made = made.to_map() if kind is _isl().BasicMap else made.to_set()
+    for cases in parts:
+        if not isinstance(cases, Row):
+            either = kind.empty(space)
+            for case in cases:
+                either = either.union(_filled(kind, space, case, place))
+            made = made.intersect(either)
+    return made
 
 
 def _filled(kind: Any, space: Any, rows: Sequence[Row], place: Mapping[str, tuple[Any, int]]) -> Any:

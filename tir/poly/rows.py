@@ -1,7 +1,4 @@
-"""Conjunctions of linear constraints over named integers.
-
-isl also reads text, which takes several times as long.
-"""
+"""Linear constraints over named integers: conjunctions of them, and alternatives."""
 
 from __future__ import annotations
 
@@ -17,11 +14,9 @@ class Row:
     constant: int
     equality: bool = False
 
-    def __str__(self) -> str:
-        total = " + ".join([*(f"({c} * {name})" for name, c in self.terms.items()), f"({self.constant})"])
-        return f"{total} {'=' if self.equality else '>='} 0"
 
-
+Alternatives = list[list[Row]]  # one of several conjunctions holds
+Constraints = Sequence["Row | Alternatives"]  # all of them hold
 Sum = tuple[dict[str, int], int]  # multiples of names, and a number
 
 
@@ -37,25 +32,32 @@ def plus(a: Sum, b: Sum, times: int = 1) -> Sum:
     return terms, a[1] + times * b[1]
 
 
-def without_given(rows: Sequence[Row], names: Sequence[str]) -> tuple[list[Row], list[str]]:
-    """The rows after eliminating those of ``names`` that an equality determines, and the remaining names."""
+def both(a: Alternatives, b: Alternatives) -> Alternatives:
+    """One of ``a`` and one of ``b``."""
+    return [[*x, *y] for x in a for y in b]
+
+
+def without_given(parts: Constraints, names: Sequence[str]) -> tuple[list[Row | Alternatives], list[str]]:
+    """The parts after eliminating those of ``names`` that an equality determines, and the remaining names. Those in
+    alternatives stay."""
+    found = [part for part in parts if isinstance(part, Row)]
+    choices = [part for part in parts if not isinstance(part, Row)]
+    chosen = {name for choice in choices for case in choice for row in case for name in row.terms}
     left: list[str] = []
-    found = list(rows)
     for name in names:
         given = next((r for r in found if r.equality and abs(r.terms.get(name, 0)) == 1), None)
-        if given is None:
-            if any(name in r.terms for r in found):
+        if given is None or name in chosen:
+            if name in chosen or any(name in r.terms for r in found):
                 left.append(name)
             continue
-        sign = given.terms[name]
-        swapped: list[Row] = []
-        for row in found:
-            c = row.terms.get(name)
-            if row is given:
-                continue
-            if c is not None:
-                terms, constant = plus((dict(row.terms), row.constant), (dict(given.terms), given.constant), -c * sign)
-                row = Row(terms, constant, row.equality)
-            swapped.append(row)
-        found = swapped
-    return found, left
+        found = [_without(name, row, given) for row in found if row is not given]
+    return [*found, *choices], left
+
+
+def _without(name: str, row: Row, given: Row) -> Row:
+    """``row`` with ``name`` replaced by what the equality ``given`` says of it."""
+    c = row.terms.get(name)
+    if c is None:
+        return row
+    times = -c * given.terms[name]
+    return Row(*plus((dict(row.terms), row.constant), (dict(given.terms), given.constant), times), row.equality)

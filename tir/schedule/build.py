@@ -7,10 +7,10 @@ from typing import Any
 
 from ..analysis.block_regions import block_access_region
 from ..analysis.index import Place
-from ..analysis.structure import free_in, has_load, is_one, may_fail, refresh
+from ..analysis.structure import free_in, has_load, may_fail, refresh
 from ..arith import simplify
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range
-from ..expr import BufferLoad, Expr, IntImm, Var, const, logical_and
+from ..expr import BufferLoad, Expr, IntImm, Var, const, is_const, logical_and
 from ..stmt import (
     SERIAL,
     Block,
@@ -56,7 +56,7 @@ def add_alloc(block: Block, *buffers: Buffer) -> Block:
 
 def domains(loops: Iterable[For], units: bool = False) -> dict[Var, Range]:
     """Ranges of loop variables; loops of one iteration are omitted, so that bindings keep naming them."""
-    return {f.loop_var: f.domain for f in loops if units or not is_one(f.extent)}
+    return {f.loop_var: f.domain for f in loops if units or not is_const(f.extent, 1)}
 
 
 def substitute_loop_vars(
@@ -116,7 +116,7 @@ class _Rebinder:
     def stmt(self, s: Any, bounds: dict[Var, Range]) -> Any:
         if isinstance(s, For):
             low, extent = self.expr(s.min, bounds), self.expr(s.extent, bounds)
-            inner = bounds if is_one(extent) and not self.units else {**bounds, s.loop_var: Range(low, extent)}
+            inner = bounds if is_const(extent, 1) and not self.units else {**bounds, s.loop_var: Range(low, extent)}
             body = self.stmt(s.body, inner)
             if low is s.min and extent is s.extent:
                 return s if body is s.body else with_body(s, body)

@@ -106,7 +106,7 @@ class _Pipeline:
             distance = max((r.stage - w.stage for w in writers for r in readers), default=0)
             if distance <= 0 or any(r.number < w.number for r in readers for w in writers if r is not w):
                 continue
-            if b not in self.allocs and (b.scope == "global" or not is_privatizable(b, [self.loop], exact=True)):
+            if b not in self.allocs and (b.scope == "global" or not is_privatizable(b, [self.loop])):
                 continue  # iterations may pass data on through it: one version, and the order of the loop
             if b in self.outside:
                 raise BuildError(

@@ -12,7 +12,25 @@ from ..arith.linear import Linear, is_index, linear
 from ..arith.memory import may_change, other_names
 from ..buffer import Range
 from ..dtype import INT32
-from ..expr import EQ, GE, GT, LE, LT, NE, And, Call, Expr, FloorDiv, IntImm, Var, const, is_const, max_, min_
+from ..expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    And,
+    Call,
+    Expr,
+    FloorDiv,
+    IntImm,
+    Var,
+    conjuncts,
+    const,
+    is_const,
+    max_,
+    min_,
+)
 from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import NOP, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
@@ -25,11 +43,11 @@ _SPEED_KINDS = ("vectorized", "unrolled")
 
 
 def _conjuncts(condition: Expr) -> list[Expr]:
-    if isinstance(condition, And):
-        return _conjuncts(condition.a) + _conjuncts(condition.b)
-    if isinstance(condition, Call) and condition.op == "likely":
-        return _conjuncts(condition.args[0])
-    return [condition]
+    """The parts of a conjunction, without hints."""
+    found: list[Expr] = []
+    for part in conjuncts(condition):
+        found += _conjuncts(part.args[0]) if isinstance(part, Call) and part.op == "likely" else [part]
+    return found
 
 
 class _Cutter:

@@ -80,7 +80,7 @@ def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
         if buffer.scope == "global" and (any(n.thread for n in crossed) or any(map(_launches, around))):
             continue  # a kernel has no global memory of its own
         declared = bool(crossed) and any(b.data is buffer.data for b in crossed[-1].private)
-        if not crossed or declared or is_privatizable(buffer, crossed, exact=True):
+        if not crossed or declared or is_privatizable(buffer, crossed):
             return uses[depth - 1]
     return start[-1]
 

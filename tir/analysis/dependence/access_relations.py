@@ -20,14 +20,18 @@ from ...visit import walk
 from .statements import Access, Loop, Statement
 
 
-def add_loops(formula: Formula, loops: Sequence[Loop], rough: bool = False) -> None:
-    """``rough``: a loop with data-dependent bounds may take any value."""
+def add_loops(formula: Formula, loops: Sequence[Loop]) -> None:
+    """Add that the variables are in the ranges of their loops. Raises ``NotAffine``."""
+    for var, low, extent in loops:
+        formula.within(var, low, extent)
+
+
+def add_affine_loops(formula: Formula, loops: Sequence[Loop]) -> None:
+    """As :func:`add_loops`; the variable of a loop with data-dependent bounds may have any value."""
     for var, low, extent in loops:
         try:
             formula.within(var, low, extent)
         except NotAffine:
-            if not rough:
-                raise
             formula.var(var)
 
 
@@ -53,18 +57,17 @@ def access_map(
     access: Access,
     names: Names,
     coord_names: Sequence[str],
-    on_loops: bool = False,
     rough: bool = False,
 ) -> Relation:
     """The access map: from instances to the elements of ``access`` (all elements if an index is not affine).
 
-    ``on_loops``: coordinates are the statement's loops, whose bounds and guards are added; ``rough``: only the affine
-    ones (an over-approximation of instances and elements).
+    Where the coordinates are the statement's loops, their bounds and guards are added; ``rough``: only the affine ones (an
+    over-approximation of instances and elements).
     """
     formula = Formula(names)
     hidden: list[str] = []
-    if on_loops:
-        add_loops(formula, unit.loops, rough)
+    if unit.is_on_loops:
+        (add_affine_loops if rough else add_loops)(formula, unit.loops)
         for var, value in unit.inner:
             hidden.append(formula.var(var))
             try:
@@ -180,7 +183,7 @@ def why_inexact(unit: Statement, access: Access) -> NotAffine | None:
         _know_coords(formula, unit)
         for index in access.indices or ():
             for part in index if isinstance(index, tuple) else (index.base,) if isinstance(index, Ramp) else (index,):
-                formula.affine(part)
+                formula.sum(part)
     except NotAffine as error:
         return error
     return None

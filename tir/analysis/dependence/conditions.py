@@ -8,7 +8,7 @@ from typing import Any
 from ...expr import BufferLoad, Expr, FloatImm, IntImm, StringImm, Var, all_of, conjuncts
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
 from ...visit import walk
-from .access_relations import add_loops
+from .access_relations import add_affine_loops
 from .statements import Statement
 
 Question = tuple[Any, Relation]  # its form, and the numbers in it that each instance puts there
@@ -62,7 +62,7 @@ def _requires(formula: Formula, condition: Expr) -> bool:
 def _questions(unit: Statement, names: Names, dims: Sequence[str]) -> Iterator[tuple[Expr, Question]]:
     for condition in _open_parts(unit):
         formula = Formula(names)
-        add_loops(formula, unit.loops, rough=True)
+        add_affine_loops(formula, unit.loops)
         for name, value in zip(dims, unit.values):
             formula.equal(name, value)
         numbers: list[str] = []

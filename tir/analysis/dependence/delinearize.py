@@ -112,7 +112,7 @@ def _bounded(item: Any) -> Any:
     if not isinstance(item, For):
         return None
     try:
-        Formula(Names()).affine(item.extent)
+        Formula(Names()).sum(item.extent)
     except NotAffine:
         return item.replace(extent=Var("unknown", item.extent.dtype))
     return None
@@ -186,7 +186,7 @@ def pairs_of(digits: MixedRadix, first: Sequence[Var], second: Sequence[Var], na
     sides = []
     for loops in (first, second):
         formula = Formula(names)
-        values = [formula.affine(digits.value), *(formula.var(v) for v in digits.variables)]
+        values = [formula.named(digits.value), *(formula.var(v) for v in digits.variables)]
         sides.append(formula.map([names.of(v) for v in loops], values))
     ordered = Relation.ordered_by(len(digits.variables))
     return sides[0].then(ordered).then(sides[1].reverse())

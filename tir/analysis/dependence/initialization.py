@@ -22,7 +22,7 @@ from ...visit import substitute, uses_var, walk
 from .access_relations import access_map, has_bits, is_exact, schedule_map, without_swizzles
 from .oracle import Question, Tier, tier
 from .relations import Context, StatementRelations, by_loops, loop_times
-from .statements import Access, Statement, statements_of
+from .statements import Access, Statement, bare_statements_of, statements_of
 from .verdict import PROVED, Refuted, Unknown, Verdict
 from .witness import show_element
 
@@ -49,9 +49,9 @@ class _Initialization(Question):
     def _unknown(self, reason: str, nodes: Sequence[Any] = ()) -> Unknown:
         return Unknown(f"cannot prove that {self}: {reason}", nodes=nodes)
 
-    def _users(self, body: Any, blocks: bool) -> list[Statement]:
-        """The statements that access the buffer. Raises ``NotAffine`` if its elements are swizzled differently."""
-        found = [u for u in statements_of(body, blocks) if any(a.buffer.data is self.buffer.data for a in u.accesses)]
+    def _users(self, units: Sequence[Statement]) -> list[Statement]:
+        """Those of ``units`` that access the buffer. Raises ``NotAffine`` if its elements are swizzled differently."""
+        found = [u for u in units if any(a.buffer.data is self.buffer.data for a in u.accesses)]
         found = without_swizzles(found)
         if any(a.buffer.data is self.buffer.data and has_bits(a) for u in found for a in u.accesses):
             raise NotAffine(
@@ -69,7 +69,7 @@ class _Initialization(Question):
             for access in unit.reads():
                 if access.buffer is not self.buffer:
                     continue
-                bare = access_map(reader, access, names, dims, True)
+                bare = access_map(reader, access, names, dims)
                 for writer in units:
                     for store in _exact_writes(writer, self.buffer):
                         made = _Filled(writer, store, reader, names).relation()
@@ -96,23 +96,22 @@ class Initialized(_Initialization):
     def by_boxes(self) -> Verdict:
         names = Names()
         context = Context(self.func, self.func.body, names)
-        return self._by_boxes(self._users(self.func.body, True), names, context.restrict)
+        return self._by_boxes(self._users(statements_of(self.func.body)), names, context.restrict)
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
         names = Names()
         buffer, sides = self.buffer, []
-        units = self._users(self.func.body, True)
+        units = self._users(statements_of(self.func.body))
         length = max((len(u.time) for u in units), default=0)
         for unit in units:
-            side = StatementRelations(unit, names, fresh=True)
+            side = StatementRelations.renamed(unit, names)
             side.before = schedule_map(unit, names, length, side.dims)
             if not side.before.is_single_valued():
                 # each instance has to be initialised: they are distinguished by the loops
-                side = StatementRelations(by_loops(unit), names, fresh=True)
-                side.on_loops = True
+                side = StatementRelations.renamed(by_loops(unit), names)
                 side.before = schedule_map(side.unit, names, length, side.dims)
-            side.touch(side.on_loops)
+            side.touch()
             sides.append(side)
         context = Context(self.func, self.func.body, names)
         for reader in sides:
@@ -180,7 +179,7 @@ class InitializedInIteration(_Initialization):
     def _body(self) -> list[Statement] | None:
         """The statements of an iteration; None if a trip count is unknown."""
         body = self.loops[-1].body
-        return None if any(isinstance(n, While) for n in walk(body)) else self._users(body, False)
+        return None if any(isinstance(n, While) for n in walk(body)) else self._users(bare_statements_of(body))
 
     @tier(Tier.ITERATOR_MAP)
     def by_boxes(self) -> Verdict:
@@ -203,14 +202,14 @@ class InitializedInIteration(_Initialization):
         known = self._known(names)
         dims = {id(u): [names.of(v) for v in u.coords] for u in units}
         times = {id(u): loop_times(u, u.time, names, length) for u in units}
-        writes = [(u, access_map(u, a, names, dims[id(u)], True)) for u in units for a in _exact_writes(u, self.buffer)]
+        writes = [(u, access_map(u, a, names, dims[id(u)])) for u in units for a in _exact_writes(u, self.buffer)]
         for unit in units:
             for access in unit.reads():
                 if access.buffer.data is not self.buffer.data:
                     continue
                 if access.buffer is not self.buffer:
                     return self._unknown("it is read through another view")
-                bare = access_map(unit, access, names, dims[id(unit)], True).where(known)
+                bare = access_map(unit, access, names, dims[id(unit)]).where(known)
                 for writer, elements in writes:
                     bare = bare.subtract(times[id(unit)].after(times[id(writer)]).then(elements))
                 if not bare.is_empty():

@@ -30,7 +30,7 @@ from .relations import (
     loop_times,
     same_element,
 )
-from .statements import Statement, statements_in
+from .statements import Statement, bare_statements_in, statements_in
 from .verdict import NOT_SHOWN, PROVED, Proved, Refuted, Unknown, Verdict, undecided
 from .witness import why_unknown, witness
 
@@ -119,9 +119,9 @@ class _Iterations:
         self.asked, self.digits = asked, digits
         self.names = Names()
         self.context = Context(asked.func, asked.loop, self.names)
-        self.sides = [StatementRelations(u, self.names) for u in without_swizzles(statements_in(runs, blocks=False))]
+        self.sides = [StatementRelations(u, self.names) for u in without_swizzles(bare_statements_in(runs))]
         for side in self.sides:
-            side.touch(on_loops=True, rough=rough)
+            side.touch(rough)
             side.ignored = side.unit.local | asked.ignored
         self.forms = {id(side): AffineForms(side.unit) for side in self.sides}
         self.differ: dict[frozenset[int], bool] = {}
@@ -296,7 +296,7 @@ def _retimed(func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, n
         for unit in units:
             looped = by_loops(unit)
             side = StatementRelations(looped, names)
-            side.touch(on_loops=True)
+            side.touch()
             side.ignored = unit.local  # allocated below these loops: a buffer for each of their iterations
             side.moments = ([unit.time], [retime(unit)])
             side.before = loop_times(looped, unit.time, names, length)

@@ -13,13 +13,14 @@ from ...poly import Names, NotAffine, Undecided, bounded
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import walk
+from ..structure import path_to
 from .access_relations import schedule_map
 from .conditions import moved_condition, other_condition
 from .delinearize import split_fused_loops
 from .oracle import Question, Tier, tier
 from .order import compare, same_order
 from .reduction_summary import with_reductions_collapsed
-from .relations import Context, StatementRelations, by_loops, path_to, same_element
+from .relations import Context, StatementRelations, by_loops, same_element
 from .statements import Statement, statements_of
 from .verdict import NOT_SHOWN, PROVED, Refuted, Unknown, Verdict, undecided
 from .witness import show_element
@@ -63,25 +64,37 @@ class SameMeaning(Question):
         return PROVED if split.by_pairs().is_proved else NOT_SHOWN
 
 
-def check(
-    before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any] | None = None, *,
-    whole: bool = False, allow_recompute: bool = False,
-) -> Verdict:  # fmt: skip
+def check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any] | None = None) -> Verdict:
     """Whether ``after`` runs the block instances of ``before`` in an order that keeps every dependence.
 
     Instances are identified by block name and iterator values. ``mapping`` gives the origin of a block of ``after``: a
     block name, or (name, "init" or "update") for a decomposed reduction. A block may run an instance more than once if
-    it is idempotent; an instance whose result is dead may be omitted. ``whole`` compares all of both programs, not just
-    the smallest part that differs: for a step that moves work between iterations of a loop that it does not change.
+    it is idempotent; an instance whose result is dead may be omitted.
 
     A block is idempotent if it reads nothing that it writes; if it is repeated by loops that no iterator uses, running
-    an instance again is legal. ``allow_recompute`` also allows it where tiles overlap, so that iterators take the same
-    values again.
+    an instance again is legal.
     """
-    verdict = _check(before, after, mapping or {}, whole, False)
-    if verdict.is_proved or not (allow_recompute or _repeats(before, after)):
+    return _check_parts(before, after, _changed(before.body, after.body), mapping or {})
+
+
+def check_whole(before: PrimFunc, after: PrimFunc) -> Verdict:
+    """As :func:`check`, comparing all of both programs, not just the smallest part that differs: for a step that moves
+    work between iterations of a loop that it does not change."""
+    return _check_parts(before, after, (before.body, after.body), {})
+
+
+def check_recomputing(before: PrimFunc, after: PrimFunc) -> Verdict:
+    """As :func:`check`; idempotent instances may run again also where tiles overlap, so that iterators take the same
+    values again."""
+    verdict, parts = check(before, after), _changed(before.body, after.body)
+    return verdict if verdict.is_proved or not _check(before, after, parts, {}, True).is_proved else PROVED
+
+
+def _check_parts(before: PrimFunc, after: PrimFunc, parts: tuple[Any, Any], mapping: Mapping[str, Any]) -> Verdict:
+    verdict = _check(before, after, parts, mapping, False)
+    if verdict.is_proved or not _repeats(before, after):
         return verdict
-    return PROVED if _check(before, after, mapping or {}, whole, True).is_proved else verdict
+    return PROVED if _check(before, after, parts, mapping, True).is_proved else verdict
 
 
 def _repeats(*funcs: PrimFunc) -> bool:
@@ -107,9 +120,12 @@ def _without_repeats(unit: Statement) -> Statement:
 
 
 @bounded()
-def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole: bool, once: bool) -> Verdict:
-    """``once``: idempotent blocks that loops repeat count once for each value of their iterators."""
-    old, new = (before.body, after.body) if whole else _changed(before.body, after.body)
+def _check(
+    before: PrimFunc, after: PrimFunc, parts: tuple[Any, Any], mapping: Mapping[str, Any], once: bool
+) -> Verdict:
+    """``parts`` of the programs, which are the same around them; ``once``: idempotent blocks that loops repeat count once
+    for each value of their iterators."""
+    old, new = parts
     if old is new:
         return PROVED
     names = Names()
@@ -135,19 +151,19 @@ def _check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any], whole:
 
     try:
         for unit, there in _in_question(was, places, pure):
-            side = StatementRelations(unit, names, fresh=True)
+            side = StatementRelations.renamed(unit, names)
             side.before = schedule_map(unit, names, length, side.dims)
             side.kept = _is_kept(unit, there)
             side.pure = unit.key in pure and not side.before.is_single_valued()
             if side.kept and not side.pure and not side.before.is_single_valued():
                 # instances are distinguished by the loops, which the step does not change
-                side = StatementRelations(by_loops(unit), names, fresh=True)
+                side = StatementRelations.renamed(by_loops(unit), names)
                 side.before = schedule_map(side.unit, names, length, side.dims)
-                there, side.kept, side.on_loops = [by_loops(there[0])], True, True
+                there, side.kept = [by_loops(there[0])], True
             side.after = _after_times(side.unit, there, side, names, length)
             side.moments = _moments(unit, there)
             side.places = tuple(u.node for u in there)
-            side.touch(side.on_loops)
+            side.touch()
             sides.append(side)
             verdict = PROVED if side.kept else _same_conditions(side, there, written)
             if not verdict.is_proved:

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from ...expr import Var, const
 from ...function import PrimFunc
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
-from ...stmt import BlockRealize, For, Stmt
+from ...stmt import BlockRealize, For
+from ..structure import path_to
 from .access_relations import access_map
 from .statements import Access, Statement
 
@@ -38,26 +39,29 @@ class AccessRelation:
 class StatementRelations:
     """A statement with its relations: its accesses, and its timestamps before and after."""
 
-    def __init__(self, unit: Statement, names: Names, fresh: bool = False):
+    def __init__(self, unit: Statement, names: Names):
         self.unit = unit
         self.names = names
         self.dims = [names.of(v) for v in unit.coords]
-        if fresh:
-            # iterators keep their names in accesses; loops that are coordinates must not be captured by the order
-            self.dims = [names.fresh(v.name) for v in unit.coords]
-        self.fresh = fresh
         self.before: Any = None
         self.after: Any = None
         self.moments: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]] = ([], [])  # the times behind the two
         self.kept = False  # the step leaves the loops around the unit, and so the order among its runs
         self.pure = False  # a further run of an instance makes the same values again
-        self.on_loops = False  # the coordinates are the loops
         self.ignored: frozenset[Var] = frozenset()  # pointers of memory in which no two runs can conflict
         self.places: tuple[Any, ...] = ()
         self.reads: list[AccessRelation] = []
         self.writes: list[AccessRelation] = []
 
-    def touch(self, on_loops: bool = False, rough: bool = False) -> None:
+    @classmethod
+    def renamed(cls, unit: Statement, names: Names) -> StatementRelations:
+        """With new names for the coordinates in schedule maps: loops that are coordinates must not be captured by the
+        order."""
+        made = cls(unit, names)
+        made.dims = [names.fresh(v.name) for v in unit.coords]
+        return made
+
+    def touch(self, rough: bool = False) -> None:
         dims = [self.names.of(v) for v in self.unit.coords]
         seen = set()
         for access in self.unit.accesses:
@@ -65,10 +69,10 @@ class StatementRelations:
             if key in seen:
                 continue
             seen.add(key)
-            make = partial(access_map, self.unit, access, self.names, dims, on_loops, rough)
+            make = partial(access_map, self.unit, access, self.names, dims, rough)
             (self.writes if access.write else self.reads).append(AccessRelation(access, make))
 
-    def show(self, point: Sequence[int], loops: bool = False) -> str:
+    def show(self, point: Sequence[int]) -> str:
         unit = self.unit
         pairs = ", ".join(f"{v.name}={x}" for v, x in zip(unit.coords, point))
         name = unit.name.split("#")[0] or "a statement"
@@ -113,22 +117,6 @@ def _try(fn: Any, *args: Any) -> None:
         fn(*args)
     except NotAffine:
         return
-
-
-def path_to(root: Any, target: Any) -> list[Any]:
-    """The statements from ``root`` down to, not including, ``target``."""
-    if root is target:
-        return []
-    stack: list[tuple[Any, tuple[Any, ...]]] = [(root, ())]
-    while stack:
-        item, above = stack.pop()
-        if item is target:
-            return list(above)
-        body = item.block if isinstance(item, BlockRealize) else item
-        for child in body.children():
-            if isinstance(child, Stmt):
-                stack.append((child, (*above, item)))
-    return []
 
 
 def by_loops(unit: Statement) -> Statement:

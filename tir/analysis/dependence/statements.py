@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...buffer import MatchBufferRegion
-from ...expr import EQ, Expr, IntImm, Not, Var, const
+from ...expr import EQ, Expr, IntImm, Not, Var, const, is_const
 from ...poly import Formula, Names, NotAffine
 from ...stmt import (
     Allocate,
@@ -31,7 +31,7 @@ from ...visit import substitute, uses_var, walk
 from ..accessed_regions import explicit_regions
 from ..effects import PREFETCH, READ, Effect, Effects, Loop, Surroundings, declared, effects, steering
 from ..reductions import Reduction
-from ..structure import has_load, is_one
+from ..structure import has_load
 
 Access = Effect
 
@@ -59,6 +59,11 @@ class Statement:
     def key(self) -> tuple[str, str]:
         return (self.name, self.part)
 
+    @property
+    def is_on_loops(self) -> bool:
+        """Whether its instances are identified by the loops around it."""
+        return len(self.coords) == len(self.loops) and all(v is loop[0] for v, loop in zip(self.coords, self.loops))
+
     def pointers(self) -> set[Var]:
         """Pointers of the memory that it accesses."""
         return {a.buffer.data for a in self.accesses}
@@ -70,24 +75,36 @@ class Statement:
         return [a for a in self.accesses if a.write]
 
 
-def statements_of(stmt: Any, blocks: bool = True) -> list[Statement]:
-    """The statements of a part of a program in program order. With ``blocks`` False blocks are split into bare
-    statements, whose coordinates are their loops."""
-    walker = _Walker(blocks)
+def statements_of(stmt: Any) -> list[Statement]:
+    """The statements of a part of a program in program order."""
+    walker = _Walker()
     walker.visit(stmt, ())
     return walker.units
 
 
-def statements_in(loop: For, blocks: bool = True) -> list[Statement]:
+def statements_in(loop: For) -> list[Statement]:
     """The :func:`statements_of` the iterations of ``loop``: without the reads of its own bounds."""
-    walker = _Walker(blocks)
+    walker = _Walker()
+    walker.iterations(loop, ())
+    return walker.units
+
+
+def bare_statements_of(stmt: Any) -> list[Statement]:
+    """As :func:`statements_of`, with blocks split into the statements in them, whose coordinates are their loops."""
+    walker = _BareWalker()
+    walker.visit(stmt, ())
+    return walker.units
+
+
+def bare_statements_in(loop: For) -> list[Statement]:
+    """The :func:`bare_statements_of` the iterations of ``loop``."""
+    walker = _BareWalker()
     walker.iterations(loop, ())
     return walker.units
 
 
 class _Walker:
-    def __init__(self, blocks: bool):
-        self.blocks = blocks
+    def __init__(self) -> None:
         self.units: list[Statement] = []
         self.loops: list[Loop] = []
         self.guards: list[Expr] = []
@@ -169,24 +186,32 @@ class _Walker:
         if isinstance(s, Evaluate) and isinstance(s.value, IntImm):
             return
         count = self.bare[self.scope] = self.bare.get(self.scope, -1) + 1
-        own = [v for v, _, _ in self.loops] if not self.blocks else [
-            v for v, _, _ in self.loops if not any(uses_var(value, v) for _, value in self.coords)
-        ]  # fmt: skip
         accesses = _accesses(effects(s, self.around()))
-        coords = self.coords if self.blocks else []
+        instances = self.instances()
         self.units.append(
             Statement(
-                f"{self.scope}#{count}", s,
-                (*(v for v, _ in coords), *own), (*(e for _, e in coords), *own),
-                tuple(self.loops), tuple(self.guards), time,
-                inner=() if self.blocks else tuple(self.coords),
+                f"{self.scope}#{count}", s, tuple(v for v, _ in instances), tuple(e for _, e in instances),
+                tuple(self.loops), tuple(self.guards), time, self.inner(),
                 accesses=accesses, commutes=_commutes(s, accesses, False), local=frozenset(self.local),
             )
         )  # fmt: skip
 
+    def instances(self) -> list[tuple[Var, Expr]]:
+        """What identifies the instances of a bare statement: the iterators around, and the loops that they do not use."""
+        own = [v for v, _, _ in self.loops if not any(uses_var(value, v) for _, value in self.coords)]
+        return [*self.coords, *((v, v) for v in own)]
+
+    def inner(self) -> tuple[tuple[Var, Expr], ...]:
+        """The iterators around that do not identify the instances of a bare statement."""
+        return ()
+
+    def is_leaf(self, block: Block) -> bool:
+        """Whether a block is one statement."""
+        return not any(isinstance(n, BlockRealize) for n in walk(block.body))
+
     def realize(self, s: BlockRealize, time: tuple[Any, ...]) -> None:
         block = s.block
-        leaf = self.blocks and not any(isinstance(n, BlockRealize) for n in walk(block.body))
+        leaf = self.is_leaf(block)
         steered = steering(s, self.around()) if leaf else Effects(())
         if not leaf:
             time = self.after(time, *s.iter_values, s.predicate)
@@ -222,7 +247,7 @@ class _Walker:
         bound = [value for _, value in coords]
         # A loop that no iterator uses repeats the block: its variable distinguishes the instances.
         own = [v for v, _, extent in self.loops if not any(uses_var(value, v) for value in bound)]
-        own = [v for v in own if not is_one(next(e for w, _, e in self.loops if w is v))]
+        own = [v for v in own if not is_const(next(e for w, _, e in self.loops if w is v), 1)]
         common: dict[str, Any] = {
             "coords": (*(v for v, _ in coords), *own),
             "values": (*bound, *own),
@@ -256,6 +281,19 @@ class _Walker:
         )  # fmt: skip
 
 
+class _BareWalker(_Walker):
+    """Takes every block apart."""
+
+    def instances(self) -> list[tuple[Var, Expr]]:
+        return [(v, v) for v, _, _ in self.loops]
+
+    def inner(self) -> tuple[tuple[Var, Expr], ...]:
+        return tuple(self.coords)
+
+    def is_leaf(self, block: Block) -> bool:
+        return False
+
+
 def _accesses(found: Effects) -> list[Effect]:
     return [e for e in found if e.kind != PREFETCH and e.buffer.data not in found.allocated]
 
@@ -274,7 +312,7 @@ def _is_affine(access: Effect) -> bool:
     try:
         for index in access.indices or ():
             for part in index if isinstance(index, tuple) else (index,):
-                formula.affine(part)
+                formula.sum(part)
     except NotAffine:
         return False
     return access.indices is not None

@@ -29,6 +29,8 @@ def producer_move_is_legal(block: BlockRef, loop: LoopRef, consumers: Sequence[B
     """
     made = _sole_result(block)
     scope = block.scope
+    if not is_const(block.node.predicate, 1):
+        return False
     if made is None or scope is None or loop.scope is not scope or not _is_alone(block, scope):
         return False
     if any(_touches(child, made) and child is not block and child not in consumers for child in scope.children):
@@ -52,7 +54,7 @@ def consumer_move_is_legal(
     The boxes produced by the iterations are complete, disjoint, and cover the block's domain. If a predicate on an
     element keeps the producer from writing it, nothing ever writes it.
     """
-    made = _sole_result(producer, guarded=True)
+    made = _sole_result(producer)
     scope = block.scope
     if made is None or scope is None or len(boxes) != 1 or made not in boxes or loop.scope is not scope:
         return False
@@ -70,15 +72,10 @@ def consumer_move_is_legal(
     return _makes_whole_boxes(producer, loop, boxes[made])
 
 
-def _sole_result(block: BlockRef, guarded: bool = False) -> Buffer | None:
-    """The only buffer that ``block`` writes, each element by one instance, if it is local to a scope.
-
-    ``guarded``: a predicate is allowed.
-    """
+def _sole_result(block: BlockRef) -> Buffer | None:
+    """The only buffer that ``block`` writes, each element by one instance, if it is local to a scope."""
     scope, body = block.scope, block.block
     if scope is None or len(body.writes) != 1 or not is_simple_block(body):
-        return None
-    if not guarded and not is_const(block.node.predicate, 1):
         return None
     if any(i.iter_type == "reduce" for i in body.iter_vars) and body.init is None:
         return None

@@ -110,7 +110,7 @@ def invariant(
     return register
 
 
-def check_step(delta: Delta, proved: bool = True, also: Sequence[Invariant] = ()) -> None:
+def check_step(delta: Delta, proved: bool, also: Sequence[Invariant] = ()) -> None:
     """Raise ``ScheduleError`` if the step violates an invariant.
 
     ``proved`` False: the step has ``unsafe=True``. ``also``: invariants of this schedule only.

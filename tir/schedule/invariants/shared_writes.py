@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...analysis.dependence.relations import StatementRelations, by_loops, same_element
-from ...analysis.dependence.statements import Access, Statement, statements_of
+from ...analysis.dependence.statements import Access, Statement, bare_statements_of
 from ...analysis.dependence.witness import witness
 from ...analysis.index import LoopRef, index_of
 from ...analysis.simple_blocks import constant
@@ -57,7 +57,7 @@ class _Kernels:
 
     @cached_property
     def units(self) -> list[Statement]:
-        return statements_of(self.func.body, blocks=False)
+        return bare_statements_of(self.func.body)
 
     @cached_property
     def threads(self) -> dict[Var, LoopRef]:
@@ -104,7 +104,7 @@ class _Kernels:
         alone = by_loops(unit)
         alone.accesses = [access]
         side = StatementRelations(alone, Names())
-        side.touch(on_loops=True)
+        side.touch()
         others = [n for n, v in enumerate(alone.coords) if v is not thread.var]
         try:
             with bounded():

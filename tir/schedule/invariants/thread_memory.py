@@ -26,7 +26,7 @@ from ...analysis.index import BlockRef, Index, LoopRef, index_of
 from ...analysis.privatization import THREADS_OWN, is_privatizable
 from ...analysis.structure import regions_of
 from ...buffer import Buffer
-from ...expr import BufferLoad, IntImm, Var
+from ...expr import BufferLoad, Var, is_const
 from ...function import PrimFunc
 from ...poly import Names, NotAffine, Relation, TooLong, bounded, everything
 from ...stmt import THREAD_BINDING, Block, For, SeqStmt
@@ -69,7 +69,7 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
     suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(index, scope, buffer, changed)]
     crossed = _blocks_may_meet(bound)
     if suspects or crossed:
-        yield from _Kernels(func, bound, final=True).problems(suspects, crossed)
+        yield from _FinalKernels(func, bound).problems(suspects, crossed)
 
 
 def _bound_loops(index: Index) -> list[LoopRef]:
@@ -99,7 +99,7 @@ def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> 
     if inner.node not in changed:
         return True
     chain = users[0].loops()
-    return is_privatizable(buffer, [p.node for p in chain[: chain.index(inner) + 1]], exact=True)
+    return is_privatizable(buffer, [p.node for p in chain[: chain.index(inner) + 1]])
 
 
 def _blocks_may_meet(bound: list[LoopRef]) -> bool:
@@ -127,16 +127,13 @@ def _outermost(ref: LoopRef) -> LoopRef:
 
 
 class _Kernels:
-    """The statements of a program, the threads that run them, and the pairs of them that conflict in some memory.
+    """The statements of a program, the threads that run them, and the pairs of them that conflict in some memory."""
 
-    ``final``: the schedule is complete. A block without a loop for some axis is then run by every thread (or by thread
-    0 if its buffer is shared).
-    """
+    final = False  # whether no further loop is going to be bound
 
-    def __init__(self, func: PrimFunc, bound: list[LoopRef], final: bool = False):
+    def __init__(self, func: PrimFunc, bound: list[LoopRef]):
         self.func = func
         self.loops = {ref.var: ref for ref in bound}
-        self.final = final
         self.units = without_swizzles(statements_of(func.body))
         blocks = (n for n in walk(func.body) if isinstance(n, Block))
         self.reductions = {i.var for b in blocks for i in b.iter_vars if i.iter_type == "reduce"}
@@ -227,7 +224,7 @@ class _Kernels:
                     continue
                 wrote, reads = self.threads(w), self.threads(r, buffer)
                 loop = next((self.loops[wrote[a]] for a in axes if a in wrote and a not in reads), None)
-                if loop is not None and not _one(loop):
+                if loop is not None and not is_const(loop.node.extent, 1):
                     return Problem(
                         (buffer.name, "readers"),
                         f"cannot prove that `{buffer.name}` ({buffer.scope} memory) is read by the thread that wrote it",
@@ -247,13 +244,13 @@ class _Kernels:
             looped = by_loops(unit)
             mine = [a for a in looped.accesses if a.buffer.data is buffer.data]
             side = StatementRelations(replace(looped, accesses=mine), names)
-            side.touch(on_loops=True)
+            side.touch()
             for touch in (*side.reads, *side.writes):
-                _ = touch.map  # now, before time is counted: it reads text
+                _ = touch.map  # now, before time is counted
             side.before = loop_times(looped, unit.time, names, length)
             sides.append(side)
         context = Context(self.func, self.func.body, names)
-        context.restrict(sides[0].before)  # now, before time is counted: it reads text
+        context.restrict(sides[0].before)  # now, before time is counted
         return sides, context
 
     def _flows(self, buffer: Buffer, users: list[Statement], sides: Any, context: Any) -> Problem | None:
@@ -316,7 +313,9 @@ class _Kernels:
             v, w = wrote.get(axis), reads.get(axis)
             if v is not None and w is not None:
                 equal.append((v, w))
-            elif v is not None and self.final and not _one(self.loops[v]):  # every thread reads what one wrote
+            elif (
+                v is not None and self.final and not is_const(self.loops[v].node.extent, 1)
+            ):  # every thread reads what one wrote
                 nobody = s.before.domain()
                 return _related(s, t, []).domain_in(nobody.subtract(nobody))
         return _related(s, t, equal) if equal else None
@@ -377,7 +376,10 @@ class _Kernels:
 
     def _many(self, axis: str, kernel: LoopRef | None) -> bool:
         """Whether ``kernel`` has several blocks along ``axis``."""
-        return any(r.node.thread == axis and not _one(r) and _outermost(r) is kernel for r in self.loops.values())
+        return any(
+            r.node.thread == axis and not is_const(r.node.extent, 1) and _outermost(r) is kernel
+            for r in self.loops.values()
+        )
 
     @staticmethod
     def _in_all_blocks(unit: Statement, access: Access) -> bool:
@@ -389,6 +391,13 @@ class _Kernels:
         return any(private_axes(a.buffer.scope) for a in unit.writes()) or any(
             n.buffer.data is access.buffer.data for n in asked
         )
+
+
+class _FinalKernels(_Kernels):
+    """Of a complete schedule. A block without a loop for some axis is run by every thread (or by thread 0 if its buffer
+    is shared)."""
+
+    final = True
 
 
 def _decided(ask: Callable[[Any, Any], Problem | None], sides: Any, context: Any) -> Problem | None:
@@ -407,10 +416,6 @@ def _touches(unit: Statement, buffer: Buffer, write: bool) -> bool:
 
 def _vars(e: Any) -> set[Var]:
     return {n for n in walk(e) if isinstance(n, Var)}
-
-
-def _one(loop: LoopRef) -> bool:
-    return isinstance(loop.node.extent, IntImm) and loop.node.extent.value == 1
 
 
 def _ordered(pairs: Any, s: Any, t: Any) -> Any:

@@ -32,6 +32,7 @@ from ...expr import (
     const,
     floordiv,
     floormod,
+    is_const,
 )
 from ...script.printer import short_text
 from ...stmt import BlockRealize
@@ -90,7 +91,7 @@ def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | Non
 
 
 def require_spatial(block: BlockRef) -> None:
-    reduce = [i.var.name for i in block.block.iter_vars if i.iter_type == "reduce" and not is_unit(i)]
+    reduce = [i.var.name for i in block.block.iter_vars if i.iter_type == "reduce" and not is_const(i.dom.extent, 1)]
     require(not reduce, "block {0} is a reduction over {1}", block, ", ".join(reduce), nodes=[block.node],
             legal="decompose_reduction or rfactor first, or keep it")  # fmt: skip
     require(
@@ -102,10 +103,6 @@ def require_spatial(block: BlockRef) -> None:
     )
 
 
-def is_unit(iterator: Any) -> bool:
-    return isinstance(iterator.dom.extent, IntImm) and iterator.dom.extent.value == 1
-
-
 def solve_iters(
     block: BlockRef, indices: Sequence[Expr], given: Sequence[Expr], analyzer: Analyzer
 ) -> tuple[dict[Var, Expr], list[Expr]]:
@@ -115,7 +112,7 @@ def solve_iters(
     """
     iters = {i.var: i for i in block.block.iter_vars}
     given = [cast(str(e.dtype), g) for e, g in zip(indices, given)]
-    solved: dict[Var, Expr] = {v: i.dom.min for v, i in iters.items() if is_unit(i)}
+    solved: dict[Var, Expr] = {v: i.dom.min for v, i in iters.items() if is_const(i.dom.extent, 1)}
     conditions: list[Expr] = []
     moving = [(e, g) for e, g in zip(indices, given) if uses_var(e, iters)]
     conditions += [EQ(e, g) for e, g in zip(indices, given) if not uses_var(e, iters)]

@@ -9,14 +9,14 @@ from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import require_start
-from ...analysis.structure import entered, is_one, refresh
+from ...analysis.structure import entered, refresh
 from ...arith import Analyzer
 from ...arith.itermap import Division, subspace_divide
 from ...arith.linear import is_index
 from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ...equal import first_difference, structural_equal
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Call, Cast, Expr, IntImm, Var, all_of, conjuncts, const
+from ...expr import BufferLoad, Call, Cast, Expr, IntImm, Var, all_of, conjuncts, const, is_const
 from ...function import PrimFunc
 from ...node import frozendict
 from ...script.printer import short_text
@@ -128,14 +128,14 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
         dtype = iterator.var.dtype
         zero = const(0, dtype)
         whole: Expr = zero
-        if keep_units or not is_one(o_extent):
+        if keep_units or not is_const(o_extent, 1):
             o_var = Var(f"{iterator.var.name}_o", dtype)
             outer_iters.append(IterVar(Range(zero, o_extent), o_var, iterator.iter_type))
             outer_values.append(o_value)
             whole = o_var * i_extent
-        elif not _is_zero(o_value):
+        elif not is_const(o_value, 0):
             whole = o_value * i_extent
-        if inner and (not is_one(i_extent) or not _is_zero(i_value)):
+        if inner and (not is_const(i_extent, 1) or not is_const(i_value, 0)):
             i_var = Var(f"{iterator.var.name}_i", dtype)
             inner_iters.append(IterVar(Range(zero, i_extent), i_var, iterator.iter_type))
             inner_values.append(i_value)
@@ -208,10 +208,6 @@ def _rebuild_loops(inner: list[LoopRef], body: Stmt) -> Stmt:
     for ref in reversed(inner):
         body = ref.node.replace(body=body)
     return body
-
-
-def _is_zero(e: Expr) -> bool:
-    return isinstance(e, IntImm) and e.value == 0
 
 
 @primitive(check=_check_blockize)
@@ -431,7 +427,7 @@ def _relative(block: Block, pairs: dict[Buffer, tuple[Buffer, BufferRegion]]) ->
     offsets = {}
     for buffer, (wanted, region) in pairs.items():
         kept = len(region.region) - wanted.ndim
-        if kept < 0 or not all(is_one(r.extent) for r in region.region[:kept]):
+        if kept < 0 or not all(is_const(r.extent, 1) for r in region.region[:kept]):
             return None
         if not all(structural_equal(r.extent, s) for r, s in zip(region.region[kept:], wanted.shape)):
             return None
@@ -461,14 +457,14 @@ def _stripped(stmt: Stmt) -> Stmt:
 
     def visit(item: Any) -> Any:
         if isinstance(item, BlockRealize):
-            keep = [n for n, i in enumerate(item.block.iter_vars) if not (i.dom and is_one(i.dom.extent))]
+            keep = [n for n, i in enumerate(item.block.iter_vars) if not (i.dom and is_const(i.dom.extent, 1))]
             gone = {i.var: v for n, (i, v) in enumerate(zip(item.block.iter_vars, item.iter_values)) if n not in keep}
             iter_vars = tuple(item.block.iter_vars[n] for n in keep)
             block = item.block.replace(name="", iter_vars=iter_vars, annotations=frozendict())
             block = substitute(block, gone) if gone else block
             block = block.replace(reads=(), writes=())
             return item.replace(iter_values=tuple(item.iter_values[n] for n in keep), block=block)
-        if isinstance(item, For) and is_one(item.extent):
+        if isinstance(item, For) and is_const(item.extent, 1):
             return substitute(item.body, {item.loop_var: item.min})
         if isinstance(item, Cast) and isinstance(item.value, IntImm) and not item.dtype.is_bool:
             return const(item.value.value, item.dtype)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import constant, is_one, vars_in
+from ...analysis.structure import constant, vars_in
 from ...arith import Analyzer, simplify
 from ...errors import ScheduleError, require
-from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod
+from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod, is_const
 from ...names import derived_name, unique_name
 from ...node import frozendict
 from ...stmt import PARALLEL, SERIAL, Block, For, SeqStmt, Stmt
@@ -250,7 +250,7 @@ def split(state: State, plan: SplitPlan) -> tuple[State, list[LoopRV]]:
     variables = [Var(name, dtype) for name in plan.names]
     fused: Expr = const(0, dtype)
     for n, v in enumerate(variables):
-        if plan.keep_units or not is_one(plan.extents[n]):
+        if plan.keep_units or not is_const(plan.extents[n], 1):
             fused = fused + v * product(plan.extents[n + 1 :], dtype)
     zero = const(0, dtype)
     loops = [For(v, zero, e, SERIAL, node.body) for v, e in zip(variables, plan.extents)]
@@ -422,9 +422,9 @@ def fuse(state: State, plan: FusePlan) -> tuple[State, LoopRV]:
     values: dict[Var, Expr] = {}
     for n, node in enumerate(nodes):
         value: Expr = const(0, dtype)
-        if not empty and not is_one(extents[n]):
+        if not empty and not is_const(extents[n], 1):
             value = floordiv(var, product(extents[n + 1 :], dtype))
-            if any(not is_one(e) for e in extents[:n]):
+            if any(not is_const(e, 1) for e in extents[:n]):
                 value = floormod(value, extents[n])
         values[node.loop_var] = cast(node.loop_var.dtype, cast(dtype, node.min) + value)
     loop = nodes[0].replace(loop_var=var, min=const(0, dtype), extent=total, body=nodes[-1].body)
@@ -540,14 +540,14 @@ def plan_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> Reorder
 
 def _require_commute(state: State, before: list[For], after: list[For]) -> None:
     from ...analysis.dependence.loops import check_reorder
-    from ...analysis.dependence.programs import check
+    from ...analysis.dependence.programs import check_recomputing
 
     verdict = check_reorder(state.func, before, after)
     if verdict.is_proved:
         return
         # iterations that recompute the same elements, as those of tiles with a halo do, may be exchanged
     made = state.replace(before[0], renest(after, before[-1].body))
-    if not check(state.func, made.func, allow_recompute=True).is_proved:
+    if not check_recomputing(state.func, made.func).is_proved:
         require_legal(verdict, state.func)
 
 

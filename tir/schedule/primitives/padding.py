@@ -147,7 +147,7 @@ def _shrunk(block: BlockRef, loop: LoopRef, store: BufferStore, condition: Expr)
     body = block.block
     box = _box(block, loop, condition)
     if box is None:
-        values = {i.var: v for i, v in zip(body.iter_vars, block.node.iter_values)}
+        values = block.bindings
         inner = with_regions(body.replace(body=store))
         guard = [*conjuncts(block.node.predicate), *(substitute(c, values) for c in conjuncts(condition))]
         return block.node, block.node.replace(predicate=all_of(guard), block=inner)

@@ -8,9 +8,8 @@ from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import InitRuns
 from ...analysis.structure import first_line, refresh, wrapped_in
 from ...arith.linear import linear
-from ...buffer import Range
 from ...errors import require
-from ...expr import BufferLoad, all_of
+from ...expr import BufferLoad, all_of, is_const
 from ...stmt import Block, BlockRealize, Stmt
 from ...visit import accesses
 from ..build import insert_before, without_unused
@@ -100,7 +99,7 @@ def require_distinct_results(block: BlockRef, unsafe: bool) -> None:
     for region in block.block.writes:
         mins = [r.min for r in region.region]
         direct = {axis[0] for m in mins if (axis := linear(m).in_one(spatial)) is not None}
-        missing = [v for v, dom in spatial.items() if v not in direct and not _is_one(dom)]
+        missing = [v for v, dom in spatial.items() if v not in direct and not (dom and is_const(dom.extent, 1))]
         if not missing:
             continue
         require(
@@ -110,17 +109,15 @@ def require_distinct_results(block: BlockRef, unsafe: bool) -> None:
         )  # fmt: skip
 
 
-def _is_one(dom: Range | None) -> bool:
-    return dom is not None and getattr(dom.extent, "value", None) == 1
-
-
 def _init_nest(runs: InitRuns, name: str, unsafe: bool) -> Stmt:
     """The init in copies of the loops of its spatial iterators."""
     block = runs.realize.block
     assert block.init is not None
     iters, values = tuple(i for i, _ in runs.spatial), tuple(v for _, v in runs.spatial)
     start = block.replace(iter_vars=iters, reads=(), name=name, init=None, body=block.init)
-    stmt: Stmt = BlockRealize(values, all_of(runs.guards(unsafe=unsafe)), without_unused(start))
+    stmt: Stmt = BlockRealize(
+        values, all_of(runs.unproved_guards() if unsafe else runs.guards()), without_unused(start)
+    )
     for loop in reversed(runs.kept):
         stmt = loop.replace(body=stmt)
     names = {f.loop_var: f.loop_var.replace(name=f"{f.loop_var.name}_init") for f in runs.kept}

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.live_values import Timestamps, clobbered_between
-from ...analysis.dependence.programs import check
+from ...analysis.dependence.programs import check_whole
 from ...analysis.dependence.reduction_summary import collapse_reductions
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import readers, regions_of, uses_pointer, writers
@@ -209,7 +209,7 @@ def _rolled(
     axis, size = rolls[0].axis, rolls[0].size
     if not unsafe:
         # From the new program back to the old one, elements are recomputed: legal only if the values are the same.
-        verdict = check(collapse_reductions(once.func), collapse_reductions(state.func), whole=True)
+        verdict = check_whole(collapse_reductions(once.func), collapse_reductions(state.func))
         why = f"without making elements of `{buffer.name}` again"
         require_legal(verdict, state.func, nodes=[block.node], why=why)
         _require_there(once, block, buffer, axis, size)

@@ -121,7 +121,7 @@ def _same_element(loop: For, realize: BlockRealize) -> list[str]:
     """Two iterations and the element that both write."""
     from ...arith import simplify
 
-    values = {i.var: v for i, v in zip(realize.block.iter_vars, realize.iter_values)}
+    values = realize.bindings
     store = next(s for s in walk(realize.block.body) if isinstance(s, BufferStore))
     found = []
     for step in (0, 1):
