@@ -71,7 +71,7 @@ def _var(g: Generator, e: Var) -> str:
         return g.pointers[e].text(g)
     found = g.names.get(e)
     if found is None:
-        raise g.error(f"variable `{e.name}` ({e.dtype}) is used where nothing defines it")
+        raise g.error(f"variable `{e.name}` ({e.dtype}) is undefined")
     return found
 
 

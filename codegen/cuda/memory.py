@@ -42,7 +42,7 @@ class Place:
 def place_of(g: Generator, data: Any) -> Place:
     found = g.pointers.get(data)
     if found is None:
-        raise g.error(f"pointer `{getattr(data, 'name', data)}` is used where nothing allocates it")
+        raise g.error(f"pointer `{getattr(data, 'name', data)}` is not allocated")
     return found
 
 

@@ -50,7 +50,7 @@ from .types import element_type, emulated, float_constant, splat, value_type, ve
 def _var(g: Generator, e: Var) -> str:
     value = g.env.get(e)
     if value is None:
-        raise g.error(f"variable `{e.name}` ({e.dtype}) is used where nothing defines it")
+        raise g.error(f"variable `{e.name}` ({e.dtype}) is undefined")
     return value
 
 

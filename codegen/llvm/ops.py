@@ -23,7 +23,7 @@ from .types import element_type, emulated, float_constant, memory_element, splat
 def _call(g: Generator, e: Call) -> str:
     rule = RULES.ops.get(e.op)
     if rule is None:
-        raise g.error(f"operator `{e.op}` has no meaning on a CPU: `{e!r}`")
+        raise g.error(f"operator `{e.op}` is not defined on a CPU: `{e!r}`")
     return rule(g, e)
 
 

@@ -42,7 +42,7 @@ def configure_tiles(g: Generator, body: Stmt) -> None:
     if not any(used):
         return
     if "+amx-tile" not in g.out.module.features:
-        raise g.error("uses AMX tile registers, which the CPU compiled for has not (amx-tile)")
+        raise g.error("uses AMX tile registers, which the target CPU lacks (amx-tile)")
     mark = f"@{MARK} = constant i8 1"
     if mark not in g.out.module.globals:
         g.out.module.globals.append(mark)

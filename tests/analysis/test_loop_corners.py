@@ -66,3 +66,22 @@ def test_a_change_of_a_block_around_is_seen(part):
     after = func.with_body(rewrite(func.body, changed))
     assert SameMeaning(func, func).answer().is_proved
     assert not SameMeaning(func, after).answer().is_proved
+
+
+SWIZZLED = """
+@T.prim_func
+def f(A: T.Buffer((8, 4), "int32"), B: T.Buffer((8, 4), "int32"), O: T.Buffer((8, 4), "int32")):
+    for i in range(8):
+        for j in range(4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj ^ (vi % 4)] = A[vi, vj]
+            with T.block("O"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                O[vi, vj] = B[vi, vj ^ (vi % MODULUS)]
+"""
+
+
+def test_two_swizzles_of_one_buffer_are_not_one():
+    tir.Schedule(parse(SWIZZLED.replace("MODULUS", "4"))).parallel("j")
+    refused(lambda: tir.Schedule(parse(SWIZZLED.replace("MODULUS", "2"))).parallel("j"), "`j`")

@@ -14,6 +14,7 @@ from tir.arith import Analyzer, simplify, simplify_stmt
 from tir.arith.linear import same
 from tir.arith.pointwise import compile_expr
 from tir.arith.regions import intersect, relax, union
+from tir.arith.swizzle import unswizzled
 from tir.buffer import Range, decl_buffer
 from tir.dtype import INT32, DType
 from tir.expr import (
@@ -49,6 +50,7 @@ from tir.expr import (
     cast,
     const,
 )
+from tir.op import call
 from tir.stmt import BufferStore, For, IfThenElse, SeqStmt
 
 BOUNDED = settings(derandomize=True, max_examples=200, deadline=None)
@@ -402,6 +404,7 @@ def test_bounds_of_truncating_operators():
     ctx = Analyzer({i: Range(IntImm(-5), IntImm(6)), j: Range(IntImm(-5), IntImm(10))})
     three = IntImm(3)
     assert ctx.bound(Mod(i, three)) == (-2, 0) and ctx.bound(Mod(j, three)) == (-2, 2)
+    assert Analyzer({i: Range(IntImm(-5), IntImm(3))}).bound(Mod(i, three)) == (-2, 0)
     assert ctx.bound(Div(i, three)) == (-1, 0) and ctx.bound(Div(j, three)) == (-1, 1)
 
 
@@ -434,3 +437,11 @@ def test_quotients_of_a_remainder():
     x = Var("x")
     assert repr(simplify((x % 64 // 4) // 8)) == "x % 64 // 32"
     assert repr(simplify((x % 64 // 4 + 3) // 8)) == "(x % 64 + 12) // 32"
+
+
+def test_what_is_beside_a_swizzled_digit_stays_below_it():
+    i, j, k = Var("i"), Var("j"), Var("k")
+    index = call("bitwise_xor", j, i % 8) * 2 + k
+    for beside, found in ((2, True), (4, False)):
+        ctx = Analyzer({i: rng(0, 64), j: rng(0, 32), k: rng(0, beside)})
+        assert (unswizzled([i, index], ctx) is not None) == found

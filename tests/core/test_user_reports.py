@@ -477,7 +477,7 @@ def test_an_undefined_variable_names_function_and_line():
     made = parse(SCALE)
     target = next(b for b in made.buffer_map.values() if b.name == "B")
     free = made.replace(body=tir.BufferStore(target, tir.const(1.0, "float32"), (n,)))
-    failing(tir.BuildError, lambda: tir.build(free), "main", "variable `n` (int32)", "nothing defines it")
+    failing(tir.BuildError, lambda: tir.build(free), "main", "variable `n` (int32)", "is undefined")
 
 
 def test_the_shared_memory_plan_has_lifetimes_and_bytes():

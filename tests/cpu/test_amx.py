@@ -124,7 +124,7 @@ def test_registers_are_named_by_constants():
 
 
 def test_a_cpu_without_tiles():
-    with pytest.raises(BuildError, match="uses AMX tile registers, which the CPU compiled for has not"):
+    with pytest.raises(BuildError, match="uses AMX tile registers, which the target CPU lacks"):
         tir.build(tiles_of(1), target="llvm -mcpu=haswell")
 
 

@@ -13,11 +13,11 @@ from codegen.llvm.compile import Loaded
 from codegen.runtime.packed import register_func
 from tir import BuildError
 from tir.buffer import decl_buffer
-from tir.expr import BufferLoad, IntImm, Ramp
+from tir.expr import EQ, BufferLoad, IntImm, Ramp, Var
 from tir.function import IRModule, PrimFunc
 from tir.node import frozendict
 from tir.script import parse
-from tir.stmt import BufferStore
+from tir.stmt import BufferStore, For, IfThenElse
 
 
 def test_more_memory_than_any_machine_addresses_is_refused():
@@ -114,3 +114,19 @@ def f(A: T.Buffer((100000,), "float32")):
     gc.collect()
     ((name, address),) = freed
     assert re.search("__tir_release$", name) and address
+
+
+def test_a_loop_that_never_runs_has_no_first_iteration():
+    """As it comes from other passes than ours, which drop such a loop."""
+    from codegen.build import compile_lowered
+
+    B, k = decl_buffer((1,), "int32", name="B"), Var("k")
+    for extent, expected in ((0, 7), (2, 1)):
+        body = IfThenElse(EQ(k, IntImm(0)), BufferStore(B, IntImm(1), (IntImm(0),)), None)
+        handle = Var("b", "handle")
+        func = PrimFunc(
+            (handle,), For(k, IntImm(0), IntImm(extent), "serial", body), buffer_map=frozendict({handle: B})
+        )
+        b = np.full(1, 7, "int32")
+        compile_lowered(IRModule.of(func))(b)
+        assert b[0] == expected

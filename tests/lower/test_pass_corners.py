@@ -41,6 +41,24 @@ def f(A: T.Buffer((20,), "float32")):
     same(func, changed, np.zeros(20, "float32"))
 
 
+def test_a_guard_in_an_else_branch_of_a_partitioned_loop_goes():
+    func = parse(
+        """
+@T.prim_func
+def f(A: T.Buffer((20,), "float32")):
+    for i in T.serial(20, annotations={"pragma_loop_partition_hint": 1}):
+        if A[i] > T.float32(3):
+            A[i] = T.float32(2)
+        else:
+            if i < 5:
+                A[i] = T.float32(1)
+"""
+    )
+    changed = transform.loop_partition(func)
+    assert "range(5)" in changed.script() and "if i < 5" not in changed.script()
+    same(func, changed, np.arange(20, dtype="float32"))
+
+
 def test_an_operator_of_a_whole_warp_needs_32_lanes():
     text = """
 @T.prim_func

@@ -159,6 +159,74 @@ def test_tensorize_refuses_other_values(value, described):
     refused(lambda: unpacked(value, described), "does not compute")
 
 
+def wide(text: str) -> str:
+    """``text`` with int64 loops and buffers."""
+    import re
+
+    text = re.sub(
+        r"(grid|range|spatial|Buffer|match_buffer)(\(.*)",
+        lambda m: m[1] + re.sub(r"(?<![\w.])(\d+)(?=[,)])", r"T.int64(\1)", m[2]),
+        text,
+    )
+    return re.sub(r"vj? (% \d )?\* \d", lambda m: f'T.Cast("int32", {m[0]})', text)
+
+
+@pytest.mark.parametrize("program,described", [(wide, str), (str, wide), (wide, wide)])
+@pytest.mark.parametrize("factor,fits", [("4", True), ("2", False)])
+def test_tensorize_whatever_the_width_of_indices(program, described, factor, fits):
+    desc = tir.script.parse(described(UNPACK_8.replace("VALUE", "P[0] >> (v * 4)").replace("* 4", f"* {factor}", 1)))
+    sch = schedule(program(UNPACK.replace("VALUE", "P[vi, vj // 8] >> (vj % 8 * 4)")))
+    inner = sch.split(sch.get_loops("O")[1], [None, 8])[1]
+    step = lambda: sch.tensorize(inner, tir.intrin.TensorIntrin(desc, desc, "unpack_8"))  # noqa: E731
+    if not fits:
+        refused(step, "does not compute")
+        return
+    step()
+    compiled(sch)
+
+
+MULTIPLY = """
+@T.prim_func
+def d(a: T.handle, b: T.handle, c: T.handle):
+    A = T.match_buffer(a, (4, 4), "float32", offset_factor=1)
+    B = T.match_buffer(b, (4, 4), "float32", offset_factor=1)
+    C = T.match_buffer(c, (4, 4), "float32", offset_factor=1)
+    with T.block("root"):
+        T.reads(C[0:4, 0:4], A[0:4, 0:4], B[0:4, 0:4])
+        T.writes(C[0:4, 0:4])
+        for i, j, k in T.grid(4, 4, 4):
+            with T.block("u"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vj, vk]
+"""
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_tensorize_a_symbolic_product(kind):
+    desc = tir.script.parse(MULTIPLY)
+    sch = schedule(f"""
+@T.prim_func
+def main(a: T.handle, b: T.handle, c: T.handle):
+    n = T.{kind}()
+    A = T.match_buffer(a, (n, T.{kind}(4), T.{kind}(8)), "float32")
+    B = T.match_buffer(b, (T.{kind}(8), T.{kind}(8)), "float32")
+    C = T.match_buffer(c, (n, T.{kind}(4), T.{kind}(8)), "float32")
+    for i, ii, j, k in T.grid(n, T.{kind}(4), T.{kind}(8), T.{kind}(8)):
+        with T.block("C"):
+            vi, vr, vj, vk = T.axis.remap("SSSR", [i, ii, j, k])
+            with T.init():
+                C[vi, vr, vj] = T.float32(0)
+            C[vi, vr, vj] = C[vi, vr, vj] + A[vi, vr, vk] * B[vj, vk]
+""")
+    i, ii, j, k = sch.get_loops("C")
+    (j, jj), (k, kk) = (sch.split(x, [None, 4]) for x in (j, k))
+    sch.reorder(i, j, k, ii, jj, kk)
+    sch.decompose_reduction("C", k)
+    sch.tensorize(ii, tir.intrin.TensorIntrin(desc, desc, "multiply_4"))
+    for n in (0, 1, 3):
+        same(sch, n=n)
+
+
 UNREAD = """
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), Z: T.Buffer((8,), "float32")):
@@ -205,3 +273,39 @@ def test_output_blocks_inside_blocks():
     sch.blockize(sch.get_loops("Z")[0])
     sch.blockize(sch.get_loops("Y")[0])
     assert [b.name for b in sch.get_output_blocks("root")] == ["Z_o", "Z"]
+
+
+PRODUCT = """
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    m = T.int32()
+    n = T.int32()
+    A = T.match_buffer(a, (m, n), "int32")
+    C = T.match_buffer(c, (m, n), "int32")
+    B = T.alloc_buffer((m * (n + 1),), "int32")
+    for i, j in T.grid(m, COLUMNS):
+        with T.block("B"):
+            vi = T.axis.spatial(m, i)
+            vj = T.axis.spatial(COLUMNS, j)
+            B[vi * n + vj] = A[vi, T.min(vj, n - 1)]
+    for i, j in T.grid(m, n):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi * n + vj]
+"""
+
+
+def test_a_product_of_symbolic_size_is_one_to_one():
+    sch = schedule(PRODUCT.replace("COLUMNS", "n"))
+    sch.reorder("B.j", "B.i")
+    sch.reorder("C.j", "C.i")
+    for m, n in [(0, 3), (3, 0), (1, 4), (3, 2)]:
+        same(sch, m=m, n=n)
+    sch = schedule(PRODUCT.replace("COLUMNS", "n"))
+    sch.compute_at("B", "C.i")
+    for m, n in [(0, 3), (3, 0), (1, 4), (3, 2)]:
+        same(sch, m=m, n=n)
+
+
+def test_rows_that_overlap_keep_their_order():
+    refused(lambda: schedule(PRODUCT.replace("COLUMNS", "n + 1")).reorder("B.j", "B.i"), "two writes of one element")

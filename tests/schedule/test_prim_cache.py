@@ -403,3 +403,36 @@ def test_consumers_of_another_scope(step, block, index, consumers):
     refused(
         lambda: getattr(sch, step)(block, index, "local", consumer_blocks=consumers), consumers[-1], "directly inside"
     )
+
+
+EMPTY = """
+@T.prim_func
+def main(a: T.handle, C: T.Buffer((3,), "int32")):
+    n = T.int32()
+    A = T.match_buffer(a, (3, n), "int32")
+    S = T.alloc_buffer((3,), "int32")
+    for i, k in T.grid(3, n):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = 0
+            S[vi] = S[vi] + A[vi, vk]
+    for i in range(3):
+        with T.block("C"):
+            vi = T.axis.spatial(3, i)
+            T.where(n > 0)
+            C[vi] = S[vi]
+"""
+
+
+@pytest.mark.parametrize("step", ["cache_read", "reindex", "reindex_cache_read"])
+def test_the_result_of_a_reduction_that_may_be_empty(step):
+    sch = schedule(EMPTY)
+    if step == "cache_read":
+        sch.cache_read("C", "S", "local")
+    elif step == "reindex":
+        refused(lambda: sch.reindex("C", "S"), "would be read without having been written")
+    else:
+        refused(lambda: sch.reindex_cache_read("C", "S", "local", lambda i: (2 - i,)), "without having been written")
+    for n in (0, 1, 4):
+        same(sch, n=n)

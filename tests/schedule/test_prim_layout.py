@@ -725,3 +725,23 @@ def test_copies_of_a_swizzled_buffer() -> None:
     sch = schedule(SWIZZLED)
     sch.transform_layout("B", ("write", 0), lambda i, j: (i, j ^ (i % 8)))
     refused(lambda: sch.cache_read("C", 0, "local"), "copy a buffer before its layout changes")
+
+
+@pytest.mark.parametrize("block,access", [("P", ("write", 0)), ("C", ("read", 0))])
+@pytest.mark.parametrize("by", [1, 3, 6])
+def test_a_shifted_layout_is_padded_at_both_ends(block, access, by):
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((14,), "int32"), C: T.Buffer((14,), "int32")):
+    P = T.alloc_buffer((14,), "int32")
+    for i in range(14):
+        with T.block("P"):
+            v = T.axis.spatial(14, i)
+            P[v] = A[v] + 1
+    for i in range(14):
+        with T.block("C"):
+            v = T.axis.spatial(14, i)
+            C[v] = P[v] * 2
+""")
+    sch.transform_layout(block, access, lambda i: ((i + by) // 4, (i + by) % 4), pad_value=7)
+    same(sch)

@@ -189,3 +189,49 @@ def test_handle_means_the_copy():
     sch.decompose_padding(block, "i")
     assert sch.get(block).name == "B"
     assert [b.name for b in sch.get_child_blocks("root")] == ["B_pad_const", "B"]
+
+
+WINDOW = """
+@T.prim_func
+def main(A: T.Buffer((14,), "int32"), C: T.Buffer((14,), "int32")):
+    P = T.alloc_buffer((16,), "int32")
+    for i in range(16):
+        with T.block("P"):
+            v = T.axis.spatial(16, i)
+            P[v] = T.if_then_else(CONDITION, A[v - 1], 7)
+    for o, i in T.grid(7, 2):
+        with T.block("C"):
+            v = T.axis.spatial(14, o * 2 + i)
+            C[v] = P[v] + P[v + 1] + P[v + 2]
+"""
+
+
+@pytest.mark.parametrize("condition", ["v >= 1 and v < 15", "v >= 1 and v < 15 and v % 3 > 0"])
+@pytest.mark.parametrize("parallel", [False, True])
+def test_fill_once_above_the_consumer(condition, parallel):
+    sch = schedule(WINDOW.replace("CONDITION", condition))
+    sch.compute_at("P", "C.o")
+    outer = sch.get_loops("C")[0]
+    if parallel:
+        sch.parallel(outer)
+        refused(lambda: sch.decompose_padding("P", outer), "the fill would come between")
+        return
+    sch.decompose_padding("P", outer)
+    same(sch)
+
+
+@pytest.mark.parametrize(
+    "before,after",
+    [
+        ('    P = T.alloc_buffer((16,), "int32")\n', ""),
+        ("C[v] = P[v] + P[v + 1] + P[v + 2]", "P[v] = P[v] + P[v + 1]"),
+        ("v >= 1 and v < 15", "v >= 1 and A[v - 1] > 1"),
+    ],
+)
+def test_a_fill_that_the_consumer_would_see(before, after):
+    text = WINDOW.replace("CONDITION", "v >= 1 and v < 15").replace(before, after)
+    if not after:
+        text = text.replace("def main(", 'def main(P: T.Buffer((16,), "int32"), ')
+    sch = schedule(text)
+    sch.compute_at("P", "C.o", unsafe=True)
+    refused(lambda: sch.decompose_padding("P", sch.get_loops("C")[0]), "the fill would come between")

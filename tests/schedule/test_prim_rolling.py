@@ -278,3 +278,35 @@ def test_refuses_what_was_not_all_the_same():
 def test_names_of_buffers():
     refused(lambda: schedule(LINE).rolling_buffer("B", 1), "no number 1", "0 (B)")
     refused(lambda: schedule(LINE).rolling_buffer("B", "Z"), "`Z`")
+
+
+UNEVEN = """
+@T.prim_func
+def main(A: T.Buffer((80,), "int32"), C: T.Buffer((12,), "int32")):
+    B = T.alloc_buffer((80,), "int32")
+    for i in range(80):
+        with T.block("B"):
+            v = T.axis.spatial(80, i)
+            B[v] = A[v] + 1
+    for i in LOOP:
+        with T.block("C"):
+            v = T.axis.spatial(12, i - START)
+            C[v] = B[PLACE] + B[PLACE + 1] + B[PLACE + 3]
+"""
+
+
+@pytest.mark.parametrize("loop,start", [("range(12)", "0"), ("range(3, 15)", "3")])
+@pytest.mark.parametrize("place", ["v * 5 // 2", "v * 8 // 3", "v // 2", "v // 2 + v * 2", "v * 5 // 2 - v"])
+def test_a_window_that_moves_unevenly(loop, start, place):
+    sch = schedule(UNEVEN.replace("LOOP", loop).replace("START", start).replace("PLACE", place))
+    sch.compute_at("B", "C.i")
+    sch.rolling_buffer("B", 0)
+    assert [int(n) for n in sch.get_block("C") and sch.mod["main"].body.block.alloc_buffers[0].shape] == [4]
+    same(sch)
+
+
+@pytest.mark.parametrize("place", ["v * 10 // 3", "40 - v * 5 // 2", "v * 5 // 2 % 20", "v * v"])
+def test_a_window_that_moves_too_far_or_back(place):
+    sch = schedule(UNEVEN.replace("LOOP", "range(12)").replace("START", "0").replace("PLACE", f"({place})"))
+    sch.compute_at("B", "C.i")
+    refused(lambda: sch.rolling_buffer("B", 0))

@@ -69,7 +69,9 @@ STEPS = {**PRIMITIVES, **QUERIES}
 
 
 def usual(step, parameter):
-    return OTHERS.get(step.name, {}).get(parameter.name, USUAL[parameter.name])
+    named = {**USUAL, **OTHERS.get(step.name, {})}
+    assert parameter.name in named, f"say in USUAL what a legal `{parameter.name}` of {step.name} is"
+    return named[parameter.name]
 
 
 def places():

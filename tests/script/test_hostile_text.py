@@ -102,7 +102,7 @@ def test_useful_numbers_are_computed(value):
 
 def test_macros_that_double_end():
     twice = "@T.macro\ndef m(A):\n    m(A)\n    m(A)\n"
-    with pytest.raises(tir.ParseError, match="macro `m` expands without end"):
+    with pytest.raises(tir.ParseError, match="macro `m` expands recursively without end"):
         parse(f"{twice}{HEAD}    m(A)\n")
     chain = "@T.macro\ndef a(A):\n    A[0] = 1\n" + "".join(
         f"@T.macro\ndef {new}(A):\n    {old}(A)\n    {old}(A)\n"

@@ -120,7 +120,7 @@ def summary(results: Iterable[Result], known: Iterable[str]) -> str:
     return "\n".join(rows)
 
 
-def main(argv: list[str] | None = None) -> int:
+def _options(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.tools.mutants", description=__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
@@ -129,7 +129,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--room", action="append", choices=ROOMS, help="only this room (may be repeated)")
     parser.add_argument("--again", action="store_true", help="draw none, and repeat those that were not killed")
     parser.add_argument("--summary", action="store_true", help="run nothing")
-    options = parser.parse_args(argv)
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = _options(argv)
     rooms, known, path = options.room or list(ROOMS), equivalents(), STORE / "results.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     before = load(path)

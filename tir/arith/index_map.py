@@ -12,7 +12,7 @@ from ..node import Node, node
 from ..visit import substitute, walk
 from .analyzer import Analyzer
 from .itermap import IterMap, detect_iter_map, inverse_iter_map
-from .linear import key
+from .linear import key, linear
 from .regions import relax
 
 
@@ -172,19 +172,33 @@ class IndexMap(Node):
             back = inverse_iter_map(exact, outputs)
             return IndexMap(outputs, tuple(back[v] for v in self.initial_indices)), FALSE
         # pad each axis to a multiple of what it is divided by; then the map of the larger box is a bijection
-        padded = self._padded(shape)
-        found = detect_iter_map(self.final_indices, self._domains(padded), check="bijective")
+        shifts = [_shift(self.final_indices, var) for var in self.initial_indices]
+        moved = IndexMap(self.initial_indices, self._moved_by(shifts))
+        padded = moved._padded([size + shift for size, shift in zip(shape, shifts)])
+        found = detect_iter_map(moved.final_indices, self._domains(padded), check="bijective")
         if not isinstance(found, IterMap):
             raise ValueError(f"the index map has no inverse, with padding or without: {found.error}")
         back = inverse_iter_map(found, outputs)
         ctx = Analyzer({o: Range(i.base, i.extent) for o, i in zip(outputs, found.indices)})
         inside: Expr = as_expr(True)
-        for var, size, wide in zip(self.initial_indices, shape, padded):
-            size = as_expr(size, var.dtype)
-            if not ctx.can_prove_equal(size, wide):
-                inside = logical_and(inside, back[var] < size)
-        final = IndexMap(outputs, tuple(back[v] for v in self.initial_indices))
+        for var, size, wide, shift in zip(self.initial_indices, shape, padded, shifts):
+            end = as_expr(size + shift, var.dtype)
+            if shift:
+                inside = logical_and(inside, back[var] >= shift)
+            if not ctx.can_prove_equal(end, wide):
+                inside = logical_and(inside, back[var] < end)
+        pairs = zip(self.initial_indices, shifts)
+        final = IndexMap(outputs, tuple(ctx.simplify(back[v] - shift) if shift else back[v] for v, shift in pairs))
         return final, ctx.simplify(logical_not(inside))
+
+    def _moved_by(self, shifts: Sequence[int]) -> tuple[Expr, ...]:
+        """The final indices in terms of initial ones that are larger by ``shifts``."""
+        values = {v: v - shift for v, shift in zip(self.initial_indices, shifts) if shift}
+        return (
+            tuple(Analyzer().simplify(substitute(e, values)) for e in self.final_indices)
+            if values
+            else self.final_indices
+        )
 
     def _padded(self, shape: Sequence[Any]) -> list[Expr]:
         """``shape`` with each axis rounded up to a multiple of the divisors applied to it."""
@@ -260,6 +274,14 @@ def _call(func: Callable[..., Any], variables: tuple[Var, ...]) -> Any:
 
 def _replace(e: Expr, values: Mapping[Var, Expr]) -> Expr:
     return substitute(e, values)
+
+
+def _shift(indices: Sequence[Expr], var: Var) -> int:
+    """The number added to ``var`` wherever it is divided: of (i + 1) // 4 and (i + 1) % 4 it is 1; 0 if there is no such
+    number."""
+    divided = [n.a for e in indices for n in walk(e) if isinstance(n, (FloorDiv, FloorMod))]
+    added = {linear(a - var).const for a in divided if linear(a - var).is_const}
+    return min(added) if len(added) == 1 and min(added) > 0 else 0
 
 
 def _factors(indices: Sequence[Expr], var: Var) -> list[Expr]:

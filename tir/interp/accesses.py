@@ -75,7 +75,7 @@ class MemoryAccess(Expressions):
     def declare(self, buffer: Buffer) -> None:
         """A view of the memory behind ``buffer.data``."""
         if buffer.data not in self.memories:
-            raise RunError(f"buffer `{buffer.name}` lies behind the pointer `{buffer.data.name}`, defined nowhere")
+            raise RunError(f"buffer `{buffer.name}` uses the undefined pointer `{buffer.data.name}`")
         data = self.memories[buffer.data]
         name = self.fresh(f"v_{identifier(buffer.name)}_")
         shape = self._tuple(buffer.shape)
@@ -120,7 +120,7 @@ class MemoryAccess(Expressions):
         if isinstance(e, E.Var):
             name = self.memories.get(e)
             if name is None:
-                raise RunError(f"pointer `{e.name}` is used where nothing defines it")
+                raise RunError(f"pointer `{e.name}` is undefined")
             return name
         if isinstance(e, E.Call) and e.op == "address_of":
             load = e.args[0]
@@ -136,7 +136,7 @@ class MemoryAccess(Expressions):
     def _view(self, buffer: Buffer) -> tuple[str, str]:
         name = self.views.get(buffer)
         if name is None:
-            raise RunError(f"buffer `{buffer.name}` is used where nothing declares it")
+            raise RunError(f"buffer `{buffer.name}` is not declared")
         return name, self.memories[buffer.data]
 
     # ------------------------------------------------------------------ accesses

@@ -224,4 +224,4 @@ def _check_pointer(buffer: Buffer, arrays: dict[Buffer, np.ndarray], where: str)
     """Two parameters declared with the same pointer must be given the same memory."""
     for other, array in arrays.items():
         if other is not buffer and other.data is buffer.data and array.ctypes.data != arrays[buffer].ctypes.data:
-            raise RunError(f"{where}: it is declared to lie at the pointer of `{other.name}`, but is another array")
+            raise RunError(f"{where}: it is declared with the pointer of `{other.name}`, but is another array")

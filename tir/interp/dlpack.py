@@ -76,7 +76,7 @@ def read(arg: Any, **options: Any) -> Tensor:
     kind = f"type {tensor.code} of {tensor.bits} bits"
     name = _SMALL_FLOATS.get(tensor.code)
     if tensor.lanes != 1 or tensor.bits not in (8, 16, 32, 64):
-        raise RunError(f"the tensor has elements that no array holds: {name or kind}, {tensor.lanes} lanes")
+        raise RunError(f"the tensor has elements that no NumPy array can hold: {name or kind}, {tensor.lanes} lanes")
     if tensor.code in _NUMBERS:
         dtype = np.dtype(f"{_NUMBERS[tensor.code]}{tensor.bits}")
     elif name is not None:
@@ -84,7 +84,7 @@ def read(arg: Any, **options: Any) -> Tensor:
     elif tensor.code == 6:
         dtype = np.dtype(np.bool_)
     else:
-        raise RunError(f"the tensor has elements that no array holds: {kind}")
+        raise RunError(f"the tensor has elements that no NumPy array can hold: {kind}")
     n = tensor.ndim
     strides = tuple(s * dtype.itemsize for s in tensor.strides[:n]) if tensor.strides else None
     address = (tensor.data or 0) + tensor.byte_offset

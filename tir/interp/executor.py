@@ -132,7 +132,7 @@ def call_extern(name: str, dtype: DType, args: tuple[Any, ...]) -> Any:
     if fn is None:
         known = ", ".join(sorted({*_EXTERNS, *PACKED})) or "none"
         raise RunError(
-            f"the program calls the external function {name!r}, and the executor has none of that name: give it with "
+            f"the program calls the external function {name!r}, which is not registered: use "
             f"tir.interp.register_extern({name!r}, fn) (registered: {known})"
         )
     result = fn(*args)

@@ -192,13 +192,13 @@ class Expressions(ABC):
     def other(self, e: Any) -> str:
         method = _TABLE.get(type(e))
         if method is None:
-            raise RunError(f"the executor has no meaning for a {type(e).__name__} here: `{e!r}`")
+            raise RunError(f"the executor cannot evaluate a {type(e).__name__} here: `{e!r}`")
         return method(self, e)
 
     def name_of(self, var: E.Var) -> str:
         name = self.names.get(var)
         if name is None:
-            raise RunError(f"variable `{var.name}` is used where nothing defines it")
+            raise RunError(f"variable `{var.name}` is undefined")
         return name
 
     def _int_imm(self, e: E.IntImm) -> str:
@@ -325,7 +325,9 @@ class Expressions(ABC):
         return f"(({name} := {value}), {self.expr(e.body)})[1]"
 
     def _reduce(self, e: E.Reduce) -> str:
-        raise RunError("a Reduce expression has no place in a function body; write the reduction as a block with init")
+        raise RunError(
+            "a Reduce expression is not allowed in a function body; write the reduction as a block with init"
+        )
 
     # ------------------------------------------------------------------ calls
 
@@ -336,7 +338,7 @@ class Expressions(ABC):
         op = OPS.get(e.op)
         if op is None or op.numpy is None:
             raise RunError(
-                f"the executor has no meaning for `{e.op}`; it can run it as a call_extern to a function given to "
+                f"the executor cannot evaluate `{e.op}`; it can run it as a call_extern to a function given to "
                 "tir.interp.register_extern"
             )
         args = ", ".join(self._numpy_arg(a) for a in e.args)

@@ -207,7 +207,7 @@ def get_wmma_intrin_group(
     kind = {"float16": "f16", "bfloat16": "bf16", "int8": "s8", "float32": "tf32"}.get(in_dtype, "")
     out = {"float32": "f32", "float16": "f16", "int32": "s32"}.get(out_dtype, "")
     if kind not in _WMMA or out not in _WMMA[kind][1]:
-        raise ValueError(f"wmma has no product of {in_dtype} into {out_dtype}")
+        raise ValueError(f"wmma has no product for {in_dtype} into {out_dtype}")
     load, store, size = load_scope.replace(".", "_"), store_scope.replace(".", "_"), "x".join(map(str, _WMMA[kind][0]))
     trans = "_trans" * trans_b
     return {

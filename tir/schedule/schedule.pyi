@@ -723,7 +723,8 @@ class Schedule:
         the handle of the block then refers to the copy.
 
         Raises ``ScheduleError`` when the block is not of that form, when the condition always holds, when the padding reads memory, when two instances write
-        one element, or when something else under ``loop`` uses the buffer. ``unsafe=True`` skips the last two.
+        one element, or when something else under ``loop`` uses the buffer and could tell: it may where the element alone says
+        whether it is padding. ``unsafe=True`` skips the last two.
 
         Before, and after ``sch.decompose_padding("B", "i")``::
 

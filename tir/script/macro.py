@@ -39,7 +39,7 @@ class Macro:
         bound.apply_defaults()
         if len(parser.expansions) >= _DEEPEST:
             parser.expanded = MOST_EXPANDED + 1
-            parser.fail(call, f"macro `{self.node.name}` expands without end")
+            parser.fail(call, f"macro `{self.node.name}` expands recursively without end")
         saved = parser.source, parser.env, parser.scopes, parser.returned
         place = parser.source.span(call)
         parser.expansions.append(f"in macro `{self.node.name}`, called at {place.filename}:{place.line}")

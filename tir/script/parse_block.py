@@ -130,7 +130,7 @@ class BlockParser:
             self.unregioned.add(block)
         if frame.no_realize:
             if building.iter_vars and building.predicate is not TRUE:
-                self.fail(node, "T.where has no place in a block with no_realize=True")
+                self.fail(node, "T.where is not allowed in a block with no_realize=True")
             self.emit(block)
         else:
             self.emit(BlockRealize(tuple(building.iter_values), building.predicate, block, span=span))

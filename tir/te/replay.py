@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ScheduleError
 from ..expr import EQ, Expr, conjuncts, is_const
-from .stage import Call, Fuse, Mark, Split, Stage, axis_name, refusal
+from .stage import Attach, Call, Fuse, Mark, Split, Stage, axis_name, refusal
 from .tensor import Axis
 from .tensor_intrin import TensorIntrinDecl
 from .to_primfunc import LoweredGraph, lower_graph
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Loop:
-    """The loop that an axis is, whichever that is when a step is taken; around ``block``, where several have their own."""
+    """The loop around ``block`` that an axis is, whichever that is when a step is taken."""
 
     axis: Axis
-    block: str = ""
+    block: str
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Loop) and other.axis is self.axis and other.block == self.block
@@ -155,6 +155,9 @@ class Plan:
     def _block(self, stage: Stage) -> str:
         return self.graph.blocks[stage.op][-1]
 
+    def _loop(self, stage: Stage, axis: Axis) -> Loop:
+        return Loop(axis, self._block(stage))
+
     def _memory(self, stage: Stage) -> Iterator[Step]:
         scope = stage.scope or self._inferred_scope(stage)
         if scope not in ("", "global"):
@@ -186,11 +189,12 @@ class Plan:
     def _place(self, stage: Stage) -> Iterator[Step]:
         if stage.attach is not None:
             self._check_attachment(stage)
-            yield from self._moves(stage, stage.attach.call)
+            yield from self._moves(stage, stage.attach)
         yield from self._own_loops(stage, self._block(stage))
 
-    def _moves(self, stage: Stage, call: Call) -> Iterator[Step]:
+    def _moves(self, stage: Stage, attach: Attach) -> Iterator[Step]:
         """All blocks of the stage to its place; they share their loops there as they did before."""
+        call = attach.call
         blocks = self.graph.blocks[stage.op]
         if len(blocks) > 1 and stage.op.reduce_axis:
             raise refusal(
@@ -199,19 +203,20 @@ class Plan:
                 "move together",
             )
         # several next to each other: the last one first, each as early as what it reads allows
-        where = (("preserve_unit_loops", True), ("index", -1 if len(blocks) == 1 else -2))
+        where = (("preserve_unit_loops", True), *([("index", -2)] if len(blocks) > 1 else []))
+        target = self._loop(attach.stage, self._attach_axis(stage))
         for block in reversed(blocks):
-            yield Step("compute_at", (block, Loop(self._attach_axis(stage))), where, call=call)
+            yield Step("compute_at", (block, target), where, call=call)
         if len(blocks) > 1 and stage.op.axis:
             for block in blocks:
-                yield from self._own_loops(stage, block, block)
+                yield from self._own_loops(stage, block)
             inner = stage.op.axis[-1]
             yield Step("merge", tuple(Loop(inner, block) for block in blocks), call=call)
 
-    def _own_loops(self, stage: Stage, block: str, of: str = "") -> Iterator[Step]:
+    def _own_loops(self, stage: Stage, block: str) -> Iterator[Step]:
         axes = (*stage.op.axis, *stage.op.reduce_axis)
         if axes:
-            yield Step("get_loops", (block,), gives=tuple(Loop(a, of) for a in axes))
+            yield Step("get_loops", (block,), gives=tuple(Loop(a, block) for a in axes))
 
     def _check_attachment(self, stage: Stage) -> None:
         assert stage.attach is not None
@@ -232,7 +237,7 @@ class Plan:
                 yield from self._sorted(stage, order, relation.call)
             at = next(n for n, a in enumerate(order) if a is relation.parents[0])
             order[at : at + len(relation.parents)] = relation.children
-            yield self._relation(relation)
+            yield self._relation(stage, relation)
         yield from self._sorted(stage, order, self._reordering(stage))
 
     def _sorted(self, stage: Stage, order: list[Axis], call: Call | None) -> Iterator[Step]:
@@ -240,20 +245,20 @@ class Plan:
         wanted = sorted(order, key=stage.rank)
         if any(a is not b for a, b in zip(order, wanted)):
             order[:] = wanted
-            yield Step("reorder", tuple(map(Loop, wanted)), call=call)
+            yield Step("reorder", tuple(self._loop(stage, a) for a in wanted), call=call)
 
     def _reordering(self, stage: Stage) -> Call:
         names = ", ".join(map(axis_name, stage.leaf_iter_vars))
         return stage.reordered or Call(f"s[{stage.name}].reorder({names})", None)
 
-    def _relation(self, relation: Split | Fuse) -> Step:
-        gives = tuple(map(Loop, relation.children))
+    def _relation(self, stage: Stage, relation: Split | Fuse) -> Step:
+        parents, gives = (tuple(self._loop(stage, a) for a in axes) for axes in (relation.parents, relation.children))
         names = [axis_name(a) for a in relation.children]
         if isinstance(relation, Fuse):
             kwargs: tuple[tuple[str, Any], ...] = (("name", names[0]),)
-            return Step("fuse", tuple(map(Loop, relation.parents)), kwargs, gives, relation.call)
+            return Step("fuse", parents, kwargs, gives, relation.call)
         size = ("factor", relation.factor) if relation.factor is not None else ("nparts", relation.nparts)
-        return Step("split", (Loop(relation.parent),), (size, ("names", tuple(names))), gives, relation.call)
+        return Step("split", parents, (size, ("names", tuple(names))), gives, relation.call)
 
     # ------------------------------------------------------------ kinds of loops
 
@@ -264,7 +269,7 @@ class Plan:
                     yield self._mark(stage, axis, mark)
 
     def _mark(self, stage: Stage, axis: Axis, mark: Mark) -> Step:
-        loop = Loop(axis)
+        loop = self._loop(stage, axis)
         if mark.kind == "bind":
             return Step("bind", (loop, self.threads.tag(mark)), call=mark.call)
         if mark.kind == "pragma":
@@ -279,7 +284,7 @@ class Plan:
         reduced = [a for a in stage.leaf_iter_vars if a.iter_type == "reduce"]
         across = any(m.kind == "bind" for a in reduced for m in stage.marks.get(a, ()))
         if reduced and not across and len(self.graph.blocks[stage.op]) == 1:
-            yield Step("decompose_reduction", (self._block(stage), Loop(self._started(stage)[0])))
+            yield Step("decompose_reduction", (self._block(stage), self._loop(stage, self._started(stage)[0])))
 
     # ------------------------------------------------------------ tensor intrinsics
 

@@ -17,6 +17,7 @@ from ..names import unique_name
 from ..visit import substitute
 from .computation import ComputeOp, loads_in
 from .places import error, user_place
+from .recurrence import ScanOp
 from .replay import Replay
 from .rewrite_graph import ReductionLoops, copy_of, factored, written_through
 from .stage import Call, Fuse, Split, Stage, _shown, axis_name, refusal
@@ -209,7 +210,9 @@ class Schedule:
     def arguments(self, args: Any = None) -> list[Any]:
         """``args`` as they are in the graph now: lists flattened, tensors those of the stages."""
         if args is None:
+            states = {t for s in self.stages if isinstance(s.op, ScanOp) for t in s.op.states}
             inputs = [s.op.output(0) for s in self.stages if isinstance(s.op, PlaceholderOp)]
+            inputs = [t for t in inputs if t not in states]
             return [*inputs, *(t for o in self.outputs for t in self[o].op.outputs)]
         flat: list[Any] = []
         for item in args if isinstance(args, (list, tuple)) else [args]:

@@ -270,6 +270,17 @@ class Stage:
         """
         self.notes.append(Mark("predicate", predicate, self._call("set_store_predicate", predicate)))
 
+    def prefetch(self, *args: Any) -> None:
+        """Not supported. Raises ``ScheduleError``."""
+        legal = "cache_read and compute_at, with double_buffer"
+        raise refusal(self._call("prefetch", *args), "prefetching by a stage is not supported", legal)
+
+    def env_threads(self, *args: Any) -> None:
+        """Not supported. Raises ``ScheduleError``."""
+        raise refusal(
+            self._call("env_threads", *args), "threads around a scan are not supported", "bind the axes of each stage"
+        )
+
     # ------------------------------------------------------------ records
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Call:

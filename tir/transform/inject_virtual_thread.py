@@ -124,7 +124,7 @@ class _Virtual:
         if c.op != "tvm_access_ptr":
             pointer = next(a for a in c.args if isinstance(a, Var) and a in copied)
             raise BuildError(
-                f"{self.name}: `{c.op}` takes a pointer to `{pointer.name}`, of which each virtual thread has its own; "
+                f"{self.name}: `{c.op}` takes a pointer to `{pointer.name}`, which is private to each virtual thread; "
                 "pass it by access_ptr, or bind another loop"
             )
         size: Expr = const(1)

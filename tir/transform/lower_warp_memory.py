@@ -208,7 +208,9 @@ class _Lowering:
             args[at], args[at + 1] = self.new[pointer], self.own(pointer, index, c)
         for a in args:
             if isinstance(a, Var) and a in self.new:
-                raise BuildError(f"{self.name}: `{c.op}` takes a pointer to `{a.name}`, which is spread over a warp")
+                raise BuildError(
+                    f"{self.name}: `{c.op}` takes a pointer to `{a.name}`, which is distributed over a warp"
+                )
         return c.replace(args=tuple(args)) if any(x is not y for x, y in zip(args, c.args)) else None
 
 

@@ -128,3 +128,22 @@ def index_tells_iteration(s: AffineForms, access: Access, t: AffineForms, other:
         return False
     domains = {v: Range(low, extent) for v, low, extent in loops}
     return isinstance(detect_iter_map(indices, domains, check="bijective"), IterMap)
+
+
+def tells_instance(unit: Statement, access: Access) -> bool:
+    """Whether different instances of ``unit`` have different elements: the indices are one-to-one in all of its loops."""
+    if (
+        access.indices is None
+        or access.loops
+        or any(not isinstance(i, Expr) or isinstance(i, Ramp) for i in access.indices)
+    ):
+        return False
+    values = dict(zip(unit.coords, unit.values))
+    indices: Sequence[Expr] = [substitute(i, values) for i in access.indices]
+    domains = {v: Range(low, extent) for v, low, extent in unit.loops}
+    told = {n for i in indices for n in walk(i) if isinstance(n, Var)}
+    asked = {n for e in unit.values for n in walk(e) if isinstance(n, Var) and n in domains}
+    used = {v: r for v, r in domains.items() if v in told}
+    if not asked <= used.keys() or any(n in domains for r in used.values() for e in (r.min, r.extent) for n in walk(e)):
+        return False
+    return isinstance(detect_iter_map(indices, used, check="bijective"), IterMap)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ...expr import Var
+from ...equal import structural_equal
+from ...expr import Expr, Var
 from ...poly import Relation
+from .affine import tells_instance
 from .oracle import Question, Tier, tier
 from .relations import AccessRelation, Context, StatementRelations, conflicting_pairs, same_element
 from .statements import Access, Statement
@@ -90,6 +92,13 @@ class DependenceKept(Question):
         both = self.first.access, self.second.access
         return PROVED if self.statements.same and _one_element_each(unit, *both) else NOT_SHOWN
 
+    @tier(Tier.ITERATOR_MAP)
+    def by_iterator_map(self) -> Verdict:
+        first, second = self.first.access, self.second.access
+        own = self.statements.same and all(tells_instance(self.statements.source.unit, a) for a in (first, second))
+        same = own and all(map(_is_equal, first.indices or (), second.indices or ()))
+        return PROVED if same and first.buffer is second.buffer else NOT_SHOWN
+
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
         asked = self.statements
@@ -129,6 +138,10 @@ class DependenceKept(Question):
             return Refuted(what.format("would"), proof, nodes)
         claim = "cannot prove that the step keeps the program's meaning"
         return Unknown(f"{claim}, because {reason}: {what.format('may')}", proof, nodes)
+
+
+def _is_equal(a: Expr, b: Expr) -> bool:
+    return a is b or structural_equal(a, b, map_free_vars=False)
 
 
 _BROKEN = {

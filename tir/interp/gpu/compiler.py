@@ -191,7 +191,7 @@ class Compiler(Values):
     def _declare(self, buffer: Buffer) -> None:
         memory = self.memories.get(buffer.data)
         if memory is None:
-            raise RunError(f"buffer `{buffer.name}` lies behind the pointer `{buffer.data.name}`, defined nowhere")
+            raise RunError(f"buffer `{buffer.name}` uses the undefined pointer `{buffer.data.name}`")
         name = self.views[buffer] = self.fresh(f"v_{identifier(buffer.name)}_")
         shape = ", ".join(self.text(s) for s in buffer.shape)
         offset = "0" if buffer.elem_offset is None else self.text(buffer.elem_offset)
@@ -402,7 +402,7 @@ class Compiler(Values):
         """Sources of the view, element and mask of an access."""
         view = self.views.get(buffer)
         if view is None:
-            raise RunError(f"buffer `{buffer.name}` is used where nothing declares it")
+            raise RunError(f"buffer `{buffer.name}` is not declared")
         if len(indices) == 1 and not buffer.strides:
             index, varies = self.value(indices[0])
             if not varies and indices[0].dtype.lanes > 1:
@@ -449,7 +449,7 @@ class Compiler(Values):
         if isinstance(e, E.Var):
             name = self.pointers.get((e, dtype)) or self.pointers.get((e, None))
             if name is None:
-                raise RunError(f"pointer `{e.name}` is used where nothing defines what it points to")
+                raise RunError(f"pointer `{e.name}` points to undefined memory")
             return f"({name}, 0)"
         if isinstance(e, E.Call) and e.op == "address_of":
             load = e.args[0]
@@ -460,7 +460,7 @@ class Compiler(Values):
             kind, data, offset, *_ = e.args
             name = self.pointers.get((data, kind.dtype.element)) or self.pointers.get((data, None))
             if name is None:
-                raise RunError(f"pointer `{data.name}` is used where nothing defines what it points to")
+                raise RunError(f"pointer `{data.name}` points to undefined memory")
             return f"({name}, {self.text(offset)})"
         raise RunError(f"the simulator cannot tell where this points: `{e!r}`")
 

@@ -80,7 +80,7 @@ class Values(ABC):
     def value(self, e: Any) -> Value:
         method = _TABLE.get(type(e))
         if method is None:
-            raise RunError(f"the simulator has no meaning for a {type(e).__name__} here: `{e!r}`")
+            raise RunError(f"the simulator cannot evaluate a {type(e).__name__} here: `{e!r}`")
         return method(self, e)
 
     def text(self, e: Any) -> str:
@@ -103,7 +103,7 @@ class Values(ABC):
     def _var(self, e: E.Var) -> Value:
         name = self.names.get(e)
         if name is None:
-            raise RunError(f"variable `{e.name}` is used where nothing defines it")
+            raise RunError(f"variable `{e.name}` is undefined")
         return name, e in self.varying
 
     def fitted(self, text: str, dtype: DType, varies: bool) -> str:
@@ -262,7 +262,7 @@ class Values(ABC):
     def _ramp(self, e: E.Ramp) -> Value:
         (a, va), (b, vb) = self.value(e.base), self.value(e.stride)
         if e.base.dtype.lanes > 1:
-            raise RunError(f"the simulator has no meaning for a ramp of vectors: `{e!r}`")
+            raise RunError(f"the simulator cannot evaluate a ramp of vectors: `{e!r}`")
         steps = self.const(np.arange(e.lanes, dtype=storage_dtype(e.base.dtype)))
         column = [f"({t})[:, None]" if v else t for t, v in ((a, va), (b, vb))]
         return f"({column[0]} + {column[1]} * {steps})", va or vb
@@ -303,7 +303,7 @@ class Values(ABC):
         return self.value(e.body)
 
     def _reduce(self, e: E.Reduce) -> Value:
-        raise RunError("a Reduce expression has no place in a kernel")
+        raise RunError("a Reduce expression is not allowed in a kernel")
 
     # ------------------------------------------------------------------ calls
 
@@ -313,7 +313,7 @@ class Values(ABC):
             return special(self, e)
         op = OPS.get(e.op)
         if op is None or op.numpy is None:
-            raise RunError(f"the simulator has no meaning for `{e.op}` in an expression: `{e!r}`")
+            raise RunError(f"the simulator cannot evaluate `{e.op}` in an expression: `{e!r}`")
         parts = [self.value(a) for a in e.args]
         varies = any(v for _, v in parts)
         args = []
@@ -378,7 +378,9 @@ class Values(ABC):
         return f"{self.helper(numbers.dp4a)}({a}, {b}, {total}, {kinds})", True
 
     def _extern(self, e: E.Call) -> Value:
-        raise RunError(f"the kernel calls the function {string_arg(e.args[0])!r}, which the simulator has not")
+        raise RunError(
+            f"the kernel calls the function {string_arg(e.args[0])!r}, which the simulator does not implement"
+        )
 
 
 def identifier(name: str) -> str:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
+from ...analysis.index_types import same_size, with_narrow_indices
 from ...analysis.reduction_init import require_start
 from ...analysis.structure import entered, refresh
 from ...arith import Analyzer
 from ...arith.itermap import Division, subspace_divide
 from ...arith.linear import is_index
 from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
-from ...equal import first_difference, structural_equal
+from ...equal import first_difference
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Call, Cast, Expr, IntImm, Var, all_of, conjuncts, const, is_const
 from ...function import PrimFunc
@@ -333,6 +334,8 @@ def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion
             best = best or _other_shapes(pairs, regions)
             continue
         difference = first_difference(_stripped(described), _stripped(relative))
+        if difference is not None:  # an intrinsic of one width of indices in a program of another
+            difference = first_difference(*(_stripped(with_narrow_indices(s)) for s in (described, relative)))
         if difference is None:
             return {d: regions[b] for d, b in pairs.items()}
         best = best or difference
@@ -383,7 +386,7 @@ def _other_shapes(pairs: dict[Buffer, Buffer], regions: dict[Buffer, BufferRegio
     for wanted, buffer in pairs.items():
         have = [r.extent for r in regions[buffer].region]
         kept = len(have) - wanted.ndim
-        if kept < 0 or not all(structural_equal(a, b) for a, b in zip(have[kept:], wanted.shape)):
+        if kept < 0 or not all(map(same_size, have[kept:], wanted.shape)):
             want = ", ".join(map(repr, wanted.shape))
             found.append(f"{wanted.name} is ({want}), the region of {buffer.name} ({', '.join(map(repr, have))})")
     return "; ".join(found)
@@ -429,7 +432,7 @@ def _relative(block: Block, pairs: dict[Buffer, tuple[Buffer, BufferRegion]]) ->
         kept = len(region.region) - wanted.ndim
         if kept < 0 or not all(is_const(r.extent, 1) for r in region.region[:kept]):
             return None
-        if not all(structural_equal(r.extent, s) for r, s in zip(region.region[kept:], wanted.shape)):
+        if not all(same_size(r.extent, s) for r, s in zip(region.region[kept:], wanted.shape)):
             return None
         offsets[buffer] = (wanted, kept, [r.min for r in region.region])
 

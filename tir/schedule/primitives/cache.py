@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.dependence.live_values import Timestamps
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import begins_with_init
@@ -25,7 +26,7 @@ from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer, Range
 from ...errors import ScheduleError, require
-from ...expr import Expr, Var, all_of, conjuncts, const, is_const
+from ...expr import TRUE, Expr, Var, all_of, conjuncts, const, is_const
 from ...poly import Relation
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt
 from ...visit import substitute, uses_var, walk
@@ -101,8 +102,9 @@ def plan_cache_read(
             _refuse_between(state, block, buffer, storage_scope, between[0], consumers, error)
     cached = cached_buffer(buffer, storage_scope)
     region = accessed_box(consumers, buffer, host, "reads")
-    stage = _reading(state, scope, host, number, buffer, cached, region, consumers)
     earlier = [m for m in makers if at(m) < number]
+    where = _written_where(state, earlier, buffer, host, consumers)
+    stage = _reading(state, scope, host, number, buffer, cached, region, consumers, where)
     if not unsafe and not (len(earlier) == 1 and _fills(earlier[0], buffer, region, host)):
         stage.require_initialized(buffer)
     return stage
@@ -110,13 +112,23 @@ def plan_cache_read(
 
 def _reading(
     state: State, scope: BlockRef, host: BlockRef | LoopRef, number: int, buffer: Buffer, cached: Buffer,
-    region: Sequence[Range], consumers: Sequence[BlockRef],
+    region: Sequence[Range], consumers: Sequence[BlockRef], where: Expr = TRUE,
 ) -> Stage:  # fmt: skip
     """``consumers`` reading ``cached``, copied from ``buffer`` before statement ``number`` of ``host``."""
     name = state.fresh_block_name(cached.name)
     changed = {c.node: redirect_reads(c, buffer, cached) for c in consumers}
-    added = {number: [copy_block(name, buffer, cached, region)]}
+    added = {number: [copy_block(name, buffer, cached, region, where)]}
     return Stage(state, scope, host, (cached,), changed, added, (name,))
+
+
+def _written_where(
+    state: State, makers: Sequence[BlockRef], buffer: Buffer, host: BlockRef | LoopRef, consumers: Sequence[BlockRef]
+) -> Expr:
+    """The condition under which there is something to copy: a reduction may be empty, and leave the buffer unwritten. None
+    is needed where the consumers read it all the same."""
+    if any(b is buffer for b in state.func.buffer_map.values()) or isinstance(host, LoopRef):
+        return TRUE
+    return TRUE if all(map(runs_whole_domain, consumers)) else all_of(_made_where(makers, buffer, host))
 
 
 def _copied_when_made(

@@ -33,6 +33,7 @@ from ...expr import (
     const,
     floordiv,
     is_const,
+    min_,
 )
 from ...op import call
 from ...script.printer import short_text
@@ -380,7 +381,7 @@ def _limits(axes: Sequence[tuple[Var | None, Range]], padded: set[Var], buffer: 
     found: list[tuple[int, Expr]] = []
     for n, ((var, bounds), size) in enumerate(zip(axes, buffer.shape)):
         if var is not None and not analyzer.can_prove(bounds.extent <= size):
-            found.append((n, analyzer.simplify(Min(bounds.extent, size))))
+            found.append((n, analyzer.simplify(min_(bounds.extent, size))))
         elif var in padded:
             found.append((n, bounds.extent))
     return found

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import refresh
+from ...analysis.structure import has_load, refresh, uses_pointer, writers
 from ...arith import Analyzer
 from ...arith.linear import linear
 from ...buffer import IterVar, Range
 from ...errors import require
 from ...expr import GE, GT, LE, LT, BufferLoad, Call, Expr, IntImm, Select, Var, all_of, conjuncts, const
 from ...script.printer import short_text
-from ...stmt import BufferStore, For, Stmt
-from ...visit import accesses, rewrite, substitute, uses_var
+from ...stmt import SERIAL, UNROLLED, BufferStore, For, Stmt
+from ...visit import accesses, free_vars, rewrite, substitute, uses_var
 from ..build import insert_before, unit_region, with_regions
 from ..handles import BlockRV
 from ..primitive import primitive
@@ -45,7 +45,8 @@ def _check_decompose_padding(
     the handle of the block then refers to the copy.
 
     Raises ``ScheduleError`` when the block is not of that form, when the condition always holds, when the padding reads memory, when two instances write
-    one element, or when something else under ``loop`` uses the buffer. ``unsafe=True`` skips the last two.
+    one element, or when something else under ``loop`` uses the buffer and could tell: it may where the element alone says
+    whether it is padding. ``unsafe=True`` skips the last two.
 
     Before, and after ``sch.decompose_padding("B", "i")``::
 
@@ -102,7 +103,7 @@ def _check_decompose_padding(
         if p is not block and any(a.buffer.data is store.buffer.data for a in accesses(p.node))
     ]  # fmt: skip
     require(
-        unsafe or not users,
+        unsafe or not users or _pads_for_good(block, loop, store, condition, padding),
         "block {0} under loop {1} uses {2}: the fill would come between", users[0] if users else "", loop.node,
         store.buffer.name, nodes=[p.node for p in users], legal=_inner_loops(block, users),
     )  # fmt: skip
@@ -126,6 +127,23 @@ def _padded(value: Expr) -> tuple[Expr | None, Expr | None, Expr | None]:
     if isinstance(value, Select):
         return value.condition, value.true_value, value.false_value
     return None, None, None
+
+
+def _pads_for_good(block: BlockRef, loop: LoopRef, store: BufferStore, condition: Expr, padding: Expr) -> bool:
+    """Whether an element, once it is padding, stays it: the block alone writes the buffer, memory of this function, and the
+    element decides whether it is padding, and which. It may then be filled before anything reads it."""
+    scope = block.scope
+    own = {i for i in store.indices if isinstance(i, Var)}
+    inner = block.loops()[block.loops().index(loop) :]
+    return (
+        scope is not None
+        and any(b is store.buffer for b in scope.block.alloc_buffers)
+        and writers(scope, store.buffer) == [block]
+        and not any(uses_pointer(child.node, store.buffer) for child in scope.children)
+        and len(own) == len(store.indices)
+        and all(own.issuperset(free_vars(e)) and not has_load(e) for e in (condition, padding))
+        and all(p.node.kind in (SERIAL, UNROLLED) for p in inner)
+    )
 
 
 def _inner_loops(block: BlockRef, users: list[BlockRef]) -> list[str]:

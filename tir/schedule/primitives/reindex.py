@@ -15,7 +15,7 @@ from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...buffer import Buffer, IterVar, Range, decl_buffer
 from ...errors import ScheduleError, require
-from ...expr import GE, LT, BufferLoad, Call, Expr, Select, Var, all_of, const, is_const
+from ...expr import BufferLoad, Call, Expr, Select, Var, all_of, const, is_const
 from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt
 from ...visit import accesses, substitute, uses_var, walk
 from ..build import unit_region
@@ -252,7 +252,7 @@ def _inside(block: BlockRef, staged: _Staged) -> Expr:
     parts = [
         part
         for index, extent in zip(staged.indices, staged.buffer.shape)
-        for part in (GE(index, const(0, index.dtype)), LT(index, extent))
+        for part in (index >= 0, index < extent)
         if not analyzer.can_prove(part)
     ]
     data = any(isinstance(n, BufferLoad) for e in staged.indices for n in walk(e))

@@ -13,10 +13,11 @@ from ...analysis.dependence.reduction_summary import collapse_reductions
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import readers, regions_of, uses_pointer, writers
 from ...arith import Analyzer
+from ...arith.linear import linear
 from ...arith.regions import relax
 from ...buffer import Buffer, BufferRegion, Range
 from ...errors import ScheduleError, require
-from ...expr import Expr, IntImm, Var, all_of, conjuncts, const, floordiv, floormod, is_const, logical_or
+from ...expr import EQ, Expr, FloorDiv, IntImm, Var, all_of, conjuncts, const, floordiv, floormod, is_const, logical_or
 from ...poly import Relation
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, Block
@@ -36,7 +37,7 @@ class RollPlan:
 
 @dataclass(frozen=True)
 class Roll:
-    """How the window moves along ``axis``: by ``step`` for each iteration of nested ``loops``, ``size`` long.
+    """How the window, ``size`` long, moves along ``axis`` with the iterations of nested ``loops``.
 
     ``first`` holds in the first iteration, ``new`` for elements that the previous iteration did not compute.
     """
@@ -44,7 +45,6 @@ class Roll:
     axis: int
     loops: tuple[LoopRef, ...]
     size: int
-    step: int
     first: Expr
     new: Expr
 
@@ -191,12 +191,39 @@ def _roll(
             break
         reach = stride.value * extent.value
     if not chain:
-        return None, f"loop {moving[-1].name} moves it by a distance that is not constant"
+        roll = _unevenly(axis, index, window, moving[-1], analyzer)
+        return roll, f"loop {moving[-1].name} moves it by a distance that is not constant, or may be {size} or more"
     start = substitute(window.min, {p.var: p.node.min for p in chain})
     moved = analyzer.simplify(window.min - start)
     first = analyzer.simplify(floordiv(moved, const(step, moved.dtype)) < 1)
     new = analyzer.simplify(index - window.min) >= const(size - step, index.dtype)
-    return Roll(axis, tuple(chain), size, step, first, new), ""
+    return Roll(axis, tuple(chain), size, first, new), ""
+
+
+def _unevenly(axis: int, index: Expr, window: Range, loop: LoopRef, analyzer: Analyzer) -> Roll | None:
+    """A window that moves forward by less than its size, but not evenly (by 2, 3, 2, 3 …)."""
+    assert isinstance(window.extent, IntImm)
+    least, most = _step_bounds(window.min, loop.var)
+    if least < 0 or most >= window.extent.value:
+        return None
+    before = substitute(window.min, {loop.var: loop.var - 1})
+    new = analyzer.simplify(index >= before + window.extent)
+    return Roll(axis, (loop,), window.extent.value, EQ(loop.var, loop.node.min), new)
+
+
+def _step_bounds(start: Expr, var: Var) -> tuple[int, int]:
+    """The least and the greatest distance by which ``start`` moves as ``var`` grows by one; (-1, -1) if unknown."""
+    least = most = 0
+    for (term, *more), coefficient in linear(start).items():
+        if not any(uses_var(factor, var) for factor in (term, *more)):
+            continue
+        inner, divisor = (term.a, term.b) if isinstance(term, FloorDiv) else (term, const(1))
+        moved = Analyzer().simplify(substitute(inner, {var: var + 1}) - inner)
+        if more or not isinstance(moved, IntImm) or not isinstance(divisor, IntImm) or divisor.value <= 0:
+            return -1, -1
+        ends = coefficient * (moved.value // divisor.value), coefficient * -(-moved.value // divisor.value)
+        least, most = least + min(ends), most + max(ends)
+    return least, most
 
 
 def _rolled(

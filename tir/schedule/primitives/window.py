@@ -10,7 +10,7 @@ from ...analysis.structure import reads_own_writes, regions_of
 from ...arith import Analyzer
 from ...buffer import Buffer, BufferRegion, IterVar, Range
 from ...errors import ScheduleError, require
-from ...expr import TRUE, BufferLoad, Expr, Max, Min, Var, const
+from ...expr import TRUE, BufferLoad, Expr, Var, const, max_, min_
 from ...poly import Relation
 from ...stmt import Block, BlockRealize, BufferStore, Stmt
 from ...visit import substitute, uses_var
@@ -150,10 +150,10 @@ def _inside(analyzer: Analyzer, axis: Range, size: Expr) -> Range:
     """``axis`` clipped to [0, ``size``): a guarded tail exceeds the buffer only formally."""
     low, extent = axis.min, axis.extent
     if not analyzer.can_prove(low >= 0):
-        low = analyzer.simplify(Max(low, const(0, low.dtype)))
+        low = analyzer.simplify(max_(low, 0))
         extent = analyzer.simplify(axis.min + extent - low)
     if not analyzer.can_prove(low + extent <= size):
-        extent = analyzer.simplify(Min(low + extent, size) - low)
+        extent = analyzer.simplify(min_(low + extent, size) - low)
     return Range(low, extent)
 
 

@@ -1,0 +1,90 @@
+"""int32 loops beside int64 loops and buffers: what a step computes from both is in one type."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.prim_checks import same, schedule
+
+REDUCTION = """
+@T.prim_func
+def main(A: T.Buffer((SIZE, SIZE), "int32"), C: T.Buffer((8,), "int32")):
+    for i, k in T.grid(ROWS, COLUMNS):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = 0
+            C[vi] = C[vi] + A[vi, vk]
+"""
+MIXED = [
+    ("T.int64(8)", "8", "T.int64(8)"),
+    ("8", "T.int64(8)", "8"),
+    ("T.int64(8)", "8", "8"),
+    ("8", "8", "T.int64(8)"),
+]
+
+
+def mixed(size, rows, columns):
+    return schedule(REDUCTION.replace("SIZE", size).replace("ROWS", rows).replace("COLUMNS", columns))
+
+
+@pytest.mark.parametrize("widths", MIXED)
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_reindex_in_a_block_of_blocks(widths, decomposed):
+    sch = mixed(*widths)
+    outer, inner = sch.split("k", [None, 4])
+    block = sch.blockize(inner)
+    if decomposed:
+        sch.decompose_reduction(block, outer)
+    sch.reindex_cache_read("C", "A", "local", lambda *v: tuple(reversed(v)))
+    same(sch)
+
+
+@pytest.mark.parametrize("widths", MIXED)
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda s: s.reindex("C", "A"),
+        lambda s: s.reindex_cache_write("C", "C", "local", lambda i, k: (7 - i,)),
+        lambda s: s.read_at("i", "C", "A", "local"),
+        lambda s: s.read_at(s.split("i", [None, 3])[0], "C", "A", "local"),
+        lambda s: s.write_at("i", "C", "C", "local"),
+        lambda s: s.rfactor(s.split("k", [None, 3])[1], 0),
+        lambda s: s.pad_einsum("C", [3, 5]),
+        lambda s: s.stage("C", "A", "i"),
+        lambda s: s.loop_partition("i", [3]),
+    ],
+)
+def test_a_step(step, widths):
+    sch = mixed(*widths)
+    step(sch)
+    same(sch)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda s: s.compute_at("B", s.split("C.i", [None, 5])[0]),
+        lambda s: s.compute_at(s.cache_read("C", "B", "local"), "C.i"),
+        lambda s: s.cache_index("C", "global", 0),
+        lambda s: s.read_at(s.split("C.i", [None, 5])[0], "C", "B", "local"),
+        lambda s: s.reindex_cache_write("B", "B", "local", lambda i: (15 - i,)),
+        lambda s: s.compute_inline("B"),
+    ],
+)
+def test_a_window_of_another_width(step):
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((T.int64(16),), "int32"), C: T.Buffer((16,), "int32")):
+    B = T.alloc_buffer((T.int64(16),), "int32")
+    for i in range(T.int64(16)):
+        with T.block("B"):
+            v = T.axis.spatial(T.int64(16), i)
+            B[v] = A[v] + 1
+    for i in range(12):
+        with T.block("C"):
+            v = T.axis.spatial(16, i + 2)
+            C[v] = B[v] + B[v + 1] + B[v - 2]
+""")
+    step(sch)
+    same(sch)

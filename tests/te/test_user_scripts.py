@@ -1,0 +1,209 @@
+"""Scripts in the style of users' notes of 2020, with only the import line changed: stage schedules of all kinds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tir
+import tir as tvm
+from tir import te
+
+
+def run(s, args, arrays, target="llvm", **options):
+    func = tvm.build(s, args, target=target, **options)
+    tensors = [tvm.nd.array(a) for a in arrays]
+    func(*tensors)
+    return [t.numpy() for t in tensors]
+
+
+def test_a_def_with_intermediate_values_computes_a_block_of_a_matrix():
+    n, block = 8, 4
+    A = te.placeholder((n, n), name="A")
+
+    def c1_compute(i, j):
+        row = i * block
+        column = j * block
+        return A[row, column] + A[row + 1, column + 1]
+
+    C = te.compute((n // block, n // block), c1_compute, name="c1")
+    s = te.create_schedule(C.op)
+    a = np.arange(64, dtype="float32").reshape(8, 8)
+    _, c = run(s, [A, C], [a, np.zeros((2, 2), "float32")])
+    np.testing.assert_array_equal(c, a[::4, ::4] + a[1::4, 1::4])
+
+
+def test_lower_is_printed_after_every_step_and_differs():
+    n = 16
+    A, B = te.placeholder((n, n), name="A"), te.placeholder((n, n), name="B")
+    k = te.reduce_axis((0, n), "k")
+    C = te.compute((n, n), lambda x, y: te.sum(A[x, k] * B[k, y], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    progress = [str(tvm.lower(s, [A, B, C], simple_mode=True))]
+    mo, mi = s[C].split(C.op.axis[0], factor=4)
+    progress.append(str(tvm.lower(s, [A, B, C], simple_mode=True)))
+    no, ni = s[C].split(C.op.axis[1], factor=4)
+    ko, ki = s[C].split(s[C].op.reduce_axis[0], factor=4)
+    progress.append(str(tvm.lower(s, [A, B, C], simple_mode=True)))
+    s[C].reorder(mo, no, ko, mi, ki, ni)
+    progress.append(str(tvm.lower(s, [A, B, C], simple_mode=True)))
+    nio, nii = s[C].split(ni, factor=2)
+    s[C].vectorize(nii)
+    progress.append(str(tvm.lower(s, [A, B, C], simple_mode=True)))
+    assert len(set(progress)) == len(progress)
+    assert "for x_outer, y_outer" in progress[3] and "T.vectorized(2)" in progress[4]
+    assert tuple(s[C].op.axis) == tuple(C.op.axis)
+
+
+def test_one_reduction_axis_given_to_two_computes():
+    A = te.placeholder((6, 5), name="A")
+    k = te.reduce_axis((0, 5), "k")
+    B = te.compute((6,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    C = te.compute((6,), lambda i: te.max(A[i, k] + B[i], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    s[B].compute_at(s[C], C.op.axis[0])
+    a = np.random.default_rng(0).integers(-4, 5, (6, 5)).astype("float32")
+    _, c = run(s, [A, C], [a, np.zeros(6, "float32")])
+    np.testing.assert_array_equal(c, (a + a.sum(1, keepdims=True)).max(1))
+
+
+def test_a_reduction_axis_between_the_others_and_stages_in_each_other():
+    """Axes align from the left: ``cm1`` has five axes of which the last is where the next stage runs."""
+    A = te.placeholder((4, 3, 5), name="A")
+    W = te.placeholder((2, 3), name="W")
+    r = te.reduce_axis((0, 3), "r")
+    cm1 = te.compute((4, 3, 5), lambda n, c, x: A[n, c, x] * 2.0, name="cm1")
+    c11 = te.compute((4, 3, 5), lambda n, c, x: cm1[n, c, x] + 1.0, name="c11")
+    c1 = te.compute((4, 2, 5), lambda n, o, x: te.sum(c11[n, r, x] * W[o, r], axis=r), name="c1")
+    s = te.create_schedule(c1.op)
+    s[c1].reorder(c1.op.axis[0], c1.op.axis[1], s[c1].op.reduce_axis[0], c1.op.axis[2])
+    s[c11].compute_at(s[c1], c1.op.axis[1])
+    s[cm1].compute_at(s[c11], c11.op.axis[2])
+    rng = np.random.default_rng(0)
+    a, w = rng.integers(-3, 4, (4, 3, 5)).astype("float32"), rng.integers(-3, 4, (2, 3)).astype("float32")
+    *_, out = run(s, [A, W, c1], [a, w, np.zeros((4, 2, 5), "float32")])
+    np.testing.assert_array_equal(out, np.einsum("nrx,or->nox", a * 2 + 1, w))
+
+
+def test_int8_stays_int8():
+    A = te.placeholder((4, 8), "int8", name="A")
+    k = te.reduce_axis((0, 8), "k")
+    B = te.compute(
+        (4,), lambda i: te.sum(te.if_then_else(A[i, k] > te.const(0, "int8"), A[i, k], te.const(0, "int8")), axis=k)
+    )
+    assert B.dtype == "int8"
+    s = te.create_schedule(B.op)
+    assert "float32" not in tvm.lower(s, [A, B], simple_mode=True).script()
+
+
+def test_threads_of_a_two_dimensional_grid():
+    n, num_thread = 32, 8
+    A, B = te.placeholder((n, n), name="A"), te.placeholder((n, n), name="B")
+    k = te.reduce_axis((0, n), "k")
+    C = te.compute((n, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    block_x, block_y = te.thread_axis("blockIdx.x"), te.thread_axis("blockIdx.y")
+    thread_x = te.thread_axis((0, num_thread), "threadIdx.x")
+    thread_y = te.thread_axis((0, num_thread), "threadIdx.y")
+    AA = s.cache_read(A, "shared", [C])
+    BB = s.cache_read(B, "shared", [C])
+    CL = s.cache_write(C, "local")
+    by, yi = s[C].split(C.op.axis[0], factor=num_thread)
+    bx, xi = s[C].split(C.op.axis[1], factor=num_thread)
+    s[C].reorder(by, bx, yi, xi)
+    s[C].bind(by, block_y)
+    s[C].bind(bx, block_x)
+    s[C].bind(yi, thread_y)
+    s[C].bind(xi, thread_x)
+    s[CL].compute_at(s[C], xi)
+    ko, ki = s[CL].split(s[CL].op.reduce_axis[0], factor=8)
+    s[CL].reorder(ko, ki, *s[CL].op.axis)
+    for copy in (AA, BB):
+        s[copy].compute_at(s[CL], ko)
+        s[copy].bind(s[copy].op.axis[0], thread_y)
+        s[copy].bind(s[copy].op.axis[1], thread_x)
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, (n, n)).astype("float32") for _ in "ab")
+    *_, c = run(s, [A, B, C], [a, b, np.zeros((n, n), "float32")], "cuda-sim")
+    np.testing.assert_array_equal(c, a @ b)
+    source = tvm.build(s, [A, B, C], "cuda").get_source()
+    assert "__shared__" in source and "__syncthreads" in source
+
+
+def test_a_scan_whose_stages_are_scheduled():
+    m, n = te.var("m"), te.var("n")
+    X = te.placeholder((m, n), name="X")
+    s_state = te.placeholder((m, n))
+    s_init = te.compute((1, n), lambda _, i: X[0, i])
+    s_update = te.compute((m, n), lambda t, i: s_state[t - 1, i] + X[t, i])
+    s_scan = te.scan(s_init, s_update, s_state, inputs=[X])
+    s = te.create_schedule(s_scan.op)
+    xo, xi = s[s_init].split(s_init.op.axis[1], factor=4)
+    xo, xi = s[s_update].split(s_update.op.axis[1], factor=4)
+    s[s_update].vectorize(xi)
+    a = np.random.default_rng(0).integers(-3, 4, (7, 9)).astype("float32")
+    _, out = run(s, [X, s_scan], [a, np.zeros((7, 9), "float32")])
+    np.testing.assert_array_equal(out, np.cumsum(a, 0))
+    assert [t.name for t in s.arguments()] == ["X", "scan"]
+
+
+def test_time_is_not_run_in_parallel():
+    X = te.placeholder((4, 8), name="X")
+    state = te.placeholder((4, 8))
+    init = te.compute((1, 8), lambda _, i: X[0, i])
+    update = te.compute((4, 8), lambda t, i: state[t - 1, i] + X[t, i])
+    s = te.create_schedule(te.scan(init, update, state).op)
+    s[update].parallel(update.op.axis[0])
+    with pytest.raises(tir.ScheduleError, match="parallel"):
+        s.to_schedule()
+
+
+def test_a_variable_is_an_argument():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute(A.shape, lambda *i: A(*i) + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    bx, tx = s[B].split(B.op.axis[0], factor=64)
+    s[B].bind(bx, te.thread_axis("blockIdx.x"))
+    s[B].bind(tx, te.thread_axis("threadIdx.x"))
+    a = np.arange(100, dtype="float32")
+    _, b = run(s, [A, B], [a, np.zeros(100, "float32")], "cuda-sim", name="fadd")
+    np.testing.assert_array_equal(b, a + 1)
+
+
+def test_more_than_1024_threads_are_refused_where_they_are_bound():
+    A = te.placeholder((4096,), name="A")
+    B = te.compute((4096,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    bx, tx = s[B].split(B.op.axis[0], factor=2048)
+    s[B].bind(bx, te.thread_axis("blockIdx.x"))
+    s[B].bind(tx, te.thread_axis("threadIdx.x"))
+    with pytest.raises(tir.ScheduleError, match=r"s\[B\].bind\(i_inner, threadIdx.x\)") as caught:
+        tvm.lower(s, [A, B])
+    assert "1024" in str(caught.value) and "2048" in str(caught.value)
+
+
+def test_too_much_shared_memory_is_refused_with_the_buffers():
+    A = te.placeholder((64, 256), name="A")
+    B = te.compute((64, 256), lambda i, j: A[i, 255 - j] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    AA = s.cache_read(A, "shared", [B])
+    bx, _ = s[B].split(B.op.axis[0], nparts=1)
+    s[B].bind(bx, te.thread_axis("blockIdx.x"))
+    s[B].bind(B.op.axis[1], te.thread_axis("threadIdx.x"))
+    s[AA].compute_at(s[B], bx)
+    s[AA].bind(s[AA].op.axis[1], te.thread_axis("threadIdx.x"))
+    with pytest.raises((tir.BuildError, tir.ScheduleError), match="65536"):
+        tvm.build(s, [A, B], "cuda")
+
+
+def test_a_place_that_cannot_see_the_consumer_is_refused():
+    A = te.placeholder((8, 8), name="A")
+    B = te.compute((8, 8), lambda i, j: A[i, j] * 2.0, name="B")
+    C = te.compute((8, 8), lambda i, j: B[i, j] + 1.0, name="C")
+    D = te.compute((8, 8), lambda i, j: A[i, j] + C[i, j], name="D")
+    s = te.create_schedule(D.op)
+    s[B].compute_at(s[D], D.op.axis[0])
+    with pytest.raises(tir.ScheduleError, match=r"s\[B\].compute_at\(s\[D\], i\)") as caught:
+        tvm.lower(s, [A, D])
+    assert "its consumers are C" in str(caught.value) and "C.i, C.j" in str(caught.value)
