@@ -11,6 +11,7 @@ import argparse
 import functools
 import multiprocessing
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ import islpy
 
 import tir
 from tests.gpu_examples import load
+from tir.analysis.dependence.oracle import Tier, tiers
 from tir.arith import Analyzer
 from tir.library import attention, gemm, rows
 
@@ -86,6 +88,42 @@ def count(name: str) -> dict[str, int]:
     return {"steps": len(sch.history) - 1, **{c: counting.counts[c] for c in COLUMNS[1:]}}
 
 
+MOVED = """
+@T.prim_func
+def main(A: T.Buffer((34, 34), "float32"), C: T.Buffer((32, 32), "float32")):
+    B = T.alloc_buffer((34, 34), "float32")
+    for i, j in T.grid(34, 34):
+        with T.block("B"):
+            v, w = T.axis.remap("SS", [i, j])
+            B[v, w] = A[v, w] * 2.0
+    for i, j in T.grid(32, 32):
+        with T.block("C"):
+            v, w = T.axis.remap("SS", [i, j])
+            C[v, w] = B[v, w] + B[v + 1, w] + B[v + 2, w + 2]
+"""
+
+
+def files_entered() -> list[str]:
+    """The files of tir that have a function which runs in one ``compute_at`` that exact sets decide."""
+    sch = tir.Schedule(tir.script.parse(MOVED))
+    package = Path(tir.__file__).parent
+    found: set[str] = set()
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        if event == "call":
+            found.add(frame.f_code.co_filename)
+
+    with tiers(without=[Tier.SIMPLE_BLOCK]):
+        sch.copy().compute_at("B", "C.i")  # imports
+        sys.setprofile(note)
+        try:
+            sch.compute_at("B", "C.i")
+        finally:
+            sys.setprofile(None)
+    inside = (Path(name) for name in found)
+    return sorted(str(f.relative_to(package)) for f in inside if f.is_relative_to(package))
+
+
 def table(rows: dict[str, dict[str, int]]) -> str:
     lines = [f"{'schedule':<16}" + "".join(f"{c:>18}" for c in COLUMNS)]
     lines += [f"{name:<16}" + "".join(f"{row[c]:>18}" for c in COLUMNS) for name, row in rows.items()]
@@ -117,6 +155,7 @@ def main() -> None:
     with multiprocessing.get_context("spawn").Pool(args.jobs, maxtasksperchild=1) as pool:
         found = dict(zip(SCHEDULES, pool.map(count, SCHEDULES, chunksize=1)))
     print(difference(parsed(args.against.read_text(encoding="utf-8")), found) if args.against else table(found))
+    print(f"files entered by compute_at, by sets: {len(files_entered())}")
 
 
 if __name__ == "__main__":

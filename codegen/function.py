@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tir.analysis.effects import effects
 from tir.dtype import DType
 from tir.errors import RunError
 from tir.function import PrimFunc
@@ -22,7 +23,7 @@ from tir.interp.numbers import encode, from_storage, is_small_float
 from tir.stmt import NOP
 from tir.visit import uses_var
 
-from .llvm.signature import buffer_alignment, size_vars, written_data
+from .llvm.signature import buffer_alignment, size_vars
 from .llvm.tiles import MARK, request_tiles
 from .runtime.fast_call import MISMATCH, fast_call
 from .runtime.packed import PackedCalls
@@ -43,7 +44,7 @@ def stub(func: PrimFunc) -> PrimFunc:
 
 def signature(func: PrimFunc) -> tuple[PrimFunc, frozenset[int]]:
     """A function with an empty body, and the positions of the parameters it may write."""
-    written = written_data(func)
+    written = effects(func.body).writes
     positions = frozenset(
         k
         for k, p in enumerate(func.params)

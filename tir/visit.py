@@ -79,7 +79,11 @@ def substitute(root: N, variables: Mapping[Var, Any], buffers: Mapping[Buffer, B
 
 
 def free_vars(root: Any) -> list[Var]:
-    """Variables used under ``root`` and not bound there, in order of first use (buffers' pointers and shapes included)."""
+    """Variables used under ``root`` and not bound there, in order of first use (buffers' pointers and shapes included).
+
+    A stride or offset of a view counts as used: whether the view defines it, or checks a variable from outside, is
+    decided by the whole function.
+    """
 
     bound: set[Var] = set()
     used: dict[Var, None] = {}
@@ -95,10 +99,7 @@ def free_vars(root: Any) -> list[Var]:
             bound.add(item.var)
         elif isinstance(item, Block):
             bound.update(b.data for b in item.alloc_buffers)
-            for m in item.match_buffers:
-                bound.add(m.buffer.data)
-                parts = (*m.buffer.strides, *((m.buffer.elem_offset,) if m.buffer.elem_offset is not None else ()))
-                bound.update(v for v in parts if isinstance(v, Var))
+            bound.update(m.buffer.data for m in item.match_buffers)
         elif isinstance(item, Var):
             used.setdefault(item)
         elif isinstance(item, Buffer) and item not in seen:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tir.buffer import Buffer
-from tir.expr import BufferLoad, Call, IntImm, Var
+from tir.expr import Var
 from tir.function import PrimFunc
-from tir.stmt import BufferStore
 from tir.visit import walk
 
 from .types import memory_bytes
@@ -26,26 +25,6 @@ def size_vars(func: PrimFunc) -> list[Var]:
 def slots_of(func: PrimFunc) -> list[Var]:
     """The variable behind each argument slot of the entry: parameters, then sizes."""
     return [*func.params, *size_vars(func)]
-
-
-def written_data(func: PrimFunc) -> set[Var]:
-    """Pointer variables through which the function may write."""
-    written: set[Var] = set()
-    for node in walk(func.body):
-        if isinstance(node, BufferStore):
-            written.add(node.buffer.data)
-        elif isinstance(node, Call):
-            if node.op == "tvm_access_ptr":
-                mask = node.args[4] if len(node.args) > 4 else None
-                if not isinstance(mask, IntImm) or mask.value & 2:
-                    written.update(a for a in node.args[:2] if isinstance(a, Var))
-                continue
-            for arg in node.args:
-                if isinstance(arg, Var) and arg.dtype.is_handle:
-                    written.add(arg)
-                elif node.op == "address_of" and isinstance(arg, BufferLoad):
-                    written.add(arg.buffer.data)
-    return written
 
 
 def buffer_alignment(buffer: Buffer) -> int:

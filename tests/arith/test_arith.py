@@ -303,6 +303,16 @@ def test_union_and_intersection():
     assert int(none.extent) == 0
 
 
+@BOUNDED
+@given(domains(), st.lists(st.sampled_from([-8, -2, -1, 0, 1, 2, 3, 8]), min_size=3, max_size=3), st.integers(1, 9))
+def test_hulls_of_digits_are_exact(dom, steps, divisor):
+    total = I * steps[0] + J * steps[1] + K * steps[2] - 3
+    for e in (total // divisor * -2 + 1, total % divisor * 3, (I * 4 + J) // 3 * 2 - (K + 5) % divisor * 3):
+        (box,) = relax([rng(e, 1)], {v: rng(lo, n) for v, (lo, n) in zip(VARS, dom)})
+        seen = [compile_expr(e, VARS)(*p) for p in points(dom)]
+        assert (int(box.min), int(box.extent)) == (min(seen), max(seen) - min(seen) + 1)
+
+
 def test_relax_clips_by_the_predicate():
     (box,) = relax([rng(I * 32 + J, 1)], {I: rng(0, 4), J: rng(0, 32)}, LT(I * 32 + J, IntImm(100)))
     assert (int(box.min), int(box.extent)) == (0, 100)

@@ -173,7 +173,7 @@ def test_groups_name_what_is_there():
             assert all(TensorIntrin.get(n) for n in group.values())
         mma = get_mma_intrin_group("shared.dyn", "global", kind, out, trans_b=True)
         assert all(TensorIntrin.get(mma[k]) for k in ("init", "load_a", "load_b", "compute", "store"))
-    with pytest.raises(ValueError, match="no product of float64"):
+    with pytest.raises(ValueError, match="no product for float64"):
         get_wmma_intrin_group("shared", "global", "float64", "float64")
     with pytest.raises(ValueError, match="B transposed"):
         get_mma_intrin_group("shared", "global", "int8", "int32")

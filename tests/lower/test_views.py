@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import tir
+from tir.buffer import MatchBufferRegion
 from tir.script import parse
+from tir.visit import free_vars, walk
 
 ROWS = """
 @T.prim_func
@@ -136,3 +138,10 @@ def f(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
     a, c = np.arange(8, dtype="float32"), np.zeros(8, "float32")
     tir.build(func, target)(a, c)
     np.testing.assert_array_equal(c, a * 2 + 1)
+
+
+def test_a_view_keeps_a_condition_on_a_loop_that_a_step_replaces():
+    sch = tir.Schedule(parse(ROWS.format("(1, 8), elem_offset=i, offset_factor=1")))
+    sch.split("i", [None, 2])
+    (view,) = [n.buffer for n in walk(sch.func.body) if isinstance(n, MatchBufferRegion)]
+    assert {v.name for v in free_vars(view.elem_offset)} == {"i_0", "i_1"}

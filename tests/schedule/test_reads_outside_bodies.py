@@ -330,3 +330,23 @@ def f(M: T.Buffer((3,), "int32"), D: T.Buffer((3,), "int32")):
     d = np.zeros(3, "int32")
     tir.build(func, target)(np.array([1, 2, 3], "int32"), d)
     assert d.tolist() == [1, 2, 3]
+
+
+ENDS_ITSELF = """
+@T.prim_func
+def f(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4,), "int32")):
+    for i in range(4):
+        for k in {}:
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                T.where(B[i] + k < 5)
+                B[vi] = B[vi] + A[vi, vk]
+"""
+
+
+def test_a_reduction_whose_updates_decide_on_the_next_ones_is_not_shared_by_threads():
+    with pytest.raises(tir.ScheduleError, match="depends on memory that the block writes"):
+        tir.Schedule(parse(ENDS_ITSELF.format("range(8)")), target="cuda").bind("k", "threadIdx.x")
+    bound = parse(ENDS_ITSELF.format('T.thread_binding(8, thread="threadIdx.x")'))
+    with pytest.raises(tir.BuildError, match="depends on memory that the block writes"):
+        tir.lower(bound, target="cuda")

@@ -10,7 +10,7 @@ from ..expr import Expr, IntImm, Var
 from ..node import Memo, frozendict
 from ..stmt import Block
 from ..visit import substitute
-from .block_regions import boxes, hulls_of
+from .block_regions import Hulls, boxes, hulls_of
 from .effects import READ, WRITE, effects
 from .index import BlockRef, Place
 from .structure import uses_pointer
@@ -59,18 +59,17 @@ def accessed_regions(block: Block) -> Mapping[str, tuple[BufferRegion, ...]]:
     """
     found = _ACCESSED.get(block)
     if found is None:
-        found = _ACCESSED[block] = frozendict({side: tuple(_accessed(block, side)) for side in EXPLICIT})
+        found = _ACCESSED[block] = frozendict({side: getattr(block, side) for side in EXPLICIT})
+        if not effects(block).opaque:
+            touched = hulls_of(effects(block), {})
+            sides = (("reads", touched[READ]), ("writes", touched[WRITE]))
+            found = _ACCESSED[block] = frozendict({side: tuple(_accessed(block, side, t)) for side, t in sides})
     return found
 
 
-def _accessed(block: Block, side: str) -> Iterator[BufferRegion]:
-    declared = getattr(block, side)
-    if effects(block).opaque:
-        yield from declared
-        return
+def _accessed(block: Block, side: str, touched: Mapping[Buffer, Hulls]) -> Iterator[BufferRegion]:
     stated = explicit_regions(block, side)
-    touched = hulls_of(effects(block), {})[READ if side == "reads" else WRITE]
-    for region in declared:
+    for region in getattr(block, side):
         hulls = touched.get(region.buffer)
         if hulls is None or any(region is r for r in stated) or uses_pointer(block, region.buffer):
             yield region

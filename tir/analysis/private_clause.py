@@ -44,7 +44,7 @@ def infer_private(func: PrimFunc) -> PrimFunc:
     """
     index = index_of(func)
     clauses: dict[Var, tuple[Buffer, ...]] = {}
-    for ref in index.loops.values():
+    for ref in index.marked_loops:
         if ref.node.kind in (PARALLEL, VECTORIZED) and any(_allocated_around(ref)):
             found = needed_private(func, ref.node)
             if found:
@@ -97,7 +97,7 @@ def clause_problems(func: PrimFunc) -> Iterator[tuple[For, str]]:
 
 
 def _with_clause(func: PrimFunc) -> list[LoopRef]:
-    return [ref for ref in index_of(func).loops.values() if ref.node.private]
+    return [ref for ref in index_of(func).marked_loops if ref.node.private]
 
 
 def _allocated_around(place: Place) -> Iterator[Buffer]:

@@ -41,7 +41,7 @@ def is_privatizable(buffer: Buffer, loops: Sequence[For]) -> bool:
     """
     analyzer = Analyzer()
     for loop in loops:
-        analyzer.bind(loop.loop_var, loop.domain)
+        analyzer.bind(loop.loop_var, loop.domain, loop)
     return _writes_first(buffer, loops, (), analyzer) or initialized_before_read(buffer, loops)
 
 
@@ -55,7 +55,7 @@ def _writes_first(buffer: Buffer, loops: Sequence[For], before: Sequence[_Access
         if not all(a.own or _within(analyzer, a, written) for a in reads):
             if not isinstance(part, For):
                 return False
-            analyzer.bind(part.loop_var, part.domain)
+            analyzer.bind(part.loop_var, part.domain, part)
             if not _writes_first(buffer, [*loops, part], written, analyzer):
                 return False
         written += [a for a in accesses if a.is_write]

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..arith.itermap import detect_iter_map
+from ..arith.memory import may_change
 from ..buffer import IterVar
 from ..errors import ScheduleError
 from ..expr import EQ, LE, LT, Expr, Var, conjuncts, is_const
@@ -37,7 +38,7 @@ class InitRuns:
         self.dropped = [f for f in inner if f not in self.kept]
         self.analyzer = Analyzer()
         for f in loops:
-            self.analyzer.bind(f.loop_var, f.domain)
+            self.analyzer.bind(f.loop_var, f.domain, f)
 
     @classmethod
     def below(cls, block: BlockRef, loop: LoopRef, realize: BlockRealize | None = None) -> InitRuns:
@@ -229,7 +230,8 @@ def result_guards(realize: BlockRealize, loops: Sequence[For]) -> list[Expr]:
 
     Threads that share a reduction start their parts from the identity and store one result: this is equivalent only if
     the init runs at the first update of each result, and at no other. ``loops`` are those around the block, outermost
-    first. Raises ``ScheduleError`` if the init runs late, more than once, or not at all for a result that is updated.
+    first. Raises ``ScheduleError`` if the init runs late, more than once, or not at all for a result that is updated, or
+    if the updates decide which further ones there are.
     """
     return _Results(realize, loops).guards()
 
@@ -249,11 +251,19 @@ class _Results:
             self.start[f.loop_var] = substitute(f.min, self.start)
         self.analyzer, self.outside = Analyzer(), Analyzer()
         for f in loops:
-            self.analyzer.bind(f.loop_var, f.domain)
+            self.analyzer.bind(f.loop_var, f.domain, f)
             if f not in self.reducing:  # that a loop is entered says something of its extent
-                self.outside.bind(f.loop_var, f.domain)
+                self.outside.bind(f.loop_var, f.domain, f)
 
     def guards(self) -> list[Expr]:
+        for e in (*conjuncts(self.realize.predicate), *self.realize.iter_values):
+            if may_change(e, self.block):
+                raise ScheduleError(
+                    "block {0} runs by `{1}`, which depends on memory that the block writes: {2} would ask before any "
+                    "of the updates is made",
+                    self.realize, short_text(e), self._loops(), nodes=[self.realize],
+                    legal="a condition on memory that nothing in the loops writes",
+                )  # fmt: skip
         parts = [p for part in conjuncts(self.realize.predicate) if (p := self._at_start(part)) is not None]
         if self.block.init is not None:
             first = self.loops.index(self.reducing[0]) if self.reducing else len(self.loops)

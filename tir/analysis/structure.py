@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion
@@ -28,12 +28,14 @@ from ..stmt import (
     Stmt,
 )
 from ..visit import free_vars, substitute, uses_var, walk
-from .index import BlockRef, LoopRef, Place
+from .index import BlockRef, LoopRef, Place, sub_statements
 
 if TYPE_CHECKING:
     from ..arith import Analyzer
 
 _FREE: Memo[frozenset[Var]] = Memo()
+_NAMED: Memo[frozenset[Any]] = Memo()
+_NAMING: Memo[dict[Buffer, list[Any]]] = Memo()
 
 
 def free_in(block: Any) -> frozenset[Var]:
@@ -41,6 +43,15 @@ def free_in(block: Any) -> frozenset[Var]:
     found = _FREE.get(block)
     if found is None:
         found = _FREE[block] = frozenset(free_vars(block))
+    return found
+
+
+def named(stmt: Any) -> frozenset[Any]:
+    """The variables and buffers, with their pointers, that occur in a statement; computed once for each."""
+    found = _NAMED.get(stmt)
+    if found is None:
+        items = [item for item in walk(stmt) if isinstance(item, (Var, Buffer))]
+        found = _NAMED[stmt] = frozenset(items).union(item.data for item in items if isinstance(item, Buffer))
     return found
 
 
@@ -73,24 +84,26 @@ def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bo
     return any(not isinstance(e, (IntImm, Var)) and has_load(e) for e in asked)
 
 
-def steering_loads(stmt: Stmt) -> Iterator[tuple[Stmt, BufferLoad]]:
+def steering_loads(stmt: Stmt) -> Sequence[tuple[Stmt, BufferLoad]]:
     """Loads outside of the bodies of blocks, with their places: in loop bounds, conditions, values of lets, predicates
     and bindings."""
-    stack: list[Any] = [stmt]
-    while stack:
-        item = stack.pop()
-        parts = (*item.iter_values, item.predicate) if isinstance(item, BlockRealize) else item.children()
-        for part in parts:
-            if isinstance(part, Stmt):
-                stack.append(part)
-            else:
-                yield from ((item, n) for n in walk(part) if isinstance(n, BufferLoad))
+    found = _STEERING.get(stmt)
+    if found is None:
+        parts = (*stmt.iter_values, stmt.predicate) if isinstance(stmt, BlockRealize) else stmt.children()
+        own = [(stmt, n) for p in parts if not isinstance(p, Stmt) for n in walk(p) if isinstance(n, BufferLoad)]
+        below = [item for p in reversed(parts) if isinstance(p, Stmt) for item in steering_loads(p)]
+        found = _STEERING[stmt] = (*own, *below)
+    return found
+
+
+_STEERING: Memo[tuple[tuple[Stmt, BufferLoad], ...]] = Memo()
 
 
 def order(scope: BlockRef | LoopRef, block: BlockRef) -> int:
     """The number of the statement of ``scope`` that holds ``block``; -1 for its init, which comes first."""
     top = top_statement(block, scope).node
-    return next((n for n, s in enumerate(statements(scope)) if s is top), -1)
+    members = statements(scope)
+    return members.index(top) if top in members else -1
 
 
 def refresh(stmt: Any, also: Mapping[Var, Any] | None = None) -> Any:
@@ -120,24 +133,77 @@ def regions_of(refs: Iterable[BufferRegion], buffer: Buffer) -> list[BufferRegio
 
 def uses_pointer(stmt: Any, buffer: Buffer) -> bool:
     """Whether the memory of ``buffer`` is accessed through its pointer or another view, besides loads and stores."""
-    for item in walk(stmt):
-        if isinstance(item, Var) and item is buffer.data:
-            return True
-        if isinstance(item, MatchBufferRegion) and item.source.buffer is buffer:
-            return True
-        if isinstance(item, Buffer) and item is not buffer and item.data is buffer.data:
-            return True
-    return False
+    pointed, buffers = _memory(stmt)
+    return buffer.data in pointed or buffers.get(buffer.data, buffer) is not buffer
+
+
+def _memory(stmt: Any) -> tuple[set[Var], dict[Var, Buffer]]:
+    """The pointers that occur in a statement, of memory that it views or has two buffers of; and a buffer of each."""
+    found = _MEMORY.get(stmt)
+    if found is None:
+        pointed, buffers = found = _MEMORY[stmt] = set[Var](), dict[Var, Buffer]()
+        for item in walk(stmt):
+            if isinstance(item, Var):
+                pointed.add(item)
+            elif isinstance(item, MatchBufferRegion):
+                pointed.add(item.source.buffer.data)
+            elif isinstance(item, Buffer) and buffers.setdefault(item.data, item) is not item:
+                pointed.add(item.data)
+    return found
+
+
+_MEMORY: Memo[tuple[set[Var], dict[Var, Buffer]]] = Memo()
 
 
 def readers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
     """Blocks directly inside ``scope`` that read ``buffer``, in program order."""
-    return [child for child in scope.children if regions_of(child.block.reads, buffer)]
+    return [child for child in blocks_using(scope, buffer) if regions_of(child.block.reads, buffer)]
 
 
 def writers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
     """Blocks directly inside ``scope`` that write ``buffer``, in program order."""
-    return [child for child in scope.children if regions_of(child.block.writes, buffer)]
+    return [child for child in blocks_using(scope, buffer) if regions_of(child.block.writes, buffer)]
+
+
+def blocks_using(scope: BlockRef, *buffers: Buffer) -> list[BlockRef]:
+    """Blocks directly inside ``scope`` that read or write one of ``buffers``, in program order."""
+    naming = [_naming(part).get(buffer, []) for part in sub_statements(scope.block) for buffer in buffers]
+    found = dict.fromkeys(s for members in naming for s in members)
+    if len(naming) > 1:
+        found = [s for part in sub_statements(scope.block) for s in members_of(part) if s in found]
+    blocks = (child for s in found for child in scope.index.blocks_below(scope.index.place(s)))
+    return [c for c in blocks if any(r.buffer in buffers for r in (*c.block.reads, *c.block.writes))]
+
+
+def _naming(stmt: Any) -> dict[Buffer, list[Any]]:
+    """The members of a sequence with a block that has a region of a buffer, by buffer."""
+    found = _NAMING.get(stmt)
+    if found is None:
+        found = _NAMING[stmt] = {}
+        for member in members_of(stmt):
+            for buffer in _in_regions(member):
+                found.setdefault(buffer, []).append(member)
+    return found
+
+
+def members_of(stmt: Any) -> tuple[Any, ...]:
+    """The members of a sequence; of any other statement, itself alone."""
+    return stmt.stmts if isinstance(stmt, SeqStmt) else (stmt,)
+
+
+def _in_regions(stmt: Any) -> frozenset[Buffer]:
+    """The buffers of the regions of the outermost blocks in a statement."""
+    found = _IN_REGIONS.get(stmt)
+    if found is None:
+        if isinstance(stmt, BlockRealize):
+            found = frozenset(r.buffer for r in (*stmt.block.reads, *stmt.block.writes))
+        else:
+            found = frozenset().union(*map(_in_regions, sub_statements(stmt)))
+        _IN_REGIONS[stmt] = found
+    return found
+
+
+_IN_REGIONS: Memo[frozenset[Buffer]] = Memo()
 
 
 def statements(host: BlockRef | LoopRef) -> list[Stmt]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from ..stmt import (
     While,
 )
 from ..visit import uses_var
+from .index import contents, edit_of, itself
 
 LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
 
@@ -100,6 +101,26 @@ class _Summary:
         self.plain = True  # only what is listed here matters
         self.depth = depth
 
+    @staticmethod
+    def of(parts: Collection[_Summary]) -> _Summary | None:
+        """The summary of parts that follow each other, in the same blocks; None if two have a block of one name."""
+        made = _Summary()
+        for name in _SETS:
+            setattr(made, name, set().union(*[getattr(part, name) for part in parts]))
+        for part in parts:
+            made.blocks.update(part.blocks)
+        made.plain = all(part.plain for part in parts)
+        return made if len(made.blocks) == sum(len(part.blocks) for part in parts) else None
+
+    def without(self, members: Iterable[Any]) -> _Summary:
+        """The summary of a sequence without some members; it may still list what those used."""
+        made = _Summary()
+        for name in _SETS:
+            setattr(made, name, getattr(self, name))
+        gone = {s.block.name for m in members for s in (*itself(m), *contents(m)) if isinstance(s, BlockRealize)}
+        made.blocks = {name: block for name, block in self.blocks.items() if name not in gone} if gone else self.blocks
+        return made
+
     def close(self) -> None:
         """Remove what is defined inside the part."""
         self.uses -= self.bound
@@ -118,6 +139,7 @@ class _Summary:
         self.plain = self.plain and part.plain
 
 
+_SETS = ("uses", "used_in_blocks", "buffers", "bound", "allocated", "threads")
 _SUMMARIES: Memo[_Summary] = Memo()
 
 
@@ -147,11 +169,7 @@ class _Checker:
             if param not in self.defined:
                 self.say(func, f"buffer `{buffer.name}` is bound to `{param.name}`, which is not a parameter")
                 # a size that first occurs in a parameter's shape is defined by it
-            for size in (
-                *buffer.shape,
-                *buffer.strides,
-                *((buffer.elem_offset,) if buffer.elem_offset is not None else ()),
-            ):
+            for size in _sizes(buffer):
                 if isinstance(size, Var):
                     self.defined.add(size)
             self.defined.add(buffer.data)
@@ -175,12 +193,9 @@ class _Checker:
             self.defined.discard(var)
 
     def buffer_parts(self, buffer: Buffer, node: Any) -> None:
-        for part in (
-            *buffer.shape,
-            *buffer.strides,
-            *((buffer.elem_offset,) if buffer.elem_offset is not None else ()),
-        ):
-            self.expr(part, node)
+        for part in _sizes(buffer):
+            if type(part) is not IntImm:
+                self.expr(part, node)
 
     # ------------------------------------------------------------ expressions
 
@@ -270,7 +285,7 @@ class _Checker:
 
     def visit(self, s: Any) -> None:
         kind = type(s)
-        if kind is BlockRealize:
+        if kind is BlockRealize or kind is SeqStmt:
             self.known_part(s)
         elif kind in _VISIT:
             _VISIT[kind](self, s)
@@ -278,14 +293,11 @@ class _Checker:
             self.leaf(s)
 
     def known_part(self, s: Any) -> None:
-        """Visit a block, or a nest of loops among others: if it is known to be well-formed, only check that it fits
+        """Visit a block, a sequence, or a nest of loops in one: if it is known to be well-formed, only check that it fits
         here."""
         known = _SUMMARIES.get(s)
         if known is not None and self.fits(known):
-            self.blocks.update(known.blocks)
-            for buffer in known.allocated:
-                self.gone.update((buffer, buffer.data))
-            self.part.add(known, self.depth)
+            self.accept(known)
             return
         outer, problems = self.part, len(self.problems)
         self.part = made = _Summary(self.depth)
@@ -295,6 +307,12 @@ class _Checker:
             _SUMMARIES[s] = made
         self.part = outer
         outer.add(made, self.depth)
+
+    def accept(self, part: _Summary) -> None:
+        """Take a part, well-formed and fitting, as visited."""
+        self.blocks.update(part.blocks)
+        self.gone.update(part.allocated, [buffer.data for buffer in part.allocated])
+        self.part.add(part, self.depth)
 
     def fits(self, part: _Summary) -> bool:
         """Whether a part that was well-formed elsewhere is well-formed here: its uses are defined, nothing is defined
@@ -307,7 +325,7 @@ class _Checker:
             and part.bound.isdisjoint(defined)
             and part.allocated.isdisjoint(self.known)
             and (not hidden or (part.uses.isdisjoint(hidden) and part.used_in_blocks.isdisjoint(hidden)))
-            and all(b in self.known or b.data in defined for b in part.buffers)
+            and all(b.data in defined for b in part.buffers - self.known)
             and part.blocks.keys().isdisjoint(self.blocks)
             and not any(loop.thread in part.threads for loop in self.threads)
         )
@@ -317,10 +335,27 @@ class _Checker:
             self.expr(child, s)
 
     def seq(self, s: SeqStmt) -> None:
-        if len(s.stmts) < 2 or any(isinstance(x, SeqStmt) for x in s.stmts):
+        if len(s.stmts) < 2 or SeqStmt in map(type, s.stmts):
             self.say(s, "a sequence holds two or more statements, none of them a sequence")
-        for x in s.stmts:
+        for x in self.unknown_members(s):
             self.known_part(x) if type(x) is For else self.visit(x)
+
+    def unknown_members(self, s: SeqStmt) -> Collection[Any]:
+        """The members of a sequence that have to be visited; the others are known to be well-formed, and taken as
+        visited."""
+        change = edit_of(s)
+        before = None if change is None else _SUMMARIES.get(change.old)
+        if change is not None and before is not None and not any(x in s.stmts for x in change.removed):
+            rest = before.without(change.removed)
+            if self.fits(rest):
+                self.accept(rest)
+                return change.added
+        found = {x: part for x, part in ((x, _SUMMARIES.get(x)) for x in s.stmts) if part is not None}
+        together = _Summary.of(found.values()) if len(found) > 1 else None
+        if together is None or not self.fits(together):
+            return s.stmts
+        self.accept(together)
+        return [x for x in s.stmts if x not in found]
 
     def store(self, s: BufferStore) -> None:
         self.access(s.buffer, s.indices, s)
@@ -450,6 +485,17 @@ class _Checker:
                 )
         self.block(block, s)
 
+    def allocate_buffers(self, buffers: tuple[Buffer, ...], node: Any) -> None:
+        for buffer in buffers:
+            if buffer in self.known:
+                self.say(node, f"buffer `{buffer.name}` is allocated twice")
+            self.buffer_parts(buffer, node)
+            self.known.add(buffer)
+        pointers = {buffer.data for buffer in buffers}
+        self.defined |= pointers
+        self.part.allocated.update(buffers)
+        self.part.bound |= pointers
+
     def block(self, block: Block, s: Any) -> None:
         if block.name and self.blocks.setdefault(block.name, block) is not block:
             self.say(s, f"two blocks are called `{block.name}`; block names are unique in a function")
@@ -463,14 +509,7 @@ class _Checker:
             # loops outside a block are only visible through its iterators
             self.hidden = {**outer, **{v: block.name for v in self.loops if v in self.defined}}
         fresh = [(iv.var, self.define(iv.var, s, "iterator")) for iv in block.iter_vars]
-        for buffer in block.alloc_buffers:
-            if buffer in self.known:
-                self.say(s, f"buffer `{buffer.name}` is allocated twice")
-            self.buffer_parts(buffer, s)
-            self.known.add(buffer)
-            self.defined.add(buffer.data)
-            self.part.allocated.add(buffer)
-            self.part.bound.add(buffer.data)
+        self.allocate_buffers(block.alloc_buffers, s)
         matched: list[Var] = []
         for match in block.match_buffers:
             self.region(match.source, s)
@@ -491,10 +530,11 @@ class _Checker:
         self.visit(block.body)
         for var, was_fresh in fresh:
             self.undefine(var, was_fresh)
-        for buffer in (*block.alloc_buffers, *(m.buffer for m in block.match_buffers)):
-            self.known.discard(buffer)
-            self.defined.discard(buffer.data)
-            self.gone.update((buffer, buffer.data))
+        ended = (*block.alloc_buffers, *(m.buffer for m in block.match_buffers))
+        pointers = [buffer.data for buffer in ended]
+        self.known.difference_update(ended)
+        self.defined.difference_update(pointers)
+        self.gone.update(ended, pointers)
         self.defined.difference_update(matched)
         self.hidden = outer
         self.depth -= bool(block.iter_vars)

@@ -264,6 +264,9 @@ class _Relaxer:
         """Exact bounds by enumeration, if a variable occurs in several terms or atoms hide correlation."""
         if moving.coefficients() is not None:
             return None
+        apart = self._of_independent_terms(moving)
+        if apart is not None:
+            return apart
         used: dict[Var, None] = {}
         for factors, _ in moving.items():
             for factor in factors:
@@ -272,22 +275,77 @@ class _Relaxer:
                         used.setdefault(n)
         points, ranges = 1, []
         for var in used:
-            dom = self.loops.get(var)
-            if dom is None or not (isinstance(dom.min, IntImm) and isinstance(dom.extent, IntImm)):
+            values = self._values(var)
+            if values is None or points * len(values) > _MAX_POINTS:
                 return None
-            lo, hi = self.ctx.var_bound(var)
-            if lo is None or hi is None or hi < lo:
-                return None
-            ranges.append(range(lo, hi + 1))
-            points *= hi - lo + 1
-            if points > _MAX_POINTS:
-                return None
+            ranges.append(values)
+            points *= len(values)
         try:
             value = compile_expr(moving.build(DType("int64")), list(used))
         except Unsupported:
             return None
-        values = [value(*point) for point in product(*ranges)]
-        return min(values), max(values)
+        found = [value(*point) for point in product(*ranges)]
+        return min(found), max(found)
+
+    def _values(self, var: Any) -> range | None:
+        """The values of a loop of constant range; None of anything else."""
+        dom = self.loops.get(var) if isinstance(var, Var) else None
+        if dom is None or not (isinstance(dom.min, IntImm) and isinstance(dom.extent, IntImm)):
+            return None
+        low, high = self.ctx.var_bound(var)
+        return None if low is None or high is None or high < low else range(low, high + 1)
+
+    def _of_independent_terms(self, moving: Linear) -> tuple[int, int] | None:
+        """Exact bounds of a sum of loops, ``e // c`` and ``e % c``, where each ``e`` is a sum of loops and no two terms
+        have a loop in common; all ranges are constant."""
+        low = high = moving.const
+        seen: set[Expr] = set()
+        for factors, times in moving.items():
+            form = linear(_numerator(factors[0])) if len(factors) == 1 else None
+            ends = None if form is None else self._ends(form)
+            if form is None or ends is None:
+                return None
+            loops = {f[0] for f, _ in form.items()}
+            digit = _digit(factors[0], *ends)
+            if digit is None or not loops.isdisjoint(seen):
+                return None
+            seen |= loops
+            low += min(times * digit[0], times * digit[1])
+            high += max(times * digit[0], times * digit[1])
+        return low, high
+
+    def _ends(self, form: Linear) -> tuple[int, int, bool] | None:
+        """The least and the greatest value of a sum of loops, and whether it takes every value between them."""
+        low = high = form.const
+        steps: list[tuple[int, int]] = []
+        for factors, times in form.items():
+            values = self._values(factors[0]) if len(factors) == 1 else None
+            if values is None:
+                return None
+            low += min(times * values[0], times * values[-1])
+            high += max(times * values[0], times * values[-1])
+            steps.append((abs(times), len(values) - 1))
+        reach, every = 0, True
+        for step, count in sorted(steps):
+            every = every and (step <= reach + 1 or not count)
+            reach += step * count
+        return low, high, every
+
+
+def _numerator(e: Any) -> Expr:
+    return e.a if isinstance(e, (FloorDiv, FloorMod)) and positive(e.b) is not None else e
+
+
+def _digit(e: Any, low: int, high: int, every: bool) -> tuple[int, int] | None:
+    """Exact bounds of ``e``, a value between ``low`` and ``high`` or a digit of it; ``every``: it takes all of them."""
+    divisor = positive(e.b) if isinstance(e, (FloorDiv, FloorMod)) else None
+    if divisor is None:
+        return low, high
+    if isinstance(e, FloorDiv):
+        return low // divisor, high // divisor
+    if low // divisor == high // divisor:
+        return low % divisor, high % divisor
+    return (0, divisor - 1) if every else None
 
 
 def _shifted(form: Linear, by: int) -> Linear:

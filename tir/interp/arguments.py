@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..analysis.effects import effects
 from ..buffer import Buffer
 from ..errors import RunError
-from ..expr import BinaryOp, Call, Cast, FloatImm, IntImm, Var
+from ..expr import BinaryOp, Cast, FloatImm, IntImm, Var
 from ..function import PrimFunc
 from .dlpack import foreign_names, host_array
 from .numbers import constant, storage_dtype
@@ -29,7 +30,7 @@ def bind_arguments(func: PrimFunc, args: Sequence[Any]) -> tuple[dict[Var, Any],
     scalars: dict[Var, Any] = {}
     known: dict[str, tuple[Any, str]] = {}
     arrays: dict[Buffer, np.ndarray] = {}
-    written = written_buffers(func)
+    written = effects(func.body).writes
     for number, (param, arg) in enumerate(zip(func.params, args), 1):
         if param not in func.buffer_map:
             where = f"argument {number} `{param.name}` of {func.name}"
@@ -51,34 +52,6 @@ def bind_arguments(func: PrimFunc, args: Sequence[Any]) -> tuple[dict[Var, Any],
             _check_layout(buffer, arrays[buffer], where, scalars)
             _check_pointer(buffer, arrays, where)
     return scalars, arrays
-
-
-def written_buffers(func: PrimFunc) -> set[Var]:
-    """Pointers of the parameter buffers that the body may write (by stores, or by passing the pointer on)."""
-    from ..buffer import BufferRegion
-    from ..expr import BufferLoad
-    from ..stmt import BufferStore, DeclBuffer
-    from ..visit import walk
-
-    found: set[Var] = set()
-    matched: dict[Var, Var] = {}
-    for item in walk(func.body):
-        if isinstance(item, BufferStore):
-            found.add(item.buffer.data)
-        elif isinstance(item, Call):
-            for arg in item.args:
-                if isinstance(arg, Var) and arg.dtype.is_handle:
-                    found.add(arg)
-                elif isinstance(arg, BufferRegion) or (isinstance(arg, BufferLoad) and item.op == "address_of"):
-                    found.add(arg.buffer.data)
-        elif isinstance(item, DeclBuffer):
-            continue
-        for match in getattr(item, "match_buffers", ()):
-            matched[match.buffer.data] = match.source.buffer.data
-    for inner, outer in reversed(list(matched.items())):
-        if inner in found:
-            found.add(outer)
-    return found
 
 
 def evaluate(e: Any, values: dict[Var, Any]) -> Any:

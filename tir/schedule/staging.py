@@ -6,7 +6,7 @@ their places among the statements of a host (a loop or a block), and the stateme
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from ..analysis.accessed_regions import region_in
 from ..analysis.dependence.initialization import check_initialized
 from ..analysis.dependence.live_values import Timestamps, outdated
-from ..analysis.index import BlockRef, LoopRef, Place
+from ..analysis.index import BlockRef, LoopRef, Place, made_from
 from ..analysis.structure import order, statements, uses_pointer
 from ..arith.regions import intersect, union
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
@@ -202,6 +202,11 @@ def redirect_reads(consumer: BlockRef, buffer: Buffer, copy: Buffer) -> Stmt:
 # ---------------------------------------------------------------- the stage
 
 
+def _swapped(stmt: Stmt, changed: Mapping[Any, Stmt], around: Container[Any]) -> Stmt:
+    """``stmt`` with the statements ``changed`` below it replaced; what is not ``around`` them is shared."""
+    return rewrite(stmt, lambda n: changed.get(n), enter=lambda n: n in around)
+
+
 @dataclass(frozen=True)
 class Stage:
     """A buffer of ``state`` used through copies, which ``scope`` allocates.
@@ -224,28 +229,28 @@ class Stage:
         """The program that uses the copies."""
         if not (self.changed or self.added):
             return self.state
-        body: list[Stmt] = []
+        around = self._around(self.changed)
+        members: list[Stmt] = []
         for number, stmt in enumerate([*statements(self.host), None]):
-            body += self.added.get(number, ())
+            members += self.added.get(number, ())
             if stmt is not None:
-                body.append(self._swapped(stmt, self.changed))
+                members.append(_swapped(stmt, self.changed, around) if stmt in around else stmt)
         block = self.scope.block
         if self.host is self.scope:
-            inside = block.replace(body=seq(body))
+            body = made_from(block.body, seq(members))
         else:
             loop = self.host.node
             outside = {n: new for n, new in self.changed.items() if self.host not in self._place(n).ancestors()}
-            changed = self._swapped(block.body, {**outside, loop: loop.replace(body=seq(body))})
-            inside = block.replace(body=changed)
-        return self.state.replace(block, add_alloc(inside, *self.copies))
+            swapped = {**outside, loop: loop.replace(body=made_from(loop.body, seq(members)))}
+            body = _swapped(block.body, swapped, self._around(swapped))
+        return self.state.replace(block, add_alloc(block.replace(body=body), *self.copies))
 
     def _place(self, node: Any) -> Place:
-        return self.state.index.places[node]
+        return self.state.index.place(node)
 
-    def _swapped(self, stmt: Stmt, changed: Mapping[Any, Stmt]) -> Stmt:
-        """``stmt`` with the statements ``changed`` below it replaced; what does not hold them is shared."""
-        above = {p.node for node in changed for p in (self._place(node), *self._place(node).ancestors())}
-        return rewrite(stmt, lambda n: changed.get(n), enter=lambda n: n in above)
+    def _around(self, changed: Iterable[Any]) -> set[Any]:
+        """The statements ``changed``, and those that contain them."""
+        return {p.node for node in changed for p in (self._place(node), *self._place(node).ancestors())}
 
     def require_initialized(self, *buffers: Buffer) -> None:
         """Raise ``ScheduleError``, naming the element, where one of ``buffers`` is read before it is written.

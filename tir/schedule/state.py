@@ -11,7 +11,8 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from ..analysis.index import BlockRef, Index, LoopRef, Place, index_of
+from ..analysis.difference import difference
+from ..analysis.index import BlockRef, Index, LoopRef, Place, index_of, made_from
 from ..buffer import Buffer
 from ..errors import ScheduleError, require
 from ..expr import Var
@@ -85,7 +86,7 @@ class State:
 
     def place(self, stmt: Stmt) -> Place:
         """The place of ``stmt`` (a node of the current program)."""
-        return self.index.places[stmt]
+        return self.index.place(stmt)
 
     def find_block(self, which: BlockRV | BlockRef | str) -> BlockRef:
         """The block of a handle or a name.
@@ -200,7 +201,7 @@ class State:
         ``moved`` forwards handles: a loop variable to the variable (or a block name to the name) that replaces it, or
         to a list of its parts.
         """
-        place = self.index.places[old]
+        place = self.index.place(old)
         node: Any = new
         while place.parent is not None:
             parent = place.parent.node
@@ -233,11 +234,10 @@ class State:
         """Record that this step removed the loops and blocks of ``before`` that are gone and not forwarded."""
         if before.func is self.func:
             return self
-        old, new = before.index, self.index
-        lost: list[Any] = [v for v in old.loops if v not in new.loops and v not in self.fates]
-        lost += [
-            (self.func_name, n) for n in old.blocks if n not in new.blocks and (self.func_name, n) not in self.fates
-        ]
+        changed = difference(before.func, self.func)
+        added = {_handle_key(s) for s in changed.added}
+        gone = (_handle_key(s) for s in changed.removed)
+        lost = [k for k in map(self._fate_key, (k for k in gone if k not in added)) if k not in self.fates]
         if not lost:
             return self
         fate = Fate(self.step + 1, self.primitive_name, self.past)
@@ -252,7 +252,11 @@ class State:
 
     def fresh_block_name(self, name: str, taken: set[str] = frozenset()) -> str:  # type: ignore[assignment]
         """``name``, with a numeric suffix if a block of the function has that name already."""
-        return unique_name(name, self.index.blocks.keys() | taken)
+        return unique_name(name, {*self.index.blocks, *taken})
+
+
+def _handle_key(stmt: For | BlockRealize) -> Any:
+    return stmt.loop_var if isinstance(stmt, For) else stmt.block.name
 
 
 def require_above(state: State, loop: LoopRef, block: BlockRef) -> None:
@@ -319,7 +323,7 @@ def _drops_with_child(parent: Any) -> bool:
 def _swap(parent: Any, old: Any, new: Any) -> Any:
     """``parent`` with its child ``old`` replaced."""
     if isinstance(parent, SeqStmt):
-        return seq(s for s in (new if s is old else s for s in parent.stmts) if s is not None)
+        return made_from(parent, seq([s for s in (new if s is old else s for s in parent.stmts) if s is not None]))
     if isinstance(parent, Block) and parent.init is old:
         return parent.replace(init=None if new is NOP else new)
     for field in ("body", "block", "then_case", "else_case"):

@@ -460,6 +460,8 @@ class Printer(ExprPrinter):
             elif isinstance(n, s.Block):
                 declared.update(n.alloc_buffers)
                 declared.update(m.buffer for m in n.match_buffers)
+                views = [m.buffer for m in n.match_buffers]
+                bound.update(v for b in views for v in (*b.strides, b.elem_offset) if isinstance(v, Var))
             elif isinstance(n, s.DeclBuffer):
                 declared.add(n.buffer)
             elif isinstance(n, e.CommReducer):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.dependence.loops import check_parallel
+from ..analysis.dependence.verdict import Proved
 from ..buffer import Buffer
 from ..errors import ScheduleError
 from ..expr import Var, const
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..stmt import PARALLEL, SERIAL, THREAD_BINDING, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
-from ..visit import rewrite, uses_var, walk
+from ..visit import buffers_in, rewrite, uses_var, walk
 from .passes import func_pass
 from .threads import is_launch, is_thread_loop
 
@@ -67,15 +69,25 @@ def _bound(func: PrimFunc, nest: Stmt, threads: int) -> Stmt | None:
         nest = rewrite(nest, lambda s: s.replace(kind=SERIAL) if isinstance(s, For) and s.loop_var in marked else None)
     sch = Schedule(_only(func, nest))
     loops: list[Any] = list(sch.get_loops(blocks[0].block.name))[: len(leading)]
+    proved = _independent(sch.func, [sch.get(loop) for loop in loops])
     try:
         fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
         outer, inner = sch.split(fused, [None, threads])
-        sch.bind(outer, "blockIdx.x")
-        sch.bind(inner, "threadIdx.x")
+        sch.bind(outer, "blockIdx.x", unsafe=proved)
+        sch.bind(inner, "threadIdx.x", unsafe=proved)
     except ScheduleError:
         return None
     root: Any = sch.mod[next(iter(sch.mod.functions))].root
     return root.body
+
+
+def _independent(func: PrimFunc, loops: list[Any]) -> bool:
+    """Whether iterations of nested loops are independent, in global memory alone and without copies of it: asked of the
+    loops as they are, which is simpler to answer than of what they are fused and split into."""
+    if any(b.scope != "global" for b in buffers_in(loops[0])):
+        return False
+    verdicts = (check_parallel(func, loop, THREAD_BINDING) for loop in loops)
+    return all(isinstance(v, Proved) and not v.private for v in verdicts)
 
 
 def _alone(nest: Stmt) -> Stmt:

@@ -191,7 +191,7 @@ class _Narrower:
         else:
             low, extent = self.expr(low), self.expr(extent)
         with self.knowing() as known:
-            known.bind(loop.loop_var, loop.domain)
+            known.bind(loop.loop_var, loop.domain, loop.body)
             body = self.visit(loop.body)
         if var is loop.loop_var and low is loop.min and extent is loop.extent and body is loop.body:
             return loop
@@ -223,7 +223,7 @@ class _Narrower:
             value = self.expr(s.value)
         with self.knowing() as known:
             if s.var.dtype.is_int:
-                known.bind(s.var, s.value)
+                known.bind(s.var, s.value, s.body)
             body = self.visit(s.body)
         return s if value is s.value and body is s.body else s.replace(var=var, value=value, body=body)
 

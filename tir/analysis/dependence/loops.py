@@ -67,7 +67,7 @@ class LoopIndependent(Question):
     def by_blocks(self) -> Verdict:
         """Each block's iterators distinguish the iterations, and no block accesses what another one writes."""
         index = index_of(self.func)
-        place = index.places[self.loop]
+        place = index.place(self.loop)
         if any(
             not isinstance(p.node, (For, BlockRealize, SeqStmt)) and p.scope is place.scope for p in index.below(place)
         ):

@@ -13,6 +13,8 @@ from ...poly import Names, NotAffine, Undecided, bounded
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import walk
+from ..difference import kept_members
+from ..effects import effects
 from ..structure import path_to
 from .access_relations import schedule_map
 from .conditions import moved_condition, other_condition
@@ -74,32 +76,68 @@ def check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any] | None =
     A block is idempotent if it reads nothing that it writes; if it is repeated by loops that no iterator uses, running
     an instance again is legal.
     """
-    return _check_parts(before, after, _changed(before.body, after.body), mapping or {})
+    return _check_parts(before, _Compared.changed(before, after), mapping or {})
 
 
 def check_whole(before: PrimFunc, after: PrimFunc) -> Verdict:
     """As :func:`check`, comparing all of both programs, not just the smallest part that differs: for a step that moves
     work between iterations of a loop that it does not change."""
-    return _check_parts(before, after, (before.body, after.body), {})
+    return _check_parts(before, _Compared.whole(before, after), {})
 
 
 def check_recomputing(before: PrimFunc, after: PrimFunc) -> Verdict:
     """As :func:`check`; idempotent instances may run again also where tiles overlap, so that iterators take the same
     values again."""
-    verdict, parts = check(before, after), _changed(before.body, after.body)
-    return verdict if verdict.is_proved or not _check(before, after, parts, {}, True).is_proved else PROVED
+    verdict, compared = check(before, after), _Compared.changed(before, after)
+    return verdict if verdict.is_proved or not _check(before, compared, {}, True).is_proved else PROVED
 
 
-def _check_parts(before: PrimFunc, after: PrimFunc, parts: tuple[Any, Any], mapping: Mapping[str, Any]) -> Verdict:
-    verdict = _check(before, after, parts, mapping, False)
-    if verdict.is_proved or not _repeats(before, after):
+def _check_parts(before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any]) -> Verdict:
+    verdict = _check(before, compared, mapping, False)
+    if verdict.is_proved or not _repeats(compared):
         return verdict
-    return PROVED if _check(before, after, parts, mapping, True).is_proved else verdict
+    return PROVED if _check(before, compared, mapping, True).is_proved else verdict
 
 
-def _repeats(*funcs: PrimFunc) -> bool:
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """The parts ``old`` and ``new`` of two programs that are compared, and their statements."""
+
+    old: Any
+    new: Any
+    was: list[Statement]
+    now: list[Statement]
+
+    @staticmethod
+    def whole(before: PrimFunc, after: PrimFunc) -> _Compared:
+        return _Compared(before.body, after.body, statements_of(before.body), statements_of(after.body))
+
+    @staticmethod
+    def changed(before: PrimFunc, after: PrimFunc) -> _Compared:
+        """The smallest part that differs, without members of a sequence that share no memory with what changed in it."""
+        old, new = _changed(before.body, after.body)
+        if old is new:
+            return _Compared(old, new, [], [])
+        apart = _unrelated(old, new)
+        return _Compared(old, new, statements_of(old, without=apart), statements_of(new, without=apart))
+
+
+def _unrelated(old: Any, new: Any) -> frozenset[Any]:
+    """The members of two sequences that stand in both, in one order, and access no memory that the other members
+    write, nor write what those access."""
+    if not (isinstance(old, SeqStmt) and isinstance(new, SeqStmt)):
+        return frozenset()
+    kept = kept_members(old, new)
+    changed = [effects(s) for s in (*old.stmts, *new.stmts) if s not in kept]
+    written = frozenset().union(*(e.writes for e in changed))
+    touched = written.union(*(e.reads for e in changed))
+    apart = ((s, effects(s)) for s in kept)
+    return frozenset(s for s, e in apart if written.isdisjoint(e.reads) and touched.isdisjoint(e.writes))
+
+
+def _repeats(compared: _Compared) -> bool:
     """Whether a block is idempotent and repeated by loops."""
-    return any(_bare_coords(u) != len(u.coords) and _is_pure(u) for f in funcs for u in statements_of(f.body))
+    return any(_bare_coords(u) != len(u.coords) and _is_pure(u) for u in (*compared.was, *compared.now))
 
 
 def _bare_coords(unit: Statement) -> int:
@@ -120,16 +158,12 @@ def _without_repeats(unit: Statement) -> Statement:
 
 
 @bounded()
-def _check(
-    before: PrimFunc, after: PrimFunc, parts: tuple[Any, Any], mapping: Mapping[str, Any], once: bool
-) -> Verdict:
-    """``parts`` of the programs, which are the same around them; ``once``: idempotent blocks that loops repeat count once
-    for each value of their iterators."""
-    old, new = parts
-    if old is new:
+def _check(before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any], once: bool) -> Verdict:
+    """``once``: idempotent blocks that loops repeat count once for each value of their iterators."""
+    old, was, now = compared.old, compared.was, compared.now
+    if old is compared.new:
         return PROVED
     names = Names()
-    was, now = statements_of(old), statements_of(new)
     pure: set[tuple[str, str]] = set()
     if once:
         pure = {u.key for u in was if _is_pure(u)} & {_origin(u, mapping) for u in now if _is_pure(u)}
@@ -221,13 +255,21 @@ def _in_question(
     moments = [_moments(u, there) for u, there in zip(was, places)]
     touched = [({a.buffer.data for a in u.accesses}, {a.buffer.data for a in u.writes()}) for u in was]
 
+    users: dict[Var, list[int]] = {}
+    for n, (memory, _) in enumerate(touched):
+        for pointer in memory:
+            users.setdefault(pointer, []).append(n)
+
     def is_settled(m: int, n: int) -> bool:
         if kept[m] and kept[n] and (m == n or same_order(moments[m], moments[n])):
             return True
         return touched[m][0].isdisjoint(touched[n][1]) and touched[n][0].isdisjoint(touched[m][1])
 
-    chosen = [n for n in range(len(was)) if not kept[n] or not all(is_settled(m, n) for m in range(len(was)))]
-    return [(was[n], places[n]) for n in chosen]
+    def is_kept(n: int) -> bool:
+        sharing = {m for pointer in touched[n][0] for m in users[pointer]}
+        return kept[n] and all(is_settled(m, n) for m in sharing)
+
+    return [(was[n], places[n]) for n in range(len(was)) if not is_kept(n)]
 
 
 def _origin(unit: Statement, mapping: Mapping[str, Any]) -> tuple[str, str]:

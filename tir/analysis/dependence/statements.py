@@ -6,7 +6,7 @@ instance is identified by ``coords``; ``time`` gives each instance its timestamp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -75,10 +75,15 @@ class Statement:
         return [a for a in self.accesses if a.write]
 
 
-def statements_of(stmt: Any) -> list[Statement]:
-    """The statements of a part of a program in program order."""
+def statements_of(stmt: Any, without: Collection[Any] = ()) -> list[Statement]:
+    """The statements of a part of a program in program order, except those in members ``without`` of its sequence."""
     walker = _Walker()
-    walker.visit(stmt, ())
+    if without:
+        for position, child in enumerate(stmt.stmts):
+            if child not in without:
+                walker.visit(child, (position,))
+    else:
+        walker.visit(stmt, ())
     return walker.units
 
 

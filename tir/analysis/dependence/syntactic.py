@@ -5,7 +5,7 @@ Both answer "legal" or "not shown"; the dependence analysis decides the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from ...arith import Analyzer
@@ -13,12 +13,13 @@ from ...arith.itermap import IterMap, detect_iter_map
 from ...arith.linear import key
 from ...buffer import Buffer, Range
 from ...expr import BufferLoad, Ramp, Var, is_const
+from ...node import Memo
 from ...stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
 from ...visit import accesses, uses_var, walk
 from ..effects import READ, Effect, effects, steering
 from ..index import BlockRef, LoopRef
 from ..simple_blocks import is_simple_block, same_index
-from ..structure import order
+from ..structure import has_load, members_of, named, order, statements, top_statement
 
 
 def producer_move_is_legal(block: BlockRef, loop: LoopRef, consumers: Sequence[BlockRef]) -> bool:
@@ -33,7 +34,7 @@ def producer_move_is_legal(block: BlockRef, loop: LoopRef, consumers: Sequence[B
         return False
     if made is None or scope is None or loop.scope is not scope or not _is_alone(block, scope):
         return False
-    if any(_touches(child, made) and child is not block and child not in consumers for child in scope.children):
+    if any(_touches(child, made) and child not in (block, *consumers) for child in _near(scope, made)):
         return False
     if any(made.data in _stored(c) for c in consumers):
         return False  # made again for a later iteration, it would undo what this one does to it
@@ -60,14 +61,14 @@ def consumer_move_is_legal(
         return False
     if not _is_alone(block, scope) or not _instances_apart(block.block) or not _reads_each(block, made):
         return False
-    if any(_touches(child, made) and child is not block and child is not producer for child in scope.children):
+    if any(_touches(child, made) and child not in (block, producer) for child in _near(scope, made)):
         return False
     here, there = order(scope, producer), order(scope, block)
     if not here < there or not _inputs_stay(block, made, scope, here, there):
         return False
     written = _stored(block)
-    between = [c for c in scope.children if c is not block and here <= order(scope, c) <= there]
-    if any(a.buffer.data in written for c in between for a in accesses(c.node)):
+    between = [s for n, s in enumerate(statements(scope)[here : there + 1], here) if n != order(scope, block)]
+    if any(not written.isdisjoint(named(s)) and any(a.buffer.data in written for a in accesses(s)) for s in between):
         return False
     return _makes_whole_boxes(producer, loop, boxes[made])
 
@@ -90,14 +91,12 @@ def _sole_result(block: BlockRef) -> Buffer | None:
 def _is_alone(block: BlockRef, scope: BlockRef) -> bool:
     """Whether ``block`` shares no loop, runs once for each value of its iterators, among blocks without opaque
     effects."""
-    place = order(scope, block)
     return (
         is_const(block.node.predicate, 1)
         and scope.block.init is None
         and _runs_all(block)
-        and all(child is block or order(scope, child) != place for child in scope.children)
-        and all(_is_all(child) for child in scope.children)
-        and _only_blocks(scope.block.body)
+        and scope.index.blocks_below(top_statement(block, scope)) == [block]
+        and all(map(_only_blocks, members_of(scope.block.body)))
     )
 
 
@@ -111,11 +110,11 @@ def _stored(block: BlockRef) -> Set[Var]:
     return effects(block.block).writes | {r.buffer.data for r in block.block.writes}
 
 
-def _is_all(block: BlockRef) -> bool:
+def _is_all(realize: BlockRealize) -> bool:
     """Whether its loads and stores are all that a block does: no pointers, no calls with effects or of whole regions."""
     return not any(
         found.opaque or any(isinstance(i, tuple) for e in found for i in e.indices or ((),))
-        for found in (effects(block.block), steering(block.node))
+        for found in (effects(realize.block), steering(realize))
     )
 
 
@@ -163,13 +162,29 @@ def _runs_all(block: BlockRef) -> bool:
     )
 
 
-def _only_blocks(s: object) -> bool:
-    """Whether there are only blocks in loops, whose trip counts are not data-dependent."""
-    while isinstance(s, For):
-        if any(isinstance(n, BufferLoad) for e in (s.min, s.extent) for n in walk(e)):
-            return False
-        s = s.body
-    return all(_only_blocks(part) for part in s.stmts) if isinstance(s, SeqStmt) else isinstance(s, BlockRealize)
+def _only_blocks(s: Any) -> bool:
+    """Whether there are only blocks in loops, whose trip counts are not data-dependent, and blocks do nothing but load
+    and store elements."""
+    known = _ONLY_BLOCKS.get(s)
+    if known is None:
+        known = _ONLY_BLOCKS[s] = _has_only_blocks(s)
+    return known
+
+
+_ONLY_BLOCKS: Memo[bool] = Memo()
+
+
+def _has_only_blocks(s: Any) -> bool:
+    if isinstance(s, For):
+        return not has_load(s.min) and not has_load(s.extent) and _only_blocks(s.body)
+    return all(map(_only_blocks, s.stmts)) if isinstance(s, SeqStmt) else isinstance(s, BlockRealize) and _is_all(s)
+
+
+def _near(scope: BlockRef, buffer: Buffer) -> Iterator[BlockRef]:
+    """Blocks directly inside ``scope``, in statements in which ``buffer`` occurs."""
+    for s in statements(scope):
+        if buffer.data in named(s):
+            yield from scope.index.blocks_below(scope.index.place(s))
 
 
 def _touches(block: BlockRef, buffer: Buffer) -> bool:
@@ -179,11 +194,9 @@ def _touches(block: BlockRef, buffer: Buffer) -> bool:
 def _inputs_stay(block: BlockRef, made: Buffer, scope: BlockRef, here: int, there: int) -> bool:
     """Whether nothing from statement ``here`` to ``there`` writes what ``block`` reads, but ``made``."""
     read = {a.buffer.data for a in _reads(block)} - {made.data}
-    return not any(
-        not read.isdisjoint(_stored(child))
-        for child in scope.children
-        if child is not block and here <= order(scope, child) <= there
-    )
+    between = (s for s in statements(scope)[here : there + 1] if not read.isdisjoint(named(s)))
+    children = (child for s in between for child in scope.index.blocks_below(scope.index.place(s)))
+    return not any(child is not block and not read.isdisjoint(_stored(child)) for child in children)
 
 
 def _reads_elements(block: BlockRef, buffer: Buffer) -> bool:

@@ -36,12 +36,15 @@ class Keeps(enum.Flag):
     """What a primitive declares to preserve, so that it is not proved again after its steps."""
 
     NOTHING = 0
-    ACCESSES = enum.auto()
+    ACCESSES = 1
     """Each iteration of each parallel or vectorized loop touches the elements that it touched before, and a loop that
     becomes parallel or vectorized has been proved independent by the check."""
-    THREADS = enum.auto()
+    BOUND = 2
+    """Each iteration of each bound loop touches what it touched before, and a loop that becomes bound has been proved
+    independent by the check."""
+    THREADS = 4 | BOUND
     """Each thread touches what it touched before, and no loop becomes bound."""
-    LOOPS = enum.auto()
+    LOOPS = 8
     """No loop is made, split or fused, so what could be proved about the loops' bodies still can be."""
 
 

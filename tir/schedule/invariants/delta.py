@@ -1,108 +1,208 @@
 """What a step changed: new and changed loops, and the memory whose accesses changed.
 
 Memory that the same blocks access, in the same loops and in the same order, is unchanged: what was proved of it before
-the step still holds, whatever else the step did.
+the step still holds, whatever else the step did. Parts of both programs that are one object are not looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ...analysis.difference import difference, kept_members
 from ...analysis.effects import effects
-from ...analysis.index import BlockRef, LoopRef, Place, index_of, sub_statements
-from ...expr import BufferLoad, IntImm, Var
+from ...analysis.index import LoopRef, contents, index_of, itself
+from ...analysis.structure import has_load
+from ...expr import Var
 from ...function import IRModule, PrimFunc
 from ...node import Memo
-from ...stmt import THREAD_BINDING, Block, BlockRealize, For, SeqStmt, Stmt
-from ...visit import walk
+from ...recursion import with_recursion_limit
+from ...stmt import THREAD_BINDING, Block, BlockRealize, For, SeqStmt
 from . import Keeps
 
 if TYPE_CHECKING:
     from ...target import Target
 
-BufferSet = frozenset[Var]  # pointers of buffers
+BufferSet = Container[Var]  # pointers of buffers
+Order = dict[Var, tuple[Any, ...]]  # of each memory: the statements that access it, in the loops and blocks around them
 
 
 class Uses:
-    """The accesses of each buffer in a function; unknown if it contains anything but blocks in loops."""
+    """The accesses of memory in a statement. ``order`` has them comparably, ``unmarked`` whatever the loops' kinds;
+    ``written`` is what blocks may write, ``scopes`` are those of the buffers."""
 
-    def __init__(self, func: PrimFunc):
-        self.index = index_of(func)
-        self.around: dict[Any, Any] = {}  # a place and what is around it, comparable
-        self.seen: dict[Var, int] = {}
-        self.of: dict[Var, list[Any]] = {}
-        self.unmarked: dict[Var, list[Any]] = {}  # the same, whatever the loops' kinds
-        self.written: dict[LoopRef, set[Var]] = {}  # what blocks under a loop may write
-        self.scopes: dict[Var, str] = {}
-        self.plain = self._collect(self.index.root)
+    __slots__ = ("order", "unmarked", "written", "scopes")
 
-    def _collect(self, place: Place) -> bool:
-        """Add the statements under ``place``; false if they are not only blocks in loops."""
-        node: Any = place.node
-        if place.parent is not None and place.parent not in self.around:
-            return False  # one statement object stands in two places, of which the index has the last
-        outer = (None, None) if place.parent is None else self.around[place.parent]
-        mine: Any = None
-        mark: Any = None
-        below = sub_statements(node)
-        if isinstance(node, For):
-            # of loops with one variable, each is another
-            self.seen[node.loop_var] = self.seen.get(node.loop_var, 0) + 1
-            count = self.seen[node.loop_var]
-            mine = (id(node.loop_var), count, id(node.min), id(node.extent))
-            mark = (node.kind, node.thread)
-            if _loads(node.min) or _loads(node.extent):
-                return False
-        elif isinstance(node, BlockRealize):
-            assert isinstance(place, BlockRef)
-            if not place.children and not any(isinstance(n, BlockRealize) for n in walk(node.block.body)):
-                self._add(node, place, outer)
-                return True
-            if any(_loads(e) for e in (node.predicate, *node.iter_values)):
-                return False
-            mine = (node.block.name, id(node.predicate), id(node.block.iter_vars), *map(id, node.iter_values))
-        elif isinstance(node, Block):
-            if node.match_buffers:
-                return False
-            if node.init is not None and not any(isinstance(n, BlockRealize) for n in walk(node.init)):
-                self._add(node.init, place, outer)
-                below = (node.body,)
-            for buffer in node.alloc_buffers:
-                self._use(buffer.data, buffer, outer)
-        elif not isinstance(node, SeqStmt):
-            return False
-        self.around[place] = outer if mine is None else ((outer[0], mine, mark), (outer[1], mine))
-        return all(self._collect(self.index.places[child]) for child in below)
+    def __init__(self, order: Order, unmarked: Order, written: frozenset[Var], scopes: dict[Var, str]):
+        self.order = order
+        self.unmarked = unmarked
+        self.written = written
+        self.scopes = scopes
 
-    def _add(self, stmt: Stmt, place: Place, outer: Any) -> None:
-        """Add what ``stmt``, at or in ``place``, touches in one run."""
-        touched = effects(stmt)
-        for memory in touched.reads | touched.writes:
-            self._use(memory, stmt, outer)
-        for loop in place.all_loops():
-            self.written.setdefault(loop, set()).update(touched.writes)
-        self.scopes.update((e.buffer.data, e.buffer.scope) for e in touched)
-
-    def _use(self, memory: Var, node: Any, outer: Any) -> None:
-        self.of.setdefault(memory, []).append((id(node), outer[0]))
-        self.unmarked.setdefault(memory, []).append((id(node), outer[1]))
+    def inside(self, key: Any, mark: Any = None) -> Uses:
+        """The same accesses in a loop or a block."""
+        order: Order = {memory: ((key, mark, uses),) for memory, uses in self.order.items()}
+        unmarked: Order = {memory: ((key, uses),) for memory, uses in self.unmarked.items()}
+        return Uses(order, unmarked, self.written, self.scopes)
 
 
-def _loads(e: Any) -> bool:
-    return not isinstance(e, (IntImm, Var)) and any(isinstance(n, BufferLoad) for n in walk(e))
+def _together(parts: Iterable[Uses | None]) -> Uses | None:
+    """The accesses of statements that follow each other; None if those of one are unknown."""
+    order: Order = {}
+    unmarked: Order = {}
+    scopes: dict[Var, str] = {}
+    written: set[Var] = set()
+    for part in parts:
+        if part is None:
+            return None
+        for mine, other in ((order, part.order), (unmarked, part.unmarked)):
+            for memory, uses in other.items():
+                mine[memory] = mine.get(memory, ()) + uses
+        written |= part.written
+        scopes.update(part.scopes)
+    return Uses(order, unmarked, frozenset(written), scopes)
 
 
-_USES: Memo[Uses] = Memo()
+def _uses_of_one(stmt: Any) -> Uses:
+    """The accesses of one run of a statement."""
+    touched = effects(stmt)
+    order: Order = dict.fromkeys(touched.reads | touched.writes, (id(stmt),))
+    return Uses(order, order, touched.writes, {e.buffer.data: e.buffer.scope for e in touched})
 
 
-def uses_of(func: PrimFunc) -> Uses:
-    """The accesses of memory in ``func``, computed once for each function object."""
-    found = _USES.get(func)
-    if found is None:
-        found = _USES[func] = Uses(func)
+@with_recursion_limit
+def uses_of(stmt: Any) -> Uses | None:
+    """The accesses of memory in a statement, computed once for each statement object; None, unknown, if it contains
+    anything but blocks in loops."""
+    known = _USES.get(stmt)
+    if known is None:
+        known = _USES[stmt] = (_uses(stmt),)
+    return known[0]
+
+
+_USES: Memo[tuple[Uses | None]] = Memo()
+
+
+def _uses(stmt: Any) -> Uses | None:
+    if isinstance(stmt, SeqStmt):
+        return _together(map(uses_of, stmt.stmts))
+    if isinstance(stmt, For):
+        inner = None if has_load(stmt.min) or has_load(stmt.extent) else uses_of(stmt.body)
+        return None if inner is None else inner.inside(_loop_key(stmt), (stmt.kind, stmt.thread))
+    if not isinstance(stmt, BlockRealize):
+        return None
+    if not _has_blocks(stmt.block):
+        return _uses_of_one(stmt)
+    if not _is_plain(stmt):
+        return None
+    block = stmt.block
+    inner = _together((_uses_of_init(block), uses_of(block.body)))
+    if inner is None:
+        return None
+    inner = inner.inside(_realize_key(stmt))
+    allocated: Order = {b.data: (id(b),) for b in block.alloc_buffers}
+    return _together((Uses(allocated, allocated, frozenset(), {}), inner))
+
+
+def _uses_of_init(block: Block) -> Uses | None:
+    if block.init is None:
+        return _together(())
+    return uses_of(block.init) if _has_blocks(block.init) else _uses_of_one(block.init)
+
+
+def _has_blocks(stmt: Any) -> bool:
+    """Whether a statement is, or contains, the realize of a block."""
+    return any(type(s) is BlockRealize for s in (*itself(stmt), *contents(stmt)))
+
+
+def _is_plain(realize: BlockRealize) -> bool:
+    """Whether a block has no views, and neither its predicate nor its bindings read memory."""
+    return not realize.block.match_buffers and not any(map(has_load, (realize.predicate, *realize.iter_values)))
+
+
+def _loop_key(loop: For) -> Any:
+    return (id(loop.loop_var), id(loop.min), id(loop.extent))
+
+
+def _realize_key(realize: BlockRealize) -> Any:
+    block = realize.block
+    return (block.name, id(realize.predicate), id(block.iter_vars), *map(id, realize.iter_values))
+
+
+class _Changes:
+    """The memory whose accesses differ between two programs, by ``order`` or ``unmarked`` of :class:`Uses`."""
+
+    def __init__(self, order: Callable[[Uses], Order], mark: Callable[[For], Any]):
+        self.order = order
+        self.mark = mark
+        self.found: set[Var] = set()
+        self.known = True  # whether `found` has all of it
+
+    def compare(self, old: Any, new: Any) -> None:
+        """Add what differs between two statements that stand in the same loops and blocks."""
+        if old is new:
+            return
+        if isinstance(old, SeqStmt) and isinstance(new, SeqStmt):
+            kept = kept_members(old, new)
+            self._differ(_apart(old, kept), _apart(new, kept))
+        elif isinstance(old, For) and isinstance(new, For) and self._same_loop(old, new):
+            self.compare(old.body, new.body)
+        elif isinstance(old, BlockRealize) and isinstance(new, BlockRealize) and _same_realize(old, new):
+            before, after = old.block, new.block
+            if before.alloc_buffers is not after.alloc_buffers:
+                self.found |= {b.data for b in {*before.alloc_buffers} ^ {*after.alloc_buffers}}
+            if before.init is not after.init:
+                self._differ([(0, _uses_of_init(before))], [(0, _uses_of_init(after))])
+            self.compare(before.body, after.body)
+        else:
+            self._differ([(0, uses_of(old))], [(0, uses_of(new))])
+
+    def _same_loop(self, old: For, new: For) -> bool:
+        plain = not has_load(new.min) and not has_load(new.extent)
+        return plain and _loop_key(old) == _loop_key(new) and self.mark(old) == self.mark(new)
+
+    def _differ(self, old: list[tuple[int, Uses | None]], new: list[tuple[int, Uses | None]]) -> None:
+        was, now = self._collect(old), self._collect(new)
+        self.found |= {memory for memory in was.keys() | now.keys() if was.get(memory) != now.get(memory)}
+
+    def _collect(self, parts: list[tuple[int, Uses | None]]) -> dict[Var, list[Any]]:
+        found: dict[Var, list[Any]] = {}
+        for place, uses in parts:
+            if uses is None:
+                self.known = False
+            else:
+                for memory, order in self.order(uses).items():
+                    found.setdefault(memory, []).append((place, order))
+        return found
+
+    def unchanged(self) -> BufferSet:
+        return _AllBut(self.found) if self.known else frozenset()
+
+
+def _apart(stmt: SeqStmt, kept: Collection[Any]) -> list[tuple[int, Uses | None]]:
+    """The uses of the members of a sequence that are not ``kept``, each with the number of those before it."""
+    found: list[tuple[int, Uses | None]] = []
+    passed = 0
+    for s in stmt.stmts:
+        if s in kept:
+            passed += 1
+        else:
+            found.append((passed, uses_of(s)))
     return found
+
+
+def _same_realize(old: BlockRealize, new: BlockRealize) -> bool:
+    same = _realize_key(old) == _realize_key(new) and _is_plain(old) and _is_plain(new)
+    return same and _has_blocks(old.block) and _has_blocks(new.block)
+
+
+class _AllBut:
+    def __init__(self, changed: Collection[Var]):
+        self.changed = changed
+
+    def __contains__(self, memory: object) -> bool:
+        return memory not in self.changed
 
 
 class Delta:
@@ -138,14 +238,11 @@ class Delta:
 
     def changed_loops(self, kinds: Collection[str] | None = None) -> list[LoopRef]:
         """Loops of ``after``, of these kinds, that are new or changed."""
-        known: Any = () if self.before is None else index_of(self.before).places
-        loops = index_of(self.after).loops.values()
-        return [ref for ref in loops if (kinds is None or ref.node.kind in kinds) and ref.node not in known]
-
-    def new_loops(self) -> list[LoopRef]:
-        """Loops of ``after`` whose variables no loop had before."""
-        known: Any = () if self.before is None else index_of(self.before).loops
-        return [ref for ref in index_of(self.after).loops.values() if ref.var not in known]
+        index = index_of(self.after)
+        if self.before is None:
+            return [ref for ref in index.loops.values() if kinds is None or ref.node.kind in kinds]
+        added = difference(self.before, self.after).added
+        return [index.place(s) for s in added if type(s) is For and (kinds is None or s.kind in kinds)]
 
     def is_marked(self, loop: LoopRef) -> bool:
         """Whether the step gave ``loop``, of ``after``, its kind."""
@@ -154,32 +251,32 @@ class Delta:
 
     @cached_property
     def unchanged_buffers(self) -> BufferSet:
-        """Pointers of the memory whose accesses are unchanged; none if the programs contain anything but blocks in
-        loops."""
-        return self._unchanged(lambda uses: uses.of)
+        """Pointers of the memory whose accesses are unchanged; none if anything but blocks in loops was changed, or
+        contains what was."""
+        return self._unchanged(lambda uses: uses.order, lambda loop: (loop.kind, loop.thread))
 
     @cached_property
     def unchanged_accesses(self) -> BufferSet:
         """As ``unchanged_buffers``, but loops around may have become parallel, vectorized or bound."""
-        return self._unchanged(lambda uses: uses.unmarked)
+        return self._unchanged(lambda uses: uses.unmarked, lambda loop: None)
 
-    def _unchanged(self, of: Callable[[Uses], dict[Var, list[Any]]]) -> BufferSet:
+    def _unchanged(self, order: Callable[[Uses], Order], mark: Callable[[For], Any]) -> BufferSet:
         if self.before is None:
             return frozenset()
-        old, new = uses_of(self.before), uses_of(self.after)
-        if not (old.plain and new.plain):
-            return frozenset()
-        return frozenset(memory for memory, uses in of(new).items() if of(old).get(memory) == uses)
+        changes = _Changes(order, mark)
+        changes.compare(self.before.body, self.after.body)
+        return changes.unchanged()
 
     def may_clash(self, loop: LoopRef) -> bool:
         """Whether the step may have introduced a dependence carried by ``loop``, of ``after``: its iterations write
         memory whose accesses changed, or the step set its kind. For threads, only global memory counts. True if
         unknown."""
-        uses = uses_of(self.after)
-        if not uses.plain:
+        uses = uses_of(loop.node)
+        if uses is None:
             return True
-        found = uses.written.get(loop, set())
-        if not self.is_marked(loop):
-            found = found - self.unchanged_accesses
+        same = frozenset() if self.is_marked(loop) else self.unchanged_accesses
         threads = loop.node.kind == THREAD_BINDING
-        return any(not threads or uses.scopes.get(memory, "global") == "global" for memory in found)
+        return any(
+            memory not in same and (not threads or uses.scopes.get(memory, "global") == "global")
+            for memory in uses.written
+        )

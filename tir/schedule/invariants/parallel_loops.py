@@ -26,7 +26,7 @@ def parallel_loops(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     return _carried(after, delta, delta.changed_loops((PARALLEL, VECTORIZED)))
 
 
-@invariant(kept_by=Keeps.THREADS)
+@invariant(kept_by=Keeps.BOUND)
 def bound_loops(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """Thread-bound loops carry no dependence through global memory."""
     return _carried(after, delta, delta.changed_loops((THREAD_BINDING,)))

@@ -46,10 +46,10 @@ def shared_buffers(func: PrimFunc, delta: Delta | None = None) -> list[SharedBuf
         same = delta.unchanged_buffers
         sizes.update((b, size) for b, size in known.items() if b.data in same and b not in sizes)
     found = []
-    for scope in index_of(func).blocks.values():
-        for buffer in scope.block.alloc_buffers:
-            if buffer.scope.startswith("shared"):
-                found += _measured(scope, buffer, sizes)
+    index = index_of(func)
+    for realize, buffer in index.allocations:
+        if buffer.scope.startswith("shared"):
+            found += _measured(index.place(realize), buffer, sizes)
     return found
 
 

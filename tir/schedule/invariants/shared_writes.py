@@ -39,8 +39,8 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
 
 def _problems(func: PrimFunc, same: BufferSet) -> Iterator[Problem]:
     """The violations in buffers other than ``same``."""
-    blocks = (ref.block for ref in index_of(func).blocks.values())
-    shared = {b.data for block in blocks for b in block.alloc_buffers if b.scope.startswith("shared")} - same
+    allocated = (b for _, b in index_of(func).allocations if b.scope.startswith("shared"))
+    shared = {b.data for b in allocated if b.data not in same}
     if shared:
         kernels = _Kernels(func)
         for unit in kernels.units:
@@ -61,7 +61,7 @@ class _Kernels:
 
     @cached_property
     def threads(self) -> dict[Var, LoopRef]:
-        loops = index_of(self.func).loops.values()
+        loops = index_of(self.func).marked_loops
         return {
             ref.var: ref
             for ref in loops

@@ -24,7 +24,7 @@ from ...analysis.dependence.statements import Access, Statement, statements_of
 from ...analysis.dependence.witness import witness
 from ...analysis.index import BlockRef, Index, LoopRef, index_of
 from ...analysis.privatization import THREADS_OWN, is_privatizable
-from ...analysis.structure import regions_of
+from ...analysis.structure import blocks_using
 from ...buffer import Buffer
 from ...expr import BufferLoad, Var, is_const
 from ...function import PrimFunc
@@ -73,20 +73,19 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
 
 
 def _bound_loops(index: Index) -> list[LoopRef]:
-    return [ref for ref in index.loops.values() if ref.node.thread.startswith(("blockIdx", "threadIdx"))]
+    return [ref for ref in index.marked_loops if ref.node.thread.startswith(("blockIdx", "threadIdx"))]
 
 
 def _own_buffers(index: Index) -> Iterator[tuple[BlockRef, Buffer]]:
-    for scope in index.blocks.values():
-        for buffer in scope.block.alloc_buffers:
-            if private_axes(buffer.scope):
-                yield scope, buffer
+    for realize, buffer in index.allocations:
+        if private_axes(buffer.scope):
+            yield index.place(realize), buffer
 
 
 def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> bool:
     """Whether all uses of ``buffer`` syntactically belong to one thread: they share their thread loops, in each
     iteration of which they write before they read."""
-    users = [c for c in scope.children if regions_of((*c.block.reads, *c.block.writes), buffer)]
+    users = blocks_using(scope, buffer)
     axes = private_axes(buffer.scope)
     threads = [[p for p in ref.loops() if p.node.thread in axes] for ref in users]
     if any(isinstance(n, For) and n.thread in axes for ref in users for n in walk(ref.block)):

@@ -180,7 +180,7 @@ def _require_init_at_start(
     for condition in conjuncts(predicate):
         first = analyzer.simplify(substitute(condition, start))
         with analyzer.scope():
-            analyzer.assume(condition)
+            analyzer.assume(condition, ref.node)
             require(
                 analyzer.can_prove(first),
                 "init of block {0} would not run for every result: `{1}` can be false where the reduction loops start",
@@ -399,7 +399,7 @@ def _bounded(block: Block) -> Analyzer:
         if isinstance(item, IterVar) and item.dom is not None:
             analyzer.bind(item.var, item.dom)
         elif isinstance(item, For):
-            analyzer.bind(item.loop_var, item.domain)
+            analyzer.bind(item.loop_var, item.domain, item)
     return analyzer
 
 

@@ -140,7 +140,7 @@ def _copied_when_made(
     Readers in that loop and readers after it find the same copy. Raises ``ScheduleError`` where one would find another
     value than the buffer holds.
     """
-    first = next(b for b in scope.children if b in consumers)
+    first = next(b for b in readers(scope, buffer) if b in consumers)
     host = common_host([*makers, first], scope)
     require(isinstance(host, LoopRef), "no loop is around all of it")
     number = max(position(m, host) for m in makers) + 1

@@ -15,7 +15,7 @@ from ...analysis.accessed_regions import accessed_regions, region_in
 from ...analysis.dependence.programs import check
 from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import top_statement
+from ...analysis.structure import blocks_using, top_statement
 from ...arith import Analyzer
 from ...arith.linear import linear
 from ...arith.regions import relax, union
@@ -226,11 +226,10 @@ def _move_producer(
     written = [r.buffer for r in block.block.writes]
     below = _movable(state, block, loop)
     consumers = [b for b in below if any(r.buffer in written for r in b.block.reads)]
-    users = [c.name for c in block.scope.children if any(r.buffer in written for r in c.block.reads) and c is not block]
     require(
         consumers,
         "no consumer of block {0} is under loop {1}; its consumers are {2}",
-        block, loop.node, ", ".join(users) or "outside this function", nodes=[loop.node],
+        block, loop.node, _other_users(block, written, "reads") or "outside this function", nodes=[loop.node],
     )  # fmt: skip
     needed = {b: accessed_box(loop, consumers, b, "reads", _shared_by(b)) for b in written}
     domains = _solve(block, accessed_regions(block.block)["writes"], needed)
@@ -242,17 +241,24 @@ def _move_producer(
     return _move(state, block, loop, domains, preserve_unit_loops, *place, move=move)
 
 
+def _other_users(block: BlockRef, buffers: Sequence[Buffer], side: str) -> str:
+    """The other blocks of the scope that read or write one of ``buffers``, as text."""
+    others = blocks_using(block.scope, *buffers) if block.scope is not None else []
+    return ", ".join(
+        c.name for c in others if c is not block and any(r.buffer in buffers for r in getattr(c.block, side))
+    )
+
+
 def _move_consumer(
     state: State, block: BlockRef, loop: LoopRef, preserve_unit_loops: bool, index: int, unsafe: bool
 ) -> MovePlan:
     read = [r.buffer for r in block.block.reads]
     below = _movable(state, block, loop)
     producers = [b for b in below if any(r.buffer in read for r in b.block.writes)]
-    makers = [c.name for c in block.scope.children if any(r.buffer in read for r in c.block.writes) and c is not block]
     require(
         producers,
         "no producer of block {0} is under loop {1}; its producers are {2}",
-        block, loop.node, ", ".join(makers) or "outside this function", nodes=[loop.node],
+        block, loop.node, _other_users(block, read, "writes") or "outside this function", nodes=[loop.node],
     )  # fmt: skip
     made = {b: r for b in read if (r := accessed_box(loop, producers, b, "writes")) is not None}
     reads = accessed_regions(block.block)["reads"]

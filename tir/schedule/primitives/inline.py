@@ -191,7 +191,7 @@ def _around(consumer: BlockRef) -> Analyzer:
     """An analyzer that knows ``consumer``'s iterators and the loops used in its predicate and bindings."""
     analyzer = known(consumer)
     for loop in consumer.loops():
-        analyzer.bind(loop.var, loop.node.domain)
+        analyzer.bind(loop.var, loop.node.domain, loop.node)
     return analyzer
 
 

@@ -136,7 +136,7 @@ def _with_layout(func: PrimFunc, old: Buffer, new: Buffer, index_map: IndexMap) 
     analyzer = Analyzer()
     for item in walk(func.body):
         if isinstance(item, For):
-            analyzer.bind(item.loop_var, item.domain)
+            analyzer.bind(item.loop_var, item.domain, item)
         elif isinstance(item, IterVar) and item.dom is not None:
             analyzer.bind(item.var, item.dom)
 
@@ -347,7 +347,7 @@ def _simplified(block: Block, analyzer: Analyzer) -> Block:
     """``block`` with its indices and regions simplified."""
     for item in walk(block.body):
         if isinstance(item, For):
-            analyzer.bind(item.loop_var, item.domain)
+            analyzer.bind(item.loop_var, item.domain, item)
         elif isinstance(item, IterVar) and item.dom is not None:
             analyzer.bind(item.var, item.dom)
 

@@ -233,7 +233,7 @@ def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
         if analyzer.can_prove(first):
             continue
         with analyzer.scope():
-            analyzer.assume(condition)
+            analyzer.assume(condition, block.node)
             require(
                 analyzer.can_prove(first),
                 "some partial results would have no first term: `{0}` of block {1} can be false at their start",

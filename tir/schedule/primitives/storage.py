@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef
+from ...analysis.structure import named
 from ...buffer import Buffer, MatchBufferRegion
 from ...dtype import DType
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, Var, cast
 from ...function import PrimFunc
 from ...node import frozendict
-from ...stmt import Block, BufferStore, DeclBuffer
+from ...stmt import Block, BufferStore, DeclBuffer, For
 from ...visit import rewrite, walk
 from ..arguments import BadArgument, shown
 from ..invariants import Keeps
@@ -53,7 +54,7 @@ def require_no_view(state: State, buffer: Buffer) -> None:
 
 def _matches(state: State) -> list[MatchBufferRegion]:
     """Every view of the function, outer ones first."""
-    return [m for ref in state.index.blocks.values() for m in ref.block.match_buffers]
+    return state.index.views
 
 
 def _with_views(state: State, buffer: Buffer) -> list[Buffer]:
@@ -62,8 +63,9 @@ def _with_views(state: State, buffer: Buffer) -> list[Buffer]:
     for match in _matches(state):
         if match.source.buffer in found:
             found.append(match.buffer)
-    declared = [n.buffer for n in walk(state.func.body) if isinstance(n, DeclBuffer)]
-    return [*found, *(b for b in declared if any(b.data is known.data for known in found))]
+    pointers = {b.data for b in found}
+    naming = walk(state.func.body, enter=lambda n: not isinstance(n, For) or not pointers.isdisjoint(named(n)))
+    return [*found, *(n.buffer for n in naming if isinstance(n, DeclBuffer) and n.buffer.data in pointers)]
 
 
 def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str | Buffer, storage_scope: str) -> BufferPlan:
@@ -337,5 +339,8 @@ def swap_buffers(
             return swapped.get(node)
         return pointers.get(node) if isinstance(node, Var) else None
 
+    def names_one(node: Any) -> bool:
+        return not isinstance(node, For) or not pointers.keys().isdisjoint(named(node))
+
     buffer_map = frozendict({p: swapped.get(b, b) for p, b in func.buffer_map.items()})
-    return func.replace(body=rewrite(func.body, visit), buffer_map=buffer_map)
+    return func.replace(body=rewrite(func.body, visit, enter=names_one), buffer_map=buffer_map)

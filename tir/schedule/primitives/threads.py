@@ -31,7 +31,7 @@ from ...stmt import (
 )
 from ...visit import substitute, uses_var, walk
 from ..invariants import Keeps
-from ..legality import require_legal
+from ..legality import concurrent_iterations, require_legal
 from ..primitive import primitive
 from ..state import State
 
@@ -251,9 +251,13 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
         nodes=[f],
     )
     _require_axis_fits(state, loop, thread_axis)
+    plan = KindPlan(loop, THREAD_BINDING, thread_axis)
     if not unsafe and not (thread_axis.startswith("threadIdx") and _crosses_threads(state, loop)):
-        _require_independent(state, loop, THREAD_BINDING)
-    return KindPlan(loop, THREAD_BINDING, thread_axis)
+        private = _require_independent(state, loop, THREAD_BINDING)
+        if private:  # of global memory, threads have no copies
+            bound = _mark(state, plan)
+            require_legal(concurrent_iterations(bound.func, bound.index.loops[loop.var].node), bound.func)
+    return plan
 
 
 def _kernel(loop: LoopRef) -> Place:
@@ -501,6 +505,6 @@ for _name, _check, _keeps in (
     ("parallel", _check_parallel, Keeps.THREADS),
     ("vectorize", _check_vectorize, Keeps.THREADS),
     ("unroll", _check_unroll, Keeps.NOTHING),
-    ("bind", _check_bind, Keeps.NOTHING),
+    ("bind", _check_bind, Keeps.BOUND),
 ):
     primitive(check=_check, name=_name, keeps=Keeps.ACCESSES | Keeps.LOOPS | _keeps)(_mark)

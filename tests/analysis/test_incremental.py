@@ -1,0 +1,116 @@
+"""What is made from the facts of the program before a step is what is found in a program without history."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from tir.analysis.difference import difference
+from tir.analysis.index import BlockRef, Index, LoopRef, Place, index_of, sub_statements
+from tir.analysis.structure import blocks_using
+from tir.analysis.wellformed import check
+from tir.function import IRModule, PrimFunc
+from tir.schedule.state import State
+from tir.stmt import Block, BlockRealize, BufferStore, For, Stmt
+from tir.testing.programs import random_program
+from tir.testing.schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES, random_schedule
+from tir.visit import buffers_in, rewrite, walk
+
+SEEDS = range(9100, 9130)
+STEPS = [*LOOP_PRIMITIVES, *BLOCK_PRIMITIVES]
+
+
+def afresh(func: PrimFunc) -> PrimFunc:
+    """The same program made of statements that nothing is known of."""
+    return func.with_body(rewrite(func.body, lambda n: n.replace() if isinstance(n, (Stmt, Block)) else None))
+
+
+def versions(seed: int) -> list[PrimFunc]:
+    sch, _ = random_schedule(random_program(seed), seed, 8, STEPS)
+    return [step.mod["main"] for step in sch.history]
+
+
+def _key(place: Place) -> Any:
+    return place.var if isinstance(place, LoopRef) else place.name if isinstance(place, BlockRef) else type(place.node)
+
+
+def _described(index: Index, func: PrimFunc) -> Any:
+    refs = [*index.loops.values(), *index.blocks.values()]
+    return (
+        [(_key(ref), ref.scope and ref.scope.name, [_key(above) for above in ref.ancestors()]) for ref in refs],
+        [[_key(b) for b in index.blocks_below(ref)] for ref in refs],
+        [(ref.name, [c.name for c in ref.children]) for ref in index.blocks.values()],
+        [(r.name, b.name, [c.name for c in blocks_using(r, b)]) for r in index.blocks.values() for b in buffers_in(func.body)],
+        [ref.var for ref in index.marked_loops],
+        [view.buffer for view in index.views],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_index_is_that_of_the_program_alone(seed):
+    for func in versions(seed):
+        alone = afresh(func)
+        assert _described(index_of(func), func) == _described(Index(alone), alone)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_statement_is_found_where_it_is(seed):
+    func = versions(seed)[-1]
+    parents = {id(c): p for p in walk(func.body) for c in sub_statements(p)}
+    for node in [n for n in walk(func.body) if isinstance(n, (Stmt, Block))]:
+        place = Index(func).place(node)
+        assert place.node is node
+        assert (place.parent and place.parent.node) is parents.get(id(node))
+    with pytest.raises(KeyError):
+        Index(func).place(afresh(func).body)
+
+
+def _statements(func: PrimFunc) -> set[Any]:
+    return {n for n in walk(func.body) if isinstance(n, (For, BlockRealize))}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_difference_is_what_one_of_two_programs_lacks(seed):
+    funcs = versions(seed)
+    for before, after in zip(funcs, funcs[1:]):
+        found = difference(before, after)
+        assert set(found.removed) == _statements(before) - _statements(after)
+        assert set(found.added) == _statements(after) - _statements(before)
+        order = [n for n in walk(after.body) if n in set(found.added)]
+        assert list(found.added) == order
+
+
+def _broken(state: State, random: Random) -> State | None:
+    """The program with a fault in one place: a name taken twice, a variable of elsewhere, memory without allocation."""
+    blocks = [ref for ref in state.index.blocks.values() if ref.scope is not None]
+    loops = list(state.index.loops.values())
+    ref, other = random.choice(blocks), random.choice(blocks)
+    kind = random.randrange(3)
+    if kind == 0 and ref is not other:
+        return state.replace(ref.block, ref.block.replace(name=other.name))
+    if kind == 1 and isinstance(ref.block.body, BufferStore) and loops:
+        store = ref.block.body
+        var = random.choice(loops).var
+        return state.replace(store, store.replace(indices=tuple(var for _ in store.indices)))
+    owners = [r for r in state.index.blocks.values() if r.block.alloc_buffers]
+    if kind == 2 and owners:
+        owner = random.choice(owners)
+        return state.replace(owner.block, owner.block.replace(alloc_buffers=owner.block.alloc_buffers[1:]))
+    return None
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_faults_are_found_as_in_the_program_alone(seed):
+    random = Random(seed)
+    found = 0
+    for func in versions(seed):
+        assert not check(func)
+        for _ in range(4):
+            made = _broken(State(IRModule.of(func), "main"), random)
+            if made is not None:
+                messages = {p.message for p in check(made.func)}
+                assert messages == {p.message for p in check(afresh(made.func))}
+                found += bool(messages)
+    assert found
