@@ -296,7 +296,7 @@ class Operation:
 
     name: str
     tag: str = field(default="", kw_only=True)
-    attrs: Any = field(default=EMPTY, kw_only=True)
+    attrs: Any = field(default_factory=lambda: EMPTY, kw_only=True)
     place: Span | None = field(default=None, kw_only=True)
 
     @property

@@ -177,7 +177,7 @@ class _Changes:
         return found
 
     def unchanged(self) -> BufferSet:
-        return _AllBut(self.found) if self.known else frozenset()
+        return _AllBut(self.found) if self.known else frozenset[Any]()
 
 
 def _apart(stmt: SeqStmt, kept: Collection[Any]) -> list[tuple[int, Uses | None]]:
@@ -262,7 +262,7 @@ class Delta:
 
     def _unchanged(self, order: Callable[[Uses], Order], mark: Callable[[For], Any]) -> BufferSet:
         if self.before is None:
-            return frozenset()
+            return frozenset[Any]()
         changes = _Changes(order, mark)
         changes.compare(self.before.body, self.after.body)
         return changes.unchanged()
@@ -274,7 +274,7 @@ class Delta:
         uses = uses_of(loop.node)
         if uses is None:
             return True
-        same = frozenset() if self.is_marked(loop) else self.unchanged_accesses
+        same: BufferSet = frozenset[Any]() if self.is_marked(loop) else self.unchanged_accesses
         threads = loop.node.kind == THREAD_BINDING
         return any(
             memory not in same and (not threads or uses.scopes.get(memory, "global") == "global")

@@ -335,7 +335,8 @@ def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion
             continue
         difference = first_difference(_stripped(described), _stripped(relative))
         if difference is not None:  # an intrinsic of one width of indices in a program of another
-            difference = first_difference(*(_stripped(with_narrow_indices(s)) for s in (described, relative)))
+            narrow = [_stripped(with_narrow_indices(s)) for s in (described, relative)]
+            difference = first_difference(narrow[0], narrow[1])
         if difference is None:
             return {d: regions[b] for d, b in pairs.items()}
         best = best or difference

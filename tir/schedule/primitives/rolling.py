@@ -217,7 +217,7 @@ def _step_bounds(start: Expr, var: Var) -> tuple[int, int]:
     for (term, *more), coefficient in linear(start).items():
         if not any(uses_var(factor, var) for factor in (term, *more)):
             continue
-        inner, divisor = (term.a, term.b) if isinstance(term, FloorDiv) else (term, const(1))
+        inner, divisor = term.children() if isinstance(term, FloorDiv) else (term, const(1))
         moved = Analyzer().simplify(substitute(inner, {var: var + 1}) - inner)
         if more or not isinstance(moved, IntImm) or not isinstance(divisor, IntImm) or divisor.value <= 0:
             return -1, -1
