@@ -455,3 +455,31 @@ def test_what_is_beside_a_swizzled_digit_stays_below_it():
     for beside, found in ((2, True), (4, False)):
         ctx = Analyzer({i: rng(0, 64), j: rng(0, 32), k: rng(0, beside)})
         assert (unswizzled([i, index], ctx) is not None) == found
+
+
+@pytest.mark.parametrize("name", ["floor_div", "floor_mod", "trunc_division", "trunc_modulo"])
+def test_bounds_of_divisions_by_any_interval(name):
+    """An interval may be empty, where conditions contradict each other; then every bound is right."""
+    from tir.arith import bounds
+    from tir.expr import trunc_div
+
+    of_values = {
+        "floor_div": lambda x, y: x // y,
+        "floor_mod": lambda x, y: x % y,
+        "trunc_division": trunc_div,
+        "trunc_modulo": lambda x, y: x - y * trunc_div(x, y),
+    }[name]
+    ends = [None, *range(-4, 5)]
+    intervals = list(itertools.product(ends, ends))
+    for a, b in itertools.product(intervals[::3], intervals):
+        low, high = getattr(bounds, name)(a, b)
+        for x, y in itertools.product(_some(a), _some(b)):
+            if y:
+                value = of_values(x, y)
+                assert (low is None or low <= value) and (high is None or value <= high), (a, b, x, y)
+
+
+def _some(interval):
+    """Values of an interval, up to 5 where it has no end."""
+    low, high = interval
+    return range(-5 if low is None else low, 6 if high is None else high + 1)

@@ -75,7 +75,14 @@ def times(a: Interval, b: Interval) -> Interval:
     return UNBOUNDED
 
 
+def _is_empty(a: Interval) -> bool:
+    """Whether no value is in ``a``: the code that it is about never runs."""
+    return a[0] is not None and a[1] is not None and a[1] < a[0]
+
+
 def floor_div(a: Interval, b: Interval) -> Interval:
+    if _is_empty(b):
+        return UNBOUNDED
     if b[0] is None or b[0] <= 0:
         if b[1] is not None and b[1] < 0:
             return floor_div(scale(a, -1), scale(b, -1))  # x // y = (-x) // (-y)
@@ -92,6 +99,8 @@ def floor_div(a: Interval, b: Interval) -> Interval:
 
 
 def floor_mod(a: Interval, b: Interval) -> Interval:
+    if _is_empty(b):
+        return UNBOUNDED
     if b[0] is not None and b[0] > 0:
         if b[0] == b[1] and None not in a and a[0] // b[0] == a[1] // b[0]:  # type: ignore[operator]
             return a[0] % b[0], a[1] % b[0]  # type: ignore[operator]
@@ -107,7 +116,7 @@ def floor_mod(a: Interval, b: Interval) -> Interval:
 
 
 def trunc_division(a: Interval, b: Interval) -> Interval:
-    if b[0] is None or b[0] <= 0:
+    if b[0] is None or b[0] <= 0 or _is_empty(b):
         return UNBOUNDED
     lo: int | None = None
     hi: int | None = None
@@ -119,7 +128,7 @@ def trunc_division(a: Interval, b: Interval) -> Interval:
 
 
 def trunc_modulo(a: Interval, b: Interval) -> Interval:
-    if b[0] is None or b[0] <= 0:
+    if b[0] is None or b[0] <= 0 or _is_empty(b):
         return UNBOUNDED
     most = None if b[1] is None else b[1] - 1
     lo = 0 if a[0] is not None and a[0] >= 0 else (None if most is None else -most)
