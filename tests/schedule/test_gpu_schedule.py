@@ -645,17 +645,17 @@ def test_pipelines_that_cannot_be():
     note = sch.annotate
     refused(lambda: note("k_0", "software_pipeline_stage", [0, 1]), "has 2 numbers, one for each statement, but the body of loop `k_0` has 3",
             "A_shared, B_shared, C")  # fmt: skip
-    refused(lambda: note("k_0", "software_pipeline_stage", [0, 0, -1]), "none of them negative")
+    refused(lambda: note("k_0", "software_pipeline_stage", [0, 0, -1]), "list of non-negative numbers")
     refused(lambda: note("k_0", "software_pipeline_stage", [1, 0, 0]), "`C` (stage 0", "before `A_shared` (stage 1")
-    refused(lambda: note("k_0", "software_pipeline_order", [0, 0, 1]), "0 to 2 once each")
-    refused(lambda: note("C", "software_pipeline_stage", [0]), "a note for a loop")
+    refused(lambda: note("k_0", "software_pipeline_order", [0, 0, 1]), "legal: a permutation of [0, 1, 2]")
+    refused(lambda: note("C", "software_pipeline_stage", [0]), "annotates a loop")
     refused(lambda: note("i_1", "software_pipeline_stage", [0]), "loop `i_1` is bound to threadIdx.y")
     note("k_0", "software_pipeline_stage", [0, 0, 0])
     refused(lambda: note("k_0", "software_pipeline_order", [0, 2, 1]), "before `B_shared` (stage 0, order 2)",
             "writes the `B_shared` that it reads")  # fmt: skip
     refused(lambda: note("k_0", "software_pipeline_async_stages", [2]), "there is no stage 2")
     refused(lambda: note("A_shared", "double_buffer_scope", 1), "number of a buffer", "0 (A_shared)")
-    refused(lambda: note("k_0", "double_buffer_scope", 0), "a note for a block")
+    refused(lambda: note("k_0", "double_buffer_scope", 0), "annotates a block")
 
 
 def test_double_buffers_and_virtual_threads():

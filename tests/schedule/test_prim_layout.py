@@ -359,7 +359,7 @@ def test_unknown_buffer() -> None:
     sch = schedule(TWO)
     refused(lambda: sch.transform_layout("B", "X", lambda i: (i,)), "does not write a buffer `X`")
     refused(lambda: sch.transform_layout("B", ("read", 4), lambda i: (i,)), "there is no number 4")
-    refused(lambda: sch.transform_layout("B", ("both", 0), lambda i: (i,)), "`read` or `write`")
+    refused(lambda: sch.transform_layout("B", ("both", 0), lambda i: (i,)), 'legal: "read" or "write"')
 
 
 # ---------------------------------------------------------------- transform_block_layout
@@ -663,7 +663,7 @@ def test_annotate_buffer_access() -> None:
     refused(
         lambda: sch.annotate_buffer_access("C", 0, "read", lambda vi: [vi, vi]), "2 ranges are given for the 1 axes"
     )
-    refused(lambda: sch.annotate_buffer_access("C", 0, "both", lambda vi: [vi]), "`read` or `write`")
+    refused(lambda: sch.annotate_buffer_access("C", 0, "both", lambda vi: [vi]), 'legal: "read" or "write"')
 
 
 def test_unsafe_hide_buffer_access() -> None:
