@@ -69,6 +69,13 @@ from tir.compat import ir as ir
 from tir.compat import nd as nd
 from tir.compat import runtime as runtime
 from tir.compat import stmt_functor as stmt_functor
+from tir.te import placeholder as placeholder
+from tir.te import compute as compute
+from tir.te import reduce_axis as reduce_axis
+from tir.te import thread_axis as thread_axis
+from tir.te import scan as scan
+from tir.te import extern as extern
+from tir.te import sum as sum
 from tir import ir_builder as ir_builder
 from tir import te as te
 from tir import script as script
