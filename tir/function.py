@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 from .buffer import Buffer
 from .dtype import VOID, DType
@@ -72,18 +72,18 @@ class PrimFunc(Printable):
         return self if body is self.body else self.replace(body=body)
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+def answered_by_program(function: Callable[..., Any]) -> Any:
+    """``function(program, …)`` is ``program.<function>(…)`` for what is no function or module, but has such a method.
 
-
-def answered_by_program(function: F) -> F:
-    """``function(program, …)`` is ``program.<function>(…)`` for what is no function or module, but has such a method."""
+    Overloads of ``function`` say what it takes.
+    """
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
         own = getattr(args[0], function.__name__, None) if args else None
         return function(*args, **named) if own is None else own(*args[1:], **named)
 
-    return call  # type: ignore[return-value]
+    return call
 
 
 @node

@@ -68,7 +68,8 @@ def test_code_blocks_run(page, capsys, registries, monkeypatch):
         printed = {line.rstrip() for line in capsys.readouterr().out.splitlines()}
         if page.name != "primitives.md":  # made of docstrings, whose drawings have tests of their own
             told = [line for line in shown.get(number, "").splitlines() if line.strip() and "…" not in line]
-            assert [line for line in told if line.rstrip() not in printed] == []
+            missing = [line for line in told if line.rstrip() not in printed]
+            assert missing == [], f"{page.name}, block {number} printed {sorted(printed)}"
 
 
 @pytest.mark.parametrize("module", _modules())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from .. import config
 from ..analysis.private_clause import with_inferred_clauses
@@ -46,6 +46,9 @@ from .unify_thread_binding import unify_thread_binding
 from .unroll_loop import unroll_loop
 from .vectorize_loop import vectorize_loop
 from .verify_gpu_code import verify_gpu_code
+
+if TYPE_CHECKING:
+    from ..te.schedule import Schedule as StageSchedule
 
 GPUS = ("cuda", "cuda-sim")
 Step = Callable[[IRModule], IRModule]
@@ -160,6 +163,18 @@ def _until(passes: list[Any], upto: str | None) -> list[Any]:
     return passes[: names.index(upto) + 1]
 
 
+@overload
+def lower(
+    func_or_mod: PrimFunc | IRModule | type,
+    upto: str | None = ...,
+    target: Any = ...,
+    passes: Iterable[Any] | None = ...,
+    insert: Mapping[str, Any] | None = ...,
+) -> IRModule: ...
+@overload
+def lower(
+    func_or_mod: StageSchedule, args: Any, name: str = ..., simple_mode: bool = ..., target: Any = ..., **options: Any
+) -> IRModule: ...
 @answered_by_program
 def lower(
     func_or_mod: PrimFunc | IRModule,
