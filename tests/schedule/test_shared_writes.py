@@ -177,3 +177,15 @@ def test_registers_with_separated_axes_run_on_the_simulator():
                 O[vi] = L[vi, 1] - L[vi, 0]
 
     assert _result(tir.Schedule(copy)) == [1, 1, 1, 1]
+
+
+def test_a_problem_that_is_looked_at_leaves_the_budget_of_exact_sets_to_others():
+    """A generator that yields within ``bounded`` keeps the budget for as long as anyone holds it, as a traceback does."""
+    from tir.poly import relation
+    from tir.schedule.invariants.shared_writes import problems_when_complete
+
+    sch = tir.Schedule(repeated("shared"))
+    sch.bind("i", "threadIdx.x", unsafe=True)
+    problems = problems_when_complete(sch.func)
+    assert RULE in next(problems).rule
+    assert relation._limit is None

@@ -101,21 +101,26 @@ class _Kernels:
 
     def _written_twice(self, unit: Statement, access: Access, thread: LoopRef) -> Iterator[Problem]:
         """The problem, if two threads get to ``unit`` at the same element; undecided is accepted."""
+        try:
+            lines = self._two_writers(unit, access, thread)
+        except (NotAffine, TooLong):
+            return
+        if lines:
+            yield _problem(access.buffer, thread, lines, unit)
+
+    def _two_writers(self, unit: Statement, access: Access, thread: LoopRef) -> list[str]:
+        """Two instances of ``unit`` in different threads that write one element; none if there are none."""
         alone = by_loops(unit)
         alone.accesses = [access]
         side = StatementRelations(alone, Names())
         side.touch()
         others = [n for n, v in enumerate(alone.coords) if v is not thread.var]
-        try:
-            with bounded():
-                (touch,) = side.writes
-                pairs = same_element(side, touch, side, touch)
-                at_once = everything(pairs.domain(), pairs.domain()).equating([(n, n) for n in others])
-                found = pairs.intersect(at_once).different()
-                if not found.is_empty():
-                    yield _problem(access.buffer, thread, witness(found, side, touch, side, touch, "", ""), unit)
-        except (NotAffine, TooLong):
-            return
+        with bounded():
+            (touch,) = side.writes
+            pairs = same_element(side, touch, side, touch)
+            at_once = everything(pairs.domain(), pairs.domain()).equating([(n, n) for n in others])
+            found = pairs.intersect(at_once).different()
+            return [] if found.is_empty() else witness(found, side, touch, side, touch, "", "")
 
 
 def _problem(buffer: Buffer, thread: LoopRef, lines: list[str], unit: Statement) -> Problem:
