@@ -75,6 +75,7 @@ _SUBMODULES = (
     "intrin",
     "library",
     "testing",
+    "tune",
     "op",
     "visit",
 )
