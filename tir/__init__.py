@@ -58,6 +58,7 @@ _LAZY = {
     "TVMError": ("tir.errors", "TirError"),
     **{name: ("tir.compat", name) for name in ("array", "compile", "cpu", "cuda", "device", "ir", "nd", "runtime")},
     "stmt_functor": ("tir.compat", "stmt_functor"),
+    "topi": ("tir", "ops"),
     **{
         name: ("tir.te", name)
         for name in ("placeholder", "compute", "reduce_axis", "thread_axis", "scan", "extern", "sum")
@@ -66,6 +67,7 @@ _LAZY = {
 _SUBMODULES = (
     "ir_builder",
     "te",
+    "ops",
     "script",
     "schedule",
     "transform",

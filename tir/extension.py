@@ -1,4 +1,4 @@
-"""Loads packages outside this one that add primitives, invariants, passes, tensor intrinsics and targets.
+"""Loads packages outside this one that add primitives, invariants, passes, tensor intrinsics, targets and operators.
 
 A package lists modules as entry points of a group; importing such a module registers its contents. A group is loaded
 when a name is looked up that this package does not know, so packages cost nothing until they are used; invariants,
@@ -14,7 +14,8 @@ INVARIANTS = "tir.invariants"
 PASSES = "tir.passes"
 INTRINSICS = "tir.intrinsics"
 TARGETS = "tir.targets"
-GROUPS = (PRIMITIVES, INVARIANTS, PASSES, INTRINSICS, TARGETS)
+OPERATORS = "tir.operators"
+GROUPS = (PRIMITIVES, INVARIANTS, PASSES, INTRINSICS, TARGETS, OPERATORS)
 
 _loaded: set[str] = set()
 
