@@ -15,7 +15,6 @@ INVARIANTS = "tir.invariants"
 PASSES = "tir.passes"
 INTRINSICS = "tir.intrinsics"
 TARGETS = "tir.targets"
-TUNE_RULES = "tir.tune_rules"
 OPERATORS = "tir.operators"
 TUNE_RULES = "tir.tune_rules"
 GROUPS = (PRIMITIVES, INVARIANTS, PASSES, INTRINSICS, TARGETS, OPERATORS, TUNE_RULES)
