@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dtype import DType
+from ..errors import TirError
 from ..expr import Var
 from ..function import IRModule, PrimFunc
 from ..interp import numbers
@@ -198,7 +199,7 @@ def check_schedule(
 
     The program is well-formed; it equals ``after`` if that is given; it prints and parses back; replaying the trace
     on ``before`` reproduces it; and it computes what ``before`` computes, on ``inputs`` or on random ones (symbolic
-    ``sizes`` by name).
+    ``sizes`` by name). Otherwise the error names the first step that changed the result, and what it changed.
     """
     from ..analysis.wellformed import verify
     from ..equal import assert_structural_equal
@@ -219,9 +220,14 @@ def check_schedule(
     again = sch.trace.replay(before)
     assert_structural_equal(again.mod, sch.mod)
     origin = IRModule.of(before)
-    for name, func in origin.items():
-        chosen = list(inputs) if inputs is not None else random_inputs(func, 0, sizes)
-        assert_same_result(origin, sch.mod, chosen, engines, func=name)
+    chosen = {n: list(inputs) if inputs is not None else random_inputs(f, 0, sizes) for n, f in origin.items()}
+    try:
+        for name, values in chosen.items():
+            assert_same_result(origin, sch.mod, values, engines, func=name)
+    except (AssertionError, TirError) as error:
+        from .stages import first_wrong_step
+
+        raise first_wrong_step(sch, chosen, engines) or error from error
     return sch
 
 
