@@ -5,6 +5,7 @@
 them for longer.
 """
 
+from .error_model import error_bounds
 from .oracle import assert_allclose, assert_roundtrip, assert_same_result, check_schedule, random_inputs
 from .programs import random_program
 from .reduce import Case, reduce_case
@@ -21,6 +22,7 @@ __all__ = [
     "assert_same_result",
     "check_lowering",
     "check_schedule",
+    "error_bounds",
     "programs",
     "random_inputs",
     "random_program",

@@ -11,7 +11,7 @@ from typing import Any, cast
 from ..analysis.block_regions import block_access_region
 from ..analysis.wellformed import verify
 from ..buffer import Buffer, BufferRegion, IterVar
-from ..expr import TRUE, Expr, FloatImm, IntImm, Let, Reduce, Var, const, is_const
+from ..expr import TRUE, BufferLoad, Expr, FloatImm, IntImm, Let, Reduce, Var, const, is_const
 from ..function import IRModule, PrimFunc
 from ..node import frozendict
 from ..schedule import Schedule
@@ -74,22 +74,20 @@ def reduce_case(
     >>> from tir import testing
     >>> f = tir.script.parse('''
     ... @T.prim_func
-    ... def f(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32"), C: T.Buffer((64,), "int32")):
+    ... def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32"), C: T.Buffer((64,), "float32")):
     ...     for i in range(64):
     ...         with T.block("B"):
     ...             vi = T.axis.spatial(64, i)
-    ...             B[vi] = A[vi] * 2 + 1
+    ...             B[vi] = A[vi] * T.float32(2)
     ...     for i in range(64):
     ...         with T.block("C"):
     ...             vi = T.axis.spatial(64, i)
-    ...             C[vi] = A[vi] // (B[vi] - 1)
+    ...             C[vi] = B[vi] + T.exp(A[vi])
     ... ''')
-    >>> def check(program):  # a pass, say, that cannot do divisions
-    ...     assert "//" not in program.script()
-    >>> print(testing.reduce_case(f, check).program)  # doctest: +NORMALIZE_WHITESPACE
-    @T.prim_func
-    def main(A: T.Buffer((1,), "int32"), C: T.Buffer((1,), "int32")):
-        C[0] = A[0] // 1
+    >>> def check(program):  # of a pass, say, that does not know exp
+    ...     assert "exp" not in program.script()
+    >>> testing.reduce_case(f, check).program.root.body
+    C[0] = T.exp(T.float32(1))
     """
     search = _Search(check, trace is not None, message, tries, time.monotonic() + seconds)
     case = search.first(program, trace or Trace([]))
@@ -274,7 +272,11 @@ def _smaller_values_of(item: Any) -> Iterator[Any]:
     if isinstance(item, BufferStore):
         yield from (item.replace(value=v) for v in _smaller_values_of(item.value))
     elif not isinstance(item, (Var, IntImm, FloatImm, Let, Reduce)) and (item.dtype.is_float or item.dtype.is_int):
-        operands = [c for c in item.children() if isinstance(c, Expr) and c.dtype is item.dtype]
+        operands = (
+            []
+            if isinstance(item, BufferLoad)
+            else [c for c in item.children() if isinstance(c, Expr) and c.dtype is item.dtype]
+        )
         yield from operands
         if item.dtype.lanes == 1:
             yield const(1, str(item.dtype))
