@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tir.display import Source, html_table
 from tir.errors import BuildError, RunError
 from tir.function import IRModule, PrimFunc
 from tir.names import near_names
@@ -19,7 +20,7 @@ from .function import NativeFunction, Runtime
 from .llvm.compile import Loaded, assembly, optimise
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Timing:
     """Seconds of one call: ``results`` has one mean per repeat."""
 
@@ -47,6 +48,13 @@ class Timing:
 
     def __str__(self) -> str:
         return f"{self.median * 1e3:.4g} ms (min {self.min * 1e3:.4g}, {len(self.results)} repeats)"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head = ("median", "mean", "min", "max", "std", "repeats")
+        cells = [f"{t * 1e3:.4g} ms" for t in (self.median, self.mean, self.min, self.max, self.std)]
+        return html_table(head, [(*cells, str(len(self.results)))])
 
 
 def measure(run: Callable[[], Any], number: int, repeat: int, min_repeat_ms: float = 0.0) -> Timing:
@@ -123,11 +131,12 @@ class Module:
     source_kinds: tuple[str, ...] = ("tir",)
     code_kind = "tir"  # the kind that is the generated code
 
-    def source(self, kind: str = "tir") -> str:
-        """The program as text; ``kind`` is one of ``source_kinds``. Raises ``ValueError`` for another."""
+    def source(self, kind: str = "tir") -> Source:
+        """The program as text; ``kind`` is one of ``source_kinds``. A notebook shows it in colour. Raises ``ValueError``
+        for another kind."""
         if kind not in self.source_kinds:
             raise ValueError(f"no source {kind!r}; this module has {', '.join(self.source_kinds)}")
-        return self._source(kind)
+        return Source(self._source(kind), kind)
 
     def _source(self, kind: str) -> str:
         return self.ir.script()
@@ -138,8 +147,8 @@ class Module:
 
     @property
     def report(self) -> Any:
-        """What the module knows of its code or of its last run; prints as a table. What runs on the reference executor
-        has none."""
+        """What the module knows of its code or of its last run; prints as a table, and may be called too
+        (``mod.report()``). What runs on the reference executor has none."""
         raise AttributeError(f"a module for {self.target.kind} has no report")
 
     def save(self, path: str | Path) -> None:

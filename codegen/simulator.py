@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tir.display import CallableReport
 from tir.dtype import DType
 from tir.errors import BuildError
 from tir.expr import Var
@@ -20,7 +21,7 @@ from .host import HostProgram
 from .module import Module
 
 
-class Launches(list[SimReport]):
+class Launches(list[SimReport], CallableReport):
     """The reports of a call's launches, in order; prints as tables, in a notebook as HTML."""
 
     @property
@@ -65,6 +66,7 @@ class SimulatorModule(Module):
     def _source(self, kind: str) -> str:
         return self.lowered.script() if kind == "lowered" else self.ir.script()
 
+    @property
     def report(self) -> Launches:
         """The reports of the last call's launches: findings, traffic, bank conflicts, barriers."""
         return self.last_report

@@ -133,6 +133,7 @@ class CUDAModule(Module):
         """
         saved.write(Path(path), self)
 
+    @property
     def report(self) -> Report:
         """What each kernel uses: registers, spills, shared memory, threads, and how many blocks fit an SM."""
         return Report.of(self)

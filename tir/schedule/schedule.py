@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..analysis.footprint import footprint
+from ..analysis.footprint_table import Footprint, Machine
 from ..analysis.index import BlockRef, LoopRef
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
 from ..display import NO, YES, Shown, html_table
@@ -387,6 +389,12 @@ class Schedule:
 
     def _repr_html_(self) -> str:
         return self.mod._repr_html_()
+
+    def footprint(self, machine: Machine | None = None) -> Footprint:
+        """How much memory each loop touches now, what holds it, and what limits the run time: a table, with a figure in a
+        notebook (docs/footprint.md). ``machine``: sizes and rates, by default those of the schedule's target. Raises
+        ``ValueError`` for loops or buffers of unknown size."""
+        return footprint(self, machine, self.target)
 
     def diff(self, step: int = -1, context: int = 3, color: bool | None = None) -> str:
         """What a step changed, as a unified diff of the program's text.
