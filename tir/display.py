@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _Self = TypeVar("_Self")
 
@@ -133,15 +133,15 @@ _TOKENS = {
 def highlighted(text: str, language: str) -> str:
     """``text`` as HTML lines in colour, by pygments; empty where it is not installed or does not know the language."""
     try:
-        from pygments.lexers import get_lexer_by_name
+        from pygments.lexers import get_lexer_by_name  # pyright: ignore[reportUnknownVariableType]
         from pygments.util import ClassNotFound
     except ImportError:
         return ""
     try:
-        tokens = get_lexer_by_name(language, stripnl=False, ensurenl=False).get_tokens(text)
+        lexer: Any = get_lexer_by_name(language, stripnl=False, ensurenl=False)  # pyright: ignore[reportUnknownVariableType]
     except ClassNotFound:
         return ""
-    body = "".join(_coloured(str(kind), part) for kind, part in tokens)
+    body = "".join(_coloured(str(kind), part) for kind, part in lexer.get_tokens(text))
     return f'<pre style="line-height:1.4;overflow-x:auto"><code style="white-space:pre">{body}</code></pre>'
 
 

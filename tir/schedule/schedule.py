@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
 import random
 import sys
 from collections.abc import Callable, Mapping
@@ -33,6 +34,7 @@ from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load
 from .signatures import public_signature
 from .state import State
 
+_log = logging.getLogger(__name__)
 ERROR_LEVELS = ("detail", "fast", "none")
 
 
@@ -448,6 +450,7 @@ class Schedule:
         self._states.append(new)
         self._texts.append(request_text(step, given))
         self._at += 1
+        _log.debug("step %d: %s", self._at, self._texts[self._at])
         return result
 
     def _query(self, step: Primitive, state: State, given: dict[str, Any]) -> Any:

@@ -42,7 +42,7 @@ def text() -> str:
     for item in tree.body:
         if isinstance(item, ast.ClassDef):
             parts.append(_class(item))
-        elif isinstance(item, ast.Assign):
+        elif isinstance(item, ast.Assign) and not ast.unparse(item).startswith("_"):
             parts.append(ast.unparse(item))
     return "\n".join(parts) + "\n"
 
