@@ -39,7 +39,7 @@ def replay_renamed(
     >>> _ = sch.split("row", [None, 8])
     >>> print(replay_renamed(sch.trace, f, g).trace)
     def apply_trace(sch: tir.Schedule) -> None:
-        y_0, y_1 = sch.split("y", [None, 8])
+        y_0, y_1 = sch.split("y", factors=[None, 8])
     <BLANKLINE>
     """
     if canonical(recorded).key != canonical(program).key:
