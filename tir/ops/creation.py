@@ -79,51 +79,6 @@ def ones(shape: Any, dtype: Any = "float32") -> Tensor:
     return compute(sized(shape, "the shape"), lambda *_: const(1, data_type(dtype)), name="ones")
 
 
-@operator(
-    section="creation",
-    reference=lambda x, fill_value, dtype=None: np.full(x.shape, fill_value, np.float64),
-    cases=[case(arg((2, 3)), 1.5), case(arg(("n",), "int8"), 7), case(arg((2,), "bool"), 3, "int64")],
-)
-def full_like(x: Tensor, fill_value: Any, dtype: Any = None) -> Tensor:
-    """A tensor of the shape, and without ``dtype`` the type, of ``x`` with ``fill_value`` everywhere.
-
-    >>> from tir import ops, te
-    >>> ops.full_like(te.placeholder((2, 3), "int8", name="x"), 7)
-    Tensor(full, (2, 3), int8)
-    """
-    return full(x.shape, fill_value, x.dtype if dtype is None else dtype)
-
-
-@operator(
-    section="creation",
-    reference=lambda x, dtype=None: np.zeros(x.shape),
-    cases=[case(arg((2, 3))), case(arg(("n",), "int8")), case(arg((2,)), "int64")],
-)
-def zeros_like(x: Tensor, dtype: Any = None) -> Tensor:
-    """Zeros of the shape, and without ``dtype`` the type, of ``x``.
-
-    >>> from tir import ops, te
-    >>> ops.zeros_like(te.placeholder((2, 3), "int8", name="x"))
-    Tensor(zeros, (2, 3), int8)
-    """
-    return zeros(x.shape, x.dtype if dtype is None else dtype)
-
-
-@operator(
-    section="creation",
-    reference=lambda x, dtype=None: np.ones(x.shape),
-    cases=[case(arg((2, 3))), case(arg(("n",), "int8")), case(arg((2,)), "int64")],
-)
-def ones_like(x: Tensor, dtype: Any = None) -> Tensor:
-    """Ones of the shape, and without ``dtype`` the type, of ``x``.
-
-    >>> from tir import ops, te
-    >>> ops.ones_like(te.placeholder((2, 3), "int8", name="x"))
-    Tensor(ones, (2, 3), int8)
-    """
-    return ones(x.shape, x.dtype if dtype is None else dtype)
-
-
 def _numpy_arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
     return np.arange(start, stop, step) if stop is not None else np.arange(0, start, step)
 
