@@ -130,10 +130,10 @@ def _check(error: Any) -> None:
 def _read_back(program: Any, size_of: Any, get: Any) -> bytes:
     error, size = size_of(program)
     _check(error)
-    data = bytes(size + 2)  # NVRTC writes into it: bytes of length 1 are shared by the whole process
+    data = bytes(size + 2)  # NVRTC writes into it: bytes of length 0 and 1 are shared by the whole process
     (error,) = get(program, data)
     _check(error)
-    return data
+    return data[:size]
 
 
 def _compile(source: str, name: str, flags: list[str]) -> tuple[Any, str]:
