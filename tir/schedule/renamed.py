@@ -29,17 +29,17 @@ def replay_renamed(
     >>> text = '''
     ... @T.prim_func
     ... def f(A: T.Buffer((64,), "float32")):
-    ...     for i in range(64):
+    ...     for row in range(64):
     ...         with T.block("A"):
-    ...             vi = T.axis.spatial(64, i)
+    ...             vi = T.axis.spatial(64, row)
     ...             A[vi] = T.float32(1)
     ... '''
-    >>> f, g = tir.script.parse(text), tir.script.parse(text.replace("i", "j").replace('"A"', '"X"'))
+    >>> f, g = tir.script.parse(text), tir.script.parse(text.replace("row", "y").replace('"A"', '"X"'))
     >>> sch = tir.Schedule(f)
-    >>> _ = sch.split("i", [None, 8])
+    >>> _ = sch.split("row", [None, 8])
     >>> print(replay_renamed(sch.trace, f, g).trace)
     def apply_trace(sch: tir.Schedule) -> None:
-        j_0, j_1 = sch.split("j", [None, 8])
+        y_0, y_1 = sch.split("y", factors=[None, 8])
     <BLANKLINE>
     """
     if canonical(recorded).key != canonical(program).key:
