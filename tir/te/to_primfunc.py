@@ -332,7 +332,9 @@ class _Reduction:
         return self.nest.around(self.nest.block(self.op.name, self._update()), len(self.op.axis))
 
     def _may_be_empty(self) -> bool:
-        """Whether an extent that depends on other axes or on data may be 0."""
+        """Whether an extent that depends on other axes or on data may be 0, or one that is reduced over is."""
+        if any(is_const(a.dom.extent, 0) for a in self.op.reduce_axis):
+            return True
         known = Analyzer()
         loops = {loop for loop, _ in self.nest.loops}
         for loop, domain in self.nest.loops:
