@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
@@ -50,6 +52,7 @@ from .verify_gpu_code import verify_gpu_code
 if TYPE_CHECKING:
     from ..te.schedule import Schedule as StageSchedule
 
+_log = logging.getLogger(__name__)
 GPUS = ("cuda", "cuda-sim")
 Step = Callable[[IRModule], IRModule]
 
@@ -223,9 +226,12 @@ def lower(
     stages = _Stages(knobs)
     stages.show("input", mod)
     for step in steps:
+        start = time.perf_counter()
         made = step(mod)
         if not isinstance(made, IRModule):
             raise TypeError(f"pass {name_of(step)} returned {type(made).__name__}, not an IRModule")
+        changes = "no change" if made is mod else "changed"
+        _log.debug("%s: %s, %.3g ms", name_of(step), changes, 1e3 * (time.perf_counter() - start))
         mod = made
         stages.show(name_of(step), mod)
     return mod
