@@ -17,6 +17,7 @@ _LAZY = {
     "Env": ("tir.tune.space", "Env"),
     "rule": ("tir.tune.space", "rule"),
     "default": ("tir.tune.default", "default"),
+    "predict": ("tir.tune.model", "predict"),
 }
 _SUBMODULES = ("space", "nest", "rules")
 

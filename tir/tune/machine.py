@@ -26,7 +26,9 @@ def measured(target: Target) -> Machine:
     rates of :meth:`Machine.of`.
     """
     usual = Machine.of(target)
-    if target.kind != "llvm" or any(target.limit(name) for name in ("l1_bytes", "l2_bytes", "l3_bytes", "vector_width")):
+    if target.kind != "llvm" or any(
+        target.limit(name) for name in ("l1_bytes", "l2_bytes", "l3_bytes", "vector_width")
+    ):
         return usual
     from codegen import disk
     from codegen.llvm.compile import machine

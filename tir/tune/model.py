@@ -14,7 +14,7 @@ from typing import Any
 from ..analysis.footprint import footprint, traffic
 from ..analysis.footprint_table import Machine
 from ..arith import Analyzer
-from ..expr import BufferLoad, Expr, Var
+from ..expr import BufferLoad, Expr, IntImm, Var
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..stmt import PARALLEL, SERIAL, UNROLLED, VECTORIZED, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
@@ -24,7 +24,7 @@ from .nest import USUAL, Access, cost
 from .space import Env
 
 SHARPNESS = 6  # of the smooth maximum
-FITS = (0.5, 0.7, 1.0)  # shares of a cache that data is taken to fill before it overflows
+FITS = (0.7, 0.85, 1.0)  # shares of a cache that data is taken to fill before it overflows
 START = 5e-6  # seconds to start and to join threads
 LATENCY = 4  # cycles until the result of a multiply-add can be used
 PORTS = 2  # vector operations and loads a cycle
@@ -55,8 +55,9 @@ def predict(program: Schedule | PrimFunc, env: Env) -> Prediction | None:
         lowest = floor(program, env)
     except ValueError:  # a size that is not a constant
         return None
-    core, shared = _core(func, machine, env)
-    terms = {"core": core, **{level: t / shared if level != "memory" else t for level, t in terms.items()}}
+    core, shared, passes = _core(func, machine, env)
+    terms = {level: t * passes / (1 if level == "memory" else shared) for level, t in terms.items()}
+    terms = {"core": core, **terms}
     seconds = sum(t**SHARPNESS for t in terms.values()) ** (1 / SHARPNESS)
     if shared > 1:
         terms["threads"] = START
@@ -89,10 +90,11 @@ def _memory(func: PrimFunc, machine: Machine) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class _Around:
-    """Where a statement is: the loops around it, what iterators stand for, and the share of the work of one thread."""
+    """Where a statement is: the loops around it, what iterators stand for, and the share of runs that a guard lets pass."""
 
     loops: tuple[For, ...] = ()
     values: Mapping[Var, Expr] | None = None
+    passes: float = 1.0
 
     def count(self, *kinds: str) -> int:
         return prod(_extent(loop) for loop in self.loops if loop.kind in kinds)
@@ -102,9 +104,10 @@ def _extent(loop: For) -> int:
     return getattr(loop.extent, "value", USUAL)
 
 
-def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[float, int]:
-    """Seconds of the instructions of the busiest thread, and how many threads share most of the work."""
-    total, most, shared = 0.0, 0.0, 1
+def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[float, int, float]:
+    """Seconds of the instructions of the busiest thread; of the store that takes most of them, the number of threads and
+    the share of runs that a guard lets pass."""
+    total, most, shared, passes = 0.0, 0.0, 1, 1.0
     for store, around in _stores(func.body, _Around()):
         cycles, lanes = _cycles(store, around, env)
         threads = min(env.threads, around.count(PARALLEL))
@@ -112,8 +115,8 @@ def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[float, int]:
         seconds = cycles / rate / max(1, threads)
         total += seconds
         if cycles / rate > most:
-            most, shared = cycles / rate, max(1, threads)
-    return total, shared
+            most, shared, passes = cycles / rate, max(1, threads), around.passes
+    return total, shared, passes
 
 
 def _stores(s: Any, around: _Around) -> Iterator[tuple[BufferStore, _Around]]:
@@ -125,7 +128,8 @@ def _stores(s: Any, around: _Around) -> Iterator[tuple[BufferStore, _Around]]:
     elif isinstance(s, BlockRealize):
         known = dict(around.values or {})
         known.update({v: substitute(e, known) if known else e for v, e in s.bindings.items()})
-        yield from _stores(s.block.body, replace(around, values=known))
+        passes = around.passes * _passing(s, around.loops)
+        yield from _stores(s.block.body, replace(around, values=known, passes=passes))
     elif isinstance(s, SeqStmt):
         for part in s.stmts:
             yield from _stores(part, around)
@@ -133,6 +137,14 @@ def _stores(s: Any, around: _Around) -> Iterator[tuple[BufferStore, _Around]]:
         yield from _stores(s.then_case, around)
     elif hasattr(s, "body"):
         yield from _stores(s.body, around)
+
+
+def _passing(realize: BlockRealize, loops: Sequence[For]) -> float:
+    """The share of the iterations of ``loops`` that the predicate of a block lets pass: its domain, by their number."""
+    if isinstance(realize.predicate, IntImm):
+        return 1.0
+    domain = prod(getattr(i.dom.extent, "value", USUAL) for i in realize.block.iter_vars)
+    return min(1.0, domain / max(1, prod(_extent(loop) for loop in loops)))
 
 
 def _cycles(store: BufferStore, around: _Around, env: Env) -> tuple[float, int]:
@@ -154,12 +166,10 @@ def _cycles(store: BufferStore, around: _Around, env: Env) -> tuple[float, int]:
     stays = sums and inner is not None and target.stride(inner.loop_var) == 0
     results = prod(_extent(loop) for loop in straight if target.stride(loop.loop_var) != 0) * registers
     most = 32 if env.vector_bits >= 512 else 16
-    if not stays:
-        stored = results + (results / PORTS if sums else 0)
-    else:  # sums stay in registers as long as there are enough
-        stored = 1.5 * max(0, results + 2 - most)
+    spilled = 1.5 * max(0, results + 2 - most)  # sums stay in registers as long as there are enough
+    stored = spilled if stays else results + (results / PORTS if sums else 0)
     chain = LATENCY * copies * registers / results if stays else 0.0
-    return runs * max(operations, loaded / PORTS, stored, chain), full
+    return around.passes * runs * max(operations, loaded / PORTS, stored, chain), full
 
 
 def _access(item: BufferLoad | BufferStore, known: Analyzer) -> Access:
