@@ -12,9 +12,10 @@ from ... import te
 from ...arith import simplify
 from ...expr import Expr
 from ...te.tensor import Tensor
+from ..places import chosen, constant, integer
 from . import _references as references
 from ._operator import arg, case, nn_operator
-from .checks import constant, numbers, require_choice, require_constant
+from .checks import numbers
 from .layouts import arranged
 from .pooling import mean_of, sum_type
 from .softmaxes import maximum
@@ -39,10 +40,10 @@ class _Parts:
 
 
 def _adaptive(data: Any, counts: Sequence[Any], pool_type: str, layout: str, spatial: str) -> Tensor:
-    require_choice(pool_type, ("max", "avg"), "the kind of pooling")
+    chosen(pool_type, ("max", "avg"), "the kind of pooling")
     image = arranged(data, layout, f"NC{spatial}", "the data")
     parts = [
-        _Parts(a, image.extent(a), require_constant(image.extent(a) if n is None else n, "the number of windows"))
+        _Parts(a, image.extent(a), integer(image.extent(a) if n is None else n, "the number of windows"))
         for a, n in zip(spatial, counts)
     ]
     dtype = image.tensor.dtype
