@@ -133,16 +133,16 @@ def assert_same_call(
 
     module = IRModule.of(f)
     name = func or ("main" if "main" in module else next(iter(module)))
-    expected, actual = ([_copy(a) for a in inputs] for _ in range(2))
+    expected, actual = ([copied(a) for a in inputs] for _ in range(2))
     run(module, *expected, func=name)
     call(*actual)
     for param, x, y in zip(module[name].params, expected, actual):
         buffer = module[name].buffer_map.get(param)
         if buffer is not None and isinstance(x, np.ndarray):
-            _compare(buffer.name, buffer.dtype, x, y, rtol, atol, engine)
+            compare(buffer.name, buffer.dtype, x, y, rtol, atol, engine)
 
 
-def _copy(value: Any) -> Any:
+def copied(value: Any) -> Any:
     """A copy of an argument with the same strides."""
     if not isinstance(value, np.ndarray):
         return value
@@ -153,7 +153,7 @@ def _copy(value: Any) -> Any:
     return np.lib.stride_tricks.as_strided(memory, value.shape, value.strides)
 
 
-def _compare(
+def compare(
     name: str, dtype: DType, x: np.ndarray, y: np.ndarray, rtol: float | None, atol: float, engine: str
 ) -> None:
     if dtype.is_float:
