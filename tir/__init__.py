@@ -78,6 +78,7 @@ _SUBMODULES = (
     "intrin",
     "library",
     "testing",
+    "tune",
     "op",
     "visit",
 )

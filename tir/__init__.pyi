@@ -89,6 +89,7 @@ from tir import interp as interp
 from tir import intrin as intrin
 from tir import library as library
 from tir import testing as testing
+from tir import tune as tune
 from tir import op as op
 from tir import visit as visit
 import tir as tir

@@ -61,6 +61,7 @@ def test_without_the_package_the_names_are_unknown():
         "tir.passes",
         "tir.intrinsics",
         "tir.targets",
+        "tir.tune_rules",
         "tir.operators",
     }
 

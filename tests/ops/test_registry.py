@@ -62,7 +62,7 @@ def test_a_wrong_operator_is_found(table):
 
 
 def test_a_name_is_taken_once(table):
-    with pytest.raises(ValueError, match=r"broadcast_add of operator half is taken by add \(tir\.ops\.elementwise\)"):
+    with pytest.raises(ValueError, match=r"broadcast_add of operator half is taken by add \(tir\.ops\.arithmetic\)"):
         operator(section="other", reference=np.add, cases=CASES, aliases=("broadcast_add",))(half)
     assert "half" not in ops.operators()
 

@@ -189,8 +189,9 @@ def _special(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> 
     elif dtype.code == "int":
         ends += [-1, -2]
     count = int(np.prod(shape))
-    kept = np.array(ends, dtype=np.float64 if dtype.is_float else object)
-    return rng.permutation(np.resize(kept, count)).reshape(shape)
+    kept = np.asarray(_any(rng, (count,), dtype), np.float64 if dtype.is_float else object)
+    kept[: len(ends)] = ends[:count]
+    return rng.permutation(kept).reshape(shape)
 
 
 def _distinct(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Any:

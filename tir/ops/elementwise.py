@@ -1,84 +1,271 @@
-"""Operators of single elements: arithmetic, comparisons, bits, functions of floats, conversions.
-
-Names and types are those of the Array API standard (:mod:`tir.ops.promotion`), beside names of TOPI. Operands broadcast.
-"""
+"""Operators of the elements of one tensor: functions of floats, rounding, signs, tests of numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
 from typing import Any
 
 import numpy as np
 
 from .. import te
-from ..expr import const
-from ..te import Tensor
-from .operands import Operand, common_type, elementwise, require_kind, values_of
-from .registry import Case, arg, case, operator
+from ..expr import FALSE, TRUE, Select, const
+from ..op import call
+from .families import singles, unary
 
-SECTION = "elementwise"
-FLOATS = ("float32", "float64", "float16", "bfloat16")
-INTEGERS = ("int32", "int8", "uint8", "int16", "int64", "uint16", "uint32", "uint64")
+_NUMBERS = ("integer", "float")
 
 
-# ---------------------------------------------------------------- binary operators
+def _real(values: str = "any") -> Any:
+    return singles(values, _NUMBERS)
 
 
-def _pairs(values: str = "any", other: str | None = None, kinds: Sequence[str] = ("float", "integer")) -> list[Case]:
-    """Cases of an operator of two operands: broadcasting, empty, 0-d and symbolic shapes, types, special values."""
-    second = values if other is None else other
-    made = []
-    if "float" in kinds:
-        made += [
-            case(arg((3, 1), "float32", values), arg((4,), "float32", second)),
-            case(arg((), "float64", values), arg((2, 0, 3), "float64", second)),
-            case(arg(("n", 3), "float16", values), arg(("n", 1), "float32", second)),
-            case(arg((5,), "bfloat16", values), arg((1,), "bfloat16", second)),
-            case(arg((13, 1), "float32", "special"), arg((13,), "float32", "special")),
-            case(arg((3, 4), "float32", values), 2.5),
-        ]
-    if "integer" in kinds:
-        made += [
-            case(arg((2, 3), "int8", values), arg((1, 3), "int8", second)),
-            case(arg((7,), "int32", values), arg((1,), "uint8", second)),
-            case(arg((1, 2), "int64", values), 3),
-            case(arg((6, 1), "uint8", values), arg((6,), "uint16", second)),
-        ]
-    if "bool" in kinds:
-        made += [case(arg((2, 3), "bool"), arg((3,), "bool")), case(arg((4,), "bool"), True)]
-    return made
+# ---------------------------------------------------------------- signs and rounding
 
 
-def binary(
-    name: str,
-    text: str,
-    reference: Callable[..., Any],
-    formula: Callable[[Any, Any], Any],
-    cases: Sequence[Case],
-    kinds: Sequence[str] = ("integer", "float"),
-    aliases: Sequence[str] = (),
-) -> Callable[[Operand, Operand], Tensor]:
-    """Register the operator ``name`` of two operands that broadcast, promoted to a common type of one of ``kinds``."""
-
-    def function(x: Operand, y: Operand) -> Tensor:
-        operands = values_of(x), values_of(y)
-        dtype = common_type(operands)
-        require_kind(dtype, kinds, "an operand")
-        return elementwise(name, formula, *operands, dtype=dtype)
-
-    dtype = "bool" if kinds == ("bool",) else "int32" if "float" not in kinds else "float32"
-    example = te.compute((4, 3), lambda *_: formula(const(1, dtype), const(1, dtype)), name=name)
-    function.__doc__ = f"""{text}
-
-    Operands broadcast, and are of kind {" or ".join(kinds)}.
-
-    >>> {name}(te.placeholder((4, 1), "{dtype}"), te.placeholder((3,), "{dtype}"))
-    {example!r}
-    """
-    function.__name__ = function.__qualname__ = name
-    return operator(section=SECTION, reference=reference, cases=cases, aliases=aliases)(function)
+@unary(np.abs, _real(), _NUMBERS)
+def abs(x: Any) -> Any:
+    """The size of a number; the least signed integer keeps its sign."""
+    return te.abs(x)
 
 
-add = binary("add", "``x + y``.", np.add, lambda x, y: x + y, _pairs(), aliases=("broadcast_add",))
-subtract = binary("subtract", "``x - y``.", np.subtract, lambda x, y: x - y, _pairs(), aliases=("broadcast_sub",))
-multiply = binary("multiply", "``x * y``.", np.multiply, lambda x, y: x * y, _pairs(), aliases=("broadcast_mul",))
+@unary(np.negative, _real(), _NUMBERS)
+def negative(x: Any) -> Any:
+    """``-x``; of an unsigned integer modulo its range."""
+    return -x
+
+
+@unary(np.positive, _real(), _NUMBERS, aliases=("identity",))
+def positive(x: Any) -> Any:
+    """A copy."""
+    return x
+
+
+@unary(np.sign, _real(), _NUMBERS)
+def sign(x: Any) -> Any:
+    """-1, 0 or 1; nan of nan."""
+    zero, one = const(0, x.dtype), const(1, x.dtype)
+    below = x if x.dtype.code == "uint" else Select(x < zero, const(-1, x.dtype), x)
+    return Select(x > zero, one, below)
+
+
+@unary(np.signbit, singles(), result="bool")
+def signbit(x: Any) -> Any:
+    """Whether it has a minus sign: true of -0.0."""
+    return call("copysign", const(1, x.dtype), x) < 0
+
+
+@unary(np.square, _real(), _NUMBERS)
+def square(x: Any) -> Any:
+    """``x * x``."""
+    return x * x
+
+
+@unary(np.reciprocal, singles("nonzero"))
+def reciprocal(x: Any) -> Any:
+    """``1 / x``."""
+    return const(1, x.dtype) / x
+
+
+def _rounded(op: str, x: Any) -> Any:
+    return x if x.dtype.is_int else call(op, x)
+
+
+@unary(np.floor, _real(), _NUMBERS)
+def floor(x: Any) -> Any:
+    """The greatest integer not above ``x``, in its type."""
+    return _rounded("floor", x)
+
+
+@unary(np.ceil, _real(), _NUMBERS)
+def ceil(x: Any) -> Any:
+    """The least integer not below ``x``, in its type."""
+    return _rounded("ceil", x)
+
+
+@unary(np.trunc, _real(), _NUMBERS)
+def trunc(x: Any) -> Any:
+    """The nearest integer toward 0, in the type of ``x``."""
+    return _rounded("trunc", x)
+
+
+@unary(np.round, _real(), _NUMBERS)
+def round(x: Any) -> Any:
+    """The nearest integer, in the type of ``x``; halves go to the even one."""
+    return _rounded("nearbyint", x)
+
+
+# ---------------------------------------------------------------- tests
+
+
+@unary(np.isnan, _real(), _NUMBERS, result="bool")
+def isnan(x: Any) -> Any:
+    """Whether it is nan."""
+    return FALSE if x.dtype.is_int else call("isnan", x)
+
+
+@unary(np.isinf, _real(), _NUMBERS, result="bool")
+def isinf(x: Any) -> Any:
+    """Whether it is infinite, of either sign."""
+    return FALSE if x.dtype.is_int else call("isinf", x)
+
+
+@unary(np.isfinite, _real(), _NUMBERS, result="bool")
+def isfinite(x: Any) -> Any:
+    """Whether it is a number that is not infinite."""
+    return TRUE if x.dtype.is_int else call("isfinite", x)
+
+
+# ---------------------------------------------------------------- exponentials, logarithms, roots
+
+
+@unary(np.exp, singles(), aliases=("fast_exp",))
+def exp(x: Any) -> Any:
+    """e to the power of ``x``."""
+    return call("exp", x)
+
+
+@unary(np.exp2, singles())
+def exp2(x: Any) -> Any:
+    """2 to the power of ``x``."""
+    return call("exp2", x)
+
+
+@unary(lambda x: np.power(10.0, x), singles())
+def exp10(x: Any) -> Any:
+    """10 to the power of ``x``."""
+    return call("exp10", x)
+
+
+@unary(np.expm1, singles())
+def expm1(x: Any) -> Any:
+    """``exp(x) - 1``, accurate near 0."""
+    return call("expm1", x)
+
+
+@unary(np.log, singles("positive"))
+def log(x: Any) -> Any:
+    """The natural logarithm: -inf at 0, nan below."""
+    return call("log", x)
+
+
+@unary(np.log2, singles("positive"))
+def log2(x: Any) -> Any:
+    """The logarithm to base 2."""
+    return call("log2", x)
+
+
+@unary(np.log10, singles("positive"))
+def log10(x: Any) -> Any:
+    """The logarithm to base 10."""
+    return call("log10", x)
+
+
+@unary(np.log1p, singles("positive"))
+def log1p(x: Any) -> Any:
+    """``log(1 + x)``, accurate near 0."""
+    return call("log1p", x)
+
+
+@unary(np.sqrt, singles("positive"))
+def sqrt(x: Any) -> Any:
+    """The square root: nan below 0."""
+    return call("sqrt", x)
+
+
+@unary(lambda x: 1 / np.sqrt(x), singles("positive"))
+def rsqrt(x: Any) -> Any:
+    """``1 / sqrt(x)``."""
+    return call("rsqrt", x)
+
+
+@unary(lambda x: 1 / (1 + np.exp(-x)), singles())
+def sigmoid(x: Any) -> Any:
+    """``1 / (1 + exp(-x))``, between 0 and 1."""
+    return call("sigmoid", x)
+
+
+@unary(np.vectorize(math.erf, otypes=[np.float64]), singles(), aliases=("fast_erf",))
+def erf(x: Any) -> Any:
+    """The error function."""
+    return call("erf", x)
+
+
+@unary(np.vectorize(math.erfc, otypes=[np.float64]), singles())
+def erfc(x: Any) -> Any:
+    """``1 - erf(x)``, accurate for large ``x``."""
+    return call("erfc", x)
+
+
+# ---------------------------------------------------------------- angles
+
+
+@unary(np.sin, singles())
+def sin(x: Any) -> Any:
+    """The sine of an angle in radians."""
+    return call("sin", x)
+
+
+@unary(np.cos, singles())
+def cos(x: Any) -> Any:
+    """The cosine of an angle in radians."""
+    return call("cos", x)
+
+
+@unary(np.tan, singles("small"))
+def tan(x: Any) -> Any:
+    """The tangent of an angle in radians."""
+    return call("tan", x)
+
+
+@unary(np.arcsin, singles("small"))
+def asin(x: Any) -> Any:
+    """The angle between -pi/2 and pi/2 whose sine is ``x``: nan where there is none."""
+    return call("asin", x)
+
+
+@unary(np.arccos, singles("small"))
+def acos(x: Any) -> Any:
+    """The angle between 0 and pi whose cosine is ``x``: nan where there is none."""
+    return call("acos", x)
+
+
+@unary(np.arctan, singles())
+def atan(x: Any) -> Any:
+    """The angle between -pi/2 and pi/2 whose tangent is ``x``."""
+    return call("atan", x)
+
+
+@unary(np.sinh, singles())
+def sinh(x: Any) -> Any:
+    """The hyperbolic sine."""
+    return call("sinh", x)
+
+
+@unary(np.cosh, singles())
+def cosh(x: Any) -> Any:
+    """The hyperbolic cosine."""
+    return call("cosh", x)
+
+
+@unary(np.tanh, singles(), aliases=("fast_tanh",))
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent, between -1 and 1."""
+    return call("tanh", x)
+
+
+@unary(np.arcsinh, singles())
+def asinh(x: Any) -> Any:
+    """The inverse of ``sinh``."""
+    return call("asinh", x)
+
+
+@unary(np.arccosh, singles("positive"))
+def acosh(x: Any) -> Any:
+    """The inverse of ``cosh``: nan below 1."""
+    return call("acosh", x)
+
+
+@unary(np.arctanh, singles("small"))
+def atanh(x: Any) -> Any:
+    """The inverse of ``tanh``: infinite at -1 and 1, nan beyond."""
+    return call("atanh", x)

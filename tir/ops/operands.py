@@ -61,12 +61,13 @@ def elementwise(name: str, formula: Callable[..., Any], *operands: Values, dtype
     shape = broadcast(*(o.shape for o in operands))
 
     def element(*indices: Any) -> Any:
-        return formula(*(_as(o.read(read_index(o.shape, shape, indices)), dtype) for o in operands))
+        return formula(*(as_type(o.read(read_index(o.shape, shape, indices)), dtype) for o in operands))
 
     return te.compute(shape, element, name=name)
 
 
-def _as(value: Any, dtype: DType | None) -> Expr:
+def as_type(value: Any, dtype: DType | None) -> Expr:
+    """A scalar as ``dtype``; None keeps its own."""
     if dtype is None:
         return as_expr(value)
     return cast(dtype, value) if isinstance(value, Expr) else const(value, dtype)
