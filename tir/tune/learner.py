@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 Rows = Sequence[Sequence[float]]
+_LITTLE = 16  # trials below which importing scikit-learn, a second or more, is not worth it
 _FEW = 200  # trials up to which a Gaussian process is fitted; above them, trees
 
 
@@ -26,9 +27,10 @@ class Learner(Protocol):
         ...
 
 
-def learner(seed: int) -> Learner:
-    """The best learner that is installed: of scikit-learn (extra ``tune``), or one that needs only NumPy."""
-    return Forest(seed) if importlib.util.find_spec("sklearn") is not None else Nearest()
+def learner(seed: int, count: int) -> Learner:
+    """A learner for ``count`` trials: of scikit-learn (extra ``tune``) if that is installed and there is enough to learn
+    from, else one that needs only NumPy."""
+    return Forest(seed) if count >= _LITTLE and importlib.util.find_spec("sklearn") is not None else Nearest()
 
 
 class Nearest:
@@ -82,7 +84,9 @@ class Forest:
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-        kernel = ConstantKernel(0.1) * Matern(2.0, nu=2.5) + WhiteKernel(1e-3)
+        # bounds: a fit to few points would else take all of them for noise
+        smooth = ConstantKernel(1.0, (0.05, 20.0)) * Matern(1.0, (0.2, 10.0), nu=2.5)
+        kernel = smooth + WhiteKernel(0.01, (1e-4, 0.1))
         return GaussianProcessRegressor(kernel, normalize_y=True, random_state=self._seed)
 
     def _trees(self) -> Any:

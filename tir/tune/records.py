@@ -16,6 +16,7 @@ import math
 import os
 import sqlite3
 import sys
+import time
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -65,6 +66,12 @@ class Record:
     made: str = ""
     load: float = 0.0
     build_seconds: float = 0.0
+
+    @property
+    def measurement(self) -> Measurement:
+        return Measurement(
+            self.number, self.status, self.seconds, self.times, self.error, self.build_seconds, self.load
+        )
 
     def as_json(self) -> str:
         """One line of JSON, complete in itself."""
@@ -185,8 +192,7 @@ class Records:
             if version not in (0, FORMAT):
                 raise TirError(f"{where} has records of format {version}; this version of tir reads {FORMAT}")
             if self.path is not None:
-                mode = "DELETE" if on_network(self.path) else "WAL"
-                found.execute(f"PRAGMA journal_mode={mode}")
+                _set_journal(found, "DELETE" if on_network(self.path) else "WAL")
                 found.execute("PRAGMA synchronous=NORMAL")
             if version == 0:
                 found.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version={FORMAT}; COMMIT;")
@@ -288,10 +294,10 @@ class Records:
 
     def claim(
         self, program: Canonical, machine: str, trace: list[Any], *, run: int = 0, number: int = 0,
-        predicted: float | None = None, rules: Iterable[str] = (), sizes: Mapping[str, int] | None = None,
+        predicted: float | None = None, rules: Iterable[str] = (), sizes: Mapping[str, int] | None = None, again: bool = False,
     ) -> int | None:  # fmt: skip
-        """The number of a trial that is now this process's to measure; None if it has been measured, or another
-        process that is alive has claimed it."""
+        """The number of a trial that is now this process's to measure; None if it has been measured (unless it is to be
+        ``again``), or another process that is alive has claimed it."""
 
         def change(db: sqlite3.Connection) -> int | None:
             at = self._places(db, program, machine, trace, rules, sizes or {})
@@ -299,7 +305,8 @@ class Records:
                 "SELECT id, status, owner, made FROM trial WHERE workload=? AND machine=? AND sketch=? AND decisions=?", at
             ).fetchone()
             if found is not None:
-                if found[1] != "claimed" or not (_is_gone(found[2] or "") or _is_old(found[3] or "")):
+                void = _is_gone(found[2] or "") or _is_old(found[3] or "") if found[1] == "claimed" else again
+                if not void:
                     return None
                 db.execute("DELETE FROM trial WHERE id=?", found[:1])
             row = (*at, run, number, predicted, process_name(), _now())
@@ -328,8 +335,7 @@ class Records:
         )  # fmt: skip
         if trial is None:
             return False
-        seconds, times = record.seconds, record.times
-        self.finish(trial, Measurement(0, record.status, seconds, times, record.error, record.build_seconds, record.load))
+        self.finish(trial, record.measurement)
         return True
 
     # ------------------------------------------------------------ reading
@@ -373,11 +379,13 @@ class Records:
         values = (workload_key(program.key, sizes or {}), machine, count)
         return list(self._select("WHERE w.key=? AND m.key=? AND t.status='ok' ORDER BY t.best LIMIT ?", values))
 
-    def family(self, program: Canonical, count: int = 8) -> list[Record]:
-        """The fastest trials of other sizes of a program, and of it on other machines: one or more of each size."""
-        where = """WHERE w.family=? AND t.status='ok' AND (SELECT COUNT(*) FROM trial b WHERE b.workload = t.workload
-            AND b.machine = t.machine AND b.status='ok' AND b.best < t.best) < 2 ORDER BY t.id LIMIT ?"""
-        return list(self._select(where, (program.family, count)))
+    def family(self, program: Canonical, each: int = 2) -> list[Record]:
+        """The fastest trials of other sizes of a program, and of it on other machines: ``each`` of every size, the best
+        of every size before the second best of any."""
+        better = """(SELECT COUNT(*) FROM trial b WHERE b.workload = t.workload AND b.machine = t.machine
+            AND b.status='ok' AND (b.best < t.best OR b.best = t.best AND b.id < t.id))"""
+        where = f"WHERE w.family=? AND t.status='ok' AND {better} < ? ORDER BY {better}, t.id"
+        return list(self._select(where, (program.family, each)))
 
     def all(self) -> Iterator[Record]:
         """Every trial that is done."""
@@ -421,6 +429,18 @@ class Records:
         except sqlite3.OperationalError:
             return False
         return True
+
+
+def _set_journal(database: sqlite3.Connection, mode: str) -> None:
+    """Set the kind of journal; another process may be doing the same."""
+    for _ in range(100):
+        try:
+            database.execute(f"PRAGMA journal_mode={mode}")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
+                raise
+            time.sleep(0.05)
 
 
 def workload_key(key: str, sizes: Mapping[str, int]) -> str:

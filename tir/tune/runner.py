@@ -45,7 +45,7 @@ class Job:
 class Measurement:
     """What became of a job. ``seconds`` is the least of ``times``; infinite if it never ran to its end.
 
-    ``status``: ``ok``; ``censored`` (more than three times as slow as the best, so that it was timed only once);
+    ``status``: ``ok``; ``censored`` (so much slower than the best that it was timed only once or twice);
     ``wrong`` (another result than the unscheduled program's), ``crashed``, ``timeout``, ``build`` (it could not be
     built) or ``refused`` (its schedule could not be made): ``error`` says more. ``load`` is the system's load average.
     """
@@ -61,6 +61,9 @@ class Measurement:
     @property
     def ok(self) -> bool:
         return self.status in ("ok", "censored")
+
+
+_MARGINS = (10.0, 5.0, 3.0, 1.5)  # times the best, in the first rounds of a race: more is out
 
 
 class Runner(Protocol):
@@ -115,25 +118,41 @@ class LocalRunner:
         self._prepare = prepare
         self._children: list[Child] = []
         self._folder = tempfile.mkdtemp(prefix="tir-tune-")
+        self._problems: list[Problem] = []  # a folder for each, with its reference outputs
         self._problem: Problem | None = None
         self._reference_seconds = 0.0
+        self._interrupted = False
 
     # ------------------------------------------------------------ measuring
 
     def measure(self, problem: Problem, jobs: Sequence[Job], best: float = math.inf) -> list[Measurement]:
+        return self._measured(problem, jobs, best, self.rounds)
+
+    def confirm(self, problem: Problem, jobs: Sequence[Job]) -> list[Measurement]:
+        """Time candidates that have been measured before once more, for longer and without dropping any early."""
+        return self._measured(problem, jobs, math.inf, 20)
+
+    def interrupt(self) -> None:
+        """Let ``measure`` return soon, from another thread or a signal: what has not begun has the status
+        ``skipped``."""
+        self._interrupted = True
+
+    def _measured(self, problem: Problem, jobs: Sequence[Job], best: float, rounds: int) -> list[Measurement]:
         self._start(problem)
         found: dict[int, Measurement] = {}
         built = self._build(problem, jobs, found)
         racing: list[_Race] = []
         for job in jobs:
+            if self._interrupted:
+                found.setdefault(job.number, Measurement(job.number, "skipped"))
             if job.number not in found:
                 known = min([best, *(r.best for r in racing)])
                 one = self._first_run(job, built[job.number], known, found)
                 racing += [] if one is None else [one]
-        self._race(racing, best, found)
+        self._race(racing, best, rounds, found)
         load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
         for one in racing:
-            status = "censored" if len(one.times) == 1 else "ok"
+            status = "censored" if len(one.times) < 3 and one.out else "ok"
             made = Measurement(one.job.number, status, one.best, tuple(one.times), "", one.build_seconds, load)
             found.setdefault(one.job.number, made)
         self._forget(jobs)
@@ -163,11 +182,20 @@ class LocalRunner:
             self._children.append(self._child())
 
     def _start(self, problem: Problem) -> None:
-        if problem != self._problem:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if problem is not self._problem:
             self._problem = problem
             self._reference_seconds = 0.0
+            if all(known is not problem for known in self._problems):
+                self._problems.append(problem)
+        self._interrupted = False
         self.start()
+
+    def _place(self, problem: Problem) -> str:
+        """The folder of a problem."""
+        number = next(n for n, known in enumerate(self._problems) if known is problem)
+        folder = os.path.join(self._folder, str(number))
+        os.makedirs(folder, exist_ok=True)
+        return folder
 
     def _replace(self, number: int) -> None:
         """End a child, put the spare in its place, and start another one."""
@@ -181,7 +209,7 @@ class LocalRunner:
         assert problem is not None
         if child.task is not problem:
             about = {
-                "target": problem.spec, "sizes": dict(problem.sizes), "seed": problem.seed, "folder": self._folder,
+                "target": problem.spec, "sizes": dict(problem.sizes), "seed": problem.seed, "folder": self._place(problem),
                 "serial": problem.threads == 1,
             }  # fmt: skip
             try:
@@ -204,7 +232,7 @@ class LocalRunner:
         used = 2 if problem.target.kind == "llvm" and len(jobs) > 1 else 1
 
         def work(number: int) -> None:
-            while waiting:
+            while waiting and not self._interrupted:
                 try:
                     job = waiting.popleft()
                 except IndexError:
@@ -249,7 +277,7 @@ class LocalRunner:
             if made["wrong"]:
                 found[job.number] = Measurement(job.number, "wrong", error=made["wrong"], build_seconds=built)
                 return None
-            return _Race(job, [self._time(job, 1, self._limit(best))], built)
+            return _Race(job, [self._time(job, 1, 1, self._limit(best))], built)
         except (CandidateFailed, ChildFailed) as error:
             found[job.number] = self._failed(job, built, error)
             return None
@@ -265,28 +293,30 @@ class LocalRunner:
         status = error.status if isinstance(error, ChildFailed) else "crashed"
         return Measurement(job.number, status, error=str(error), build_seconds=built)
 
-    def _time(self, job: Job, number: int, limit: float) -> float:
+    def _time(self, job: Job, number: int, groups: int, limit: float) -> float:
         """Seconds of a call. A child that has taken the place of another checks the candidate again first."""
         child = self._children[0]
         if child.task is not self._problem or job.number not in child.loaded:
             child = self._on_ready(job)
             child.request("check", limit=limit, id=job.number)
-        return float(child.request("time", limit=limit * number, id=job.number, number=number)["seconds"])
+        made = child.request("time", limit=limit * number * groups, id=job.number, number=number, groups=groups)
+        return float(made["seconds"])
 
-    def _race(self, racing: list[_Race], best: float, found: dict[int, Measurement]) -> None:
+    def _race(self, racing: list[_Race], best: float, rounds: int, found: dict[int, Measurement]) -> None:
         """Time all in turn, in rounds; those that are behind drop out."""
-        for turn in range(self.rounds):
+        for turn in range(rounds):
             least = min([best, *(one.best for one in racing)], default=best)
-            margin = 3.0 if turn < 2 else 1.10 if turn < 7 else 1.03
+            margin = _MARGINS[turn] if turn < len(_MARGINS) else 1.10 if turn < rounds // 2 else 1.03
             for one in racing:
                 one.out |= one.best > margin * least
-            number = max(1, min(10_000, math.ceil(3e-4 / max(least, 1e-9))))
+            number = max(1, math.ceil(2e-5 / max(least, 1e-9)))  # less is not told from the call itself
+            groups = max(1, min(50, int(1e-3 / max(number * least, 1e-9))))
             running = [one for one in racing if not one.out]
-            if not running or turn > 2 and turn * number * least > self.seconds:
+            if not running or self._interrupted or turn > 3 and turn * groups * number * least > self.seconds:
                 return
             for one in running:
                 try:
-                    one.times.append(self._time(one.job, number, self._limit(least)))
+                    one.times.append(self._time(one.job, number, groups, self._limit(least)))
                 except (CandidateFailed, ChildFailed) as error:
                     one.out = True
                     found[one.job.number] = self._failed(one.job, one.build_seconds, error)

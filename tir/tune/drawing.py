@@ -6,14 +6,19 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+from ..equal import structural_digest
 from ..errors import TirError
 from ..function import IRModule
 from ..schedule import Schedule, Trace
 from ..schedule.trace import Entry
 from ..target import Target
+from .space import Space as RuleSpace
+from .space import block_names
+
+SKETCHES = 12  # attempts at different results of the rules
 
 
-class Space(Protocol):
+class Source(Protocol):
     """The schedules of a program that a search chooses from."""
 
     def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
@@ -21,7 +26,7 @@ class Space(Protocol):
         ...
 
 
-class FunctionSpace:
+class FunctionSource:
     """The schedules that a function makes: ``function(sch)`` applies steps, and samples where it leaves a choice.
 
     What it returns, if anything, are schedules to take in place of ``sch``. A draw that a step refuses is left out;
@@ -46,9 +51,43 @@ class FunctionSpace:
             yield from found if isinstance(found, (list, tuple)) else [found]
 
 
-def replayed(trace: Trace, mod: IRModule, decisions: Sequence[Any], target: Target) -> Schedule | None:
+class RuleSource:
+    """The schedules that the rules of ``space`` make of the function of ``mod``: sketches, and other values of what these
+    leave open."""
+
+    def __init__(self, space: RuleSpace, mod: IRModule):
+        self.space, self.mod, self.target = space, mod, space.env.target
+
+    def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
+        sketches = self._sketches(generator, min(count, SKETCHES))
+        yield from sketches
+        open_ = [sch.trace for sch in sketches if samplings(sch.trace)]
+        for number in range(count - len(sketches) if open_ else 0):
+            made = redrawn(open_[number % len(open_)], self.mod, generator.getrandbits(31), self.target)
+            if made is not None:
+                yield made
+
+    def _sketches(self, generator: random.Random, tries: int) -> list[Schedule]:
+        """Results of the rules, with another one of what each rule offers at every try."""
+        found: dict[str, Schedule] = {}
+        for _ in range(tries):
+            sch = Schedule(self.mod, seed=generator.getrandbits(31), target=self.target, error_render_level="none")
+            for one in self.space.rules:
+                for block in reversed(block_names(sch)):
+                    made = self.space.forks(one, sch, block)
+                    sch = generator.choice(made) if made else sch
+            found.setdefault(structural_digest(sch.mod), sch)
+        return list(found.values())
+
+
+def redrawn(trace: Trace, mod: IRModule, seed: int, target: Target) -> Schedule | None:
+    """A schedule of ``mod`` by ``trace``, every decision drawn anew; None where a step is refused."""
+    return replayed(trace, mod, [None] * len(samplings(trace)), target, seed)
+
+
+def replayed(trace: Trace, mod: IRModule, decisions: Sequence[Any], target: Target, seed: int = 0) -> Schedule | None:
     """A schedule of ``mod`` by ``trace`` with other decisions; None where a step is refused."""
-    sch = Schedule(mod, seed=0, target=target, error_render_level="none")
+    sch = Schedule(mod, seed=seed, target=target, error_render_level="none")
     rest = iter(decisions)
     try:
         trace.apply_to_schedule(sch, decision_provider=lambda *_: next(rest))
