@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Any, TypeVar
+
+_Self = TypeVar("_Self")
 
 # The colour of text: JupyterLab's, VS Code's, or by what the reader's system prefers where a page says nothing.
 _TEXT = "var(--jp-content-font-color1, var(--vscode-editor-foreground, {}))"
@@ -81,3 +84,67 @@ class Shown(str):
 
     def _repr_html_(self) -> str:
         return f'<pre style="line-height:1.4;overflow-x:auto">{escape(self)}</pre>'
+
+
+class CallableReport:
+    """A report that says itself again when it is called: ``module.report`` and ``module.report()`` are the same."""
+
+    def __call__(self: _Self) -> _Self:
+        return self
+
+
+# The languages of sources by kind, as pygments calls them; what it lacks is shown as plain text.
+_LEXERS = {"tir": "python", "lowered": "python", "llvm": "llvm", "llvm-opt": "llvm", "asm": "gas", "cuda": "cuda"}
+
+
+class Source(Shown):
+    """A generated source, a plain string; in a notebook its ``kind`` is highlighted if pygments is there.
+
+    >>> Source("define void @f()", "llvm")
+    define void @f()
+    """
+
+    kind: str
+
+    def __new__(cls, text: str, kind: str) -> Source:
+        made = str.__new__(cls, text)
+        made.kind = kind
+        return made
+
+    def __reduce__(self) -> tuple[type[Source], tuple[str, str]]:
+        return Source, (str(self), self.kind)
+
+    def _repr_html_(self) -> str:
+        if _LEXERS.get(self.kind) == "python":
+            from .render import to_html
+
+            return to_html(self)
+        return highlighted(self, _LEXERS.get(self.kind, "text")) or super()._repr_html_()
+
+
+# Colours of pygments' tokens, mid-tones for light and dark pages, by the beginning of the token's name.
+_TOKENS = {
+    "Token.Keyword": "#a455c7", "Token.Name.Function": "#1b8a9e", "Token.Name.Variable": "#4078c8",
+    "Token.Name.Builtin": "#4078c8", "Token.Literal.String": "#3f9142", "Token.Literal.Number": "#b7791f",
+    "Token.Comment": FAINT, "Token.Name.Label": "#1b8a9e",
+}  # fmt: skip
+
+
+def highlighted(text: str, language: str) -> str:
+    """``text`` as HTML lines in colour, by pygments; empty where it is not installed or does not know the language."""
+    try:
+        from pygments.lexers import get_lexer_by_name  # pyright: ignore[reportUnknownVariableType]
+        from pygments.util import ClassNotFound
+    except ImportError:
+        return ""
+    try:
+        lexer: Any = get_lexer_by_name(language, stripnl=False, ensurenl=False)  # pyright: ignore[reportUnknownVariableType]
+    except ClassNotFound:
+        return ""
+    body = "".join(_coloured(str(kind), part) for kind, part in lexer.get_tokens(text))
+    return f'<pre style="line-height:1.4;overflow-x:auto"><code style="white-space:pre">{body}</code></pre>'
+
+
+def _coloured(kind: str, part: str) -> str:
+    colour = next((c for name, c in _TOKENS.items() if kind.startswith(name)), "")
+    return f'<span style="color:{colour}">{escape(part)}</span>' if colour and part.strip() else escape(part)

@@ -19,14 +19,14 @@ from tir.tune import records as room
 from tir.tune.records import Record, Records, read_lines, split_decisions, with_decisions
 from tir.tune.runner import Measurement
 
-PROGRAM = '''
+PROGRAM = """
 @T.prim_func
 def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
     for i in range(64):
         with T.block("B"):
             vi = T.axis.spatial(64, i)
             B[vi] = A[vi] + T.float32(1)
-'''
+"""
 
 
 def traces(count):
@@ -68,7 +68,8 @@ def test_a_replay_of_a_stored_trace_is_the_schedule():
         sketch, decisions = split_decisions(trace)
         stored = with_decisions(json.loads(json.dumps(sketch)), decisions)
         tir.assert_structural_equal(
-            tir.Trace.from_json(stored).replay(parse(PROGRAM)).mod, tir.Trace.from_json(trace).replay(parse(PROGRAM)).mod
+            tir.Trace.from_json(stored).replay(parse(PROGRAM)).mod,
+            tir.Trace.from_json(trace).replay(parse(PROGRAM)).mod,
         )
     assert len({json.dumps(split_decisions(trace)[0]) for trace in TRACES}) == 1
 

@@ -14,31 +14,37 @@ from tir.target import Target
 from tir.tune.process import CandidateFailed, Child, ChildFailed
 from tir.tune.runner import Job, LocalRunner, Problem
 
-COPY = '''
+COPY = """
 @T.prim_func
 def copy(A: T.Buffer((256,), "float32"), B: T.Buffer((256,), "float32")):
     for i in range(256):
         with T.block("B"):
             vi = T.axis.spatial(256, i)
             B[vi] = A[vi] * T.float32(2)
-'''
+"""
 BODY = COPY[COPY.index("    for i") :]
 CHANGED_INPUT = COPY + "            A[vi] = T.float32(0)\n"
 HALF = COPY.replace("(256, i)", "(256, i)\n            T.where(i < 128)")
 OFF_BY_ONE = COPY.replace("float32(2)", "float32(3)")
-ENDLESS = COPY.replace(BODY, '''    x = T.alloc_buffer((1,), "int32")
+ENDLESS = COPY.replace(
+    BODY,
+    """    x = T.alloc_buffer((1,), "int32")
     x[0] = 1
     while x[0] > 0:
         x[0] = 1
-''')
-SLOW = COPY.replace(BODY, '''    for k in range(3000):
+""",
+)
+SLOW = COPY.replace(
+    BODY,
+    """    for k in range(3000):
         for i in range(256):
             with T.block("B"):
                 vk, vi = T.axis.remap("RS", [k, i])
                 with T.init():
                     B[vi] = A[vi] * T.float32(2)
                 B[vi] = T.sqrt(B[vi] * B[vi] * T.Cast("float32", vk - vk + 1)) * T.if_then_else(A[vi] < T.float32(0), T.float32(-1), T.float32(1))
-''')
+""",
+)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +108,9 @@ def test_an_output_that_is_added_to_keeps_its_contents():
         (made,) = runner.measure(Problem(tir.IRModule.of(parse(text)), Target.of("llvm")), jobs(text))
         assert made.status == "ok"
         wrong = text.replace("B[vi] + A", "A[vi] + A")
-        assert runner.measure(Problem(tir.IRModule.of(parse(text)), Target.of("llvm")), jobs(wrong))[0].status == "wrong"
+        assert (
+            runner.measure(Problem(tir.IRModule.of(parse(text)), Target.of("llvm")), jobs(wrong))[0].status == "wrong"
+        )
     finally:
         runner.close()
 

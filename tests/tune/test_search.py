@@ -17,7 +17,7 @@ from tir.tune.drawing import neighbouring_decisions, numbers
 from tir.tune.records import Records
 from tir.tune.runner import Measurement
 
-MATMUL = '''
+MATMUL = """
 @T.prim_func
 def matmul(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), C: T.Buffer((64, 64), "float32")):
     for i, j, k in T.grid(64, 64, 64):
@@ -26,7 +26,7 @@ def matmul(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), C
             with T.init():
                 C[vi, vj] = T.float32(0)
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
-'''
+"""
 
 
 def space(sch: tir.Schedule) -> None:
@@ -152,7 +152,9 @@ def test_no_valid_trial_is_an_error_with_the_first_failure():
         def measure(self, problem, jobs, best=math.inf):
             return [Measurement(job.number, "build", error="no such instruction") for job in jobs]
 
-    with pytest.raises(tir.TirError, match=r"no trial gave a result \(4 build\); the first failure: no such instruction"):
+    with pytest.raises(
+        tir.TirError, match=r"no trial gave a result \(4 build\); the first failure: no such instruction"
+    ):
         tuned(trials=4, runner=Broken())
 
 
@@ -254,7 +256,9 @@ def test_functions_that_are_one_program_are_tuned_once():
         i, j, k = sch.get_loops(block)
         sch.split(i, sch.sample_perfect_tile(i, 2, 64))
 
-    result = tir.tune(mod, trials=12, space=any_space, runner=Computed(), clock=clock, verbose=False, weights={"two": 100})
+    result = tir.tune(
+        mod, trials=12, space=any_space, runner=Computed(), clock=clock, verbose=False, weights={"two": 100}
+    )
     assert [one.task.names for one in result.tuned] == [("one", "three"), ("two",)]
     assert len(result.tuned[1].search.trials) > 0 and len(result.trials) <= 12
     assert list(result.best.mod) == ["one", "two", "three"]

@@ -42,13 +42,31 @@ def convert(signature: inspect.Signature, state: State, given: Mapping[str, Any]
     for name, value in given.items():
         parameter = signature.parameters[name]
         kind = _kind(_text(parameter.annotation))
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            converted[name] = [kind.of(name, state, item, near) for item in value]
-        else:
-            converted[name] = kind.of(name, state, value, near)
+        try:
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                converted[name] = [kind.of(name, state, item, near) for item in value]
+            else:
+                converted[name] = kind.of(name, state, value, near)
+        except BadArgument as error:
+            hint = _plural_hint(signature, state, name, value)
+            if not hint:
+                raise
+            raise BadArgument(f"{error.rule}{hint}") from None
         if isinstance(converted[name], BlockRef):
             near = converted[name]
     return converted
+
+
+def _plural_hint(signature: inspect.Signature, state: State, name: str, value: Any) -> str:
+    """For a list given to ``factor``: that ``factors`` takes it."""
+    plural = signature.parameters.get(f"{name}s")
+    if plural is None:
+        return ""
+    try:
+        _kind(_text(plural.annotation)).of(plural.name, state, value, None)
+    except ScheduleError:
+        return ""
+    return f"; did you mean {plural.name}={shown(value)}?"
 
 
 def places_of(annotation: Any) -> str:

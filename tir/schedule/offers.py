@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..analysis.annotations import DOUBLE_BUFFER, ORDER, STAGE, UNROLL
 from ..analysis.index import BlockRef, LoopRef
 from ..display import html_table, text_table
 from ..errors import ScheduleError
@@ -18,7 +19,6 @@ from ..intrin import TensorIntrin
 from .alternatives import label
 from .handles import BlockRV, LoopRV
 from .primitive import PRIMITIVES, Primitive, load_entry_points, request_text
-from .primitives._annotations import DOUBLE_BUFFER, ORDER, STAGE
 from .primitives.loops import TAILS
 from .primitives.threads import THREAD_AXES
 from .staging import SCOPES
@@ -139,7 +139,7 @@ _LISTS: dict[str, Callable[[State], Any]] = {
     "func_name": lambda state: state.mod,
     "tensor_intrin": lambda state: TensorIntrin.list(),
     "dtype": lambda state: ("float32", "float16", "bfloat16", "float64", "int8", "int32", "int64", "uint8"),
-    "ann_key": lambda state: (STAGE, ORDER, DOUBLE_BUFFER, "pragma_unroll"),
+    "ann_key": lambda state: (STAGE, ORDER, DOUBLE_BUFFER, UNROLL),
 }
 
 

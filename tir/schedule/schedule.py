@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
 import random
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..analysis.footprint import footprint
+from ..analysis.footprint_table import Footprint, Machine
 from ..analysis.index import BlockRef, LoopRef
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
 from ..display import NO, YES, Shown, html_table
@@ -31,6 +34,7 @@ from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load
 from .signatures import public_signature
 from .state import State
 
+_log = logging.getLogger(__name__)
 ERROR_LEVELS = ("detail", "fast", "none")
 
 
@@ -388,6 +392,12 @@ class Schedule:
     def _repr_html_(self) -> str:
         return self.mod._repr_html_()
 
+    def footprint(self, machine: Machine | None = None) -> Footprint:
+        """How much memory each loop touches now, what holds it, and what limits the run time: a table, with a figure in a
+        notebook (docs/footprint.md). ``machine``: sizes and rates, by default those of the schedule's target. Raises
+        ``ValueError`` for loops or buffers of unknown size."""
+        return footprint(self, machine, self.target)
+
     def diff(self, step: int = -1, context: int = 3, color: bool | None = None) -> str:
         """What a step changed, as a unified diff of the program's text.
 
@@ -440,6 +450,7 @@ class Schedule:
         self._states.append(new)
         self._texts.append(request_text(step, given))
         self._at += 1
+        _log.debug("step %d: %s", self._at, self._texts[self._at])
         return result
 
     def _query(self, step: Primitive, state: State, given: dict[str, Any]) -> Any:

@@ -21,12 +21,14 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
+from ..analysis.footprint_table import Footprint, Machine
 from ..buffer import Buffer
 from ..expr import Expr
 from ..function import IRModule, PrimFunc
 from ..stmt import Block, For
 from ..target import Target
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
+from .offers import Offers
 from .state import State
 from . import trace as _trace
 from .trace import Trace
@@ -40,7 +42,7 @@ def text() -> str:
     for item in tree.body:
         if isinstance(item, ast.ClassDef):
             parts.append(_class(item))
-        elif isinstance(item, ast.Assign):
+        elif isinstance(item, ast.Assign) and not ast.unparse(item).startswith("_"):
             parts.append(ast.unparse(item))
     return "\n".join(parts) + "\n"
 
@@ -54,7 +56,7 @@ def _class(item: ast.ClassDef) -> str:
         if isinstance(member, ast.AnnAssign):
             lines.append(f"    {ast.unparse(member)}")
         elif isinstance(member, ast.FunctionDef) and (
-            not member.name.startswith("_") or member.name in ("__init__", "__bool__")
+            not member.name.startswith("_") or member.name in ("__init__", "__bool__", "__call__", "__getitem__")
         ):
             lines += [f"    @{ast.unparse(d)}" for d in member.decorator_list]
             returns = f" -> {ast.unparse(member.returns)}" if member.returns else ""

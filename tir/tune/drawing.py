@@ -15,7 +15,7 @@ from ..target import Target
 from .space import Space as RuleSpace
 from .space import block_names
 
-SKETCHES = 12  # attempts at different results of the rules
+SKETCHES = 6  # attempts at different results of the rules
 
 
 class Source(Protocol):
@@ -74,7 +74,7 @@ class RuleSource:
             sch = Schedule(self.mod, seed=generator.getrandbits(31), target=self.target, error_render_level="none")
             for one in self.space.rules:
                 for block in reversed(block_names(sch)):
-                    made = self.space.forks(one, sch, block)
+                    made = list(self.space.forks(one, sch, block))
                     sch = generator.choice(made) if made else sch
             found.setdefault(structural_digest(sch.mod), sch)
         return list(found.values())

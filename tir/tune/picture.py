@@ -49,7 +49,8 @@ def _panel(one: Tuned, top: int) -> str:
     title = f'<text x="{LEFT}" y="{top + 16}" font-weight="bold">{escape(", ".join(one.task.names))}</text>'
     if not times:
         return title
-    low = min([*times, *([one.search.floor] if one.search.floor > 0 else [])]) * 0.9
+    lowest = min(times) if one.search.floor <= 0 else min(min(times), one.search.floor)
+    low = 0.9 * lowest
     high = max(times) * 1.1
     right, bottom = WIDTH - 20, top + HEIGHT - 10
 

@@ -302,7 +302,8 @@ class Records:
         def change(db: sqlite3.Connection) -> int | None:
             at = self._places(db, program, machine, trace, rules, sizes or {})
             found = db.execute(
-                "SELECT id, status, owner, made FROM trial WHERE workload=? AND machine=? AND sketch=? AND decisions=?", at
+                "SELECT id, status, owner, made FROM trial WHERE workload=? AND machine=? AND sketch=? AND decisions=?",
+                at,
             ).fetchone()
             if found is not None:
                 void = _is_gone(found[2] or "") or _is_old(found[3] or "") if found[1] == "claimed" else again
@@ -350,7 +351,9 @@ class Records:
             rows = self._database.execute(f"SELECT {self._COLUMNS} {where}", list(values)).fetchall()
         except sqlite3.DatabaseError as error:
             self.damaged += 1
-            warnings.warn(f"{self.path} is damaged ({error}); what cannot be read is left out", RuntimeWarning, stacklevel=3)
+            warnings.warn(
+                f"{self.path} is damaged ({error}); what cannot be read is left out", RuntimeWarning, stacklevel=3
+            )
             return
         for row in rows:
             made = self._record(row)
@@ -374,7 +377,9 @@ class Records:
         values = (workload_key(program.key, sizes or {}), machine)
         return list(self._select("WHERE w.key=? AND m.key=? AND t.status <> 'claimed' ORDER BY t.id", values))
 
-    def best(self, program: Canonical, machine: str, sizes: Mapping[str, int] | None = None, count: int = 1) -> list[Record]:
+    def best(
+        self, program: Canonical, machine: str, sizes: Mapping[str, int] | None = None, count: int = 1
+    ) -> list[Record]:
         """The fastest trials of a program on a machine."""
         values = (workload_key(program.key, sizes or {}), machine, count)
         return list(self._select("WHERE w.key=? AND m.key=? AND t.status='ok' ORDER BY t.best LIMIT ?", values))

@@ -86,7 +86,16 @@ class Result:
     ended from the keyboard; the same call with the same database goes on.
     """
 
-    def __init__(self, mod: IRModule, target: Target, tuned: Sequence[Tuned], *, interrupted: bool, measured: bool, seconds: float):
+    def __init__(
+        self,
+        mod: IRModule,
+        target: Target,
+        tuned: Sequence[Tuned],
+        *,
+        interrupted: bool,
+        measured: bool,
+        seconds: float,
+    ):
         self.mod, self.target, self.tuned = mod, target, list(tuned)
         self.interrupted, self.measured, self.seconds = interrupted, measured, seconds
 

@@ -215,15 +215,15 @@ class Search:
             return sum(abs(math.log2((1 + a) / (1 + b))) for a, b in zip(here, there))
 
         found = self.records.family(self.naming.program)
-        nearest = sorted(dict.fromkeys(record.key for record in found), key={r.key: distance(r) for r in found}.__getitem__)
+        nearest = sorted(
+            dict.fromkeys(record.key for record in found), key={r.key: distance(r) for r in found}.__getitem__
+        )
         return [record for record in found if record.key in nearest[:3]]
 
     def _transferred(self, record: Record) -> list[Trial]:
         """A schedule of another size, or of another machine, made for this program; none where it does not fit."""
-        if record.key == self.naming.program.key:
-            sch = self._from_record(record)
-        else:
-            sch = self._replayed_here(record)
+        is_own = record.key == self.naming.program.key
+        sch = self._from_record(record) if is_own else self._replayed_here(record)
         made = None if sch is None else self._candidate(sch, "family", record.rules)
         return [] if made is None else [made]
 
@@ -488,5 +488,3 @@ def trials_of(searches: Iterable[Search]) -> Iterator[Trial]:
     """The trials of several searches, one search after the other."""
     for one in searches:
         yield from one.trials
-
-

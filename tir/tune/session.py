@@ -81,14 +81,23 @@ def tune(
     options = {"trials": trials, "seconds": seconds, "target": str(where)}
     with _records(db) as records, _closing(chosen, owned):
         run = records.begin_run(seed, options)
-        plan = _Plan(where, seed, run, space, chosen, records, model, now, fresh, batch, patience, seconds * DRAWING_SHARE)
+        plan = _Plan(
+            where, seed, run, space, chosen, records, model, now, fresh, batch, patience, seconds * DRAWING_SHARE
+        )
         progress = Progress(trials, verbose)
-        tuned = [plan.tuned(task, dict(sizes or {}), n, progress) for n, task in enumerate(extract_tasks(module, weights))]
+        tuned = [
+            plan.tuned(task, dict(sizes or {}), n, progress) for n, task in enumerate(extract_tasks(module, weights))
+        ]
         with _interruptible(chosen) as interrupted:
             _spend(tuned, trials, seconds, now, interrupted)
         progress.close()
         result = Result(
-            module, where, tuned, interrupted=bool(interrupted), measured=not isinstance(chosen, Unmeasured), seconds=now() - begin
+            module,
+            where,
+            tuned,
+            interrupted=bool(interrupted),
+            measured=not isinstance(chosen, Unmeasured),
+            seconds=now() - begin,
         )
     if not interrupted:
         for one in tuned:
@@ -245,7 +254,11 @@ class Unmeasured:
             return Measurement(job.number, "build", error=f"{type(error).__name__}: {error}")
         taken = time.perf_counter() - start
         if found is None:
-            return Measurement(job.number, "refused", error="the model predicts nothing for this schedule, and there is no device to run it on")
+            return Measurement(
+                job.number,
+                "refused",
+                error="the model predicts nothing for this schedule, and there is no device to run it on",
+            )
         return Measurement(job.number, "ok", found.seconds, (found.seconds,), build_seconds=taken)
 
     def close(self) -> None:

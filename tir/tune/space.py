@@ -2,16 +2,18 @@
 
 A rule looks at one block of a schedule and returns schedules in which that block is done, the likeliest first; an empty
 list says that the block is none of its own. It uses ordinary primitives, and leaves choices open by ``choose``, which
-records them as sampling steps: the schedule has the likeliest values, a candidate others.
+records them as sampling steps: the schedule has the likeliest values, a candidate others. A schedule that takes long to make
+may be returned as a function that makes it.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from math import exp
 from typing import Any, TypeVar
 
 from .. import extension
@@ -50,7 +52,8 @@ class Env:
         return max(1, self.vector_bits // max(bits, 8))
 
 
-Apply = Callable[[Schedule, str, Env], list[Schedule]]
+Fork = Schedule | Callable[[], Schedule]  # a schedule, or what makes it when it is wanted
+Apply = Callable[[Schedule, str, Env], Sequence[Fork]]
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Rule:
 
 _RULES: dict[str, Rule] = {}
 F = TypeVar("F", bound=Apply)
+R = TypeVar("R")
 
 
 def rule(targets: Sequence[str] = ("llvm",), order: int = 50) -> Callable[[F], F]:
@@ -103,6 +107,16 @@ def rules_of(target: Target) -> list[Rule]:
     return sorted((r for r in _RULES.values() if target.kind in r.targets), key=lambda r: (r.order, r.name))
 
 
+def choose(sch: Schedule, values: Sequence[int], costs: Sequence[float]) -> Any:
+    """The cheapest of ``values``, as a sampling step of ``sch``; a search draws others, the costlier the more rarely.
+
+    An integer that remembers where it came from: what is computed from it is computed anew from another draw.
+    """
+    best = min(costs)
+    odds = [exp(-8 * (cost / best - 1)) for cost in costs]
+    return sch.sample_categorical(list(values), [o / sum(odds) for o in odds], decision=list(costs).index(best))
+
+
 @dataclass
 class Space:
     """The space of a program for ``env``: ``dropped`` counts by rule the schedules that a step refused."""
@@ -111,20 +125,25 @@ class Space:
     rules: list[Rule]
     dropped: dict[str, int] = field(default_factory=dict)
 
-    def forks(self, one: Rule, sch: Schedule, block: str) -> list[Schedule]:
-        """What a rule makes of a block; nothing if one of its steps is refused."""
+    def forks(self, one: Rule, sch: Schedule, block: str) -> Iterator[Schedule]:
+        """What a rule makes of a block; a schedule of which a step is refused is left out and counted."""
+        for fork in self._tried(one, lambda: one.apply(sch, block, self.env)) or ():
+            made = fork if isinstance(fork, Schedule) else self._tried(one, fork)
+            if made is not None:
+                yield made
+
+    def _tried(self, one: Rule, call: Callable[[], R]) -> R | None:
         try:
-            return one.apply(sch, block, self.env)
+            return call()
         except ScheduleError:
             self.dropped[one.name] = self.dropped.get(one.name, 0) + 1
-            return []
+            return None
 
     def first(self, sch: Schedule) -> Schedule:
         """``sch`` with the first result of every rule, each applied to all blocks, last to first."""
         for one in self.rules:
             for block in reversed(block_names(sch)):
-                made = self.forks(one, sch, block)
-                sch = made[0] if made else sch
+                sch = next(self.forks(one, sch, block), sch)
         return sch
 
 
