@@ -13,7 +13,6 @@ import math
 import os
 import pickle
 import struct
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -174,7 +173,7 @@ class Loaded:
         seconds = time.perf_counter() - start
         wrong = task.fault(host)
         if not wrong and task.target["kind"] == "llvm":
-            self.timed = getattr(self.module.entry, "prepared")(*self.args)
+            self.timed = self.module.entry.prepared(*self.args)
         return {"seconds": seconds, "wrong": wrong}
 
     def time(self, number: int, groups: int, serial: bool) -> float:

@@ -63,9 +63,6 @@ class Measurement:
         return self.status in ("ok", "censored")
 
 
-_MARGINS = (10.0, 5.0, 3.0, 1.5)  # times the best, in the first rounds of a race: more is out
-
-
 class Runner(Protocol):
     """Builds and times candidates."""
 
@@ -98,6 +95,14 @@ class _Race:
     @property
     def best(self) -> float:
         return min(self.times)
+
+
+def _margin(one: _Race, turn: int, rounds: int) -> float:
+    """Times the best that a candidate may take to stay in the race; the fewer its times are, the more they say of what
+    else the machine is doing."""
+    if len(one.times) < 3:
+        return 10.0 if one.best > 0.05 else math.inf
+    return 3.0 if len(one.times) < 5 else 1.5 if turn < 6 else 1.10 if turn < rounds // 2 + 2 else 1.03
 
 
 class LocalRunner:
@@ -306,11 +311,10 @@ class LocalRunner:
         """Time all in turn, in rounds; those that are behind drop out."""
         for turn in range(rounds):
             least = min([best, *(one.best for one in racing)], default=best)
-            margin = _MARGINS[turn] if turn < len(_MARGINS) else 1.10 if turn < rounds // 2 else 1.03
             for one in racing:
-                one.out |= one.best > margin * least
+                one.out |= one.best > _margin(one, turn, rounds) * least
             number = max(1, math.ceil(2e-5 / max(least, 1e-9)))  # less is not told from the call itself
-            groups = max(1, min(50, int(1e-3 / max(number * least, 1e-9))))
+            groups = max(3 if least < 0.01 else 1, min(50, int(1e-3 / max(number * least, 1e-9))))
             running = [one for one in racing if not one.out]
             if not running or self._interrupted or turn > 3 and turn * groups * number * least > self.seconds:
                 return

@@ -15,11 +15,11 @@ from typing import Any, Protocol
 from ..equal import structural_digest
 from ..errors import TirError
 from ..schedule import Schedule, Trace
+from .drawing import Source, crossed, neighbouring_decisions, numbers, replayed
 from .learner import expected_improvement, learner
 from .naming import Naming
 from .records import Record, Records, digest, split_decisions
 from .runner import Job, Measurement, Problem, Runner
-from .drawing import Source, crossed, neighbouring_decisions, numbers, replayed
 
 DRAWN = 300  # candidates scheduled before any is measured
 POOL = 48  # candidates scheduled in each round after that
@@ -111,6 +111,8 @@ class Search:
         self._waiting: list[Trial] = []
         self._passed_over: list[Trial] = []  # scheduled, and not measured yet
         self._stale = 0
+        self._until = math.inf  # when scheduling candidates has to end
+        self._measuring = 0.0  # seconds that the last batch took
         self._began = now()
         self.refresh()
 
@@ -202,7 +204,7 @@ class Search:
         for sch in self.source.draw(random.Random(self.fresh_seed()), DRAWN if predicted else 2 * self.batch):
             one = self._candidate(sch, "model" if predicted else "random")
             found += [] if one is None else [one]
-            if self.now() - self._began > self.drawing_seconds:
+            if self.now() > self._until:
                 break
         return found
 
@@ -249,6 +251,8 @@ class Search:
         for sch in self.source.draw(random.Random(self.fresh_seed()), max(4, POOL - len(pool))):
             one = self._candidate(sch, "random")
             pool += [] if one is None else [one]
+            if pool and self.now() > self._until:
+                break
         chosen = self._ranked(pool)
         taken = {id(t) for t in chosen}
         self._passed_over = [t for t in pool if id(t) not in taken][-DRAWN:]
@@ -276,7 +280,7 @@ class Search:
             sch = replayed(parent.schedule.trace, self.problem.mod, decisions, self.problem.target)
             one = None if sch is None else self._candidate(sch, origin)
             found += [] if one is None else [one]
-            if len(found) >= count:
+            if len(found) >= count or self.now() > self._until:
                 break
         return found
 
@@ -325,11 +329,14 @@ class Search:
         there is nothing more to gain."""
         self.refresh()
         before = self.least
+        self._until = self.now() + max(self.drawing_seconds if not self.trials else 2.0, 2.0 * self._measuring)
         chosen = self._next(min(most, self.batch))
         if not chosen:
             self.reason = self.reason or "every schedule of the space has been measured"
             return 0
+        start = self.now()
         self._measure(chosen)
+        self._measuring = self.now() - start
         improved = self.least < 0.99 * before
         self._stale = 0 if improved else self._stale + 1
         if self.at_floor:

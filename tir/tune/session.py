@@ -293,10 +293,11 @@ def apply_best(
 
     >>> import tir, warnings
     >>> from tir.library import elementwise
-    >>> with warnings.catch_warnings(record=True) as said:
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
     ...     sch = tir.tune.apply_best(elementwise.scale_add(4096), db=tir.tune.Records(None))
-    >>> "default schedule" in str(said[0].message)
-    True
+    >>> len(sch.mod)
+    1
     """
     module, where = IRModule.of(mod), Target.of(target)
     key = machine_key(where, thread_count(where))
