@@ -148,7 +148,7 @@ class Search:
                 continue
             self._rows.add(row)
             sch = self._from_record(record)
-            made = None if sch is None else self._candidate(sch, "record", record.rules)
+            made = None if sch is None else self.candidate(sch, "record", record.rules)
             if made is not None:
                 made.predicted = made.predicted if made.predicted is not None else record.predicted
                 made.result = record.measurement
@@ -165,7 +165,7 @@ class Search:
 
     # ------------------------------------------------------------ candidates
 
-    def _candidate(self, sch: Schedule, origin: str, rules: Iterable[str] = ()) -> Trial | None:
+    def candidate(self, sch: Schedule, origin: str, rules: Iterable[str] = ()) -> Trial | None:
         """A schedule as a candidate; None if the same program has been one before."""
         key = structural_digest(sch.mod)
         if key in self._known:
@@ -192,7 +192,7 @@ class Search:
 
     def _first(self) -> list[Trial]:
         """The default schedule, the best of other sizes, and then the best of the model, of each sketch some."""
-        made = self._candidate(self._default(), "default")
+        made = self.candidate(self._default(), "default")
         first = [] if made is None else [made]
         for record in self._nearest_sizes():
             first += self._transferred(record)
@@ -202,7 +202,7 @@ class Search:
         """Candidates of the space: many where a model can choose from them."""
         found: list[Trial] = []
         for sch in self.source.draw(random.Random(self.fresh_seed()), DRAWN if predicted else 2 * self.batch):
-            one = self._candidate(sch, "model" if predicted else "random")
+            one = self.candidate(sch, "model" if predicted else "random")
             found += [] if one is None else [one]
             if self.now() > self._until:
                 break
@@ -226,7 +226,7 @@ class Search:
         """A schedule of another size, or of another machine, made for this program; none where it does not fit."""
         is_own = record.key == self.naming.program.key
         sch = self._from_record(record) if is_own else self._replayed_here(record)
-        made = None if sch is None else self._candidate(sch, "family", record.rules)
+        made = None if sch is None else self.candidate(sch, "family", record.rules)
         return [] if made is None else [made]
 
     def _replayed_here(self, record: Record) -> Schedule | None:
@@ -249,7 +249,7 @@ class Search:
             pool += self._neighbours(parent, POOL // 4)
         pool += self._crossings(best, POOL // 8)
         for sch in self.source.draw(random.Random(self.fresh_seed()), max(4, POOL - len(pool))):
-            one = self._candidate(sch, "random")
+            one = self.candidate(sch, "random")
             pool += [] if one is None else [one]
             if pool and self.now() > self._until:
                 break
@@ -278,7 +278,7 @@ class Search:
                 continue
             self._tried.add(key)
             sch = replayed(parent.schedule.trace, self.problem.mod, decisions, self.problem.target)
-            one = None if sch is None else self._candidate(sch, origin)
+            one = None if sch is None else self.candidate(sch, origin)
             found += [] if one is None else [one]
             if len(found) >= count or self.now() > self._until:
                 break

@@ -132,14 +132,15 @@ class _Plan:
         if self.space is not None:
             source = FunctionSource(self.space, task.mod, self.target)
         search = Search(
-            problem, source, lambda: _default(task.mod, self.target), self.model or usual_model(rules), self.runner,
+            problem, source, lambda: default_schedule(task.mod, self.target), self.model or usual_model(rules), self.runner,
             self.records, key, seed=self.seed + 7919 * number, run=self.run, now=self.now, tell=progress.tell,
             fresh=self.fresh, batch=self.batch, patience=self.patience, drawing_seconds=self.drawing_seconds,
         )  # fmt: skip
         return Tuned(task, search)
 
 
-def _default(mod: IRModule, target: Target) -> Schedule:
+def default_schedule(mod: IRModule, target: Target) -> Schedule:
+    """Trial 0."""
     return importlib.import_module("tir.tune.default").default(mod, target)
 
 
@@ -311,7 +312,7 @@ def apply_best(
                     RuntimeWarning,
                     stacklevel=2,
                 )
-                trace = _default(IRModule.of(func), where).trace
+                trace = default_schedule(IRModule.of(func), where).trace
             if len(module) > 1:
                 sch.work_on(name)
             trace.apply_to_schedule(sch)
