@@ -5,6 +5,7 @@ Every choice comes from the seed and from what was measured, so that the same ti
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import re
@@ -178,6 +179,9 @@ class Search:
         sketch, decisions = split_decisions(trace) if trace is not None else ([key], [])
         made = Trial(-1, sch, origin, trace, digest(sketch), decisions, rules=tuple(rules))
         self._tried.add(made.sketch + digest(decisions))
+        described = getattr(self.source, "describe", lambda _: None)(sch)
+        if described is not None:
+            made.sketch, made.decisions = "template", described
         found = self.model(sch)
         if found is not None:
             made.predicted, made.terms, made.floor = found.seconds, dict(found.terms), found.floor
@@ -259,12 +263,18 @@ class Search:
         return chosen
 
     def _neighbours(self, parent: Trial, count: int) -> list[Trial]:
+        own = getattr(self.source, "neighbours", None)
+        if own is not None:
+            found = (self.candidate(sch, "neighbour") for sch in own(parent.schedule))
+            return [one for one in itertools.islice(found, count) if one is not None]
         trace = parent.schedule.trace
         options = list(neighbouring_decisions(trace))
         self._generator.shuffle(options)
         return self._replays(parent, options, "neighbour", count)
 
     def _crossings(self, best: Sequence[Trial], count: int) -> list[Trial]:
+        if hasattr(self.source, "neighbours"):
+            return []
         pairs = [(a, b) for a in best for b in best if a.number < b.number and a.sketch == b.sketch and a.decisions]
         options = [crossed(a.decisions, b.decisions, self._generator) for a, b in pairs for _ in range(2)]
         return self._replays(pairs[0][0], options, "crossover", count) if pairs else []
@@ -287,6 +297,8 @@ class Search:
     def _ranked(self, pool: list[Trial]) -> list[Trial]:
         """The pool by expected improvement of what the learner makes of model and measurements, each kept apart from
         those chosen before it."""
+        if getattr(self.source, "ordered", False):
+            return pool[: self.batch]
         if len(self.measured) < MEASURED_BEFORE_LEARNING:
             return sorted(pool, key=lambda t: t.predicted or 0.0)[: self.batch]
         usual = math.log(sorted(t.seconds for t in self.measured)[len(self.measured) // 2])
