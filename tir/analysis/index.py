@@ -35,15 +35,17 @@ from ..stmt import (
 
 
 class Place:
-    """The position of a statement in a function: its parent, and the block that encloses it."""
+    """The position of a statement in a function: its parent, and the block that encloses it. ``index`` is that of the
+    function."""
 
-    __slots__ = ("node", "parent", "scope", "__weakref__")
+    __slots__ = ("node", "parent", "scope", "index", "__weakref__")
     node: Any
 
-    def __init__(self, node: Any, parent: Place | None, scope: BlockRef | None):
+    def __init__(self, node: Any, parent: Place | None, scope: BlockRef | None, index: Index):
         self.node = node
         self.parent = parent
         self.scope = scope
+        self.index = index
 
     def ancestors(self) -> Iterator[Place]:
         """Parents, nearest first, up to the function's root."""
@@ -55,11 +57,11 @@ class Place:
     def loops(self) -> list[LoopRef]:
         """Loops above, outermost first, up to the enclosing block."""
         found: list[LoopRef] = []
-        for place in self.ancestors():
-            if isinstance(place.node, Block):
-                break
+        place = self.parent
+        while place is not None and type(place.node) is not Block:
             if isinstance(place, LoopRef):
                 found.append(place)
+            place = place.parent
         return found[::-1]
 
     def all_loops(self) -> list[LoopRef]:
@@ -96,22 +98,18 @@ class LoopRef(Place):
 
 
 class BlockRef(Place):
-    """A block found in a snapshot: ``node`` is its realize, ``index`` that of the function."""
+    """A block found in a snapshot: ``node`` is its realize."""
 
-    __slots__ = ("index", "_children")
+    __slots__ = ("_children",)
     node: BlockRealize
-
-    def __init__(self, node: BlockRealize, parent: Place | None, scope: BlockRef | None, index: Index):
-        super().__init__(node, parent, scope)
-        self.index = index
-        self._children: list[BlockRef] | None = None
 
     @property
     def children(self) -> list[BlockRef]:
         """The blocks just inside, in program order."""
-        if self._children is None:
-            self._children = self.index.blocks_below(self.index.place_below(self, self.node.block))
-        return self._children
+        found: list[BlockRef] | None = getattr(self, "_children", None)
+        if found is None:
+            found = self._children = self.index.blocks_below(self.index.place_below(self, self.node.block))
+        return found
 
     @property
     def block(self) -> Block:
@@ -244,6 +242,9 @@ Key = TypeVar("Key")
 Found = TypeVar("Found", bound=Place)
 
 
+_PLACES: dict[type, type[Place]] = {For: LoopRef, BlockRealize: BlockRef}
+
+
 class _Places(Mapping[Key, Found], Generic[Key, Found]):
     """The places of statements by their keys, made when they are asked for."""
 
@@ -330,12 +331,7 @@ class Index:
         return self._made(node, place, place if isinstance(place, BlockRef) else place.scope)
 
     def _made(self, node: Any, parent: Place | None, scope: BlockRef | None) -> Place:
-        kind = type(node)
-        if kind is BlockRealize:
-            found: Place = BlockRef(node, parent, scope, self)
-        else:
-            found = (LoopRef if kind is For else Place)(node, parent, scope)
-        self._places[node] = found
+        found = self._places[node] = _PLACES.get(type(node), Place)(node, parent, scope, self)
         return found
 
     def below(self, place: Place) -> Iterator[Place]:
@@ -344,7 +340,8 @@ class Index:
         while stack:
             item = stack.pop()
             yield item
-            stack.extend(self.place_below(item, c) for c in reversed(sub_statements(item.node)))
+            for c in reversed(sub_statements(item.node)):
+                stack.append(self.place_below(item, c))
 
     def blocks_below(self, place: Place) -> list[BlockRef]:
         """The nearest blocks under ``place`` (not blocks nested in them), in program order; ``place`` itself if it is
@@ -355,8 +352,9 @@ class Index:
             item = stack.pop()
             if isinstance(item, BlockRef):
                 found.append(item)
-            else:
-                stack.extend(self.place_below(item, c) for c in reversed(sub_statements(item.node)))
+                continue
+            for c in reversed(sub_statements(item.node)):
+                stack.append(self.place_below(item, c))
         return found
 
     def loops_named(self, name: str) -> list[LoopRef]:

@@ -27,12 +27,13 @@ from ..stmt import (
     SeqStmt,
     Stmt,
 )
-from ..visit import free_vars, substitute, uses_var, walk
+from ..visit import contains, free_vars, substitute, uses_var, walk
 from .index import BlockRef, LoopRef, Place, sub_statements
 
 if TYPE_CHECKING:
     from ..arith import Analyzer
 
+_BLOCKS_ALONE: Memo[bool] = Memo()
 _FREE: Memo[frozenset[Var]] = Memo()
 _NAMED: Memo[frozenset[Any]] = Memo()
 _NAMING: Memo[dict[Buffer, list[Any]]] = Memo()
@@ -66,7 +67,7 @@ def vars_in(e: Any) -> set[Var]:
 
 
 def has_load(e: Expr) -> bool:
-    return any(isinstance(item, BufferLoad) for item in walk(e))
+    return contains(e, BufferLoad)
 
 
 def may_fail(e: Expr, variables: Collection[Var]) -> bool:
@@ -81,7 +82,7 @@ def may_fail(e: Expr, variables: Collection[Var]) -> bool:
 def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bool:
     """Whether a predicate or a binding of a block, or a bound of ``loops`` around it, reads memory."""
     asked = (realize.predicate, *realize.iter_values, *(e for f in loops for e in (f.min, f.extent)))
-    return any(not isinstance(e, (IntImm, Var)) and has_load(e) for e in asked)
+    return any(map(has_load, asked))
 
 
 def steering_loads(stmt: Stmt) -> Sequence[tuple[Stmt, BufferLoad]]:
@@ -129,6 +130,17 @@ def refresh(stmt: Any, also: Mapping[Var, Any] | None = None) -> Any:
 
 def regions_of(refs: Iterable[BufferRegion], buffer: Buffer) -> list[BufferRegion]:
     return [r for r in refs if r.buffer is buffer]
+
+
+def is_nest_of_blocks(stmt: Any) -> bool:
+    """Whether a statement consists of blocks (whatever is in them), loops and sequences; computed once for each."""
+    if isinstance(stmt, BlockRealize):
+        return True
+    found = _BLOCKS_ALONE.get(stmt)
+    if found is None:
+        inner = (stmt.body,) if isinstance(stmt, For) else stmt.stmts if isinstance(stmt, SeqStmt) else ()
+        found = _BLOCKS_ALONE[stmt] = bool(inner) and all(map(is_nest_of_blocks, inner))
+    return found
 
 
 def uses_pointer(stmt: Any, buffer: Buffer) -> bool:

@@ -14,7 +14,7 @@ from ...analysis.privatization import THREADS_OWN, is_uniform, views_under
 from ...analysis.reduction_init import result_guards
 from ...analysis.reductions import NotAReduction, OrderMatters, Reduction
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
-from ...analysis.structure import constant, vars_in
+from ...analysis.structure import constant, is_nest_of_blocks, vars_in
 from ...buffer import Buffer
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var
@@ -64,14 +64,8 @@ def _require_independent(state: State, loop: LoopRef, kind: str) -> tuple[Buffer
     f = loop.node
     if constant(f.extent) in (0, 1):
         return ()
-    below = list(state.index.below(loop))
-    blocks = state.index.blocks_below(loop)
-    plain = all(
-        isinstance(p.node, (For, BlockRealize)) or p.scope is not loop.scope or isinstance(p.node, SeqStmt)
-        for p in below
-    )
-    if plain and blocks:
-        for ref in blocks:
+    if is_nest_of_blocks(f):
+        for ref in state.index.blocks_below(loop):
             _require_no_reduction(state, loop, ref.node, kind)
     from ...analysis.dependence.loops import check_parallel
 
