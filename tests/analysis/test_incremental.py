@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tir.analysis.contents import sub_statements
 from tir.analysis.difference import difference
-from tir.analysis.index import BlockRef, Index, LoopRef, Place, index_of, sub_statements
+from tir.analysis.index import BlockRef, Index, LoopRef, Place, index_of
 from tir.analysis.structure import blocks_using
 from tir.analysis.wellformed import check
 from tir.function import IRModule, PrimFunc
@@ -43,7 +44,7 @@ def _described(index: Index, func: PrimFunc) -> Any:
         [[_key(b) for b in index.blocks_below(ref)] for ref in refs],
         [(ref.name, [c.name for c in ref.children]) for ref in index.blocks.values()],
         [(r.name, b.name, [c.name for c in blocks_using(r, b)]) for r in index.blocks.values() for b in buffers_in(func.body)],
-        [ref.var for ref in index.marked_loops],
+        [loop.loop_var for loop in index.marked],
         [view.buffer for view in index.views],
     )  # fmt: skip
 

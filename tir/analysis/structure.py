@@ -28,7 +28,8 @@ from ..stmt import (
     Stmt,
 )
 from ..visit import contains, free_vars, substitute, uses_var, walk
-from .index import BlockRef, LoopRef, Place, sub_statements
+from .contents import sub_statements
+from .index import BlockRef, LoopRef, Place
 
 if TYPE_CHECKING:
     from ..arith import Analyzer
@@ -51,8 +52,20 @@ def named(stmt: Any) -> frozenset[Any]:
     """The variables and buffers, with their pointers, that occur in a statement; computed once for each."""
     found = _NAMED.get(stmt)
     if found is None:
-        items = [item for item in walk(stmt) if isinstance(item, (Var, Buffer))]
-        found = _NAMED[stmt] = frozenset(items).union(item.data for item in items if isinstance(item, Buffer))
+        names: set[Any] = set()
+        stack = [stmt]
+        while stack:
+            item = stack.pop()
+            kind = type(item)
+            if kind is Var:
+                names.add(item)
+            elif kind is Buffer:
+                names.update((item, item.data))
+            elif kind is Block and item is not stmt:
+                names |= named(item)
+            else:
+                stack += item.children()
+        found = _NAMED[stmt] = frozenset(names)
     return found
 
 
@@ -155,12 +168,14 @@ def _memory(stmt: Any) -> tuple[set[Var], dict[Var, Buffer]]:
     if found is None:
         pointed, buffers = found = _MEMORY[stmt] = set[Var](), dict[Var, Buffer]()
         for item in walk(stmt):
-            if isinstance(item, Var):
+            kind = type(item)
+            if kind is Var:
                 pointed.add(item)
-            elif isinstance(item, MatchBufferRegion):
+            elif kind is Buffer:
+                if buffers.setdefault(item.data, item) is not item:
+                    pointed.add(item.data)
+            elif kind is MatchBufferRegion:
                 pointed.add(item.source.buffer.data)
-            elif isinstance(item, Buffer) and buffers.setdefault(item.data, item) is not item:
-                pointed.add(item.data)
     return found
 
 

@@ -30,7 +30,7 @@ from ..stmt import (
     While,
 )
 from ..visit import uses_var
-from .index import contents, edit_of, itself
+from .contents import FEW, contents, edit_of
 
 LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
 
@@ -117,7 +117,7 @@ class _Summary:
         made = _Summary()
         for name in _SETS:
             setattr(made, name, getattr(self, name))
-        gone = {s.block.name for m in members for s in (*itself(m), *contents(m)) if isinstance(s, BlockRealize)}
+        gone = {s.block.name for s in contents.of_all(members) if isinstance(s, BlockRealize)}
         made.blocks = {name: block for name, block in self.blocks.items() if name not in gone} if gone else self.blocks
         return made
 
@@ -350,6 +350,8 @@ class _Checker:
             if self.fits(rest):
                 self.accept(rest)
                 return change.added
+        if len(s.stmts) <= FEW:
+            return s.stmts
         found = {x: part for x, part in ((x, _SUMMARIES.get(x)) for x in s.stmts) if part is not None}
         together = _Summary.of(found.values()) if len(found) > 1 else None
         if together is None or not self.fits(together):

@@ -7,7 +7,7 @@ answer. :func:`bounded` gives several operations one common limit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ContextDecorator
 from functools import cache
 from time import perf_counter

@@ -11,8 +11,9 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from ..analysis.contents import made_from
 from ..analysis.difference import difference
-from ..analysis.index import BlockRef, Index, LoopRef, Place, index_of, made_from
+from ..analysis.index import BlockRef, Index, LoopRef, Place, index_of
 from ..buffer import Buffer
 from ..errors import ScheduleError, require
 from ..expr import Var
@@ -219,6 +220,7 @@ class State:
             fates = dict(fates)
             for key, value in moved.items():
                 fates[self._fate_key(key)] = self._fate(value)
+        made_from(self.func, func)
         return self.replaced(mod=self.mod.with_function(self.func_name, func), fates=fates)
 
     def _fate_key(self, key: Any) -> Any:

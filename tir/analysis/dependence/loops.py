@@ -11,7 +11,7 @@ from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
 from ...poly import Names, Undecided, bounded
-from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, SeqStmt, Stmt
+from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, Stmt
 from ..index import index_of
 from ..privatization import private_buffers
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations

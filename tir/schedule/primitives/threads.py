@@ -27,7 +27,6 @@ from ...stmt import (
     BlockRealize,
     BufferStore,
     For,
-    SeqStmt,
 )
 from ...visit import substitute, uses_var, walk
 from ..invariants import Keeps
