@@ -31,6 +31,7 @@ from ..stmt import (
 )
 from ..visit import uses_var
 from .contents import FEW, contents, edit_of
+from .private_clause import clause_problems
 
 LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
 
@@ -58,8 +59,6 @@ def check(func: PrimFunc) -> list[Problem]:
     """
     checker = _Checker()
     checker.function(func)
-    from .private_clause import clause_problems
-
     return checker.problems or [Problem(loop, message) for loop, message in clause_problems(func)]
 
 

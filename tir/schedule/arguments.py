@@ -13,7 +13,7 @@ import inspect
 import math
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..analysis.index import BlockRef, Place
 from ..arith.index_map import IndexMap
@@ -34,20 +34,55 @@ class _Mismatch(Exception):
     """A value is not of the declared type."""
 
 
-def convert(signature: inspect.Signature, state: State, given: Mapping[str, Any]) -> dict[str, Any]:
+class Parameter(NamedTuple):
+    """A parameter of a primitive: what it accepts, whether it takes ``several`` arguments, as ``*loops`` does, and
+    whether a call is shown with its name."""
+
+    kind: _Kind
+    several: bool
+    by_name: bool
+
+
+def parameters_of(signature: inspect.Signature) -> dict[str, Parameter]:
+    """The parameters of a signature, by name."""
+    return {
+        p.name: Parameter(
+            _kind(_text(p.annotation)), p.kind is p.VAR_POSITIONAL, p.kind is p.KEYWORD_ONLY or p.default is not p.empty
+        )
+        for p in signature.parameters.values()
+    }
+
+
+def binder(signature: inspect.Signature) -> Callable[..., dict[str, Any]]:
+    """A function of this signature that returns its arguments by name, without those that a call omits."""
+    parts: list[str] = []
+    only_named = False
+    for p in signature.parameters.values():
+        if p.kind is p.KEYWORD_ONLY and not only_named:
+            parts.append("*")
+        only_named = only_named or p.kind in (p.VAR_POSITIONAL, p.KEYWORD_ONLY)
+        default = "" if p.default is p.empty else "=_omitted"
+        parts.append(f"*{p.name}" if p.kind is p.VAR_POSITIONAL else p.name + default)
+    names = ", ".join(f"{name!r}: {name}" for name in signature.parameters)
+    several = [p.name for p in signature.parameters.values() if p.kind is p.VAR_POSITIONAL]
+    given = "value is not _omitted" + "".join(f" and (name != {name!r} or value)" for name in several)
+    source = f"lambda {', '.join(parts)}: {{name: value for name, value in {{{names}}}.items() if {given}}}"
+    return eval(source, {"_omitted": object()})
+
+
+def convert(parameters: Mapping[str, Parameter], state: State, given: Mapping[str, Any]) -> dict[str, Any]:
     """The converted arguments. Raises ``ScheduleError`` for an unknown loop or block, ``BadArgument`` for a value of
     the wrong type."""
     converted: dict[str, Any] = {}
     near: Place | None = None
     for name, value in given.items():
-        parameter = signature.parameters[name]
-        kind = _kind(_text(parameter.annotation))
-        if parameter.kind is parameter.VAR_POSITIONAL:
+        kind, several, _ = parameters[name]
+        if several:
             converted[name] = [kind.of(name, state, item, near) for item in value]
         else:
-            converted[name] = kind.of(name, state, value, near)
-        if isinstance(converted[name], BlockRef):
-            near = converted[name]
+            converted[name] = made = kind.of(name, state, value, near)
+            if type(made) is BlockRef:
+                near = made
     return converted
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ...analysis.dependence.loops import are_disjoint, check_parallel
 from ...analysis.dependence.verdict import Proved, Unknown
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.private_clause import with_private
@@ -66,8 +67,6 @@ def _require_independent(state: State, loop: LoopRef, kind: str) -> tuple[Buffer
     if is_nest_of_blocks(f):
         for ref in state.index.blocks_below(loop):
             _require_no_reduction(state, loop, ref.node, kind)
-    from ...analysis.dependence.loops import check_parallel
-
     verdict = check_parallel(state.func, f, kind)
     legal = "unsafe=True, if you know that they are" if isinstance(verdict, Unknown) else ""
     require_legal(verdict, state.func, nodes=[f], legal=legal)
@@ -83,8 +82,6 @@ def _require_no_reduction(state: State, loop: LoopRef, realize: BlockRealize, ki
     if not moved or any(i.iter_type != "reduce" for i in moved):
         return
     if uses_var(realize.predicate, loop.var):
-        from ...analysis.dependence.loops import check_parallel
-
         if check_parallel(state.func, loop.node, kind).is_proved:
             return  # just one of its iterations does anything
     lines = _same_element(loop.node, realize)
@@ -418,8 +415,6 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
     for ref in crossed:
         _require_result_after(state, loop, ref)
         _require_one_result(ref)
-    from ...analysis.dependence.loops import are_disjoint, check_parallel
-
     if not are_disjoint([b.block for b in blocks]):
         results = frozenset(r.buffer.data for ref in crossed for r in ref.block.writes)
         require_legal(check_parallel(state.func, loop.node, THREAD_BINDING, results), state.func)
