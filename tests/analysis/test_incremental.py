@@ -19,7 +19,14 @@ from tir.testing.programs import random_program
 from tir.testing.schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES, random_schedule
 from tir.visit import buffers_in, rewrite, walk
 
-SEEDS = range(9100, 9130)
+
+@pytest.fixture(autouse=True, params=["long", "short"])
+def sequences(request, monkeypatch):
+    """With sequences of two statements taken to be long, and to be short."""
+    monkeypatch.setattr("tir.analysis.contents.FEW", 1 if request.param == "long" else 16)
+
+
+SEEDS = range(9100, 9120)
 STEPS = [*LOOP_PRIMITIVES, *BLOCK_PRIMITIVES]
 
 

@@ -1,14 +1,14 @@
-"""What statements contain. Programs share what a step did not change, so this is computed once for each statement
-object; for a sequence, from the version that it was made from.
+"""What statements contain. In a long sequence, of which a step changes little, it is found from what the version before
+contained.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress, count
 from operator import is_not
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 from weakref import ReferenceType, ref
 
 from ..node import Memo, Node
@@ -28,30 +28,39 @@ from ..stmt import (
     While,
 )
 
-FEW = 16  # members, of a sequence of which everything is found faster than what changed
-
 N = TypeVar("N", bound=Node)
-T = TypeVar("T")
 
 
 def sub_statements(node: Any) -> tuple[Any, ...]:
     """The statements (or the block) directly inside a statement, in program order."""
-    kind = _CHILDREN.get(type(node))
-    return kind(node) if kind is not None else ()
+    kind = type(node)
+    if kind is For:
+        return (node.body,)
+    if kind is SeqStmt:
+        return node.stmts
+    below = _CHILDREN.get(kind)
+    return () if below is None else below(node)
 
 
 _CHILDREN: dict[type, Any] = {
     BlockRealize: lambda s: (s.block,),
     Block: lambda s: (s.body,) if s.init is None else (s.init, s.body),
-    SeqStmt: lambda s: s.stmts,
     IfThenElse: lambda s: (s.then_case,) if s.else_case is None else (s.then_case, s.else_case),
     **dict.fromkeys(
-        (For, While, LetStmt, AttrStmt, Allocate, AllocateConst, DeclBuffer, BufferRealize), lambda s: (s.body,)
+        (While, LetStmt, AttrStmt, Allocate, AllocateConst, DeclBuffer, BufferRealize), lambda s: (s.body,)
     ),
 }
 
 
 # ---------------------------------------------------------------- versions
+
+
+def is_long(stmts: Sequence[Any]) -> bool:
+    """Whether finding what changed among statements is faster than finding everything."""
+    return len(stmts) > FEW
+
+
+FEW = 16
 
 
 @dataclass(frozen=True)
@@ -79,7 +88,7 @@ def version_before(new: Any) -> Any:
 
 def edit_of(new: Any) -> Edit | None:
     """How a sequence was made from its version before; None if there is none, or it is too short for that to matter."""
-    old = version_before(new) if len(new.stmts) > FEW else None
+    old = version_before(new) if is_long(new.stmts) else None
     return None if old is None else Edit(old, *trimmed(old.stmts, new.stmts)[1:])
 
 
@@ -98,50 +107,76 @@ _ORIGINS: Memo[ReferenceType[Any]] = Memo()
 # ---------------------------------------------------------------- what is inside
 
 
-class Inside(Generic[T]):
-    """What the loops and realizes of blocks inside of a statement have, parents first, in program order; ``own`` says
-    what one of them has."""
-
-    def __init__(self, own: Callable[[Any], tuple[T, ...]]):
-        self._own = own
-        self._known: Memo[tuple[T, ...]] = Memo()
-
-    def __call__(self, stmt: Any) -> tuple[T, ...]:
-        known = self._known.get(stmt)
-        if known is None:
-            below = sub_statements(stmt)
+def _shape(s: Any, found: list[Any]) -> list[Any]:
+    """The loops and the realizes of blocks in a statement, itself included, parents first, in program order; a long
+    sequence instead of what it contains."""
+    while True:
+        kind = type(s)
+        if kind is For:
+            found.append(s)
+            s = s.body
+        elif kind is BlockRealize:
+            found.append(s)
+            if s.block.init is not None:
+                _shape(s.block.init, found)
+            s = s.block.body
+        elif kind is SeqStmt and is_long(s.stmts):
+            found.append(s)
+            return found
+        else:
+            below = sub_statements(s)
             if not below:
-                return ()
-            known = self._known[stmt] = self.of(below[0]) if len(below) == 1 else self._of_several(stmt, below)
+                return found
+            for member in below[:-1]:
+                _shape(member, found)
+            s = below[-1]
+
+
+class Inside:
+    """Those of the loops and realizes of blocks in a statement, itself included, that are to be ``kept``: parents first,
+    in program order."""
+
+    def __init__(self, kept: Callable[[Any], bool] | None = None):
+        self._kept = kept
+        self._known: Memo[tuple[Any, ...]] = Memo()
+
+    def __call__(self, stmt: Any) -> tuple[Any, ...]:
+        kept = self._kept
+        shape = _shape(stmt, [])
+        if SeqStmt in map(type, shape):
+            return tuple(chain.from_iterable(self._of_long(s) if type(s) is SeqStmt else self._one(s) for s in shape))
+        return tuple(shape) if kept is None else tuple([s for s in shape if kept(s)])
+
+    def of_all(self, stmts: Iterable[Any]) -> tuple[Any, ...]:
+        """Those in statements that follow each other."""
+        return tuple(chain.from_iterable(map(self, stmts)))
+
+    def _one(self, s: Any) -> tuple[Any, ...]:
+        return (s,) if self._kept is None or self._kept(s) else ()
+
+    def _of_long(self, seq: SeqStmt) -> tuple[Any, ...]:
+        known = self._known.get(seq)
+        if known is None:
+            known = self._edited(edit_of(seq))
+            known = self._known[seq] = self.of_all(seq.stmts) if known is None else known
         return known
 
-    def of(self, stmt: Any) -> tuple[T, ...]:
-        """As the call, with what ``stmt`` itself has."""
-        inner = self(stmt)
-        return self._own(stmt) + inner if type(stmt) is For or type(stmt) is BlockRealize else inner
-
-    def of_all(self, stmts: Iterable[Any]) -> tuple[T, ...]:
-        """What statements that follow each other have."""
-        return tuple(chain.from_iterable(map(self.of, stmts)))
-
-    def _of_several(self, stmt: Any, below: tuple[Any, ...]) -> tuple[T, ...]:
-        change = edit_of(stmt) if type(stmt) is SeqStmt else None
+    def _edited(self, change: Edit | None) -> tuple[Any, ...] | None:
+        """Those in a sequence, from those in the version before; None if nothing tells where the change is."""
         if change is None:
-            return self.of_all(below)
-        known, gone, new = self(change.old), self.of_all(change.removed), self.of_all(change.added)
+            return None
+        known, gone, new = self._of_long(change.old), self.of_all(change.removed), self.of_all(change.added)
         if gone == new:
             return known
-        if not gone or known.count(gone[0]) != 1:  # nothing tells where the change is
-            return self.of_all(below)
+        if not gone or known.count(gone[0]) != 1:
+            return None
         at = known.index(gone[0])
         return known[:at] + new + known[at + len(gone) :]
 
 
-contents: Inside[Any] = Inside(lambda s: (s,))
-marked: Inside[For] = Inside(lambda s: (s,) if type(s) is For and (s.kind != SERIAL or s.annotations) else ())
-with_memory: Inside[BlockRealize] = Inside(
-    lambda s: (s,) if type(s) is BlockRealize and (s.block.alloc_buffers or s.block.match_buffers) else ()
-)
+contents = Inside()
+marked = Inside(lambda s: type(s) is For and (s.kind != SERIAL or bool(s.annotations)))
+with_memory = Inside(lambda s: type(s) is BlockRealize and bool(s.block.alloc_buffers or s.block.match_buffers))
 
 
 def has_blocks(stmt: Any) -> bool:
@@ -157,24 +192,50 @@ def has_blocks(stmt: Any) -> bool:
 _WITH_BLOCKS: Memo[bool] = Memo()
 
 
-def holders(stmt: Any) -> dict[Any, Any]:
-    """The sub-statement of ``stmt``, of several, that contains each loop or realize inside of it or is it."""
-    known = _HOLDERS.get(stmt)
+def path_to(root: Any, node: Any) -> list[Any]:
+    """The statements from ``root`` down to ``node``, both included; empty if it is not there."""
+    anchor = node if type(node) is For or type(node) is BlockRealize else next(iter(contents(node)), None)
+    trail: list[Any] = []
+    return trail if _descend(root, node, anchor, trail) else []
+
+
+def _descend(s: Any, node: Any, anchor: Any, trail: list[Any]) -> bool:
+    """Append the path from ``s`` to ``node``, which contains ``anchor``, or is it."""
+    start = len(trail)
+    while True:
+        trail.append(s)
+        if s is node:
+            return True
+        below = sub_statements(s)
+        if len(below) != 1:
+            break
+        s = below[0]
+    if is_long(below) and anchor is not None:
+        below = (_holders(s)[anchor],) if anchor in _holders(s) else ()
+    if any(_descend(member, node, anchor, trail) for member in below):
+        return True
+    del trail[start:]
+    return False
+
+
+def _holders(seq: SeqStmt) -> dict[Any, Any]:
+    """The member of a long sequence that contains each loop or realize in it or is it."""
+    known = _HOLDERS.get(seq)
     if known is None:
-        change = edit_of(stmt) if type(stmt) is SeqStmt else None
+        change = edit_of(seq)
         if change is not None:
-            known = dict(holders(change.old))
+            known = dict(_holders(change.old))
             for inner in contents.of_all(change.removed):
                 known.pop(inner, None)
-            known.update(_holders_of(change.added))
-        if known is None or len(known) != len(contents(stmt)):  # a statement object may stand in several places
-            known = _holders_of(sub_statements(stmt))
-        _HOLDERS[stmt] = known
+            known.update(_by_member(change.added))
+        if known is None or len(known) != len(contents(seq)):  # a statement object may stand in several places
+            known = _by_member(seq.stmts)
+        _HOLDERS[seq] = known
     return known
 
 
-def _holders_of(members: Iterable[Any]) -> dict[Any, Any]:
-    return {inner: s for s in members for inner in contents.of(s)}
+def _by_member(members: Iterable[Any]) -> dict[Any, Any]:
+    return {inner: s for s in members for inner in contents(s)}
 
 
 _HOLDERS: Memo[dict[Any, Any]] = Memo()

@@ -38,21 +38,22 @@ def _difference(old: Any, new: Any) -> Difference:
     removed: dict[Any, None] = {}
     added: dict[Any, None] = {}
     _compare(old, new, removed, added)
-    return Difference(tuple(s for s in removed if s not in added), tuple(s for s in added if s not in removed))
+    return Difference(tuple([s for s in removed if s not in added]), tuple([s for s in added if s not in removed]))
 
 
 def _compare(old: Any, new: Any, removed: dict[Any, None], added: dict[Any, None]) -> None:
     """Collect the loops and realizes of ``old`` and of ``new``, but for those in parts that are one object."""
-    if old is new:
-        return
-    if type(old) in _COLLECTED:
-        removed[old] = None
-    if type(new) in _COLLECTED:
-        added[new] = None
-    was, now = sub_statements(old), sub_statements(new)
-    if len(was) == 1 and len(now) == 1:
-        _compare(was[0], now[0], removed, added)
-        return
+    while True:
+        if old is new:
+            return
+        if type(old) in _COLLECTED:
+            removed[old] = None
+        if type(new) in _COLLECTED:
+            added[new] = None
+        was, now = sub_statements(old), sub_statements(new)
+        if len(was) != 1 or len(now) != 1:
+            break
+        (old,), (new,) = was, now
     _, gone, new = trimmed(was, now)
     pending: dict[Any, list[Any]] = {}
     for s in gone:
@@ -64,9 +65,9 @@ def _compare(old: Any, new: Any, removed: dict[Any, None], added: dict[Any, None
             if partners:
                 _compare(partners.pop(0), s, removed, added)
             else:
-                added.update(dict.fromkeys(contents.of(s)))
+                added.update(dict.fromkeys(contents(s)))
     for s in (s for left in pending.values() for s in left):
-        removed.update(dict.fromkeys(contents.of(s)))
+        removed.update(dict.fromkeys(contents(s)))
 
 
 _COLLECTED = (For, BlockRealize)

@@ -16,7 +16,7 @@ from ..expr import Expr, Var
 from ..function import PrimFunc
 from ..node import Memo
 from ..stmt import Block, BlockRealize, For
-from .contents import FEW, contents, holders, marked, sub_statements, version_before, with_memory
+from .contents import contents, is_long, marked, path_to, sub_statements, version_before, with_memory
 from .difference import difference
 
 
@@ -163,10 +163,10 @@ class Index:
         self._tables: tuple[dict[Var, For], dict[str, BlockRealize]] | None = None
         self.root: Place = self._made(func.body, None, None)
 
-    @property
+    @cached_property
     def nodes(self) -> tuple[Any, ...]:
         """Every loop and realize, in program order."""
-        return contents.of(self.root.node)
+        return contents(self.root.node)
 
     def _by_key(self) -> tuple[dict[Var, For], dict[str, BlockRealize]]:
         """The loops by variable, and the realizes of blocks by name, in any order."""
@@ -178,7 +178,7 @@ class Index:
         """The tables made from those of a version of the function before; None if there are none, or keys are not
         unique."""
         func = self._func()
-        before = version_before(func) if len(self.nodes) > FEW else None
+        before = version_before(func) if is_long(self.nodes) else None
         while before is not None and index_of(before)._tables is None:
             before = version_before(before)
         if before is None or func is None:
@@ -205,17 +205,17 @@ class Index:
     @property
     def views(self) -> list[MatchBufferRegion]:
         """The views of buffers that blocks make, outer ones first."""
-        return [m for n in with_memory.of(self.root.node) for m in n.block.match_buffers]
+        return [m for n in with_memory(self.root.node) for m in n.block.match_buffers]
 
     @property
     def allocations(self) -> list[tuple[BlockRealize, Buffer]]:
         """The buffers that blocks allocate, with these."""
-        return [(n, b) for n in with_memory.of(self.root.node) for b in n.block.alloc_buffers]
+        return [(n, b) for n in with_memory(self.root.node) for b in n.block.alloc_buffers]
 
-    @property
+    @cached_property
     def marked(self) -> tuple[For, ...]:
         """The loops that are not serial, or have annotations."""
-        return marked.of(self.root.node)
+        return marked(self.root.node)
 
     def place(self, node: Any) -> Any:
         """The place of a statement. Raises ``KeyError`` if the function does not contain it."""
@@ -227,24 +227,16 @@ class Index:
 
     def _reach(self, node: Any) -> None:
         """Make the place of ``node`` and those above it."""
-        sought = node if type(node) in _PLACES else next(iter(contents(node)), None)
-        if sought is None:  # a statement without loops and blocks, which nothing leads to
-            for _ in self.below(self.root):
-                if node in self._places:
-                    return
         place = self.root
-        while place.node is not node and place.node is not sought:
-            below = sub_statements(place.node)
-            if not below:
-                return
-            place = self.place_below(place, below[0] if len(below) == 1 else holders(place.node)[sought])
+        for below in path_to(place.node, node)[1:]:
+            place = self.place_below(place, below)
 
     def place_below(self, place: Place, node: Any) -> Place:
         """The place of ``node``, which is directly inside the statement of ``place``."""
         found = self._places.get(node)
         if found is not None and found.parent is place:
             return found
-        return self._made(node, place, place if isinstance(place, BlockRef) else place.scope)
+        return self._made(node, place, place if type(place) is BlockRef else place.scope)
 
     def _made(self, node: Any, parent: Place | None, scope: BlockRef | None) -> Place:
         found = self._places[node] = _PLACES.get(type(node), Place)(node, parent, scope, self)
@@ -256,8 +248,7 @@ class Index:
         while stack:
             item = stack.pop()
             yield item
-            for c in reversed(sub_statements(item.node)):
-                stack.append(self.place_below(item, c))
+            stack += [self.place_below(item, c) for c in reversed(sub_statements(item.node))]
 
     def blocks_below(self, place: Place) -> list[BlockRef]:
         """The nearest blocks under ``place`` (not blocks nested in them), in program order; ``place`` itself if it is
@@ -266,11 +257,10 @@ class Index:
         stack = [place]
         while stack:
             item = stack.pop()
-            if isinstance(item, BlockRef):
+            if type(item) is BlockRef:
                 found.append(item)
-                continue
-            for c in reversed(sub_statements(item.node)):
-                stack.append(self.place_below(item, c))
+            else:
+                stack += [self.place_below(item, c) for c in reversed(sub_statements(item.node))]
         return found
 
     def loops_named(self, name: str) -> list[LoopRef]:
