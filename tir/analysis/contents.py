@@ -206,6 +206,9 @@ def _descend(s: Any, node: Any, anchor: Any, trail: list[Any]) -> bool:
         trail.append(s)
         if s is node:
             return True
+        if type(s) is For:
+            s = s.body
+            continue
         below = sub_statements(s)
         if len(below) != 1:
             break
