@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from tir.errors import BuildError
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from .cuda.module import CUDAModule
     from .simulator import SimulatorModule
 
+_log = logging.getLogger(__name__)
 Program = PrimFunc | IRModule | type  # a class under @I.ir_module is a class to mypy
 
 _CACHES = ("l1_bytes", "l2_bytes", "l3_bytes")
@@ -109,11 +112,16 @@ def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
     on = _machine(target)
     knobs = config.current()
     key = None if knobs.dump or knobs.verify else program_key(mod, target, on.key(), passes)
+    start = time.perf_counter()
     found = None if key is None else compiled.find(key, mod, on, lambda: emit()[0])
+    cached = found is not None
     if found is None:
         found = compiled.Compiled.of(*emit(), on)
         if key is not None:
             compiled.keep(key, mod, found)
+    how = "loaded from the cache" if cached else "lowered and compiled"
+    names = ", ".join(mod[name].name for name in mod)
+    _log.info("%s for %s: %s in %.3g s", names, target, how, time.perf_counter() - start)
     return LLVMModule(mod, target, found, passes)
 
 

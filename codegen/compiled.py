@@ -11,7 +11,7 @@ from typing import Any
 from tir.function import IRModule, PrimFunc
 
 from . import disk
-from .function import signature, stub
+from .calls import signature, stub
 from .llvm.compile import Machine, object_code, object_key
 from .llvm.cpu_features import Needs
 

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from tir.analysis.effects import effects
 from tir.dtype import DType
 from tir.errors import RunError
 from tir.function import PrimFunc
-from tir.interp.dlpack import host_array
+from tir.interp.dlpack import host_array, is_array
+from tir.interp.named_arguments import in_order
 from tir.interp.numbers import encode, from_storage, is_small_float
-from tir.stmt import NOP
 from tir.visit import uses_var
 
+from .calls import Function
 from .llvm.signature import buffer_alignment, size_vars
 from .llvm.tiles import MARK, request_tiles
 from .runtime.fast_call import MISMATCH, fast_call
@@ -35,22 +35,6 @@ _FORMATS = {
     "uint64": "Q", "int4": "b7x", "uint4": "B7x", "bool": "?7x", "float16": "e6x", "float32": "f4x", "float64": "d",
     "handle": "Q", "bfloat16": "H6x", "float8_e4m3": "B7x", "float8_e5m2": "B7x",
 }  # fmt: skip
-
-
-def stub(func: PrimFunc) -> PrimFunc:
-    """The function with an empty body: its signature."""
-    return func.with_body(NOP)
-
-
-def signature(func: PrimFunc) -> tuple[PrimFunc, frozenset[int]]:
-    """A function with an empty body, and the positions of the parameters it may write."""
-    written = effects(func.body).writes
-    positions = frozenset(
-        k
-        for k, p in enumerate(func.params)
-        if p in written or (p in func.buffer_map and func.buffer_map[p].data in written)
-    )
-    return stub(func), positions
 
 
 class Runtime:
@@ -89,7 +73,7 @@ class Plan:
     spans: tuple[tuple[int, int, int], ...]  # (position, bytes before the pointer, bytes after it) of each array
 
 
-class NativeFunction:
+class NativeFunction(Function):
     """A compiled function. Calling it runs it; see :class:`codegen.module.Module` for the arguments."""
 
     def __init__(self, name: str, about: tuple[PrimFunc, frozenset[int]], runtime: Runtime):
@@ -125,7 +109,9 @@ class NativeFunction:
         self._last: Plan | None = None
         self._can_be_fast = not (self._returns or runtime.parallel) and all(self._is_array)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if named:
+            args = in_order(self.func, args, named)
         if self._fast is not None and len(args) == self._count:
             code = self._fast(*args)
             if code == 0:
@@ -143,8 +129,13 @@ class NativeFunction:
             runtime.raise_error(code)
         return None
 
-    def prepared(self, *args: Any) -> Callable[[], None]:
+    def outputs(self) -> frozenset[int]:
+        return self.written
+
+    def prepared(self, *args: Any, **named: Any) -> Callable[[], None]:
         """A call whose arguments are already checked and packed; the caller keeps them alive."""
+        if named:
+            args = in_order(self.func, args, named)
         if self._returns:
             return lambda: self(*args)
         packed, runtime, entry = self._prepare(args), self._runtime, self._entry
@@ -216,8 +207,8 @@ class NativeFunction:
         return made
 
     def _array(self, k: int, arg: Any) -> np.ndarray:
-        """An array argument from another library, seen through DLPack."""
-        if hasattr(arg, "__dlpack__"):
+        """An array argument from another library, seen in place."""
+        if is_array(arg):
             try:
                 return host_array(arg, self._buffers[k].dtype)
             except RunError as error:
@@ -227,17 +218,17 @@ class NativeFunction:
     def _named(self, k: int) -> str:
         param = self.func.params[k]
         buffer = self.func.buffer_map.get(param)
-        return f"argument {k + 1} `{buffer.name if buffer is not None else param.name}` of {self.name}"
+        return f"argument {k + 1} `{buffer.name if buffer is not None else param.name}` of {self.func.name}"
 
     def _plan(self, args: tuple[Any, ...], key: tuple[Any, ...]) -> Plan:
         """Bind sizes and check layouts in full. Raises ``RunError`` naming what does not fit."""
         from tir.interp.arguments import bind_arguments
 
         if self._runtime.refusal is not None:
-            raise RunError(f"{self.name}: {self._runtime.refusal}")
+            raise RunError(f"{self.func.name}: {self._runtime.refusal}")
         if len(args) != self._count:
             names = ", ".join(self._named(k).split("`")[1] for k in range(self._count))
-            raise RunError(f"{self.name} takes {self._count} arguments ({names}), got {len(args)}")
+            raise RunError(f"{self.func.name} takes {self._count} arguments ({names}), got {len(args)}")
         arrays = tuple(
             self._array(k, a) if self._is_array[k] and not isinstance(a, np.ndarray) else a for k, a in enumerate(args)
         )
@@ -266,7 +257,8 @@ class NativeFunction:
                 )
             if k not in written:
                 continue
-            if read_only and isinstance(args[k], np.ndarray):
+            # what NumPy makes of another library's tensor may be read-only though the tensor is not
+            if read_only and (isinstance(args[k], np.ndarray) or not hasattr(args[k], "__dlpack__")):
                 raise RunError(f"{self._named(k)} is written, but the array is read-only")
             if not self._disjoint:
                 continue
@@ -321,9 +313,6 @@ class NativeFunction:
         if not isinstance(value, int) or not 0 <= value < 1 << 64:
             raise RunError(f"{self._named(k)} must be an address (an integer or an array), not {_described(value)}")
         return value
-
-    def __repr__(self) -> str:
-        return f"<compiled function {self.name}>"
 
 
 def _described(value: Any) -> str:

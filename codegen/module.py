@@ -5,21 +5,23 @@ from __future__ import annotations
 import functools
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tir.display import Source, html_table
 from tir.errors import BuildError, RunError
 from tir.function import IRModule, PrimFunc
 from tir.names import near_names
 
 from . import aot
+from .calls import Function, HostFunction
 from .function import NativeFunction, Runtime
 from .llvm.compile import Loaded, assembly, optimise
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Timing:
     """Seconds of one call: ``results`` has one mean per repeat."""
 
@@ -48,6 +50,13 @@ class Timing:
     def __str__(self) -> str:
         return f"{self.median * 1e3:.4g} ms (min {self.min * 1e3:.4g}, {len(self.results)} repeats)"
 
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head = ("median", "mean", "min", "max", "std", "repeats")
+        cells = [f"{t * 1e3:.4g} ms" for t in (self.median, self.mean, self.min, self.max, self.std)]
+        return html_table(head, [(*cells, str(len(self.results)))])
+
 
 def measure(run: Callable[[], Any], number: int, repeat: int, min_repeat_ms: float = 0.0) -> Timing:
     """Time ``run``: one call to warm up, then ``repeat`` means over ``number`` calls (more, for ``min_repeat_ms``)."""
@@ -70,16 +79,17 @@ def measure(run: Callable[[], Any], number: int, repeat: int, min_repeat_ms: flo
 class Module:
     """Functions that run. ``mod(*args)`` runs the only function, or ``main``; ``mod["name"](*args)`` any of them.
 
-    Arguments are given in parameter order: arrays for buffers (NumPy, or anything with DLPack, on the CPU; written in
-    place), numbers for scalars. Raises ``RunError`` naming the argument that does not fit.
+    Arguments are given in parameter order or by name (``mod(a, b, C=c)``): arrays for buffers (NumPy, anything with
+    DLPack, NumPy's array interface or the buffer protocol, on the CPU; written in place), numbers for scalars. Raises
+    ``RunError`` naming the argument that does not fit. ``mod.new(a, b)`` makes the arrays that are written.
     """
 
-    def __init__(self, source: IRModule, target: Any, functions: dict[str, Callable[..., Any]]):
+    def __init__(self, source: IRModule, target: Any, functions: Mapping[str, Function]):
         self.ir = source
         self.target = target
-        self.functions = functions
+        self.functions = dict(functions)
 
-    def __getitem__(self, name: str) -> Callable[..., Any]:
+    def __getitem__(self, name: str) -> Function:
         found = self.functions.get(name)
         if found is None:
             raise KeyError(
@@ -87,7 +97,7 @@ class Module:
             )
         return found
 
-    def get_function(self, name: str) -> Callable[..., Any]:
+    def get_function(self, name: str) -> Function:
         return self[name]
 
     def __contains__(self, name: object) -> bool:
@@ -102,7 +112,7 @@ class Module:
         return next(name for name, function in self.functions.items() if function is self.entry)
 
     @property
-    def entry(self) -> Callable[..., Any]:
+    def entry(self) -> Function:
         """The function ``mod(...)`` runs."""
         if len(self.functions) == 1:
             return next(iter(self.functions.values()))
@@ -113,21 +123,31 @@ class Module:
             f"say which, as in mod[{next(iter(self.functions), 'name')!r}](...)"
         )
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         functions = self.functions
         if len(functions) == 1:  # a shortcut for `entry`
             for function in functions.values():
-                return function(*args)
-        return self.entry(*args)
+                return function(*args, **named)
+        return self.entry(*args, **named)
+
+    def new(self, *args: Any, **named: Any) -> Any:
+        """Run the entry function with new arrays of zeros for what it writes, and return them: ``c = mod.new(a, b)``.
+
+        ``args`` are the other parameters in order. One result is returned as it is, several as a tuple in parameter
+        order. An array that the function updates is given by name (``mod.new(a, b, C=c)``) and not returned. Raises
+        ``RunError`` where the shape of a result does not follow from the arguments.
+        """
+        return self.entry.new(*args, **named)
 
     source_kinds: tuple[str, ...] = ("tir",)
     code_kind = "tir"  # the kind that is the generated code
 
-    def source(self, kind: str = "tir") -> str:
-        """The program as text; ``kind`` is one of ``source_kinds``. Raises ``ValueError`` for another."""
+    def source(self, kind: str = "tir") -> Source:
+        """The program as text; ``kind`` is one of ``source_kinds``. A notebook shows it in colour. Raises ``ValueError``
+        for another kind."""
         if kind not in self.source_kinds:
             raise ValueError(f"no source {kind!r}; this module has {', '.join(self.source_kinds)}")
-        return self._source(kind)
+        return Source(self._source(kind), kind)
 
     def _source(self, kind: str) -> str:
         return self.ir.script()
@@ -138,8 +158,8 @@ class Module:
 
     @property
     def report(self) -> Any:
-        """What the module knows of its code or of its last run; prints as a table. What runs on the reference executor
-        has none."""
+        """What the module knows of its code or of its last run; prints as a table, and may be called too
+        (``mod.report()``). What runs on the reference executor has none."""
         raise AttributeError(f"a module for {self.target.kind} has no report")
 
     def save(self, path: str | Path) -> None:
@@ -163,11 +183,17 @@ class Module:
         function = self.entry if func_name is None else self[func_name]
         prepare = getattr(function, "prepared", None)
 
-        def evaluate(*args: Any) -> Timing:
-            run = prepare(*args) if prepare is not None else lambda: function(*args)
+        def evaluate(*args: Any, **named: Any) -> Timing:
+            run = prepare(*args, **named) if prepare is not None else lambda: function(*args, **named)
             return measure(run, number, repeat, min_repeat_ms)
 
         return evaluate
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as the program and the target: built again, from the cache where that has it."""
+        from .build import build
+
+        return build, (self.ir, self.target)
 
     def __repr__(self) -> str:
         return f"Module({', '.join(self.functions)}; {self.target})"
@@ -179,8 +205,8 @@ class InterpreterModule(Module):
     def __init__(self, source: IRModule, target: Any):
         from tir.interp import run
 
-        def runner(name: str) -> Callable[..., Any]:
-            return lambda *args: run(source, *args, func=name)
+        def runner(name: str) -> HostFunction:
+            return HostFunction(name, source[name], functools.partial(run, source, func=name))
 
         super().__init__(source, target, {name: runner(name) for name in source})
 
@@ -199,6 +225,13 @@ class LLVMModule(Module):
         runtime = Runtime(code, compiled, target.attrs.get("num_cores"))
         functions = {name: NativeFunction(name, about, runtime) for name, about in compiled.functions.items()}
         super().__init__(source, target, functions)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._passes is not None:
+            return super().__reduce__()
+        from .build import compile_lowered  # lowered elsewhere: no pipeline of ours leads to it
+
+        return compile_lowered, (self.lowered, self.target, self.ir)
 
     @functools.cached_property
     def _emitted(self) -> Any:
@@ -238,6 +271,17 @@ class LLVMModule(Module):
         aot.write(Path(path), self.functions, self._compiled, None if header is None else Path(header))
 
 
+class LoadedModule(Module):
+    """Functions of a file that ``Module.save`` wrote; ``ir`` has their signatures only."""
+
+    def __init__(self, source: IRModule, target: Any, functions: Mapping[str, Function], path: Path):
+        super().__init__(source, target, functions)
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load, (self.path,)
+
+
 def load(path: str | Path) -> Module:
     """A module saved with ``mod.save``. Raises ``BuildError`` if the file is not one, ``RunError`` if it needs CPU
     features that this machine lacks."""
@@ -250,11 +294,11 @@ def load(path: str | Path) -> Module:
         return cuda.read(Path(path))
     saved = aot.Saved(Path(path))
     runtime = Runtime(saved, saved, None)
-    functions: dict[str, Callable[..., Any]] = {}
+    functions: dict[str, NativeFunction] = {}
     signatures: dict[str, PrimFunc] = {}
     for name, entry in saved.functions.items():
         parsed = parse(entry["script"])
         func = parsed[name] if isinstance(parsed, IRModule) else parsed
         signatures[name] = func
         functions[name] = NativeFunction(name, (func, frozenset(entry["written"])), runtime)
-    return Module(IRModule.of(signatures), Target("llvm"), functions)
+    return LoadedModule(IRModule.of(signatures), Target("llvm"), functions, Path(path).resolve())

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tir.arith.linear import linear
+from tir.display import CallableReport, html_table, text_table
 from tir.expr import BufferLoad, Call, Expr, IntImm, Ramp, Select, Var
 from tir.function import IRModule, PrimFunc
 from tir.node import frozendict
@@ -27,6 +28,8 @@ from .runtime.parallel import openmp
 
 MARKS = ("parallel", "vectorized", "unrolled")
 TAG = "report_number"
+_HEAD = ("function", "loop", "asked", "extent", "outcome")
+_NOTHING = "no loop was marked parallel, vectorized or unrolled, and nothing is held in registers"
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,8 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Report:
-    """Rows in program order; ``str(report)`` is a table."""
+class Report(CallableReport):
+    """Rows in program order; ``str(report)`` is a table, as it is in a notebook."""
 
     rows: tuple[Row, ...]
 
@@ -77,13 +80,14 @@ class Report:
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [(r.function, r.loop, r.asked, r.extent, r.outcome) for r in self.rows]
+
     def __str__(self) -> str:
-        head = ("function", "loop", "asked", "extent", "outcome")
-        lines = [head, *((r.function, r.loop, r.asked, r.extent, r.outcome) for r in self.rows)]
-        if not self.rows:
-            return "no loop was marked parallel, vectorized or unrolled, and nothing is held in registers"
-        widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
-        return "\n".join("  ".join(t.ljust(w) for t, w in zip(line, widths)).rstrip() for line in lines)
+        return text_table(_HEAD, self._cells()) if self.rows else _NOTHING
+
+    def _repr_html_(self) -> str:
+        return html_table(_HEAD, self._cells()) if self.rows else f"<p>{_NOTHING}</p>"
 
 
 def _extent(loop: For) -> str:

@@ -8,19 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from tir.display import CallableReport
 from tir.dtype import DType
 from tir.errors import BuildError
 from tir.expr import Var
-from tir.function import IRModule, PrimFunc
+from tir.function import IRModule
 from tir.interp import memory
 from tir.interp.arguments import bind_arguments
 from tir.interp.gpu import Breakpoint, SimReport, SimulationError, simulate
 
+from .calls import HostFunction
 from .host import HostProgram
 from .module import Module
 
 
-class Launches(list[SimReport]):
+class Launches(list[SimReport], CallableReport):
     """The reports of a call's launches, in order; prints as tables, in a notebook as HTML."""
 
     @property
@@ -59,12 +61,14 @@ class SimulatorModule(Module):
         self.trace: Callable[[Any], Any] | None = None
         self.last_report = Launches()
         self._stops: list[tuple[str | None, Breakpoint]] = []
+        self.ir = source
         hosts = [name for name in lowered if name not in self.kernels]
-        super().__init__(source, target, {name: self._runner(lowered[name]) for name in hosts})
+        super().__init__(source, target, {name: self._runner(name) for name in hosts})
 
     def _source(self, kind: str) -> str:
         return self.lowered.script() if kind == "lowered" else self.ir.script()
 
+    @property
     def report(self) -> Launches:
         """The reports of the last call's launches: findings, traffic, bank conflicts, barriers."""
         return self.last_report
@@ -88,7 +92,8 @@ class SimulatorModule(Module):
         found = self.kernels[next(iter(self.kernels)) if name is None else name]
         return "\n".join(f"{n:4} | {text}" for n, text in enumerate(found.script().splitlines(), 1))
 
-    def _runner(self, host: PrimFunc) -> Callable[..., Any]:
+    def _runner(self, name: str) -> HostFunction:
+        host = self.lowered[name]
         program = HostProgram(host, self.kernels)
 
         def call(*args: Any) -> None:
@@ -107,7 +112,7 @@ class SimulatorModule(Module):
 
             program.run(values, launch, allocate)
 
-        return call
+        return HostFunction(name, self.ir.functions.get(name, host), call)
 
     def _launch(self, name: str, args: Any, grid: Any, block: Any, dyn_shared: int, fresh: dict[int, Any]) -> None:
         stops = [stop for kernel, stop in self._stops if kernel in (None, name)]

@@ -58,14 +58,17 @@ _LAZY = {
     "TVMError": ("tir.errors", "TirError"),
     **{name: ("tir.compat", name) for name in ("array", "compile", "cpu", "cuda", "device", "ir", "nd", "runtime")},
     "stmt_functor": ("tir.compat", "stmt_functor"),
+    "topi": ("tir", "ops"),
     **{
         name: ("tir.te", name)
         for name in ("placeholder", "compute", "reduce_axis", "thread_axis", "scan", "extern", "sum")
     },
 }
+_BUILDERS = ("__version__", "cast", "const", "decl_buffer")
 _SUBMODULES = (
     "ir_builder",
     "te",
+    "ops",
     "script",
     "schedule",
     "transform",
@@ -75,6 +78,7 @@ _SUBMODULES = (
     "intrin",
     "library",
     "testing",
+    "tune",
     "op",
     "visit",
 )
@@ -137,4 +141,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_SUBMODULES})
+    """What a user may want: classes and errors, what builds expressions, and what loads on first use."""
+    classes = {n for n, v in globals().items() if isinstance(v, type) and v.__module__.startswith("tir.")}
+    operators = importlib.import_module("tir.op").OPS
+    return sorted({*classes, *_BUILDERS, *_LAZY, *_SUBMODULES, *EXPRESSIONS, *operators})

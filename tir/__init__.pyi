@@ -69,6 +69,7 @@ from tir.compat import ir as ir
 from tir.compat import nd as nd
 from tir.compat import runtime as runtime
 from tir.compat import stmt_functor as stmt_functor
+from tir import ops as topi
 from tir.te import placeholder as placeholder
 from tir.te import compute as compute
 from tir.te import reduce_axis as reduce_axis
@@ -78,6 +79,7 @@ from tir.te import extern as extern
 from tir.te import sum as sum
 from tir import ir_builder as ir_builder
 from tir import te as te
+from tir import ops as ops
 from tir import script as script
 from tir import schedule as schedule
 from tir import transform as transform
@@ -87,6 +89,7 @@ from tir import interp as interp
 from tir import intrin as intrin
 from tir import library as library
 from tir import testing as testing
+from tir import tune as tune
 from tir import op as op
 from tir import visit as visit
 import tir as tir

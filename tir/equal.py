@@ -13,7 +13,7 @@ import struct
 from typing import Any
 
 from .buffer import Buffer, IterVar, MatchBufferRegion
-from .expr import CommReducer, Expr, Let, Reduce, Var
+from .expr import CommReducer, Expr, IntImm, Let, Reduce, Var
 from .function import PrimFunc
 from .node import Node
 from .recursion import with_recursion_limit
@@ -267,9 +267,26 @@ def structural_hash(node: Any, map_free_vars: bool = False) -> int:
     return int.from_bytes(_Hasher(map_free_vars).of(node, False), "little")
 
 
+@with_recursion_limit
+def structural_digest(node: Any, largest: int | None = None) -> str:
+    """256 bits, as hex digits, that equal programs share in every process and other programs do not.
+
+    ``largest``: integers above it count as equal, so that one digest stands for all sizes of a program.
+
+    >>> from tir.expr import Var
+    >>> structural_digest(Var("x") + 64, 8) == structural_digest(Var("y") + 32, 8) != structural_digest(Var("x") + 7, 8)
+    True
+    """
+    return _Hasher(True, 32, largest).of(node, False).hex()
+
+
 class _Hasher:
-    def __init__(self, map_free_vars: bool):
+    """Hashes of ``size`` bytes; integers above ``largest`` hash alike."""
+
+    def __init__(self, map_free_vars: bool, size: int = 8, largest: int | None = None):
         self.map_free_vars = map_free_vars
+        self.size = size
+        self.largest = math.inf if largest is None else largest
         self.numbers: dict[Any, int] = {}
         self.memo: dict[Any, tuple[bytes, int]] = {}
         self.next = 0
@@ -294,10 +311,10 @@ class _Hasher:
                 self.memo[x] = (result, before)
             return result
         if isinstance(x, (tuple, list)):
-            return _digest(b"(", *(self.of(item, binds) for item in x))
+            return self.digest(b"(", *(self.of(item, binds) for item in x))
         if isinstance(x, dict):
-            return _digest(b"{", *(_plain(key) + self.of(x[key], binds) for key in sorted(x, key=str)))
-        return _plain(x)
+            return self.digest(b"{", *(self.plain(key) + self.of(x[key], binds) for key in sorted(x, key=str)))
+        return self.plain(x)
 
     def variable(self, x: Var, binds: bool) -> bytes:
         number = self.numbers.get(x)
@@ -305,17 +322,21 @@ class _Hasher:
             number = self.bind(x)
         elif number is None:
             number = self.bind(x) if self.map_free_vars else id(x)
-        return _digest(b"v", _plain(number), _plain(str(x.dtype)), _plain(x.pointer_dtype), _plain(x.scope))
+        return self.digest(
+            b"v", self.plain(number), self.plain(str(x.dtype)), self.plain(x.pointer_dtype), self.plain(x.scope)
+        )
 
     def buffer(self, x: Buffer, binds: bool) -> bytes:
         number = self.numbers.get(x)
         if number is not None:
-            return _digest(b"b", _plain(number))
+            return self.digest(b"b", self.plain(number))
         number = self.bind(x)
-        return _digest(b"b", _plain(number), *(self.of(getattr(x, f), binds) for f in x.fields if f != "name"))
+        return self.digest(b"b", self.plain(number), *(self.of(getattr(x, f), binds) for f in x.fields if f != "name"))
 
     def node(self, x: Any, binds: bool) -> bytes:
         parts = [type(x).__name__.encode()]
+        if isinstance(x, IntImm) and x.value > self.largest:
+            return self.digest(*parts, b"size")
         if isinstance(x, PrimFunc):
             parts.append(self.of(x.params, True))
             parts.append(self.of(tuple(x.buffer_map.get(p) for p in x.params), True))
@@ -326,7 +347,7 @@ class _Hasher:
                 if name[-1] == "=":
                     self.rebind(getattr(x, name[:-1]))
                 parts.append(self.of(getattr(x, name.rstrip("=")), binding))
-        return _digest(*parts)
+        return self.digest(*parts)
 
     def rebind(self, bound: Any) -> None:
         """Forget the number of a variable or buffer that is bound a second time (it is reused in a sibling scope)."""
@@ -334,14 +355,12 @@ class _Hasher:
             if isinstance(item, (Var, Buffer)) and self.numbers.pop(item, None) is not None:
                 self.memo.clear()
 
+    def digest(self, *parts: bytes) -> bytes:
+        return hashlib.blake2b(b"\0".join(parts), digest_size=self.size).digest()
 
-def _digest(*parts: bytes) -> bytes:
-    return hashlib.blake2b(b"\0".join(parts), digest_size=8).digest()
-
-
-def _plain(value: Any) -> bytes:
-    if isinstance(value, float):
-        return b"f" + (b"nan" if math.isnan(value) else struct.pack("<d", value))
-    if hasattr(value, "tobytes"):
-        return hashlib.blake2b(value.tobytes(), digest_size=8).digest()
-    return (type(value).__name__[:1] if not isinstance(value, str) else "s").encode() + str(value).encode()
+    def plain(self, value: Any) -> bytes:
+        if isinstance(value, float):
+            return b"f" + (b"nan" if math.isnan(value) else struct.pack("<d", value))
+        if hasattr(value, "tobytes"):
+            return self.digest(value.tobytes())
+        return (type(value).__name__[:1] if not isinstance(value, str) else "s").encode() + str(value).encode()

@@ -51,7 +51,7 @@ class BuildError(TirError):
 class TensorExpressionError(TirError):
     """A tensor expression that is none: ``place`` is the line of the user's that is at fault, where one is known.
 
-    ``legal`` says what would be accepted.
+    ``legal`` says what would be accepted. ``request`` is what was asked, where that is the call of an operator.
     """
 
     def __init__(self, rule: str, place: Any = None, legal: str = ""):
@@ -59,9 +59,10 @@ class TensorExpressionError(TirError):
         self.rule = rule
         self.place = place
         self.legal = legal
+        self.request = ""
 
     def __str__(self) -> str:
-        lines = [self.rule]
+        lines = [f"{self.request}: {self.rule}" if self.request else self.rule]
         if self.place is not None:
             import linecache
 

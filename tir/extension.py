@@ -1,4 +1,5 @@
-"""Loads packages outside this one that add primitives, invariants, passes, tensor intrinsics and targets.
+"""Loads packages outside this one that add primitives, invariants, passes, tensor intrinsics, targets, operators
+and rules of the tuner.
 
 A package lists modules as entry points of a group; importing such a module registers its contents. A group is loaded
 when a name is looked up that this package does not know, so packages cost nothing until they are used; invariants,
@@ -14,7 +15,9 @@ INVARIANTS = "tir.invariants"
 PASSES = "tir.passes"
 INTRINSICS = "tir.intrinsics"
 TARGETS = "tir.targets"
-GROUPS = (PRIMITIVES, INVARIANTS, PASSES, INTRINSICS, TARGETS)
+OPERATORS = "tir.operators"
+TUNE_RULES = "tir.tune_rules"
+GROUPS = (PRIMITIVES, INVARIANTS, PASSES, INTRINSICS, TARGETS, OPERATORS, TUNE_RULES)
 
 _loaded: set[str] = set()
 

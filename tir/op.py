@@ -221,7 +221,9 @@ def _numpy_meanings() -> dict[str, Callable[..., Any]]:
         # halves go away from zero; 0.5 itself would also take the number just below it to 1
         "round": lambda x: np.trunc(x + np.copysign(np.nextafter(0.5, 0.0), x)),
         "nearbyint": np.rint,
-        "pow": np.power, "atan2": np.arctan2,
+        # NumPy takes the square root where the exponent is 0.5, which of -infinity is nan
+        "pow": lambda x, y: np.power(np.where((x == -np.inf) & (y == 0.5), np.inf, x), y),
+        "atan2": np.arctan2,
     }  # fmt: skip
     exact = {"copysign", "nextafter", "floor", "ceil", "trunc", "sqrt", "nearbyint", "fmod"}
     table = {}

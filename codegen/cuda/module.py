@@ -7,12 +7,13 @@ import subprocess
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from codegen.calls import Function
 from codegen.host import HostProgram
 from codegen.module import Module, Timing
 from tir.analysis.effects import effects
@@ -21,6 +22,9 @@ from tir.errors import BuildError, RunError
 from tir.expr import Call, Var
 from tir.function import IRModule, PrimFunc
 from tir.interp.arguments import bind_arguments
+from tir.interp.dlpack import is_array
+from tir.interp.named_arguments import in_order, parameter_names
+from tir.interp.numbers import storage_dtype
 from tir.op import string_arg
 from tir.target import Target
 from tir.visit import walk
@@ -64,7 +68,7 @@ class CUDAModule(Module):
     code_kind = "cuda"
 
     def __init__(
-        self, source: IRModule, target: Target, lowered: IRModule, loaded: tuple[nvrtc.Binary, str] | None = None
+        self, source: IRModule, target: Target, lowered: IRModule, loaded: tuple[nvrtc.Binary, str | None] | None = None
     ):
         """``loaded``: the machine code and the PTX of a module that was written to a file."""
         unknown = [name for name in target.attrs if name not in _OPTIONS]
@@ -92,6 +96,11 @@ class CUDAModule(Module):
         check_limits(self)
         if _nvrtc_is_here():
             self.binary  # noqa: B018  errors of the compiler belong to building
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled with its machine code, so that what reads it needs no compiler."""
+        loaded = None if self._binary is None else (self._binary, self._ptx)
+        return CUDAModule, (self.ir, self.target, self.lowered, loaded)
 
     # ---------------------------------------------------------- code
 
@@ -133,6 +142,7 @@ class CUDAModule(Module):
         """
         saved.write(Path(path), self)
 
+    @property
     def report(self) -> Report:
         """What each kernel uses: registers, spills, shared memory, threads, and how many blocks fit an SM."""
         return Report.of(self)
@@ -152,12 +162,12 @@ class CUDAModule(Module):
 
     # ---------------------------------------------------------- device
 
-    def __call__(self, *args: Any, stream: Any = None) -> None:
+    def __call__(self, *args: Any, stream: Any = None, **named: Any) -> None:
         """The entry function, on ``stream``."""
         functions = self.functions
         function = next(iter(functions.values())) if len(functions) == 1 else self.entry
         assert isinstance(function, CUDAFunction)
-        function(*args, stream=stream)
+        function(*args, stream=stream, **named)
 
     @property
     def device(self) -> Driver:
@@ -218,8 +228,9 @@ class CUDAModule(Module):
         """As for every module, but timed by events on the device; the launches of one repeat run back to back."""
         function = self.entry if func_name is None else self[func_name]
 
-        def evaluate(*args: Any, stream: Any = None) -> Timing:
+        def evaluate(*args: Any, stream: Any = None, **named: Any) -> Timing:
             assert isinstance(function, CUDAFunction)
+            args = in_order(function.func, args, named)
             return function.measure(args, number, repeat, min_repeat_ms, stream)
 
         return evaluate
@@ -258,7 +269,7 @@ def stream_number(stream: Any) -> int:
     return int(stream)
 
 
-class CUDAFunction:
+class CUDAFunction(Function):
     """A host function whose kernels run on the device; see :class:`CUDAModule`."""
 
     def __init__(self, module: CUDAModule, name: str, host: PrimFunc):
@@ -278,9 +289,20 @@ class CUDAFunction:
                 found.update(a for a, p in zip(node.args[1:], kernel.params) if p in inside and isinstance(a, Var))
         return found
 
-    def __call__(self, *args: Any, stream: Any = None) -> None:
-        plan, addresses = self._plan(args)
+    def __call__(self, *args: Any, stream: Any = None, **named: Any) -> None:
+        plan, addresses = self._plan(in_order(self.func, args, named) if named else args)
         self._run(plan, addresses, stream_number(stream))
+
+    def outputs(self) -> frozenset[int]:
+        buffers = [self.func.buffer_map.get(p) for p in self.func.params]
+        return frozenset(k for k, b in enumerate(buffers) if b is not None and b.data in self.written)
+
+    def _seen(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        names = parameter_names(self.func)
+        return {n: self._shadow(names.index(n), a) if n in names else a for n, a in given.items()}
+
+    def _zeros(self, shape: Sequence[int], buffer: Buffer) -> DeviceArray:
+        return DeviceArray.of(np.zeros(shape, storage_dtype(buffer.dtype)), self.module.device)
 
     def prepared(self, *args: Any, stream: Any = None) -> Callable[[], None]:
         """The call, its arguments checked once in advance."""
@@ -314,19 +336,19 @@ class CUDAFunction:
         try:
             seen = as_shadow(arg, buffer.dtype)
         except RunError as error:
-            raise RunError(f"argument {k + 1} `{buffer.name}` of {self.name}: {error}") from error
+            raise RunError(f"argument {k + 1} `{buffer.name}` of {self.func.name}: {error}") from error
         if seen is not None and device_number(arg) not in (None, self.module.device_id):
             raise RunError(
-                f"argument {k + 1} `{buffer.name}` of {self.name} is on cuda:{device_number(arg)}; {self.name} was built for "
+                f"argument {k + 1} `{buffer.name}` of {self.func.name} is on cuda:{device_number(arg)}; {self.func.name} was built for "
                 f"cuda:{self.module.device_id}: move the tensor, or build with the target's option "
                 f"device_id={device_number(arg)}"
             )
         if seen is not None:
             is_bytes = buffer.dtype.is_bool and seen.dtype == np.uint8  # as some libraries describe their bools
             return seen.view(np.bool_) if is_bytes else seen
-        if isinstance(arg, np.ndarray) or hasattr(arg, "__dlpack__"):
+        if is_array(arg):
             raise RunError(
-                f"argument {k + 1} `{buffer.name}` of {self.name} is on {where_is(arg)}; {self.name} was built for "
+                f"argument {k + 1} `{buffer.name}` of {self.func.name} is on {where_is(arg)}; {self.func.name} was built for "
                 f"cuda:{self.module.device_id}: copy it with mod.array(x), or torch's x.cuda(), or call "
                 f"mod[{self.name!r}].on_copies(...) to copy in and out"
             )
@@ -423,7 +445,7 @@ class CUDAFunction:
     def _refuse_overlap(self, first: int, second: int) -> None:
         one, other = (self.func.buffer_map[self.func.params[k]].name for k in (first, second))
         raise RunError(
-            f"`{one}` of {self.name} is written and overlaps `{other}` in memory: copy one, or "
+            f"`{one}` of {self.func.name} is written and overlaps `{other}` in memory: copy one, or "
             'give the function the attribute "tir.noalias": False'
         )
 
@@ -462,9 +484,6 @@ class CUDAFunction:
         device.destroy_event(first)
         device.destroy_event(last)
         return Timing(tuple(results))
-
-    def __repr__(self) -> str:
-        return f"<CUDA function {self.name}>"
 
 
 def _extent(array: np.ndarray) -> int:

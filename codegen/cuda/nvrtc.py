@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import logging
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from tir.errors import BuildError
 from .. import disk
 
 DEFAULT_ARCH = "sm_80"
+_log = logging.getLogger(__name__)
 _ARCH = re.compile(r"(sm|compute)_(\d+)([af]?)$")
 
 
@@ -95,6 +97,7 @@ def compile_cubin(source: str, arch: str, name: str = "kernel", options: tuple[s
     path = disk.place(key, ".cubin")
     found = _read(path)
     if found is not None:
+        _log.info("%s for %s: loaded from the cache", name, arch)
         return found
     start = time.perf_counter()
     flags = [f"--gpu-architecture={arch}", "--std=c++17", "-default-device", "--ptxas-options=-v", *options]
@@ -105,6 +108,7 @@ def compile_cubin(source: str, arch: str, name: str = "kernel", options: tuple[s
     finally:
         nvrtc.nvrtcDestroyProgram(program)
     made = Binary(arch, code, parse_resources(log), time.perf_counter() - start)
+    _log.info("%s for %s: compiled by NVRTC in %.3g s", name, arch, made.seconds)
     _write(path, made)
     return made
 
@@ -130,10 +134,10 @@ def _check(error: Any) -> None:
 def _read_back(program: Any, size_of: Any, get: Any) -> bytes:
     error, size = size_of(program)
     _check(error)
-    data = bytes(size + 2)  # NVRTC writes into it: bytes of length 1 are shared by the whole process
+    data = bytes(size + 2)  # NVRTC writes into it: bytes of length 0 and 1 are shared by the whole process
     (error,) = get(program, data)
     _check(error)
-    return data
+    return data[:size]
 
 
 def _compile(source: str, name: str, flags: list[str]) -> tuple[Any, str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tir.display import CallableReport, html_table, text_table
 from tir.errors import BuildError
 from tir.expr import IntImm
 from tir.stmt import Allocate
@@ -54,8 +55,22 @@ class Row:
     limited: str
 
 
-@dataclass(frozen=True)
-class Report:
+_HEAD = (
+    "kernel",
+    "registers",
+    "spilled",
+    "stack",
+    "shared",
+    "dynamic",
+    "threads",
+    "blocks/SM",
+    "occupancy",
+    "limited by",
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Report(CallableReport):
     """Rows in program order; ``str(report)`` is a table."""
 
     arch: str
@@ -73,30 +88,26 @@ class Report:
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
-    def __str__(self) -> str:
-        head = (
-            "kernel",
-            "registers",
-            "spilled",
-            "stack",
-            "shared",
-            "dynamic",
-            "threads",
-            "blocks/SM",
-            "occupancy",
-            "limited by",
-        )
-        lines: list[tuple[str, ...]] = [head]
+    def _cells(self) -> list[tuple[str, ...]]:
+        made = []
         for r in self.rows:
             known = r.blocks is not None and r.occupancy is not None
-            lines.append((
+            made.append((
                 r.kernel, str(r.registers), f"{r.spills} B", f"{r.stack} B", f"{r.shared} B", f"{r.dynamic} B",
                 str(r.threads or "?"), str(r.blocks) if known else "?", f"{r.occupancy:.0%}" if known else "?", r.limited,
             ))  # fmt: skip
-        widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
-        table = "\n".join("  ".join(t.ljust(w) for t, w in zip(line, widths)).rstrip() for line in lines)
-        took = f"compiled in {self.seconds:.2f} s" if self.seconds else "from the cache"
-        return f"{self.arch}, {took}\n{table}"
+        return made
+
+    def _title(self) -> str:
+        return f"{self.arch}, " + (f"compiled in {self.seconds:.2f} s" if self.seconds else "from the cache")
+
+    def __str__(self) -> str:
+        return f"{self._title()}\n{text_table(_HEAD, self._cells())}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(_HEAD, self._cells(), self._title())
 
 
 def _row(text: Any, used: Any, arch: str) -> Row:

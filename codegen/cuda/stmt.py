@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tir.analysis.annotations import UNROLL, UNROLL_EXPLICIT
 from tir.dtype import DType
 from tir.expr import BufferLoad, Call, IntImm, StringImm
 from tir.op import string_arg
@@ -76,7 +77,7 @@ def _for(g: Generator, s: For) -> None:
 
 
 def _pragma(s: For) -> str:
-    if s.kind == "unrolled" or s.annotations.get("pragma_unroll"):
+    if s.kind == "unrolled" or s.annotations.get(UNROLL):
         return "#pragma unroll"
     if isinstance(s.extent, IntImm) and _indexes_registers(s) and _copies(s) <= UNROLLED_COPIES:
         return "#pragma unroll"  # the array stays in registers
@@ -169,7 +170,7 @@ def _assert(g: Generator, s: AssertStmt) -> None:
 
 @stmt_rule(AttrStmt)
 def _attr(g: Generator, s: AttrStmt) -> None:
-    if s.attr_key.startswith("pragma_") and s.attr_key not in ("pragma_unroll_explicit",):
+    if s.attr_key.startswith("pragma_") and s.attr_key != UNROLL_EXPLICIT:
         detail = f" {s.value!r}" if not isinstance(s.value, IntImm) or s.value.value not in (0, 1) else ""
         g.emit(f"// {s.attr_key.removeprefix('pragma_')}{detail}")
     g.stmt(s.body)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tir.analysis.annotations import STREAMED, STREAMED_LINES
 from tir.expr import IntImm, Mul, StringImm
 from tir.stmt import (
     Allocate,
@@ -81,7 +82,7 @@ def _attribute(g: Generator, s: AttrStmt) -> None:
 
 
 # least bytes of a non-temporal store: part of a cache line if the rest follows at once, else a whole line
-_STREAMS = {"pragma_nontemporal": 16, "pragma_nontemporal_lines": 64}
+_STREAMS = {STREAMED: 16, STREAMED_LINES: 64}
 
 
 def _streamed(g: Generator, s: AttrStmt, names: str) -> None:

@@ -55,7 +55,15 @@ def test_without_the_package_the_names_are_unknown():
         tir.Target("counting")
     with pytest.raises(KeyError, match="no pass is named 'doubling'"):
         tir.transform.find("doubling")
-    assert set(extension.GROUPS) == {"tir.primitives", "tir.invariants", "tir.passes", "tir.intrinsics", "tir.targets"}
+    assert set(extension.GROUPS) == {
+        "tir.primitives",
+        "tir.invariants",
+        "tir.passes",
+        "tir.intrinsics",
+        "tir.targets",
+        "tir.tune_rules",
+        "tir.operators",
+    }
 
 
 def test_a_target_kind_is_registered_once():

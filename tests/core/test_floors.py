@@ -12,7 +12,7 @@ PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 # package -> floor, from the table of the page
 FLOORS = {
     name: int(floor)
-    for floor, names in re.findall(r"^\| (\d) \| (`.*?) \|", PAGE, flags=re.M)
+    for floor, names in re.findall(r"^\| (\d+) \| (`.*?) \|", PAGE, flags=re.M)
     for name in re.findall(r"`([\w/]+)(?:/\*\.py)?`", names)
 }
 

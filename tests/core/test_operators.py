@@ -81,3 +81,9 @@ def test_what_is_listed_as_lacking_is():
         assert not lacking(where) & table, f"{where} has a meaning for what is listed here as lacking"
         assert lacking(where) <= declared()
     assert not set(CUDA.ops) & set(NO_MEANING)
+
+
+def test_powers_of_minus_infinity_are_those_of_c():
+    import numpy as np
+
+    assert op.OPS["pow"].numpy(np.float32(-np.inf), np.float32(0.5)) == np.inf

@@ -48,6 +48,11 @@ def test_every_lowered_statement_has_a_rule():
     assert not missing
 
 
+def test_an_empty_log_is_read_into_bytes_of_its_own():
+    nvrtc.compile_ptx('extern "C" __global__ void empty_log() {}', "sm_80")  # the log is one NUL
+    assert [ord(bytes([n])) for n in range(256)] == list(range(256))  # CPython has one object for each byte
+
+
 @pytest.mark.parametrize("text", list(GOOD), ids=lambda t: t.split("(")[0].split()[-1])
 def test_kernels_compile(text: str):
     compiled(text, *ARCHS)

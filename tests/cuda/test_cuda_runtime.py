@@ -448,7 +448,7 @@ def test_tensors_of_torch_by_their_pointer():
     with pytest.raises(RunError, match="overlaps"):
         mod(b, b, 1.0)
     with pytest.raises(
-        RunError, match=r"argument 1 `A` of main is on cuda:1; main was built for cuda:0: move the tensor"
+        RunError, match=r"argument 1 `A` of scale is on cuda:1; scale was built for cuda:0: move the tensor"
     ):
         built(SCALE)[0](Tensor(aligned((4, 64)), number=1), b, 1.0)
 

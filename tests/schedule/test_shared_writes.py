@@ -77,6 +77,149 @@ def test_memory_of_a_tile_is_not_shared_by_threads(make, scope, steps):
     assert "=1" in refused.value.witness[0] and "writes S" in refused.value.witness[0]
 
 
+def halves(scope: str, value: str, index: str = "v // 2") -> tir.PrimFunc:
+    """Threads write `value` at `index`, which they share or do not."""
+    return tir.script.parse(f"""
+@T.prim_func
+def main(A: T.Buffer((4,), "int32"), O: T.Buffer((4,), "int32")):
+    for _b in T.thread_binding(1, thread="blockIdx.x"):
+        with T.block("kernel"):
+            S = T.alloc_buffer((8,), "int32", scope="{scope}")
+            for x in T.thread_binding(4, thread="threadIdx.x"):
+                with T.block("row"):
+                    v = T.axis.spatial(4, x)
+                    S[{index}] = {value}
+            for x in T.thread_binding(4, thread="threadIdx.x"):
+                with T.block("O"):
+                    v = T.axis.spatial(4, x)
+                    O[v] = S[{index}]
+""")
+
+
+@pytest.mark.parametrize(
+    "value, index",
+    [("A[v]", "v // 2"), ("A[0] + v", "v // 2"), ("A[v // 2] + A[v // 2 + v % 2]", "v // 2"), ("A[v]", "v % 2")],
+)
+def test_threads_that_write_one_element_at_an_index_of_their_own_are_refused(value, index):
+    sch = tir.Schedule(halves("global", value, index))
+    with pytest.raises(ScheduleError, match=RULE.replace("loop i", "loop x")):
+        sch.set_scope("row", 0, "shared")
+    with pytest.raises(BuildError, match=RULE.replace("loop i", "loop x")):
+        tir.build(halves("shared", value, index), target="cuda-sim")
+
+
+@pytest.mark.parametrize(
+    "value, index, expected",
+    [
+        ("A[v // 2]", "v // 2", [5, 5, 6, 6]),
+        ("A[v // 2] * 2 + v // 2", "v // 2", [10, 10, 13, 13]),
+        ("A[(v % 2) * 2]", "v % 2", [5, 7, 5, 7]),
+        ("A[v]", "v * 2 % 7", [5, 6, 7, 9]),
+        ("A[v]", "3 - v", [5, 6, 7, 9]),
+    ],
+)
+def test_threads_may_write_the_same_value_at_an_index_of_their_own(value, index, expected):
+    sch = tir.Schedule(halves("global", value, index))
+    sch.set_scope("row", 0, "shared")
+    assert _result(sch) == expected
+
+
+def test_two_axes_that_share_an_element_are_refused():
+    """Threads of either axis alone write different elements."""
+    sch = tir.Schedule(
+        tir.script.parse("""
+@T.prim_func
+def main(A: T.Buffer((4, 4), "int32"), O: T.Buffer((7,), "int32")):
+    for _b in T.thread_binding(1, thread="blockIdx.x"):
+        with T.block("kernel"):
+            S = T.alloc_buffer((7,), "int32")
+            for y in T.thread_binding(4, thread="threadIdx.y"):
+                for x in T.thread_binding(4, thread="threadIdx.x"):
+                    with T.block("row"):
+                        vy, vx = T.axis.remap("SS", [y, x])
+                        S[vy + vx] = A[vy, vx]
+            for i in range(7):
+                with T.block("O"):
+                    v = T.axis.spatial(7, i)
+                    O[v] = S[v]
+""")
+    )
+    with pytest.raises(ScheduleError, match="would write different values"):
+        sch.set_scope("row", 0, "shared")
+
+
+ORDER = "`S` .shared memory. would be read with another value than in the program"
+
+
+def overwritten(scope: str) -> tir.PrimFunc:
+    """Each iteration reads what it wrote; the next statement wrote the element of another iteration in between."""
+
+    @T.prim_func
+    def main(A: T.Buffer((4,), "int32"), O: T.Buffer((4,), "int32")):
+        S = T.alloc_buffer((4,), "int32", scope=scope)
+        for i in range(4):
+            with T.block("row"):
+                v = T.axis.spatial(4, i)
+                S[v] = A[v]
+            with T.block("next"):
+                v = T.axis.spatial(4, i)
+                S[(v + 1) % 4] = A[v] * 100
+            with T.block("O"):
+                v = T.axis.spatial(4, i)
+                O[v] = S[v]
+
+    return main
+
+
+def windows(scope: str) -> tir.PrimFunc:
+    """Each iteration fills a window that overlaps the next one's."""
+
+    @T.prim_func
+    def main(A: T.Buffer((4,), "int32"), O: T.Buffer((4,), "int32")):
+        S = T.alloc_buffer((5,), "int32", scope=scope)
+        for i in range(4):
+            for j in range(2):
+                with T.block("row"):
+                    v, w = T.axis.remap("SS", [i, j])
+                    S[v + w] = A[v] * 10 + w
+            for j in range(2):
+                with T.block("O"):
+                    v, w = T.axis.remap("SR", [i, j])
+                    with T.init():
+                        O[v] = 0
+                    O[v] = O[v] + S[v + w]
+
+    return main
+
+
+@pytest.mark.parametrize("make", [overwritten, windows])
+def test_shared_memory_that_each_iteration_fills_again_is_refused(make):
+    """Threads of a loop do not run one after the other: they wrote the element before it is read."""
+    sch = tir.Schedule(make("shared"))
+    with pytest.raises(ScheduleError, match=ORDER) as refused:
+        sch.bind("i", "threadIdx.x")
+    assert "reads S" in refused.value.witness[0] and "writes S" in refused.value.witness[1]
+    sch = tir.Schedule(make("local"))
+    sch.bind("i", "threadIdx.x")
+    with pytest.raises(ScheduleError, match=ORDER):
+        sch.set_scope("row", 0, "shared")
+
+
+def test_a_copy_that_later_steps_place_between_threads_is_refused():
+    sch = tir.Schedule(overwritten("local"))
+    sch.bind("i", "threadIdx.x")
+    with pytest.raises(ScheduleError, match=ORDER.replace("`S`", "`S_shared`")):
+        sch.cache_write("next", 0, "shared")
+
+
+def test_overlapping_windows_of_one_copy_are_accepted():
+    """All threads that write an element write the value that it has in the program."""
+    program = windows("shared").script().replace("A[v] * 10 + w", "A[T.min(v + w, 3)]")
+    sch = tir.Schedule(tir.script.parse(program))
+    sch.bind("i", "threadIdx.x")
+    assert _result(sch) == [11, 13, 16, 18]
+
+
 def test_lowering_refuses_it_too():
     program = nested("shared").script().replace("range(4)", 'T.thread_binding(4, thread="threadIdx.x")')
     with pytest.raises(BuildError, match=RULE):

@@ -189,3 +189,12 @@ def test_adaptive_pool_extents():
         return te.sum(B[j], axis=j) / (end - begin).astype("float32")
 
     judged([B], (4,), pooled, "C_sum C")
+
+
+@pytest.mark.parametrize(("reducer", "identity"), [(te.sum, 0.0), (te.prod, 1.0)])
+def test_a_reduction_over_no_elements_is_its_identity(reducer, identity):
+    A, k = te.placeholder((3, 0), name="A"), te.reduce_axis((0, 0), "k")
+    B = te.compute((3,), lambda i: reducer(A[i, k], axis=k), name="B")
+    out = np.full(3, 7, "float32")
+    tir.build(te.create_prim_func([A, B]), "llvm")(np.zeros((3, 0), "float32"), out)
+    np.testing.assert_array_equal(out, np.full(3, identity, "float32"))

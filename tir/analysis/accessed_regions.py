@@ -10,12 +10,12 @@ from ..expr import Expr, IntImm, Var
 from ..node import Memo, frozendict
 from ..stmt import Block
 from ..visit import substitute
+from .annotations import EXPLICIT
 from .block_regions import Hulls, boxes, hulls_of
 from .effects import READ, WRITE, effects
 from .index import BlockRef, Place
 from .structure import uses_pointer
 
-EXPLICIT = {"reads": "explicit_read_region", "writes": "explicit_write_region"}
 _ACCESSED: Memo[Mapping[str, tuple[BufferRegion, ...]]] = Memo()
 
 

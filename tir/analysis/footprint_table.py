@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from math import log2
 from typing import Any
 
+from ..display import FAINT, html_table, svg_box, svg_figure, svg_text, text_table
 from ..target import Target
 
 LEVELS = ("registers", "L1", "L2", "L3")  # what holds data, nearest first; then memory
@@ -176,14 +176,8 @@ def bounds(found: Footprint) -> list[tuple[str, str, str]]:
 
 
 def as_text(found: Footprint) -> str:
-    rows = [HEAD, *map(cells, found.rows)]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(HEAD))]
-
-    def line(row: tuple[str, ...]) -> str:
-        first, *rest = (cell.ljust(w) if k in (0, 6) else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths)))
-        return "  ".join([first, *rest]).rstrip()
-
-    out = [f"{found.name}: {verdict(found)}", *map(line, rows), ""]
+    table = text_table(HEAD, map(cells, found.rows), right=range(1, 6))
+    out = [f"{found.name}: {verdict(found)}", table, ""]
     for level, amount, time in bounds(found):
         mark = "  <- bottleneck" if level == found.bottleneck else ""
         out.append(f"{level:<8} {amount:>12} {time:>10}{mark}")
@@ -191,14 +185,8 @@ def as_text(found: Footprint) -> str:
 
 
 def as_html(found: Footprint) -> str:
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in HEAD)
-    body = []
-    for row in found.rows:
-        name, *rest = cells(row)
-        indent = f'<td style="text-align:left;padding-left:{row.depth + 0.5}em">{escape(name.strip())}</td>'
-        body.append(f"<tr>{indent}{''.join(f'<td>{escape(cell)}</td>' for cell in rest)}</tr>")
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
-    return f"<p><b>{escape(found.name)}</b>: {escape(verdict(found))}</p>{table}{as_svg(found)}"
+    table = html_table(HEAD, map(cells, found.rows), f"{found.name}: {verdict(found)}")
+    return f"{table}{as_svg(found)}"
 
 
 def as_svg(found: Footprint) -> str:
@@ -208,46 +196,32 @@ def as_svg(found: Footprint) -> str:
     sizes = [(level, found.machine.sizes[level]) for level in LEVELS if level in found.machine.sizes]
     top = max([row.bytes for row in found.rows] + [size for _, size in sizes[:-1]], default=1)
     span = width - left - right
-    out: list[str] = []
-
-    def text(x: float, y: float, words: str, anchor: str = "start", extra: str = "") -> None:
-        out.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{extra}>{escape(words)}</text>')
-
-    def bar(y: float, length: float, colour: str) -> None:
-        out.append(f'<rect x="{left}" y="{y:.1f}" width="{max(length, 1):.1f}" height="{step - 8}" fill="{colour}"/>')
 
     def place(size: float) -> float:
         return span * log2(max(size, 1)) / log2(max(top, 2) * 1.2)
 
-    text(12, 22, f"{found.name}: {verdict(found)}", extra=' font-weight="bold"')
+    out = [svg_text(12, 22, f"{found.name}: {verdict(found)}", font_weight="bold")]
     y = 62
     end = y + step * len(found.rows)
     for level, size in sizes:
         if place(size) <= span:
             x = left + place(size)
-            out.append(
-                f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y - 8}" y2="{end}" stroke="#999" stroke-dasharray="3 3"/>'
-            )
-            text(x, y - 12, f"{level} {number(size, 'B')}", "middle", ' fill="#555" font-size="10"')
+            line = f'x1="{x:.1f}" x2="{x:.1f}" y1="{y - 8}" y2="{end}" stroke="{FAINT}" stroke-dasharray="3 3"'
+            out += [f"<line {line}/>", svg_text(x, y - 12, f"{level} {number(size, 'B')}", "middle", font_size="10")]
     for row in found.rows:
-        text(12, y + 11, f"{INDENT * row.depth}{row.name} ({row.extent})")
-        bar(y, place(row.bytes), COLOURS[row.holds])
-        text(left + place(row.bytes) + 6, y + 11, number(row.bytes, "B"), extra=' fill="#333" font-size="11"')
+        out.append(svg_text(12, y + 11, f"{INDENT * row.depth}{row.name} ({row.extent})"))
+        out.append(svg_box(left, y, place(row.bytes), step - 8, COLOURS[row.holds], f"held by {row.holds}"))
+        out.append(svg_text(left + place(row.bytes) + 6, y + 11, number(row.bytes, "B"), font_size="11"))
         y += step
     y += 34
-    text(12, y - 10, "least time", extra=' font-weight="bold"')
+    out.append(svg_text(12, y - 10, "least time", font_weight="bold"))
     longest = max(found.seconds.values()) or 1.0
     for level, amount, time in bounds(found):
         mine = level == found.bottleneck
-        text(12, y + 11, "arithmetic" if level == "compute" else f"data from {level}")
+        out.append(svg_text(12, y + 11, "arithmetic" if level == "compute" else f"data from {level}"))
         length = span * found.seconds[level] / longest * 0.55
-        bar(y, length, COLOURS[level] if mine else "#bbb")
+        out.append(svg_box(left, y, length, step - 8, COLOURS[level] if mine else FAINT))
         words = f"{time}  ({amount})" + ("  bottleneck" if mine else "")
-        text(left + length + 6, y + 11, words, extra=' font-weight="bold"' if mine else ' fill="#333"')
+        out.append(svg_text(left + length + 6, y + 11, words, font_weight="bold" if mine else "normal"))
         y += step
-    style = 'font-family="sans-serif" font-size="12"'
-    box = f'viewBox="0 0 {width} {y + 12}" width="{width}" height="{y + 12}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {box} {style}>'
-        f'<rect width="100%" height="100%" fill="white"/>{"".join(out)}</svg>'
-    )
+    return svg_figure(width, y + 12, *out)

@@ -16,11 +16,10 @@ from ..function import IRModule, PrimFunc
 from ..node import frozendict
 from ..stmt import PARALLEL, VECTORIZED, Block, BufferStore, For
 from ..visit import rewrite, walk
+from .annotations import PRIVATE
 from .dependence.loops import check_parallel
 from .dependence.verdict import Proved
 from .index import LoopRef, Place, index_of
-
-PRIVATE = "private"
 
 
 def needed_private(func: PrimFunc, loop: For) -> tuple[Buffer, ...]:

@@ -13,7 +13,7 @@ from ..buffer import Buffer
 from ..errors import RunError
 from ..expr import BinaryOp, Cast, FloatImm, IntImm, Var
 from ..function import PrimFunc
-from .dlpack import foreign_names, host_array
+from .dlpack import foreign_names, host_array, is_array
 from .numbers import constant, storage_dtype
 
 
@@ -52,6 +52,17 @@ def bind_arguments(func: PrimFunc, args: Sequence[Any]) -> tuple[dict[Var, Any],
             _check_layout(buffer, arrays[buffer], where, scalars)
             _check_pointer(buffer, arrays, where)
     return scalars, arrays
+
+
+def bind_one(func: PrimFunc, param: Var, arg: Any, values: dict[Var, Any]) -> None:
+    """Add to ``values`` what one argument tells: the number, or the sizes in the shape of an array."""
+    number = next(n for n, p in enumerate(func.params, 1) if p is param)
+    buffer = func.buffer_map.get(param)
+    if buffer is None:
+        values[param] = _scalar(param, arg, f"argument {number} `{param.name}` of {func.name}")
+    else:
+        where = f"argument {number} `{buffer.name}` of {func.name}"
+        _solve_shape(buffer, _array(buffer, arg, where, False), where, values, {})
 
 
 def evaluate(e: Any, values: dict[Var, Any]) -> Any:
@@ -128,7 +139,7 @@ def _describe(arg: Any) -> str:
 def _array(buffer: Buffer, arg: Any, where: str, written: bool) -> np.ndarray:
     array = arg.view(np.ndarray) if isinstance(arg, np.ndarray) else arg  # np.matrix indexes by other rules
     if not isinstance(arg, np.ndarray):
-        if not hasattr(arg, "__dlpack__"):
+        if not is_array(arg):
             raise RunError(f"{where}: expected a {_buffer_text(buffer)}, got {_describe(arg)}")
         try:
             array = host_array(arg, buffer.dtype)

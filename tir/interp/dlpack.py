@@ -63,6 +63,18 @@ def device_type(arg: Any) -> int | None:
     return None if ask is None else int(ask()[0])
 
 
+def is_array(arg: Any) -> bool:
+    """Whether ``arg`` has elements in memory that can be used in place: by DLPack, NumPy's array interface, or the buffer
+    protocol (``array.array``, ``memoryview``)."""
+    if hasattr(arg, "__dlpack__") or hasattr(arg, "__array_interface__"):
+        return True
+    try:
+        memoryview(arg).release()
+    except TypeError:
+        return False
+    return True
+
+
 def read(arg: Any, **options: Any) -> Tensor:
     """The contents of a tensor's capsule, which is not consumed and frees itself. ``options`` are passed to
     ``__dlpack__``. Raises ``RunError`` if the tensor gives no capsule, or has a type that no array can hold."""
@@ -110,11 +122,13 @@ def require_elements(tensor: Tensor, dtype: DType) -> None:
 
 
 def host_array(arg: Any, dtype: DType) -> np.ndarray:
-    """A tensor in host memory as an array; elements of a type that NumPy lacks are given as bits.
+    """A tensor in host memory as an array, in place; elements of a type that NumPy lacks are given as bits.
 
-    Raises ``RunError`` for a tensor on a device, for one without DLPack support, and for elements of a type that NumPy
+    ``arg`` has DLPack, NumPy's array interface, or the buffer protocol. Raises ``RunError`` for a tensor on a device, for one without DLPack support, and for elements of a type that NumPy
     lacks other than ``dtype``.
     """
+    if not hasattr(arg, "__dlpack__"):
+        return np.asarray(arg if hasattr(arg, "__array_interface__") else memoryview(arg))
     device = device_type(arg)
     if device not in (None, CPU, PINNED, MANAGED):
         raise RunError(f"the tensor is on a device of DLPack type {device}; expected one in host memory")

@@ -4,3 +4,26 @@
 >>> from tir.library import gemm
 >>> sch = gemm.schedule_gemm(tir.Schedule(gemm.gemm(64, 48, 32)))
 """
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import attention, conv, conv_nchw, dot_gemm, elementwise, gemm, gemv, machine, padding, rows, tile_gemm
+
+__all__ = [
+    "attention", "conv", "conv_nchw", "dot_gemm", "elementwise", "gemm", "gemv", "machine", "padding", "rows", "tile_gemm",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in __all__:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

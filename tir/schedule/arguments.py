@@ -77,13 +77,31 @@ def convert(parameters: Mapping[str, Parameter], state: State, given: Mapping[st
     near: Place | None = None
     for name, value in given.items():
         kind, several, _ = parameters[name]
-        if several:
-            converted[name] = [kind.of(name, state, item, near) for item in value]
-        else:
-            converted[name] = made = kind.of(name, state, value, near)
-            if type(made) is BlockRef:
-                near = made
+        try:
+            if several:
+                converted[name] = [kind.of(name, state, item, near) for item in value]
+            else:
+                converted[name] = kind.of(name, state, value, near)
+        except BadArgument as error:
+            hint = _plural_hint(parameters, state, name, value)
+            if not hint:
+                raise
+            raise BadArgument(f"{error.rule}{hint}") from None
+        if type(converted[name]) is BlockRef:
+            near = converted[name]
     return converted
+
+
+def _plural_hint(parameters: Mapping[str, Parameter], state: State, name: str, value: Any) -> str:
+    """For a list given to ``factor``: that ``factors`` takes it."""
+    plural = f"{name}s"
+    if plural not in parameters:
+        return ""
+    try:
+        parameters[plural].kind.of(plural, state, value, None)
+    except ScheduleError:
+        return ""
+    return f"; did you mean {plural}={shown(value)}?"
 
 
 def places_of(annotation: Any) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
 import random
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..analysis.footprint import footprint
+from ..analysis.footprint_table import Footprint, Machine
 from ..analysis.index import BlockRef, LoopRef
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
+from ..display import NO, YES, Shown, html_table
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
 from ..names import did_you_mean, near_names
@@ -25,9 +29,12 @@ from .invariants import check_step
 from .invariants.delta import Delta
 from .invariants.executed import EXECUTED
 from .legality import with_needed_clauses
+from .offers import Offers, offers, one_click, places
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load_entry_points, lookup, request_text, run
+from .signatures import public_signature
 from .state import State
 
+_log = logging.getLogger(__name__)
 ERROR_LEVELS = ("detail", "fast", "none")
 
 
@@ -92,18 +99,55 @@ class Answer:
             return "\n".join(lines)
         return "yes" if self else f"no: {self.reason}"
 
+    def _repr_html_(self) -> str:
+        word, colour = ("yes", YES) if self else ("no", NO)
+        if self.legal or self.refused:
+            return html_table(
+                ("loop", "", "why"),
+                [(n, "yes", "") for n in self.legal] + [(n, "no", w) for n, w in self.refused.items()],
+            )
+        return f'<p><b style="color:{colour}">{word}</b></p>{Shown(self.reason)._repr_html_() if self.error else ""}'
+
 
 class Asker:
-    """``sch.can``: every primitive under its name, as a query."""
+    """``sch.can``: every primitive under its name, as a query; ``sch.can("i")`` asks about all that takes loop ``i``.
+
+    Shown, it lists the loops and blocks, and what may be done to each without further choices.
+    """
 
     def __init__(self, sch: Schedule):
-        self._sch = sch
+        self.schedule = sch
+
+    def __call__(self, place: LoopRV | BlockRV | str) -> Offers:
+        """Every primitive that takes this loop or block, tried with usual values of what else it needs: a list, which
+        shows as a table, of what would be accepted and why the rest would not. Raises ``ScheduleError`` for a name that
+        is none."""
+        return offers(self.schedule.state, place, self._try)
+
+    def __repr__(self) -> str:
+        return repr(one_click(self.schedule.state, self._try))
+
+    def _repr_html_(self) -> str:
+        return one_click(self.schedule.state, self._try)._repr_html_()
 
     def __getattr__(self, name: str) -> Callable[..., Answer]:
         step = lookup(name)
         if step is None or step.apply is None:
             raise AttributeError(f"no primitive {name!r}; there are {', '.join(near_names(name, sorted(PRIMITIVES)))}")
-        return lambda *args, **kwargs: self._ask(step, args, kwargs)
+        return self._twin(step)
+
+    def _twin(self, step: Primitive) -> Callable[..., Answer]:
+        """The query of a primitive: its signature, and its docstring under a line that says what is different."""
+
+        def ask(*args: Any, **kwargs: Any) -> Answer:
+            return self._ask(step, args, kwargs)
+
+        ask.__name__, ask.__qualname__ = step.name, f"Schedule.can.{step.name}"
+        ask.__doc__ = (
+            f"Whether ``sch.{step.name}`` with these arguments would be accepted, otherwise why not.\n\n{step.doc}"
+        )
+        ask.__signature__ = public_signature(step, "Answer")  # type: ignore[attr-defined]
+        return ask
 
     def __dir__(self) -> list[str]:
         return sorted(PRIMITIVES)
@@ -122,13 +166,13 @@ class Asker:
 
     def _try(self, step: Primitive, given: Mapping[str, Any]) -> Exception | None:
         try:
-            self._sch._attempt(step, self._sch.state, given)
+            self.schedule._attempt(step, self.schedule.state, given)
         except ScheduleError as error:
             return error
         return None
 
     def _survey(self, step: Primitive, given: Mapping[str, Any], name: str) -> Answer:
-        state = self._sch.state
+        state = self.schedule.state
         legal: list[str] = []
         refused: dict[str, str] = {}
         error: Exception | None = None
@@ -155,8 +199,11 @@ class Schedule:
     the program from errors, ``"none"`` all but the rule. ``enable_check=False`` skips the legality checks, as
     ``unsafe=True`` on every step would.
 
-    Steps raise ``ScheduleError`` when refused, and then the schedule is unchanged.
+    Steps raise ``ScheduleError`` when refused, and then the schedule is unchanged. ``can`` asks first:
+    ``sch.can.fuse("i", "j")`` is true if that step would be accepted, otherwise it says why not; nothing changes.
     """
+
+    can: Asker
 
     def __init__(
         self,
@@ -190,6 +237,7 @@ class Schedule:
         self._check = enable_check
         self._also = (EXECUTED,) if verify else ()
         self.debug_mask = debug_mask
+        self.can = Asker(self)
 
     # ------------------------------------------------------------ properties
 
@@ -227,10 +275,15 @@ class Schedule:
         """Every step up to here with the module after it; number 0 is the start."""
         return History(Step(n, self._texts[n] or "start", self._states[n].mod) for n in range(self._at + 1))
 
-    @property
-    def can(self) -> Asker:
-        """``sch.can.fuse("i", "j")``: whether that step would be accepted, otherwise why not; nothing changes."""
-        return Asker(self)
+    def __getitem__(self, name: str) -> BlockRV | LoopRV:
+        """The block or the loop called ``name`` (``"i"``, or ``"C.i"`` above block C where several are called so), as a
+        handle. Raises ``ScheduleError`` that lists the existing ones."""
+        if name in self.state.index.blocks:
+            return self.state.block_rv(name)
+        return self.state.loop_rv(self.state.find_loop(name))
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return places(self.state)
 
     def get(self, handle: LoopRV | BlockRV | ExprRV | str | Any) -> For | Block | int:
         """What a handle or a name currently refers to: the loop, the block, or the integer."""
@@ -286,6 +339,7 @@ class Schedule:
         """An independent schedule at the same point, in constant time; it draws its own random numbers."""
         made = object.__new__(Schedule)
         made.__dict__.update(self.__dict__)
+        made.can = Asker(made)
         made._states = list(self._states)
         made._texts = list(self._texts)
         made._set_state(dataclasses.replace(self.state, seed=self.fork_seed()))
@@ -338,16 +392,26 @@ class Schedule:
     def _repr_html_(self) -> str:
         return self.mod._repr_html_()
 
+    def footprint(self, machine: Machine | None = None) -> Footprint:
+        """How much memory each loop touches now, what holds it, and what limits the run time: a table, with a figure in a
+        notebook (docs/footprint.md). ``machine``: sizes and rates, by default those of the schedule's target. Raises
+        ``ValueError`` for loops or buffers of unknown size."""
+        return footprint(self, machine, self.target)
+
     def diff(self, step: int = -1, context: int = 3, color: bool | None = None) -> str:
         """What a step changed, as a unified diff of the program's text.
 
-        ``step`` counts from 1, or backwards from the last (-1). Coloured on a terminal, or as ``color`` selects. Raises
-        ``ScheduleError`` when there is no such step.
+        ``step`` counts from 1, or backwards from the last (-1). Coloured on a terminal, or as ``color`` selects. Empty
+        before the first step. Raises ``ScheduleError`` when there is no such step.
         """
         number = step if step > 0 else self._at + 1 + step
-        if not 1 <= number <= self._at:
-            raise ScheduleError(f"diff({step}): steps 1 to {self._at} have been taken")
         from ..script.highlight import Diff, program_diff
+
+        if self._at == 0 and step == -1:
+            return Diff("")
+        if not 1 <= number <= self._at:
+            taken = f"steps 1 to {self._at} have been taken" if self._at else "no step has been taken"
+            raise ScheduleError(f"diff({step}): {taken}")
 
         before, after = self._states[number - 1].mod, self._states[number].mod
         lines = program_diff(before, after, self._texts[number], context).splitlines()
@@ -386,6 +450,7 @@ class Schedule:
         self._states.append(new)
         self._texts.append(request_text(step, given))
         self._at += 1
+        _log.debug("step %d: %s", self._at, self._texts[self._at])
         return result
 
     def _query(self, step: Primitive, state: State, given: dict[str, Any]) -> Any:
@@ -457,7 +522,8 @@ def _method(step: Primitive) -> Callable[..., Any]:
     import inspect
 
     me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    method.__signature__ = step.signature.replace(parameters=[me, *step.signature.parameters.values()])  # type: ignore
+    public = public_signature(step)
+    method.__signature__ = public.replace(parameters=[me, *public.parameters.values()])  # type: ignore
     return method
 
 

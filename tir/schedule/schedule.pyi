@@ -7,12 +7,14 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
+from ..analysis.footprint_table import Footprint, Machine
 from ..buffer import Buffer
 from ..expr import Expr
 from ..function import IRModule, PrimFunc
 from ..stmt import Block, For
 from ..target import Target
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
+from .offers import Offers
 from .state import State
 from . import trace as _trace
 from .trace import Trace
@@ -40,6 +42,7 @@ class Answer:
 
 class Asker:
     def __init__(self, sch: Schedule): ...
+    def __call__(self, place: LoopRV | BlockRV | str) -> Offers: ...
     @overload
     def add_unit_loop(self, block_or_loop: BlockRV | str | LoopRV) -> Answer:
         """Whether ``Schedule.add_unit_loop`` would do it here, and what speaks against it. Nothing is changed."""
@@ -390,6 +393,7 @@ class Asker:
     ) -> Answer: ...
 
 class Schedule:
+    can: Asker
     def __init__(
         self,
         mod: PrimFunc | IRModule,
@@ -415,8 +419,7 @@ class Schedule:
     def trace(self) -> _trace.Trace: ...
     @property
     def history(self) -> History: ...
-    @property
-    def can(self) -> Asker: ...
+    def __getitem__(self, name: str) -> BlockRV | LoopRV: ...
     def get(self, handle: LoopRV | BlockRV | ExprRV | str | Any) -> For | Block | int: ...
     def get_sref(self, handle: LoopRV | BlockRV | str | For | Block) -> StmtSRef: ...
     def can_decompose_padding(self, block: BlockRV | str, loop: LoopRV | str) -> bool: ...
@@ -430,6 +433,7 @@ class Schedule:
     def fork_seed(self) -> int: ...
     def show(self, **options: Any) -> None: ...
     def script(self, **options: Any) -> str: ...
+    def footprint(self, machine: Machine | None = None) -> Footprint: ...
     def diff(self, step: int = -1, context: int = 3, color: bool | None = None) -> str: ...
     def add_unit_loop(self, block_or_loop: BlockRV | str | LoopRV) -> LoopRV:
         """Put a loop of one iteration, called ``u``, around a loop or block. Returns it.
@@ -453,8 +457,9 @@ class Schedule:
         ``ann_val`` is a string, number, expression, or lists and dicts of them. Annotations that lowering implements are
         checked: ``software_pipeline_stage`` and ``software_pipeline_order`` (one number for each statement of the loop's
         body; the order is a permutation; no statement before its dependences), ``software_pipeline_async_stages`` (a subset
-        of the stages), ``double_buffer_scope`` (the number of a buffer that the block writes). An existing key gets the new
-        value. Raises ``ScheduleError`` for an annotation that lowering could not implement.
+        of the stages), ``double_buffer_scope`` (the number of a buffer that the block writes). Any other key may be used; an
+        existing one gets the new value. Raises ``ScheduleError`` for an annotation that lowering could not implement, and for
+        a key that is a misspelled one of these and the other known ones.
 
         Before, and after ``sch.annotate("B", "note", 1)``::
 
@@ -919,8 +924,8 @@ class Schedule:
     def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> None:
         """Make the iterators of a block run to a multiple of ``padding``, over padded copies of the buffers it uses.
 
-        ``padding`` has one factor for each iterator of the block; 1 means no padding. Every index in the block must be an
-        iterator or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value past
+        ``padding`` has one factor for each iterator of the block; 1 means no padding. Where a padded iterator indexes a
+        buffer, and in what the block writes, every index must be an iterator or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value past
         the end that does not change the reduction (0 for a sum of products); one that is written is copied back after,
         without the padding. Sizes may be symbolic. Nothing changes if every extent is a multiple already.
 

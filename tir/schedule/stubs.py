@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 import inspect
 from pathlib import Path
-from typing import Any
 
 from .primitive import PRIMITIVES, QUERIES, Primitive
+from .signatures import result_type, shown_annotation
 
 HEADER = '''"""Made by ``python -m tir.schedule.stubs``; do not edit."""
 
@@ -21,18 +21,18 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
+from ..analysis.footprint_table import Footprint, Machine
 from ..buffer import Buffer
 from ..expr import Expr
 from ..function import IRModule, PrimFunc
 from ..stmt import Block, For
 from ..target import Target
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
+from .offers import Offers
 from .state import State
 from . import trace as _trace
 from .trace import Trace
 '''
-
-_RESULTS = {"LoopRV": "LoopRV", "BlockRV": "BlockRV", "list[LoopRV]": "list[LoopRV]", "list[BlockRV]": "list[BlockRV]"}
 
 
 def text() -> str:
@@ -42,7 +42,7 @@ def text() -> str:
     for item in tree.body:
         if isinstance(item, ast.ClassDef):
             parts.append(_class(item))
-        elif isinstance(item, ast.Assign):
+        elif isinstance(item, ast.Assign) and not ast.unparse(item).startswith("_"):
             parts.append(ast.unparse(item))
     return "\n".join(parts) + "\n"
 
@@ -56,7 +56,7 @@ def _class(item: ast.ClassDef) -> str:
         if isinstance(member, ast.AnnAssign):
             lines.append(f"    {ast.unparse(member)}")
         elif isinstance(member, ast.FunctionDef) and (
-            not member.name.startswith("_") or member.name in ("__init__", "__bool__")
+            not member.name.startswith("_") or member.name in ("__init__", "__bool__", "__call__", "__getitem__")
         ):
             lines += [f"    @{ast.unparse(d)}" for d in member.decorator_list]
             returns = f" -> {ast.unparse(member.returns)}" if member.returns else ""
@@ -108,50 +108,11 @@ def signature_text(p: Primitive, result: str | None = None, *first: str, of: ins
             star = True
             if not any(o.kind is o.VAR_POSITIONAL for o in parameters):
                 parts.append("*")
-        kind = _annotation(q.annotation, q.name in p.kinds)
+        kind = shown_annotation(q.annotation, q.name in p.kinds)
         name = f"*{q.name}" if q.kind is q.VAR_POSITIONAL else q.name
         default = "" if q.default is q.empty else f" = {q.default!r}"
         parts.append(f"{name}: {kind}{default}")
-    return f"{p.name}({', '.join(parts)}) -> {result or _result(p)}"
-
-
-def _annotation(annotation: Any, handle: bool) -> str:
-    if annotation is inspect.Parameter.empty:
-        return "Any"
-    kind = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "Any")
-    if handle:
-        kind = kind.replace(" | Location", "").replace("LoopRef", "LoopRV | str").replace("BlockRef", "BlockRV | str")
-        return " | ".join(dict.fromkeys(kind.split(" | "))) if "[" not in kind else kind
-    known = {
-        "int",
-        "str",
-        "bool",
-        "float",
-        "None",
-        "Any",
-        "Expr",
-        "Buffer",
-        "Sequence",
-        "Mapping",
-        "list",
-        "tuple",
-        "dict",
-    }
-    words = set("".join(c if c.isalnum() or c == "_" else " " for c in kind).split())
-    return kind if words <= known else "Any"
-
-
-def _result(p: Primitive) -> str:
-    returns = inspect.signature(p.apply or p.check, eval_str=False).return_annotation
-    text = returns if isinstance(returns, str) else getattr(returns, "__name__", "Any")
-    if p.apply is None:
-        return text
-    if text == "State":
-        return "None"
-    if text.startswith("tuple[State, "):
-        inner = text[len("tuple[State, ") : -1]
-        return _RESULTS.get(inner, "Any")
-    return "Any"
+    return f"{p.name}({', '.join(parts)}) -> {result or result_type(p)}"
 
 
 def main() -> None:

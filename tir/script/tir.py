@@ -468,4 +468,10 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({n for n in globals() if not n.startswith("_")} | set(_op.OPS))
+    return sorted({n for n, value in globals().items() if _is_dialect(n, value)} | set(_op.OPS))
+
+
+def _is_dialect(name: str, value: Any) -> builtins.bool:
+    """Whether a name of this module is for kernels, rather than what the module itself works with."""
+    home = getattr(value, "__module__", "")
+    return not name.startswith("_") and home.startswith("tir.") and home != to_expr.__module__

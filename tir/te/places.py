@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -17,6 +18,7 @@ from ..node import Span
 _OURS = (
     *(str(Path(__file__).parents[2] / package) + os.sep for package in ("tir", "codegen")),
     functools.__file__,  # properties of ours that are kept
+    contextlib.__file__,  # what is raised where a `with` of ours ends
 )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..analysis.annotations import DOUBLE_BUFFER
 from ..errors import ScheduleError
 from ..expr import EQ, Expr, conjuncts, is_const
 from .stage import Attach, Call, Fuse, Mark, Split, Stage, axis_name, refusal
@@ -324,7 +325,7 @@ class Plan:
             if note.kind == "storage_align":
                 yield Step("storage_align", (self._block(stage), 0, *note.value), call=note.call)
             elif note.kind == "double_buffer":
-                yield Step("annotate", (self._block(stage), "double_buffer_scope", 0), call=note.call)
+                yield Step("annotate", (self._block(stage), DOUBLE_BUFFER, 0), call=note.call)
             else:
                 self._check_predicate(stage, note)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -126,14 +127,15 @@ def size(value: Any, what: str) -> Expr:
 # ---------------------------------------------------------------- tensors
 
 
-class _NoScalar:
+class _NoScalar(ABC):
     """A tensor, or a part of one, is no value: every operator says so."""
 
     __slots__ = ()
     __hash__ = object.__hash__
 
+    @abstractmethod
     def as_scalar_error(self) -> Exception:
-        raise NotImplementedError
+        """What is wrong, and how an element is read."""
 
     def _refuse(self, *_: Any) -> Any:
         raise self.as_scalar_error()
@@ -291,7 +293,7 @@ def redirected(root: Any, tensors: Mapping[Tensor, Tensor]) -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Operation:
+class Operation(ABC):
     """What makes tensors. ``place`` is the user's line that made it; ``tag`` and ``attrs`` are the user's own notes."""
 
     name: str
@@ -303,11 +305,13 @@ class Operation:
     def num_outputs(self) -> int:
         return 1
 
+    @abstractmethod
     def output_shape(self, index: int) -> tuple[Expr, ...]:
-        raise NotImplementedError
+        """The shape of output ``index``."""
 
+    @abstractmethod
     def output_dtype(self, index: int) -> DType:
-        raise NotImplementedError
+        """The dtype of output ``index``."""
 
     @functools.cached_property
     def outputs(self) -> tuple[Tensor, ...]:

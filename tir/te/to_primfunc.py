@@ -332,7 +332,9 @@ class _Reduction:
         return self.nest.around(self.nest.block(self.op.name, self._update()), len(self.op.axis))
 
     def _may_be_empty(self) -> bool:
-        """Whether an extent that depends on other axes or on data may be 0."""
+        """Whether an extent that depends on other axes or on data may be 0, or one that is reduced over is."""
+        if any(is_const(a.dom.extent, 0) for a in self.op.reduce_axis):
+            return True
         known = Analyzer()
         loops = {loop for loop, _ in self.nest.loops}
         for loop, domain in self.nest.loops:
@@ -418,10 +420,14 @@ def _copied(init: Tensor, state: Tensor, lowering: Lowering) -> Operation:
 
 @statement_of.register
 def _(op: HybridOp, lowering: Lowering) -> Stmt:
-    """The loops and stores as they are."""
+    """The loops and stores as they are; blocks get names that are not taken."""
+
+    def named(item: Any) -> Any:
+        return item.replace(name=lowering.block_name(item.name, op)) if isinstance(item, Block) else None
+
     actual = [lowering.buffers[t] for t in (*op.inputs, *op.outputs)] + [lowering.local(b) for b in op.local_buffers]
     pairs = list(zip((*op.in_buffers, *op.out_buffers, *op.local_buffers), actual))
-    return substitute(op.body, {old.data: new.data for old, new in pairs}, dict(pairs))
+    return rewrite(substitute(op.body, {old.data: new.data for old, new in pairs}, dict(pairs)), named)
 
 
 @statement_of.register

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..analysis.annotations import DIM_ALIGN
 from ..analysis.effects import PREFETCH, Effect, effects
 from ..analysis.structure import has_load
 from ..arith import Analyzer
@@ -122,7 +123,7 @@ def _alignment_rules(root: Any) -> dict[Buffer, list[tuple[int, int, int]]]:
     rules: dict[Buffer, list[tuple[int, int, int]]] = {}
     for block in walk(root):
         if isinstance(block, Block):
-            for row in block.annotations.get("buffer_dim_align", ()):
+            for row in block.annotations.get(DIM_ALIGN, ()):
                 which, axis, factor, offset = (int(v) for v in row)
                 rules.setdefault(block.writes[which].buffer, []).append((axis, factor, offset))
     return rules

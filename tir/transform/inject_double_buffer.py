@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.annotations import DOUBLE_BUFFER, ORDER, STAGE
 from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import is_const
@@ -11,18 +12,15 @@ from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
 from ..visit import walk
-from .inject_software_pipeline import ORDER, STAGE
 from .passes import func_pass
-
-KEY = "double_buffer_scope"
 
 
 def _marked(root: Any) -> dict[str, Buffer]:
     """The buffer that each annotated block asks to be doubled."""
     found = {}
     for n in walk(root):
-        if isinstance(n, Block) and KEY in n.annotations:
-            which = int(n.annotations[KEY])
+        if isinstance(n, Block) and DOUBLE_BUFFER in n.annotations:
+            which = int(n.annotations[DOUBLE_BUFFER])
             if not 0 <= which < len(n.writes):
                 raise BuildError(f"block `{n.name}` asks to double its write number {which}; it has {len(n.writes)}")
             found[n.name] = n.writes[which].buffer
@@ -55,8 +53,8 @@ class _Injector:
                 return self.loop(s)
             # a user-defined pipeline: it versions each buffer as its stages need
             self.done |= {b for b in self.marked if _writes(s, {b})}
-        if isinstance(s, Block) and KEY in s.annotations:
-            return s.replace(annotations=frozendict({k: v for k, v in s.annotations.items() if k != KEY}))
+        if isinstance(s, Block) and DOUBLE_BUFFER in s.annotations:
+            return s.replace(annotations=frozendict({k: v for k, v in s.annotations.items() if k != DOUBLE_BUFFER}))
         return s
 
     def loop(self, s: For) -> For:

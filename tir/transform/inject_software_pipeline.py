@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..analysis.annotations import ASYNC, ORDER, STAGE
 from ..analysis.privatization import is_privatizable
 from ..arith import Analyzer
 from ..arith.linear import key, linear
@@ -19,8 +20,6 @@ from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, Evaluate, For, If
 from ..visit import accesses, rewrite, substitute, walk
 from .passes import func_pass
 from .threads import flat
-
-STAGE, ORDER, ASYNC = "software_pipeline_stage", "software_pipeline_order", "software_pipeline_async_stages"
 
 
 def _numbers(value: Any) -> list[int]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import reduce
 from typing import Any
 
+from ..analysis.annotations import PARTITION_HINT
 from ..analysis.selections import choice_parts
 from ..arith import Analyzer
 from ..arith.linear import Linear, is_index, linear
@@ -38,7 +39,6 @@ from ..visit import rewrite, substitute, uses_var, walk
 from .passes import func_pass
 
 Guards = list[tuple[Expr, dict[Var, Range]]]
-HINT = "pragma_loop_partition_hint"
 _SPEED_KINDS = ("vectorized", "unrolled")
 
 
@@ -116,7 +116,7 @@ class _Cutter:
 
     def demanded(self, s: For) -> bool:
         """Whether the user asks for ``s`` to be partitioned, by an option of the pass or a hint."""
-        return self.everything or HINT in s.annotations
+        return self.everything or PARTITION_HINT in s.annotations
 
     def cut(self, s: For, guards: Guards) -> tuple[Expr, Expr] | None:
         """The first iteration in which some guard is not certain, if it splits the loop in two; and the same before it
@@ -191,9 +191,9 @@ class _Cutter:
 
 
 def _without_hint(s: Stmt) -> Stmt:
-    if not isinstance(s, For) or HINT not in s.annotations:
+    if not isinstance(s, For) or PARTITION_HINT not in s.annotations:
         return s
-    return s.replace(annotations=frozendict({k: v for k, v in s.annotations.items() if k != HINT}))
+    return s.replace(annotations=frozendict({k: v for k, v in s.annotations.items() if k != PARTITION_HINT}))
 
 
 def _likely(condition: Expr) -> bool:

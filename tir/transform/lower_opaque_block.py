@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.annotations import PARTITION_HINT
 from ..buffer import Buffer, IterVar
 from ..errors import BuildError
 from ..expr import TRUE, Expr, StringImm, as_expr, const, is_const
@@ -62,13 +63,10 @@ def _loop(loop: For) -> Stmt:
     if is_const(loop.extent, 1) and not loop.annotations:
         return _visit(substitute(loop.body, {loop.loop_var: loop.min}))
     body = _visit(loop.body)
-    kept = {k: v for k, v in loop.annotations.items() if not k.startswith("pragma_") or k in _LOOP_PRAGMAS}
+    kept = {k: v for k, v in loop.annotations.items() if not k.startswith("pragma_") or k == PARTITION_HINT}
     made = loop.replace(body=body, annotations=type(EMPTY)(kept)) if len(kept) != len(loop.annotations) else None
     made = made or (loop if body is loop.body else loop.replace(body=body))
     return _pragmas({k: v for k, v in loop.annotations.items() if k not in kept}, made)
-
-
-_LOOP_PRAGMAS = ("pragma_loop_partition_hint",)
 
 
 def _visit(item: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..analysis.annotations import THROUGH_REGISTERS, asks_for_registers, is_through_registers
+from ..analysis.annotations import STAGE, THROUGH_REGISTERS, asks_for_registers, is_through_registers
 from ..analysis.block_regions import block_access_region
 from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError
@@ -13,7 +13,6 @@ from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
 from ..visit import substitute, walk
-from .inject_software_pipeline import STAGE
 from .passes import func_pass
 
 

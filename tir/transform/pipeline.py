@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
@@ -50,6 +52,7 @@ from .verify_gpu_code import verify_gpu_code
 if TYPE_CHECKING:
     from ..te.schedule import Schedule as StageSchedule
 
+_log = logging.getLogger(__name__)
 GPUS = ("cuda", "cuda-sim")
 Step = Callable[[IRModule], IRModule]
 
@@ -133,6 +136,19 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
     return in_context(passes)
 
 
+def passes_for(target: Any) -> Iterable[Any]:
+    """The passes for a target, in order: those of its kind, which a package outside may have added.
+
+    >>> list(passes_for("cuda"))[0].name
+    'default_thread_binding'
+    """
+    where = Target.of(target)
+    added = added_kind(where.kind)
+    if added is not None:
+        return added.passes(where)
+    return gpu_pipeline(where) if where.kind in GPUS else cpu_pipeline()
+
+
 def name_of(step: Any) -> str:
     return getattr(step, "name", None) or getattr(step, "__name__", type(step).__name__)
 
@@ -205,20 +221,17 @@ def lower(
         B[i] = A[i] * 2.0
     """
     mod = with_inferred_clauses(IRModule.of(func_or_mod))
-    where = Target.of(target)
-    added = added_kind(where.kind)
-    if passes is None and added is not None:
-        passes = added.passes(where)
-    if passes is None:
-        passes = gpu_pipeline(target) if where.kind in GPUS else cpu_pipeline()
-    steps = _until(inserted(passes, insert or {}), upto)
+    steps = _until(inserted(passes_for(target) if passes is None else passes, insert or {}), upto)
     knobs = config.current()
     stages = _Stages(knobs)
     stages.show("input", mod)
     for step in steps:
+        start = time.perf_counter()
         made = step(mod)
         if not isinstance(made, IRModule):
             raise TypeError(f"pass {name_of(step)} returned {type(made).__name__}, not an IRModule")
+        changes = "no change" if made is mod else "changed"
+        _log.debug("%s: %s, %.3g ms", name_of(step), changes, 1e3 * (time.perf_counter() - start))
         mod = made
         stages.show(name_of(step), mod)
     return mod

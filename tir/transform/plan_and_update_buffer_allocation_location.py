@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.annotations import DIM_ALIGN
 from ..analysis.block_regions import block_access_region
 from ..analysis.private_clause import with_private
 from ..analysis.privatization import is_privatizable
@@ -88,13 +89,13 @@ def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
 def _renumbered(block: Block, old: Block) -> Block:
     """``block`` with its alignment annotations (rows that begin with the number of a written buffer) renumbered for the
     writes that ``old`` still has; a buffer that only the block itself uses needs none."""
-    rows = block.annotations.get("buffer_dim_align")
+    rows = block.annotations.get(DIM_ALIGN)
     if not rows:
         return block
     kept = {n: place for place, n in enumerate(n for n, w in enumerate(old.writes) if w in block.writes)}
     said = tuple((kept[int(row[0])], *row[1:]) for row in rows if int(row[0]) in kept)
-    notes = {k: v for k, v in block.annotations.items() if k != "buffer_dim_align"}
-    return block.replace(annotations=frozendict({**notes, "buffer_dim_align": said} if said else notes))
+    notes = {k: v for k, v in block.annotations.items() if k != DIM_ALIGN}
+    return block.replace(annotations=frozendict({**notes, DIM_ALIGN: said} if said else notes))
 
 
 @func_pass

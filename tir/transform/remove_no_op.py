@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.annotations import IMPORTS
 from ..arith.linear import key
 from ..expr import BufferLoad, IntImm, logical_not
 from ..function import PrimFunc
@@ -26,7 +27,7 @@ from ..stmt import (
 from ..visit import rewrite
 from .passes import func_pass
 
-_KEPT_ATTRS = ("pragma_import_llvm", "pragma_import_c", "device_id", "device_type")
+_KEPT_ATTRS = (*IMPORTS, "device_id", "device_type")
 
 
 def _drop(item: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..analysis.annotations import SWIZZLE
 from ..arith.divide import take_multiples
 from ..arith.linear import linear
 from ..buffer import Buffer
@@ -17,7 +18,6 @@ from ..visit import rewrite, walk
 from .passes import func_pass
 from .threads import number
 
-KEY = "buffer_swizzle"
 PIECE, LINE = 16, 128  # bytes: what one thread moves at a time, and what all banks hold side by side
 
 
@@ -61,7 +61,7 @@ def _asked(root: Any) -> dict[Var, _Swizzle]:
     found: dict[Var, _Swizzle] = {}
     for block in walk(root):
         if isinstance(block, Block):
-            for which in block.annotations.get(KEY, ()):
+            for which in block.annotations.get(SWIZZLE, ()):
                 buffer = block.writes[int(which)].buffer
                 found[buffer.data] = _swizzle(buffer)
     return found
@@ -84,8 +84,8 @@ class _Rewriter:
                         f"{self.name}: `{item.op}` reads `{pointer.name}` by its pointer and takes rows to lie in order, but "
                         "they are swizzled; take storage_align in place of storage_swizzle, or ldmatrix"
                     )
-        if isinstance(item, Block) and KEY in item.annotations:
-            return item.replace(annotations=frozendict({k: v for k, v in item.annotations.items() if k != KEY}))
+        if isinstance(item, Block) and SWIZZLE in item.annotations:
+            return item.replace(annotations=frozendict({k: v for k, v in item.annotations.items() if k != SWIZZLE}))
         return None
 
     def place(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:

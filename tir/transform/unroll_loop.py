@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.annotations import UNROLL_EXPLICIT, UNROLL_STEPS
 from ..expr import IntImm, const, is_const
 from ..function import PrimFunc
 from ..node import frozendict
@@ -26,7 +27,7 @@ class _Unroller:
         loop)."""
         if isinstance(s, For):
             return self.loop(s)
-        if isinstance(s, AttrStmt) and s.attr_key in ("pragma_auto_unroll_max_step", "pragma_unroll_explicit"):
+        if isinstance(s, AttrStmt) and s.attr_key in (UNROLL_STEPS, UNROLL_EXPLICIT):
             return self.pragma(s)
         if isinstance(s, SeqStmt):
             made = [self.visit(x) for x in s.stmts]
@@ -48,7 +49,7 @@ class _Unroller:
     def pragma(self, s: AttrStmt) -> tuple[Stmt, int, int]:
         saved = self.auto_max_step, self.explicit
         value = s.value.value if isinstance(s.value, IntImm) else 0
-        if s.attr_key == "pragma_auto_unroll_max_step":
+        if s.attr_key == UNROLL_STEPS:
             self.auto_max_step = value
         else:
             self.explicit = bool(value)

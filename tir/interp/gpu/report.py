@@ -203,11 +203,12 @@ class SimReport:
             made = []
             for column, text in enumerate(row):
                 words = column in (1, 2, len(row) - 1)
-                style = f"text-align:{'left' if words else 'right'};white-space:nowrap"
+                last = column == len(row) - 1  # the statement: it wraps, so that nothing is cut at the page's edge
+                style = f"text-align:{'left' if words else 'right'};white-space:{'normal' if last else 'nowrap'}"
                 shown = html.escape(text)
-                whole = '<code style="white-space:nowrap">{}</code>'
-                code = tag == "td" and column == len(row) - 1
-                made.append(f'<{tag} style="{style}">{whole.format(shown) if code else shown}</{tag}>')
+                made.append(
+                    f'<{tag} style="{style}">{f"<code>{shown}</code>" if last and tag == "td" else shown}</{tag}>'
+                )
             return f"<tr>{''.join(made)}</tr>"
 
         faults = "".join(f'<pre style="color:#d1434b">{html.escape(str(f))}</pre>' for f in self.findings)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...analysis.accessed_regions import region_in
+from ...analysis.annotations import DIM_ALIGN, DOUBLE_BUFFER
 from ...analysis.index import BlockRef, LoopRef, index_of
 from ...analysis.structure import regions_of
 from ...arith import Analyzer
@@ -101,9 +102,9 @@ def _bytes(buffer: Buffer, users: Sequence[BlockRef], common: Sequence[LoopRef])
             return None
         extents.append(min(sizes))
     doubled = any(
-        ref.block.writes[int(ref.block.annotations["double_buffer_scope"])].buffer is buffer
+        ref.block.writes[int(ref.block.annotations[DOUBLE_BUFFER])].buffer is buffer
         for ref in users
-        if "double_buffer_scope" in ref.block.annotations
+        if DOUBLE_BUFFER in ref.block.annotations
     )
     return _padded(extents, users, buffer) * buffer.dtype.bytes * (2 if doubled else 1)
 
@@ -112,7 +113,7 @@ def _padded(extents: Sequence[int], users: Sequence[BlockRef], buffer: Buffer) -
     """Elements of a buffer of these extents, with the strides that ``storage_align`` asked for."""
     asked: dict[int, tuple[int, int]] = {}
     for ref in users:
-        for number, axis, factor, offset in ref.block.annotations.get("buffer_dim_align", ()):
+        for number, axis, factor, offset in ref.block.annotations.get(DIM_ALIGN, ()):
             if ref.block.writes[int(number)].buffer is buffer:
                 asked[int(axis)] = (int(factor), int(offset))
     stride = 1

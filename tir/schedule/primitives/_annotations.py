@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...analysis.annotations import asks_for_registers
+from ...analysis.annotations import ASYNC, DOUBLE_BUFFER, ORDER, STAGE, asks_for_registers, misspelled
 from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef
 from ...errors import require
@@ -14,13 +14,16 @@ from ...stmt import Block, BlockRealize, For, SeqStmt, Stmt
 from ...visit import walk
 from ..state import State
 
-STAGE, ORDER, ASYNC = "software_pipeline_stage", "software_pipeline_order", "software_pipeline_async_stages"
-DOUBLE_BUFFER = "double_buffer_scope"
-
 
 def check_annotation(state: State, place: LoopRef | BlockRef, key: str, value: Any) -> None:
     """Refuse an annotation ``key`` = ``value`` that lowering could not implement on ``place``; unknown keys are
-    accepted."""
+    accepted, except misspelled ones."""
+    require(
+        not misspelled(key),
+        "the annotation {0!r} means nothing, and is nearly one that does",
+        key,
+        legal=lambda: misspelled(key),
+    )
     if key in (STAGE, ORDER, ASYNC):
         require(
             isinstance(place, LoopRef),

@@ -34,8 +34,9 @@ def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: st
     ``ann_val`` is a string, number, expression, or lists and dicts of them. Annotations that lowering implements are
     checked: ``software_pipeline_stage`` and ``software_pipeline_order`` (one number for each statement of the loop's
     body; the order is a permutation; no statement before its dependences), ``software_pipeline_async_stages`` (a subset
-    of the stages), ``double_buffer_scope`` (the number of a buffer that the block writes). An existing key gets the new
-    value. Raises ``ScheduleError`` for an annotation that lowering could not implement.
+    of the stages), ``double_buffer_scope`` (the number of a buffer that the block writes). Any other key may be used; an
+    existing one gets the new value. Raises ``ScheduleError`` for an annotation that lowering could not implement, and for
+    a key that is a misspelled one of these and the other known ones.
 
     Before, and after ``sch.annotate("B", "note", 1)``::
 

@@ -25,6 +25,8 @@ from ..legality import require_legal
 from ..primitive import BadArgument, primitive
 from ..state import State, owners
 
+TAILS = ("guard", "cut", "exact")  # what becomes of iterations that fill no tile
+
 
 def require_plain(loop: LoopRef, what: str) -> None:
     """Refuse a loop that is bound, annotated or not serial, because it is not clear which new loop would inherit
@@ -150,7 +152,7 @@ def plan_split(
     given = [g for g in (factors, factor, nparts) if g is not None]
     if len(given) != 1:
         raise BadArgument("split takes one of factors=[…], factor= or nparts=")
-    if tail not in ("guard", "cut", "exact"):
+    if tail not in TAILS:
         raise BadArgument(f"tail is 'guard', 'cut' or 'exact', not {tail!r}")
     if factors is None:
         factors = [None, factor] if factor is not None else [nparts, None]

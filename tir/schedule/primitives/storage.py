@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.annotations import DIM_ALIGN, SWIZZLE
 from ...analysis.index import BlockRef
 from ...analysis.structure import named
 from ...buffer import Buffer, MatchBufferRegion
@@ -238,9 +239,9 @@ def _check_storage_align(
     require(factor > 0, "the alignment factor must be positive, not {0}", factor, legal="1 or more")
     require(offset >= 0, "the alignment offset must be at least 0, not {0}", offset, legal="0 or more")
     entry = (int(buffer_index), number, int(factor), int(offset))
-    old = block.block.annotations.get("buffer_dim_align", ())
+    old = block.block.annotations.get(DIM_ALIGN, ())
     kept = tuple(e for e in old if tuple(e[:2]) != entry[:2])
-    notes = frozendict({**block.block.annotations, "buffer_dim_align": (*kept, entry)})
+    notes = frozendict({**block.block.annotations, DIM_ALIGN: (*kept, entry)})
     return AlignPlan(block.block, block.block.replace(annotations=notes))
 
 
@@ -282,15 +283,15 @@ def _check_storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> 
     )  # fmt: skip
     require(buffer.ndim >= 2, "buffer {0} has {1} axes; a swizzle exchanges pieces of rows", buffer.name, buffer.ndim)
     notes = block.block.annotations
-    aligned = any(int(entry[0]) == buffer_index for entry in notes.get("buffer_dim_align", ()))
+    aligned = any(int(entry[0]) == buffer_index for entry in notes.get(DIM_ALIGN, ()))
     require(
         not aligned,
         "the rows of {0} are padded by storage_align already",
         buffer.name,
         legal="storage_swizzle without storage_align",
     )
-    asked = (*(n for n in notes.get("buffer_swizzle", ()) if n != buffer_index), int(buffer_index))
-    return AlignPlan(block.block, block.block.replace(annotations=frozendict({**notes, "buffer_swizzle": asked})))
+    asked = (*(n for n in notes.get(SWIZZLE, ()) if n != buffer_index), int(buffer_index))
+    return AlignPlan(block.block, block.block.replace(annotations=frozendict({**notes, SWIZZLE: asked})))
 
 
 @primitive(check=_check_storage_swizzle, keeps=Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -36,7 +35,11 @@ from ..primitive import primitive
 from ..state import State
 
 MOST_THREADS = 1024  # in a block, on every GPU that we know of
-THREAD_AXIS = re.compile(r"(blockIdx|threadIdx)\.[xyz]$|vthread(\.[xyz])?$")
+THREAD_AXES = (
+    *(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx") for d in "xyz"),
+    "vthread",
+    *(f"vthread.{d}" for d in "xyz"),
+)
 
 
 @dataclass(frozen=True)
@@ -227,7 +230,7 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
                 B[vi] = A[vi] * 2.0
     """
     require(
-        isinstance(thread_axis, str) and THREAD_AXIS.match(thread_axis),
+        thread_axis in THREAD_AXES,
         "{0!r} is not a thread axis",
         thread_axis,
         legal="blockIdx.x/y/z, threadIdx.x/y/z, vthread, vthread.x/y/z",

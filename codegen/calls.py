@@ -1,0 +1,82 @@
+"""What functions of every kind of module share: calls by name, results in new arrays, and their signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tir.analysis.effects import effects
+from tir.buffer import Buffer
+from tir.function import PrimFunc
+from tir.interp.named_arguments import in_order, output_shapes, parameter_names, split_outputs, zeros
+from tir.stmt import NOP
+
+
+def stub(func: PrimFunc) -> PrimFunc:
+    """The function with an empty body: its signature."""
+    return func.with_body(NOP)
+
+
+def written_positions(func: PrimFunc) -> frozenset[int]:
+    """The positions of the parameters that a function may write."""
+    written = effects(func.body).writes
+    return frozenset(
+        k
+        for k, p in enumerate(func.params)
+        if p in written or (p in func.buffer_map and func.buffer_map[p].data in written)
+    )
+
+
+def signature(func: PrimFunc) -> tuple[PrimFunc, frozenset[int]]:
+    """A function with an empty body, and the positions of the parameters it may write."""
+    return stub(func), written_positions(func)
+
+
+class Function:
+    """A function of a module. ``func`` has its signature, ``name`` is its name in the module."""
+
+    name: str
+    func: PrimFunc
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        raise NotImplementedError
+
+    def outputs(self) -> frozenset[int]:
+        """The positions of the parameters that it may write."""
+        raise NotImplementedError
+
+    def new(self, *args: Any, **named: Any) -> Any:
+        """Call it with new arrays of zeros for what it writes, and return them: one, or a tuple in parameter order.
+
+        ``args`` are the other arguments in order; what is given by name is used as it is, and an array so given is not
+        returned. Raises ``RunError`` as a call does, and where the arguments do not determine the shape of a result.
+        """
+        given, made = split_outputs(self.func, self.outputs(), args, named)
+        shapes = output_shapes(self.func, self._seen(given), made)
+        names = parameter_names(self.func)
+        results = [self._zeros(shape, self.func.buffer_map[self.func.params[k]]) for k, shape in zip(made, shapes)]
+        self(*in_order(self.func, (), {**given, **{names[k]: result for k, result in zip(made, results)}}))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _seen(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments as arrays whose shapes can be read."""
+        return given
+
+    def _zeros(self, shape: Sequence[int], buffer: Buffer) -> Any:
+        return zeros(shape, buffer)
+
+    def __repr__(self) -> str:
+        return f"<function {self.func.name}({', '.join(parameter_names(self.func))})>"
+
+
+class HostFunction(Function):
+    """A function that ``run`` runs, given its arguments in order."""
+
+    def __init__(self, name: str, func: PrimFunc, run: Callable[..., Any]):
+        self.name, self.func, self._run = name, func, run
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self._run(*(in_order(self.func, args, named) if named else args))
+
+    def outputs(self) -> frozenset[int]:
+        return written_positions(self.func)

@@ -1,0 +1,116 @@
+"""The schedule that a program gets without measuring: it computes the same, and does what the machine is good at."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tir
+from tests import te_programs
+from tir import te
+from tir.function import IRModule
+from tir.library import elementwise, rows
+from tir.testing import assert_same_result, random_inputs, random_program
+from tir.testing.kernel_programs import FAMILIES, family_program
+from tir.tune.rules import reductions, spatial
+
+NARROW = "llvm -vector_width=64 -num-cores=2"  # two numbers in a vector: small programs have whole vectors and tails
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small programs run in parallel too."""
+    for module in (spatial, reductions):
+        monkeypatch.setattr(module, "PARALLEL", 0)
+
+
+def same(program: tir.PrimFunc | IRModule, target: str) -> None:
+    sch = tir.tune.default(program, target)
+    for name in IRModule.of(program):
+        assert_same_result(program, sch.mod, engines=(target.split()[0],), func=name)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("target", [NARROW, "cuda-sim"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_kernels_compute_the_same(family: str, target: str):
+    for seed in range(2):
+        same(family_program(family, seed), target)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("target", [NARROW, "cuda-sim"])
+def test_random_programs_compute_the_same(target: str):
+    for seed in range(12):
+        same(random_program(seed), target)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("target", [NARROW, "cuda-sim"])
+@pytest.mark.parametrize("name", te_programs.PROGRAMS)
+def test_tensor_expressions_compute_the_same(name: str, target: str):
+    func = te.create_prim_func(te_programs.PROGRAMS[name](te, tir))
+    sch = tir.tune.default(func, target)
+    sizes = {v.name: 12 for v in func.params if v not in func.buffer_map}
+    inputs = random_inputs(func, 0, sizes, low=1)  # some of them are indices
+    assert_same_result(func, sch.mod, inputs, (target.split()[0],), rtol=1e-3)
+
+
+def kinds(sch: tir.Schedule, block: str) -> list[str]:
+    return [sch.get(loop).kind for loop in sch.get_loops(block)]
+
+
+def test_a_chain_is_one_loop_of_vectors_on_all_cores():
+    sch = tir.tune.default(elementwise.gelu_chain(1 << 20), "llvm -num-cores=2")
+    assert [b.name for b in sch.get_child_blocks("root")] == ["out"]
+    assert kinds(sch, "out")[0] == "parallel" and kinds(sch, "out")[-2:] == ["unrolled", "vectorized"]
+
+
+def test_a_producer_that_is_read_often_is_not_repeated():
+    sch = tir.tune.default(rows.softmax(64, 1000))
+    assert "power" in [b.name for b in sch.get_child_blocks(sch.func.root.name)]
+
+
+def test_a_sum_of_rows_becomes_partial_sums_in_vectors():
+    sch = tir.tune.default(rows.row_sum(1023, 511), "llvm -num-cores=1")
+    assert "vectorized" in kinds(sch, "total_rf_update")
+
+
+def test_a_sum_of_columns_has_vectors_along_the_result():
+    sch = tir.tune.default(rows.column_sum(1023, 511), "llvm -num-cores=1")
+    assert kinds(sch, "total_update")[-1] == "vectorized"
+    assert not any(b.name.endswith("_rf") for b in sch.get_child_blocks("root"))
+
+
+def test_a_small_program_stays_on_one_core():
+    assert "parallel" not in kinds(tir.tune.default(elementwise.scale_add(1000), "llvm -num-cores=8"), "out")
+
+
+def threads_of(sch: tir.Schedule, block: str) -> list[str]:
+    return [sch.get(loop).thread for loop in sch.get_loops(block)]
+
+
+def test_every_result_gets_a_thread():
+    sch = tir.tune.default(elementwise.transpose(300, 200), "cuda-sim")
+    assert threads_of(sch, "out") == ["blockIdx.x", "threadIdx.x"]
+
+
+def test_few_long_sums_are_spread_over_threads():
+    sch = tir.tune.default(rows.row_sum(10, 1000), "cuda-sim")
+    assert threads_of(sch, "total") == ["blockIdx.x", "", "threadIdx.x"]
+    a, b = np.ones((10, 1000), np.float32), np.zeros(10, np.float32)
+    tir.build(sch.mod, target="cuda-sim")(a, b)
+    np.testing.assert_array_equal(b, 1000)
+
+
+def test_a_refused_step_drops_the_schedule_and_is_counted():
+    from tir.tune.space import Rule, Space, space_of
+
+    def wrong(sch: tir.Schedule, block: str, env: object) -> list[tir.Schedule]:
+        sch.copy().compute_inline(block)
+        return [sch]
+
+    env = space_of("llvm").env
+    space = Space(env, [Rule("wrong", wrong, ("llvm",), 1)])
+    made = space.first(tir.Schedule(elementwise.scale_add(10)))
+    assert not made.trace.steps and space.dropped == {"wrong": 1}

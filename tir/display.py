@@ -1,0 +1,150 @@
+"""Tables and figures that are shown the same way everywhere: as text, and in a notebook as HTML and SVG that follow its
+light or dark theme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any, TypeVar
+
+_Self = TypeVar("_Self")
+
+# The colour of text: JupyterLab's, VS Code's, or by what the reader's system prefers where a page says nothing.
+_TEXT = "var(--jp-content-font-color1, var(--vscode-editor-foreground, {}))"
+STYLE = (
+    f".tir-shown{{color:{_TEXT.format('#1f2328')}}}"
+    f"@media (prefers-color-scheme:dark){{.tir-shown{{color:{_TEXT.format('#e6edf3')}}}}}"
+)
+YES, NO, FAINT = "#3f9142", "#d1434b", "#848d97"  # mid-tones, legible on white and on black
+
+
+def text_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Rows under a head, columns as wide as they need; the columns numbered in ``right`` are aligned there.
+
+    >>> print(text_table(("loop", "runs"), [("i", "1"), ("j", "128")], right=[1]))
+    loop  runs
+    i        1
+    j      128
+    """
+    lines = [tuple(head), *map(tuple, rows)]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(w) if k in right else cell.ljust(w) for k, (cell, w) in enumerate(zip(line, widths))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
+    """The same as an HTML table. Long cells wrap, so that nothing is cut at the page's edge; leading spaces indent."""
+    above = f"<p><b>{escape(caption)}</b></p>" if caption else ""
+    cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    return f"{above}<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(text: str) -> str:
+    indent = len(text) - len(text.lstrip())
+    style = f"text-align:left;white-space:normal;padding-left:{0.5 + indent / 2}em"
+    return f'<td style="{style}">{escape(text.strip())}</td>'
+
+
+def svg_figure(width: float, height: float, *parts: str) -> str:
+    """An SVG of this size in pixels. Its text and what is drawn in ``currentColor`` have the colour of the page's text."""
+    box = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}"'
+    look = 'class="tir-shown" fill="currentColor" font-family="sans-serif" font-size="12"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {box} {look}><style>{STYLE}</style>{"".join(parts)}</svg>'
+
+
+def svg_text(x: float, y: float, words: str, anchor: str = "start", **attributes: str) -> str:
+    """Words in a figure; ``attributes`` are those of SVG, with ``_`` for ``-``."""
+    extra = "".join(f' {k.replace("_", "-")}="{escape(v)}"' for k, v in attributes.items())
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{extra}>{escape(words)}</text>'
+
+
+def svg_box(x: float, y: float, width: float, height: float, fill: str, title: str = "", **attributes: str) -> str:
+    """A rectangle in a figure, with a title that a reader sees by pointing at it."""
+    extra = "".join(f' {k.replace("_", "-")}="{escape(v)}"' for k, v in attributes.items())
+    inside = f"<title>{escape(title)}</title>" if title else ""
+    shape = f'x="{x:.1f}" y="{y:.1f}" width="{max(width, 1):.1f}" height="{max(height, 1):.1f}" fill="{fill}"'
+    return f"<rect {shape}{extra}>{inside}</rect>"
+
+
+class Shown(str):
+    """Text that is shown as it is, also as the value of a cell or a prompt's line, rather than as one escaped line.
+
+    >>> Shown("a line\\nanother")
+    a line
+    another
+    """
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="line-height:1.4;overflow-x:auto">{escape(self)}</pre>'
+
+
+class CallableReport:
+    """A report that says itself again when it is called: ``module.report`` and ``module.report()`` are the same."""
+
+    def __call__(self: _Self) -> _Self:
+        return self
+
+
+# The languages of sources by kind, as pygments calls them; what it lacks is shown as plain text.
+_LEXERS = {"tir": "python", "lowered": "python", "llvm": "llvm", "llvm-opt": "llvm", "asm": "gas", "cuda": "cuda"}
+
+
+class Source(Shown):
+    """A generated source, a plain string; in a notebook its ``kind`` is highlighted if pygments is there.
+
+    >>> Source("define void @f()", "llvm")
+    define void @f()
+    """
+
+    kind: str
+
+    def __new__(cls, text: str, kind: str) -> Source:
+        made = str.__new__(cls, text)
+        made.kind = kind
+        return made
+
+    def __reduce__(self) -> tuple[type[Source], tuple[str, str]]:
+        return Source, (str(self), self.kind)
+
+    def _repr_html_(self) -> str:
+        if _LEXERS.get(self.kind) == "python":
+            from .render import to_html
+
+            return to_html(self)
+        return highlighted(self, _LEXERS.get(self.kind, "text")) or super()._repr_html_()
+
+
+# Colours of pygments' tokens, mid-tones for light and dark pages, by the beginning of the token's name.
+_TOKENS = {
+    "Token.Keyword": "#a455c7", "Token.Name.Function": "#1b8a9e", "Token.Name.Variable": "#4078c8",
+    "Token.Name.Builtin": "#4078c8", "Token.Literal.String": "#3f9142", "Token.Literal.Number": "#b7791f",
+    "Token.Comment": FAINT, "Token.Name.Label": "#1b8a9e",
+}  # fmt: skip
+
+
+def highlighted(text: str, language: str) -> str:
+    """``text`` as HTML lines in colour, by pygments; empty where it is not installed or does not know the language."""
+    try:
+        from pygments.lexers import get_lexer_by_name  # pyright: ignore[reportUnknownVariableType]
+        from pygments.util import ClassNotFound
+    except ImportError:
+        return ""
+    try:
+        lexer: Any = get_lexer_by_name(language, stripnl=False, ensurenl=False)  # pyright: ignore[reportUnknownVariableType]
+    except ClassNotFound:
+        return ""
+    body = "".join(_coloured(str(kind), part) for kind, part in lexer.get_tokens(text))
+    return f'<pre style="line-height:1.4;overflow-x:auto"><code style="white-space:pre">{body}</code></pre>'
+
+
+def _coloured(kind: str, part: str) -> str:
+    colour = next((c for name, c in _TOKENS.items() if kind.startswith(name)), "")
+    return f'<span style="color:{colour}">{escape(part)}</span>' if colour and part.strip() else escape(part)

@@ -1,0 +1,14 @@
+"""Operators on tensors: ``ops.add(x, y)``, ``ops.nn.conv2d(…)``. ``tir.topi`` is another name of this package.
+
+Each takes and gives tensors of :mod:`tir.te`. Files here are discovered automatically; what they define with
+``@operator`` is an attribute of this package, or of the one of its namespace (``ops.nn``).
+"""
+
+from __future__ import annotations
+
+from .check import check  # noqa: F401
+from .classes import Pattern, function_of, pattern, schedule  # noqa: F401
+from .registry import Argument, Case, Operator, arg, attributes, case, find, load_files, operator, operators  # noqa: F401
+
+load_files(__name__, __path__)
+__getattr__, __dir__ = attributes()

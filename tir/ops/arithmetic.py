@@ -1,0 +1,154 @@
+"""Arithmetic of two operands that broadcast. Integers wrap around, as NumPy's do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import te
+from ..expr import IntImm, Let, Select, Var, const
+from ..op import call
+from .families import binary, pairs
+
+_FLOAT = ("float",)
+
+
+@binary(np.add, pairs(), aliases=("broadcast_add",))
+def add(x: Any, y: Any) -> Any:
+    """``x + y``."""
+    return x + y
+
+
+@binary(np.subtract, pairs(), aliases=("broadcast_sub",))
+def subtract(x: Any, y: Any) -> Any:
+    """``x - y``."""
+    return x - y
+
+
+@binary(np.multiply, pairs(), aliases=("broadcast_mul",))
+def multiply(x: Any, y: Any) -> Any:
+    """``x * y``."""
+    return x * y
+
+
+@binary(np.divide, pairs(kinds=_FLOAT), kinds=_FLOAT, aliases=("broadcast_div",))
+def divide(x: Any, y: Any) -> Any:
+    """``x / y`` of floats; of integers see ``floor_divide`` and ``trunc_divide``."""
+    return x / y
+
+
+@binary(np.floor_divide, pairs("any", "nonzero"))
+def floor_divide(x: Any, y: Any) -> Any:
+    """The greatest integer that is not above ``x / y``. An integer divided by 0 is an error of the run.
+
+    Of floats it is exact: ``1.0 // 0.1`` is 9. Of an infinite ``x`` it is nan.
+    """
+    if x.dtype.is_int:
+        return x // y
+    rest = call("fmod", x, y)
+    whole = (x - rest) / y - Select(_is_above(rest, y), const(1, x.dtype), const(0, x.dtype))
+    return Select(y == 0, x / y, call("nearbyint", whole))
+
+
+def _is_above(rest: Any, y: Any) -> Any:
+    """Whether what a division toward 0 leaves is that of a quotient above the exact one."""
+    return te.all(rest != 0, (rest < 0) != (y < 0))
+
+
+def _trunc_divide(x: Any, y: Any) -> Any:
+    quotient = np.trunc(np.divide(x, y))
+    return quotient if quotient.dtype == np.result_type(x, y) else quotient.astype(np.result_type(x, y))
+
+
+@binary(_trunc_divide, pairs("any", "nonzero"), aliases=("trunc_div",))
+def trunc_divide(x: Any, y: Any) -> Any:
+    """``x / y`` rounded toward 0. An integer divided by 0 is an error of the run."""
+    return te.truncdiv(x, y) if x.dtype.is_int else te.trunc(x / y)
+
+
+@binary(np.remainder, pairs("any", "nonzero"), aliases=("floor_mod", "broadcast_mod"))
+def remainder(x: Any, y: Any) -> Any:
+    """What ``floor_divide`` leaves, with the sign of ``y``: ``x % y`` of Python."""
+    if x.dtype.is_int:
+        return x % y
+    rest = call("fmod", x, y)
+    return Select(_is_above(rest, y), rest + y, rest)
+
+
+@binary(np.fmod, pairs("any", "nonzero"), aliases=("mod", "trunc_mod", "truncmod"))
+def fmod(x: Any, y: Any) -> Any:
+    """What ``trunc_divide`` leaves, with the sign of ``x``: ``x % y`` of C."""
+    return te.truncmod(x, y) if x.dtype.is_int else call("fmod", x, y)
+
+
+@binary(np.power, pairs("positive", "positive"), aliases=("power", "broadcast_power"))
+def pow(x: Any, y: Any) -> Any:
+    """``x`` to the power of ``y``. A negative power of integers has no defined value."""
+    if x.dtype.is_float:
+        return call("pow", x, y)
+    return _power(x, y.value) if isinstance(y, IntImm) else _integer_power(x, y)
+
+
+def _power(x: Any, exponent: int) -> Any:
+    """A constant power, by squaring."""
+    made, base = const(1, x.dtype), x
+    while exponent > 0:
+        if exponent % 2:
+            made = made * base
+        exponent //= 2
+        base = base * base
+    return made
+
+
+def _integer_power(x: Any, y: Any) -> Any:
+    """By squaring too, one bit of the exponent after the other."""
+    one = const(1, x.dtype)
+    last = x.dtype.bits - 1 - (x.dtype.code == "int")
+
+    def rest(base: Any, bit: int) -> Any:
+        factor = Select((y >> bit) % 2 == 1, base, one)
+        if bit == last:
+            return factor
+        square = Var(f"square_{bit}", x.dtype)
+        return Let(square, base * base, factor * rest(square, bit + 1))
+
+    first = Var("base", x.dtype)
+    return Let(first, x, rest(first, 0))
+
+
+@binary(np.maximum, pairs())
+def maximum(x: Any, y: Any) -> Any:
+    """The larger of two values; nan if either is nan."""
+    return te.max(x, y)
+
+
+@binary(np.minimum, pairs())
+def minimum(x: Any, y: Any) -> Any:
+    """The smaller of two values; nan if either is nan."""
+    return te.min(x, y)
+
+
+@binary(np.arctan2, pairs("nonzero", kinds=_FLOAT), kinds=_FLOAT)
+def atan2(x: Any, y: Any) -> Any:
+    """The angle of the point at ``(y, x)``, between -pi and pi: ``atan(x / y)`` in the right quadrant."""
+    return call("atan2", x, y)
+
+
+@binary(np.hypot, pairs(kinds=_FLOAT), kinds=_FLOAT)
+def hypot(x: Any, y: Any) -> Any:
+    """``sqrt(x * x + y * y)`` without overflow."""
+    return call("hypot", x, y)
+
+
+@binary(np.copysign, pairs(kinds=_FLOAT), kinds=_FLOAT)
+def copysign(x: Any, y: Any) -> Any:
+    """``x`` with the sign of ``y``."""
+    return call("copysign", x, y)
+
+
+@binary(np.logaddexp, pairs(kinds=_FLOAT), kinds=_FLOAT, aliases=("log_add_exp",))
+def logaddexp(x: Any, y: Any) -> Any:
+    """``log(exp(x) + exp(y))`` without overflow."""
+    apart = te.log1p(te.exp(-te.fabs(x - y)))
+    return te.max(x, y) + Select(x == y, const(float(np.log(2)), x.dtype), apart)

@@ -1,0 +1,234 @@
+"""Conversions of elements, selections, constants of a tensor's shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import te
+from ..expr import Select, cast
+from ..op import call
+from ..te import Tensor
+from ..te.places import error
+from ..te.tensor import data_type
+from .cases import arg, case
+from .operands import Operand, as_type, common_type, elementwise, require_kind, values_of
+from .registry import operator
+
+SECTION = "elementwise"
+
+
+def _converted(x: Any, dtype: str) -> Any:
+    return x.astype(dtype) if dtype in np.sctypeDict or dtype == "bool" else x
+
+
+@operator(
+    section=SECTION,
+    reference=_converted,
+    aliases=("cast",),
+    cases=[
+        case(arg((2, 3), "float32"), "int8"),
+        case(arg((14,), "float64", "special"), "float32"),
+        case(arg((14,), "float32", "special"), "float16"),
+        case(arg((14,), "float32", "special"), "bfloat16"),
+        case(arg((), "bfloat16"), "float64"),
+        case(arg(("n", 2), "int64", "special"), "uint8"),
+        case(arg((0, 2), "uint8"), "int32"),
+        case(arg((14,), "float32", "special"), "bool"),
+        case(arg((5,), "int8"), "bool"),
+        case(arg((5,), "bool"), "float16"),
+        case(arg((5,), "int32"), "float32"),
+        case(arg((5,), "int32"), "int32"),
+    ],
+)
+def astype(x: te.Tensor, dtype: Any) -> te.Tensor:
+    """``x`` converted to ``dtype``.
+
+    Floats become integers toward 0, and integers wrap around; a float that is out of the integer's range has no defined
+    value. What is not 0 is true, nan included.
+
+    >>> from tir import ops, te
+    >>> ops.astype(te.placeholder((4,), "float32"), "int8")
+    Tensor(astype, (4,), int8)
+    """
+    want = data_type(dtype)
+    return elementwise("astype", lambda e: cast(want, e), values_of(x))
+
+
+@operator(
+    section=SECTION,
+    reference=lambda x, dtype: x.astype(np.float32).view(dtype) if x.dtype == np.float64 else x.view(dtype),
+    aliases=("view",),
+    cases=[
+        case(arg((2, 3), "float32"), "int32"),
+        case(arg((3,), "uint32"), "int32"),
+        case(arg(("n",), "int64", [0, 1, 2**62, -(2**62), 5]), "float64"),
+        case(arg((3,), "uint8", [0, 1, 128]), "int8"),
+    ],
+)
+def reinterpret(x: te.Tensor, dtype: Any) -> te.Tensor:
+    """The bits of ``x`` as numbers of ``dtype``, which is as wide.
+
+    >>> from tir import ops, te
+    >>> ops.reinterpret(te.placeholder((4,), "float32"), "uint32")
+    Tensor(reinterpret, (4,), uint32)
+    """
+    want = data_type(dtype)
+    if want.bits != x.dtype.bits or want.is_bool is not x.dtype.is_bool:
+        raise error(f"{x.dtype} has {x.dtype.bits} bits, and {want} {want.bits}", "a type of the same size")
+    if want is x.dtype:
+        return elementwise("reinterpret", lambda e: e, values_of(x))
+    return elementwise("reinterpret", lambda e: call("reinterpret", e, dtype=want), values_of(x))
+
+
+# ---------------------------------------------------------------- selections
+
+
+def _clipped(x: Any, min: Any = None, max: Any = None) -> Any:
+    return x if min is None and max is None else np.clip(x, min, max)
+
+
+@operator(
+    section=SECTION,
+    reference=_clipped,
+    cases=[
+        case(arg((17,), "float32", "special"), -1, 2.5),
+        case(arg((2, 3), "int8"), -2, 3),
+        case(arg(("n", 3), "float64"), arg((3,), "float64", "small"), None),
+        case(arg((4,), "float16"), max=0),
+        case(arg((2, 0), "uint8"), min=1),
+        case(arg((), "bfloat16"), -1, 1),
+        case(arg((2, 3), "float32")),
+    ],
+)
+def clip(x: te.Tensor, min: Operand | None = None, max: Operand | None = None) -> te.Tensor:
+    """``x`` with values below ``min`` and above ``max`` replaced by them; nan stays.
+
+    The limits are numbers, or tensors that broadcast with ``x``; None is no limit. Where ``min`` is above ``max``, it is
+    ``max``.
+
+    >>> from tir import ops, te
+    >>> ops.clip(te.placeholder((4,)), 0, 6)
+    Tensor(clip, (4,), float32)
+    """
+    limits = [values_of(v) for v in (min, max) if v is not None]
+    operands = [values_of(x), *limits]
+    dtype = common_type(operands)
+    require_kind(dtype, ("integer", "float"))
+
+    def formula(e: Any, *bounds: Any) -> Any:
+        rest = list(bounds)
+        low = e if min is None else te.max(e, rest.pop(0))
+        return low if max is None else te.min(low, rest.pop(0))
+
+    return elementwise("clip", formula, *operands, dtype=dtype)
+
+
+@operator(
+    section=SECTION,
+    reference=np.where,
+    cases=[
+        case(arg((3, 1), "bool"), arg((4,), "float32"), arg((3, 4), "float32", "special")),
+        case(arg((), "bool"), arg(("n",), "int8"), 3),
+        case(arg((2, 0), "bool"), 1.5, arg((), "float64")),
+        case(arg((5,), "bool"), arg((1,), "bfloat16"), arg((5,), "bfloat16")),
+        case(arg((2, 5), "bool"), arg((5,), "bool"), False),
+        case(arg((3,), "bool"), arg((3,), "int8"), arg((3,), "uint8")),
+    ],
+)
+def where(condition: te.Tensor, x: Operand, y: Operand) -> te.Tensor:
+    """``x`` where ``condition``, a tensor of bools, is true, and ``y`` where it is not. All three broadcast.
+
+    >>> from tir import ops, te
+    >>> ops.where(te.placeholder((4, 1), "bool"), te.placeholder((3,)), 0)
+    Tensor(where, (4, 3), float32)
+    """
+    require_kind(condition.dtype, ("bool",), "condition")
+    choices = values_of(x), values_of(y)
+    dtype = common_type(choices)
+
+    def formula(c: Any, yes: Any, no: Any) -> Any:
+        return Select(c, as_type(yes, dtype), as_type(no, dtype))
+
+    return elementwise("where", formula, values_of(condition), *choices)
+
+
+# ---------------------------------------------------------------- constants, sums of several
+
+
+def _dtype_cases(*values: Any) -> Any:
+    return [
+        case(arg((2, 3), "float32"), *values),
+        case(arg(("n", 2), "int8"), *values),
+        case(arg((), "bfloat16"), *values),
+        case(arg((0, 3), "bool"), *values, dtype="int64"),
+    ]
+
+
+def _like(x: Tensor, value: Any, dtype: Any, name: str) -> Tensor:
+    want = x.dtype if dtype is None else data_type(dtype)
+    filled = values_of(value)
+    if filled.shape:
+        raise error(f"the value is a number or a tensor of 0 dimensions, and has shape {filled.shape}")
+    return te.compute(x.shape, lambda *_: as_type(filled.read(()), want), name=name)
+
+
+@operator(section=SECTION, reference=lambda x, value, dtype=None: np.full_like(x, value, dtype), cases=_dtype_cases(3))
+def full_like(x: te.Tensor, value: Operand, dtype: Any = None) -> te.Tensor:
+    """A tensor of the shape of ``x``, and of its type or ``dtype``, with ``value`` everywhere.
+
+    >>> from tir import ops, te
+    >>> ops.full_like(te.placeholder((4, 3)), 2, "int32")
+    Tensor(full_like, (4, 3), int32)
+    """
+    return _like(x, value, dtype, "full_like")
+
+
+@operator(section=SECTION, reference=lambda x, dtype=None: np.zeros_like(x, dtype), cases=_dtype_cases())
+def zeros_like(x: te.Tensor, dtype: Any = None) -> te.Tensor:
+    """A tensor of the shape of ``x``, and of its type or ``dtype``, with 0 everywhere.
+
+    >>> from tir import ops, te
+    >>> ops.zeros_like(te.placeholder((4, 3)))
+    Tensor(zeros_like, (4, 3), float32)
+    """
+    return _like(x, 0, dtype, "zeros_like")
+
+
+@operator(section=SECTION, reference=lambda x, dtype=None: np.ones_like(x, dtype), cases=_dtype_cases())
+def ones_like(x: te.Tensor, dtype: Any = None) -> te.Tensor:
+    """A tensor of the shape of ``x``, and of its type or ``dtype``, with 1 everywhere.
+
+    >>> from tir import ops, te
+    >>> ops.ones_like(te.placeholder((4, 3)))
+    Tensor(ones_like, (4, 3), float32)
+    """
+    return _like(x, 1, dtype, "ones_like")
+
+
+@operator(
+    section=SECTION,
+    reference=sum,
+    aliases=("elemwise_sum",),
+    cases=[
+        case([arg((3, 1), "float32"), arg((4,), "float64"), arg((), "float32")]),
+        case([arg(("n",), "int8")]),
+        case([arg((2,), "int8"), arg((2,), "int16")]),
+    ],
+)
+def add_n(tensors: Sequence[te.Tensor]) -> te.Tensor:
+    """The sum of tensors that broadcast, in their common type.
+
+    >>> from tir import ops, te
+    >>> x = te.placeholder((4,))
+    >>> ops.add_n([x, x, x])
+    Tensor(add_n, (4,), float32)
+    """
+    if not isinstance(tensors, (list, tuple)) or not tensors:
+        raise error(f"add_n takes a list of tensors, not {tensors!r}", "add_n([x, y])")
+    operands = [values_of(t) for t in tensors]
+    dtype = common_type(operands)
+    require_kind(dtype, ("integer", "float"))
+    return elementwise("add_n", lambda first, *rest: sum(rest, first), *operands, dtype=dtype)

@@ -1,0 +1,287 @@
+"""Operators that read tensors at indices which are tensors themselves.
+
+Indices count from the end where they are negative, except where a mode says what becomes of them; what is out of range
+has no defined value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..expr import Expr, max_, min_
+from ..te import Tensor, compute, if_then_else
+from ..te.places import error
+from .places import (
+    MOVED_DTYPES,
+    as_index,
+    chosen,
+    constant,
+    integer,
+    listed,
+    may_differ,
+    replaced,
+    require_integers,
+)
+from .registry import arg, case, operator
+from .shapes import axis_of, broadcast, read_index
+from .transform import ravel
+
+
+def from_front(index: Expr, extent: Expr) -> Expr:
+    """An index that was read from a tensor, counted from 0."""
+    place = as_index(index)
+    return place if index.dtype.code == "uint" else if_then_else(place < 0, place + extent, place)
+
+
+# ---------------------------------------------------------------- along one axis
+
+
+def _numpy_take(x: Any, indices: Any, axis: Any = None, batch_dims: int = 0, mode: Any = "clip") -> Any:
+    mode = "raise" if mode == "fast" else mode
+    if not batch_dims:
+        return np.take(x, indices, axis, mode=mode)
+    rows = [_numpy_take(r, i, axis % x.ndim - 1, batch_dims - 1, mode) for r, i in zip(x, indices)]
+    return np.stack(rows)
+
+
+@operator(
+    section="indexing",
+    reference=_numpy_take,
+    cases=[
+        case(arg((3, 4)), arg((2, 5), "int32", "indices below 12")),
+        case(arg((3, 4)), arg((5,), "int64", np.array([-9, -1, 0, 2, 9])), 1),
+        case(arg((3, 4)), arg((5,), "int32", np.array([-9, -1, 0, 2, 9])), 1, mode="wrap"),
+        case(arg((3, 4)), arg((2, 2), "uint8", "indices below 4"), -1, mode="fast"),
+        case(arg((3, 4)), arg((), "int32", "indices below 3"), 0),
+        case(arg((3, 4)), arg((0,), "int32"), 0),
+        case(arg((2, 3, 4)), arg((2, 5), "int32", "indices below 4"), 2, 1),
+        case(arg((2, 3, 4)), arg((2, 3, 1), "int32", "indices below 4"), -1, 2),
+        case(arg(("n", 2)), arg((3,), "int64", "indices below 5"), axis=0),
+        *(case(arg((4,), dtype), arg((3,), "int32", "indices below 4"), 0) for dtype in MOVED_DTYPES),
+    ],
+)
+def take(x: Tensor, indices: Tensor, axis: int | None = None, batch_dims: int = 0, mode: str = "clip") -> Tensor:
+    """The elements of ``x`` at ``indices`` along ``axis``; of all elements in one dimension for None.
+
+    The result has the dimensions of ``indices`` in the place of ``axis``. The first ``batch_dims`` dimensions are the same for
+    both. ``mode`` says what an index out of range reads: ``"clip"`` the nearest element, also for a negative one; ``"wrap"``
+    counts around; ``"fast"`` is for indices that are known to be in range.
+
+    >>> from tir import ops, te
+    >>> ops.take(te.placeholder((3, 4), name="x"), te.placeholder((2, 5), "int32", name="at"), 1).shape
+    (3, 2, 5)
+    """
+    require_integers(indices, "the tensor of indices")
+    chosen(mode, tuple(_MODES), "the mode")
+    if axis is None:
+        return take(ravel(x), indices, 0, batch_dims, mode)
+    at, batch = axis_of(axis, x.ndim), integer(batch_dims, "the number of batch dimensions")
+    if not 0 <= batch <= min(at, indices.ndim):
+        raise error(f"{batch} dimensions of a batch stand before axis {at} of {x.shape} and in {indices.shape}")
+    own = indices.ndim - batch
+    shape = (*x.shape[:at], *indices.shape[batch:], *x.shape[at + 1 :])
+
+    def element(*places: Any) -> Expr:
+        index = as_index(indices(*places[:batch], *places[at : at + own]))
+        return x(*places[:at], _MODES[mode](index, x.shape[at]), *places[at + own :])
+
+    return compute(shape, element, name="take")
+
+
+_MODES: dict[str, Any] = {
+    "clip": lambda index, extent: max_(min_(index, extent - 1), 0),
+    "wrap": lambda index, extent: index % extent,
+    "fast": lambda index, extent: index,
+}
+
+
+@operator(
+    section="indexing",
+    reference=np.take_along_axis,
+    cases=[
+        case(arg((3, 4)), arg((3, 2), "int32", "indices below 4"), 1),
+        case(arg((3, 4)), arg((2, 4), "int64", np.array([[-1, 0, 2, -3]] * 2)), 0),
+        case(arg((2, 3, 4), "int8"), arg((2, 1, 2), "int64", "indices below 4"), -1),
+        case(arg((1, 4)), arg((3, 2), "uint8", "indices below 4")),
+        case(arg((3, 4)), arg((3, 0), "int32"), 1),
+    ],
+)
+def take_along_axis(x: Tensor, indices: Tensor, axis: int = -1) -> Tensor:
+    """The elements of ``x`` whose index along ``axis`` is ``indices[…]``, and that of the result along the others.
+
+    Other dimensions than ``axis`` broadcast. Raises ``TensorExpressionError`` where they do not, or their number differs.
+
+    >>> from tir import ops, te
+    >>> ops.take_along_axis(te.placeholder((3, 4), name="x"), te.placeholder((3, 2), "int64", name="at"), 1).shape
+    (3, 2)
+    """
+    require_integers(indices, "the tensor of indices")
+    at = axis_of(axis, x.ndim)
+    if x.ndim != indices.ndim:
+        raise error(f"indices of shape {indices.shape} are of another number of dimensions than {x.shape}")
+    common = broadcast(replaced(x.shape, at), replaced(indices.shape, at))
+    shape = (*common[:at], indices.shape[at], *common[at:])
+
+    def element(*places: Any) -> Expr:
+        index = indices(*read_index(indices.shape, shape, places))
+        around = read_index(replaced(x.shape, at), common, replaced(places, at))
+        return x(*around[:at], from_front(index, x.shape[at]), *around[at:])
+
+    return compute(shape, element, name="take_along_axis")
+
+
+def _numpy_gather(x: Any, axis: int, indices: Any) -> Any:
+    made = np.zeros(indices.shape, x.dtype)
+    for at in np.ndindex(*indices.shape):
+        source = list(at)
+        source[axis] = indices[at]
+        made[at] = x[tuple(source)]
+    return made
+
+
+@operator(
+    section="indexing",
+    reference=_numpy_gather,
+    aliases=["gather_elements"],
+    cases=[
+        case(arg((3, 4)), 1, arg((3, 2), "int32", "indices below 4")),
+        case(arg((3, 4), "int8"), 0, arg((5, 2), "int64", np.array([[-1, 0]] * 5))),
+        case(arg((3, 4)), -1, arg((0, 2), "int32")),
+    ],
+)
+def gather(x: Tensor, axis: int, indices: Tensor) -> Tensor:
+    """The elements of ``x`` whose index along ``axis`` is ``indices[…]``: as :func:`take_along_axis`, but other dimensions of
+    ``indices`` may be shorter than those of ``x``, and do not broadcast.
+
+    >>> from tir import ops, te
+    >>> ops.gather(te.placeholder((3, 4), name="x"), 0, te.placeholder((5, 2), "int64", name="at")).shape
+    (5, 2)
+    """
+    require_integers(indices, "the tensor of indices")
+    at = axis_of(axis, x.ndim)
+    require_within(x, at, indices)
+    return compute(
+        indices.shape,
+        lambda *i: x(*replaced(i, at, from_front(indices(*i), x.shape[at]))),
+        name="gather",
+    )
+
+
+def require_within(x: Tensor, axis: int, indices: Tensor) -> None:
+    """Raise ``TensorExpressionError`` where ``indices`` are of more elements than ``x`` beside ``axis``."""
+    sizes = [(constant(a), constant(b)) for a, b in zip(indices.shape, x.shape)]
+    too_long = [n for n, (a, b) in enumerate(sizes) if n != axis and a is not None and b is not None and a > b]
+    if x.ndim != indices.ndim or too_long:
+        raise error(
+            f"indices of shape {indices.shape} do not go with {x.shape} beside axis {axis}",
+            "no longer, of as many dimensions",
+        )
+
+
+# ---------------------------------------------------------------- along several axes
+
+
+def _numpy_gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Any:
+    made = np.zeros((*indices.shape[1:], *x.shape[batch_dims + len(indices) :]), x.dtype)
+    for at in np.ndindex(*indices.shape[1:]):
+        made[at] = x[(*at[:batch_dims], *indices[(slice(None), *at)])]
+    return made
+
+
+@operator(
+    section="indexing",
+    reference=_numpy_gather_nd,
+    cases=[
+        case(arg((3, 4)), arg((2, 5), "int32", "indices below 3")),
+        case(arg((3, 4), "int8"), arg((1, 2, 2), "int64", np.array([[[-1, 0], [2, 1]]]))),
+        case(arg((2, 3, 4)), arg((1, 2, 5), "int32", "indices below 3"), 1),
+        case(arg((2, 3, 4)), arg((2, 2), "int32", "indices below 3"), batch_dims=1),
+    ],
+)
+def gather_nd(x: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
+    """The parts of ``x`` at ``indices[0, …], indices[1, …] …``, which are the first indices after ``batch_dims`` of a batch.
+
+    >>> from tir import ops, te
+    >>> ops.gather_nd(te.placeholder((3, 4, 6), name="x"), te.placeholder((2, 5), "int32", name="at")).shape
+    (5, 6)
+    """
+    require_integers(indices, "the tensor of indices")
+    if not indices.ndim:
+        raise error("the tensor of indices has no dimension that numbers axes")
+    count = integer(indices.shape[0], "the number of axes with indices")
+    batch, outer = integer(batch_dims, "the number of batch dimensions"), indices.ndim - 1
+    if not 0 <= batch <= outer or batch + count > x.ndim:
+        raise error(f"{count} indices after {batch} dimensions of a batch are too many for shape {x.shape}")
+    for n in range(batch):
+        if may_differ(x.shape[n], indices.shape[n + 1]):
+            raise error(f"dimension {n} of the batch is {x.shape[n]}, and {indices.shape[n + 1]} of the indices")
+
+    def element(*places: Any) -> Expr:
+        read = [from_front(indices(n, *places[:outer]), x.shape[batch + n]) for n in range(count)]
+        return x(*places[:batch], *read, *places[outer:])
+
+    return compute((*indices.shape[1:], *x.shape[batch + count :]), element, name="gather_nd")
+
+
+@operator(
+    section="indexing",
+    reference=lambda x, indices: x[tuple(i.astype(np.int64) for i in indices)],
+    cases=[
+        case(arg((3, 4)), [arg((5,), "int32", "indices below 3"), arg((5,), "int64", "indices below 4")]),
+        case(
+            arg((3, 4, 2), "int8"), [arg((2, 1), "int64", np.array([[-1], [0]])), arg((3,), "int32", "indices below 4")]
+        ),
+        case(arg((3, 4)), [arg((), "int32", "indices below 3")]),
+    ],
+)
+def adv_index(x: Tensor, indices: Sequence[Tensor]) -> Tensor:
+    """``x[indices[0], indices[1], …]`` as in NumPy: indices of the first axes, which broadcast.
+
+    >>> from tir import ops, te
+    >>> rows, columns = te.placeholder((2, 1), "int64", name="rows"), te.placeholder((5,), "int64", name="columns")
+    >>> ops.adv_index(te.placeholder((3, 4), name="x"), [rows, columns]).shape
+    (2, 5)
+    """
+    tensors = index_tensors(x, indices)
+    common = broadcast(*(t.shape for t in tensors))
+
+    def element(*places: Any) -> Expr:
+        first = places[: len(common)]
+        read = [from_front(t(*read_index(t.shape, common, first)), s) for t, s in zip(tensors, x.shape)]
+        return x(*read, *places[len(common) :])
+
+    return compute((*common, *x.shape[len(tensors) :]), element, name="adv_index")
+
+
+def index_tensors(x: Tensor, indices: Any) -> list[Tensor]:
+    """Tensors of integers for the first axes of ``x``. Raises ``TensorExpressionError`` for others."""
+    tensors = list(listed(indices))
+    for t in tensors:
+        if not isinstance(t, Tensor):
+            raise error(f"an index is a tensor of integers, not {t!r}")
+        require_integers(t, "a tensor of indices")
+    if not 0 < len(tensors) <= x.ndim:
+        raise error(f"there are {len(tensors)} indices for shape {x.shape}", f"1 to {x.ndim}")
+    return tensors
+
+
+@operator(
+    section="indexing",
+    namespace="nn",
+    reference=lambda indices, weight: weight[indices.astype(np.int64)],
+    cases=[
+        case(arg((2, 3), "int64", "indices below 5"), arg((5, 4))),
+        case(arg((), "int32", "indices below 5"), arg((5, 4), "bfloat16")),
+    ],
+)
+def embedding(indices: Tensor, weight: Tensor) -> Tensor:
+    """The rows of ``weight`` (entries, size) at ``indices``, which are in range.
+
+    >>> from tir import ops, te
+    >>> ops.nn.embedding(te.placeholder((2, 7), "int64", name="words"), te.placeholder((100, 16), name="w")).shape
+    (2, 7, 16)
+    """
+    return take(weight, indices, 0, mode="fast")

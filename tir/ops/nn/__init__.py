@@ -1,0 +1,8 @@
+"""Operators of neural networks: ``ops.nn.conv2d(…)``, found in the files here as those of :mod:`tir.ops` are."""
+
+from __future__ import annotations
+
+from ..registry import attributes, load_files
+
+load_files(__name__, __path__)
+__getattr__, __dir__ = attributes("nn")

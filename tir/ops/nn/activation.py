@@ -1,0 +1,366 @@
+"""Activations: one input element, one output element.
+
+Types of 16 bits and less are computed in float32 and rounded once. NaN stays NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ... import te
+from ...expr import Expr, const
+from ...te.tensor import Tensor
+from ..places import chosen, constant
+from ..shapes import axis_of
+from ._operator import arg, case, nn_operator
+from .checks import require_extent, require_float, require_tensor, wide
+
+_SPECIAL = arg((9,), "float32", values=[0.0, -0.0, 1.0, -1.0, 3.5, -30.0, math.inf, -math.inf, math.nan])
+_CASES = (case(arg((3, 1, 5), "float32")), case(_SPECIAL), case(arg((2, 0), "float64")), case(arg((7,), "float16")))
+
+
+def _pointwise(x: Any, name: str, formula: Callable[[Any], Expr]) -> Tensor:
+    """``formula`` of each element of ``x``, a tensor of a floating type."""
+    data = require_float(x, f"the input of {name}")
+    inner = wide(data.dtype)
+
+    def element(*i: Any) -> Expr:
+        return formula(data(*i).astype(inner)).astype(data.dtype)
+
+    return te.compute(data.shape, element, name=name)
+
+
+def _limits(x: Any, name: str, low: Any, high: Any) -> Tensor:
+    """``x`` of any number type, between ``low`` and ``high`` (None: no limit)."""
+    data = require_tensor(x, f"the input of {name}")
+
+    def element(*i: Any) -> Expr:
+        value = data(*i)
+        value = value if low is None else te.max(value, const(low, data.dtype))
+        return value if high is None else te.min(value, const(high, data.dtype))
+
+    return te.compute(data.shape, element, name=name)
+
+
+def _softplus(x: np.ndarray) -> np.ndarray:
+    return np.logaddexp(x, 0.0)
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return np.exp(-np.logaddexp(0.0, -x))
+
+
+@nn_operator(
+    reference=lambda x: np.where(np.isnan(x), x, np.where(x > 0, x, 0)),
+    cases=(*_CASES, case(arg((4, 3), "int8")), case(arg((3,), "uint8"))),
+)
+def relu(x: Tensor) -> Tensor:
+    """``max(x, 0)``, of any number type.
+
+    >>> from tir import te, topi
+    >>> topi.nn.relu(te.placeholder((2, 3), name="x"))
+    Tensor(relu, (2, 3), float32)
+    """
+    return _limits(x, "relu", 0, None)
+
+
+@nn_operator(
+    reference=lambda x: np.where(np.isnan(x), x, np.where(x > 6, 6, np.where(x > 0, x, 0))),
+    cases=(*_CASES, case(arg((9,), "int32"))),
+)
+def relu6(x: Tensor) -> Tensor:
+    """``min(max(x, 0), 6)``, of any number type.
+
+    >>> from tir import te, topi
+    >>> topi.nn.relu6(te.placeholder((3, 1, 5)))
+    Tensor(relu6, (3, 1, 5), float32)
+    """
+    return _limits(x, "relu6", 0, 6)
+
+
+@nn_operator(
+    reference=lambda x, low=-1.0, high=1.0: np.where(x < low, low, np.where(x > high, high, x)),
+    aliases=("hardtanh",),
+    cases=(*_CASES, case(arg((6,), "float32"), low=-0.5, high=0.25)),
+)
+def hard_tanh(x: Tensor, low: float = -1.0, high: float = 1.0) -> Tensor:
+    """``x`` between ``low`` and ``high``.
+
+    >>> from tir import te, topi
+    >>> topi.nn.hard_tanh(te.placeholder((3, 1, 5)))
+    Tensor(hard_tanh, (3, 1, 5), float32)
+    """
+    require_float(x, "the input of hard_tanh")
+    return _limits(x, "hard_tanh", low, high)
+
+
+@nn_operator(
+    reference=lambda x, alpha=0.01: np.where(x > 0, x, alpha * x),
+    cases=(*_CASES, case(arg((5,), "float32"), alpha=0.3)),
+)
+def leaky_relu(t: Tensor, alpha: float = 0.01) -> Tensor:
+    """``t`` where it is positive, else ``alpha * t``.
+
+    >>> from tir import te, topi
+    >>> topi.nn.leaky_relu(te.placeholder((3, 1, 5)))
+    Tensor(leaky_relu, (3, 1, 5), float32)
+    """
+    return _pointwise(t, "leaky_relu", lambda v: te.if_then_else(v > 0.0, v, v * alpha))
+
+
+def _prelu_reference(x: np.ndarray, slope: np.ndarray, axis: int = 1) -> np.ndarray:
+    rows = np.moveaxis(x, axis, -1)
+    return np.moveaxis(np.where(rows > 0, rows, slope * rows), -1, axis)
+
+
+@nn_operator(
+    reference=_prelu_reference,
+    cases=(
+        case(arg((2, 3, 4), "float32"), arg((3,), "float32")),
+        case(arg((2, 3, 4), "float32"), arg((4,), "float32"), axis=-1),
+        case(arg((2, 3), "float16"), arg((1,), "float16")),
+    ),
+)
+def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
+    """``x`` where it is positive, else ``slope * x``; ``slope`` has one element, or one for each index of ``axis``.
+
+    Raises ``TensorExpressionError`` for a ``slope`` of another length.
+
+    >>> from tir import te, topi
+    >>> topi.nn.prelu(te.placeholder((2, 3, 4)), te.placeholder((3,)))
+    Tensor(prelu, (2, 3, 4), float32)
+    """
+    data = require_tensor(x, "the input of prelu")
+    channel = axis_of(axis, data.ndim)
+    slopes = require_tensor(slope, "the slope of prelu", 1)
+    is_shared = constant(slopes.shape[0]) == 1
+    if not is_shared:
+        require_extent(slopes.shape[0], data.shape[channel], "the slope of prelu")
+    inner = wide(require_float(data, "the input of prelu").dtype)
+
+    def element(*i: Any) -> Expr:
+        value = data(*i).astype(inner)
+        factor = slopes[0 if is_shared else i[channel]].astype(inner)
+        return te.if_then_else(value > 0.0, value, value * factor).astype(data.dtype)
+
+    return te.compute(data.shape, element, name="prelu")
+
+
+@nn_operator(
+    reference=lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
+    cases=(*_CASES, case(arg((5,), "float32"), alpha=0.3)),
+)
+def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
+
+    >>> from tir import te, topi
+    >>> topi.nn.elu(te.placeholder((3, 1, 5)))
+    Tensor(elu, (3, 1, 5), float32)
+    """
+    return _pointwise(x, "elu", lambda v: te.if_then_else(v > 0.0, v, te.expm1(v) * alpha))
+
+
+_SELU_ALPHA, _SELU_GAMMA = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+@nn_operator(
+    reference=lambda x, alpha=_SELU_ALPHA, gamma=_SELU_GAMMA: (
+        gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+    ),
+    cases=(*_CASES, case(arg((5,), "float32"), alpha=2.0, gamma=0.5)),
+)
+def selu(x: Tensor, alpha: float = _SELU_ALPHA, gamma: float = _SELU_GAMMA) -> Tensor:
+    """``gamma * elu(x, alpha)``; the constants of Klambauer et al., "Self-Normalizing Neural Networks" (2017).
+
+    >>> from tir import te, topi
+    >>> topi.nn.selu(te.placeholder((3, 1, 5)))
+    Tensor(selu, (3, 1, 5), float32)
+    """
+    return _pointwise(x, "selu", lambda v: te.if_then_else(v > 0.0, v, te.expm1(v) * alpha) * gamma)
+
+
+@nn_operator(
+    reference=lambda x, alpha=1.0: np.maximum(x, 0) + np.minimum(alpha * np.expm1(np.minimum(x, 0) / alpha), 0),
+    cases=(*_CASES, case(arg((5,), "float32"), alpha=0.3)),
+)
+def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """``max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)``.
+
+    >>> from tir import te, topi
+    >>> topi.nn.celu(te.placeholder((3, 1, 5)))
+    Tensor(celu, (3, 1, 5), float32)
+    """
+    return _pointwise(x, "celu", lambda v: te.if_then_else(v > 0.0, v, te.expm1(v / alpha) * alpha))
+
+
+def _gelu_reference(x: np.ndarray, approximate: str = "none") -> np.ndarray:
+    if approximate == "tanh":
+        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return x * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2))) / 2
+
+
+@nn_operator(
+    reference=_gelu_reference,
+    cases=(*_CASES, case(arg((3, 5), "float32"), approximate="tanh")),
+)
+def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """``x * Phi(x)``, with the distribution function ``Phi`` of the standard normal distribution.
+
+    ``approximate="tanh"`` takes the approximation of Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016).
+    Raises ``TensorExpressionError`` for another word.
+
+    >>> from tir import te, topi
+    >>> topi.nn.gelu(te.placeholder((3, 1, 5)))
+    Tensor(gelu, (3, 1, 5), float32)
+    """
+    chosen(approximate, ("none", "tanh"), "approximate of gelu")
+
+    def exact(v: Any) -> Expr:
+        return v * (te.erf(v * math.sqrt(0.5)) + 1.0) * 0.5
+
+    def by_tanh(v: Any) -> Expr:
+        return v * (te.tanh((v + v * v * v * 0.044715) * math.sqrt(2 / math.pi)) + 1.0) * 0.5
+
+    return _pointwise(x, "gelu", exact if approximate == "none" else by_tanh)
+
+
+@nn_operator(reference=lambda x: _gelu_reference(x, "tanh"), cases=_CASES)
+def gelu_tanh(x: Tensor) -> Tensor:
+    """``gelu(x, approximate="tanh")``.
+
+    >>> from tir import te, topi
+    >>> topi.nn.gelu_tanh(te.placeholder((3, 1, 5)))
+    Tensor(gelu, (3, 1, 5), float32)
+    """
+    return gelu(x, "tanh")
+
+
+@nn_operator(reference=lambda x: x * _sigmoid(x), aliases=("swish",), cases=_CASES)
+def silu(x: Tensor) -> Tensor:
+    """``x * sigmoid(x)``, also known as swish.
+
+    >>> from tir import te, topi
+    >>> topi.nn.silu(te.placeholder((3, 1, 5)))
+    Tensor(silu, (3, 1, 5), float32)
+    """
+    return _pointwise(x, "silu", lambda v: v * te.sigmoid(v))
+
+
+@nn_operator(reference=lambda x: x * np.tanh(_softplus(x)), cases=_CASES)
+def mish(x: Tensor) -> Tensor:
+    """``x * tanh(softplus(x))``.
+
+    >>> from tir import te, topi
+    >>> topi.nn.mish(te.placeholder((3, 1, 5)))
+    Tensor(mish, (3, 1, 5), float32)
+    """
+    return _pointwise(x, "mish", lambda v: v * te.tanh(_stable_softplus(v)))
+
+
+def _stable_softplus(v: Any) -> Expr:
+    """``log(1 + exp(v))`` without overflow."""
+    return te.max(v, 0.0) + te.log1p(te.exp(-te.abs(v)))
+
+
+@nn_operator(
+    reference=lambda x, beta=1.0: _softplus(beta * x) / beta, cases=(*_CASES, case(arg((5,), "float32"), beta=2.5))
+)
+def softplus(x: Tensor, beta: float = 1.0) -> Tensor:
+    """``log(1 + exp(beta * x)) / beta``, computed without overflow.
+
+    >>> from tir import te, topi
+    >>> topi.nn.softplus(te.placeholder((3, 1, 5)))
+    Tensor(softplus, (3, 1, 5), float32)
+    """
+    if beta == 1.0:
+        return _pointwise(x, "softplus", _stable_softplus)
+    return _pointwise(x, "softplus", lambda v: _stable_softplus(v * beta) / beta)
+
+
+@nn_operator(reference=lambda x: -np.logaddexp(0.0, -x), aliases=("logsigmoid",), cases=_CASES)
+def log_sigmoid(x: Tensor) -> Tensor:
+    """``log(sigmoid(x))``, computed without overflow.
+
+    >>> from tir import te, topi
+    >>> topi.nn.log_sigmoid(te.placeholder((3, 1, 5)))
+    Tensor(log_sigmoid, (3, 1, 5), float32)
+    """
+    return _pointwise(x, "log_sigmoid", lambda v: -_stable_softplus(-v))
+
+
+@nn_operator(reference=lambda x: x / (1 + np.abs(x)), cases=_CASES)
+def softsign(x: Tensor) -> Tensor:
+    """``x / (1 + |x|)``.
+
+    >>> from tir import te, topi
+    >>> topi.nn.softsign(te.placeholder((3, 1, 5)))
+    Tensor(softsign, (3, 1, 5), float32)
+    """
+    return _pointwise(x, "softsign", lambda v: v / (te.abs(v) + 1.0))
+
+
+@nn_operator(
+    reference=lambda x, alpha=0.2, beta=0.5: np.clip(alpha * x + beta, 0, 1),
+    cases=(*_CASES, case(arg((5,), "float32"), alpha=1 / 6)),
+)
+def hard_sigmoid(x: Tensor, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
+    """``alpha * x + beta`` between 0 and 1, with the constants of ONNX (others take ``alpha = 1/6``).
+
+    >>> from tir import te, topi
+    >>> topi.nn.hard_sigmoid(te.placeholder((3, 1, 5)))
+    Tensor(hard_sigmoid, (3, 1, 5), float32)
+    """
+    return _pointwise(x, "hard_sigmoid", lambda v: te.min(te.max(v * alpha + beta, 0.0), 1.0))
+
+
+@nn_operator(
+    reference=lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    aliases=("hardswish",),
+    cases=_CASES,
+)
+def hard_swish(x: Tensor) -> Tensor:
+    """``x * hard_sigmoid(x, 1/6, 1/2)``.
+
+    >>> from tir import te, topi
+    >>> topi.nn.hard_swish(te.placeholder((3, 1, 5)))
+    Tensor(hard_swish, (3, 1, 5), float32)
+    """
+    return _pointwise(x, "hard_swish", lambda v: v * te.min(te.max(v * (1 / 6) + 0.5, 0.0), 1.0))
+
+
+@nn_operator(
+    reference=lambda x, threshold=1.0, value=0.0: np.where(x <= threshold, value, x),
+    cases=(*_CASES, case(arg((5,), "float32"), threshold=0.1, value=-2.0)),
+)
+def thresholded_relu(x: Tensor, threshold: float = 1.0, value: float = 0.0) -> Tensor:
+    """``x`` where it is above ``threshold``, else ``value``.
+
+    >>> from tir import te, topi
+    >>> topi.nn.thresholded_relu(te.placeholder((3, 1, 5)))
+    Tensor(thresholded_relu, (3, 1, 5), float32)
+    """
+    return _pointwise(x, "thresholded_relu", lambda v: te.if_then_else(v <= threshold, te.const(value, v.dtype), v))
+
+
+@nn_operator(
+    reference=lambda x, lambd=0.5, bias=0.0: np.select([x < -lambd, x > lambd], [x + bias, x - bias], 0.0),
+    cases=(*_CASES, case(arg((8,), "float32"), lambd=0.2, bias=0.2)),
+)
+def shrink(x: Tensor, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
+    """``x`` nearer to 0 by ``bias`` where it is further than ``lambd`` from 0, else 0.
+
+    ``bias=0`` is the hard shrinkage, ``bias=lambd`` the soft one.
+
+    >>> from tir import te, topi
+    >>> topi.nn.shrink(te.placeholder((3, 1, 5)))
+    Tensor(shrink, (3, 1, 5), float32)
+    """
+
+    def element(v: Any) -> Expr:
+        return te.if_then_else(v < -lambd, v + bias, te.if_then_else(v > lambd, v - bias, te.const(0, v.dtype)))
+
+    return _pointwise(x, "shrink", element)

@@ -1,0 +1,168 @@
+"""Pooling to a number of windows that is given: all of the image, or as many as are asked for."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import te
+from ...arith import simplify
+from ...expr import Expr
+from ...te.tensor import Tensor
+from ..places import chosen, constant, integer
+from . import _references as references
+from ._operator import arg, case, nn_operator
+from .checks import numbers
+from .layouts import arranged
+from .pooling import mean_of, sum_type
+from .softmaxes import maximum
+
+
+class _Parts:
+    """An axis in ``count`` parts, which begin at ``floor(i * extent / count)`` and end at ``ceil((i + 1) * extent / count)``."""
+
+    def __init__(self, name: str, extent: Any, count: int):
+        self.name, self.extent, self.count = name, extent, count
+        known = constant(extent)
+        self.is_even = count == 1 or (known is not None and known % count == 0)
+
+    def first(self, at: Any) -> Any:
+        return simplify(at * (self.extent // self.count) if self.is_even else at * self.extent // self.count)
+
+    def size(self, at: Any) -> Any:
+        if self.is_even:
+            return simplify(self.extent // self.count)
+        end = ((at + 1) * self.extent + self.count - 1) // self.count
+        return simplify(end - self.first(at))
+
+
+def _adaptive(data: Any, counts: Sequence[Any], pool_type: str, layout: str, spatial: str) -> Tensor:
+    chosen(pool_type, ("max", "avg"), "the kind of pooling")
+    image = arranged(data, layout, f"NC{spatial}", "the data")
+    parts = [
+        _Parts(a, image.extent(a), integer(image.extent(a) if n is None else n, "the number of windows"))
+        for a, n in zip(spatial, counts)
+    ]
+    dtype = image.tensor.dtype
+    extents = {a: image.extent(a) for a in image.layout.parts if a.isupper()}
+    shape = image.layout.shape({**extents, **{p.name: p.count for p in parts}})
+    name = f"adaptive_{pool_type}_pool"
+
+    def element(*indices: Any) -> Expr:
+        place = image.layout.coordinates(indices)
+        window = [te.reduce_axis((0, p.size(place[p.name])), f"r{p.name.lower()}") for p in parts]
+        value = image.at({**place, **{p.name: p.first(place[p.name]) + k for p, k in zip(parts, window)}})
+        return maximum(value, axis=window) if pool_type == "max" else te.sum(value.astype(sum_type(dtype)), axis=window)
+
+    if pool_type == "max":
+        return te.compute(shape, element, name=name)
+    sums = te.compute(shape, element, name=f"{name}_sum")
+
+    def elements(place: Any) -> Any:
+        made: Any = 1
+        for p in parts:
+            made = made * p.size(place[p.name])
+        return made
+
+    return mean_of(sums, image.layout, elements, dtype, name)
+
+
+def _reference(x: Any, output_size: Any, pool_type: str, layout: str) -> np.ndarray:
+    spatial = "".join(c for c in layout if c.isupper() and c not in "NC")
+    image = references.plain(x, layout, f"NC{spatial}")
+    given = references.each(output_size, len(spatial))
+    counts = [n if c is None else c for c, n in zip(given, image.shape[2:])]
+    found = {}
+    for at in itertools.product(*map(range, counts)):
+        ends = [
+            (int(np.floor(a * n / c)), int(np.ceil((a + 1) * n / c))) for a, n, c in zip(at, image.shape[2:], counts)
+        ]
+        window = image[(..., *(slice(*e) for e in ends))].reshape(*image.shape[:2], -1)
+        mean = window.max(axis=-1) if pool_type == "max" else window.mean(axis=-1)
+        found[at] = mean if x.dtype.kind == "f" else np.trunc(mean).astype(np.int64)
+    return references.laid_out(references.gathered(found), f"NC{spatial}", layout, x.shape[-1])
+
+
+@nn_operator(
+    reference=lambda x, output_size, pool_type, layout="NCW": _reference(x, output_size, pool_type, layout),
+    cases=(case(arg((2, 3, 7)), 3, "avg"), case(arg((2, 3, 6)), 2, "max"), case(arg((1, 2, 3)), 5, "avg")),
+)
+def adaptive_pool1d(data: Tensor, output_size: Any, pool_type: str, layout: str = "NCW") -> Tensor:
+    """As :func:`adaptive_pool`, of one dimension.
+
+    >>> from tir import te, topi
+    >>> topi.nn.adaptive_pool1d(te.placeholder((2, 3, 7)), 3, 'avg')
+    Tensor(adaptive_avg_pool, (2, 3, 3), float32)
+    """
+    return _adaptive(data, _counts(output_size, 1), pool_type, layout, "W")
+
+
+@nn_operator(
+    reference=lambda x, output_size, pool_type, layout="NCHW": _reference(x, output_size, pool_type, layout),
+    aliases=("adaptive_pool2d",),
+    cases=(
+        case(arg((1, 2, 7, 5)), (3, 2), "avg"),
+        case(arg((1, 2, 7, 5)), (3, 2), "max"),
+        case(arg((1, 6, 4, 3)), (3, None), "avg", "NHWC"),
+        case(arg((1, 2, 4, 4, 3)), 1, "avg", "NCHWc"),
+        case(arg((1, 2, 5, 5), "int8"), 2, "avg"),
+        case(arg(("n", 2, "h", "w")), 1, "avg"),
+        case(arg((1, 2, 3, 5), "float16"), 2, "avg"),
+    ),
+)
+def adaptive_pool(data: Tensor, output_size: Any, pool_type: str, layout: str = "NCHW") -> Tensor:
+    """The largest element (``"max"``) or the mean (``"avg"``) of each of ``output_size`` parts of an image.
+
+    ``output_size`` is one integer, or one each of rows and columns (None: as many as there are). Part ``i`` of ``n`` has the
+    elements from ``floor(i * extent / n)`` to ``ceil((i + 1) * extent / n)``; parts may overlap. Raises
+    ``TensorExpressionError`` for another ``pool_type``, a size below 1, and a layout that is none.
+
+    >>> from tir import te, topi
+    >>> topi.nn.adaptive_pool(te.placeholder((1, 3, 7, 7), name="x"), (2, 3), "avg")
+    Tensor(adaptive_avg_pool, (1, 3, 2, 3), float32)
+    """
+    return _adaptive(data, _counts(output_size, 2), pool_type, layout, "HW")
+
+
+@nn_operator(
+    reference=lambda x, output_size, pool_type, layout="NCDHW": _reference(x, output_size, pool_type, layout),
+    cases=(case(arg((1, 2, 3, 4, 5)), (2, 2, 3), "avg"),),
+)
+def adaptive_pool3d(data: Tensor, output_size: Any, pool_type: str, layout: str = "NCDHW") -> Tensor:
+    """As :func:`adaptive_pool`, of three dimensions.
+
+    >>> from tir import te, topi
+    >>> topi.nn.adaptive_pool3d(te.placeholder((1, 2, 3, 4, 5)), (2, 2, 3), 'avg')
+    Tensor(adaptive_avg_pool, (1, 2, 2, 2, 3), float32)
+    """
+    return _adaptive(data, _counts(output_size, 3), pool_type, layout, "DHW")
+
+
+def _counts(output_size: Any, rank: int) -> list[Any]:
+    given = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * rank
+    numbers([1 if n is None else n for n in given], rank, "the number of windows", 1)
+    return given * (rank // len(given))
+
+
+@nn_operator(
+    reference=lambda x, pool_type, layout="NCHW": _reference(x, 1, pool_type, layout),
+    cases=(
+        case(arg((2, 3, 4, 5)), "avg"),
+        case(arg((2, 4, 5, 3)), "max", "NHWC"),
+        case(arg((2, 3, 4)), "avg", "NCW"),
+        case(arg((1, 2, 2, 3, 2)), "max", "NCDHW"),
+        case(arg(("n", 3, "h", "w")), "max"),
+    ),
+)
+def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
+    """The largest element (``"max"``) or the mean (``"avg"``) of each channel; its other axes have extent 1 then.
+
+    >>> from tir import te, topi
+    >>> topi.nn.global_pool(te.placeholder((1, 3, 7, 7), name="x"), "avg")
+    Tensor(adaptive_avg_pool, (1, 3, 1, 1), float32)
+    """
+    spatial = "".join(c for c in layout if c.isupper() and c not in "NC")
+    return _adaptive(data, [1] * len(spatial), pool_type, layout, spatial)

@@ -1,0 +1,237 @@
+"""Products of matrices: the type of the result is that in which products are added."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import te
+from ...expr import Expr
+from ...te.places import error
+from ...te.tensor import Tensor
+from ..places import may_differ
+from ..shapes import axis_of, broadcast, read_index
+from ._operator import arg, case, nn_operator
+from .checks import out_type, require_extent, require_shape, require_tensor, require_vector
+
+
+def _with_bias(x: Tensor, bias: Any, name: str) -> Tensor:
+    """``x`` plus ``bias``, one element for each index of the last axis; ``x``, where there is none."""
+    if bias is None:
+        return x
+    added = require_vector(bias, x.shape[-1], f"the bias of {name}")
+    return te.compute(x.shape, lambda *i: x(*i) + added(i[-1]).astype(x.dtype), name=f"{name}_bias")
+
+
+def _product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Of two matrices, row by column."""
+    kind = np.float64 if x.dtype.kind == "f" else np.int64
+    made = np.zeros((len(x), y.shape[1]), kind)
+    for m, n in np.ndindex(*made.shape):
+        made[m, n] = (x[m].astype(kind) * y[:, n].astype(kind)).sum()
+    return made
+
+
+def _dense_reference(x: Any, w: Any, bias: Any = None, out_dtype: Any = None) -> np.ndarray:
+    made = _product(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), w.T).reshape(*x.shape[:-1], len(w))
+    return made if bias is None else made + bias
+
+
+@nn_operator(
+    reference=_dense_reference,
+    cases=(
+        case(arg((3, 5), "float32"), arg((4, 5), "float32")),
+        case(arg((3, 5), "float32"), arg((4, 5), "float32"), arg((4,), "float32")),
+        case(arg((2, 3, 5), "float64"), arg((1, 5), "float64")),
+        case(arg((2, 7), "int8"), arg((3, 7), "int8"), out_dtype="int32"),
+        case(arg((2, 7), "uint8"), arg((3, 7), "int8"), out_dtype="int32"),
+        case(arg((2, 7), "float16"), arg((3, 7), "float16"), out_dtype="float32"),
+        case(arg((0, 5), "float32"), arg((4, 5), "float32")),
+        case(arg((2, 0), "float32"), arg((3, 0), "float32")),
+    ),
+)
+def dense(data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: Any = None) -> Tensor:
+    """``data @ weight.T + bias``: ``data`` is ``(…, K)``, ``weight`` ``(N, K)``, ``bias`` ``(N,)``; the result ``(…, N)``.
+
+    Products are made and added in ``out_dtype``, by default the type of both operands. Raises ``TensorExpressionError``
+    where shapes do not agree, and where the types of the operands differ and ``out_dtype`` is not given.
+
+    >>> from tir import te, topi
+    >>> x, w = te.placeholder((8, 16), "int8", name="x"), te.placeholder((4, 16), "int8", name="w")
+    >>> topi.nn.dense(x, w, out_dtype="int32")
+    Tensor(dense, (8, 4), int32)
+    """
+    x = require_tensor(data, "the data of dense")
+    w = require_tensor(weight, "the weight of dense", 2)
+    if not x.ndim:
+        raise error(f"the data of dense has a dimension at least, but `{x.name}` is a scalar")
+    require_extent(w.shape[1], x.shape[-1], f"a row of the weight `{w.name}` of shape {w.shape}")
+    out = out_type(out_dtype, x, w)
+    k = te.reduce_axis((0, x.shape[-1]), "k")
+
+    def element(*i: Any) -> Expr:
+        return te.sum(x(*i[:-1], k).astype(out) * w(i[-1], k).astype(out), axis=k)
+
+    return _with_bias(te.compute((*x.shape[:-1], w.shape[0]), element, name="dense"), bias, "dense")
+
+
+def _matrices(x: Any, transpose: bool) -> np.ndarray:
+    return np.swapaxes(x, -1, -2) if transpose else x
+
+
+def _matmul_reference(
+    a: Any, b: Any, bias: Any = None, out_dtype: Any = None, transpose_a: bool = False, transpose_b: bool = False
+) -> np.ndarray:
+    x = a[None] if a.ndim == 1 else _matrices(a, transpose_a)
+    y = b[:, None] if b.ndim == 1 else _matrices(b, transpose_b)
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    xs, ys = (np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in (x, y))
+    made = np.empty((*batch, x.shape[-2], y.shape[-1]), np.result_type(x, y, np.int64))
+    for at in np.ndindex(*batch):
+        made[at] = _product(xs[at], ys[at])
+    made = made.reshape((*batch, *x.shape[-2:-1][: a.ndim > 1], *y.shape[-1:][: b.ndim > 1]))
+    return made if bias is None else made + bias
+
+
+@nn_operator(
+    reference=_matmul_reference,
+    cases=(
+        case(arg((3, 5), "float32"), arg((5, 4), "float32")),
+        case(arg((5, 3), "float32"), arg((4, 5), "float32"), transpose_a=True, transpose_b=True),
+        case(arg((5,), "float32"), arg((5,), "float32")),
+        case(arg((2, 3, 5), "float32"), arg((5,), "float32")),
+        case(arg((5,), "float64"), arg((2, 5, 3), "float64")),
+        case(arg((2, 1, 3, 5), "float32"), arg((4, 5, 2), "float32")),
+        case(arg((3, 5), "float32"), arg((5, 4), "float32"), arg((4,), "float32")),
+        case(arg((3, 5), "int8"), arg((5, 4), "int8"), out_dtype="int32"),
+        case(arg((3, 0), "float32"), arg((0, 4), "float32")),
+    ),
+)
+def matmul(
+    tensor_a: Tensor,
+    tensor_b: Tensor,
+    bias: Tensor | None = None,
+    out_dtype: Any = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+) -> Tensor:
+    """The product as in NumPy: ``(…, M, K)`` by ``(…, K, N)``, batches broadcast; one dimension is a row or a column.
+
+    ``transpose_a`` and ``transpose_b`` say that the last two dimensions of an operand are exchanged; ``bias`` is ``(N,)``.
+    Products are made and added in ``out_dtype``, by default the type of both operands. Raises ``TensorExpressionError``
+    where shapes do not agree, and where the types differ and ``out_dtype`` is not given.
+
+    >>> from tir import te, topi
+    >>> x, y = te.placeholder((2, 3, 8), name="x"), te.placeholder((8, 4), name="y")
+    >>> topi.nn.matmul(x, y)
+    Tensor(matmul, (2, 3, 4), float32)
+    """
+    a = _Operand(tensor_a, "the first operand of matmul", transpose_a, is_row=True)
+    b = _Operand(tensor_b, "the second operand of matmul", transpose_b, is_row=False)
+    if may_differ(a.columns, b.rows):
+        raise error(
+            f"matmul of {a} and {b} adds over {a.columns!r} elements of one and {b.rows!r} of the other",
+            "(…, M, K) by (…, K, N)",
+        )
+    batch = broadcast(a.batch, b.batch)
+    out = out_type(out_dtype, a.tensor, b.tensor)
+    shape = (*batch, *([] if a.is_vector else [a.rows]), *([] if b.is_vector else [b.columns]))
+    k = te.reduce_axis((0, a.columns), "k")
+
+    def element(*i: Any) -> Expr:
+        row, column = (None if a.is_vector else i[len(batch)]), (None if b.is_vector else i[-1])
+        x, y = (m.at(batch, i[: len(batch)], *at) for m, at in ((a, (row, k)), (b, (k, column))))
+        return te.sum(x.astype(out) * y.astype(out), axis=k)
+
+    return _with_bias(te.compute(shape, element, name="matmul"), bias, "matmul")
+
+
+class _Operand:
+    """An operand of a product, as matrices."""
+
+    def __init__(self, value: Any, what: str, transpose: bool, is_row: bool):
+        self.tensor = require_tensor(value, what)
+        if not self.tensor.ndim:
+            raise error(f"{what} has a dimension at least, but `{self.tensor.name}` is a scalar")
+        self.is_vector = self.tensor.ndim == 1
+        self.transpose = transpose and not self.is_vector
+        shape = self.tensor.shape
+        self.batch = shape[:-2]
+        pair = ((1, shape[0]) if is_row else (shape[0], 1)) if self.is_vector else shape[-2:]
+        self.rows, self.columns = pair[::-1] if self.transpose else pair
+
+    def at(self, shape: Any, batch: Sequence[Any], row: Any, column: Any) -> Expr:
+        if self.is_vector:
+            return self.tensor(row if column is None else column)
+        own = read_index(self.batch, shape, batch)
+        return self.tensor(*own, *((column, row) if self.transpose else (row, column)))
+
+    def __str__(self) -> str:
+        return f"`{self.tensor.name}` {self.tensor.shape}{' transposed' * self.transpose}"
+
+
+@nn_operator(
+    reference=lambda a, b, oshape=None, out_dtype=None, transpose_a=False, transpose_b=True: _matmul_reference(
+        a, b, None, out_dtype, transpose_a, transpose_b
+    ),
+    cases=(
+        case(arg((2, 3, 5), "float32"), arg((2, 4, 5), "float32")),
+        case(arg((2, 3, 5), "float32"), arg((1, 5, 4), "float32"), transpose_b=False),
+        case(arg((2, 5, 3), "float64"), arg((2, 4, 5), "float64"), transpose_a=True),
+        case(arg((1, 3, 5), "int8"), arg((2, 4, 5), "int8"), out_dtype="int32"),
+        case(arg((0, 3, 5), "float32"), arg((0, 4, 5), "float32")),
+    ),
+)
+def batch_matmul(
+    tensor_a: Tensor,
+    tensor_b: Tensor,
+    oshape: Any = None,
+    out_dtype: Any = None,
+    transpose_a: bool = False,
+    transpose_b: bool = True,
+) -> Tensor:
+    """The products of two batches of matrices, ``(B, M, K)`` by ``(B, N, K)`` (the second one is transposed by default).
+
+    A batch of 1 is taken for each of the other's. ``oshape``, where given, is the shape of the result. Raises as
+    :func:`matmul`, and for tensors that have not three dimensions.
+
+    >>> from tir import te, topi
+    >>> x, y = te.placeholder((2, 3, 8), name="x"), te.placeholder((2, 4, 8), name="y")
+    >>> topi.nn.batch_matmul(x, y)
+    Tensor(matmul, (2, 3, 4), float32)
+    """
+    for operand, what in ((tensor_a, "first"), (tensor_b, "second")):
+        require_tensor(operand, f"the {what} operand of batch_matmul", 3)
+    made = matmul(tensor_a, tensor_b, None, out_dtype, transpose_a, transpose_b)
+    return made if oshape is None else require_shape(made, oshape, "the result of batch_matmul")
+
+
+def _bias_add_reference(x: np.ndarray, bias: np.ndarray, axis: int = 1) -> np.ndarray:
+    return np.moveaxis(np.moveaxis(x, axis, -1) + bias, -1, axis)
+
+
+@nn_operator(
+    reference=_bias_add_reference,
+    cases=(
+        case(arg((2, 3, 4), "float32"), arg((3,), "float32")),
+        case(arg((2, 3, 4), "float64"), arg((4,), "float64"), axis=-1),
+        case(arg((2, 3), "int32"), arg((3,), "int32")),
+    ),
+)
+def bias_add(data: Tensor, bias: Tensor, axis: int = 1) -> Tensor:
+    """``data`` plus ``bias``, which has one element for each index of ``axis``.
+
+    Raises ``TensorExpressionError`` for a ``bias`` of another length.
+
+    >>> from tir import te, topi
+    >>> topi.nn.bias_add(te.placeholder((2, 3, 4), name="x"), te.placeholder((3,), name="b"))
+    Tensor(bias_add, (2, 3, 4), float32)
+    """
+    x = require_tensor(data, "the data of bias_add")
+    channel = axis_of(axis, x.ndim)
+    added = require_vector(bias, x.shape[channel], "the bias of bias_add")
+    out = out_type(None, x, added)
+    return te.compute(x.shape, lambda *i: (x(*i) + added(i[channel])).astype(out), name="bias_add")

@@ -1,0 +1,115 @@
+"""Softmax and what is like it: one reduction for the largest element, one for the sum.
+
+Types of 16 bits and less are computed in float32 and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import te
+from ...expr import Expr, const
+from ...te.tensor import Tensor
+from ..shapes import axis_of
+from ._operator import arg, case, nn_operator
+from .checks import require_float, wide
+
+_ROWS = [[0.0, 1.0, -2.0], [1e4, 1e4, -1e4], [-math.inf, 0.0, 1.0], [math.nan, 0.0, 1.0], [math.inf, 0.0, 1.0]]
+_CASES = (
+    case(arg((3, 5), "float32")),
+    case(arg((2, 4, 3), "float64"), axis=1),
+    case(arg((4,), "float32"), axis=0),
+    case(arg((2, 1), "float32")),
+    case(arg((0, 3), "float32")),
+    case(arg((3, 6), "float16")),
+    case(arg((5, 3), "float32", values=_ROWS)),
+    case(arg((1, 2), "float32", values=[[-math.inf, -math.inf]])),
+)
+
+# unlike te.max, whose identity is the least finite value, it has -inf where every element is -inf
+maximum = te.comm_reducer(
+    lambda x, y: te.max(x, y),
+    lambda dtype: const(-math.inf if dtype.is_float else dtype.min_value, dtype),
+    name="maximum",
+)
+
+
+class _Rows:
+    """The elements of ``x`` along ``axis``, less the largest of them, in the type that is computed in."""
+
+    def __init__(self, x: Any, axis: int, name: str):
+        self.data = require_float(x, f"the input of {name}")
+        self.axis = axis_of(axis, self.data.ndim)
+        self.name = name
+        self.inner = wide(self.data.dtype)
+        self.outer_shape = self.outside(self.data.shape)
+        k = self.reduce_axis()
+        self.largest = te.compute(
+            self.outer_shape,
+            lambda *i: maximum(self.data(*self.with_axis(i, k)).astype(self.inner), axis=k),
+            name=f"{name}_maximum",
+        )
+
+    def outside(self, items: Any) -> tuple[Any, ...]:
+        """``items`` without that of the axis."""
+        return (*items[: self.axis], *items[self.axis + 1 :])
+
+    def with_axis(self, items: Any, item: Any) -> tuple[Any, ...]:
+        return (*items[: self.axis], item, *items[self.axis :])
+
+    def reduce_axis(self) -> Any:
+        return te.reduce_axis((0, self.data.shape[self.axis]), "k")
+
+    def shifted(self, *i: Any) -> Expr:
+        return self.data(*i).astype(self.inner) - self.largest(*self.outside(i))
+
+    def sum(self, element: Any) -> Tensor:
+        k = self.reduce_axis()
+        return te.compute(
+            self.outer_shape, lambda *i: te.sum(element(*self.with_axis(i, k)), axis=k), name=f"{self.name}_sum"
+        )
+
+    def result(self, element: Any) -> Tensor:
+        return te.compute(self.data.shape, lambda *i: element(*i).astype(self.data.dtype), name=self.name)
+
+
+def _softmax_reference(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+@nn_operator(reference=_softmax_reference, aliases=("fast_softmax",), cases=_CASES)
+def softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """``exp(x) / sum(exp(x))`` along ``axis``, computed without overflow.
+
+    A row with NaN or +inf, or of -inf alone, is NaN. Raises ``TensorExpressionError`` for an axis that ``x`` does not
+    have, and for a type that is not floating.
+
+    >>> from tir import te, topi
+    >>> topi.nn.softmax(te.placeholder((2, 3), name="x"))
+    Tensor(softmax, (2, 3), float32)
+    """
+    rows = _Rows(x, axis, "softmax")
+    powers = te.compute(rows.data.shape, lambda *i: te.exp(rows.shifted(*i)), name="softmax_exp")
+    total = rows.sum(powers)
+    return rows.result(lambda *i: powers(*i) / total(*rows.outside(i)))
+
+
+@nn_operator(
+    reference=lambda x, axis=-1: np.log(_softmax_reference(x, axis)),
+    cases=(*(c for c in _CASES if c is not _CASES[6]), case(arg((4, 3), "float32", values=_ROWS[:1] + _ROWS[2:]))),
+)
+def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """``log(softmax(x, axis))``, computed without overflow. Raises as :func:`softmax`.
+
+    >>> from tir import te, topi
+    >>> topi.nn.log_softmax(te.placeholder((3, 5)))
+    Tensor(log_softmax, (3, 5), float32)
+    """
+    rows = _Rows(x, axis, "log_softmax")
+    total = rows.sum(lambda *i: te.exp(rows.shifted(*i)))
+    logarithm = te.compute(rows.outer_shape, lambda *i: te.log(total(*i)), name="log_softmax_log")
+    return rows.result(lambda *i: rows.shifted(*i) - logarithm(*rows.outside(i)))

@@ -1,0 +1,93 @@
+"""Windows that slide over an image: how much is added at its ends, and how many of them there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ... import te
+from ...arith import simplify
+from ...expr import Expr, all_of, const
+from ...te.places import error
+from ..places import chosen, constant, integer
+from .checks import numbers
+from .layouts import Arranged
+
+Pads = tuple[tuple[Any, Any], ...]  # before and after, for each dimension
+
+
+def pads_of(padding: Any, sizes: Sequence[int], strides: Sequence[int], extents: Sequence[Any]) -> Pads:
+    """How much is added before and after each dimension of an image of ``extents``.
+
+    ``padding``: a number for all; a number for each dimension; numbers for all beginnings and then for all ends;
+    ``"VALID"``: nothing; ``"SAME"``: as much as makes ``ceil(extent / stride)`` windows of ``sizes``, with the odd one at the
+    end (``"SAME_LOWER"``: at the beginning). Raises ``TensorExpressionError`` for anything else.
+    """
+    count = len(sizes)
+    if isinstance(padding, str):
+        word = chosen(padding.upper(), ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER"), "the padding")
+        if word == "VALID":
+            return ((0, 0),) * count
+        return tuple(_same(word == "SAME_LOWER", *each) for each in zip(sizes, strides, extents))
+    ends = 2 if isinstance(padding, (list, tuple)) and len(padding) == 2 * count else 1
+    made = numbers(padding, ends * count, "the padding")
+    return tuple(zip(made[:count], made[-count:]))
+
+
+def _same(odd_first: bool, size: int, stride: int, extent: Any) -> tuple[Any, Any]:
+    if stride == 1:
+        total: Any = size - 1
+    else:
+        whole = integer(extent, "the extent of an image with SAME padding and a stride")
+        total = max((-(-whole // stride) - 1) * stride + size - whole, 0)
+    less = total // 2
+    return (total - less, less) if odd_first else (less, total - less)
+
+
+def dilated(size: int, dilation: int) -> int:
+    """The extent of a window of ``size`` elements that are ``dilation`` apart."""
+    return (size - 1) * dilation + 1
+
+
+def window_count(extent: Any, size: int, stride: int, pads: tuple[Any, Any], what: str) -> Any:
+    """How many windows of ``size`` fit into an extent with ``pads``.
+
+    Raises ``TensorExpressionError`` where not one does.
+    """
+    room = simplify(extent + pads[0] + pads[1] - size)
+    known = constant(room)
+    if known is not None and known < 0:
+        raise error(
+            f"{what} of {size} elements is larger than the {extent!r} elements that it slides over, with {pads[0]} before and "
+            f"{pads[1]} after them"
+        )
+    return simplify(room // stride + 1)
+
+
+def padded(image: Arranged, pads: Mapping[str, tuple[Any, Any]], value: Any = 0, spread: Any = None) -> Arranged:
+    """``image`` with ``value`` before and after the elements of some axes; and, by ``spread``, between them.
+
+    ``spread`` maps an axis to the distance of two elements. Where nothing is added it is ``image``.
+    """
+    apart: dict[str, int] = {axis: n for axis, n in (spread or {}).items() if n > 1}
+    pads = {axis: pair for axis, pair in pads.items() if any(constant(p) != 0 for p in pair)}
+    if not pads and not apart:
+        return image
+    whole = {a: image.extent(a) for a in image.layout.parts if a.isupper()}
+    inner = {a: (whole[a] - 1) * apart[a] + 1 if a in apart else whole[a] for a in whole}
+    extents = {a: simplify(inner[a] + sum(pads.get(a, (0, 0)))) for a in whole}
+    dtype = image.tensor.dtype
+
+    def element(*indices: Any) -> Expr:
+        place, conditions = image.layout.coordinates(indices), []
+        for axis in dict.fromkeys((*pads, *apart)):
+            before, after = pads.get(axis, (0, 0))
+            at = place[axis] - before
+            conditions += [at >= 0] if constant(before) != 0 else []
+            conditions += [at < inner[axis]] if constant(after) != 0 else []
+            conditions += [at % apart[axis] == 0] if axis in apart else []
+            place[axis] = at // apart[axis] if axis in apart else at
+        return te.if_then_else(all_of(conditions), image.at(place), const(value, dtype))
+
+    made = te.compute(image.layout.shape(extents), element, name="pad_temp")
+    return Arranged(made, image.layout)

@@ -1,0 +1,275 @@
+"""The table of operators: each a function from tensors to tensors, with a NumPy meaning and cases to judge it by.
+
+A file of this package whose functions have ``@operator`` is found by itself, as are modules that an installed package
+names in the entry point group ``tir.operators``.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ParamSpec, TypeVar
+
+from .. import extension
+from ..errors import TensorExpressionError
+from ..names import did_you_mean
+from ..te import Tensor
+from ..te.places import error, users_errors
+from .cases import Argument, Case, arg, case
+
+__all__ = ["Argument", "Case", "Operator", "arg", "attributes", "case", "find", "operator", "operators"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_TOLERANCE = 16.0
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """An operator: ``function`` from tensors to a tensor, or to a tuple of them.
+
+    ``name`` is dotted for one of a namespace (``nn.conv2d``); ``aliases`` are other names of it, as complete.
+    ``reference`` takes NumPy arrays, those of floats as float64, and the attributes of the call; ``tolerance`` is how far
+    a result may be off, in units of the last place of the coarsest float type in the call, at 1 or at the value if that
+    is larger.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    section: str
+    reference: Callable[..., Any]
+    aliases: tuple[str, ...]
+    cases: tuple[Case, ...]
+    tolerance: float
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The parameters of the function."""
+        return inspect.signature(self.function)
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring."""
+        return (inspect.getdoc(self.function) or "").partition("\n")[0]
+
+    def __repr__(self) -> str:
+        return f"Operator({self.name})"
+
+
+OPERATORS: dict[str, Operator] = {}
+_NAMES: dict[str, Operator] = {}  # aliases too
+
+
+def operator(
+    *,
+    section: str,
+    reference: Callable[..., Any],
+    cases: Iterable[Case],
+    aliases: Sequence[str] = (),
+    tolerance: float | None = None,
+    namespace: str = "",
+    name: str | None = None,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Add a function to the table, under its own name or ``name``, in ``namespace`` (``"nn"``) or at the top.
+
+    The parameters that are annotated ``te.Tensor`` are checked to be tensors; errors that the function raises show the
+    call and the user's line. For the rest see :class:`Operator`.
+
+    Raises ``ValueError`` for a name that is taken, for no cases, and for a name that the function's file has.
+
+    >>> import numpy as np
+    >>> from tir import ops, te
+    >>> from tir.ops.registry import forget
+    >>> @operator(section="elementwise", reference=lambda x: 2 * x, cases=[case(arg((3,), "float32"))], namespace="mine")
+    ... def twice(x: te.Tensor) -> te.Tensor:
+    ...     "Two times ``x``."
+    ...     return te.compute(x.shape, lambda *i: x[i] * 2.0, name="twice")
+    >>> ops.mine.twice(te.placeholder((4,)))
+    Tensor(twice, (4,), float32)
+    >>> forget("mine.twice")
+    """
+
+    def register(function: Callable[P, R]) -> Callable[P, R]:
+        def qualified(short: str) -> str:
+            return f"{namespace}.{short}" if namespace else short
+
+        full = qualified(name or function.__name__)
+        made = Operator(
+            full,
+            _checked(full, function),
+            section,
+            reference,
+            tuple(map(qualified, aliases)),
+            tuple(cases),
+            _TOLERANCE if tolerance is None else float(tolerance),
+        )
+        _add(made)
+        return made.function
+
+    return register
+
+
+def _add(made: Operator) -> None:
+    if not made.cases:
+        raise ValueError(f"operator {made.name} has no cases to judge it by")
+    for name in (made.name, *made.aliases):
+        if name in _NAMES:
+            other = _NAMES[name]
+            raise ValueError(f"the name {name} of operator {made.name} is taken by {other.name} ({_module(other)})")
+        if _module(made) == f"{__package__}.{name}":
+            raise ValueError(f"the file of operator {name} may not have its name: it would hide the operator")
+    OPERATORS[made.name] = made
+    _NAMES.update(dict.fromkeys((made.name, *made.aliases), made))
+
+
+def _module(made: Operator) -> str:
+    return made.function.__module__
+
+
+def forget(name: str) -> None:
+    """Take an operator out of the table again."""
+    gone = OPERATORS.pop(name)
+    for each in (gone.name, *gone.aliases):
+        del _NAMES[each]
+
+
+def operators() -> Mapping[str, Operator]:
+    """Every operator by its name, those of installed packages too.
+
+    >>> operators()["add"].section
+    'elementwise'
+    """
+    extension.load(extension.OPERATORS)
+    return MappingProxyType(OPERATORS)
+
+
+def find(name: str) -> Operator:
+    """The operator with a name or an alias. Raises ``KeyError`` with similar names for an unknown one.
+
+    >>> find("broadcast_add").name
+    'add'
+    """
+    if name not in _NAMES:
+        extension.load(extension.OPERATORS)
+    if name not in _NAMES:
+        raise KeyError(f"no operator is named {name!r}{did_you_mean(name, _NAMES)}")
+    return _NAMES[name]
+
+
+# ---------------------------------------------------------------- names as attributes
+
+
+def load_files(package: str, path: Iterable[str]) -> None:
+    """Import the files of a package, which register their operators."""
+    for file in pkgutil.iter_modules(path):
+        if not file.name.startswith("_"):
+            importlib.import_module(f"{package}.{file.name}")
+
+
+def attributes(namespace: str = "") -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of the module of a namespace: its operators are its attributes."""
+    prefix = f"{namespace}." if namespace else ""
+
+    def names() -> list[str]:
+        operators()
+        return sorted({n[len(prefix) :].partition(".")[0] for n in _NAMES if n.startswith(prefix)})
+
+    def get(name: str) -> Any:
+        if name == "__all__":
+            return names()
+        if not name.startswith("_"):
+            full = prefix + name
+            if full in _NAMES or full in _namespaces() or extension.load(extension.OPERATORS):
+                if full in _NAMES:
+                    return _NAMES[full].function
+                if full in _namespaces():
+                    return Namespace(full)
+        raise AttributeError(f"there is no operator {prefix}{name}{did_you_mean(prefix + name, _NAMES)}")
+
+    return get, names
+
+
+class Namespace:
+    """The operators of a namespace without a file of its own, as attributes."""
+
+    def __init__(self, name: str):
+        self._name = name
+        self._get, self._names = attributes(name)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._get(name)
+
+    def __dir__(self) -> list[str]:
+        return self._names()
+
+    def __repr__(self) -> str:
+        return f"<operators {self._name}.*>"
+
+
+def _namespaces() -> set[str]:
+    return {name.rpartition(".")[0] for name in _NAMES} - {""}
+
+
+# ---------------------------------------------------------------- calls
+
+
+def _checked(name: str, function: Callable[P, R]) -> Callable[P, R]:
+    """``function``, whose errors show the call."""
+    signature = inspect.signature(function)
+    tensors = [p.name for p in signature.parameters.values() if p.annotation in ("te.Tensor", "Tensor", Tensor)]
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        with _request(lambda: _call_text(name, signature, args, kwargs)):
+            try:
+                given = signature.bind(*args, **kwargs).arguments
+            except TypeError as exc:
+                raise error(str(exc), f"{name}{_without_types(signature)}") from None
+            for parameter in tensors:
+                if parameter in given and not isinstance(given[parameter], Tensor):
+                    raise error(f"{parameter} is a tensor, not {given[parameter]!r}", 'te.placeholder((4,), "float32")')
+            with users_errors("in its formula"):
+                return function(*args, **kwargs)
+
+    return call
+
+
+def _without_types(signature: inspect.Signature) -> inspect.Signature:
+    empty = inspect.Parameter.empty
+    parameters = [p.replace(annotation=empty) for p in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=empty)
+
+
+@contextmanager
+def _request(text: Callable[[], str]) -> Iterator[None]:
+    """Errors about a tensor expression show what was asked: the outermost call."""
+    try:
+        yield
+    except TensorExpressionError as exc:
+        exc.request = text()
+        raise
+
+
+def _call_text(name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    names = iter(signature.parameters)
+    positional = [_value_text(next(names, ""), a) for a in args]
+    return f"{name}({', '.join([*positional, *(_value_text(k, v) for k, v in kwargs.items())])})"
+
+
+def _value_text(name: str, value: Any) -> str:
+    return f"{name}={_described(value)}" if name else _described(value)
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"{value.shape} {value.dtype}"
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) for v in value):
+        return f"[{', '.join(map(_described, value))}]"
+    return repr(value)

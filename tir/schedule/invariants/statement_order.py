@@ -1,0 +1,190 @@
+"""The order in which threads use shared memory, checked after every step.
+
+A program runs the iterations of a thread loop one after the other. A kernel runs each statement for all threads, then a
+barrier, then the next statement. So a read may get another value than in the program: of an element that another thread
+writes in a later statement, or not yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import combinations_with_replacement
+from typing import Any
+
+from ...analysis.dependence.access_relations import without_swizzles
+from ...analysis.dependence.affine import AffineForms, index_tells_iteration, indices_differ
+from ...analysis.dependence.relations import AccessRelation, Context, StatementRelations, loop_times, same_element
+from ...analysis.dependence.statements import Access, Statement
+from ...analysis.dependence.witness import witness
+from ...analysis.index import LoopRef, index_of
+from ...buffer import Buffer
+from ...expr import Var
+from ...function import PrimFunc
+from ...poly import Names, Relation, Undecided, bounded, everything
+from ...stmt import THREAD_BINDING
+from . import Keeps, Problem, invariant
+from .delta import Delta
+from .thread_values import Stores, is_element
+
+
+@invariant(kept_by=Keeps.THREADS)
+def statement_order(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
+    """A read of shared memory gets the value that it gets when the threads run one after the other."""
+    if not delta.changed_loops((THREAD_BINDING,)):
+        return
+    index = index_of(after)
+    stores = Stores(after)
+    for realize, buffer in index.allocations:
+        if buffer.scope.startswith("shared") and buffer.data not in delta.unchanged_buffers:
+            found = _changed_value(stores, buffer, index.place(realize).loops())
+            if found is not None:
+                yield found
+
+
+def _changed_value(stores: Stores, buffer: Buffer, around: Sequence[LoopRef]) -> Problem | None:
+    """The problem, if a read of ``buffer``, allocated inside the loops ``around``, may get another value; undecided is
+    accepted."""
+    users = [u for u in without_swizzles(stores.units) if any(a.buffer.data is buffer.data for a in u.accesses)]
+    users = [replace(u, accesses=[a for a in u.accesses if a.buffer.data is buffer.data]) for u in users]
+    known = all(is_element(u, a) for u in users for a in u.writes()) and _are_reductions_apart(stores, users)
+    if not known or not _threads_meet(stores, users):
+        return None
+    try:
+        order = _Orders(stores, users, [ref.var for ref in around])
+        with bounded():
+            return order.problem(buffer)
+    except Undecided:
+        return None
+
+
+def _are_reductions_apart(stores: Stores, users: Sequence[Statement]) -> bool:
+    """Whether the loops across which a block reduces contain no other user."""
+    return not any(
+        stores.combined(u) & {v for v, _, _ in w.loops} for u in users for w in users if _block(u) != _block(w)
+    )
+
+
+def _block(unit: Statement) -> str:
+    return unit.name.partition("#")[0]
+
+
+def _threads_meet(stores: Stores, users: Sequence[Statement]) -> bool:
+    """Whether threads of one loop may use one element that one of them writes: not shown otherwise without exact
+    sets."""
+    forms = [AffineForms(u) for u in users]
+    for (n, s), (m, t) in combinations_with_replacement(enumerate(users), 2):
+        threads = {v for v, _, _ in s.loops if v in stores.threads} & {v for v, _, _ in t.loops}
+        pairs = [(a, b) for a in s.accesses for b in t.accesses if a.write or b.write]
+        if any(_meet(forms[n], a, forms[m], b, v) for a, b in pairs for v in threads):
+            return True
+    return False
+
+
+def _meet(s: AffineForms, a: Access, t: AffineForms, b: Access, thread: Var) -> bool:
+    return not (indices_differ(s, a, t, b, thread) or index_tells_iteration(s, a, t, b, thread))
+
+
+class _Orders:
+    """The statements that use a buffer, with their timestamps when threads run one after the other (``before``) and
+    when they run each statement at once (``after``)."""
+
+    def __init__(self, stores: Stores, users: Sequence[Statement], around: Sequence[Var]):
+        self.stores = stores
+        self.around = around  # the loops for each of whose iterations the program has the buffer anew
+        self.names = Names()
+        length = max(len(u.time) + len(u.loops) for u in users) + 1
+        self.sides = [self._side(u, length) for u in users]
+        self.context = Context(stores.func, stores.func.body, self.names)
+
+    def _side(self, unit: Statement, length: int) -> StatementRelations:
+        side = StatementRelations(unit, self.names)
+        side.touch()
+        side.before = loop_times(unit, unit.time, self.names, length)
+        side.after = loop_times(unit, self._at_once(unit), self.names, length)
+        return side
+
+    def _at_once(self, unit: Statement) -> tuple[Any, ...]:
+        """The timestamp of an instance without its thread. Lowering combines a reduction across threads as one
+        statement, here in the order of the program."""
+        combined = self.stores.combined(unit)
+        first = next((n for n, t in enumerate(unit.time) if isinstance(t, Var) and t in combined), len(unit.time))
+        rest = [t for t in unit.time[first:] if isinstance(t, Var)]
+        gone = {*rest, *(ref.var for ref in self.stores.threads_of(unit))}
+        return (*(0 if isinstance(t, Var) and t in gone else t for t in unit.time), *rest)
+
+    @cached_property
+    def writers(self) -> list[tuple[StatementRelations, AccessRelation]]:
+        return [(s, a) for s in self.sides for a in s.writes]
+
+    def problem(self, buffer: Buffer) -> Problem | None:
+        for t in self.sides:
+            for b in t.reads:
+                found = self._of_read(buffer, t, b)
+                if found is not None:
+                    return found
+        return None
+
+    def _of_read(self, buffer: Buffer, t: StatementRelations, b: AccessRelation) -> Problem | None:
+        """The problem, if the read ``b`` may get another value."""
+        program = [self._last_writes(s, a, t, b, False) for s, a in self.writers]
+        kernel = [self._last_writes(s, a, t, b, True) for s, a in self.writers]
+        for n, (s, a) in enumerate(self.writers):
+            lost = program[n].subtract(self._alike(s, kernel[n]))
+            gained = kernel[n].subtract(self._alike(s, program[n]))
+            written = [
+                same_element(s, a, w, c).then(last) for (w, c), last in zip(self.writers, program)
+            ]  # what no thread has written may have any value
+            for bad in (*(gained.intersect(pairs) for pairs in written), lost):
+                found = self.context.restrict(bad)
+                if not found.is_empty():
+                    when = ", the value to read" if bad is lost else ", just before in the kernel"
+                    return _problem(buffer, witness(found, s, a, t, b, when, ""), [s.unit.node, t.unit.node])
+        return None
+
+    def _alike(self, s: StatementRelations, last: Relation) -> Relation:
+        """The pairs of ``last``, and those with another instance of ``s`` that writes the same value: one that runs at
+        once, or any if nothing writes what it reads."""
+        unit = next(u for u in self.stores.units if u.node is s.unit.node and u.time == s.unit.time)
+        threads = {ref.var for ref in self.stores.threads_of(unit)}
+        others = [(n, n) for n, v in enumerate(unit.coords) if v not in threads]
+        touch = s.writes[0]
+        alike = same_element(s, touch, s, touch).intersect(self.stores.same_value(unit, self.names))
+        changes = any(a.buffer.data in self.written for a in unit.reads())
+        return (alike.equating(others) if changes else alike).then(last)
+
+    @cached_property
+    def written(self) -> set[Var]:
+        """Pointers of the memory that the program writes."""
+        return {a.buffer.data for u in self.stores.units for a in u.writes()}
+
+    def _last_writes(self, s: Any, a: Any, t: Any, b: Any, kernel: bool) -> Relation:
+        """Pairs of a write and a read of an element with no write of it in between."""
+        pairs = self._ordered(s, a, t, b, kernel)
+        for k, c in self.writers:
+            between = self._ordered(s, a, k, c, kernel).then(self._ordered(k, c, t, b, kernel))
+            pairs = pairs.subtract(between)
+        return pairs
+
+    def _ordered(self, s: Any, a: Any, t: Any, b: Any, kernel: bool) -> Relation:
+        """Pairs of instances, the first before the second, that use one element while it is allocated."""
+        earlier = s.after.before(t.after) if kernel else s.before.before(t.before)
+        return same_element(s, a, t, b).intersect(earlier).intersect(self._allocated(s, t, kernel))
+
+    def _allocated(self, s: Any, t: Any, kernel: bool) -> Relation:
+        """Pairs of instances in the same iteration of the loops around the allocation; in a kernel, threads share it."""
+        at = [{v: n for n, v in enumerate(side.unit.coords)} for side in (s, t)]
+        loops = [v for v in self.around if not (kernel and v in self.stores.threads)]
+        return everything(s.before.domain(), t.before.domain()).equating([(at[0][v], at[1][v]) for v in loops])
+
+
+def _problem(buffer: Buffer, lines: Sequence[str], nodes: Sequence[Any]) -> Problem:
+    return Problem(
+        (buffer.name, "order"),
+        f"`{buffer.name}` ({buffer.scope} memory) would be read with another value than in the program: threads run "
+        "each statement at once, not one after the other",
+        lines,
+        nodes,
+        f"give `{buffer.name}` an axis for each thread, or the scope local, or put the statements in loops of their own",
+    )

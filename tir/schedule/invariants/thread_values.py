@@ -1,0 +1,140 @@
+"""Which instances of a store in a kernel write the same value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from ...analysis.dependence.access_relations import is_exact
+from ...analysis.dependence.relations import StatementRelations, same_element
+from ...analysis.dependence.statements import Access, Statement, bare_statements_of
+from ...analysis.effects import READ
+from ...analysis.index import LoopRef, index_of
+from ...analysis.privatization import THREADS_OWN
+from ...analysis.simple_blocks import constant
+from ...analysis.structure import has_load
+from ...buffer import Buffer, decl_buffer
+from ...expr import BufferLoad, Expr, Var
+from ...function import PrimFunc
+from ...op import is_pure
+from ...poly import Names, Relation, everything
+from ...stmt import Block, BufferStore, LetStmt
+from ...visit import uses_var, walk
+
+_VALUE = decl_buffer((1,), "int32", "value")  # stands for the memory of a variable's value
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The stores of a program, and the loops that are threads of a block."""
+
+    func: PrimFunc
+
+    @cached_property
+    def units(self) -> list[Statement]:
+        """The bare statements; the instances of each are identified by its loops."""
+        return bare_statements_of(self.func.body)
+
+    @cached_property
+    def threads(self) -> dict[Var, LoopRef]:
+        """The loops of several threads, by variable."""
+        index = index_of(self.func)
+        return {
+            n.loop_var: index.place(n)
+            for n in index.marked
+            if n.thread.startswith("threadIdx") and constant(n.extent) not in (0, 1)
+        }
+
+    @cached_property
+    def _reductions(self) -> set[Var]:
+        blocks = (n for n in walk(self.func.body) if isinstance(n, Block))
+        return {i.var for b in blocks for i in b.iter_vars if i.iter_type == "reduce"}
+
+    @cached_property
+    def _named(self) -> set[Var]:
+        """Variables that have a value by a ``let``."""
+        return {n.var for n in walk(self.func.body) if isinstance(n, LetStmt)}
+
+    def threads_of(self, unit: Statement) -> list[LoopRef]:
+        """The loops of threads around a statement, except those across which it reduces."""
+        combined = self.combined(unit)
+        return [self.threads[v] for v, _, _ in unit.loops if v in self.threads and v not in combined]
+
+    def combined(self, unit: Statement) -> set[Var]:
+        """The loops of threads across which a statement reduces: lowering combines their values."""
+        reduced = [value for v, value in unit.inner if v in self._reductions]
+        return {v for v, _, _ in unit.loops if v in self.threads and any(uses_var(e, {v}) for e in reduced)}
+
+    def varies(self, unit: Statement, axis: str, seen: frozenset[Buffer] = frozenset()) -> bool:
+        """Whether what ``unit`` stores depends on its thread along ``axis``: by its own index, by the elements that it
+        reads, or by what it reads from memory of the thread's own."""
+        thread = next((v for v, _, _ in unit.loops if v in self.threads and self.threads[v].node.thread == axis), None)
+        if thread is None:
+            return False
+        moved = moving(unit, thread)
+        if any(not _is_own(a) and a.uses(moved) for a in unit.reads()):
+            return True
+        if isinstance(unit.node, BufferStore) and any(uses_var(e, moved) for e in _parts(unit.node.value)):
+            return True
+        own = {a.buffer for a in unit.reads() if _is_own(a)} - seen
+        writers = (w for b in own for w in self.units if any(a.buffer.data is b.data for a in w.writes()))
+        return any(self.varies(w, axis, seen | own) for w in writers)
+
+    def same_value(self, unit: Statement, names: Names) -> Relation:
+        """Pairs of instances of a store, run while the memory has the same contents, that write the same value: they read
+        the same elements, and the variables in it are equal. Raises ``NotAffine``."""
+        reads = [a for a in unit.reads() if not _is_own(a)]
+        parts = _parts(unit.node.value) if isinstance(unit.node, BufferStore) else []
+        asked = [*reads, *(Access(_VALUE, (part,), READ, node=part) for part in parts)]
+        told = [a for a in asked if is_element(unit, a)]
+        differ = {v for a in asked if a not in told for v in unit.coords if a.uses(moving(unit, v))}
+        differ |= {ref.var for ref in self.threads_of(unit) if self._varies_by_own(unit, ref)}
+        if not isinstance(unit.node, BufferStore) or self._is_unknown(unit.node.value, reads):
+            differ = set(unit.coords)
+        side = StatementRelations(replace(unit, accesses=[*unit.writes()[:1], *told]), names)
+        side.touch()
+        return _agreeing(side).equating([(n, n) for n, v in enumerate(unit.coords) if v in differ])
+
+    def _is_unknown(self, value: Expr, reads: Sequence[Access]) -> bool:
+        """Whether a value depends on more than the elements and variables in it."""
+        return not is_pure(value) or any(a.indices is None for a in reads) or uses_var(value, self._named)
+
+    def _varies_by_own(self, unit: Statement, thread: LoopRef) -> bool:
+        """Whether memory of the threads' own makes a difference between them."""
+        own = [a for a in unit.reads() if _is_own(a)]
+        return bool(own) and self.varies(replace(unit, node=None, accesses=own), thread.node.thread)
+
+
+def _agreeing(side: StatementRelations) -> Relation:
+    """Pairs of instances of a store that read the same elements."""
+    domain = side.writes[0].map.domain()
+    made = everything(domain, domain)
+    for read in side.reads:
+        made = made.intersect(same_element(side, read, side, read))
+    return made
+
+
+def moving(unit: Statement, loop: Var) -> set[Var]:
+    """``loop``, and the block iterators that it moves."""
+    return {loop, *(v for v, value in unit.inner if uses_var(value, {loop}))}
+
+
+def _is_own(access: Access) -> bool:
+    """Whether each thread (or warp) has its own copy of the memory."""
+    return access.buffer.scope.startswith(THREADS_OWN)
+
+
+def is_element(unit: Statement, access: Access) -> bool:
+    """Whether each instance accesses exactly one, known, element."""
+    single = not access.loops and not any(isinstance(i, tuple) for i in access.indices or ())
+    return single and is_exact(unit, access)
+
+
+def _parts(e: Any) -> list[Expr]:
+    """The largest integers without loads in a value, and its other variables: what it depends on besides memory."""
+    if isinstance(e, BufferLoad) or not isinstance(e, Expr):
+        return []
+    whole = isinstance(e, Var) or (e.dtype.is_int and not has_load(e))
+    return [e] if whole else [part for child in e.children() for part in _parts(child)]

@@ -1,0 +1,215 @@
+"""What a rule asks of a block: the loops around it, their iterators, and how it walks through memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from ..analysis.index import LoopRef, index_of
+from ..analysis.reductions import Reduction
+from ..arith.linear import key, linear
+from ..buffer import Buffer
+from ..expr import BufferLoad, Call, Cast, Div, Expr, IntImm, Var
+from ..op import effect_of
+from ..schedule import BlockRV, LoopRV, Schedule
+from ..stmt import SERIAL, Block, BlockRealize, BufferStore
+from ..visit import uses_var, walk
+
+USUAL = 256  # what a symbolic extent counts as
+FAR = 1 << 20  # the stride of an axis behind one of symbolic size
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A loop that is an iterator of its block: ``kind`` is "spatial" or "reduce"; ``extent`` is None if symbolic."""
+
+    loop: LoopRV
+    var: Var
+    kind: str
+    extent: int | None
+
+    @property
+    def size(self) -> int:
+        """The extent, or the usual one."""
+        return USUAL if self.extent is None else self.extent
+
+
+@dataclass(frozen=True)
+class Access:
+    """A load or a store in a block."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+
+    @property
+    def places(self) -> dict[Var, int]:
+        """The axis of the buffer that each iterator is the index of."""
+        return {i: n for n, i in enumerate(self.indices) if isinstance(i, Var)}
+
+    def stride(self, var: Var) -> int | None:
+        """Elements between the accesses of two neighbouring values of ``var``; None if they differ."""
+        total = 0
+        for index, step in zip(self.indices, _steps(self.buffer)):
+            if not uses_var(index, var):
+                continue
+            factor = _coefficient(index, var)
+            if factor is None:
+                return None
+            total += factor * step
+        return total
+
+
+def _steps(buffer: Buffer) -> list[int]:
+    """Elements between neighbours along each axis."""
+    if buffer.strides:
+        return [s.value if isinstance(s, IntImm) else FAR for s in buffer.strides]
+    made, step = [1], 1
+    for size in reversed(buffer.shape[1:]):
+        step = step * size.value if isinstance(size, IntImm) and step < FAR else FAR
+        made.append(step)
+    return made[::-1]
+
+
+def _coefficient(index: Expr, var: Var) -> int | None:
+    """The factor of ``var`` in ``index``; None if the index is not linear in it."""
+    found = 0
+    for factors, factor in linear(index).items():
+        if any(uses_var(f, var) for f in factors):
+            if [f is var for f in factors] != [True]:
+                return None
+            found += factor
+    return found
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A block alone in serial loops that are its iterators: what no rule has scheduled yet."""
+
+    name: str
+    block: Block
+    axes: tuple[Axis, ...]
+
+    @staticmethod
+    def of(sch: Schedule, name: str) -> Nest | None:
+        """The nest of the block called ``name``; None if its loops are scheduled, shared, or not its iterators."""
+        ref = index_of(sch.func).blocks.get(name)
+        if ref is None or ref.scope is None or ref.scope.scope is not None:
+            return None
+        loops, realize = ref.loops(), ref.node
+        bodies = [loop.node.body for loop in loops]
+        if not _is_true(realize.predicate) or bodies != [
+            *(loop.node for loop in loops[1:]),
+            *([realize] * bool(loops)),
+        ]:
+            return None
+        if any(isinstance(n, BlockRealize) for n in walk(realize.block.body)) or realize.block.annotations:
+            return None
+        axes = _axes(loops, realize, sch.func_working_on)
+        return None if axes is None else Nest(name, realize.block, axes)
+
+    @property
+    def spatial(self) -> list[Axis]:
+        return [a for a in self.axes if a.kind == "spatial"]
+
+    @property
+    def reduce(self) -> list[Axis]:
+        return [a for a in self.axes if a.kind == "reduce"]
+
+    @cached_property
+    def reduction(self) -> Reduction | None:
+        """The reduction that the block is."""
+        found = Reduction.of(self.block)
+        return found if isinstance(found, Reduction) and self.reduce else None
+
+    @cached_property
+    def stores(self) -> list[Access]:
+        return [Access(n.buffer, n.indices) for n in walk(self.block.body) if isinstance(n, BufferStore)]
+
+    @cached_property
+    def loads(self) -> list[Access]:
+        """What the block loads, each element once, except the result that a reduction updates."""
+        own = {s.buffer for s in self.stores} if self.reduce else set[Buffer]()
+        found = [n for n in walk(self.block.body) if isinstance(n, BufferLoad) and n.buffer not in own]
+        return list({key(n): Access(n.buffer, n.indices) for n in found}.values())
+
+    @property
+    def accesses(self) -> list[Access]:
+        return [*self.stores, *self.loads]
+
+    @cached_property
+    def work(self) -> int:
+        """About how many operations the block takes once."""
+        return cost(self.block.body)
+
+    @property
+    def width(self) -> int:
+        """Bits of the widest element that the block accesses."""
+        return max((a.buffer.dtype.element.bits for a in self.accesses), default=32)
+
+    @property
+    def runs(self) -> int:
+        """How often the block runs."""
+        return volume(self.axes)
+
+    def contiguous(self) -> Axis | None:
+        """The spatial axis along which every store writes neighbouring elements."""
+        return next((a for a in self.spatial if all(s.stride(a.var) == 1 for s in self.stores)), None)
+
+    def by_stride(self, axes: Iterable[Axis]) -> list[Axis]:
+        """``axes`` in the order in which the first store passes through memory, the contiguous one last."""
+        if not self.stores:
+            return list(axes)
+        return sorted(axes, key=lambda a: -abs(self.stores[0].stride(a.var) or 0))
+
+
+def kinds_under(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> set[str]:
+    """The kinds of the iterators of ``block`` that depend on ``loop``."""
+    ref = index_of(sch.func).blocks[block if isinstance(block, str) else block.name]
+    return {i.iter_type for i, e in zip(ref.block.iter_vars, ref.node.iter_values) if uses_var(e, loop.var)}
+
+
+def extent_of(sch: Schedule, loop: LoopRV) -> int:
+    """The number of iterations of a loop; the usual one if it is symbolic."""
+    return getattr(sch.get(loop).extent, "value", USUAL)
+
+
+def _is_true(e: Expr) -> bool:
+    return isinstance(e, IntImm) and e.value == 1
+
+
+def _axes(loops: Sequence[LoopRef], realize: BlockRealize, func: str) -> tuple[Axis, ...] | None:
+    """The loops as axes; None if they are not the iterators of the block, one each."""
+    iters = {v: i for i, v in zip(realize.block.iter_vars, realize.iter_values) if not isinstance(v, IntImm)}
+    if iters.keys() != {loop.var for loop in loops}:
+        return None
+    made: list[Axis] = []
+    for loop in loops:
+        node, it = loop.node, iters[loop.var]
+        if node.kind != SERIAL or node.annotations or not (isinstance(node.min, IntImm) and node.min.value == 0):
+            return None
+        if any(uses_var(node.extent, other.var) for other in loops):
+            return None
+        extent = node.extent.value if isinstance(node.extent, IntImm) else None
+        made.append(Axis(LoopRV(loop.var, func), it.var, it.iter_type, extent))
+    return tuple(made)
+
+
+def volume(axes: Iterable[Axis]) -> int:
+    """The number of iterations of ``axes``."""
+    return prod(a.size for a in axes)
+
+
+def cost(item: Any) -> int:
+    """About how many simple operations an expression or a statement takes; calls such as ``exp`` count for many."""
+    if isinstance(item, Call) and item.op not in ("if_then_else", "likely", "reinterpret"):
+        own = 20 if effect_of(item) == "pure" and item.dtype.is_float else 2
+    else:
+        own = 8 if isinstance(item, Div) else int(isinstance(item, (BufferLoad, BufferStore)) or _is_arithmetic(item))
+    return own + sum(cost(c) for c in item.children() if hasattr(c, "children"))
+
+
+def _is_arithmetic(item: Any) -> bool:
+    return isinstance(item, Expr) and not isinstance(item, (Cast, IntImm, Var)) and item.dtype.is_float

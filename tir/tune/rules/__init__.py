@@ -1,0 +1,1 @@
+"""The rules, one a file; a new file is found by itself."""

@@ -1,0 +1,165 @@
+"""Reductions that no other rule knows: sums in vectors, along the result or as partial results of a row."""
+
+from __future__ import annotations
+
+from ...schedule import BlockRV, LoopRV, Schedule
+from ..nest import Axis, Nest, extent_of, kinds_under
+from ..space import Env, rule
+from .spatial import PARALLEL, UNROLL, share_out, vectorize
+
+WIDE = 4096  # elements of a result that stay in the L1 cache while all rows are added to them
+TOGETHER = (8, 4, 2)  # rows that are added at a time
+
+
+@rule(targets=("llvm",), order=70)
+def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
+    """Vectorize a reduction along its result if that is contiguous, else along what it reduces."""
+    nest = Nest.of(sch, block)
+    if nest is None or not nest.reduce or len(nest.spatial) + len(nest.reduce) < len(nest.axes):
+        return []
+    made = sch.copy()
+    lanes = env.lanes(nest.width)
+    along = nest.contiguous()
+    row = next((a for a in reversed(nest.reduce) if _walks(nest, a)), None)
+    if nest.reduction is None or nest.block.init is None:
+        share_out(made, _leading(made, nest), nest.runs * nest.work, env)
+    elif along is not None and along.size >= lanes and _walks(nest, along):
+        (_along_streamed_result if _streams(nest) else _along_result)(made, nest, along, env)
+    elif row is not None and row.size >= 2 * lanes and len(nest.stores) == 1:
+        _along_row(made, nest, row, env)
+    else:
+        share_out(made, _leading(made, nest), nest.runs * nest.work, env)
+    return [made]
+
+
+def _walks(nest: Nest, axis: Axis) -> bool:
+    """Whether every load is of the same or of the neighbouring element for the next value of ``axis``."""
+    steps = [a.stride(axis.var) for a in nest.loads]
+    return bool(steps) and all(s in (0, 1) for s in steps) and 1 in steps
+
+
+def _streams(nest: Nest) -> bool:
+    """Whether no operand is used for more than one result, so that the rate is that of memory."""
+    return all(a.stride(axis.var) != 0 for a in nest.loads for axis in nest.axes)
+
+
+def _leading(sch: Schedule, nest: Nest) -> list[LoopRV]:
+    """The spatial loops, moved outside of the others."""
+    loops = [a.loop for a in nest.spatial]
+    inner = [a.loop for a in nest.axes if a.kind != "spatial"]
+    if loops and inner and sch.can.reorder(*loops, *inner):
+        sch.reorder(*loops, *inner)
+        return loops
+    kept = [a.kind == "spatial" for a in nest.axes]
+    return loops[: (kept + [False]).index(False)]
+
+
+def _along_result(sch: Schedule, nest: Nest, along: Axis, env: Env) -> None:
+    """Some vectors of the result in registers, over the whole reduction."""
+    lanes = env.lanes(nest.width)
+    outer = [a.loop for a in nest.by_stride(nest.spatial) if a is not along]
+    inner = [a.loop for a in nest.reduce]
+    copies = [sch.cache_write(nest.name, n, "local") for n in range(len(nest.block.writes))]
+    vectors = min(UNROLL, along.size // lanes)
+    strip, middle, lane = sch.split(along.loop, [None, vectors, lanes])
+    sch.reorder(*outer, strip, *inner, middle, lane)
+    share_out_after = [*outer, strip]
+    for copy in copies:
+        sch.reverse_compute_at(copy, strip, preserve_unit_loops=True)
+        vectorize(sch, sch.get_loops(copy)[-1], vectors * lanes, lanes, vectors)
+    init = sch.decompose_reduction(nest.name, inner[0])
+    for each in (nest.name, init):
+        *_, middle, lane = sch.get_loops(each)
+        sch.vectorize(lane)
+        sch.unroll(middle)
+    share_out(sch, share_out_after, nest.runs * nest.work, env)
+
+
+def _along_streamed_result(sch: Schedule, nest: Nest, along: Axis, env: Env) -> None:
+    """A strip of the result in the L1 cache; several rows of the operands are added to it at a time."""
+    lanes = env.lanes(nest.width)
+    outer = [a.loop for a in nest.by_stride(nest.spatial) if a is not along]
+    *rows, row = nest.reduce
+    together = next((t for t in TOGETHER if row.size % t == 0 and row.extent is not None), 1)
+    width = min(WIDE, -(-along.size // env.threads), along.size)
+    strip, middle, lane = sch.split(along.loop, [None, max(1, -(-width // lanes)), lanes])
+    block_of_rows, step = sch.split(row.loop, [None, together])
+    inner = [*(a.loop for a in rows), block_of_rows]
+    sch.reorder(*outer, strip, *inner, middle, step, lane)
+    init = sch.decompose_reduction(nest.name, inner[0])
+    sch.vectorize(lane)
+    sch.unroll(step)
+    sch.vectorize(sch.get_loops(init)[-1])
+    share_out(sch, [*outer, strip], nest.runs * nest.work, env)
+
+
+def _along_row(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
+    """Partial results in vectors, for each result at a time."""
+    if not nest.spatial and nest.runs * nest.work >= PARALLEL and env.threads > 1:
+        _by_chunks(sch, nest, env)
+        return
+    _leading(sch, nest)
+    parts = in_parts(sch, nest.name, row, env.lanes(nest.width))
+    rows = sch.get_loops(nest.name)[: len(nest.spatial)]  # around the combination of the parts
+    if rows:
+        place_parts(sch, parts, rows[-1], env.lanes(nest.width))
+        share_out(sch, rows, nest.runs * nest.work, env)
+    else:
+        for part in parts:
+            _vectorize_part(sch, part, sch.get_loops(part), env.lanes(nest.width))
+
+
+def _by_chunks(sch: Schedule, nest: Nest, env: Env) -> None:
+    """One result: partial results of chunks on all cores, each of them again in vectors."""
+    longest = max(nest.reduce, key=lambda a: a.size)
+    count = next((c for c in range(16 * env.threads, 1, -1) if longest.extent and longest.extent % c == 0), 0)
+    if not count:
+        for part in in_parts(sch, nest.name, nest.reduce[-1], env.lanes(nest.width)):
+            _vectorize_part(sch, part, sch.get_loops(part), env.lanes(nest.width))
+        return
+    chunk, _ = sch.split(longest.loop, [count, None])
+    partial = sch.rfactor(chunk, 0)
+    inner = Nest.of(sch, partial.name)
+    if inner is None:
+        return
+    row = next((a for a in reversed(inner.reduce) if _walks(inner, a)), None)
+    if row is not None:
+        _along_row(sch, inner, row, env)
+
+
+def in_parts(sch: Schedule, block: str, row: Axis, lanes: int) -> list[BlockRV]:
+    """Factor the reduction along ``row`` into partial results: four vectors, of these one, of this four numbers.
+
+    Returns the blocks that compute partial results, the last one first.
+    """
+    made: list[BlockRV] = []
+    along, size = row.loop, row.size
+    for count in (4 * lanes, lanes, max(2, lanes // 4)):
+        if size <= count and made:
+            break
+        if size < 2 * count and not made:
+            continue
+        _, part = sch.split(along, [None, count])
+        made.insert(0, sch.rfactor(part, -1))
+        *_, along = sch.get_loops(block)
+        size = count
+    return made
+
+
+def place_parts(sch: Schedule, parts: list[BlockRV], row: LoopRV, lanes: int) -> None:
+    """Compute partial results in each iteration of ``row``, as vectors."""
+    for block in parts:
+        sch.compute_at(block, row, preserve_unit_loops=True)
+        loops = sch.get_loops(block)
+        _vectorize_part(sch, block, loops[loops.index(row) + 1 :], lanes)
+
+
+def _vectorize_part(sch: Schedule, block: BlockRV, loops: list[LoopRV], lanes: int) -> None:
+    """Vectorize a block of partial results: one of ``loops`` numbers them, others run over the terms of each."""
+    terms = [loop for loop in loops if "reduce" in kinds_under(sch, block, loop)]
+    part = max((loop for loop in loops if loop not in terms), key=lambda loop: extent_of(sch, loop))
+    sch.reorder(*terms, part)
+    size = extent_of(sch, part)
+    init = sch.decompose_reduction(block, terms[0])
+    for each in (block, init):
+        vectorize(sch, sch.get_loops(each)[-1], size, min(lanes, size), UNROLL)

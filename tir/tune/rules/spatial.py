@@ -1,0 +1,80 @@
+"""Blocks without a reduction: vectors along contiguous memory, chunks of the outer loops on all cores."""
+
+from __future__ import annotations
+
+from ...schedule import LoopRV, Schedule
+from ..nest import Axis, Nest, extent_of
+from ..space import Env, rule
+
+UNROLL = 4  # vectors at a time
+PARALLEL = 1 << 17  # operations for which starting threads pays off
+CHUNK = 1 << 14  # elements of a parallel chunk of one long loop
+
+
+@rule(targets=("llvm",), order=80)
+def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
+    """Order the loops as the result lies in memory, vectorize the last, run the first in parallel."""
+    nest = Nest.of(sch, block)
+    if nest is None or not nest.axes or nest.reduce or len(nest.spatial) < len(nest.axes) or not nest.stores:
+        return []
+    made = sch.copy()
+    axes = nest.by_stride(nest.axes)
+    if [a.loop for a in axes] != [a.loop for a in nest.axes] and sch.can.reorder(*(a.loop for a in axes)):
+        made.reorder(*(a.loop for a in axes))
+    else:
+        axes = list(nest.axes)
+    outer, last, size = _fused(made, nest, axes)
+    if nest.contiguous() is axes[-1]:
+        last = vectorize(made, last, size, env.lanes(nest.width), UNROLL)
+    share_out(made, [*outer, last], nest.runs * nest.work, env)
+    return [made]
+
+
+def _fused(sch: Schedule, nest: Nest, axes: list[Axis]) -> tuple[list[LoopRV], LoopRV, int]:
+    """The loops of ``axes`` with the last ones fused that all accesses walk through as through one; its size."""
+    *outer, last = axes
+    loop, size = last.loop, last.size
+    while outer and all(isinstance(a.extent, int) for a in (outer[-1], last)):
+        around = outer[-1]
+        strides = [(a.stride(around.var), a.stride(last.var)) for a in nest.accesses]
+        if not all(o is not None and i is not None and o == i * size for o, i in strides):
+            break
+        outer.pop()
+        loop = sch.fuse(around.loop, loop)
+        size *= around.size
+    return [a.loop for a in outer], loop, size
+
+
+def vectorize(sch: Schedule, loop: LoopRV, size: int, lanes: int, unroll: int = 1) -> LoopRV:
+    """Split ``loop`` of ``size`` iterations into vectors, ``unroll`` at a time; returns the loop of vectors."""
+    unroll = max(1, min(unroll, size // lanes))
+    if size < lanes:
+        return loop
+    if size == lanes:
+        around = sch.add_unit_loop(loop)
+        sch.vectorize(loop)
+        return around
+    outer, middle, lane = sch.split(loop, [None, unroll, lanes])
+    sch.vectorize(lane)
+    if unroll > 1:
+        sch.unroll(middle)
+    return outer
+
+
+def share_out(sch: Schedule, loops: list[LoopRV], operations: int, env: Env) -> None:
+    """Run the outermost of ``loops`` in parallel, as one, in chunks; not if the work is too little."""
+    if env.threads < 2 or operations < PARALLEL:
+        return
+    sizes = [extent_of(sch, loop) for loop in loops]
+    count, total = 0, 1
+    while count < len(loops) and total < 8 * env.threads:
+        total *= sizes[count]
+        count += 1
+    while count and not sch.can.parallel(loops[count - 1]):
+        count -= 1
+    if not count:
+        return
+    loop = sch.fuse(*loops[:count]) if count > 1 else loops[0]
+    if total > 64 * env.threads:
+        loop, _ = sch.split(loop, [None, -(-total // (16 * env.threads))])
+    sch.parallel(loop)

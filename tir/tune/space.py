@@ -1,0 +1,159 @@
+"""The space of schedules of a program: rules, and the sketches that they make.
+
+A rule looks at one block of a schedule and returns schedules in which that block is done, the likeliest first; an empty
+list says that the block is none of its own. It uses ordinary primitives, and leaves choices open by ``choose``, which
+records them as sampling steps: the schedule has the likeliest values, a candidate others. A schedule that takes long to make
+may be returned as a function that makes it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from math import exp
+from typing import Any, TypeVar
+
+from .. import extension
+from ..analysis.footprint_table import Machine
+from ..analysis.index import index_of
+from ..errors import ScheduleError
+from ..library.machine import threads
+from ..schedule import Schedule
+from ..target import Target
+
+
+@dataclass(frozen=True)
+class Env:
+    """What a schedule is for: the ``target``, the rates and sizes of its caches, and the number of threads."""
+
+    target: Target
+    machine: Machine
+    threads: int
+
+    @staticmethod
+    def of(target: Any = "llvm") -> Env:
+        """The environment of ``target``; a CPU has as many threads as parallel loops run on.
+
+        >>> Env.of("llvm -num-cores=4").threads
+        4
+        """
+        where = Target.of(target)
+        return Env(where, Machine.of(where), where.limit("num_cores") or threads())
+
+    @property
+    def vector_bits(self) -> int:
+        return self.target.limit("vector_width") or 512
+
+    def lanes(self, bits: int) -> int:
+        """Elements of ``bits`` bits in a vector register."""
+        return max(1, self.vector_bits // max(bits, 8))
+
+
+Fork = Schedule | Callable[[], Schedule]  # a schedule, or what makes it when it is wanted
+Apply = Callable[[Schedule, str, Env], Sequence[Fork]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``apply(sch, block, env)`` returns the schedules in which ``block`` is done, or none."""
+
+    name: str
+    apply: Apply
+    targets: tuple[str, ...]
+    order: int
+
+
+_RULES: dict[str, Rule] = {}
+F = TypeVar("F", bound=Apply)
+R = TypeVar("R")
+
+
+def rule(targets: Sequence[str] = ("llvm",), order: int = 50) -> Callable[[F], F]:
+    """Register a function as a rule for the kinds of ``targets``; rules with a lower ``order`` are applied first.
+
+    A rule of the same name replaces the one before. Packages add theirs as entry points of the group
+    ``tir.tune_rules``: modules, whose import registers them.
+
+    >>> from tir.tune import rule
+    >>> @rule(targets=("llvm",), order=99)
+    ... def leave_alone(sch, block, env):
+    ...     return []
+    >>> _RULES.pop("leave_alone").order
+    99
+    """
+
+    def register(apply: F) -> F:
+        _RULES[apply.__name__] = Rule(apply.__name__, apply, tuple(targets), order)
+        return apply
+
+    return register
+
+
+@cache
+def _load_own() -> None:
+    """Import every module of ``tir.tune.rules``."""
+    package = importlib.import_module("tir.tune.rules")
+    for item in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"tir.tune.rules.{item.name}")
+
+
+def rules_of(target: Target) -> list[Rule]:
+    """The rules for ``target``, in the order in which they are applied."""
+    _load_own()
+    extension.load(extension.TUNE_RULES)
+    return sorted((r for r in _RULES.values() if target.kind in r.targets), key=lambda r: (r.order, r.name))
+
+
+def choose(sch: Schedule, values: Sequence[int], costs: Sequence[float]) -> Any:
+    """The cheapest of ``values``, as a sampling step of ``sch``; a search draws others, the costlier the more rarely.
+
+    An integer that remembers where it came from: what is computed from it is computed anew from another draw.
+    """
+    best = min(costs)
+    odds = [exp(-8 * (cost / best - 1)) for cost in costs]
+    return sch.sample_categorical(list(values), [o / sum(odds) for o in odds], decision=list(costs).index(best))
+
+
+@dataclass
+class Space:
+    """The space of a program for ``env``: ``dropped`` counts by rule the schedules that a step refused."""
+
+    env: Env
+    rules: list[Rule]
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    def forks(self, one: Rule, sch: Schedule, block: str) -> Iterator[Schedule]:
+        """What a rule makes of a block; a schedule of which a step is refused is left out and counted."""
+        for fork in self._tried(one, lambda: one.apply(sch, block, self.env)) or ():
+            made = fork if isinstance(fork, Schedule) else self._tried(one, fork)
+            if made is not None:
+                yield made
+
+    def _tried(self, one: Rule, call: Callable[[], R]) -> R | None:
+        try:
+            return call()
+        except ScheduleError:
+            self.dropped[one.name] = self.dropped.get(one.name, 0) + 1
+            return None
+
+    def first(self, sch: Schedule) -> Schedule:
+        """``sch`` with the first result of every rule, each applied to all blocks, last to first."""
+        for one in self.rules:
+            for block in reversed(block_names(sch)):
+                sch = next(self.forks(one, sch, block), sch)
+        return sch
+
+
+def block_names(sch: Schedule) -> list[str]:
+    """The blocks in the root block of the function, in program order."""
+    index = index_of(sch.func)
+    return [name for name, ref in index.blocks.items() if ref.scope is not None and ref.scope.scope is None]
+
+
+def space_of(target: Any = "llvm") -> Space:
+    """The rules for ``target``, and what they know of it."""
+    env = Env.of(target)
+    return Space(env, rules_of(env.target))
