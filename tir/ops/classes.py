@@ -55,6 +55,6 @@ def schedule(made: Any, target: Any = "llvm") -> Schedule:
     >>> bool(sch.trace)
     True
     """
-    from ..tune import default
+    from ..tune import default  # pyright: ignore  (the function, not the file of its name)
 
     return default(function_of(made), target)

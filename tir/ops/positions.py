@@ -61,7 +61,7 @@ def argmax(
 
     >>> from tir import ops, te
     >>> ops.argmax(te.placeholder((4, 3)), axis=-1)
-    Tensor(argmax, (4,), int64)
+    Tensor(argmax_v0, (4,), int64)
     """
     return _position("argmax", MAXIMUM, lambda a, b: a > b, x, axis, keepdims, select_last_index, dtype)
 
@@ -74,7 +74,7 @@ def argmin(
 
     >>> from tir import ops, te
     >>> ops.argmin(te.placeholder((4, 3)), axis=0, dtype="int32")
-    Tensor(argmin, (3,), int32)
+    Tensor(argmin_v0, (3,), int32)
     """
     return _position("argmin", MINIMUM, lambda a, b: a < b, x, axis, keepdims, select_last_index, dtype)
 

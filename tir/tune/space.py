@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import exp
@@ -125,12 +125,30 @@ class Space:
     rules: list[Rule]
     dropped: dict[str, int] = field(default_factory=dict)
 
-    def forks(self, one: Rule, sch: Schedule, block: str) -> Iterator[Schedule]:
-        """What a rule makes of a block; a schedule of which a step is refused is left out and counted."""
-        for fork in self._tried(one, lambda: one.apply(sch, block, self.env)) or ():
-            made = fork if isinstance(fork, Schedule) else self._tried(one, fork)
-            if made is not None:
-                yield made
+    def forks(self, one: Rule, sch: Schedule, block: str) -> list[Schedule]:
+        """What a rule makes of a block; schedules of which a step is refused are left out and counted."""
+        made = (self._made(one, fork) for fork in self._offers(one, sch, block))
+        return [m for m in made if m is not None]
+
+    def schedule(self, sch: Schedule, pick: Callable[[int], int]) -> Schedule:
+        """``sch`` with one result of every rule, each applied to all blocks, last to first.
+
+        ``pick(n)`` says which of ``n`` results is tried first, from 0, the likeliest; one that is refused gives way to the
+        others.
+        """
+        for one in self.rules:
+            for block in reversed(block_names(sch)):
+                offers = list(self._offers(one, sch, block))
+                at = pick(len(offers)) if len(offers) > 1 else 0
+                offers = [*offers[at : at + 1], *offers[:at], *offers[at + 1 :]]
+                sch = next((m for m in (self._made(one, fork) for fork in offers) if m is not None), sch)
+        return sch
+
+    def _offers(self, one: Rule, sch: Schedule, block: str) -> Sequence[Fork]:
+        return self._tried(one, lambda: one.apply(sch, block, self.env)) or ()
+
+    def _made(self, one: Rule, fork: Fork) -> Schedule | None:
+        return fork if isinstance(fork, Schedule) else self._tried(one, fork)
 
     def _tried(self, one: Rule, call: Callable[[], R]) -> R | None:
         try:
@@ -140,11 +158,8 @@ class Space:
             return None
 
     def first(self, sch: Schedule) -> Schedule:
-        """``sch`` with the first result of every rule, each applied to all blocks, last to first."""
-        for one in self.rules:
-            for block in reversed(block_names(sch)):
-                sch = next(self.forks(one, sch, block), sch)
-        return sch
+        """``sch`` with the likeliest result of every rule."""
+        return self.schedule(sch, lambda count: 0)
 
 
 def block_names(sch: Schedule) -> list[str]:
