@@ -13,12 +13,12 @@ from ...arith import simplify
 from ...expr import Expr
 from ...te.tensor import Tensor
 from ..places import chosen, constant, integer
+from ..reduction import maximum_reducer
 from . import _references as references
 from ._operator import arg, case, nn_operator
 from .checks import numbers
 from .layouts import arranged
 from .pooling import mean_of, sum_type
-from .softmaxes import maximum
 
 
 class _Parts:
@@ -55,7 +55,11 @@ def _adaptive(data: Any, counts: Sequence[Any], pool_type: str, layout: str, spa
         place = image.layout.coordinates(indices)
         window = [te.reduce_axis((0, p.size(place[p.name])), f"r{p.name.lower()}") for p in parts]
         value = image.at({**place, **{p.name: p.first(place[p.name]) + k for p, k in zip(parts, window)}})
-        return maximum(value, axis=window) if pool_type == "max" else te.sum(value.astype(sum_type(dtype)), axis=window)
+        return (
+            maximum_reducer(value, axis=window)
+            if pool_type == "max"
+            else te.sum(value.astype(sum_type(dtype)), axis=window)
+        )
 
     if pool_type == "max":
         return te.compute(shape, element, name=name)

@@ -17,11 +17,11 @@ from ...te.places import error
 from ...te.tensor import Tensor
 from ..places import constant, integer, may_differ
 from ..promotion import result_type
+from ..reduction import maximum_reducer
 from ..shapes import broadcast, read_index
 from ._operator import arg, case, nn_operator
 from .checks import require_extent, require_float, require_shape, require_tensor, wide
 from .matrix_products import dense
-from .softmaxes import maximum
 
 
 def _attention_reference(
@@ -108,7 +108,7 @@ def scaled_dot_product_attention(
     )
     masked = _masked(products, factor, softcap, mask, past if is_causal else None)
     s = te.reduce_axis((0, k.shape[-2]), "s")
-    largest = te.compute(shape[:-1], lambda *i: maximum(masked(*i, s), axis=s), name="attention_maximum")
+    largest = te.compute(shape[:-1], lambda *i: maximum_reducer(masked(*i, s), axis=s), name="attention_maximum")
 
     def power(*i: Any) -> Expr:
         most = largest(*i[:-1])

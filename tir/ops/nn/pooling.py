@@ -19,11 +19,11 @@ from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
 from ..places import chosen, constant, integer
+from ..reduction import maximum_reducer
 from . import _references as references
 from ._operator import arg, case, nn_operator
 from .checks import numbers, wide
 from .layouts import Arranged, Layout, arranged
-from .softmaxes import maximum
 from .windows import dilated, padded, pads_of, window_count
 
 
@@ -97,7 +97,9 @@ def _pool(image: Arranged, axes: Sequence[_Axis], kind: str, count_include_pad: 
         place = image.layout.coordinates(indices)
         at = {a.name: place[a.name] * a.stride + k * a.dilation for a, k in zip(axes, window)}
         value = source.at({**place, **at})
-        return maximum(value, axis=window) if kind == "max" else te.sum(value.astype(sum_type(dtype)), axis=window)
+        return (
+            maximum_reducer(value, axis=window) if kind == "max" else te.sum(value.astype(sum_type(dtype)), axis=window)
+        )
 
     if kind == "max":
         return te.compute(shape, element, name=name)

@@ -29,10 +29,12 @@ _ACTIVATIONS: dict[str, Callable[[Any], Expr]] = {
 
 def _activation(value: Any, what: str) -> Callable[[Any], Expr]:
     """A function of an expression, or the name of one. Raises ``TensorExpressionError``."""
-    made: Any = _ACTIVATIONS.get(value) if isinstance(value, str) else value
-    if not callable(made):
+    if isinstance(value, str) and value in _ACTIVATIONS:
+        return _ACTIVATIONS[value]
+    if isinstance(value, str) or not callable(value):
         raise error(f"{what} is {value!r}", f"a function of an expression, or {', '.join(map(repr, _ACTIVATIONS))}")
-    return made
+    function: Any = value
+    return function
 
 
 class _Layer:
