@@ -40,11 +40,11 @@ class Stores:
     @cached_property
     def threads(self) -> dict[Var, LoopRef]:
         """The loops of several threads, by variable."""
-        loops = index_of(self.func).marked_loops
+        index = index_of(self.func)
         return {
-            ref.var: ref
-            for ref in loops
-            if ref.node.thread.startswith("threadIdx") and constant(ref.node.extent) not in (0, 1)
+            n.loop_var: index.place(n)
+            for n in index.marked
+            if n.thread.startswith("threadIdx") and constant(n.extent) not in (0, 1)
         }
 
     @cached_property
