@@ -272,33 +272,33 @@ class Index:
         self.root: Place = self._made(func.body, None, None)
 
     @cached_property
-    def _nodes(self) -> tuple[Any, ...]:
-        """Every loop and realize."""
+    def nodes(self) -> tuple[Any, ...]:
+        """Every loop and the realize of every block, in program order."""
         return (*itself(self.root.node), *contents(self.root.node))
 
     @cached_property
     def loops(self) -> Mapping[Var, LoopRef]:
-        return _Places({n.loop_var: n for n in self._nodes if type(n) is For}, self.place)
+        return _Places({n.loop_var: n for n in self.nodes if type(n) is For}, self.place)
 
     @property
     def views(self) -> list[MatchBufferRegion]:
         """The views of buffers that blocks make, outer ones first."""
-        return [m for n in self._nodes if type(n) is BlockRealize for m in n.block.match_buffers]
+        return [m for n in self.nodes if type(n) is BlockRealize for m in n.block.match_buffers]
 
     @property
     def allocations(self) -> list[tuple[BlockRealize, Buffer]]:
         """The buffers that blocks allocate, with these."""
-        return [(n, b) for n in self._nodes if type(n) is BlockRealize for b in n.block.alloc_buffers]
+        return [(n, b) for n in self.nodes if type(n) is BlockRealize for b in n.block.alloc_buffers]
 
     @cached_property
     def marked_loops(self) -> list[LoopRef]:
         """The loops that are not serial, or have annotations."""
-        nodes = [n for n in self._nodes if type(n) is For and (n.kind != SERIAL or n.annotations)]
+        nodes = [n for n in self.nodes if type(n) is For and (n.kind != SERIAL or n.annotations)]
         return [self.place(n) for n in nodes]
 
     @cached_property
     def blocks(self) -> Mapping[str, BlockRef]:
-        return _Places({n.block.name: n for n in self._nodes if type(n) is BlockRealize}, self.place)
+        return _Places({n.block.name: n for n in self.nodes if type(n) is BlockRealize}, self.place)
 
     def place(self, node: Any) -> Any:
         """The place of a statement. Raises ``KeyError`` if the function does not contain it."""
