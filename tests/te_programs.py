@@ -308,22 +308,34 @@ def batch_matmul(te, tir):
     return [A, B, te.compute((2, 8, 6), lambda b, i, j: te.sum(A[b, i, k] * B[b, j, k], axis=k), name="C")]
 
 
+def reduced_rows(te, reducer, dtype="float32"):
+    A, k = te.placeholder((16, 8), dtype, name="A"), te.reduce_axis((0, 8), "k")
+    return [A, te.compute((16,), lambda i: getattr(te, reducer)(A[i, k], axis=k), name="B")]
+
+
 @program
 def row_sum(te, tir):
-    A, k = te.placeholder((16, 8), name="A"), te.reduce_axis((0, 8), "k")
-    return [A, te.compute((16,), lambda i: te.sum(A[i, k], axis=k), name="B")]
+    return reduced_rows(te, "sum")
 
 
 @program
 def row_max(te, tir):
-    A, k = te.placeholder((16, 8), name="A"), te.reduce_axis((0, 8), "k")
-    return [A, te.compute((16,), lambda i: te.max(A[i, k], axis=k), name="B")]
+    return reduced_rows(te, "max")
 
 
 @program
 def row_min(te, tir):
-    A, k = te.placeholder((16, 8), name="A"), te.reduce_axis((0, 8), "k")
-    return [A, te.compute((16,), lambda i: te.min(A[i, k], axis=k), name="B")]
+    return reduced_rows(te, "min")
+
+
+@program
+def integer_sum(te, tir):
+    return reduced_rows(te, "sum", "int8")
+
+
+@program
+def integer_max(te, tir):
+    return reduced_rows(te, "max", "int32")
 
 
 @program
@@ -331,18 +343,6 @@ def product(te, tir):
     A, k = te.placeholder((16, 8), name="A"), te.reduce_axis((0, 8), "k")
     prod = te.comm_reducer(lambda x, y: x * y, lambda t: tir.const(1, t), name="prod")
     return [A, te.compute((16,), lambda i: prod(A[i, k], axis=k), name="B")]
-
-
-@program
-def integer_sum(te, tir):
-    A, k = te.placeholder((16, 8), "int8", name="A"), te.reduce_axis((0, 8), "k")
-    return [A, te.compute((16,), lambda i: te.sum(A[i, k], axis=k), name="B")]
-
-
-@program
-def integer_max(te, tir):
-    A, k = te.placeholder((16, 8), "int32", name="A"), te.reduce_axis((0, 8), "k")
-    return [A, te.compute((16,), lambda i: te.max(A[i, k], axis=k), name="B")]
 
 
 @program

@@ -95,6 +95,8 @@ class Expr(Node):
     def __invert__(self) -> Expr:
         if self.dtype.is_bool:
             return logical_not(self)
+        if not self.dtype.is_int:
+            raise TypeError(f"`~` takes integers, not {self.dtype}")
         return Call("bitwise_not", (self,), self.dtype)
 
     def __lt__(self, other: ExprLike) -> Expr:
@@ -613,7 +615,7 @@ def mul(a: ExprLike, b: ExprLike) -> Expr:
 def div(a: ExprLike, b: ExprLike) -> Expr:
     """True division of floats. Raises ``TypeError`` for two integers: say floordiv or truncdiv."""
     x, y = _match(a, b, "`/`")
-    if x.dtype.is_int:
+    if not x.dtype.is_float:
         raise TypeError(
             f"`/` of two integers ({x.dtype}) is ambiguous: use `//` (rounds down) or T.truncdiv (rounds toward zero)"
         )
@@ -665,7 +667,7 @@ def neg(a: ExprLike) -> Expr:
         return FloatImm(-x.value, x.dtype)
     if x.dtype.is_float:
         return Mul(x, const(-1.0, x.dtype))
-    return Sub(const(0, x.dtype), x)
+    return arithmetic(Sub, const(0, x.dtype), x)
 
 
 def compare(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
@@ -736,13 +738,13 @@ def conjuncts(condition: Expr) -> list[Expr]:
 def bit_op(op: str, a: ExprLike, b: ExprLike) -> Expr:
     """Bitwise operators and shifts of integers; of bools, ``&`` and ``|`` are the logical ones."""
     x, y = _match(a, b, f"`{op}`")
-    if x.dtype.is_bool and y.dtype.is_bool:
+    if x.dtype.is_bool and y.dtype.is_bool and not op.startswith("shift"):
         if op == "bitwise_and":
             return logical_and(x, y)
         if op == "bitwise_or":
             return logical_or(x, y)
         return NE(x, y)
-    if x.dtype.is_float:
+    if not x.dtype.is_int:
         raise TypeError(f"{op} takes integers, not {x.dtype}")
     if isinstance(x, IntImm) and isinstance(y, IntImm):
         p, q = x.value, y.value

@@ -47,7 +47,8 @@ class Op:
     ``result``: "same" (dtype of the first argument), "given" (the call says), or a dtype; a pure operator on vectors
     gives it for every lane. ``numpy``: the meaning on NumPy scalars or arrays, where there is one. ``pointers`` has,
     by position, what is done to the memory behind a pointer argument (see :class:`Pointer`); where it says nothing, any
-    element may be read and written.
+    element may be read and written. ``takes``: "integers" (and bools), "floats", "numbers" (both, no bools), or
+    "" for operands of any type.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Op:
     result: str = "same"
     numpy: Callable[..., Any] | None = None
     pointers: tuple[tuple[int, Pointer], ...] = ()
+    takes: str = ""
 
     def pointer(self, position: int) -> Pointer:
         """What is done to the memory behind the pointer at ``position``."""
@@ -77,6 +79,7 @@ def register(
     result: str = "given",
     numpy: Any = None,
     pointers: Mapping[int, Pointer | str] | None = None,
+    takes: str = "",
 ) -> Op:
     """Add an operator; raises ``ValueError`` when the name is taken by a different one. For the rest see :class:`Op`;
     of a pointer the mode is enough.
@@ -85,7 +88,7 @@ def register(
     'opaque'
     """
     behind = tuple((at, Pointer(p) if isinstance(p, str) else p) for at, p in (pointers or {}).items())
-    op = Op(name, arity, effect, result, numpy, behind)
+    op = Op(name, arity, effect, result, numpy, behind, takes)
     old = OPS.get(name)
     if old is not None and old != op:
         raise ValueError(f"operator {name!r} is already registered as {old}")
@@ -94,7 +97,8 @@ def register(
 
 
 def call(name: str, *args: Any, dtype: str | None = None) -> Call:
-    """A call of operator ``name``. Raises ``ValueError`` for an unknown operator or a wrong number of arguments.
+    """A call of operator ``name``. Raises ``ValueError`` for an unknown operator or a wrong number of arguments, and
+    ``TypeError`` for operands of a type that it does not take.
 
     >>> call("exp", as_expr(1.0)).dtype
     'float32'
@@ -105,7 +109,18 @@ def call(name: str, *args: Any, dtype: str | None = None) -> Call:
     if op.arity is not None and len(args) != op.arity:
         raise ValueError(f"{name} takes {op.arity} argument{'s' * (op.arity != 1)}, got {len(args)}")
     operands = tuple(_operand(a) for a in args)
+    _check_types(op, operands)
     return Call(name, operands, _result_dtype(op, operands, dtype))
+
+
+def _check_types(op: Op, operands: tuple[Any, ...]) -> None:
+    """Raises ``TypeError`` for an operand of a type that ``op`` does not take."""
+    for x in operands if op.takes else ():
+        given = x.dtype
+        number = given.is_int or given.is_float
+        fits = {"integers": given.is_int or given.is_bool, "floats": given.is_float, "numbers": number}
+        if not fits[op.takes]:
+            raise TypeError(f"{op.name} takes {op.takes}, not {given}: `{x!r}`")
 
 
 def _operand(value: Any) -> Any:
@@ -282,16 +297,18 @@ class _LazyNumpy:
 
 def _fill() -> None:
     for name in FLOAT_UNARY:
-        register(name, 1, effect="pure", result="same", numpy=_LazyNumpy(name))
+        register(name, 1, effect="pure", result="same", numpy=_LazyNumpy(name), takes="floats")
     for name in FLOAT_BINARY:
-        register(name, 2, effect="pure", result="same", numpy=_LazyNumpy(name))
-    for name, arity, result in (
-        ("fabs", 1, "same"), ("abs", 1, "same"), ("isnan", 1, "bool"), ("isinf", 1, "bool"), ("isfinite", 1, "bool"),
-        ("fma", 3, "same"), ("ldexp", 2, "same"), ("popcount", 1, "same"), ("clz", 1, "int32"), ("likely", 1, "same"),
-        ("bitwise_and", 2, "same"), ("bitwise_or", 2, "same"), ("bitwise_xor", 2, "same"), ("bitwise_not", 1, "same"),
-        ("shift_left", 2, "same"), ("shift_right", 2, "same"),
+        register(name, 2, effect="pure", result="same", numpy=_LazyNumpy(name), takes="floats")
+    for name, arity, result, takes in (
+        ("fabs", 1, "same", "floats"), ("abs", 1, "same", "numbers"), ("fma", 3, "same", "floats"),
+        ("isnan", 1, "bool", ""), ("isinf", 1, "bool", ""), ("isfinite", 1, "bool", ""), ("likely", 1, "same", ""),
+        ("ldexp", 2, "same", ""), ("popcount", 1, "same", "integers"), ("clz", 1, "int32", "integers"),
+        ("bitwise_and", 2, "same", "integers"), ("bitwise_or", 2, "same", "integers"),
+        ("bitwise_xor", 2, "same", "integers"), ("bitwise_not", 1, "same", "integers"),
+        ("shift_left", 2, "same", "integers"), ("shift_right", 2, "same", "integers"),
     ):  # fmt: skip
-        register(name, arity, effect="pure", result=result, numpy=_LazyNumpy(name))
+        register(name, arity, effect="pure", result=result, numpy=_LazyNumpy(name), takes=takes)
     for text in _GIVEN.strip().splitlines():
         effect, _, names = text.partition(":")
         for entry in names.split():

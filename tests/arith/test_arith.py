@@ -483,3 +483,15 @@ def _some(interval):
     """Values of an interval, up to 5 where it has no end."""
     low, high = interval
     return range(-5 if low is None else low, 6 if high is None else high + 1)
+
+
+@pytest.mark.parametrize("extent", [0, 1, 3])
+def test_expressions_of_a_loop_without_iterations_are_simplified(extent):
+    """The values of an iterator of extent 0 are from 0 to -1: no bound of theirs is a bound of a value."""
+    i = Var("i")
+    calls = [call(op, const(1), i) for op in ("shift_left", "shift_right", "bitwise_and", "bitwise_or", "bitwise_xor")]
+    for e in (*calls, 8 // (i + 1), 8 % (i + 1), i // 2, i % 2, Min(i, const(3)), call("shift_left", const(1), i * 2)):
+        simplified = simplify(e + 1 < 5, {i: Range(const(0), const(extent))})
+        for value in range(extent):
+            point = {i: const(value)}
+            assert repr(simplify(simplified, point)) == repr(simplify(e + 1 < 5, point))

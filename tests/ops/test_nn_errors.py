@@ -67,6 +67,46 @@ WRONG = {
     "adaptive": (lambda: topi.nn.adaptive_pool(tensor(1, 3, 8, 8), 0, "avg"), "at least 1"),
     "layer_norm": (lambda: topi.nn.layer_norm(tensor(2, 8), tensor(4), tensor(8), -1), r"gamma.*shape \(8,\)"),
     "group_norm": (lambda: topi.nn.group_norm(tensor(2, 8, 3), tensor(8), tensor(8), 3), "divisor of the channels"),
+    "attention: lengths": (
+        lambda: topi.nn.scaled_dot_product_attention(tensor(1, 2, 3, 4), tensor(1, 2, 5, 6), tensor(1, 2, 5, 4)),
+        r"query `x` \(1, 2, 3, 4\).*\n.*\nlegal: \(…, H, L, E\)",
+    ),
+    "attention: heads": (
+        lambda: topi.nn.scaled_dot_product_attention(tensor(1, 3, 3, 4), tensor(1, 2, 5, 4), tensor(1, 2, 5, 4)),
+        "3 heads of queries are no multiple of 2",
+    ),
+    "attention: mask": (
+        lambda: topi.nn.scaled_dot_product_attention(*[tensor(1, 1, 3, 4)] * 3, tensor(2, 1, 3, 3)),
+        r"mask `x` has shape \(2, 1, 3, 3\)",
+    ),
+    "rotary": (lambda: topi.nn.rotary_embedding(tensor(1, 1, 3, 4), tensor(2, 2), tensor(2, 2)), "fewer positions"),
+    "lstm: gates": (lambda: topi.nn.lstm(tensor(5, 1, 3), tensor(10, 3), tensor(10, 4)), "10 rows for 4 gates"),
+    "lstm: layout": (
+        lambda: topi.nn.lstm(tensor(5, 1, 3), tensor(16, 3), tensor(16, 4), weight_layout="IFOX"),
+        "'IFOX'.*\n.*\nlegal: the letters of 'IFGO'",
+    ),
+    "rnn: activation": (lambda: topi.nn.rnn(tensor(5, 1, 3), tensor(4, 3), tensor(4, 4), act="gelu"), "'gelu'"),
+    "gru: state": (
+        lambda: topi.nn.gru(tensor(5, 1, 3), tensor(12, 3), tensor(12, 4), None, None, tensor(2, 4)),
+        r"initial hidden of gru has shape \(1, 4\)",
+    ),
+    "quantize: type": (
+        lambda: topi.nn.quantize(tensor(2, 3), 1.0, out_dtype="float32"),
+        "out_dtype of quantize is float32",
+    ),
+    "quantize: scale": (lambda: topi.nn.quantize(tensor(2, 3), tensor(2), axis=1), "2 elements where there are 3"),
+    "quantize: blocks": (
+        lambda: topi.nn.quantize(tensor(2, 5), tensor(2, 2), axis=1, block_size=2),
+        "2 elements where there are 3",
+    ),
+    "dequantize": (lambda: topi.nn.dequantize(tensor(2, 3), 1.0), "makes float32 of float32"),
+    "nll_loss": (
+        lambda: topi.nn.nll_loss(tensor(4, 3), tensor(4, dtype="int32"), None, "median"),
+        "'median'",
+    ),
+    "nll_loss: targets": (lambda: topi.nn.nll_loss(tensor(4, 3), tensor(4)), "targets are integers"),
+    "flatten": (lambda: topi.nn.flatten(tensor()), "is a scalar"),
+    "dilate": (lambda: topi.nn.dilate(tensor(2, 3), (1, 0)), "at least 1"),
     "lrn": (lambda: topi.nn.lrn(tensor(2, 8, 3), 0), "at least 1"),
 }
 

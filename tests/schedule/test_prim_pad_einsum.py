@@ -216,6 +216,11 @@ def test_refuses_composite_indices():
     refused(lambda: sch.pad_einsum("B", [4]), "uses A at `vi // 2`, which is not an iterator or a constant")
 
 
+def test_refuses_composite_indices_of_one_padded_iterator():
+    sch = schedule(updated("C[vi, vj] + A[vi + vj, vk]"))
+    refused(lambda: sch.pad_einsum("C", [4, 1, 1]), "which is not an iterator or a constant")
+
+
 def test_refuses_more_than_stores():
     sch = schedule(SCALE.replace("B[vi] =", "for z in range(1):\n                B[vi] ="))
     refused(lambda: sch.pad_einsum("B", [4]), "more than stores of elements")

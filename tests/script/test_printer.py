@@ -164,6 +164,14 @@ def test_every_operator(name):
             args = [b]
         if args and not args[0].dtype.is_float and op.result == "same" and args[0].dtype.is_handle:
             continue
+        if (
+            op.takes
+            and op.takes != "numbers"
+            and (args[0].dtype.is_float is not (op.takes == "floats") or args[0].dtype.is_handle)
+        ):
+            with pytest.raises(TypeError, match=f"{name} takes {op.takes}, not {args[0].dtype}"):
+                call(name, *args)
+            continue
         for dtype in results:
             made = call(name, *args, dtype="float32" if name == "if_then_else" else dtype)
             check(func(s.Evaluate(made), scalars=(x, i, b)))

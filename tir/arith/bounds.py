@@ -281,7 +281,7 @@ def _call_bound(ctx: Analyzer, e: Call) -> Interval:
         return UNBOUNDED
     if e.op in ("shift_left", "shift_right"):
         a, by = bound_of(ctx, args[0]), bound_of(ctx, args[1])
-        if None in by or by[0] < 0 or by[1] >= e.dtype.bits:  # type: ignore[operator]
+        if None in by or min(by) < 0 or by[1] >= e.dtype.bits:  # type: ignore[operator]
             return UNBOUNDED
         powers: Interval = (1 << by[0], 1 << by[1])  # type: ignore[operator]
         return _no_wrap(times(a, powers), e) if e.op == "shift_left" else floor_div(a, powers)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .. import expr as ir
 from .. import te
 from ..analysis.reductions import MAXIMUM, MINIMUM, Combiner
 from ..dtype import DType
-from ..expr import FALSE, NE, Expr, FloatImm, Select, compare, const, is_const, logical_and, logical_not, logical_or
+from ..expr import Expr, Select, const, is_const, logical_and, logical_or
 from ..te import Tensor
 from ..te.places import error
 from ..te.reduction import Reducer
@@ -60,7 +61,7 @@ def argmax(
 
     >>> from tir import ops, te
     >>> ops.argmax(te.placeholder((4, 3)), axis=-1)
-    Tensor(argmax, (4,), int64)
+    Tensor(argmax_v0, (4,), int64)
     """
     return _position("argmax", MAXIMUM, lambda a, b: a > b, x, axis, keepdims, select_last_index, dtype)
 
@@ -73,7 +74,7 @@ def argmin(
 
     >>> from tir import ops, te
     >>> ops.argmin(te.placeholder((4, 3)), axis=0, dtype="int32")
-    Tensor(argmin, (3,), int32)
+    Tensor(argmin_v0, (3,), int32)
     """
     return _position("argmin", MINIMUM, lambda a, b: a < b, x, axis, keepdims, select_last_index, dtype)
 
@@ -108,18 +109,14 @@ def _reducer(name: str, start: Combiner, beats: Callable[[Any, Any], Expr], last
     def combine(a: Any, b: Any) -> Any:
         (at, value), (other_at, other) = a, b
         is_earlier = at > other_at if last else at < other_at
-        wins = logical_or(beats(value, other), logical_and(_is_nan(value), logical_not(_is_nan(other))))
-        loses = logical_or(beats(other, value), logical_and(_is_nan(other), logical_not(_is_nan(value))))
-        stays = logical_or(wins, logical_and(is_earlier, logical_not(loses)))
+        stays = logical_or(beats(value, other), logical_and(ir.compare(ir.EQ, value, other), is_earlier))
+        if value.dtype.is_float:
+            is_number = ir.compare(ir.EQ, other, other)
+            is_nan = ir.compare(ir.NE, value, value)
+            stays = logical_or(stays, logical_and(is_nan, logical_or(is_earlier, is_number)))
         return Select(stays, at, other_at), Select(stays, value, other)
 
     def identity(index: DType, value: DType) -> Any:
         return const(-1 if last and index.code == "int" else index.max_value, index), start.identity(value)
 
     return te.comm_reducer(combine, identity, name=name)
-
-
-def _is_nan(value: Any) -> Expr:
-    if not value.dtype.is_float:
-        return FALSE
-    return FALSE if isinstance(value, FloatImm) else compare(NE, value, value)

@@ -32,8 +32,10 @@ Axes = int | Sequence[int] | None
 _NUMBERS = ("integer", "float")
 _all = te.comm_reducer(logical_and, lambda _: TRUE, name="all")
 _any = te.comm_reducer(logical_or, lambda _: FALSE, name="any")
-_max = te.comm_reducer(lambda x, y: te.max(x, y), MAXIMUM.identity, name="max")  # of no finite numbers infinite
-_min = te.comm_reducer(lambda x, y: te.min(x, y), MINIMUM.identity, name="min")
+maximum_reducer = te.comm_reducer(
+    lambda x, y: te.max(x, y), MAXIMUM.identity, name="max"
+)  # of no finite numbers infinite
+minimum_reducer = te.comm_reducer(lambda x, y: te.min(x, y), MINIMUM.identity, name="min")
 
 
 @dataclass(frozen=True)
@@ -234,7 +236,7 @@ def max(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
     Tensor(max, (), int8)
     """
     require_kind(x.dtype, _NUMBERS)
-    return _selected("max", _max, x, axis, keepdims)
+    return _selected("max", maximum_reducer, x, axis, keepdims)
 
 
 @operator(section=SECTION, reference=plain_reference(np.min), cases=reduction_cases(empty=False))
@@ -246,7 +248,7 @@ def min(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
     Tensor(min, (4,), int8)
     """
     require_kind(x.dtype, _NUMBERS)
-    return _selected("min", _min, x, axis, keepdims)
+    return _selected("min", minimum_reducer, x, axis, keepdims)
 
 
 def _tested(name: str, reducer: Reducer, empty: Expr, x: Tensor, axis: Any, keepdims: Any) -> Tensor:

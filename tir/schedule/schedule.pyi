@@ -931,8 +931,8 @@ class Schedule:
     def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> None:
         """Make the iterators of a block run to a multiple of ``padding``, over padded copies of the buffers it uses.
 
-        ``padding`` has one factor for each iterator of the block; 1 means no padding. Every index in the block must be an
-        iterator or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value past
+        ``padding`` has one factor for each iterator of the block; 1 means no padding. Where a padded iterator indexes a
+        buffer, and in what the block writes, every index must be an iterator or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value past
         the end that does not change the reduction (0 for a sum of products); one that is written is copied back after,
         without the padding. Sizes may be symbolic. Nothing changes if every extent is a multiple already.
 

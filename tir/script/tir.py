@@ -418,6 +418,8 @@ def _operator(name: str) -> Callable[..., Expr]:
         values = [to_expr(a) if entry.effect == "pure" else as_buffer_load(a) for a in args]
         if entry.effect == "pure" and name in _FLOAT:
             return _op.math_call(name, *values)
+        if name in _BINARY_BITS and len({v.dtype for v in values}) > 1:
+            return _e.bit_op(name, *args)  # which matches their types
         call = _op.call(name, *values, dtype=given)
         return (
             call.replace(annotations=attributes(options["annotations"], f"T.{name}"))
@@ -436,6 +438,7 @@ _TYPED_BY: dict[str, Callable[[Any], Any]] = {
     **{f"tvm_warp_shuffle{how}": lambda args: to_expr(args[1]).dtype for how in ("", "_up", "_down", "_xor")},
 }
 
+_BINARY_BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right")  # as `&`, `|`, `^`, `<<`, `>>`
 _FLOAT = {*_op.FLOAT_UNARY, *_op.FLOAT_BINARY}
 
 

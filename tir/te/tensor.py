@@ -7,6 +7,7 @@ makes new operations (:meth:`Operation.with_inputs`).
 from __future__ import annotations
 
 import functools
+import importlib
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -128,7 +129,7 @@ def size(value: Any, what: str) -> Expr:
 
 
 class _NoScalar(ABC):
-    """A tensor, or a part of one, is no value: every operator says so."""
+    """A tensor, or a part of one, is no value: operators that take values say so."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -151,15 +152,30 @@ for _name in (*_SCALAR_OPERATORS, "__int__", "__index__", "__lt__", "__le__", "_
     setattr(_NoScalar, _name, _NoScalar._refuse)
 
 
+def _elementwise(name: str, swapped: bool = False) -> Callable[..., Any]:
+    """An operator of Python on whole tensors and numbers, which is that of :mod:`tir.ops`."""
+
+    def apply(self: Tensor, *others: Any) -> Any:
+        if not all(isinstance(o, (Tensor, int, float)) for o in others):
+            raise self.as_scalar_error()
+        operands = (*others, self) if swapped else (self, *others)
+        return getattr(importlib.import_module("tir.ops"), name)(*operands)
+
+    return apply
+
+
 class Tensor(_NoScalar):
     """Output ``value_index`` of operation ``op``: ``shape`` (a tuple of integer expressions), ``dtype``, ``name``.
 
-    ``A[i, j]`` and ``A(i, j)`` read an element, ``x[()]`` that of a 0-d tensor.
+    ``A[i, j]`` and ``A(i, j)`` read an element, ``x[()]`` that of a 0-d tensor. ``A + B``, ``2.0 * A``, ``-A`` are the
+    operators of :mod:`tir.ops` on whole tensors, which broadcast.
 
     >>> from tir import te
     >>> A = te.placeholder((4, 8), name="A")
     >>> A[1, 2], A.shape, A.dtype
     (A[1, 2], (4, 8), 'float32')
+    >>> A * 2.0 + te.placeholder((8,), name="B")
+    Tensor(add, (4, 8), float32)
     """
 
     __slots__ = ("op", "value_index", "__weakref__")
@@ -205,6 +221,20 @@ class Tensor(_NoScalar):
 
     def __repr__(self) -> str:
         return f"Tensor({self.name}, {self.shape}, {self.dtype})"
+
+    __add__, __radd__ = _elementwise("add"), _elementwise("add", swapped=True)
+    __sub__, __rsub__ = _elementwise("subtract"), _elementwise("subtract", swapped=True)
+    __mul__, __rmul__ = _elementwise("multiply"), _elementwise("multiply", swapped=True)
+    __truediv__, __rtruediv__ = _elementwise("divide"), _elementwise("divide", swapped=True)
+    __floordiv__, __rfloordiv__ = _elementwise("floor_divide"), _elementwise("floor_divide", swapped=True)
+    __mod__, __rmod__ = _elementwise("remainder"), _elementwise("remainder", swapped=True)
+    __pow__, __rpow__ = _elementwise("pow"), _elementwise("pow", swapped=True)
+    __and__, __rand__ = _elementwise("bitwise_and"), _elementwise("bitwise_and", swapped=True)
+    __or__, __ror__ = _elementwise("bitwise_or"), _elementwise("bitwise_or", swapped=True)
+    __xor__, __rxor__ = _elementwise("bitwise_xor"), _elementwise("bitwise_xor", swapped=True)
+    __lshift__, __rlshift__ = _elementwise("left_shift"), _elementwise("left_shift", swapped=True)
+    __rshift__, __rrshift__ = _elementwise("right_shift"), _elementwise("right_shift", swapped=True)
+    __neg__, __abs__, __invert__ = _elementwise("negative"), _elementwise("abs"), _elementwise("bitwise_not")
 
     def as_scalar_error(self) -> Exception:
         return error(

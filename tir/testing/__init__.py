@@ -5,21 +5,28 @@
 them for longer.
 """
 
+from .error_model import error_bounds
 from .oracle import assert_allclose, assert_roundtrip, assert_same_result, check_schedule, random_inputs
 from .programs import random_program
+from .reduce import Case, reduce_case
 from .schedules import LOOP_PRIMITIVES, Attempt, random_schedule
+from .stages import check_lowering
 from .strategies import programs, schedules
 
 __all__ = [
     "LOOP_PRIMITIVES",
     "Attempt",
+    "Case",
     "assert_allclose",
     "assert_roundtrip",
     "assert_same_result",
+    "check_lowering",
     "check_schedule",
+    "error_bounds",
     "programs",
     "random_inputs",
     "random_program",
     "random_schedule",
+    "reduce_case",
     "schedules",
 ]

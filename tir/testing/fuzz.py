@@ -5,6 +5,7 @@ before and after scheduling under every check of the executor, replay from its t
 ``--llvm-every`` examples) compute the same result when compiled. Prints a summary and exits with status 1 on any failure;
 a failing seed is printed with its program and steps, and ``--examples 1 --seed N`` runs it again. With ``--force``,
 steps that are refused with a witness are applied anyway, and the cases in which that changes the result are counted.
+With ``--reduce``, the smallest case that fails the same way follows each failure.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,7 @@ from .gpu_schedules import random_gpu_schedule
 from .kernel_programs import FAMILIES, family_program
 from .oracle import assert_roundtrip, assert_same_call, assert_same_result, random_inputs
 from .programs import random_program
+from .reduce import Case, reduce_case
 from .refusal_audit import Confirmations, is_confirmed, symbolic_sizes, without_names
 from .schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt, random_schedule
 
@@ -81,14 +82,17 @@ def run_example(
 
     sch, attempts = random_schedule(program, seed + 1, steps, primitives, refused)
     _count(report, attempts)
-    with _explained(program, sch, attempts):
+
+    def check(program: PrimFunc | IRModule, sch: Any) -> None:
         assert_roundtrip(sch.mod)
-        threads = any(a.accepted and a.name == "bind" for a in attempts)
-        engines = ["interpreter", "llvm"] if llvm and not threads else ["interpreter"]
-        for name, inputs in _inputs(program, family, seed, attempts):
+        names = {step.name for step in sch.trace.insts}
+        engines = ["interpreter", "llvm"] if llvm and "bind" not in names else ["interpreter"]
+        for name, inputs in _inputs(program, family, seed, names):
             assert_same_result(program, sch.mod, inputs, engines, func=name)
         report.compiled += "llvm" in engines
         _check_history(program, sch)
+
+    _checked(check, program, sch)
 
 
 def run_gpu_example(seed: int, report: Report, steps: int, families: bool = True) -> None:
@@ -102,7 +106,8 @@ def run_gpu_example(seed: int, report: Report, steps: int, families: bool = True
     family, program = _drawn(seed, report, families)
     sch, attempts = random_gpu_schedule(program, seed + 1, steps)
     _count(report, attempts)
-    with _explained(program, sch, attempts):
+
+    def check(program: PrimFunc | IRModule, sch: Any) -> None:
         _check_history(program, sch)
         try:
             built = build(sch.mod, target="cuda-sim")
@@ -110,10 +115,12 @@ def run_gpu_example(seed: int, report: Report, steps: int, families: bool = True
             report.not_built[without_names(str(refusal))] += 1
             return
         report.compiled += 1
-        for name, inputs in _inputs(program, family, seed, attempts):
+        for name, inputs in _inputs(program, family, seed, {step.name for step in sch.trace.insts}):
             for order in ("forward", "random"):
                 built.order, built.seed = order, seed
                 assert_same_call(program, built[name], inputs, f"cuda-sim, {order}", func=name)
+
+    _checked(check, program, sch)
 
 
 def _drawn(seed: int, report: Report, families: bool) -> tuple[str, PrimFunc | IRModule]:
@@ -135,27 +142,36 @@ def _count(report: Report, attempts: list[Attempt]) -> None:
             raise AssertionError(f"{attempt} was refused without a word")
 
 
-@contextmanager
-def _explained(program: PrimFunc | IRModule, sch: Any, attempts: list[Attempt]) -> Iterator[None]:
-    """A context manager that adds the program and the steps to errors raised inside."""
-    try:
-        yield
-    except Exception as error:
-        done = "\n".join(str(a) for a in attempts if a.accepted)
+class FailedExample(AssertionError):
+    """A check that failed, with the program and the trace that it failed on."""
+
+    def __init__(self, check: Callable[..., None], program: PrimFunc | IRModule, sch: Any, error: Exception):
+        self.check, self.program, self.trace = check, program, sch.trace
         programs = f"program:\n{program.script()}\nscheduled:\n{sch.mod.script()}"
-        raise AssertionError(f"after\n{done}\n{type(error).__name__}: {error}\n\n{programs}") from error
+        super().__init__(f"after\n{self.trace.as_python()}\n{type(error).__name__}: {error}\n\n{programs}")
+
+    def reduced(self, seconds: float = 60.0) -> Case:
+        """The smallest case found that fails the same way."""
+        return reduce_case(self.program, self.check, self.trace, seconds=seconds)
+
+
+def _checked(check: Callable[..., None], program: PrimFunc | IRModule, sch: Any) -> None:
+    """Run a check; what it raises is told with the program and the steps."""
+    try:
+        check(program, sch)
+    except Exception as error:
+        raise FailedExample(check, program, sch, error) from error
 
 
 def _inputs(
-    program: PrimFunc | IRModule, family: str, seed: int, attempts: list[Attempt]
+    program: PrimFunc | IRModule, family: str, seed: int, steps: Collection[str]
 ) -> Iterator[tuple[str, list[Any]]]:
     """Arguments for each function: random ones, and random ones with each symbolic size zero.
 
     The latter are left out after ``decompose_reduction``, which sets the result of an empty reduction to its init.
     """
-    decomposed = any(a.accepted and a.name == "decompose_reduction" for a in attempts)
     for name, func in IRModule.of(program).items():
-        for sizes in ({}, *({size: 0} for size in symbolic_sizes(func) if not decomposed)):
+        for sizes in ({}, *({size: 0} for size in symbolic_sizes(func) if "decompose_reduction" not in steps)):
             inputs = random_inputs(func, seed, sizes)
             yield name, [_distinct(a, seed) for a in inputs] if family in ("argmax", "argmin") else inputs
 
@@ -181,8 +197,12 @@ def _distinct(array: Any, seed: int) -> Any:
 def run(
     examples: int, seed: int = 0, *, steps: int = 6, primitives: list[str] | None = None, llvm_every: int = 10,
     seconds: float | None = None, log: bool = True, families: bool = False, force: bool = False, gpu: bool = False,
+    reduce: bool = False,
 ) -> Report:  # fmt: skip
     """Run ``examples`` seeds from ``seed`` on (stopping early after ``seconds``); returns the counts.
+
+    Whatever an example raises is a finding: it is counted with its seed, and the run goes on. ``reduce``: the smallest case
+    that fails the same way is looked for, and printed.
 
     ``force``: count as well how many refusals with a witness are confirmed by a run. ``gpu``: GPU schedules, run by the
     simulator.
@@ -195,10 +215,12 @@ def run(
                 run_gpu_example(number, report, steps, families)
             else:
                 run_example(number, report, steps, primitives, llvm_every > 0 and number % llvm_every == 0, families)
-        except Exception:
+        except Exception as error:
             report.failures.append(number)
             if log:
                 print(f"seed {number} failed:\n{traceback.format_exc()}", flush=True)
+            if reduce and isinstance(error, FailedExample):
+                print(f"seed {number}, reduced:\n{error.reduced()}", flush=True)
         if log and (number - seed + 1) % 500 == 0:
             print(f"{number - seed + 1} examples, {time.monotonic() - begin:.0f} s, failures {len(report.failures)}")
         if seconds is not None and time.monotonic() - begin > seconds:
@@ -217,13 +239,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--all", action="store_true", help="every primitive, and whole kernels as well as chains")
     parser.add_argument("--gpu", action="store_true", help="GPU schedules, run by the simulator")
     parser.add_argument("--force", action="store_true", help="force refused steps, and count how often it matters")
+    parser.add_argument("--reduce", action="store_true", help="look for the smallest case of each failure")
     options = parser.parse_args(argv)
     primitives = [*LOOP_PRIMITIVES, *BLOCK_PRIMITIVES] if options.blocks else None
     primitives = list(ALL_PRIMITIVES) if options.all else primitives
     report = run(
         options.examples, options.seed, steps=options.steps, primitives=primitives, llvm_every=options.llvm_every,
         seconds=options.seconds, families=options.all, force=options.force,
-        gpu=options.gpu,
+        gpu=options.gpu, reduce=options.reduce,
     )  # fmt: skip
     print(report)
     return 1 if report.failures else 0

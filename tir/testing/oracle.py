@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dtype import DType
+from ..errors import TirError
 from ..expr import Var
 from ..function import IRModule, PrimFunc
 from ..interp import numbers
@@ -95,14 +96,15 @@ def assert_same_result(
     inputs: Sequence[Any] | None = None,
     engines: Sequence[str] = ("interpreter", "llvm"),
     rtol: float | None = None,
-    atol: float = 0.0,
+    atol: float | Mapping[str, Any] = 0.0,
     seed: int = 0,
     func: str | None = None,
 ) -> None:
     """Run ``f`` with the reference executor and ``g`` with each engine on the same arguments; compare every array.
 
-    The default ``rtol`` depends on the dtype; integers are compared exactly. Raises ``AssertionError`` with the
-    engine, the argument and the first element that differs; errors of a run propagate.
+    The default ``rtol`` depends on the dtype; integers are compared exactly. ``atol`` is a number, or an array for each
+    float buffer by name, as :func:`error_bounds` gives them (with ``rtol=0``: by how much sums in other orders may differ).
+    Raises ``AssertionError`` with the engine, the argument and the first element that differs; errors of a run propagate.
     """
     from ..interp import run
 
@@ -123,7 +125,7 @@ def assert_same_result(
 
 def assert_same_call(
     f: PrimFunc | IRModule, call: Callable[..., Any], inputs: Sequence[Any], engine: str, rtol: float | None = None,
-    atol: float = 0.0, func: str | None = None,
+    atol: float | Mapping[str, Any] = 0.0, func: str | None = None,
 ) -> None:  # fmt: skip
     """Run ``f`` by the reference executor and ``call`` on the same arguments; compare every array.
 
@@ -133,16 +135,17 @@ def assert_same_call(
 
     module = IRModule.of(f)
     name = func or ("main" if "main" in module else next(iter(module)))
-    expected, actual = ([_copy(a) for a in inputs] for _ in range(2))
+    expected, actual = ([copied(a) for a in inputs] for _ in range(2))
     run(module, *expected, func=name)
     call(*actual)
     for param, x, y in zip(module[name].params, expected, actual):
         buffer = module[name].buffer_map.get(param)
         if buffer is not None and isinstance(x, np.ndarray):
-            _compare(buffer.name, buffer.dtype, x, y, rtol, atol, engine)
+            slack = atol.get(buffer.name, 0.0) if isinstance(atol, Mapping) else atol
+            compare(buffer.name, buffer.dtype, x, y, rtol, slack, engine)
 
 
-def _copy(value: Any) -> Any:
+def copied(value: Any) -> Any:
     """A copy of an argument with the same strides."""
     if not isinstance(value, np.ndarray):
         return value
@@ -153,9 +156,7 @@ def _copy(value: Any) -> Any:
     return np.lib.stride_tricks.as_strided(memory, value.shape, value.strides)
 
 
-def _compare(
-    name: str, dtype: DType, x: np.ndarray, y: np.ndarray, rtol: float | None, atol: float, engine: str
-) -> None:
+def compare(name: str, dtype: DType, x: np.ndarray, y: np.ndarray, rtol: float | None, atol: Any, engine: str) -> None:
     if dtype.is_float:
         if numbers.is_small_float(dtype):
             table = numbers.decode_table(dtype.element)
@@ -198,7 +199,7 @@ def check_schedule(
 
     The program is well-formed; it equals ``after`` if that is given; it prints and parses back; replaying the trace
     on ``before`` reproduces it; and it computes what ``before`` computes, on ``inputs`` or on random ones (symbolic
-    ``sizes`` by name).
+    ``sizes`` by name). Otherwise the error names the first step that changed the result, and what it changed.
     """
     from ..analysis.wellformed import verify
     from ..equal import assert_structural_equal
@@ -219,9 +220,14 @@ def check_schedule(
     again = sch.trace.replay(before)
     assert_structural_equal(again.mod, sch.mod)
     origin = IRModule.of(before)
-    for name, func in origin.items():
-        chosen = list(inputs) if inputs is not None else random_inputs(func, 0, sizes)
-        assert_same_result(origin, sch.mod, chosen, engines, func=name)
+    chosen = {n: list(inputs) if inputs is not None else random_inputs(f, 0, sizes) for n, f in origin.items()}
+    try:
+        for name, values in chosen.items():
+            assert_same_result(origin, sch.mod, values, engines, func=name)
+    except (AssertionError, TirError) as error:
+        from .stages import first_wrong_step
+
+        raise first_wrong_step(sch, chosen, engines) or error from error
     return sch
 
 

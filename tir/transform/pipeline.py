@@ -136,6 +136,19 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
     return in_context(passes)
 
 
+def passes_for(target: Any) -> Iterable[Any]:
+    """The passes for a target, in order: those of its kind, which a package outside may have added.
+
+    >>> list(passes_for("cuda"))[0].name
+    'default_thread_binding'
+    """
+    where = Target.of(target)
+    added = added_kind(where.kind)
+    if added is not None:
+        return added.passes(where)
+    return gpu_pipeline(where) if where.kind in GPUS else cpu_pipeline()
+
+
 def name_of(step: Any) -> str:
     return getattr(step, "name", None) or getattr(step, "__name__", type(step).__name__)
 
@@ -208,13 +221,7 @@ def lower(
         B[i] = A[i] * 2.0
     """
     mod = with_inferred_clauses(IRModule.of(func_or_mod))
-    where = Target.of(target)
-    added = added_kind(where.kind)
-    if passes is None and added is not None:
-        passes = added.passes(where)
-    if passes is None:
-        passes = gpu_pipeline(target) if where.kind in GPUS else cpu_pipeline()
-    steps = _until(inserted(passes, insert or {}), upto)
+    steps = _until(inserted(passes_for(target) if passes is None else passes, insert or {}), upto)
     knobs = config.current()
     stages = _Stages(knobs)
     stages.show("input", mod)

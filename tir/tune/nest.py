@@ -44,6 +44,11 @@ class Access:
     buffer: Buffer
     indices: tuple[Expr, ...]
 
+    @property
+    def places(self) -> dict[Var, int]:
+        """The axis of the buffer that each iterator is the index of."""
+        return {i: n for n, i in enumerate(self.indices) if isinstance(i, Var)}
+
     def stride(self, var: Var) -> int | None:
         """Elements between the accesses of two neighbouring values of ``var``; None if they differ."""
         total = 0

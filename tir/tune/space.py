@@ -2,7 +2,8 @@
 
 A rule looks at one block of a schedule and returns schedules in which that block is done, the likeliest first; an empty
 list says that the block is none of its own. It uses ordinary primitives, and leaves choices open by ``choose``, which
-records them as sampling steps: the schedule has the likeliest values, a candidate others.
+records them as sampling steps: the schedule has the likeliest values, a candidate others. A schedule that takes long to make
+may be returned as a function that makes it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from math import exp
 from typing import Any, TypeVar
 
 from .. import extension
@@ -50,7 +52,8 @@ class Env:
         return max(1, self.vector_bits // max(bits, 8))
 
 
-Apply = Callable[[Schedule, str, Env], list[Schedule]]
+Fork = Schedule | Callable[[], Schedule]  # a schedule, or what makes it when it is wanted
+Apply = Callable[[Schedule, str, Env], Sequence[Fork]]
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Rule:
 
 _RULES: dict[str, Rule] = {}
 F = TypeVar("F", bound=Apply)
+R = TypeVar("R")
 
 
 def rule(targets: Sequence[str] = ("llvm",), order: int = 50) -> Callable[[F], F]:
@@ -103,6 +107,16 @@ def rules_of(target: Target) -> list[Rule]:
     return sorted((r for r in _RULES.values() if target.kind in r.targets), key=lambda r: (r.order, r.name))
 
 
+def choose(sch: Schedule, values: Sequence[int], costs: Sequence[float]) -> Any:
+    """The cheapest of ``values``, as a sampling step of ``sch``; a search draws others, the costlier the more rarely.
+
+    An integer that remembers where it came from: what is computed from it is computed anew from another draw.
+    """
+    best = min(costs)
+    odds = [exp(-8 * (cost / best - 1)) for cost in costs]
+    return sch.sample_categorical(list(values), [o / sum(odds) for o in odds], decision=list(costs).index(best))
+
+
 @dataclass
 class Space:
     """The space of a program for ``env``: ``dropped`` counts by rule the schedules that a step refused."""
@@ -112,20 +126,40 @@ class Space:
     dropped: dict[str, int] = field(default_factory=dict)
 
     def forks(self, one: Rule, sch: Schedule, block: str) -> list[Schedule]:
-        """What a rule makes of a block; nothing if one of its steps is refused."""
-        try:
-            return one.apply(sch, block, self.env)
-        except ScheduleError:
-            self.dropped[one.name] = self.dropped.get(one.name, 0) + 1
-            return []
+        """What a rule makes of a block; schedules of which a step is refused are left out and counted."""
+        made = (self._made(one, fork) for fork in self._offers(one, sch, block))
+        return [m for m in made if m is not None]
 
-    def first(self, sch: Schedule) -> Schedule:
-        """``sch`` with the first result of every rule, each applied to all blocks, last to first."""
+    def schedule(self, sch: Schedule, pick: Callable[[int], int]) -> Schedule:
+        """``sch`` with one result of every rule, each applied to all blocks, last to first.
+
+        ``pick(n)`` says which of ``n`` results is tried first, from 0, the likeliest; one that is refused gives way to the
+        others.
+        """
         for one in self.rules:
             for block in reversed(block_names(sch)):
-                made = self.forks(one, sch, block)
-                sch = made[0] if made else sch
+                offers = list(self._offers(one, sch, block))
+                at = pick(len(offers)) if len(offers) > 1 else 0
+                offers = [*offers[at : at + 1], *offers[:at], *offers[at + 1 :]]
+                sch = next((m for m in (self._made(one, fork) for fork in offers) if m is not None), sch)
         return sch
+
+    def _offers(self, one: Rule, sch: Schedule, block: str) -> Sequence[Fork]:
+        return self._tried(one, lambda: one.apply(sch, block, self.env)) or ()
+
+    def _made(self, one: Rule, fork: Fork) -> Schedule | None:
+        return fork if isinstance(fork, Schedule) else self._tried(one, fork)
+
+    def _tried(self, one: Rule, call: Callable[[], R]) -> R | None:
+        try:
+            return call()
+        except ScheduleError:
+            self.dropped[one.name] = self.dropped.get(one.name, 0) + 1
+            return None
+
+    def first(self, sch: Schedule) -> Schedule:
+        """``sch`` with the likeliest result of every rule."""
+        return self.schedule(sch, lambda count: 0)
 
 
 def block_names(sch: Schedule) -> list[str]:

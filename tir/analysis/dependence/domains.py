@@ -199,7 +199,7 @@ def _counted(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[tupl
         images = [np.broadcast_to(compile_numpy(e, list(domains))(*points), points[0].shape) for e in indices]
     except Unsupported:
         return None
-    order = np.lexsort(images)
+    order = np.lexsort(images) if images else np.arange(len(points[0]))
     equal = np.ones(max(len(order) - 1, 0), bool)
     for image in images:
         equal &= image[order[1:]] == image[order[:-1]]

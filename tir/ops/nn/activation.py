@@ -14,9 +14,10 @@ import numpy as np
 from ... import te
 from ...expr import Expr, const
 from ...te.tensor import Tensor
+from ..places import chosen, constant
 from ..shapes import axis_of
 from ._operator import arg, case, nn_operator
-from .checks import constant, require_choice, require_extent, require_float, require_tensor, wide
+from .checks import require_extent, require_float, require_tensor, wide
 
 _SPECIAL = arg((9,), "float32", values=[0.0, -0.0, 1.0, -1.0, 3.5, -30.0, math.inf, -math.inf, math.nan])
 _CASES = (case(arg((3, 1, 5), "float32")), case(_SPECIAL), case(arg((2, 0), "float64")), case(arg((7,), "float16")))
@@ -216,7 +217,7 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     >>> topi.nn.gelu(te.placeholder((3, 1, 5)))
     Tensor(gelu, (3, 1, 5), float32)
     """
-    require_choice(approximate, ("none", "tanh"), "approximate of gelu")
+    chosen(approximate, ("none", "tanh"), "approximate of gelu")
 
     def exact(v: Any) -> Expr:
         return v * (te.erf(v * math.sqrt(0.5)) + 1.0) * 0.5

@@ -12,12 +12,13 @@ from ... import te
 from ...arith import simplify
 from ...expr import Expr
 from ...te.tensor import Tensor
+from ..places import chosen, constant, integer
+from ..reduction import maximum_reducer
 from . import _references as references
 from ._operator import arg, case, nn_operator
-from .checks import constant, numbers, require_choice, require_constant
+from .checks import numbers
 from .layouts import arranged
 from .pooling import mean_of, sum_type
-from .softmaxes import maximum
 
 
 class _Parts:
@@ -39,10 +40,10 @@ class _Parts:
 
 
 def _adaptive(data: Any, counts: Sequence[Any], pool_type: str, layout: str, spatial: str) -> Tensor:
-    require_choice(pool_type, ("max", "avg"), "the kind of pooling")
+    chosen(pool_type, ("max", "avg"), "the kind of pooling")
     image = arranged(data, layout, f"NC{spatial}", "the data")
     parts = [
-        _Parts(a, image.extent(a), require_constant(image.extent(a) if n is None else n, "the number of windows"))
+        _Parts(a, image.extent(a), integer(image.extent(a) if n is None else n, "the number of windows"))
         for a, n in zip(spatial, counts)
     ]
     dtype = image.tensor.dtype
@@ -54,7 +55,11 @@ def _adaptive(data: Any, counts: Sequence[Any], pool_type: str, layout: str, spa
         place = image.layout.coordinates(indices)
         window = [te.reduce_axis((0, p.size(place[p.name])), f"r{p.name.lower()}") for p in parts]
         value = image.at({**place, **{p.name: p.first(place[p.name]) + k for p, k in zip(parts, window)}})
-        return maximum(value, axis=window) if pool_type == "max" else te.sum(value.astype(sum_type(dtype)), axis=window)
+        return (
+            maximum_reducer(value, axis=window)
+            if pool_type == "max"
+            else te.sum(value.astype(sum_type(dtype)), axis=window)
+        )
 
     if pool_type == "max":
         return te.compute(shape, element, name=name)

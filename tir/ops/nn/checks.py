@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...arith import Analyzer, simplify
 from ...dtype import DType
-from ...expr import Expr, IntImm
 from ...te.places import error
 from ...te.tensor import Tensor, data_type
+from ..places import integer, may_differ
 from ..promotion import result_type
 
 
@@ -41,43 +40,15 @@ def require_vector(value: Any, extent: Any, what: str) -> Tensor:
 def require_shape(value: Any, shape: Sequence[Any], what: str) -> Tensor:
     """``value``, a tensor of ``shape``. Raises ``TensorExpressionError``."""
     made = require_tensor(value, what)
-    if made.ndim != len(shape) or any(differ(a, b) for a, b in zip(made.shape, shape)):
+    if made.ndim != len(shape) or any(may_differ(a, b) for a, b in zip(made.shape, shape)):
         raise error(f"{what} has shape {tuple(shape)}, but `{made.name}` has {made.shape}")
     return made
 
 
 def require_extent(extent: Any, expected: Any, what: str) -> None:
     """Raise ``TensorExpressionError`` where ``extent`` is known not to be ``expected``."""
-    if differ(extent, expected):
+    if may_differ(extent, expected):
         raise error(f"{what} has {extent!r} elements where there are {expected!r}")
-
-
-def differ(a: Any, b: Any) -> bool:
-    """Whether two extents are known to be different; symbolic ones may be equal."""
-    return Analyzer().can_prove(a != b)
-
-
-def require_choice(value: Any, choices: Sequence[Any], what: str) -> Any:
-    """``value``, one of ``choices``. Raises ``TensorExpressionError``."""
-    if value not in choices:
-        raise error(f"{what} is {value!r}", f"{', '.join(repr(c) for c in choices)}")
-    return value
-
-
-def constant(extent: Any) -> int | None:
-    """The value of an extent, where it is a number."""
-    made = simplify(extent) if isinstance(extent, Expr) else extent
-    if isinstance(made, IntImm):
-        return made.value
-    return made if isinstance(made, int) else None
-
-
-def require_constant(extent: Any, what: str) -> int:
-    """The value of an extent that must be a number. Raises ``TensorExpressionError`` for a symbolic one."""
-    made = constant(extent)
-    if made is None:
-        raise error(f"{what} is a number, but here it is symbolic: {extent!r}")
-    return made
 
 
 def numbers(value: Any, count: int, what: str, least: int = 0) -> tuple[int, ...]:
@@ -86,12 +57,12 @@ def numbers(value: Any, count: int, what: str, least: int = 0) -> tuple[int, ...
     Raises ``TensorExpressionError`` for another number of them, and for smaller ones.
     """
     given = list(value) if isinstance(value, (list, tuple)) else [value]
-    made = [constant(v) for v in (given * count if len(given) == 1 else given)]
-    if len(made) != count or any(v is None for v in made):
+    made = tuple(integer(v, what) for v in (given * count if len(given) == 1 else given))
+    if len(made) != count:
         raise error(f"{what} is {value!r}", f"one integer, or {count}, one a dimension")
-    if any(v < least for v in made):  # type: ignore[operator]
+    if min(made) < least:
         raise error(f"{what} is {value!r}", f"at least {least} in each dimension")
-    return tuple(made)  # type: ignore[arg-type]
+    return made
 
 
 def wide(dtype: DType) -> DType:

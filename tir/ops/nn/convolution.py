@@ -11,9 +11,10 @@ from ... import te
 from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
+from ..places import constant, integer, may_differ
 from . import _references as references
 from ._operator import arg, case, nn_operator, of_products
-from .checks import constant, differ, numbers, out_type, require_constant
+from .checks import numbers, out_type
 from .layouts import Arranged, Layout, arranged
 from .windows import dilated, padded, pads_of, window_count
 
@@ -62,7 +63,7 @@ def convolved(
     """The convolution of an image by a kernel of the axes O, I and ``spatial``, where the sizes of the kernel are numbers."""
     count = len(spatial)
     steps, gaps = numbers(strides, count, "strides", 1), numbers(dilation, count, "dilation", 1)
-    sizes = [require_constant(weight.extent(a), f"the extent {a} of the kernel") for a in spatial]
+    sizes = [integer(weight.extent(a), f"the extent {a} of the kernel") for a in spatial]
     spans = [dilated(k, d) for k, d in zip(sizes, gaps)]
     extents = [image.extent(a) for a in spatial]
     pads = pads_of(padding, spans, steps, extents)
@@ -110,7 +111,7 @@ def _channels(image: Arranged, weight: Arranged, groups: Any) -> tuple[Any, Any]
     if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
         raise error(f"groups is {groups!r}", "an integer, at least 1")
     channels, outputs, inputs = image.extent("C"), weight.extent("O"), weight.extent("I")
-    if differ(channels, inputs * groups):
+    if may_differ(channels, inputs * groups):
         raise error(
             f"data `{image.tensor.name}` {image.tensor.shape} in layout {image.layout} has {channels!r} channels, but kernel "
             f"`{weight.tensor.name}` {weight.tensor.shape} in layout {weight.layout} has {inputs!r} in each of {groups} groups"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...te.tensor import Tensor
+from ..places import chosen, integer
 from . import _references as references
 from ._operator import arg, case, nn_operator, of_products
-from .checks import require_choice, require_constant, require_extent, require_tensor
+from .checks import require_extent, require_tensor
 from .convolution import convolution, convolved
 from .layouts import Arranged, Layout, arranged
 
@@ -318,11 +319,11 @@ def _depthwise(
     """``parts`` has the dimensions of the kernel: channels as O, and kernels of a channel as o."""
     image = arranged(data, data_layout, "NCHW", "the data")
     weight = require_tensor(kernel, "the kernel", 4)
-    channels = require_constant(image.extent("C"), "the number of channels of a depthwise convolution")
+    channels = integer(image.extent("C"), "the number of channels of a depthwise convolution")
     require_extent(
         weight.shape[parts.index("O")], channels, f"axis {parts.index('O')} of kernel `{weight.name}` {weight.shape}"
     )
-    multiplier = require_constant(weight.shape[parts.index("o")], "the number of kernels of a channel")
+    multiplier = integer(weight.shape[parts.index("o")], "the number of kernels of a channel")
     kernels = Arranged(weight, Layout(tuple(parts), {"O": multiplier}))
     return convolved("HW", image, kernels, strides, padding, dilation, channels, out_dtype)
 
@@ -384,5 +385,5 @@ def depthwise_conv2d_nhwc(
     >>> topi.nn.depthwise_conv2d_nhwc(te.placeholder((1, 5, 6, 3)), te.placeholder((3, 3, 3, 2)), 1, 1, 1)
     Tensor(conv2d, (1, 5, 6, 6), float32)
     """
-    require_choice(kernel_layout, ("HWOI",), "the layout of the kernel")
+    chosen(kernel_layout, ("HWOI",), "the layout of the kernel")
     return _depthwise(data, kernel, "HWOo", "NHWC", strides, padding, dilation, out_dtype)

@@ -15,7 +15,7 @@ from ...arith import simplify
 from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
-from .checks import differ, require_constant
+from ..places import integer, may_differ
 
 _PART = re.compile(r"(\d*)([A-Za-z])")
 
@@ -101,10 +101,10 @@ def arranged(tensor: Tensor, word: str, axes: str, what: str) -> Arranged:
     factors: dict[str, int] = {}
     for (number, part), extent in zip(found, tensor.shape):
         if part.islower():
-            if number and differ(extent, int(number)):
+            if number and may_differ(extent, int(number)):
                 raise error(
                     f"axis {part.upper()} of {what} in layout {word} is in groups of {number}, but `{tensor.name}` of "
                     f"shape {tensor.shape} has groups of {extent!r}"
                 )
-            factors[part.upper()] = require_constant(extent, f"the size of a group of axis {part.upper()} of {what}")
+            factors[part.upper()] = integer(extent, f"the size of a group of axis {part.upper()} of {what}")
     return Arranged(tensor, Layout(parts, factors))

@@ -12,9 +12,10 @@ from ... import te
 from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
+from ..places import may_differ
 from ..shapes import axis_of, broadcast, read_index
 from ._operator import arg, case, nn_operator
-from .checks import differ, out_type, require_extent, require_shape, require_tensor, require_vector
+from .checks import out_type, require_extent, require_shape, require_tensor, require_vector
 
 
 def _with_bias(x: Tensor, bias: Any, name: str) -> Tensor:
@@ -130,7 +131,7 @@ def matmul(
     """
     a = _Operand(tensor_a, "the first operand of matmul", transpose_a, is_row=True)
     b = _Operand(tensor_b, "the second operand of matmul", transpose_b, is_row=False)
-    if differ(a.columns, b.rows):
+    if may_differ(a.columns, b.rows):
         raise error(
             f"matmul of {a} and {b} adds over {a.columns!r} elements of one and {b.rows!r} of the other",
             "(…, M, K) by (…, K, N)",

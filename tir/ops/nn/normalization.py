@@ -15,9 +15,10 @@ from ... import te
 from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
+from ..places import constant
 from ..shapes import axes_of, axis_of
 from ._operator import arg, case, nn_operator
-from .checks import constant, require_float, require_shape, require_tensor, require_vector, wide
+from .checks import require_float, require_shape, require_tensor, require_vector, wide
 
 
 class Groups:

@@ -18,11 +18,12 @@ from ...dtype import DType
 from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
+from ..places import chosen, constant, integer
+from ..reduction import maximum_reducer
 from . import _references as references
 from ._operator import arg, case, nn_operator
-from .checks import constant, numbers, require_choice, require_constant, wide
+from .checks import numbers, wide
 from .layouts import Arranged, Layout, arranged
-from .softmaxes import maximum
 from .windows import dilated, padded, pads_of, window_count
 
 
@@ -74,7 +75,7 @@ def _axes(
     for a, extent, size, span, step, gap, pad in zip(spatial, extents, sizes, spans, steps, gaps, pads):
         windows = window_count(extent, span, step, pad, "the window")
         if ceil_mode:
-            whole = require_constant(extent, "the extent of an image that is pooled with ceil_mode")
+            whole = integer(extent, "the extent of an image that is pooled with ceil_mode")
             windows = -(-(whole + sum(pad) - span) // step) + 1
             windows -= (windows - 1) * step >= whole + pad[0]  # a window begins before the padding at the end
         made.append(_Axis(a, extent, size, step, gap, -pad[0], simplify(extent + pad[1]), windows))
@@ -96,7 +97,9 @@ def _pool(image: Arranged, axes: Sequence[_Axis], kind: str, count_include_pad: 
         place = image.layout.coordinates(indices)
         at = {a.name: place[a.name] * a.stride + k * a.dilation for a, k in zip(axes, window)}
         value = source.at({**place, **at})
-        return maximum(value, axis=window) if kind == "max" else te.sum(value.astype(sum_type(dtype)), axis=window)
+        return (
+            maximum_reducer(value, axis=window) if kind == "max" else te.sum(value.astype(sum_type(dtype)), axis=window)
+        )
 
     if kind == "max":
         return te.compute(shape, element, name=name)
@@ -143,7 +146,7 @@ def _windowed(
     spatial: str, data: Any, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool,
     layout: str, count_include_pad: bool,
 ) -> Tensor:  # fmt: skip
-    require_choice(pool_type, ("max", "avg"), "the kind of pooling")
+    chosen(pool_type, ("max", "avg"), "the kind of pooling")
     image = _image(data, layout, spatial)
     axes = _axes(spatial, image, kernel, stride, dilation, padding, ceil_mode)
     return _pool(image, axes, pool_type, count_include_pad, f"{pool_type}_pool")

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ... import te
-from ...expr import Expr, const
+from ...expr import Expr
 from ...te.tensor import Tensor
+from ..reduction import maximum_reducer
 from ..shapes import axis_of
 from ._operator import arg, case, nn_operator
 from .checks import require_float, wide
@@ -29,13 +30,6 @@ _CASES = (
     case(arg((1, 2), "float32", values=[[-math.inf, -math.inf]])),
 )
 
-# unlike te.max, whose identity is the least finite value, it has -inf where every element is -inf
-maximum = te.comm_reducer(
-    lambda x, y: te.max(x, y),
-    lambda dtype: const(-math.inf if dtype.is_float else dtype.min_value, dtype),
-    name="maximum",
-)
-
 
 class _Rows:
     """The elements of ``x`` along ``axis``, less the largest of them, in the type that is computed in."""
@@ -49,7 +43,7 @@ class _Rows:
         k = self.reduce_axis()
         self.largest = te.compute(
             self.outer_shape,
-            lambda *i: maximum(self.data(*self.with_axis(i, k)).astype(self.inner), axis=k),
+            lambda *i: maximum_reducer(self.data(*self.with_axis(i, k)).astype(self.inner), axis=k),
             name=f"{name}_maximum",
         )
 

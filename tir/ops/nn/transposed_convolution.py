@@ -15,9 +15,10 @@ from ...arith import simplify
 from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
+from ..places import chosen, constant, integer, may_differ
 from . import _references as references
 from ._operator import arg, case, nn_operator, of_products
-from .checks import constant, differ, numbers, out_type, require_choice, require_constant
+from .checks import numbers, out_type
 from .layouts import Arranged, arranged
 from .windows import dilated, padded, pads_of
 
@@ -42,7 +43,7 @@ def _transposed(
         raise error(f"a transposed convolution takes no channels in groups, as in {data_layout} by {kernel_layout}")
     steps, gaps = numbers(strides, count, "strides", 1), numbers(dilation, count, "dilation", 1)
     more = numbers(output_padding, count, "output_padding")
-    sizes = [require_constant(weight.extent(a), f"the extent {a} of the kernel") for a in spatial]
+    sizes = [integer(weight.extent(a), f"the extent {a} of the kernel") for a in spatial]
     spans = [dilated(k, d) for k, d in zip(sizes, gaps)]
     if any(m >= max(s, d) for m, s, d in zip(more, steps, gaps)):
         raise error(
@@ -62,7 +63,7 @@ def _cut(padding: Any, spans: Any, steps: Any, more: Any) -> Any:
     """What the padding takes away at the ends of the whole result. SAME leaves ``extent * stride``."""
     if not isinstance(padding, str):
         return pads_of(padding, spans, steps, spans)
-    word = require_choice(padding.upper(), ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER"), "the padding")
+    word = chosen(padding.upper(), ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER"), "the padding")
     totals = [0 if word == "VALID" else n - s + m for n, s, m in zip(spans, steps, more)]
     ends = [(total // 2, total - total // 2) for total in totals]
     return [end[::-1] for end in ends] if word == "SAME_LOWER" else ends
@@ -76,7 +77,7 @@ def _summed(
         raise error(
             f"groups is {groups!r}, for {inputs!r} input channels of the kernel", "a divisor of the input channels"
         )
-    if differ(channels, inputs):
+    if may_differ(channels, inputs):
         raise error(
             f"data `{image.tensor.name}` has {channels!r} channels, but kernel `{weight.tensor.name}` {weight.tensor.shape} "
             f"in layout {weight.layout} has {inputs!r} inputs"

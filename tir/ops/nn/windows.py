@@ -9,7 +9,8 @@ from ... import te
 from ...arith import simplify
 from ...expr import Expr, all_of, const
 from ...te.places import error
-from .checks import constant, numbers, require_choice, require_constant
+from ..places import chosen, constant, integer
+from .checks import numbers
 from .layouts import Arranged
 
 Pads = tuple[tuple[Any, Any], ...]  # before and after, for each dimension
@@ -24,7 +25,7 @@ def pads_of(padding: Any, sizes: Sequence[int], strides: Sequence[int], extents:
     """
     count = len(sizes)
     if isinstance(padding, str):
-        word = require_choice(padding.upper(), ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER"), "the padding")
+        word = chosen(padding.upper(), ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER"), "the padding")
         if word == "VALID":
             return ((0, 0),) * count
         return tuple(_same(word == "SAME_LOWER", *each) for each in zip(sizes, strides, extents))
@@ -37,7 +38,7 @@ def _same(odd_first: bool, size: int, stride: int, extent: Any) -> tuple[Any, An
     if stride == 1:
         total: Any = size - 1
     else:
-        whole = require_constant(extent, "the extent of an image with SAME padding and a stride")
+        whole = integer(extent, "the extent of an image with SAME padding and a stride")
         total = max((-(-whole // stride) - 1) * stride + size - whole, 0)
     less = total // 2
     return (total - less, less) if odd_first else (less, total - less)

@@ -46,7 +46,7 @@ from ...stmt import (
     Stmt,
     seq,
 )
-from ...visit import accesses, rewrite, walk
+from ...visit import accesses, rewrite, uses_var, walk
 from ..build import with_regions
 from ..primitive import primitive
 from ..staging import Stage, elementwise_block
@@ -56,8 +56,8 @@ from ..state import State, scope_of
 def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> Stage:
     """Make the iterators of a block run to a multiple of ``padding``, over padded copies of the buffers it uses.
 
-    ``padding`` has one factor for each iterator of the block; 1 means no padding. Every index in the block must be an
-    iterator or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value past
+    ``padding`` has one factor for each iterator of the block; 1 means no padding. Where a padded iterator indexes a
+    buffer, and in what the block writes, every index must be an iterator or a constant. A buffer that a padded iterator indexes is copied before, to ``…_pad``, with a value past
     the end that does not change the reduction (0 for a sum of products); one that is written is copied back after,
     without the padding. Sizes may be symbolic. Nothing changes if every extent is a multiple already.
 
@@ -247,6 +247,8 @@ def _groups(
     found: dict[tuple[Buffer, tuple[Any, ...]], list[tuple[Var | None, Range]]] = {}
     written = {s.buffer.data: s for s in stores}
     for access in accesses(block.block):
+        if access.buffer.data not in written and not any(uses_var(i, v) for i in access.indices for v in padded):
+            continue
         for index in access.indices:
             plain = isinstance(index, IntImm) or (isinstance(index, Var) and index in domains)
             require(

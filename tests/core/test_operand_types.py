@@ -1,0 +1,68 @@
+"""Operators of operands that they do not take: an error where the expression is made, not in generated code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tir
+from tir.errors import ParseError
+from tir.script import parse
+
+PROGRAM = """
+@T.prim_func
+def main(A: T.Buffer((4,), "{given}"), B: T.Buffer((4,), "{given}"), C: T.Buffer((4,), "{result}")):
+    for i in range(4):
+        with T.block("C"):
+            v = T.axis.spatial(4, i)
+            C[v] = {value}
+"""
+
+
+def program(value: str, given: str, result: str = "") -> tir.PrimFunc:
+    return parse(PROGRAM.format(value=value, given=given, result=result or given))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(f"T.{name}(A[v], B[v])" for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right")),
+        *(f"A[v] {symbol} B[v]" for symbol in ("&", "|", "^", "<<", ">>")),
+        "T.bitwise_and(A[v], 3)", "~A[v]", "T.bitwise_not(A[v])", "T.popcount(A[v])", 'T.Cast("float32", T.clz(A[v]))',
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+def test_operators_on_bits_of_floats_are_refused(value, dtype):
+    with pytest.raises(ParseError, match=f"takes integers, not {dtype}|mixes {dtype}"):
+        program(value, dtype)
+
+
+@pytest.mark.parametrize(
+    "value, dtype, reason",
+    [
+        ("T.fma(A[v], A[v], B[v])", "int32", "fma takes floats, not int32"),
+        ("T.fabs(A[v])", "int32", "fabs takes floats, not int32"),
+        ("T.abs(A[v])", "bool", "abs takes numbers, not bool"),
+        ("A[v] << B[v]", "bool", "shift_left takes integers, not bool"),
+        ("A[v] / B[v]", "bool", "of two integers .bool. is ambiguous"),
+        ("T.shift_left(A[v], 1.5)", "int32", "mixes int32 with the float 1.5"),
+    ],
+)
+def test_other_types_that_an_operator_does_not_take(value, dtype, reason):
+    with pytest.raises(ParseError, match=reason):
+        program(value, dtype)
+
+
+@pytest.mark.parametrize("target", ["interpreter", "llvm"])
+@pytest.mark.parametrize(
+    "value, dtype, result, expected",
+    [
+        ("T.bitwise_and(A[v], T.int64(2**33 + 1))", "int32", "int64", [1, 0, 1, 2**33 + 1]),
+        ("T.bitwise_or(T.int64(1), A[v])", "int32", "int64", [1, 3, 3, -1]),
+        ("-A[v]", "bool", "int32", [-1, -1, -1, -1]),
+    ],
+)
+def test_operands_of_two_types_take_the_wider(target, value, dtype, result, expected):
+    a, c = np.array([1, 2, 3, -1]).astype(dtype), np.zeros(4, result)
+    tir.build(program(value, dtype, result), target)(a, a, c)
+    assert c.tolist() == expected

@@ -1,0 +1,52 @@
+"""Sorting: what is refused, and what schedules know of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tir
+from tir import ops, te
+from tir.errors import TensorExpressionError
+
+x = te.placeholder((4, 9), name="x")
+
+REFUSED = {
+    "axis": (lambda: ops.sort(x, 2), r"from -2 to 1"),
+    "count": (lambda: ops.topk(x, 10), r"there are 9 elements along axis 1, not 10"),
+    "what": (lambda: ops.topk(x, 1, ret_type="mask"), r"'both', 'values', 'indices'"),
+    "counts": (lambda: ops.argsort(x, te.placeholder((9,), "int32")), r"not one for each row of \(4, 9\) along axis 1"),
+    "types": (lambda: ops.searchsorted(x, te.placeholder((4, 2), "int8")), r"int8, but the data are float32"),
+    "rows": (lambda: ops.searchsorted(x, te.placeholder((3, 2))), r"no row for each one"),
+    "side": (lambda: ops.searchsorted(x, x, side="middle"), r"'left', 'right'"),
+    "matrix": (lambda: ops.unique(x), r"has 1 dimension, not the shape \(4, 9\)"),
+    "columns": (lambda: ops.argwhere((5, 3), x), r"not those of 2 dimensions"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_errors_say_what_is_wrong(what):
+    call, text = REFUSED[what]
+    with pytest.raises(TensorExpressionError, match=text):
+        call()
+
+
+def test_rows_are_sorted_in_parallel():
+    sch = tir.Schedule(te.create_prim_func([x, ops.sort(x)]))
+    sch.parallel(sch["r1"])
+    data = np.random.default_rng(0).standard_normal((4, 9)).astype("float32")
+    out = np.zeros_like(data)
+    tir.build(sch.mod, "llvm")(data, out)
+    assert (out == np.sort(data)).all()
+
+
+def test_a_row_of_any_length_is_sorted():
+    """One program of a symbolic length: up to and beyond each power of two, where the number of passes changes."""
+    n = te.var("n")
+    row = te.placeholder((n,), "int32", name="row")
+    sort = tir.build(te.create_prim_func([row, ops.argsort(row)]), "llvm")
+    rng = np.random.default_rng(0)
+    for length in (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 63, 64, 65, 257):
+        data, order = rng.integers(0, 9, length, dtype="int32"), np.zeros(length, "int64")
+        sort(data, order)
+        assert (order == np.argsort(data, kind="stable")).all()

@@ -1,0 +1,147 @@
+"""Which stage changed a result is named."""
+
+from __future__ import annotations
+
+import pytest
+
+import tir
+from tir import testing
+from tir.expr import Add, Sub
+from tir.schedule.primitive import PRIMITIVES, primitive
+from tir.schedule.state import BlockRef, State
+from tir.transform import func_pass
+from tir.transform.pipeline import cpu_pipeline, inserted
+from tir.visit import rewrite
+
+ROWS = tir.script.parse("""
+@T.prim_func
+def rows(A: T.Buffer((8, 32), "float32"), B: T.Buffer((8,), "float32")):
+    for i, k in T.grid(8, 32):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] += A[vi, vk]
+""")
+
+
+def wrong_sums(func: tir.PrimFunc) -> tir.PrimFunc:
+    """A fault: float sums are differences."""
+    body = rewrite(func.body, lambda n: Sub(n.a, n.b) if isinstance(n, Add) and n.dtype.is_float else None)
+    return func.with_body(body)
+
+
+def test_the_pass_that_changes_a_result_is_named():
+    wrong = func_pass(wrong_sums)
+    passes = inserted(cpu_pipeline(), {"after:flatten_buffer": wrong})
+    with pytest.raises(
+        AssertionError, match=r"(?s)pass wrong_sums changed the result: interpreter: B\[0\] is.*\n\+ .* - A"
+    ):
+        testing.check_lowering(ROWS, passes=passes)
+    testing.check_lowering(ROWS)
+
+
+def test_a_pass_after_which_the_program_does_not_run_is_named():
+    def out_of_bounds(mod: tir.IRModule) -> tir.IRModule:
+        return tir.IRModule.of(tir.script.parse(mod["main"].script().replace("grid(8,", "grid(9,")))
+
+    passes = inserted(cpu_pipeline(), {"before:simplify": out_of_bounds})
+    with pytest.raises(AssertionError, match=r"pass out_of_bounds changed the result: .*out of bounds"):
+        testing.check_lowering(ROWS, passes=passes)
+
+
+def test_gpu_stages_run_as_far_as_the_executor_knows_them():
+    sch = tir.Schedule(ROWS)
+    i, k = sch.get_loops("B")
+    sch.bind(i, "blockIdx.x")
+    sch.bind(k, "threadIdx.x")
+    testing.check_lowering(sch.mod, "cuda-sim")
+
+
+@pytest.fixture
+def wrong_step():
+    """A primitive that makes sums into differences."""
+
+    def check(state: State, block: BlockRef):
+        """Make float sums of a block differences."""
+        return block.block
+
+    @primitive(check=check, name="subtract_instead")
+    def apply(state, plan):
+        body = rewrite(plan.body, lambda n: Sub(n.a, n.b) if isinstance(n, Add) else None)
+        return state.replace(plan, plan.replace(body=body))
+
+    yield
+    del PRIMITIVES["subtract_instead"]
+
+
+def test_the_first_step_that_changes_a_result_is_named(wrong_step):
+    def steps(sch):
+        sch.split("k", [None, 8])
+        sch.subtract_instead("B")
+        sch.parallel("i")
+
+    with pytest.raises(
+        AssertionError, match=r"(?s)step 2 of 3, `subtract_instead\(\"B\"\)`, changed the result: .*\n\+ .* - A"
+    ):
+        testing.check_schedule(ROWS, steps)
+
+
+def test_a_failing_schedule_is_reduced(wrong_step):
+    sch = tir.Schedule(ROWS)
+    i, k = sch.get_loops("B")
+    outer, inner = sch.split(k, [None, 8])
+    sch.reorder(inner, outer)
+    sch.subtract_instead("B")
+    sch.parallel(i)
+
+    def check(program, sch):
+        testing.assert_same_result(program, sch.mod, engines=["interpreter"])
+
+    case = testing.reduce_case(ROWS, check, sch.trace)
+    assert [step.name for step in case.trace.insts] == ["subtract_instead"]
+    shapes = [[int(n) for n in b.shape] for b in case.program.buffers()]
+    assert all(n == 1 for shape in shapes for n in shape)
+    with pytest.raises(AssertionError):
+        check(case.program, case.trace.replay(case.program))
+
+
+def test_a_failing_program_is_reduced_to_what_fails():
+    def check(program):
+        assert "exp(" not in program.script() or program.script().count("for ") < 1
+
+    case = testing.reduce_case(tir.script.parse("""
+@T.prim_func
+def f(n: T.int32, A: T.Buffer((16, 24), "float32"), B: T.Buffer((16, 24), "float32"), C: T.Buffer((16,), "float32")):
+    D = T.alloc_buffer((16, 24))
+    for i, j in T.grid(16, 24):
+        with T.block("D"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.where(i + j < n)
+            if vi > 3:
+                D[vi, vj] = A[vi, vj] * T.exp(A[vi, vj]) + T.float32(1)
+    for i in T.parallel(16):
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            C[vi] = D[vi, 0]
+"""), check)  # fmt: skip
+    text = case.program.script()
+    assert text.count("for ") == 1 and "range(1)" in text and "exp(" in text
+    assert not any(part in text for part in ("if ", "where", "C", "n:", "parallel", "* T.exp"))
+    assert case.tried < 300
+
+
+def test_what_is_not_faulty_is_not_reduced():
+    with pytest.raises(ValueError, match="nothing to reduce: the check accepts this case"):
+        testing.reduce_case(ROWS, lambda program: None)
+
+
+def test_another_error_is_not_the_same_fault():
+    def check(program):
+        text = program.script()
+        if "grid(8, 32)" not in text:
+            raise RuntimeError("another fault")
+        raise ValueError("the fault")
+
+    case = testing.reduce_case(ROWS, check)
+    assert "grid(8, 32)" in case.program.script() and isinstance(case.error, ValueError)

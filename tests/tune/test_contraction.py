@@ -1,0 +1,103 @@
+"""Products summed over an axis, as users write them: packed, tiled for registers, and right at every size."""
+
+from __future__ import annotations
+
+import pytest
+
+import tir
+from tir import te
+from tir.testing import assert_same_result
+from tir.tune.nest import Nest
+from tir.tune.rules.contraction import Contraction
+
+# vectors of two numbers and caches of a few lines: small products have panels, groups of them, and tails
+SMALL = "llvm -vector_width=64 -num-cores={cores} -l1_bytes=256 -l2_bytes=2048"
+
+
+def product(a: tuple[int, ...], b: tuple[int, ...], spec: str, relu: bool = False) -> tir.PrimFunc:
+    """The einsum ``spec``, such as "ik,kj->ij", by tensor expressions."""
+    (left, right), out = spec.partition("->")[0].split(","), spec.partition("->")[2]
+    sizes = {**dict(zip(left, a)), **dict(zip(right, b))}
+    A, B = te.placeholder(a, name="A"), te.placeholder(b, name="B")
+    terms = {x: te.reduce_axis((0, sizes[x]), x) for x in sizes if x not in out}
+
+    def value(*point: tir.Var) -> tir.Expr:
+        at = {**dict(zip(out, point)), **{x: t.var for x, t in terms.items()}}
+        return te.sum(A[tuple(at[x] for x in left)] * B[tuple(at[x] for x in right)], axis=list(terms.values()))
+
+    C = te.compute(tuple(sizes[x] for x in out), value, name="C")
+    if not relu:
+        return te.create_prim_func([A, B, C])
+    bias = te.placeholder(C.shape[-1:], name="bias")
+    D = te.compute(C.shape, lambda *p: tir.max(C[p] + bias[p[-1]], 0.0), name="D")
+    return te.create_prim_func([A, B, bias, D])
+
+
+def kinds(sch: tir.Schedule, block: str) -> list[str]:
+    return [sch.get(loop).kind for loop in sch.get_loops(block)]
+
+
+PRODUCTS = {
+    "plain": ((60, 12), (12, 32), "ik,kj->ij"),
+    "odd": ((61, 7), (7, 27), "ik,kj->ij"),
+    "transposed left": ((12, 61), (12, 33), "ki,kj->ij"),
+    "transposed right": ((61, 12), (33, 12), "ik,jk->ij"),
+    "both transposed": ((12, 61), (33, 12), "ki,jk->ij"),
+    "thin": ((3, 20), (20, 33), "ik,kj->ij"),
+    "batched": ((3, 51, 6), (3, 6, 9), "bik,bkj->bij"),
+    "five axes": ((7, 8, 6), (6, 5, 9), "abe,ecd->abcd"),
+    "two sums": ((50, 4, 3), (3, 4, 9), "ikl,lkj->ij"),
+}
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_are_right(name: str, cores: int):
+    func = product(*PRODUCTS[name])
+    sch = tir.tune.default(func, SMALL.format(cores=cores))
+    assert any("local" in line for line in sch.mod.script().splitlines()), "no tile in registers"
+    assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))
+
+
+@pytest.mark.parametrize("sizes", [((60, 12), (12, 32)), ((61, 7), (7, 27))])
+def test_what_follows_is_computed_for_a_tile(sizes: tuple[tuple[int, ...], tuple[int, ...]]):
+    func = product(*sizes, "ik,kj->ij", relu=True)
+    sch = tir.tune.default(func, SMALL.format(cores=1))
+    assert len(sch.get_loops("D")) > 3, "it is in a loop of its own"
+    assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))
+
+
+@pytest.mark.parametrize("layout", ["channels last", "channels first"])
+def test_convolutions_are_right(layout: str):
+    last = layout == "channels last"
+    X = te.placeholder((1, 9, 10, 3) if last else (1, 3, 9, 10), name="X")
+    W = te.placeholder((3, 3, 3, 13) if last else (13, 3, 3, 3), name="W")
+    c, p, q = (te.reduce_axis((0, 3), x) for x in "cpq")
+    if last:
+        Y = te.compute(
+            (1, 7, 8, 13), lambda n, y, x, o: te.sum(X[n, y + p, x + q, c] * W[p, q, c, o], axis=[p, q, c]), name="Y"
+        )
+    else:
+        Y = te.compute(
+            (1, 13, 7, 8), lambda n, o, y, x: te.sum(X[n, c, y + p, x + q] * W[o, c, p, q], axis=[c, p, q]), name="Y"
+        )
+    func = te.create_prim_func([X, W, Y])
+    sch = tir.tune.default(func, SMALL.format(cores=2))
+    assert kinds(sch, "Y_update")[-1] == "vectorized"
+    assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))
+
+
+def test_the_operands_of_a_product_are_told_by_their_axes():
+    sch = tir.Schedule(product((3, 51, 6), (3, 6, 9), "bik,bkj->bij"))
+    nest = Nest.of(sch, "C")
+    assert nest is not None
+    found = Contraction.of(nest)
+    assert found is not None and found.panel.buffer.name == "B"
+    assert [[a.extent for a in axes] for axes in (found.batch, found.rows, found.terms)] == [[3], [51], [6]]
+
+
+def test_the_panels_of_a_large_product_are_packed_in_groups():
+    sch = tir.tune.default(product((512, 512), (512, 512), "ik,kj->ij"), "llvm -num-cores=1 -l2_bytes=1048576")
+    packed = next(b for b in sch.func.root.alloc_buffers if b.name == "B_global")
+    assert [s.value for s in packed.shape] == [8, 512, 64]
+    assert kinds(sch, "C_update")[-4:] == ["unrolled", "unrolled", "unrolled", "vectorized"]

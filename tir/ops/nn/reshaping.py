@@ -1,0 +1,79 @@
+"""The elements of a tensor in a flat shape, and further apart."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import te
+from ...expr import Expr, all_of, const, is_const
+from ...te.places import error
+from ...te.tensor import Tensor
+from ..places import product
+from ..transform import reshape
+from ._operator import arg, case, nn_operator
+from .checks import numbers
+
+
+@nn_operator(
+    reference=lambda x: x.reshape(len(x), math.prod(x.shape[1:])),
+    cases=(
+        case(arg((2, 3, 4))),
+        case(arg((3,), "int8")),
+        case(arg((0, 3, 2))),
+        case(arg(("n", 3, "w"))),
+        case(arg((2, 0))),
+    ),
+)
+def flatten(data: Tensor) -> Tensor:
+    """``(N, …)`` as ``(N, K)``, with the elements of each example in their order.
+
+    Raises ``TensorExpressionError`` for a scalar.
+
+    >>> from tir import te, topi
+    >>> topi.nn.flatten(te.placeholder((2, 3, 4), name="x"))
+    Tensor(reshape, (2, 12), float32)
+    """
+    if not data.ndim:
+        raise error(f"flatten takes a tensor of at least one dimension, but `{data.name}` is a scalar")
+    return reshape(data, (data.shape[0], product(data.shape[1:])))
+
+
+def _dilate_reference(x: np.ndarray, strides: Any, dilation_value: float = 0.0) -> np.ndarray:
+    made = np.full([max((n - 1) * s + 1, 0) for n, s in zip(x.shape, strides)], dilation_value, x.dtype)
+    made[tuple(slice(None, None, s) for s in strides)] = x
+    return made
+
+
+@nn_operator(
+    reference=_dilate_reference,
+    cases=(
+        case(arg((2, 3, 4)), (1, 2, 3)),
+        case(arg((3, 1), "int8"), (2, 5), 7),
+        case(arg(("n", 3)), (2, 1), -1.0),
+        case(arg((2, 2)), (1, 1)),
+        case(arg((0, 3)), (2, 2)),
+    ),
+)
+def dilate(data: Tensor, strides: Any, dilation_value: float = 0.0) -> Tensor:
+    """``data`` with ``strides[d] - 1`` elements of ``dilation_value`` between any two along dimension ``d``.
+
+    Raises ``TensorExpressionError`` for another number of strides than dimensions, and for one below 1.
+
+    >>> from tir import te, topi
+    >>> topi.nn.dilate(te.placeholder((2, 3), name="x"), (1, 2))
+    Tensor(dilate, (2, 5), float32)
+    """
+    steps = numbers(strides, data.ndim, "strides", 1)
+
+    def element(*i: Any) -> Expr:
+        on_element = [place % step == 0 for place, step in zip(i, steps) if step > 1]
+        value = data(*(place if step == 1 else place // step for place, step in zip(i, steps)))
+        if not on_element:
+            return value
+        return te.if_then_else(all_of(on_element), value, const(dilation_value, data.dtype))
+
+    shape = [n if s == 1 or is_const(n, 0) else (n - 1) * s + 1 for n, s in zip(data.shape, steps)]
+    return te.compute(shape, element, name="dilate")

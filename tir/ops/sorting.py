@@ -1,0 +1,324 @@
+"""Operators that put elements in order, and that search in what is ordered. NaN is greater than all other values.
+
+Rows are sorted by merging runs of twice the length at every pass: stable, and of n log n steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import DType
+from ..expr import Expr, cast, const, logical_and, logical_not, logical_or, min_
+from ..ir_builder import BufferVar, IRBuilder
+from ..op import call
+from ..te import Tensor, compute, if_then_else
+from ..te.places import error
+from ..te.tensor import data_type, size
+from .places import as_index, chosen, constant, may_differ, replaced, require_integers, require_same_dtype
+from .registry import arg, case, operator
+from .shapes import axis_of
+from .statements import loops, statements
+
+Before = Callable[[Expr, Expr], Expr]
+
+
+def is_less(a: Expr, b: Expr) -> Expr:
+    """Whether ``a`` stands before ``b`` in ascending order."""
+    if a.dtype.is_bool:
+        return logical_and(logical_not(a), b)
+    if not a.dtype.is_float:
+        return a < b
+    wide = "float64" if a.dtype.bits == 64 else "float32"
+    x, y = cast(wide, a), cast(wide, b)
+    return logical_or(x < y, logical_and(call("isnan", y), logical_not(call("isnan", x))))
+
+
+def comparison(is_ascending: bool) -> Before:
+    """Which of two values stands before the other."""
+    return is_less if is_ascending else lambda a, b: is_less(b, a)
+
+
+# ---------------------------------------------------------------- merging
+
+
+class _Merge:
+    """Sorting of rows: the first ``count`` elements of a row of ``extent``, of which ``at(k)`` are the indices.
+
+    ``columns`` are pairs of memory: what is sorted, and as much to spare. The first column decides.
+    """
+
+    def __init__(self, ib: IRBuilder, columns: Sequence[tuple[BufferVar, BufferVar]], before: Before):
+        self.ib = ib
+        self.columns = columns
+        self.before = before
+        self.left = ib.allocate("int64", (1,), "left", scope="local")
+        self.right = ib.allocate("int64", (1,), "right", scope="local")
+
+    def sort(self, at: Callable[[Any], tuple[Any, ...]], extent: Expr, count: Expr) -> None:
+        """Two passes at a time: into the memory to spare, and back."""
+        known = constant(extent)
+        passes = 31 if known is None else (max(known - 1, 0).bit_length() + 1) // 2
+        with self.ib.for_range(0, passes, "step") as step:
+            width = self.ib.let("width", const(1, "int64") << cast("int64", step * 2))
+            with self.ib.if_scope(width < count):
+                self._pass(at, count, width, [(main, spare) for main, spare in self.columns])
+                self._pass(at, count, width * 2, [(spare, main) for main, spare in self.columns])
+
+    def _pass(self, at: Any, count: Expr, width: Expr, columns: Sequence[tuple[BufferVar, BufferVar]]) -> None:
+        ib = self.ib
+        with ib.for_range(0, (count + width * 2 - 1) // (width * 2), "run") as run:
+            begin = ib.let("begin", run * width * 2)
+            middle = ib.let("middle", min_(begin + width, count))
+            end = ib.let("end", min_(begin + width * 2, count))
+            self.left[0], self.right[0] = begin, middle
+            with ib.for_range(begin, end, "k") as k:
+                self._merged(at, k, middle, end, columns)
+
+    def _merged(self, at: Any, k: Any, middle: Expr, end: Expr, columns: Sequence[tuple[BufferVar, BufferVar]]) -> None:
+        """Element ``k`` of two runs that are merged: of equal ones, that of the left."""
+        ib, keys = self.ib, columns[0][0]
+        stays = logical_not(self.before(keys[at(self.right[0])], keys[at(self.left[0])]))
+        from_left = if_then_else(
+            self.left[0] >= middle, const(False), if_then_else(self.right[0] >= end, const(True), stays)
+        )
+        for condition, place in ((ib.if_scope(from_left), self.left), (ib.else_scope(), self.right)):
+            with condition:
+                for source, target in columns:
+                    target[at(k)] = source[at(place[0])]
+                place[0] = place[0] + 1
+
+
+def ordered(x: Tensor, axis: int, before: Before, valid_count: Tensor | None = None) -> list[Tensor]:
+    """The elements of ``x`` in order along ``axis``, and at which index (int32) each was."""
+    others = replaced(x.shape, axis)
+
+    def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], memory: Sequence[BufferVar]) -> None:
+        with loops(ib, others, "r") as row:
+
+            def at(k: Any) -> tuple[Any, ...]:
+                return (*row[:axis], k, *row[axis:])
+
+            with ib.for_range(0, x.shape[axis], "c") as k:
+                outs[0][at(k)] = ins[0][at(k)]
+                outs[1][at(k)] = cast("int32", k)
+            count = as_index(ins[1][row]) if valid_count is not None else x.shape[axis]
+            merge = _Merge(ib, list(zip(outs, memory)), before)
+            merge.sort(at, x.shape[axis], ib.let("count", cast("int64", min_(count, x.shape[axis]))))
+
+    inputs = [x] if valid_count is None else [x, valid_count]
+    kinds = [(x.shape, x.dtype), (x.shape, DType("int32"))]
+    return statements("sorted", inputs, kinds, body, kinds)
+
+
+def _only_sorted(x: Tensor, axis: int, before: Before) -> Tensor:
+    """The elements of ``x`` in order along ``axis``."""
+
+    def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], memory: Sequence[BufferVar]) -> None:
+        with loops(ib, replaced(x.shape, axis), "r") as row:
+
+            def at(k: Any) -> tuple[Any, ...]:
+                return (*row[:axis], k, *row[axis:])
+
+            with ib.for_range(0, x.shape[axis], "c") as k:
+                outs[0][at(k)] = ins[0][at(k)]
+            merge = _Merge(ib, list(zip(outs, memory)), before)
+            merge.sort(at, x.shape[axis], cast("int64", x.shape[axis]))
+
+    return statements("sorted", [x], [(x.shape, x.dtype)], body, [(x.shape, x.dtype)])[0]
+
+
+# ---------------------------------------------------------------- order
+
+
+_SORTED = [
+    case(arg((14, 2), "float32", "special"), 0),
+    case(arg((2, 6), "bfloat16", "special")),
+    case(arg((2, 5, 2), "bool"), 1),
+    case(arg((3, 1), "int64"), 1, 0),
+    case(arg((2, 0))),
+    case(arg(("n", 2), "int16"), 0, descending=True),
+]
+
+
+def _numpy_sort(x: Any, axis: int = -1, is_ascend: Any = True, *, descending: bool = False, stable: bool = True) -> Any:
+    made = np.sort(x, axis)
+    return made if is_ascend and not descending else np.flip(made, axis)
+
+
+@operator(section="sort", reference=_numpy_sort, cases=_SORTED)
+def sort(x: Tensor, axis: int = -1, is_ascend: Any = True, *, descending: bool = False, stable: bool = True) -> Tensor:
+    """The elements of ``x`` in ascending order along ``axis``, in descending order with ``descending`` or ``is_ascend=False``.
+
+    >>> from tir import ops, te
+    >>> ops.sort(te.placeholder((2, 17), name="x"), descending=True)
+    Tensor(sorted, (2, 17), float32)
+    """
+    return _only_sorted(x, axis_of(axis, x.ndim), comparison(bool(is_ascend) and not descending))
+
+
+def _numpy_argsort(
+    x: Any, valid_count: Any = None, axis: int = -1, is_ascend: Any = True, dtype: Any = "int64", *,
+    descending: bool = False, stable: bool = True,
+) -> Any:  # fmt: skip
+    rows = np.moveaxis(x, axis, -1)
+    made = np.tile(np.arange(rows.shape[-1]), (*rows.shape[:-1], 1))
+    for at in np.ndindex(*rows.shape[:-1]):
+        count = rows.shape[-1] if valid_count is None else int(valid_count[at])
+        row = rows[at][:count]
+        ascending = is_ascend and not descending
+        order = (
+            np.argsort(row, kind="stable") if ascending else len(row) - 1 - np.argsort(row[::-1], kind="stable")[::-1]
+        )
+        made[at][:count] = order
+    return np.moveaxis(made, -1, axis)
+
+
+@operator(
+    section="sort",
+    reference=_numpy_argsort,
+    cases=[
+        case(arg((17, 2), "int8"), axis=0),
+        case(arg((9,), "float64", "special"), None, -1, 0, "int32"),
+        case(arg((2, 9), "int8"), descending=True),
+        case(arg((2, 9), "int8"), arg((2,), "int32", np.array([4, 9])), dtype="float32"),
+        case(arg((0, 2)), axis=0),
+    ],
+)
+def argsort(
+    x: Tensor, valid_count: Tensor | None = None, axis: int = -1, is_ascend: Any = True, dtype: Any = "int64", *,
+    descending: bool = False, stable: bool = True,
+) -> Tensor:  # fmt: skip
+    """The indices along ``axis`` at which the elements of ``x`` are in order; equal elements keep theirs.
+
+    With ``valid_count``, a tensor of the shape without ``axis``, only so many elements of each row are ordered.
+
+    >>> from tir import ops, te
+    >>> ops.argsort(te.placeholder((2, 17), name="x"), axis=0).dtype
+    'int64'
+    """
+    at, kind = axis_of(axis, x.ndim), data_type(dtype)
+    if valid_count is not None:
+        require_integers(valid_count, "the tensor of counts")
+        expected = replaced(x.shape, at)
+        if valid_count.ndim != len(expected) or any(may_differ(a, b) for a, b in zip(valid_count.shape, expected)):
+            raise error(f"counts of shape {valid_count.shape} are not one for each row of {x.shape} along axis {at}")
+    _, order = ordered(x, at, comparison(bool(is_ascend) and not descending), valid_count)
+    return compute(x.shape, lambda *i: cast(kind, order(*i)), name="argsort")
+
+
+def _numpy_topk(
+    x: Any, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False, dtype: Any = "int64"
+) -> Any:
+    order = _numpy_argsort(x, None, axis, is_ascend)
+    count = k if k > 0 else x.shape[axis]
+    order = np.take(order, np.arange(min(count, x.shape[axis])), axis)
+    found = {"values": np.take_along_axis(x, order, axis), "indices": order}
+    return [found["values"], found["indices"]] if ret_type == "both" else found[ret_type]
+
+
+@operator(
+    section="sort",
+    reference=_numpy_topk,
+    cases=[
+        case(arg((3, 7), "int8"), 2),
+        case(arg((7, 3)), 3, 0, "both", True, "int32"),
+        case(arg((2, 4)), 0),
+        case(arg((5,), "bfloat16", "special"), 2, -1, "values"),
+        case(arg((2, 6), "int8"), 6, 1, "indices"),
+        case(arg(("n",), "int32"), 3),
+    ],
+)
+def topk(
+    x: Tensor, k: Any = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False, dtype: Any = "int64"
+) -> Any:
+    """The ``k`` largest elements along ``axis`` in descending order, and their indices; all, where ``k`` is below 1.
+
+    The smallest in ascending order with ``is_ascend``. Of equal elements the first come first. ``ret_type`` is ``"both"``, ``"values"``
+    or ``"indices"`` (of ``dtype``). Raises ``TensorExpressionError`` for more elements than there are.
+
+    >>> from tir import ops, te
+    >>> values, indices = ops.topk(te.placeholder((3, 7), name="x"), 2)
+    >>> values, indices.dtype
+    (Tensor(topk_values, (3, 2), float32), 'int64')
+    """
+    chosen(ret_type, ("both", "values", "indices"), "what is returned")
+    at, kind, count = axis_of(axis, x.ndim), data_type(dtype), size(k, "how many there are")
+    known, extent = constant(count), constant(x.shape[at])
+    if known is not None and known < 1:
+        count = x.shape[at]
+    elif known is not None and extent is not None and known > extent:
+        raise error(f"there are {extent} elements along axis {at}, not {known}")
+    values, order = ordered(x, at, comparison(is_ascend))
+    shape = replaced(x.shape, at, count)
+    first = compute(shape, lambda *i: values(*i), name="topk_values")
+    places = compute(shape, lambda *i: cast(kind, order(*i)), name="topk_indices")
+    return {"both": [first, places], "values": first, "indices": places}[ret_type]
+
+
+# ---------------------------------------------------------------- search
+
+
+def _numpy_searchsorted(
+    sorted_sequence: Any, values: Any, right: Any = False, out_dtype: Any = "int64", *, side: str | None = None
+) -> Any:
+    word: Any = side or ("right" if right else "left")
+    if sorted_sequence.ndim == 1:
+        return np.searchsorted(sorted_sequence, values, word)
+    made = np.zeros(values.shape)
+    for at in np.ndindex(*values.shape[:-1]):
+        made[at] = np.searchsorted(sorted_sequence[at], values[at], word)
+    return made
+
+
+@operator(
+    section="sort",
+    reference=_numpy_searchsorted,
+    cases=[
+        case(arg((7,), "int8", np.array([-5, -5, -1, 0, 2, 2, 6])), arg((2, 8), "int8")),
+        case(arg((7,), "int8", np.array([-5, -5, -1, 0, 2, 2, 6])), arg((8,), "int8"), True, "int32"),
+        case(arg((2, 3), values=np.array([[-1, 0, 1], [0, 0, np.inf]])), arg((2, 4)), side="right"),
+        case(arg((4,), "float16", np.array([-np.inf, 0, 1, np.nan])), arg((14,), "float16", "special")),
+        case(arg((0,)), arg((3,))),
+        case(arg(("n",), values=np.arange(5.0)), arg(())),
+    ],
+)
+def searchsorted(
+    sorted_sequence: Tensor, values: Tensor, right: Any = False, out_dtype: Any = "int64", *, side: str | None = None
+) -> Tensor:
+    """For each value the index in ``sorted_sequence`` before which it stands in order: before equal ones, or, with ``right``
+    or ``side="right"``, after them.
+
+    The sequence has one dimension, or those of ``values``, and is ascending along the last.
+
+    >>> from tir import ops, te
+    >>> ops.searchsorted(te.placeholder((7,), name="x"), te.placeholder((2, 8), name="values")).shape
+    (2, 8)
+    """
+    require_same_dtype(sorted_sequence, values, "what is searched for")
+    goes_after = chosen(side, ("left", "right"), "the side") == "right" if side is not None else bool(right)
+    outer, own = sorted_sequence.shape[:-1], values.shape[:-1]
+    if not sorted_sequence.ndim or (outer and (len(outer) != len(own) or any(map(may_differ, outer, own)))):
+        raise error(f"{sorted_sequence.shape} has no row for each one of {values.shape}", "a sequence of one dimension")
+    extent = sorted_sequence.shape[-1]
+    known = constant(extent)
+
+    def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], _: Any) -> None:
+        sequence, searched = ins
+        with loops(ib, values.shape, "v") as i:
+            low, high = (ib.allocate("int32", (1,), name, scope="local") for name in ("low", "high"))
+            low[0], high[0] = 0, cast("int32", extent)
+            with ib.for_range(0, 32 if known is None else known.bit_length(), "step"), ib.if_scope(low[0] < high[0]):
+                middle = ib.let("middle", low[0] + (high[0] - low[0]) // 2)
+                element = sequence[(*(i[:-1] if outer else ()), middle)]
+                is_after = logical_not(is_less(searched[i], element)) if goes_after else is_less(element, searched[i])
+                with ib.if_scope(is_after):
+                    low[0] = middle + 1
+                with ib.else_scope():
+                    high[0] = middle
+            outs[0][i] = low[0]
+
+    inputs = [sorted_sequence, values]
+    return statements("searchsorted", inputs, [(values.shape, data_type(out_dtype))], body)[0]

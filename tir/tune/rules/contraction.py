@@ -1,0 +1,304 @@
+"""Products summed over an axis (matrix products, einsums, convolutions): a tile of the result in registers.
+
+The loops are those of every fast matrix product: panels of one operand, packed as they will be read, stay in half of the
+L2 cache; a tile of the result is summed in registers over the whole reduction, and stored once, with what follows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...analysis.reductions import Update
+from ...arith.index_map import IndexMap
+from ...expr import BufferLoad, Cast, Expr, Mul
+from ...schedule import BlockRV, LoopRV, Schedule
+from ..model import tile_cost
+from ..nest import Access, Axis, Nest, volume
+from ..space import Env, Fork, block_names, choose, rule
+from .spatial import share_out
+
+THIN = 48  # most rows for which the streamed operand is read in place
+STEPS = (4, 2, 3, 1)  # of the reduction in straight code, best first
+SINGLE = 1e6  # operations below which one core is enough
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A block that sums products of two operands: ``panel`` has the lane axis (contiguous in the result), ``other`` not.
+
+    ``rows`` index ``other`` alone, ``columns`` the panels alone, ``batch`` both; ``terms`` are summed over.
+    """
+
+    nest: Nest
+    lane: Axis
+    panel: Access
+    other: Access
+
+    @staticmethod
+    def of(nest: Nest) -> Contraction | None:
+        """The contraction that a nest is; None for anything else."""
+        lane, update = nest.contiguous(), nest.reduction and nest.reduction.of_one_value()
+        if lane is None or not update or nest.block.init is None or any(a.extent is None for a in nest.axes):
+            return None
+        operands = _operands(update)
+        sides = [o for o in operands if o.stride(lane.var) != 0]
+        if len(operands) != 2 or len(sides) != 1:
+            return None
+        found = Contraction(nest, lane, sides[0], operands[operands[0] is sides[0]])
+        return found if found.rows else None
+
+    def _spatial(self, in_panel: bool, in_other: bool) -> list[Axis]:
+        wanted = [
+            a for a in self.nest.spatial
+            if a is not self.lane and (self.panel.stride(a.var) != 0, self.other.stride(a.var) != 0) == (in_panel, in_other)
+        ]  # fmt: skip
+        return self.nest.by_stride(wanted)
+
+    @cached_property
+    def rows(self) -> list[Axis]:
+        return self._spatial(False, True)
+
+    @cached_property
+    def columns(self) -> list[Axis]:
+        return self._spatial(True, False)
+
+    @cached_property
+    def batch(self) -> list[Axis]:
+        return [*self._spatial(True, True), *self._spatial(False, False)]
+
+    @cached_property
+    def terms(self) -> list[Axis]:
+        """The axes summed over, as ``other`` lies in memory."""
+        return sorted(self.nest.reduce, key=lambda a: -abs(self.other.stride(a.var) or 0))
+
+    @property
+    def element(self) -> int:
+        """Bytes of an element of the panels."""
+        return self.panel.buffer.dtype.bytes
+
+    @property
+    def is_packable(self) -> bool:
+        """Whether panels are a permutation of the axes of their operand."""
+        return len(self.panel.places) == len(self.panel.indices)
+
+    @property
+    def operations(self) -> int:
+        return 2 * self.nest.runs
+
+
+def _operands(update: Update) -> list[Access]:
+    """The two loads that are multiplied; none if the terms are anything else."""
+    terms = update.combination.terms if update.combination else ()
+    value = _plain(terms[0].value) if len(terms) == 1 else None
+    sides = [_plain(side) for side in (value.a, value.b)] if isinstance(value, Mul) else []
+    return [Access(side.buffer, side.indices) for side in sides if isinstance(side, BufferLoad)]
+
+
+def _plain(value: Expr) -> Expr:
+    """A value without conversions."""
+    return _plain(value.value) if isinstance(value, Cast) else value
+
+
+@rule(targets=("llvm",), order=40)
+def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
+    """Tile a contraction for registers and caches; one fork for each width of the panels, the cheapest first."""
+    nest = Nest.of(sch, block)
+    found = nest and Contraction.of(nest)
+    if not found:
+        return []
+    lanes = env.lanes(found.nest.stores[0].buffer.dtype.bits)
+    if found.lane.size * 2 < lanes:
+        return []
+    made = [_Tiling.of(found, vectors, lanes, env) for vectors in (1, 2, 3, 4)]
+    ordered = sorted((t for t in made if t is not None), key=lambda t: min(t.costs))
+    return [lambda t=t: t.apply(sch.copy()) for t in ordered]
+
+
+@dataclass(frozen=True)
+class _Tiling:
+    """How a contraction is tiled: panels of ``vectors`` vectors, and ``tiles`` of rows (high * 64 + wide) to choose from."""
+
+    found: Contraction
+    env: Env
+    lanes: int
+    vectors: int
+    tiles: tuple[int, ...]
+    costs: tuple[float, ...]
+
+    @staticmethod
+    def of(found: Contraction, vectors: int, lanes: int, env: Env) -> _Tiling | None:
+        """The tilings with panels of ``vectors`` vectors; None if there are none."""
+        registers = 32 if env.vector_bits >= 512 else 16
+        *outer, row = found.rows
+        heights = (1, 2) if outer and row.size < 14 else (1,)
+        tiles = [
+            high * 64 + wide
+            for high in heights
+            for wide in range(1, 15)
+            if high * wide * vectors + vectors + 1 < registers
+            and wide <= row.size
+            and (high == 1 or high <= outer[-1].size)
+        ]
+        costs = [
+            tile_cost([(row.size, t % 64), (outer[-1].size if outer else 1, t // 64)], found.lane.size, vectors, lanes)
+            for t in tiles
+        ]
+        return _Tiling(found, env, lanes, vectors, tuple(tiles), tuple(costs)) if tiles else None
+
+    @property
+    def width(self) -> int:
+        return self.vectors * self.lanes
+
+    @property
+    def panels(self) -> int:
+        return -(-self.found.lane.size // self.width)
+
+    @cached_property
+    def is_packed(self) -> bool:
+        """Whether panels are copied before use: if enough rows use each, and they would not stay in L1 anyway."""
+        found = self.found
+        if not found.is_packable:
+            return False
+        if found.panel.stride(found.lane.var) != 1:
+            return True
+        rows = volume(found.rows)
+        size = found.element * volume(found.terms) * found.lane.size
+        return rows > THIN and 2 * size > 3 * self.env.machine.sizes["L1"]
+
+    @cached_property
+    def shared(self) -> str:
+        """The loops that run in parallel: "batch", "panels", "rows" or "" (one core)."""
+        found, cores = self.found, self.env.threads
+        if cores < 2 or found.operations < SINGLE:
+            return ""
+        if volume([*found.batch, *found.columns]) >= cores:
+            return "batch"
+        return "panels" if self.panels >= cores else "rows"
+
+    def together(self) -> list[int]:
+        """How many panels may be used at a time, best first: those in half of the L2 cache, in groups of equal size."""
+        if not self.is_packed:
+            return [1]
+        one = self.found.element * volume(self.found.terms) * self.width
+        share = self.panels // self.env.threads if self.shared == "panels" else self.panels
+        fitting = max(1, min(self.env.machine.sizes["L2"] // 2 // one, share))
+        best = max(f for f in range(1, min(fitting, self.panels) + 1) if self.panels % f == 0 or f * 2 > fitting)
+        return [best, *(f for f in (2 * best, best // 2) if 0 < f <= self.panels)]
+
+    def apply(self, sch: Schedule) -> Schedule:
+        """The schedule, with its choices at their best values."""
+        found = self.found
+        name = found.nest.name
+        pack, store = self._stages(sch)
+        tile = choose(sch, self.tiles, self.costs)
+        groups = self.together()
+        together = choose(sch, groups, [1 + 0.1 * n for n in range(len(groups))])
+        last = found.terms[-1].size
+        steps = [f for f in STEPS if last % f == 0]
+        step = choose(sch, steps, [1 + 0.1 * n for n in range(len(steps))])
+
+        *outer_rows, row = found.rows
+        jc, jr, jv, lane = sch.split(found.lane.loop, [None, together, self.vectors, self.lanes])
+        io, ii = sch.split(row.loop, [None, tile % 64])
+        blocks_of_rows, inner_rows = [a.loop for a in outer_rows], [ii]
+        if outer_rows and self.tiles[-1] >= 128:
+            yo, yi = sch.split(blocks_of_rows[-1], [None, tile // 64])
+            blocks_of_rows[-1], inner_rows = yo, [yi, ii]
+        *outer_terms, term = (a.loop for a in found.terms)
+        po, pi = sch.split(term, [None, step])
+        batch = [a.loop for a in (*found.batch, *found.columns)]
+        strips = [*blocks_of_rows, io]
+        around = [*strips, jc] if self.shared == "rows" else [jc, *strips]
+        sch.reorder(*batch, *around, jr, *outer_terms, po, pi, *inner_rows, jv, lane)
+        if pack is not None:
+            self._pack(sch, pack, None if self.shared == "rows" else jc)
+        sch.reverse_compute_at(store, jr, preserve_unit_loops=True)
+        if found.nest.stores[0].buffer.scope != "local":
+            sch.set_scope(name, 0, "local")
+        sch.vectorize(lane)
+        init = sch.decompose_reduction(name, [*outer_terms, po][0])
+        inner_init = sch.get_loops(init)
+        for loop in (pi, *inner_rows, jv, *inner_init[inner_init.index(jr) + 1 : -1]):
+            sch.unroll(loop)
+        self._store(sch, store, jr)
+        self._share(sch, {"batch": batch, "panels": [jc], "rows": strips, "": []}[self.shared])
+        return sch
+
+    def _stages(self, sch: Schedule) -> tuple[BlockRV | None, BlockRV]:
+        """The block that packs panels, if they are packed, and the block that stores a tile of the result."""
+        found, name = self.found, self.found.nest.name
+        epilogue = _epilogue(sch, found)
+        before = block_names(sch)
+        pack = store = None
+        if found.lane.size % self.width and found.is_packable and self.is_packed:
+            sch.pad_einsum(name, [self.width if i.var is found.lane.var else 1 for i in found.nest.block.iter_vars])
+            pack, store = (sch.get_block(n) for n in block_names(sch) if n not in before)
+            if epilogue is not None:
+                sch.compute_inline(store)
+        elif self.is_packed:
+            pack = sch.cache_read(name, found.panel.buffer.name, "global")
+        if epilogue is not None:
+            store = sch.get_block(epilogue)
+        elif store is None:
+            store = sch.cache_write(name, 0, "local")
+        if pack is not None:
+            sch.transform_layout(pack, ("write", 0), self._layout())
+        return pack, store
+
+    def _layout(self) -> IndexMap:
+        """Where an element of the panel operand is packed: panels outside of the terms, the lanes of a panel inside."""
+        found, width, places = self.found, self.width, self.found.panel.places
+        outer = [places[a.var] for a in (*found.batch, *found.columns) if a.var in places]
+        terms = [places[a.var] for a in found.terms if a.var in places]
+        lane = places[found.lane.var]
+
+        def packed(*point: Expr) -> tuple[Expr, ...]:
+            return (*(point[n] for n in outer), point[lane] // width, *(point[n] for n in terms), point[lane] % width)
+
+        return IndexMap.from_func(packed, ndim=len(found.panel.indices))
+
+    def _pack(self, sch: Schedule, pack: BlockRV, at: LoopRV | None) -> None:
+        """Pack the panels of a group under ``at``, or all of them at once, in parallel."""
+        if at is not None:
+            sch.compute_at(pack, at, preserve_unit_loops=True)
+        loops = sch.get_loops(pack)[-len(self.found.panel.indices) :]
+        lane = loops[self.found.panel.places[self.found.lane.var]]
+        others = [loop for loop in loops if loop is not lane]
+        if lane is loops[-1]:
+            _, middle, inner = sch.split(lane, [None, self.vectors, self.lanes])
+            sch.vectorize(inner)
+            sch.unroll(middle)
+        else:
+            lo, li = sch.split(lane, [None, self.lanes])
+            po, pi = sch.split(others[-1], [None, self.lanes])
+            others = [lo, *others[:-1], po]
+            sch.reorder(*others, pi, li)
+        if at is None:
+            share_out(sch, others[:1], self.found.operations, self.env)
+
+    def _store(self, sch: Schedule, store: BlockRV, at: LoopRV) -> None:
+        """Store a tile of the result as vectors, in straight code."""
+        loops = sch.get_loops(store)
+        inner = loops[loops.index(at) + 1 :]
+        for loop in inner[:-1]:
+            sch.unroll(loop)
+        _, middle, lane = sch.split(inner[-1], [None, self.vectors, self.lanes])
+        sch.vectorize(lane)
+        sch.unroll(middle)
+
+    def _share(self, sch: Schedule, loops: list[LoopRV]) -> None:
+        share_out(sch, loops, self.found.operations, self.env)
+
+
+def _epilogue(sch: Schedule, found: Contraction) -> str | None:
+    """The only consumer, if it is elementwise in the result: it is computed for a tile while that is in registers."""
+    consumers = sch.get_consumers(found.nest.name)
+    nest = Nest.of(sch, consumers[0].name) if len(consumers) == 1 else None
+    if nest is None or nest.reduce or len(nest.stores) != 1 or nest.runs * found.nest.runs == 0:
+        return None
+    own = [a for a in nest.loads if a.buffer is found.nest.stores[0].buffer]
+    if len(own) != 1 or nest.runs != volume(found.nest.spatial):
+        return None
+    same = own[0].places == nest.stores[0].places and len(own[0].places) == len(own[0].indices)
+    return nest.name if same and len(nest.stores[0].indices) == len(own[0].indices) else None
