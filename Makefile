@@ -34,6 +34,7 @@ generated: $(VENV)/.installed
 	$(BIN)/python -m tir.schedule.docs
 	$(BIN)/python -m tir.transform._stubs
 	$(BIN)/python -m tir.script._stubs
+	$(BIN)/python -m tir.ops._docs
 	$(BIN)/ruff format -q tir
 
 fuzz: $(VENV)/.installed
