@@ -143,7 +143,11 @@ def test_the_slider_looks_at_the_past_and_does_not_change_it(explorer):
         sch.split(loop, [None, 4])
     explorer.handle({"do": "show", "step": 1})
     seen = view(explorer)
-    assert (seen["at"], seen["last"]) == (1, 2) and "k" in [row["label"] for row in seen["tree"]]
+    assert (
+        (seen["at"], seen["last"]) == (1, 2)
+        and seen["title"] == "chain, 2 steps"
+        and "k" in [row["label"] for row in seen["tree"]]
+    )
     assert any("j_1" in line for line in seen["diff"]) and not any("k_1" in line for line in seen["diff"])
     assert len(sch.history) == 3
     explorer.handle({"do": "select", "place": "k"})

@@ -77,6 +77,8 @@ function field(about) {
 }
 
 function offer(about, send) {
+  const optional = about.fields.filter((one) => !one.needed).map(field);
+  const more = optional.length ? element("details", {}, element("summary", {}, "more"), ...optional) : null;
   const form = element(
     "form",
     {
@@ -87,7 +89,8 @@ function offer(about, send) {
         send({ do: "apply", name: about.name, given });
       },
     },
-    ...about.fields.map(field),
+    ...about.fields.filter((one) => one.needed).map(field),
+    more,
     element("button", { type: "submit", "data-apply": about.name }, "Apply"),
   );
   return element(
@@ -187,7 +190,7 @@ function showMarked(root) {
 }
 
 function render({ model, el }) {
-  const local = { left: "program", selected: "" };
+  const local = { left: "program", subject: "" };
   const send = (message) => model.send(message);
   const draw = () => {
     const view = model.get("view");
@@ -209,8 +212,9 @@ function render({ model, el }) {
     );
     el.replaceChildren(root);
     for (const area of root.querySelectorAll("[data-scroll]")) area.scrollTop = kept.get(area.dataset.scroll) ?? 0;
-    if (view.selected !== local.selected) showMarked(root);
-    local.selected = view.selected;
+    const subject = `${view.selected} in ${view.pane.name}`;
+    if (subject !== local.subject) showMarked(root);
+    local.subject = subject;
   };
   model.on("change:view", draw);
   draw();

@@ -110,7 +110,7 @@ class Explorer:
         mod = state.mod
         ranges = line_ranges(mod, nodes_of(state))
         return {
-            "title": repr(self.schedule),
+            "title": f"{state.func.name}, {self._last} step{'s' * (self._last != 1)}",
             "steps": [repr(step) for step in history],
             "at": at,
             "last": self._last,
