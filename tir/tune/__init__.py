@@ -26,8 +26,11 @@ _LAZY = {
     "LocalRunner": ("tir.tune.runner", "LocalRunner"),
     "Measurement": ("tir.tune.runner", "Measurement"),
     "Result": ("tir.tune.result", "Result"),
+    "explain": ("tir.tune.explain", "explain"),
+    "template": ("tir.tune.template", "template"),
+    "DaskRunner": ("tir.tune.dask_runner", "DaskRunner"),
 }
-_SUBMODULES = ("space", "nest", "rules")
+_SUBMODULES = ("space", "nest", "rules", "autotvm")
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ Every choice comes from the seed and from what was measured, so that the same ti
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import re
@@ -148,7 +149,7 @@ class Search:
                 continue
             self._rows.add(row)
             sch = self._from_record(record)
-            made = None if sch is None else self._candidate(sch, "record", record.rules)
+            made = None if sch is None else self.candidate(sch, "record", record.rules)
             if made is not None:
                 made.predicted = made.predicted if made.predicted is not None else record.predicted
                 made.result = record.measurement
@@ -165,7 +166,7 @@ class Search:
 
     # ------------------------------------------------------------ candidates
 
-    def _candidate(self, sch: Schedule, origin: str, rules: Iterable[str] = ()) -> Trial | None:
+    def candidate(self, sch: Schedule, origin: str, rules: Iterable[str] = ()) -> Trial | None:
         """A schedule as a candidate; None if the same program has been one before."""
         key = structural_digest(sch.mod)
         if key in self._known:
@@ -178,6 +179,9 @@ class Search:
         sketch, decisions = split_decisions(trace) if trace is not None else ([key], [])
         made = Trial(-1, sch, origin, trace, digest(sketch), decisions, rules=tuple(rules))
         self._tried.add(made.sketch + digest(decisions))
+        described = getattr(self.source, "describe", lambda _: None)(sch)
+        if described is not None:
+            made.sketch, made.decisions = "template", described
         found = self.model(sch)
         if found is not None:
             made.predicted, made.terms, made.floor = found.seconds, dict(found.terms), found.floor
@@ -192,7 +196,7 @@ class Search:
 
     def _first(self) -> list[Trial]:
         """The default schedule, the best of other sizes, and then the best of the model, of each sketch some."""
-        made = self._candidate(self._default(), "default")
+        made = self.candidate(self._default(), "default")
         first = [] if made is None else [made]
         for record in self._nearest_sizes():
             first += self._transferred(record)
@@ -202,7 +206,7 @@ class Search:
         """Candidates of the space: many where a model can choose from them."""
         found: list[Trial] = []
         for sch in self.source.draw(random.Random(self.fresh_seed()), DRAWN if predicted else 2 * self.batch):
-            one = self._candidate(sch, "model" if predicted else "random")
+            one = self.candidate(sch, "model" if predicted else "random")
             found += [] if one is None else [one]
             if self.now() > self._until:
                 break
@@ -226,7 +230,7 @@ class Search:
         """A schedule of another size, or of another machine, made for this program; none where it does not fit."""
         is_own = record.key == self.naming.program.key
         sch = self._from_record(record) if is_own else self._replayed_here(record)
-        made = None if sch is None else self._candidate(sch, "family", record.rules)
+        made = None if sch is None else self.candidate(sch, "family", record.rules)
         return [] if made is None else [made]
 
     def _replayed_here(self, record: Record) -> Schedule | None:
@@ -249,7 +253,7 @@ class Search:
             pool += self._neighbours(parent, POOL // 4)
         pool += self._crossings(best, POOL // 8)
         for sch in self.source.draw(random.Random(self.fresh_seed()), max(4, POOL - len(pool))):
-            one = self._candidate(sch, "random")
+            one = self.candidate(sch, "random")
             pool += [] if one is None else [one]
             if pool and self.now() > self._until:
                 break
@@ -259,12 +263,18 @@ class Search:
         return chosen
 
     def _neighbours(self, parent: Trial, count: int) -> list[Trial]:
+        own = getattr(self.source, "neighbours", None)
+        if own is not None:
+            found = (self.candidate(sch, "neighbour") for sch in own(parent.schedule))
+            return [one for one in itertools.islice(found, count) if one is not None]
         trace = parent.schedule.trace
         options = list(neighbouring_decisions(trace))
         self._generator.shuffle(options)
         return self._replays(parent, options, "neighbour", count)
 
     def _crossings(self, best: Sequence[Trial], count: int) -> list[Trial]:
+        if hasattr(self.source, "neighbours"):
+            return []
         pairs = [(a, b) for a in best for b in best if a.number < b.number and a.sketch == b.sketch and a.decisions]
         options = [crossed(a.decisions, b.decisions, self._generator) for a, b in pairs for _ in range(2)]
         return self._replays(pairs[0][0], options, "crossover", count) if pairs else []
@@ -278,7 +288,7 @@ class Search:
                 continue
             self._tried.add(key)
             sch = replayed(parent.schedule.trace, self.problem.mod, decisions, self.problem.target)
-            one = None if sch is None else self._candidate(sch, origin)
+            one = None if sch is None else self.candidate(sch, origin)
             found += [] if one is None else [one]
             if len(found) >= count or self.now() > self._until:
                 break
@@ -287,6 +297,8 @@ class Search:
     def _ranked(self, pool: list[Trial]) -> list[Trial]:
         """The pool by expected improvement of what the learner makes of model and measurements, each kept apart from
         those chosen before it."""
+        if getattr(self.source, "ordered", False):
+            return pool[: self.batch]
         if len(self.measured) < MEASURED_BEFORE_LEARNING:
             return sorted(pool, key=lambda t: t.predicted or 0.0)[: self.batch]
         usual = math.log(sorted(t.seconds for t in self.measured)[len(self.measured) // 2])

@@ -106,6 +106,26 @@ def tune(
     return result
 
 
+def tune_source(
+    mod: IRModule, target: Target, source: Source, default: Callable[[], Schedule], runner: Runner, *, trials: int,
+    seconds: float, seed: int, patience: int, tell: Callable[[Search, Trial], None],
+) -> Result:  # fmt: skip
+    """Search the schedules of a source, for a module of one function. Raises ``TirError`` if no trial gave a result."""
+    problem = Problem(mod, target, threads=thread_count(target))
+    begin = time.monotonic()
+    with Records(None) as records, _interruptible(runner) as interrupted:
+        search = Search(
+            problem, source, default, lambda sch: None, runner, records, machine_key(target, problem.threads), seed=seed,
+            run=0, now=time.monotonic, tell=tell, patience=patience,
+        )  # fmt: skip
+        tuned = [Tuned(extract_tasks(mod)[0], search)]
+        _spend(tuned, trials, seconds, time.monotonic, interrupted)
+    taken = time.monotonic() - begin
+    if search.best is None:
+        raise no_result([search])
+    return Result(mod, target, tuned, interrupted=bool(interrupted), measured=True, seconds=taken)
+
+
 @dataclass(frozen=True)
 class _Plan:
     """What the searches of one call have in common."""
@@ -132,14 +152,15 @@ class _Plan:
         if self.space is not None:
             source = FunctionSource(self.space, task.mod, self.target)
         search = Search(
-            problem, source, lambda: _default(task.mod, self.target), self.model or usual_model(rules), self.runner,
+            problem, source, lambda: default_schedule(task.mod, self.target), self.model or usual_model(rules), self.runner,
             self.records, key, seed=self.seed + 7919 * number, run=self.run, now=self.now, tell=progress.tell,
             fresh=self.fresh, batch=self.batch, patience=self.patience, drawing_seconds=self.drawing_seconds,
         )  # fmt: skip
         return Tuned(task, search)
 
 
-def _default(mod: IRModule, target: Target) -> Schedule:
+def default_schedule(mod: IRModule, target: Target) -> Schedule:
+    """Trial 0."""
     return importlib.import_module("tir.tune.default").default(mod, target)
 
 
@@ -311,7 +332,7 @@ def apply_best(
                     RuntimeWarning,
                     stacklevel=2,
                 )
-                trace = _default(IRModule.of(func), where).trace
+                trace = default_schedule(IRModule.of(func), where).trace
             if len(module) > 1:
                 sch.work_on(name)
             trace.apply_to_schedule(sch)
