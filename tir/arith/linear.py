@@ -32,7 +32,7 @@ from ..expr import (
     Var,
     cast,
 )
-from ..node import Node
+from ..node import Memo, Node
 from ..op import effect_of
 from ..visit import uses_var
 
@@ -53,6 +53,16 @@ def key(e: Any) -> Hashable:
         return id(e)
     if isinstance(e, IntImm):
         return (e.value, e.dtype)
+    found = _KEYS.get(e)
+    if found is None:
+        found = _KEYS[e] = _key(e)
+    return found
+
+
+_KEYS: Memo[Hashable] = Memo()
+
+
+def _key(e: Any) -> Hashable:
     if isinstance(e, (Add, Sub, Mul)) and is_index(e.dtype):
         return linear(e).key()
     if isinstance(e, _COMMUTATIVE):
