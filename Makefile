@@ -8,7 +8,7 @@ SEED ?= 0
 AGAINST ?= HEAD
 MUTANTS ?= 100
 
-.PHONY: demo test test-gpu lint generated fuzz fuzz-gpu mutants replay counts bench bench-gpu clean
+.PHONY: demo test test-gpu lint generated fuzz fuzz-gpu mutants replay counts bench bench-gpu site clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,7 @@ generated: $(VENV)/.installed
 	$(BIN)/python -m tir.schedule.docs
 	$(BIN)/python -m tir.transform._stubs
 	$(BIN)/python -m tir.script._stubs
+	$(BIN)/python -m tir.ops._docs
 	$(BIN)/ruff format -q tir
 
 fuzz: $(VENV)/.installed
@@ -56,6 +57,16 @@ bench: $(VENV)/.installed
 
 bench-gpu: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.gpu
+
+# the documentation as a site, with notebooks run and a reference of every name, in build/site; a warning is an error
+site: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@$(BIN)/python -c "import json; found = [d['location'] for d in json.load(open('build/site/search/search_index.json'))['docs'] \
+	  if d['title'].endswith('compute_at')]; assert found; print('build/site: searching compute_at finds', *found)"
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(BIN)/python -m pip install -q -e '.[docs]'
+	touch $@
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

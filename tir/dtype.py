@@ -12,6 +12,10 @@ _FLOATS = {
     ("float", 16): (11, -24), ("float", 32): (24, -149), ("float", 64): (53, -1074), ("bfloat", 16): (8, -133),
     ("float8_e4m3", 8): (4, -9), ("float8_e5m2", 8): (3, -16),
 }  # fmt: skip
+_GREATEST = {
+    ("float", 16): 65504.0, ("float", 32): (2 - 2**-23) * 2.0**127, ("float", 64): (2 - 2**-52) * 2.0**1023,
+    ("bfloat", 16): (2 - 2**-7) * 2.0**127, ("float8_e4m3", 8): 448.0, ("float8_e5m2", 8): 57344.0,
+}  # fmt: skip
 _LEGAL_BITS = {
     "int": (4, 8, 16, 32, 64),
     "uint": (1, 4, 8, 16, 32, 64),
@@ -24,7 +28,9 @@ class DType(str):
     """A data type: a plain string (``"float32x4"``) with its parts as attributes.
 
     Equal to the string it spells, so ``buffer.dtype == "float32"`` works. ``code`` is one of
-    int, uint, float, bfloat, float8_e4m3, float8_e5m2, bool, handle, void; ``bits`` is per lane.
+    int, uint, float, bfloat, float8_e4m3, float8_e5m2, bool, handle, void; ``bits`` is per lane. ``is_int`` holds of
+    signed and unsigned integers, not of bool. ``min_value`` and ``max_value`` are the least and the greatest finite value
+    of one lane; 0 of a type that has none.
 
     Raises ``ValueError`` for a name that is not a data type.
 
@@ -32,10 +38,18 @@ class DType(str):
     (8, 16, 'float')
     """
 
-    __slots__ = ("code", "bits", "lanes")
+    __slots__ = (
+        "code", "bits", "lanes", "is_int", "is_float", "is_bool", "is_handle", "min_value", "max_value",
+    )  # fmt: skip
     code: str
     bits: int
     lanes: int
+    is_int: bool
+    is_float: bool
+    is_bool: bool
+    is_handle: bool
+    min_value: int | float
+    max_value: int | float
     _interned: dict[str, DType] = {}
 
     def __new__(cls, name: str) -> DType:
@@ -47,6 +61,9 @@ class DType(str):
             if found is None:
                 found = str.__new__(cls, text)
                 found.code, found.bits, found.lanes = code, bits, lanes
+                found.is_int, found.is_float = code in ("int", "uint"), (code, bits) in _FLOATS
+                found.is_bool, found.is_handle = code == "bool", code == "handle"
+                found.min_value, found.max_value = _ends(code, bits)
                 cls._interned[text] = found
             cls._interned[str(name)] = found
         return found
@@ -63,54 +80,9 @@ class DType(str):
         return self if lanes == self.lanes else DType(_spell(self.code, self.bits, lanes))
 
     @property
-    def is_float(self) -> bool:
-        return self.code in ("float", "bfloat", "float8_e4m3", "float8_e5m2")
-
-    @property
-    def is_int(self) -> bool:
-        """Signed or unsigned integer, not bool."""
-        return self.code in ("int", "uint")
-
-    @property
-    def is_bool(self) -> bool:
-        return self.code == "bool"
-
-    @property
-    def is_handle(self) -> bool:
-        return self.code == "handle"
-
-    @property
     def bytes(self) -> int:
         """Bytes of the whole value, all lanes, rounded up."""
         return max(1, (self.bits * self.lanes + 7) // 8)
-
-    @property
-    def min_value(self) -> int | float:
-        """Least finite value of one lane."""
-        if self.code == "int":
-            return -(1 << (self.bits - 1))
-        if self.code in ("uint", "bool"):
-            return 0
-        return -self.max_value
-
-    @property
-    def max_value(self) -> int | float:
-        """Greatest finite value of one lane."""
-        if self.code == "int":
-            return (1 << (self.bits - 1)) - 1
-        if self.code == "uint":
-            return (1 << self.bits) - 1
-        if self.code == "bool":
-            return 1
-        finite = {
-            ("float", 16): 65504.0,
-            ("float", 32): (2 - 2**-23) * 2.0**127,
-            ("float", 64): (2 - 2**-52) * 2.0**1023,
-            ("bfloat", 16): (2 - 2**-7) * 2.0**127,
-            ("float8_e4m3", 8): 448.0,
-            ("float8_e5m2", 8): 57344.0,
-        }
-        return finite[self.code, self.bits]
 
     def holds(self, value: float) -> bool:
         """Whether a lane of floating type has ``value``, rounded: it is not finite, or does not round to infinity.
@@ -137,6 +109,16 @@ class DType(str):
             return value == int(value)
         digits, least = _FLOATS[self.code, self.bits]
         return _is_multiple(value, max(math.frexp(value)[1] - digits, least))
+
+
+def _ends(code: str, bits: int) -> tuple[int | float, int | float]:
+    """The least and the greatest finite value of a scalar type."""
+    if code == "int":
+        return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    if code in ("uint", "bool"):
+        return 0, (1 << bits) - 1
+    greatest = _GREATEST.get((code, bits), 0)
+    return -greatest, greatest
 
 
 def _is_multiple(value: float, exponent: int) -> bool:

@@ -7,10 +7,11 @@ must say ``truncdiv`` or ``floordiv``). Operators fold constants, and widen the 
 from __future__ import annotations
 
 import math
+import operator
 from typing import TYPE_CHECKING, Any
 
 from .dtype import BOOL, HANDLE, INT32, VOID, DType
-from .node import EMPTY, Node, node, set_field
+from .node import EMPTY, Node, node
 
 
 class Expr(Node):
@@ -157,8 +158,7 @@ class Var(Expr):
             self, name: str, dtype: str = ..., pointer_dtype: DType | None = ..., scope: str = ..., span: Any = ...
         ) -> None: ...
 
-    def __post_init__(self) -> None:
-        set_field(self, "dtype", DType(self.dtype))
+    computed = {"dtype": "dtype if type(dtype) is DType else DType(dtype)"}
 
 
 @node
@@ -205,17 +205,12 @@ class BinaryOp(Expr):
 
 class Arithmetic(BinaryOp):
     __slots__ = ()
-
-    def __post_init__(self) -> None:
-        set_field(self, "dtype", self.a.dtype)
+    computed = {"dtype": "a.dtype"}
 
 
 class Comparison(BinaryOp):
     __slots__ = ()
-
-    def __post_init__(self) -> None:
-        lanes = self.a.dtype.lanes
-        set_field(self, "dtype", BOOL if lanes == 1 else BOOL.with_lanes(lanes))
+    computed = {"dtype": "BOOL if a.dtype.lanes == 1 else BOOL.with_lanes(a.dtype.lanes)"}
 
 
 def _binary(name: str, base: type, doc: str) -> Any:
@@ -403,14 +398,7 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
         return value if dtype is None else cast(dtype, value)
     if hasattr(value, "item") and not isinstance(value, (int, float)):
         value = value.item()  # numpy scalar
-    if dtype is None:
-        if isinstance(value, bool):
-            dtype = "bool"
-        elif isinstance(value, int):
-            dtype = "int32" if -(2**31) <= value < 2**31 else "int64"
-        else:
-            dtype = "float32"
-    want = DType(dtype)
+    want = dtype if type(dtype) is DType else DType(_usual_dtype(value) if dtype is None else dtype)
     if want is VOID:
         raise TypeError(f"the constant {value!r} beside an operand that has no value: its type is void")
     if want.lanes > 1:
@@ -428,6 +416,14 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
     if not want.min_value <= value <= want.max_value:
         raise ValueError(f"constant {value} does not fit {want} ({want.min_value} to {want.max_value})")
     return IntImm(int(value), want)
+
+
+def _usual_dtype(value: int | float | bool) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int32" if -(2**31) <= value < 2**31 else "int64"
+    return "float32"
 
 
 def _number_of(dtype: DType, value: Any) -> float:
@@ -462,8 +458,11 @@ def as_expr(value: ExprLike, dtype: str | None = None) -> Expr:
     raise TypeError(f"expected an expression or a number, got {type(value).__name__}: {value!r}")
 
 
-def _match(a: ExprLike, b: ExprLike, what: str) -> tuple[Expr, Expr]:
-    """Both operands in one dtype: a Python number takes the other's where it fits; a narrower integer widens."""
+def _match(a: ExprLike, b: ExprLike, what: Any) -> tuple[Expr, Expr]:
+    """Both operands in one dtype: a Python number takes the other's where it fits; a narrower integer widens.
+
+    ``what`` has them as operands, for errors: a class of nodes, or some words.
+    """
     if not isinstance(a, Expr) and not isinstance(b, Expr):
         a = as_expr(a)
     if not isinstance(a, Expr):
@@ -479,33 +478,38 @@ def _match(a: ExprLike, b: ExprLike, what: str) -> tuple[Expr, Expr]:
         elif b.dtype.lanes == 1:
             b = Broadcast(b, a.dtype.lanes)
         else:
-            raise TypeError(f"operands of {what} have {a.dtype.lanes} and {b.dtype.lanes} lanes")
+            raise TypeError(f"operands of {_title(what)} have {a.dtype.lanes} and {b.dtype.lanes} lanes")
         if a.dtype is b.dtype:
             return a, b
     common = _common_dtype(a.dtype, b.dtype, what)
     return cast(common, a), cast(common, b)
 
 
-def _number_like(value: Any, other: Expr, what: str) -> Expr:
-    if hasattr(value, "var") and isinstance(value.var, Var):
-        return _match(value.var, other, what)[0]
-    value = value.item() if hasattr(value, "item") else value
-    if isinstance(value, float) and not other.dtype.is_float:
-        if other.dtype.is_int:
-            raise TypeError(f"{what} mixes {other.dtype} with the float {value!r}; cast one side explicitly")
-    if isinstance(value, int) and other.dtype.is_bool and not isinstance(value, bool):
-        return const(value, "int32")
+def _number_like(value: Any, other: Expr, what: Any) -> Expr:
     dtype = other.dtype
+    if type(value) is not int:
+        if hasattr(value, "var") and isinstance(value.var, Var):
+            return _match(value.var, other, what)[0]
+        value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float) and dtype.is_int:
+        raise TypeError(f"{_title(what)} mixes {dtype} with the float {value!r}; cast one side explicitly")
+    if isinstance(value, int) and dtype.is_bool and not isinstance(value, bool):
+        return const(value, "int32")
     if dtype.is_int and not dtype.min_value <= value <= dtype.max_value and dtype.bits < 64:
         dtype = DType("int64").with_lanes(dtype.lanes)
     return const(value, dtype)
 
 
-def _common_dtype(a: DType, b: DType, what: str) -> DType:
+def _title(what: Any) -> str:
+    """What an error calls an operator."""
+    return what if isinstance(what, str) else f"`{_SYMBOLS.get(what, what.__name__)}`"
+
+
+def _common_dtype(a: DType, b: DType, what: Any) -> DType:
     if a.is_handle or b.is_handle:
-        raise TypeError(f"operands of {what} are {a} and {b}: a handle takes no arithmetic")
+        raise TypeError(f"operands of {_title(what)} are {a} and {b}: a handle takes no arithmetic")
     if a is VOID or b is VOID:
-        raise TypeError(f"an operand of {what} has no value: its type is void; a call says its type by dtype=")
+        raise TypeError(f"an operand of {_title(what)} has no value: its type is void; a call says its type by dtype=")
     if a.is_bool:
         return b
     if b.is_bool:
@@ -513,7 +517,7 @@ def _common_dtype(a: DType, b: DType, what: str) -> DType:
     if a.is_float and b.is_float:
         if a.bits != b.bits:
             return a if a.bits > b.bits else b
-        raise TypeError(f"operands of {what} are {a} and {b}; cast one side explicitly")
+        raise TypeError(f"operands of {_title(what)} are {a} and {b}; cast one side explicitly")
     if a.is_float:
         return a
     if b.is_float:
@@ -532,21 +536,9 @@ def _fold(kind: Any, a: Expr, b: Expr) -> Expr | None:
     """The constant result of ``kind`` on two integer constants, where it fits their dtype."""
     if not (isinstance(a, IntImm) and isinstance(b, IntImm)):
         return None
-    x, y = a.value, b.value
-    if kind in (Div, Mod, FloorDiv, FloorMod) and y == 0:
-        raise ZeroDivisionError(f"division of {x} by the constant zero")
-    table = {
-        Add: lambda: x + y,
-        Sub: lambda: x - y,
-        Mul: lambda: x * y,
-        Div: lambda: trunc_div(x, y),
-        Mod: lambda: x - y * trunc_div(x, y),
-        FloorDiv: lambda: x // y,
-        FloorMod: lambda: x % y,
-        Min: lambda: min(x, y),
-        Max: lambda: max(x, y),
-    }
-    value = _wrap(table[kind](), a.dtype)
+    if b.value == 0 and kind in _DIVISIONS:
+        raise ZeroDivisionError(f"division of {a.value} by the constant zero")
+    value = _wrap(_FOLDED[kind](a.value, b.value), a.dtype)
     return None if value is None else IntImm(value, a.dtype)
 
 
@@ -556,34 +548,46 @@ def trunc_div(x: int, y: int) -> int:
     return q if (x < 0) == (y < 0) else -q
 
 
+_DIVISIONS = frozenset((Div, Mod, FloorDiv, FloorMod))
+_FOLDED: dict[Any, Any] = {
+    Add: operator.add, Sub: operator.sub, Mul: operator.mul, Div: trunc_div, FloorDiv: operator.floordiv,
+    Mod: lambda x, y: x - y * trunc_div(x, y), FloorMod: operator.mod, Min: min, Max: max,
+}  # fmt: skip
+
+
 def arithmetic(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
     """``kind(a, b)`` with dtypes matched, constants folded, and x+0, x*1, x//1 and the like dropped for integers."""
-    x, y = _match(a, b, f"`{_SYMBOLS.get(kind, kind.__name__)}`")
-    if x.dtype.is_handle:
-        raise TypeError(f"`{_SYMBOLS.get(kind, kind.__name__)}` does not take {x.dtype} operands")
-    if x.dtype.is_bool and kind in (Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod):
-        x, y = cast("int32", x), cast("int32", y)
+    x, y = _match(a, b, kind)
+    dtype = x.dtype
+    if dtype.is_handle:
+        raise TypeError(f"{_title(kind)} does not take {dtype} operands")
+    if dtype.is_bool and kind is not Min and kind is not Max:
+        x, y = cast(INT32, x), cast(INT32, y)
     folded = _fold(kind, x, y)
-    if folded is not None:
-        return folded
-    if x.dtype.is_int:
-        if isinstance(y, IntImm):
-            if y.value == 0 and kind in (Add, Sub):
-                return x
-            if y.value == 1 and kind in (Mul, FloorDiv, Div):
-                return x
-            if kind in (Div, Mod, FloorDiv, FloorMod) and y.value == 0:
-                raise ZeroDivisionError(f"division of `{x!r}` by the constant zero")
-            if ((y.value == 0 and kind is Mul) or (y.value == 1 and kind in (FloorMod, Mod))) and not _calls(x):
-                return IntImm(0, x.dtype)
-        if isinstance(x, IntImm):
-            if x.value == 0 and kind is Add:
-                return y
-            if x.value == 1 and kind is Mul:
-                return y
-            if x.value == 0 and kind in (Mul, FloorDiv, FloorMod, Div, Mod) and not _calls(y):
-                return x
-    return kind(x, y)
+    if folded is None and x.dtype.is_int:
+        folded = _dropped(kind, x, y)
+    return kind(x, y) if folded is None else folded
+
+
+def _dropped(kind: Any, x: Expr, y: Expr) -> Expr | None:
+    """What remains of ``kind(x, y)``, of integers, where one of them is zero or one; None where both matter."""
+    if isinstance(y, IntImm):
+        if y.value == 0 and (kind is Add or kind is Sub):
+            return x
+        if y.value == 1 and kind in (Mul, FloorDiv, Div):
+            return x
+        if y.value == 0 and kind in _DIVISIONS:
+            raise ZeroDivisionError(f"division of `{x!r}` by the constant zero")
+        if ((y.value == 0 and kind is Mul) or (y.value == 1 and kind in (FloorMod, Mod))) and not _calls(x):
+            return IntImm(0, x.dtype)
+    if isinstance(x, IntImm):
+        if x.value == 0 and kind is Add:
+            return y
+        if x.value == 1 and kind is Mul:
+            return y
+        if x.value == 0 and (kind is Mul or kind in _DIVISIONS) and not _calls(y):
+            return x
+    return None
 
 
 def _calls(e: Any) -> bool:
@@ -670,13 +674,17 @@ def neg(a: ExprLike) -> Expr:
     return arithmetic(Sub, const(0, x.dtype), x)
 
 
+_COMPARED: dict[Any, Any] = {
+    EQ: operator.eq, NE: operator.ne, LT: operator.lt, LE: operator.le, GT: operator.gt, GE: operator.ge,
+}  # fmt: skip
+
+
 def compare(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
     """``kind(a, b)`` for a comparison, folded on constants."""
-    x, y = _match(a, b, f"`{_SYMBOLS[kind]}`")
+    x, y = _match(a, b, kind)
     if isinstance(x, (IntImm, FloatImm)) and isinstance(y, (IntImm, FloatImm)):
         p, q = x.value, y.value
-        result = {EQ: p == q, NE: p != q, LT: p < q, LE: p <= q, GT: p > q, GE: p >= q}[kind]
-        return IntImm(int(result), BOOL)
+        return IntImm(int(_COMPARED[kind](p, q)), BOOL)
     return kind(x, y)
 
 
@@ -764,7 +772,7 @@ def bit_op(op: str, a: ExprLike, b: ExprLike) -> Expr:
 
 def cast(dtype: str, value: ExprLike) -> Expr:
     """``value`` as ``dtype``; constants that fit are converted now."""
-    want = DType(dtype)
+    want = dtype if type(dtype) is DType else DType(dtype)
     x = as_expr(value)
     if x.dtype is want:
         return x

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .render import short_text
@@ -67,7 +67,8 @@ class Node:
 
     __slots__ = ("__weakref__", "_memos")
     fields: tuple[str, ...] = ()
-    copied: tuple[str, ...] = ()
+    computed: Mapping[str, str] = {}
+    """Fields that the others determine: their values as Python expressions, over the other fields and the class's module."""
 
     def __repr__(self) -> str:
         return short_text(self)
@@ -86,10 +87,7 @@ class Node:
 
     def replace(self: T, **changes: Any) -> T:
         """A copy with the named fields changed. Raises ``TypeError`` for a field that does not exist."""
-        for name in self.copied:  # type: ignore[attr-defined]
-            if name not in changes:
-                changes[name] = getattr(self, name)
-        return type(self)(**changes)
+        raise NotImplementedError  # made by `node` for each class
 
 
 class Memo(Generic[T]):
@@ -125,25 +123,28 @@ class Memo(Generic[T]):
         return found
 
 
-def _collect(value: Any, found: list[Any]) -> None:
-    if not isinstance(value, (tuple, dict)):
-        return
-    for item in value.values() if isinstance(value, dict) else value:
-        if isinstance(item, Node):
-            found.append(item)
-        else:
-            _collect(item, found)
+def _members(value: Any) -> Iterator[Node]:
+    """The nodes in a value: itself, or what tuples and mappings hold."""
+    if isinstance(value, Node):
+        yield value
+    elif isinstance(value, (tuple, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _members(item)
+
+
+def _map_nodes(nodes: tuple[Any, ...], fn: Callable[[Any], Any]) -> tuple[Any, ...]:
+    new = tuple(map(fn, nodes))
+    for a, b in zip(new, nodes):
+        if a is not b:
+            return new
+    return nodes
 
 
 def _map_value(value: Any, fn: Callable[[Any], Any]) -> Any:
     if isinstance(value, Node):
         return fn(value)
     if isinstance(value, tuple):
-        new = [fn(item) if isinstance(item, Node) else _map_value(item, fn) for item in value]
-        for a, b in zip(new, value):
-            if a is not b:
-                return tuple(new)
-        return value
+        return _map_nodes(value, lambda item: _map_value(item, fn))
     if isinstance(value, dict) and value:
         mapped = {key: _map_value(item, fn) for key, item in value.items()}
         return frozendict(mapped) if any(mapped[key] is not value[key] for key in value) else value
@@ -156,17 +157,26 @@ def node(cls: type[T]) -> type[T]:
     for name, value in list(vars(cls).items()):
         if isinstance(value, frozendict):  # a default that dataclasses of Python 3.10 take for a mutable one
             setattr(cls, name, dataclasses.field(default_factory=itertools.repeat(value).__next__))
-    made = dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
-    fields = [f for f in dataclasses.fields(made) if f.init]  # type: ignore
-    made.copied = tuple(f.name for f in fields)  # type: ignore
-    made.fields = tuple(f.name for f in fields if f.name != "span")  # type: ignore
-    links = {f.name: _type_name(f.type) for f in fields if f.name != "span" and _type_name(f.type) not in _PLAIN}
-    for method in (_children_source(links), _map_children_source(links, fields)):
-        namespace: dict[str, Any] = {"Node": Node, "collect": _collect, "map_value": _map_value, "cls": made}
-        exec(method, namespace)
+    made = dataclasses.dataclass(frozen=True, init=False, slots=True, eq=False, repr=False)(cls)
+    fields = dataclasses.fields(made)  # type: ignore
+    given = [f for f in fields if f.init]
+    made.fields = tuple(f.name for f in given if f.name != "span")  # type: ignore
+    links = {f.name: _type_name(f.type) for f in given if f.name != "span" and _type_name(f.type) not in _PLAIN}
+    namespace = {**vars(sys.modules[cls.__module__]), **_names_of(made, fields)}
+    for method in (
+        _init_source(made, fields),
+        _replace_source(given),
+        _children_source(links),
+        _map_children_source(links, given),
+    ):
         name = method[4 : method.index("(")]
         if name not in vars(cls):
-            setattr(made, name, namespace[name])
+            found: dict[str, Any] = {}
+            exec(method, namespace, found)
+            found[name].__qualname__ = f"{cls.__qualname__}.{name}"
+            setattr(made, name, found[name])
+    if cls.__doc__ is None:
+        made.__doc__ = f"{cls.__name__}({', '.join(made.fields)})"  # type: ignore
     return made  # type: ignore
 
 
@@ -191,26 +201,58 @@ def set_field(node: Any, name: str, value: Any) -> None:
     object.__setattr__(node, name, value)
 
 
-# What visits programs runs these two for every node, so each class has its own, without loops over names of fields.
+# Programs are built and visited by these four, which each class has as its own, without loops over names of fields.
+def _names_of(made: Any, fields: Any) -> dict[str, Any]:
+    """What their sources use: how each field is set although nodes are immutable, and the defaults."""
+    setters = {f"_set_{f.name}": getattr(made, f.name).__set__ for f in fields}
+    defaults = {f"_default_{f.name}": _default(f) for f in fields if _default(f) is not dataclasses.MISSING}
+    helpers = {"_cls": made, "_Node": Node, "_EMPTY": EMPTY, "_KEPT": object(), "_members": _members}
+    return {**helpers, "_map_nodes": _map_nodes, "_map_value": _map_value, **setters, **defaults}
+
+
+def _default(f: Any) -> Any:
+    return f.default if f.default_factory is dataclasses.MISSING else f.default_factory()
+
+
+def _init_source(made: Any, fields: Any) -> str:
+    parameters = [f"{f.name}=_default_{f.name}" if _default(f) is not dataclasses.MISSING else f.name
+                  for f in sorted((f for f in fields if f.init), key=lambda f: f.kw_only)]  # fmt: skip
+    named = [f.kw_only for f in fields if f.init].count(True)
+    if named:
+        parameters.insert(len(parameters) - named, "*")
+    lines = [f"def __init__(self, {', '.join(parameters)}):"]
+    lines += [f"    _set_{f.name}(self, {made.computed.get(f.name, f.name)})" for f in fields]
+    return "\n".join([*lines, "    self.__post_init__()" if hasattr(made, "__post_init__") else "    return None"])
+
+
+def _replace_source(fields: Any) -> str:
+    parameters = ", ".join(f"{f.name}=_KEPT" for f in fields)
+    values = (f"{f.name}=self.{f.name} if {f.name} is _KEPT else {f.name}" for f in fields)
+    return f"def replace(self{', *, ' if parameters else ''}{parameters}):\n    return _cls({', '.join(values)})"
+
+
 def _children_source(links: dict[str, str]) -> str:
-    lines = ["def children(self):", "    found = []"]
-    for name, type_ in links.items():
+    def member(name: str, type_: str) -> str:
+        if type_ == "Any":
+            return f"*(() if self.{name} is _EMPTY else _members(self.{name}))"
         if type_.startswith("tuple"):
-            lines += [f"    if self.{name}: collect(self.{name}, found)"]
-        else:
-            lines += [f"    x = self.{name}", "    if isinstance(x, Node): found.append(x)"]
-            lines += ["    elif isinstance(x, (tuple, dict)): collect(x, found)"] * (type_ == "Any")
-    return "\n".join([*lines, "    return found"])
+            return f"*_members(self.{name})" if "Any" in type_ else f"*self.{name}"
+        return f"*(() if self.{name} is None else (self.{name},))" if "None" in type_ else f"self.{name}"
+
+    return f"def children(self):\n    return [{', '.join(map(member, links, links.values()))}]"
 
 
 def _map_children_source(links: dict[str, str], fields: Any) -> str:
-    lines = ["def map_children(self, fn):"]
-    for k, (name, type_) in enumerate(links.items()):
-        lines.append(f"    a{k} = self.{name}")
-        other = f"map_value(a{k}, fn) if a{k} else a{k}" if type_.startswith("tuple") else f"a{k}"
-        other = f"map_value(a{k}, fn)" if type_ == "Any" else other
-        lines.append(f"    b{k} = fn(a{k}) if isinstance(a{k}, Node) else {other}")
-    same = " and ".join(f"a{k} is b{k}" for k in range(len(links))) or "True"
-    new = {name: f"b{k}" for k, name in enumerate(links)}
-    values = ", ".join(f"{f.name}={new.get(f.name, 'self.' + f.name)}" for f in fields)
-    return "\n".join([*lines, f"    return self if {same} else cls({values})"])
+    def mapped(name: str, type_: str) -> str:
+        if type_ == "Any":
+            return f"self.{name} if self.{name} is _EMPTY else _map_value(self.{name}, fn)"
+        if type_.startswith("tuple"):
+            return (
+                f"{'_map_value' if 'Any' in type_ else '_map_nodes'}(self.{name}, fn) if self.{name} else self.{name}"
+            )
+        return f"None if self.{name} is None else fn(self.{name})" if "None" in type_ else f"fn(self.{name})"
+
+    lines = [f"    {name} = {mapped(name, type_)}" for name, type_ in links.items()]
+    same = " and ".join(f"{name} is self.{name}" for name in links) or "True"
+    values = ", ".join(f"{f.name}={f.name if f.name in links else f'self.{f.name}'}" for f in fields)
+    return "\n".join(["def map_children(self, fn):", *lines, f"    return self if {same} else _cls({values})"])

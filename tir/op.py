@@ -12,6 +12,7 @@ from typing import Any
 from .dtype import VOID, DType
 from .expr import Call, Expr, StringImm, as_expr, cast
 from .names import did_you_mean
+from .visit import walk
 
 
 @dataclass(frozen=True)
@@ -155,9 +156,7 @@ def math_call(name: str, *args: Any) -> Call:
 
 def is_pure(e: Expr) -> bool:
     """Whether evaluating ``e`` has no effect beyond its value (loads count as pure)."""
-    from .visit import walk
-
-    return all(not isinstance(n, Call) or effect_of(n) in ("pure", "read") for n in walk(e))
+    return all(effect_of(n) in ("pure", "read") for n in walk(e) if type(n) is Call)
 
 
 def effect_of(e: Call) -> str:

@@ -5,7 +5,7 @@ Buffers and variables are leaves to ``walk`` and ``rewrite`` (a buffer's shape b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from .buffer import Buffer, IterVar
@@ -89,26 +89,28 @@ def free_vars(root: Any) -> list[Var]:
     used: dict[Var, None] = {}
     seen: set[Buffer] = set()
     for item in walk(root):
-        if isinstance(item, For):
-            bound.add(item.loop_var)
-        elif isinstance(item, (LetStmt, Let)):
-            bound.add(item.var)
-        elif isinstance(item, (Allocate, AllocateConst)):
-            bound.add(item.buffer_var)
-        elif isinstance(item, IterVar):
-            bound.add(item.var)
-        elif isinstance(item, Block):
-            bound.update(b.data for b in item.alloc_buffers)
-            bound.update(m.buffer.data for m in item.match_buffers)
-        elif isinstance(item, Var):
+        kind = type(item)
+        if kind is Var:
             used.setdefault(item)
-        elif isinstance(item, Buffer) and item not in seen:
-            seen.add(item)
-            for child in item.children():
-                for leaf in walk(child):
-                    if isinstance(leaf, Var):
-                        used.setdefault(leaf)
+        elif kind is Buffer:
+            if item not in seen:
+                seen.add(item)
+                for child in item.children():
+                    for leaf in walk(child):
+                        if type(leaf) is Var:
+                            used.setdefault(leaf)
+        elif kind in _BOUND:
+            bound.update(_BOUND[kind](item))
     return [v for v in used if v not in bound]
+
+
+_BOUND: dict[type, Callable[[Any], Iterable[Var]]] = {
+    For: lambda s: (s.loop_var,),
+    IterVar: lambda i: (i.var,),
+    Block: lambda s: [b.data for b in (*s.alloc_buffers, *(m.buffer for m in s.match_buffers))],
+    **dict.fromkeys((LetStmt, Let), lambda s: (s.var,)),
+    **dict.fromkeys((Allocate, AllocateConst), lambda s: (s.buffer_var,)),
+}
 
 
 def buffers_in(root: Any) -> list[Buffer]:
@@ -121,13 +123,38 @@ def accesses(root: Any) -> Iterator[BufferLoad | BufferStore]:
     return (item for item in walk(root) if isinstance(item, (BufferLoad, BufferStore)))
 
 
+def contains(root: Any, kind: type) -> bool:
+    """Whether a node of class ``kind`` (itself, not a subclass) is under ``root``, or is it."""
+    stack = [root]
+    while stack:
+        item = stack.pop()
+        if type(item) is kind:
+            return True
+        if type(item) not in _LEAVES:
+            stack += item.children()
+    return False
+
+
 def uses_var(root: Any, variables: Any) -> bool:
     """Whether any of ``variables`` (one Var, or a collection) occurs under ``root``."""
-    if isinstance(root, IntImm):
+    kind = type(root)
+    if kind is IntImm:
         return False
-    wanted = {variables} if isinstance(variables, Var) else variables
-    if not isinstance(wanted, (set, frozenset, dict)):
-        wanted = set(wanted)
-    if isinstance(root, Var):
-        return root in wanted
-    return any(isinstance(item, Var) and item in wanted for item in walk(root))
+    if isinstance(variables, Var):
+        if kind is Var:
+            return root is variables
+        wanted: Any = {variables}
+    else:
+        wanted = variables if isinstance(variables, (set, frozenset, dict)) else set(variables)
+        if kind is Var:
+            return root in wanted
+    stack = [root]
+    while stack:
+        item = stack.pop()
+        kind = type(item)
+        if kind is Var:
+            if item in wanted:
+                return True
+        elif kind not in _LEAVES:
+            stack += item.children()
+    return False

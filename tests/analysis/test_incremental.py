@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tir.analysis.contents import sub_statements
 from tir.analysis.difference import difference
-from tir.analysis.index import BlockRef, Index, LoopRef, Place, index_of, sub_statements
+from tir.analysis.index import BlockRef, Index, LoopRef, Place, index_of
 from tir.analysis.structure import blocks_using
 from tir.analysis.wellformed import check
 from tir.function import IRModule, PrimFunc
@@ -18,7 +19,14 @@ from tir.testing.programs import random_program
 from tir.testing.schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES, random_schedule
 from tir.visit import buffers_in, rewrite, walk
 
-SEEDS = range(9100, 9130)
+
+@pytest.fixture(autouse=True, params=["long", "short"])
+def sequences(request, monkeypatch):
+    """With sequences of two statements taken to be long, and to be short."""
+    monkeypatch.setattr("tir.analysis.contents.FEW", 1 if request.param == "long" else 16)
+
+
+SEEDS = range(9100, 9120)
 STEPS = [*LOOP_PRIMITIVES, *BLOCK_PRIMITIVES]
 
 
@@ -43,7 +51,7 @@ def _described(index: Index, func: PrimFunc) -> Any:
         [[_key(b) for b in index.blocks_below(ref)] for ref in refs],
         [(ref.name, [c.name for c in ref.children]) for ref in index.blocks.values()],
         [(r.name, b.name, [c.name for c in blocks_using(r, b)]) for r in index.blocks.values() for b in buffers_in(func.body)],
-        [ref.var for ref in index.marked_loops],
+        [loop.loop_var for loop in index.marked],
         [view.buffer for view in index.views],
     )  # fmt: skip
 

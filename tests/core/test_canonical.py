@@ -146,3 +146,22 @@ def test_a_loop_whose_name_is_taken_twice_is_found_by_position():
 def test_a_trace_of_another_program_is_refused():
     with pytest.raises(tir.TirError, match="more than names"):
         replay_renamed(tir.Schedule(parse(MATMUL)).trace, parse(MATMUL), parse(CHAIN))
+
+
+def test_a_name_that_a_step_has_changed_is_followed():
+    a, b = parse(MATMUL), parse(OTHER_NAMES)
+    sch = tir.Schedule(a)
+    sch.decompose_reduction("C", "k")  # the block is C_update from here on
+    sch.parallel(sch.get_loops("C")[0])
+    again = replay_renamed(sch.trace, a, b)
+    assert canonical(again.mod).key == canonical(sch.mod).key
+
+
+def test_a_loop_that_two_queries_return_has_one_number_in_json():
+    sch = tir.Schedule(parse(MATMUL))
+    sch.get_loops("C")
+    i, j, k = sch.get_loops("C")
+    sch.vectorize(j)
+    sch.unroll(i)
+    again = tir.Trace.from_json(sch.trace.as_json()).replay(parse(MATMUL))
+    tir.assert_structural_equal(again.mod, sch.mod)

@@ -39,7 +39,7 @@ def run(site: Path, *command: str) -> subprocess.CompletedProcess:
 def test_everything_is_found_by_name(installed):
     done = run(installed, str(HERE / "use_extras.py"))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "all five"
+    assert done.stdout.strip() == "all six"
 
 
 def test_a_package_that_fails_is_named(installed, tmp_path):

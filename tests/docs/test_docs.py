@@ -34,11 +34,12 @@ def registries():
     """What a page registers is gone after it."""
     from tir import target
     from tir.intrin import TensorIntrin
+    from tir.ops import registry
     from tir.schedule.primitive import PRIMITIVES
     from tir.transform import PASSES
 
     TensorIntrin.list()  # the built-in ones are registered when first asked for, and stay
-    tables = [PRIMITIVES, PASSES, TensorIntrin._registry, target._ADDED]
+    tables = [PRIMITIVES, PASSES, TensorIntrin._registry, target._ADDED, registry.OPERATORS, registry._NAMES]
     kept = [dict(table) for table in tables]
     yield
     for table, was in zip(tables, kept):

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import tir
+from tir.ops import _docs as operator_docs
 from tir.schedule import docs
 from tir.schedule import stubs as schedule_stubs
 from tir.transform import _stubs as transform_stubs
@@ -24,3 +25,7 @@ def test_stub_of_the_schedule():
 def test_stub_of_the_passes():
     stub = transform_stubs.STUB.read_text(encoding="utf-8")
     assert stub == transform_stubs.text(), "run: python -m tir.transform._stubs"
+
+
+def test_page_of_operators():
+    assert operator_docs.PAGE.read_text(encoding="utf-8") == operator_docs.text(), "run: python -m tir.ops._docs"

@@ -54,6 +54,11 @@ x, a, y = np.arange(16, dtype="float32").reshape(4, 4), np.array([3], "float32")
 tir.build(sch.mod)["main"](x, a, y)
 np.testing.assert_allclose(y, 1 + 3 * x)
 
+# the operator, in a namespace of its own
+assert "extras.cube" in tir.ops.operators()
+assert tir.ops.extras.cube(tir.te.placeholder((4,))).shape[0] == 4
+tir.ops.check("extras.cube")
+
 # the target
 module = tir.build(parse(DOUBLE), "counting")
 out = np.zeros(5, "float32")
@@ -70,4 +75,4 @@ reason = deep.can.split("i_0", [1, 2]).reason
 assert "block `B` would be in 7 loops" in reason, reason
 assert deep.can.annotate("B", "note", 1)
 
-print("all five")
+print("all six")

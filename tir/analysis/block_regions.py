@@ -49,9 +49,10 @@ Hulls = list[Hull | None]  # one for each axis; None is all of it
 
 def _plus(base: Linear, offset: Any, dtype: Any) -> Expr:
     if isinstance(offset, int):
-        made = base.copy()
-        made.const += offset
-        return made.build(dtype)
+        if offset:
+            base = base.copy()
+            base.const += offset
+        return base.build(dtype)
     return linear(base.build(dtype) + offset).build(dtype)
 
 
@@ -67,6 +68,8 @@ class Relaxer:
 
     def depends(self, e: Any) -> bool:
         """Whether ``e`` may have several values while the block runs: it uses a loop, memory, or an impure call."""
+        if type(e) is Var:
+            return e in self.domains
         return uses_var(e, self.domains) or has_load(e) or not is_pure(e)
 
     def hull(self, e: Expr) -> Hull | None:
@@ -75,10 +78,9 @@ class Relaxer:
             return self._atom(e)
         form = linear(e)
         base, lo, hi = Linear(), form.const, form.const
-        for factors, coefficient in form.items():
-            moving = [f for f in factors if self.depends(f)]
-            if not moving:
-                base.add_term(factors, coefficient)
+        for term_key, (factors, coefficient) in form.terms.items():
+            if not any(map(self.depends, factors)):
+                base.add_term(factors, coefficient, term_key)
                 continue
             if len(factors) != 1:
                 return None
@@ -144,6 +146,8 @@ class Relaxer:
 
 
 def _number(value: Any) -> Any:
+    if isinstance(value, int):
+        return value
     if isinstance(value, IntImm):
         return value.value
     if isinstance(value, Expr) and is_index(value.dtype):
@@ -250,7 +254,10 @@ def _hulls(effect: Effect, buffer: Buffer) -> Hulls:
 
 
 def _spanned(relaxer: Relaxer, box: Range) -> Hull | None:
-    start, size = relaxer.hull(box.min), relaxer.hull(box.extent)
+    start = relaxer.hull(box.min)
+    if isinstance(box.extent, IntImm):
+        return start and Hull(start.base, start.lo, _number(start.hi + (box.extent.value - 1)))
+    size = relaxer.hull(box.extent)
     if start is None or size is None:
         return None
     top = size.high(box.extent.dtype) - 1

@@ -10,7 +10,7 @@ from ..function import PrimFunc
 from ..node import Memo
 from ..recursion import with_recursion_limit
 from ..stmt import BlockRealize, For, SeqStmt
-from .index import contents, itself, sub_statements
+from .contents import contents, sub_statements, trimmed
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,33 +38,39 @@ def _difference(old: Any, new: Any) -> Difference:
     removed: dict[Any, None] = {}
     added: dict[Any, None] = {}
     _compare(old, new, removed, added)
-    return Difference(tuple(s for s in removed if s not in added), tuple(s for s in added if s not in removed))
+    return Difference(tuple([s for s in removed if s not in added]), tuple([s for s in added if s not in removed]))
 
 
 def _compare(old: Any, new: Any, removed: dict[Any, None], added: dict[Any, None]) -> None:
     """Collect the loops and realizes of ``old`` and of ``new``, but for those in parts that are one object."""
-    if old is new:
-        return
-    removed.update(dict.fromkeys(itself(old)))
-    added.update(dict.fromkeys(itself(new)))
-    was, now = sub_statements(old), sub_statements(new)
-    if len(was) == 1 and len(now) == 1:
-        _compare(was[0], now[0], removed, added)
-        return
-    kept = set(was).intersection(now)
+    while True:
+        if old is new:
+            return
+        if type(old) in _COLLECTED:
+            removed[old] = None
+        if type(new) in _COLLECTED:
+            added[new] = None
+        was, now = sub_statements(old), sub_statements(new)
+        if len(was) != 1 or len(now) != 1:
+            break
+        (old,), (new,) = was, now
+    _, gone, new = trimmed(was, now)
     pending: dict[Any, list[Any]] = {}
-    for s in was:
-        if s not in kept:
+    for s in gone:
+        if s not in now:
             pending.setdefault(_key(s), []).append(s)
-    for s in now:
-        if s not in kept:
+    for s in new:
+        if s not in was:
             partners = pending.get(_key(s))
             if partners:
                 _compare(partners.pop(0), s, removed, added)
             else:
-                added.update(dict.fromkeys((*itself(s), *contents(s))))
+                added.update(dict.fromkeys(contents(s)))
     for s in (s for left in pending.values() for s in left):
-        removed.update(dict.fromkeys((*itself(s), *contents(s))))
+        removed.update(dict.fromkeys(contents(s)))
+
+
+_COLLECTED = (For, BlockRealize)
 
 
 def _key(stmt: Any) -> Any:

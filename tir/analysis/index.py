@@ -1,49 +1,37 @@
 """The index of a program: the position of each statement, the loops above it, the blocks below it.
 
-Programs share what a step did not change, so :func:`contents`, what a statement contains, is computed once for each
-statement object; places are made when they are asked for.
+Its tables are made from those of the version of the program before; places are made when they are asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
-from weakref import ReferenceType, ref
+from weakref import ref
 
 from ..arith import Analyzer
 from ..buffer import Buffer, MatchBufferRegion, Range
 from ..expr import Expr, Var
 from ..function import PrimFunc
 from ..node import Memo
-from ..stmt import (
-    SERIAL,
-    Allocate,
-    AllocateConst,
-    AttrStmt,
-    Block,
-    BlockRealize,
-    BufferRealize,
-    DeclBuffer,
-    For,
-    IfThenElse,
-    LetStmt,
-    SeqStmt,
-    While,
-)
+from ..stmt import Block, BlockRealize, For
+from .contents import contents, is_long, marked, path_to, sub_statements, version_before, with_memory
+from .difference import difference
 
 
 class Place:
-    """The position of a statement in a function: its parent, and the block that encloses it."""
+    """The position of a statement in a function: its parent, and the block that encloses it. ``index`` is that of the
+    function."""
 
-    __slots__ = ("node", "parent", "scope", "__weakref__")
+    __slots__ = ("node", "parent", "scope", "index", "__weakref__")
     node: Any
 
-    def __init__(self, node: Any, parent: Place | None, scope: BlockRef | None):
+    def __init__(self, node: Any, parent: Place | None, scope: BlockRef | None, index: Index):
         self.node = node
         self.parent = parent
         self.scope = scope
+        self.index = index
 
     def ancestors(self) -> Iterator[Place]:
         """Parents, nearest first, up to the function's root."""
@@ -55,11 +43,11 @@ class Place:
     def loops(self) -> list[LoopRef]:
         """Loops above, outermost first, up to the enclosing block."""
         found: list[LoopRef] = []
-        for place in self.ancestors():
-            if isinstance(place.node, Block):
-                break
+        place = self.parent
+        while place is not None and type(place.node) is not Block:
             if isinstance(place, LoopRef):
                 found.append(place)
+            place = place.parent
         return found[::-1]
 
     def all_loops(self) -> list[LoopRef]:
@@ -96,22 +84,18 @@ class LoopRef(Place):
 
 
 class BlockRef(Place):
-    """A block found in a snapshot: ``node`` is its realize, ``index`` that of the function."""
+    """A block found in a snapshot: ``node`` is its realize."""
 
-    __slots__ = ("index", "_children")
+    __slots__ = ("_children",)
     node: BlockRealize
-
-    def __init__(self, node: BlockRealize, parent: Place | None, scope: BlockRef | None, index: Index):
-        super().__init__(node, parent, scope)
-        self.index = index
-        self._children: list[BlockRef] | None = None
 
     @property
     def children(self) -> list[BlockRef]:
         """The blocks just inside, in program order."""
-        if self._children is None:
-            self._children = self.index.blocks_below(self.index.place_below(self, self.node.block))
-        return self._children
+        found: list[BlockRef] | None = getattr(self, "_children", None)
+        if found is None:
+            found = self._children = self.index.blocks_below(self.index.place_below(self, self.node.block))
+        return found
 
     @property
     def block(self) -> Block:
@@ -137,168 +121,101 @@ class BlockRef(Place):
         return f"`{self.name}`"
 
 
-def sub_statements(node: Any) -> tuple[Any, ...]:
-    """The statements (or the block) directly inside a statement, in program order."""
-    kind = _CHILDREN.get(type(node))
-    return kind(node) if kind is not None else ()
-
-
-_CHILDREN: dict[type, Any] = {
-    BlockRealize: lambda s: (s.block,),
-    Block: lambda s: (s.body,) if s.init is None else (s.init, s.body),
-    SeqStmt: lambda s: s.stmts,
-    IfThenElse: lambda s: (s.then_case,) if s.else_case is None else (s.then_case, s.else_case),
-    **dict.fromkeys(
-        (For, While, LetStmt, AttrStmt, Allocate, AllocateConst, DeclBuffer, BufferRealize), lambda s: (s.body,)
-    ),
-}
-
-
-def contents(stmt: Any) -> tuple[Any, ...]:
-    """The loops and the realizes of blocks inside of a statement, parents first, in program order."""
-    known = _CONTENTS.get(stmt)
-    if known is None:
-        below = sub_statements(stmt)
-        if not below:
-            return ()
-        inner: Any = below[0]
-        known = tuple(_holders(stmt)) if len(below) > 1 else (*itself(inner), *contents(inner))
-        _CONTENTS[stmt] = known
-    return known
-
-
-def itself(stmt: Any) -> tuple[Any, ...]:
-    """``stmt``, if it is a loop or the realize of a block."""
-    return (stmt,) if type(stmt) is For or type(stmt) is BlockRealize else ()
-
-
-def _holders(stmt: Any) -> dict[Any, Any]:
-    """The sub-statement of ``stmt``, of several, that contains each loop or realize inside of it or is it."""
-    known = _HOLDERS.get(stmt)
-    if known is None:
-        change = edit_of(stmt)
-        known = _edited_holders(change) if change is not None else None
-        if known is None:
-            known = _holders_of(sub_statements(stmt))
-        _HOLDERS[stmt] = known
-    return known
-
-
-def _holders_of(members: Iterable[Any]) -> dict[Any, Any]:
-    return {inner: s for s in members for inner in (*itself(s), *contents(s))}
-
-
-def _edited_holders(change: Edit) -> dict[Any, Any] | None:
-    """Those of a sequence made from those of the sequence that it was made from; None if a statement object stands in
-    several places, or nothing tells where the change is."""
-    gone, new = _holders_of(change.removed), _holders_of(change.added)
-    known = _holders(change.old)
-    if not gone or not new.keys().isdisjoint(known.keys() - gone.keys()):
-        return None
-    items = list(known.items())
-    start = list(known).index(next(iter(gone)))
-    if items[start : start + len(gone)] != list(gone.items()):
-        return None
-    items[start : start + len(gone)] = new.items()
-    return dict(items)
-
-
-@dataclass(frozen=True)
-class Edit:
-    """How a sequence was made from ``old``: the adjacent members ``removed`` were replaced by ``added``."""
-
-    old: SeqStmt
-    removed: tuple[Any, ...]
-    added: tuple[Any, ...]
-
-
-def edit_of(new: Any) -> Edit | None:
-    """How a sequence was made from another that still exists, as :func:`made_from` said; None otherwise."""
-    origin = _ORIGINS.get(new)
-    old = None if origin is None else origin()
-    if old is None:
-        return None
-    was, now = old.stmts, new.stmts
-    start = _common(was, now)
-    end = min(_common(was[::-1], now[::-1]), len(was) - start, len(now) - start)
-    return Edit(old, was[start : len(was) - end], now[start : len(now) - end])
-
-
-def _common(a: tuple[Any, ...], b: tuple[Any, ...]) -> int:
-    """How many members two sequences begin with in common."""
-    return next((n for n, (x, y) in enumerate(zip(a, b)) if x is not y), min(len(a), len(b)))
-
-
-def made_from(old: Any, new: Any) -> Any:
-    """``new``. If both are sequences, what is known of ``new`` is made from what is known of ``old``, its version before."""
-    if isinstance(new, SeqStmt) and isinstance(old, SeqStmt):
-        _ORIGINS[new] = ref(old)
-    return new
-
-
-_ORIGINS: Memo[ReferenceType[SeqStmt]] = Memo()
-_CONTENTS: Memo[tuple[Any, ...]] = Memo()
-_HOLDERS: Memo[dict[Any, Any]] = Memo()
-
 Key = TypeVar("Key")
 Found = TypeVar("Found", bound=Place)
 
 
-class _Places(Mapping[Key, Found], Generic[Key, Found]):
-    """The places of statements by their keys, made when they are asked for."""
+_PLACES: dict[type, type[Place]] = {For: LoopRef, BlockRealize: BlockRef}
 
-    def __init__(self, nodes: dict[Key, Any], place: Callable[[Any], Any]):
-        self.nodes = nodes
-        self._place = place
+
+class _Places(Mapping[Key, Found], Generic[Key, Found]):
+    """The places of statements by their keys, in program order, made when they are asked for."""
+
+    def __init__(self, index: Index, nodes: dict[Key, Any], key: Callable[[Any], Key]):
+        self._index = index
+        self._nodes = nodes
+        self._key = key
 
     def __getitem__(self, key: Key) -> Found:
-        return self._place(self.nodes[key])
+        return self._index.place(self._nodes[key])
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        node = self._nodes.get(key)
+        return default if node is None else self._index.place(node)
 
     def __contains__(self, key: object) -> bool:
-        return key in self.nodes
+        return key in self._nodes
 
     def __iter__(self) -> Iterator[Key]:
-        return iter(self.nodes)
+        kind = type(next(iter(self._nodes.values()), None))
+        return iter(dict.fromkeys(self._key(n) for n in self._index.nodes if type(n) is kind))
 
     def __len__(self) -> int:
-        return len(self.nodes)
+        return len(self._nodes)
 
 
 class Index:
     """The statements of one function: ``loops`` by variable, ``blocks`` by name, in program order."""
 
     def __init__(self, func: PrimFunc):
+        self._func = ref(func)
         self._places: dict[Any, Place] = {}
+        self._tables: tuple[dict[Var, For], dict[str, BlockRealize]] | None = None
         self.root: Place = self._made(func.body, None, None)
 
     @cached_property
-    def _nodes(self) -> tuple[Any, ...]:
-        """Every loop and realize."""
-        return (*itself(self.root.node), *contents(self.root.node))
+    def nodes(self) -> tuple[Any, ...]:
+        """Every loop and realize, in program order."""
+        return contents(self.root.node)
+
+    def _by_key(self) -> tuple[dict[Var, For], dict[str, BlockRealize]]:
+        """The loops by variable, and the realizes of blocks by name, in any order."""
+        if self._tables is None:
+            self._tables = self._edited_tables() or _tables_of(self.nodes)
+        return self._tables
+
+    def _edited_tables(self) -> tuple[dict[Var, For], dict[str, BlockRealize]] | None:
+        """The tables made from those of a version of the function before; None if there are none, or keys are not
+        unique."""
+        func = self._func()
+        before = version_before(func) if is_long(self.nodes) else None
+        while before is not None and index_of(before)._tables is None:
+            before = version_before(before)
+        if before is None or func is None:
+            return None
+        changed = difference(before, func)
+        loops, blocks = (table.copy() for table in index_of(before)._by_key())
+        for table, kind, key in ((loops, For, _var_of), (blocks, BlockRealize, _name_of)):
+            for node in changed.removed:
+                if type(node) is kind:
+                    table.pop(key(node), None)
+            for node in changed.added:
+                if type(node) is kind:
+                    table[key(node)] = node
+        return (loops, blocks) if len(loops) + len(blocks) == len(self.nodes) else None
 
     @cached_property
     def loops(self) -> Mapping[Var, LoopRef]:
-        return _Places({n.loop_var: n for n in self._nodes if type(n) is For}, self.place)
+        return _Places(self, self._by_key()[0], _var_of)
+
+    @cached_property
+    def blocks(self) -> Mapping[str, BlockRef]:
+        return _Places(self, self._by_key()[1], _name_of)
 
     @property
     def views(self) -> list[MatchBufferRegion]:
         """The views of buffers that blocks make, outer ones first."""
-        return [m for n in self._nodes if type(n) is BlockRealize for m in n.block.match_buffers]
+        return [m for n in with_memory(self.root.node) for m in n.block.match_buffers]
 
     @property
     def allocations(self) -> list[tuple[BlockRealize, Buffer]]:
         """The buffers that blocks allocate, with these."""
-        return [(n, b) for n in self._nodes if type(n) is BlockRealize for b in n.block.alloc_buffers]
+        return [(n, b) for n in with_memory(self.root.node) for b in n.block.alloc_buffers]
 
     @cached_property
-    def marked_loops(self) -> list[LoopRef]:
+    def marked(self) -> tuple[For, ...]:
         """The loops that are not serial, or have annotations."""
-        nodes = [n for n in self._nodes if type(n) is For and (n.kind != SERIAL or n.annotations)]
-        return [self.place(n) for n in nodes]
-
-    @cached_property
-    def blocks(self) -> Mapping[str, BlockRef]:
-        return _Places({n.block.name: n for n in self._nodes if type(n) is BlockRealize}, self.place)
+        return marked(self.root.node)
 
     def place(self, node: Any) -> Any:
         """The place of a statement. Raises ``KeyError`` if the function does not contain it."""
@@ -310,32 +227,19 @@ class Index:
 
     def _reach(self, node: Any) -> None:
         """Make the place of ``node`` and those above it."""
-        sought = next(iter((*itself(node), *contents(node))), None)
-        if sought is None:  # a statement without loops and blocks, which nothing leads to
-            for _ in self.below(self.root):
-                if node in self._places:
-                    return
         place = self.root
-        while place.node is not node and place.node is not sought:
-            below = sub_statements(place.node)
-            if not below:
-                return
-            place = self.place_below(place, below[0] if len(below) == 1 else _holders(place.node)[sought])
+        for below in path_to(place.node, node)[1:]:
+            place = self.place_below(place, below)
 
     def place_below(self, place: Place, node: Any) -> Place:
         """The place of ``node``, which is directly inside the statement of ``place``."""
         found = self._places.get(node)
         if found is not None and found.parent is place:
             return found
-        return self._made(node, place, place if isinstance(place, BlockRef) else place.scope)
+        return self._made(node, place, place if type(place) is BlockRef else place.scope)
 
     def _made(self, node: Any, parent: Place | None, scope: BlockRef | None) -> Place:
-        kind = type(node)
-        if kind is BlockRealize:
-            found: Place = BlockRef(node, parent, scope, self)
-        else:
-            found = (LoopRef if kind is For else Place)(node, parent, scope)
-        self._places[node] = found
+        found = self._places[node] = _PLACES.get(type(node), Place)(node, parent, scope, self)
         return found
 
     def below(self, place: Place) -> Iterator[Place]:
@@ -344,7 +248,7 @@ class Index:
         while stack:
             item = stack.pop()
             yield item
-            stack.extend(self.place_below(item, c) for c in reversed(sub_statements(item.node)))
+            stack += [self.place_below(item, c) for c in reversed(sub_statements(item.node))]
 
     def blocks_below(self, place: Place) -> list[BlockRef]:
         """The nearest blocks under ``place`` (not blocks nested in them), in program order; ``place`` itself if it is
@@ -353,14 +257,31 @@ class Index:
         stack = [place]
         while stack:
             item = stack.pop()
-            if isinstance(item, BlockRef):
+            if type(item) is BlockRef:
                 found.append(item)
             else:
-                stack.extend(self.place_below(item, c) for c in reversed(sub_statements(item.node)))
+                stack += [self.place_below(item, c) for c in reversed(sub_statements(item.node))]
         return found
 
     def loops_named(self, name: str) -> list[LoopRef]:
-        return [self.loops[v] for v in self.loops if v.name == name]
+        """The loops whose variables have this name, in program order."""
+        named = [v for v in self._by_key()[0] if v.name == name]
+        if len(named) > 1:
+            named = [v for v in self.loops if v.name == name]
+        return [self.loops[v] for v in named]
+
+
+def _var_of(loop: For) -> Var:
+    return loop.loop_var
+
+
+def _name_of(realize: BlockRealize) -> str:
+    return realize.block.name
+
+
+def _tables_of(nodes: Iterable[Any]) -> tuple[dict[Var, For], dict[str, BlockRealize]]:
+    loops = {n.loop_var: n for n in nodes if type(n) is For}
+    return loops, {n.block.name: n for n in nodes if type(n) is BlockRealize}
 
 
 _INDEXES: Memo[Index] = Memo()

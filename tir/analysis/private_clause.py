@@ -43,8 +43,8 @@ def infer_private(func: PrimFunc) -> PrimFunc:
     """
     index = index_of(func)
     clauses: dict[Var, tuple[Buffer, ...]] = {}
-    for ref in index.marked_loops:
-        if ref.node.kind in (PARALLEL, VECTORIZED) and any(_allocated_around(ref)):
+    for ref in (index.place(n) for n in index.marked if n.kind in (PARALLEL, VECTORIZED)):
+        if any(_allocated_around(ref)):
             found = needed_private(func, ref.node)
             if found:
                 clauses[ref.var] = (*ref.node.private, *found)
@@ -96,7 +96,8 @@ def clause_problems(func: PrimFunc) -> Iterator[tuple[For, str]]:
 
 
 def _with_clause(func: PrimFunc) -> list[LoopRef]:
-    return [ref for ref in index_of(func).marked_loops if ref.node.private]
+    index = index_of(func)
+    return [index.place(n) for n in index.marked if n.private]
 
 
 def _allocated_around(place: Place) -> Iterator[Buffer]:

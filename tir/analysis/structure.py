@@ -27,12 +27,14 @@ from ..stmt import (
     SeqStmt,
     Stmt,
 )
-from ..visit import free_vars, substitute, uses_var, walk
-from .index import BlockRef, LoopRef, Place, sub_statements
+from ..visit import contains, free_vars, substitute, uses_var, walk
+from .contents import sub_statements
+from .index import BlockRef, LoopRef, Place
 
 if TYPE_CHECKING:
     from ..arith import Analyzer
 
+_BLOCKS_ALONE: Memo[bool] = Memo()
 _FREE: Memo[frozenset[Var]] = Memo()
 _NAMED: Memo[frozenset[Any]] = Memo()
 _NAMING: Memo[dict[Buffer, list[Any]]] = Memo()
@@ -50,8 +52,20 @@ def named(stmt: Any) -> frozenset[Any]:
     """The variables and buffers, with their pointers, that occur in a statement; computed once for each."""
     found = _NAMED.get(stmt)
     if found is None:
-        items = [item for item in walk(stmt) if isinstance(item, (Var, Buffer))]
-        found = _NAMED[stmt] = frozenset(items).union(item.data for item in items if isinstance(item, Buffer))
+        names: set[Any] = set()
+        stack = [stmt]
+        while stack:
+            item = stack.pop()
+            kind = type(item)
+            if kind is Var:
+                names.add(item)
+            elif kind is Buffer:
+                names.update((item, item.data))
+            elif kind is Block and item is not stmt:
+                names |= named(item)
+            else:
+                stack += item.children()
+        found = _NAMED[stmt] = frozenset(names)
     return found
 
 
@@ -66,7 +80,7 @@ def vars_in(e: Any) -> set[Var]:
 
 
 def has_load(e: Expr) -> bool:
-    return any(isinstance(item, BufferLoad) for item in walk(e))
+    return contains(e, BufferLoad)
 
 
 def may_fail(e: Expr, variables: Collection[Var]) -> bool:
@@ -81,7 +95,7 @@ def may_fail(e: Expr, variables: Collection[Var]) -> bool:
 def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bool:
     """Whether a predicate or a binding of a block, or a bound of ``loops`` around it, reads memory."""
     asked = (realize.predicate, *realize.iter_values, *(e for f in loops for e in (f.min, f.extent)))
-    return any(not isinstance(e, (IntImm, Var)) and has_load(e) for e in asked)
+    return any(map(has_load, asked))
 
 
 def steering_loads(stmt: Stmt) -> Sequence[tuple[Stmt, BufferLoad]]:
@@ -131,6 +145,17 @@ def regions_of(refs: Iterable[BufferRegion], buffer: Buffer) -> list[BufferRegio
     return [r for r in refs if r.buffer is buffer]
 
 
+def is_nest_of_blocks(stmt: Any) -> bool:
+    """Whether a statement consists of blocks (whatever is in them), loops and sequences; computed once for each."""
+    if isinstance(stmt, BlockRealize):
+        return True
+    found = _BLOCKS_ALONE.get(stmt)
+    if found is None:
+        inner = (stmt.body,) if isinstance(stmt, For) else stmt.stmts if isinstance(stmt, SeqStmt) else ()
+        found = _BLOCKS_ALONE[stmt] = bool(inner) and all(map(is_nest_of_blocks, inner))
+    return found
+
+
 def uses_pointer(stmt: Any, buffer: Buffer) -> bool:
     """Whether the memory of ``buffer`` is accessed through its pointer or another view, besides loads and stores."""
     pointed, buffers = _memory(stmt)
@@ -143,12 +168,14 @@ def _memory(stmt: Any) -> tuple[set[Var], dict[Var, Buffer]]:
     if found is None:
         pointed, buffers = found = _MEMORY[stmt] = set[Var](), dict[Var, Buffer]()
         for item in walk(stmt):
-            if isinstance(item, Var):
+            kind = type(item)
+            if kind is Var:
                 pointed.add(item)
-            elif isinstance(item, MatchBufferRegion):
+            elif kind is Buffer:
+                if buffers.setdefault(item.data, item) is not item:
+                    pointed.add(item.data)
+            elif kind is MatchBufferRegion:
                 pointed.add(item.source.buffer.data)
-            elif isinstance(item, Buffer) and buffers.setdefault(item.data, item) is not item:
-                pointed.add(item.data)
     return found
 
 

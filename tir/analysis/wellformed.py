@@ -30,7 +30,8 @@ from ..stmt import (
     While,
 )
 from ..visit import uses_var
-from .index import contents, edit_of, itself
+from .contents import contents, edit_of, is_long
+from .private_clause import clause_problems
 
 LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
 
@@ -58,8 +59,6 @@ def check(func: PrimFunc) -> list[Problem]:
     """
     checker = _Checker()
     checker.function(func)
-    from .private_clause import clause_problems
-
     return checker.problems or [Problem(loop, message) for loop, message in clause_problems(func)]
 
 
@@ -117,24 +116,29 @@ class _Summary:
         made = _Summary()
         for name in _SETS:
             setattr(made, name, getattr(self, name))
-        gone = {s.block.name for m in members for s in (*itself(m), *contents(m)) if isinstance(s, BlockRealize)}
+        gone = {s.block.name for s in contents.of_all(members) if isinstance(s, BlockRealize)}
         made.blocks = {name: block for name, block in self.blocks.items() if name not in gone} if gone else self.blocks
         return made
 
     def close(self) -> None:
         """Remove what is defined inside the part."""
-        self.uses -= self.bound
-        self.used_in_blocks -= self.bound
-        self.buffers -= self.allocated
+        if self.bound:
+            self.uses -= self.bound
+            self.used_in_blocks -= self.bound
+        if self.allocated:
+            self.buffers -= self.allocated
 
     def add(self, part: _Summary, depth: int) -> None:
         """Add the summary of ``part``, nested in ``depth`` blocks."""
-        (self.uses if depth == self.depth else self.used_in_blocks).update(part.uses)
+        if depth == self.depth:
+            self.uses |= part.uses
+        else:
+            self.used_in_blocks |= part.uses
         self.used_in_blocks |= part.used_in_blocks
         self.buffers |= part.buffers
         self.bound |= part.bound
         self.allocated |= part.allocated
-        self.blocks.update(part.blocks)
+        self.blocks |= part.blocks
         self.threads |= part.threads
         self.plain = self.plain and part.plain
 
@@ -205,13 +209,13 @@ class _Checker:
             return
         if kind is Var:
             self.use(e, node)
+        elif kind is BufferLoad:
+            self.access(e.buffer, e.indices, node)
         elif isinstance(e, BinaryOp):
             if e.a.dtype is not e.b.dtype:
                 self.say(node, f"the operands of `{short_text(e)}` are {e.a.dtype} and {e.b.dtype}; cast one of them")
             self.expr(e.a, node)
             self.expr(e.b, node)
-        elif isinstance(e, BufferLoad):
-            self.access(e.buffer, e.indices, node)
         elif isinstance(e, Let):
             self.expr(e.value, node)
             fresh = self.define(e.var, node, "variable")
@@ -261,7 +265,7 @@ class _Checker:
                     "one: transform_layout puts that axis last, or let `vectorize` make the vectors",
                 )
         for index in indices:
-            if not (index.dtype.is_int or index.dtype.is_bool):
+            if not index.dtype.is_int and not index.dtype.is_bool:
                 self.say(node, f"an index of `{buffer.name}` has dtype {index.dtype}; indices are integers")
             self.expr(index, node)
 
@@ -279,7 +283,8 @@ class _Checker:
             self.say(node, f"buffer `{buffer.name}` has {buffer.ndim} dimensions, but its region {len(region.region)}")
         for r in region.region:
             self.expr(r.min, node)
-            self.expr(r.extent, node)
+            if type(r.extent) is not IntImm:
+                self.expr(r.extent, node)
 
     # ------------------------------------------------------------ statements
 
@@ -310,8 +315,9 @@ class _Checker:
 
     def accept(self, part: _Summary) -> None:
         """Take a part, well-formed and fitting, as visited."""
-        self.blocks.update(part.blocks)
-        self.gone.update(part.allocated, [buffer.data for buffer in part.allocated])
+        self.blocks |= part.blocks
+        if part.allocated:
+            self.gone.update(part.allocated, [buffer.data for buffer in part.allocated])
         self.part.add(part, self.depth)
 
     def fits(self, part: _Summary) -> bool:
@@ -325,9 +331,9 @@ class _Checker:
             and part.bound.isdisjoint(defined)
             and part.allocated.isdisjoint(self.known)
             and (not hidden or (part.uses.isdisjoint(hidden) and part.used_in_blocks.isdisjoint(hidden)))
-            and all(b.data in defined for b in part.buffers - self.known)
-            and part.blocks.keys().isdisjoint(self.blocks)
-            and not any(loop.thread in part.threads for loop in self.threads)
+            and (part.buffers <= self.known or all(b.data in defined for b in part.buffers - self.known))
+            and (not self.blocks or part.blocks.keys().isdisjoint(self.blocks))
+            and (not self.threads or not any(loop.thread in part.threads for loop in self.threads))
         )
 
     def leaf(self, s: Any) -> None:
@@ -350,6 +356,8 @@ class _Checker:
             if self.fits(rest):
                 self.accept(rest)
                 return change.added
+        if not is_long(s.stmts):
+            return s.stmts
         found = {x: part for x, part in ((x, _SUMMARIES.get(x)) for x in s.stmts) if part is not None}
         together = _Summary.of(found.values()) if len(found) > 1 else None
         if together is None or not self.fits(together):
@@ -360,7 +368,9 @@ class _Checker:
     def store(self, s: BufferStore) -> None:
         self.access(s.buffer, s.indices, s)
         self.expr(s.value, s)
-        want = BufferLoad(s.buffer, s.indices).dtype
+        want = s.buffer.dtype
+        if s.indices and s.indices[-1].dtype.lanes > 1:
+            want = BufferLoad(s.buffer, s.indices).dtype
         if s.value.dtype is not want:
             self.say(s, f"a store of {s.value.dtype} into `{s.buffer.name}`, which holds {want}")
 
@@ -376,15 +386,18 @@ class _Checker:
                 self.say(s, f"thread axis {s.thread} is bound inside itself with another extent")
 
     def loop(self, s: For) -> None:
-        self.expr(s.min, s)
-        self.expr(s.extent, s)
+        if type(s.min) is not IntImm:
+            self.expr(s.min, s)
+        if type(s.extent) is not IntImm:
+            self.expr(s.extent, s)
         if s.kind not in LOOP_KINDS:
             self.say(s, f"loop `{s.loop_var.name}` has the unknown kind {s.kind!r}")
         if (s.kind == "thread_binding") != bool(s.thread):
             self.say(s, f"loop `{s.loop_var.name}` of kind {s.kind} has the thread axis {s.thread!r}")
-        for part, e in (("minimum", s.min), ("extent", s.extent)):
-            if e.dtype is not s.loop_var.dtype:
-                self.say(s, f"loop `{s.loop_var.name}` is {s.loop_var.dtype}, but its {part} {e.dtype}")
+        dtype = s.loop_var.dtype
+        if s.min.dtype is not dtype or s.extent.dtype is not dtype:
+            part, e = ("minimum", s.min) if s.min.dtype is not dtype else ("extent", s.extent)
+            self.say(s, f"loop `{s.loop_var.name}` is {dtype}, but its {part} {e.dtype}")
         launched = bool(s.thread) and not s.thread.startswith("vthread")
         if launched:
             self.part.threads.add(s.thread)
@@ -473,11 +486,12 @@ class _Checker:
             self.expr(value, s)
         if not s.predicate.dtype.is_bool:
             self.say(s, f"the predicate of block `{block.name}` has dtype {s.predicate.dtype}, not bool")
-        self.expr(s.predicate, s)
+        if type(s.predicate) is not IntImm:
+            self.expr(s.predicate, s)
         for iv in block.iter_vars:
-            if iv.dom is not None:
-                self.expr(iv.dom.min, s)
-                self.expr(iv.dom.extent, s)
+            for e in () if iv.dom is None else (iv.dom.min, iv.dom.extent):
+                if type(e) is not IntImm:
+                    self.expr(e, s)
         for iv, value in zip(block.iter_vars, s.iter_values):
             if iv.var.dtype is not value.dtype:
                 self.say(

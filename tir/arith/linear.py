@@ -49,9 +49,10 @@ def key(e: Any) -> Hashable:
 
     Variables and buffers count by identity; a call with effects equals only itself.
     """
-    if isinstance(e, (Var, Buffer)):
+    kind = type(e)
+    if kind is Var or kind is Buffer:
         return id(e)
-    if isinstance(e, IntImm):
+    if kind is IntImm:
         return (e.value, e.dtype)
     found = _KEYS.get(e)
     if found is None:
@@ -63,7 +64,7 @@ _KEYS: Memo[Hashable] = Memo()
 
 
 def _key(e: Any) -> Hashable:
-    if isinstance(e, (Add, Sub, Mul)) and is_index(e.dtype):
+    if type(e) in (Add, Sub, Mul) and is_index(e.dtype):
         return linear(e).key()
     if isinstance(e, _COMMUTATIVE):
         return (type(e), frozenset((key(e.a), key(e.b))))
@@ -136,8 +137,14 @@ class Linear:
 
     def add(self, other: Linear, scale: int = 1) -> Linear:
         """Add ``scale * other`` in place."""
-        for term_key, (factors, coefficient) in other.terms.items():
-            self.add_term(factors, coefficient * scale, term_key)
+        terms = self.terms
+        for term_key, (factors, coefficient) in other.terms.items() if scale else ():
+            old = terms.get(term_key)
+            total = coefficient * scale + (0 if old is None else old[1])
+            if total:
+                terms[term_key] = (factors if old is None else old[0], total)
+            else:
+                del terms[term_key]
         self.const += other.const * scale
         return self
 
@@ -197,7 +204,8 @@ class Linear:
         """The terms that use any of ``variables``, and the others with the constant."""
         using, rest = Linear(), Linear(self.const)
         for term_key, (factors, coefficient) in self.terms.items():
-            part = using if any(uses_var(f, variables) for f in factors) else rest
+            moving = uses_var(factors[0], variables) or any(uses_var(f, variables) for f in factors[1:])
+            part = using if moving else rest
             part.terms[term_key] = (factors, coefficient)
         return using, rest
 
@@ -226,12 +234,12 @@ class Linear:
         (-1, 29)
         """
         low = high = self.const
-        for factors, coefficient in self.items():
-            known = ends.get(factors[0]) if len(factors) == 1 and isinstance(factors[0], Var) else None
+        for factors, coefficient in self.terms.values():
+            known = ends.get(factors[0]) if len(factors) == 1 and type(factors[0]) is Var else None
             if known is None:
                 return None
-            reach = (coefficient * known[0], coefficient * known[1])
-            low, high = low + min(reach), high + max(reach)
+            first, last = known if coefficient > 0 else (known[1], known[0])
+            low, high = low + coefficient * first, high + coefficient * last
         return low, high
 
     def fits(self, dtype: DType) -> bool:
@@ -299,37 +307,40 @@ def linear(e: Expr, visit: Callable[[Expr], Expr] | None = None, distribute: boo
 
 
 def _collect(e: Expr, scale: int, visit: Callable[[Expr], Expr] | None, distribute: bool, out: Linear) -> None:
-    if isinstance(e, IntImm):
-        out.const += scale * e.value
-    elif isinstance(e, Var):
-        if visit is not None:
-            seen = visit(e)
-            if isinstance(seen, IntImm):
-                out.const += scale * seen.value
-                return
-        out.add_term((e,), scale, id(e))
-    elif isinstance(e, Add):
-        _collect(e.a, scale, visit, distribute, out)
-        _collect(e.b, scale, visit, distribute, out)
-    elif isinstance(e, Sub):
-        _collect(e.a, scale, visit, distribute, out)
-        _collect(e.b, -scale, visit, distribute, out)
-    elif isinstance(e, Mul):
-        if isinstance(e.b, IntImm):
-            _collect(e.a, scale * e.b.value, visit, distribute, out)
-            return
-        left, right = linear(e.a, visit, distribute), linear(e.b, visit, distribute)
-        few = len(left.terms) + bool(left.const) <= 1 and len(right.terms) + bool(right.const) <= 1
-        if distribute or few or left.is_const or right.is_const:
-            out.add(left.times(right), scale)
+    kind = type(e)
+    if kind is IntImm:
+        out.const += scale * e.value  # type: ignore[attr-defined]
+    elif kind is Var:
+        seen = e if visit is None else visit(e)
+        if type(seen) is IntImm:
+            out.const += scale * seen.value
         else:
-            atom = Mul(left.build(e.dtype), right.build(e.dtype))
-            out.add_term((e if same(atom, e) else atom,), scale, ("product", left.key(), right.key()))
-    elif visit is not None:
-        seen = visit(e)
-        if isinstance(seen, (Add, Sub, Mul, IntImm)):
+            out.add_term((e,), scale, id(e))
+    elif kind in _SUMS:
+        _collect(e.a, scale, visit, distribute, out)  # type: ignore[attr-defined]
+        _collect(e.b, _SUMS[kind] * scale, visit, distribute, out)  # type: ignore[attr-defined]
+    elif kind is Mul:
+        _collect_product(e, scale, visit, distribute, out)
+    else:
+        seen = e if visit is None else visit(e)
+        if type(seen) in _COLLECTED:
             _collect(seen, scale, None, distribute, out)
         else:
             out.add_term((seen,), scale)
+
+
+_SUMS: dict[type, int] = {Add: 1, Sub: -1}
+_COLLECTED = frozenset((Add, Sub, Mul, IntImm))
+
+
+def _collect_product(e: Any, scale: int, visit: Callable[[Expr], Expr] | None, distribute: bool, out: Linear) -> None:
+    if type(e.b) is IntImm:
+        _collect(e.a, scale * e.b.value, visit, distribute, out)
+        return
+    left, right = linear(e.a, visit, distribute), linear(e.b, visit, distribute)
+    few = len(left.terms) + bool(left.const) <= 1 and len(right.terms) + bool(right.const) <= 1
+    if distribute or few or left.is_const or right.is_const:
+        out.add(left.times(right), scale)
     else:
-        out.add_term((e,), scale)
+        atom = Mul(left.build(e.dtype), right.build(e.dtype))
+        out.add_term((e if same(atom, e) else atom,), scale, ("product", left.key(), right.key()))

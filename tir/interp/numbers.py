@@ -105,7 +105,8 @@ def _to_odd_float32(x: np.ndarray) -> np.ndarray:
     if x.dtype == np.float32:
         return x
     wide = x.astype(np.float64)
-    single = wide.astype(np.float32)
+    with np.errstate(over="ignore"):
+        single = wide.astype(np.float32)
     bits = single.view(np.uint32).copy() if single.ndim else np.array([single]).view(np.uint32)[0]
     back = single.astype(np.float64)
     inexact = (back != wide) & np.isfinite(single)

@@ -55,6 +55,6 @@ def schedule(made: Any, target: Any = "llvm") -> Schedule:
     >>> bool(sch.trace)
     True
     """
-    from ..tune import default  # pyright: ignore  (the function, not the file of its name)
+    from ..tune import default
 
-    return default(function_of(made), target)
+    return default(function_of(made), target)  # pyright: ignore[reportCallIssue]  (not the file of its name)

@@ -223,7 +223,11 @@ def _namespaces() -> set[str]:
 def _checked(name: str, function: Callable[P, R]) -> Callable[P, R]:
     """``function``, whose errors show the call."""
     signature = inspect.signature(function)
-    tensors = [p.name for p in signature.parameters.values() if p.annotation in ("te.Tensor", "Tensor", Tensor)]
+    tensors = [
+        (p.name, p.kind is p.VAR_POSITIONAL)
+        for p in signature.parameters.values()
+        if p.annotation in ("te.Tensor", "Tensor", Tensor)
+    ]
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -232,9 +236,11 @@ def _checked(name: str, function: Callable[P, R]) -> Callable[P, R]:
                 given = signature.bind(*args, **kwargs).arguments
             except TypeError as exc:
                 raise error(str(exc), f"{name}{_without_types(signature)}") from None
-            for parameter in tensors:
-                if parameter in given and not isinstance(given[parameter], Tensor):
-                    raise error(f"{parameter} is a tensor, not {given[parameter]!r}", 'te.placeholder((4,), "float32")')
+            for parameter, are_several in tensors:
+                values = given.get(parameter, ()) if are_several else [given[parameter]] if parameter in given else []
+                for value in values:
+                    if not isinstance(value, Tensor):
+                        raise error(f"{parameter} is a tensor, not {value!r}", 'te.placeholder((4,), "float32")')
             with users_errors("in its formula"):
                 return function(*args, **kwargs)
 
@@ -258,7 +264,13 @@ def _request(text: Callable[[], str]) -> Iterator[None]:
 
 
 def _call_text(name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    names = iter(signature.parameters)
+    names = iter(
+        [
+            p.name
+            for p in signature.parameters.values()
+            if p.kind is not p.VAR_POSITIONAL and p.kind is not p.KEYWORD_ONLY
+        ]
+    )
     positional = [_value_text(next(names, ""), a) for a in args]
     return f"{name}({', '.join([*positional, *(_value_text(k, v) for k, v in kwargs.items())])})"
 

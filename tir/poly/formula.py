@@ -69,7 +69,8 @@ class Names:
 
     def fresh(self, hint: str = "t") -> str:
         self.count += 1
-        return f"{re.sub(r'[^A-Za-z0-9_]', '_', hint) or 'v'}_{self.count}x"
+        plain = hint if hint.isidentifier() and hint.isascii() else re.sub(r"[^A-Za-z0-9_]", "_", hint)
+        return f"{plain or 'v'}_{self.count}x"
 
     def copy(self) -> Names:
         made = Names()

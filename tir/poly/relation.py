@@ -7,8 +7,8 @@ answer. :func:`bounded` gives several operations one common limit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ContextDecorator
 from functools import cache
 from time import perf_counter
 from typing import Any, TypeVar
@@ -67,20 +67,30 @@ class _Limit:
 _limit: _Limit | None = None  # of the question that is being answered
 
 
-@contextmanager
-def bounded() -> Iterator[None]:
+class _Bounded(ContextDecorator):
+    """The context that :func:`bounded` makes; ``limit`` is the budget, if it is the outermost."""
+
+    __slots__ = ("limit",)
+
+    def __enter__(self) -> None:
+        global _limit
+        self.limit = _Limit() if _limit is None else None
+        _limit = _limit or self.limit
+
+    def __exit__(self, *_: object) -> None:
+        global _limit
+        if self.limit is not None:
+            _limit = None
+            self.limit.lift()
+
+    def _recreate_cm(self) -> _Bounded:
+        return _Bounded()  # as a decorator: a context of its own for each call
+
+
+def bounded() -> _Bounded:
     """Raises ``TooLong`` if the operations in the ``with`` block together take more than ``MOST_OPERATIONS`` steps of
     isl, or ``MOST_SECONDS``. Nested blocks share the budget of the outermost."""
-    global _limit
-    if _limit is not None:
-        yield
-        return
-    _limit = mine = _Limit()
-    try:
-        yield
-    finally:
-        _limit = None
-        mine.lift()
+    return _Bounded()
 
 
 def _run(operation: Callable[..., R], *args: Any) -> R:

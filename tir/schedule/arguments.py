@@ -13,7 +13,7 @@ import inspect
 import math
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..analysis.index import BlockRef, Place
 from ..arith.index_map import IndexMap
@@ -34,39 +34,74 @@ class _Mismatch(Exception):
     """A value is not of the declared type."""
 
 
-def convert(signature: inspect.Signature, state: State, given: Mapping[str, Any]) -> dict[str, Any]:
+class Parameter(NamedTuple):
+    """A parameter of a primitive: what it accepts, whether it takes ``several`` arguments, as ``*loops`` does, and
+    whether a call is shown with its name."""
+
+    kind: _Kind
+    several: bool
+    by_name: bool
+
+
+def parameters_of(signature: inspect.Signature) -> dict[str, Parameter]:
+    """The parameters of a signature, by name."""
+    return {
+        p.name: Parameter(
+            _kind(_text(p.annotation)), p.kind is p.VAR_POSITIONAL, p.kind is p.KEYWORD_ONLY or p.default is not p.empty
+        )
+        for p in signature.parameters.values()
+    }
+
+
+def binder(signature: inspect.Signature) -> Callable[..., dict[str, Any]]:
+    """A function of this signature that returns its arguments by name, without those that a call omits."""
+    parts: list[str] = []
+    only_named = False
+    for p in signature.parameters.values():
+        if p.kind is p.KEYWORD_ONLY and not only_named:
+            parts.append("*")
+        only_named = only_named or p.kind in (p.VAR_POSITIONAL, p.KEYWORD_ONLY)
+        default = "" if p.default is p.empty else "=_omitted"
+        parts.append(f"*{p.name}" if p.kind is p.VAR_POSITIONAL else p.name + default)
+    names = ", ".join(f"{name!r}: {name}" for name in signature.parameters)
+    several = [p.name for p in signature.parameters.values() if p.kind is p.VAR_POSITIONAL]
+    given = "value is not _omitted" + "".join(f" and (name != {name!r} or value)" for name in several)
+    source = f"lambda {', '.join(parts)}: {{name: value for name, value in {{{names}}}.items() if {given}}}"
+    return eval(source, {"_omitted": object()})
+
+
+def convert(parameters: Mapping[str, Parameter], state: State, given: Mapping[str, Any]) -> dict[str, Any]:
     """The converted arguments. Raises ``ScheduleError`` for an unknown loop or block, ``BadArgument`` for a value of
     the wrong type."""
     converted: dict[str, Any] = {}
     near: Place | None = None
     for name, value in given.items():
-        parameter = signature.parameters[name]
-        kind = _kind(_text(parameter.annotation))
+        kind, several, _ = parameters[name]
         try:
-            if parameter.kind is parameter.VAR_POSITIONAL:
+            if several:
                 converted[name] = [kind.of(name, state, item, near) for item in value]
             else:
                 converted[name] = kind.of(name, state, value, near)
         except BadArgument as error:
-            hint = _plural_hint(signature, state, name, value)
+            hint = _plural_hint(parameters, state, name, value)
             if not hint:
                 raise
             raise BadArgument(f"{error.rule}{hint}") from None
-        if isinstance(converted[name], BlockRef):
+        if type(converted[name]) is BlockRef:
             near = converted[name]
     return converted
 
 
-def _plural_hint(signature: inspect.Signature, state: State, name: str, value: Any) -> str:
+def _plural_hint(parameters: Mapping[str, Parameter], state: State, name: str, value: Any) -> str:
     """For a list given to ``factor``: that ``factors`` takes it."""
-    plural = signature.parameters.get(f"{name}s")
-    if plural is None:
+    plural = f"{name}s"
+    if plural not in parameters:
         return ""
     try:
-        _kind(_text(plural.annotation)).of(plural.name, state, value, None)
+        parameters[plural].kind.of(plural, state, value, None)
     except ScheduleError:
         return ""
-    return f"; did you mean {plural.name}={shown(value)}?"
+    return f"; did you mean {plural}={shown(value)}?"
 
 
 def places_of(annotation: Any) -> str:

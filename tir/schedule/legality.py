@@ -7,9 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..analysis.dependence.domains import Injective
+from ..analysis.dependence.loops import check_parallel
+from ..analysis.dependence.programs import SameMeaning
 from ..analysis.dependence.verdict import PROVED, Refuted, Unknown, Verdict
 from ..analysis.index import index_of
 from ..analysis.private_clause import needed_private, with_clauses
+from ..analysis.reductions import Reduction
 from ..analysis.structure import first_line, steering_loads
 from ..buffer import Buffer, Range
 from ..errors import ScheduleError, Unproved, require
@@ -51,8 +54,6 @@ def require_same_meaning(
     loops, so that a step which renumbers iterations has to prove its order another way. ``move``: whether a syntactic
     test proves the first part.
     """
-    from ..analysis.dependence.programs import SameMeaning
-
     if unsafe or after.func is before.func:
         return
     require_legal(SameMeaning(before.func, after.func, move).answer(), before.func)
@@ -80,8 +81,6 @@ def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rul
 def concurrent_iterations(func: PrimFunc, loop: For) -> Verdict:
     """Whether ``loop``, if concurrent, carries no dependence. For thread loops only global memory is checked: local
     buffers are per thread, and shared memory is synchronised by lowering."""
-    from ..analysis.dependence.loops import check_parallel
-
     if loop.kind == THREAD_BINDING:
         own = {b.data for b in walk(loop) if isinstance(b, Buffer) and b.scope != "global"}
         verdict = check_parallel(func, loop, loop.kind, frozenset(own) | _reduced_across(loop))
@@ -114,8 +113,6 @@ def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:
 
 def _reduced_across(loop: For) -> frozenset[Var]:
     """Memory of the results of reductions shared by the threads of ``loop``, with or without their init."""
-    from ..analysis.reductions import Reduction
-
     found: set[Var] = set()
     if not loop.thread.startswith("threadIdx"):
         return frozenset()

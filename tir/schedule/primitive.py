@@ -29,6 +29,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from .. import extension
@@ -36,7 +37,7 @@ from ..analysis.index import BlockRef, LoopRef
 from ..errors import ScheduleError, TirError
 from ..recursion import with_recursion_limit
 from .arguments import BadArgument as BadArgument
-from .arguments import convert, places_of, shown
+from .arguments import Parameter, binder, convert, parameters_of, places_of, shown
 from .handles import BlockRV, LoopRV
 from .invariants import Keeps
 from .state import State
@@ -46,7 +47,8 @@ from .state import State
 class Primitive:
     """A registered step: its name, public signature (without the state), check, and apply.
 
-    ``apply`` is None for a query, whose check returns the result itself.
+    ``apply`` is None for a query, whose check returns the result itself. ``parameters`` and ``binder`` come from the
+    signature.
     """
 
     name: str
@@ -56,6 +58,8 @@ class Primitive:
     kinds: Mapping[str, str] = field(default_factory=dict)
     keeps: Keeps = Keeps.NOTHING
     past: str = ""
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    binder: Callable[..., dict[str, Any]] = dict
 
     @property
     def doc(self) -> str:
@@ -72,6 +76,10 @@ class Primitive:
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments by parameter name; raises ``BadArgument`` naming the step if they do not match its
         signature."""
+        try:
+            return self.binder(*args, **kwargs)
+        except TypeError:
+            pass
         try:
             return dict(self.signature.bind(*args, **kwargs).arguments)
         except TypeError as error:
@@ -92,31 +100,12 @@ class Primitive:
 
     def call_check(self, state: State, given: Mapping[str, Any]) -> Any:
         """Convert the arguments for ``state`` and run the check."""
-        converted = convert(self.signature, state, given)
-        positional: list[Any] = []
-        named: dict[str, Any] = {}
-        for name, parameter in self.signature.parameters.items():
-            if name not in converted:
-                continue
-            if parameter.kind is parameter.VAR_POSITIONAL:
-                positional.extend(converted[name])
-            elif (
-                parameter.kind is parameter.KEYWORD_ONLY or name in named or _after_gap(self.signature, converted, name)
-            ):
-                named[name] = converted[name]
-            else:
-                positional.append(converted[name])
-        return self.check(state, *positional, **named)
-
-
-def _after_gap(signature: inspect.Signature, given: Mapping[str, Any], name: str) -> bool:
-    """Whether an earlier positional parameter is omitted, so that this one must be passed by keyword."""
-    for other in signature.parameters:
-        if other == name:
-            return False
-        if other not in given:
-            return True
-    return False
+        converted = convert(self.parameters, state, given)
+        several = next((name for name in converted if self.parameters[name].several), None)
+        if several is None:
+            return self.check(state, **converted)
+        before = [converted.pop(p) for p in takewhile(several.__ne__, self.parameters) if p in converted]
+        return self.check(state, *before, *converted.pop(several), **converted)
 
 
 def _plain(signature: inspect.Signature) -> str:
@@ -156,7 +145,10 @@ def _make(name: str, check: Callable[..., Any], apply: Any, keeps: Keeps = Keeps
     parameters = list(signature.parameters.values())[1:]
     kinds = {p.name: places_of(p.annotation) for p in parameters}
     kinds = {k: v for k, v in kinds.items() if v}
-    return Primitive(name, check, apply, signature.replace(parameters=parameters), kinds, keeps, past)
+    signature = signature.replace(parameters=parameters)
+    return Primitive(
+        name, check, apply, signature, kinds, keeps, past, parameters_of(signature), binder(signature)
+    )  # fmt: skip
 
 
 def lookup(name: str) -> Primitive | None:
@@ -247,10 +239,10 @@ def request_text(step: Primitive, given: Mapping[str, Any]) -> str:
     """The call as the user would write it: ``split("i", [None, 32])``."""
     parts = []
     for name, value in given.items():
-        parameter = step.signature.parameters[name]
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            parts.extend(show_value(v) for v in value)
-        elif parameter.kind is parameter.KEYWORD_ONLY or (parameter.default is not parameter.empty):
+        parameter = step.parameters[name]
+        if parameter.several:
+            parts.extend(map(show_value, value))
+        elif parameter.by_name:
             parts.append(f"{name}={show_value(value)}")
         else:
             parts.append(show_value(value))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..analysis.index import BlockRef, Place
 from ..canonical import canonical
-from ..errors import TirError
+from ..errors import ScheduleError, TirError
 from ..function import IRModule, PrimFunc
 from ..visit import buffers_in
 from .handles import BlockRV, LoopRV
@@ -87,9 +87,13 @@ class _Pair:
 
     def block_of(self, value: Any) -> BlockRef | None:
         """The block of the old program that an argument is, if it is one."""
-        name = _map(value, self.old_results) if isinstance(value, BlockRV) else value
-        known = isinstance(name, BlockRV) or isinstance(name, str) and name in self.old.state.index.blocks
-        return self.old.state.find_block(name) if known else None
+        block = _map(value, self.old_results) if isinstance(value, BlockRV) else value
+        if not isinstance(block, (BlockRV, str)):
+            return None
+        try:
+            return self.old.state.find_block(block)
+        except ScheduleError:
+            return None
 
     def place(self, places: str, value: Any, near: Place | None) -> Any:
         """The block or the loop of the new program at the position of the old one's; a name where that is enough."""
@@ -98,8 +102,9 @@ class _Pair:
                 return _map(value, self.results)
             value = value.name
         old, new = self.old.state, self.new.state
-        if "block" in places and value in old.index.blocks:
-            return dict(zip(old.index.blocks, new.index.blocks))[value]
+        block = self.block_of(value) if "block" in places else None
+        if block is not None:
+            return dict(zip(old.index.blocks, new.index.blocks))[block.name]
         found = dict(zip(old.index.loops, new.index.loops.values()))[old.find_loop(value, near).var]
         if len(new.index.loops_named(found.name)) == 1:
             return found.name

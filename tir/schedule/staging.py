@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from ..analysis.accessed_regions import region_in
+from ..analysis.contents import made_from
 from ..analysis.dependence.initialization import check_initialized
 from ..analysis.dependence.live_values import Timestamps, outdated
-from ..analysis.index import BlockRef, LoopRef, Place, made_from
+from ..analysis.index import BlockRef, LoopRef, Place
 from ..analysis.structure import order, statements, uses_pointer
 from ..arith.regions import intersect, union
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..analysis.contents import made_from
 from ..analysis.difference import difference
-from ..analysis.index import BlockRef, Index, LoopRef, Place, index_of, made_from
+from ..analysis.index import BlockRef, Index, LoopRef, Place, index_of
 from ..buffer import Buffer
 from ..errors import ScheduleError, require
 from ..expr import Var
@@ -219,6 +220,7 @@ class State:
             fates = dict(fates)
             for key, value in moved.items():
                 fates[self._fate_key(key)] = self._fate(value)
+        made_from(self.func, func)
         return self.replaced(mod=self.mod.with_function(self.func_name, func), fates=fates)
 
     def _fate_key(self, key: Any) -> Any:
@@ -235,9 +237,9 @@ class State:
         if before.func is self.func:
             return self
         changed = difference(before.func, self.func)
-        added = {_handle_key(s) for s in changed.added}
-        gone = (_handle_key(s) for s in changed.removed)
-        lost = [k for k in map(self._fate_key, (k for k in gone if k not in added)) if k not in self.fates]
+        added = _handle_keys(changed.added)
+        gone = [self._fate_key(key) for key in _handle_keys(changed.removed) if key not in added]
+        lost = [key for key in gone if key not in self.fates]
         if not lost:
             return self
         fate = Fate(self.step + 1, self.primitive_name, self.past)
@@ -255,8 +257,9 @@ class State:
         return unique_name(name, {*self.index.blocks, *taken})
 
 
-def _handle_key(stmt: For | BlockRealize) -> Any:
-    return stmt.loop_var if isinstance(stmt, For) else stmt.block.name
+def _handle_keys(stmts: Sequence[Any]) -> dict[Any, None]:
+    """What handles call loops and realizes of blocks."""
+    return {s.loop_var if type(s) is For else s.block.name: None for s in stmts}
 
 
 def require_above(state: State, loop: LoopRef, block: BlockRef) -> None:
@@ -322,9 +325,12 @@ def _drops_with_child(parent: Any) -> bool:
 
 def _swap(parent: Any, old: Any, new: Any) -> Any:
     """``parent`` with its child ``old`` replaced."""
-    if isinstance(parent, SeqStmt):
-        return made_from(parent, seq([s for s in (new if s is old else s for s in parent.stmts) if s is not None]))
-    if isinstance(parent, Block) and parent.init is old:
+    kind = type(parent)
+    if kind is For:
+        return parent.replace(body=new)
+    if kind is SeqStmt:
+        return made_from(parent, seq([s for s in [new if s is old else s for s in parent.stmts] if s is not None]))
+    if kind is Block and parent.init is old:
         return parent.replace(init=None if new is NOP else new)
     for field in ("body", "block", "then_case", "else_case"):
         if getattr(parent, field, None) is old:

@@ -161,7 +161,7 @@ class Trace:
         for step in self.steps:
             args = {k: _to_json(v, numbers, step.name) for k, v in step.args.items()}
             for handle in results_of(step.result):
-                numbers[_identity(handle)] = len(numbers)
+                numbers.setdefault(_identity(handle), len(numbers))
             found.append({"name": step.name, "args": args, "result": _to_json(step.result, numbers, step.name)})
         json.dumps(found)
         return found

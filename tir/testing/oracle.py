@@ -135,17 +135,17 @@ def assert_same_call(
 
     module = IRModule.of(f)
     name = func or ("main" if "main" in module else next(iter(module)))
-    expected, actual = ([_copy(a) for a in inputs] for _ in range(2))
+    expected, actual = ([copied(a) for a in inputs] for _ in range(2))
     run(module, *expected, func=name)
     call(*actual)
     for param, x, y in zip(module[name].params, expected, actual):
         buffer = module[name].buffer_map.get(param)
         if buffer is not None and isinstance(x, np.ndarray):
             slack = atol.get(buffer.name, 0.0) if isinstance(atol, Mapping) else atol
-            _compare(buffer.name, buffer.dtype, x, y, rtol, slack, engine)
+            compare(buffer.name, buffer.dtype, x, y, rtol, slack, engine)
 
 
-def _copy(value: Any) -> Any:
+def copied(value: Any) -> Any:
     """A copy of an argument with the same strides."""
     if not isinstance(value, np.ndarray):
         return value
@@ -156,7 +156,7 @@ def _copy(value: Any) -> Any:
     return np.lib.stride_tricks.as_strided(memory, value.shape, value.strides)
 
 
-def _compare(name: str, dtype: DType, x: np.ndarray, y: np.ndarray, rtol: float | None, atol: Any, engine: str) -> None:
+def compare(name: str, dtype: DType, x: np.ndarray, y: np.ndarray, rtol: float | None, atol: Any, engine: str) -> None:
     if dtype.is_float:
         if numbers.is_small_float(dtype):
             table = numbers.decode_table(dtype.element)

@@ -10,6 +10,8 @@ True
 from __future__ import annotations
 
 import importlib
+import sys
+import types
 from typing import Any
 
 # name -> (module, attribute): loaded on first use
@@ -17,8 +19,18 @@ _LAZY = {
     "Env": ("tir.tune.space", "Env"),
     "rule": ("tir.tune.space", "rule"),
     "default": ("tir.tune.default", "default"),
+    "tune": ("tir.tune.session", "tune"),
+    "apply_best": ("tir.tune.session", "apply_best"),
+    "extract_tasks": ("tir.tune.tasks", "extract_tasks"),
+    "Records": ("tir.tune.records", "Records"),
+    "LocalRunner": ("tir.tune.runner", "LocalRunner"),
+    "Measurement": ("tir.tune.runner", "Measurement"),
+    "Result": ("tir.tune.result", "Result"),
+    "explain": ("tir.tune.explain", "explain"),
+    "template": ("tir.tune.template", "template"),
+    "DaskRunner": ("tir.tune.dask_runner", "DaskRunner"),
 }
-_SUBMODULES = ("space", "nest", "rules")
+_SUBMODULES = ("space", "nest", "rules", "autotvm")
 
 
 def __getattr__(name: str) -> Any:
@@ -35,3 +47,18 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY, *_SUBMODULES})
+
+
+class _Tune(types.ModuleType):
+    """A package that is a function too: ``tir.tune(mod)``."""
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self.tune(*args, **named)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """A submodule does not hide a function of its name, such as ``default``."""
+        if not (isinstance(value, types.ModuleType) and name in _LAZY):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Tune

@@ -6,7 +6,7 @@ True is a proof; False means "not shown".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...arith.itermap import IterMap, detect_iter_map
 from ...arith.linear import Linear, linear
@@ -14,6 +14,14 @@ from ...buffer import Range
 from ...expr import Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var
 from ...visit import substitute, walk
 from .statements import Access, Loop, Statement
+
+
+class Strided(NamedTuple):
+    """``stride`` times a variable, plus something between ``ends``, plus terms that all instances ``share``."""
+
+    stride: int
+    ends: tuple[int, int]
+    shared: Linear
 
 
 class AffineForms:
@@ -28,6 +36,22 @@ class AffineForms:
         self.values: Mapping[Var, Expr] = dict(unit.inner)
         self.ends: dict[Var, tuple[int, int] | None] = {v: Range(low, n).ends() for v, low, n in unit.loops}
         self.known: dict[int, tuple[Expr, Linear | None]] = {}
+        self.strided: dict[tuple[int, Var], tuple[Any, Strided | None]] = {}
+
+    def along(self, index: Any, var: Var) -> Strided | None:
+        """How one index of an access, or a range of them, depends on ``var``; None if it does not, or is not linear."""
+        found = self.strided.get((id(index), var))
+        if found is None:
+            found = self.strided[id(index), var] = (index, self._along(self.of(index), var))
+        return found[1]
+
+    def _along(self, form: Linear | None, var: Var) -> Strided | None:
+        stride = 0 if form is None else form.coefficient(var)
+        if form is None or not stride:
+            return None
+        own, shared = form.minus(linear(var).scaled(stride)).split(self.ends)
+        ends = own.interval(self.ends)
+        return None if ends is None else Strided(stride, ends, shared)
 
     def of(self, index: Any) -> Linear | None:
         """The form of one index of an access, or of a range of them."""
@@ -59,7 +83,11 @@ class AffineForms:
         sum_ = linear(e)
         made = Linear(sum_.const)
         for factors, coefficient in sum_.items():
-            part = self._atom(factors[0]) if len(factors) == 1 else None
+            e = factors[0]
+            if len(factors) == 1 and type(e) is Var and e not in self.values and e.dtype.is_int:
+                made.add_term(factors, coefficient, id(e))
+                continue
+            part = self._atom(e) if len(factors) == 1 else None
             if part is None:
                 return None
             made.add(part, coefficient)
@@ -68,9 +96,7 @@ class AffineForms:
     def _atom(self, e: Expr) -> Linear | None:
         if isinstance(e, Var):
             value = self.values.get(e)
-            if value is not None:
-                return self.of(value)
-            return linear(e) if e.dtype.is_int else None
+            return None if value is None else self.of(value)
         if isinstance(e, (FloorDiv, FloorMod)) and isinstance(e.b, IntImm) and e.b.value > 0:
             return self._quotient(e.a, e.b.value) if isinstance(e, FloorDiv) else self._between(0, e.b.value - 1)
         if isinstance(e, Call) and e.op == "likely":
@@ -94,24 +120,19 @@ def indices_differ(s: AffineForms, a: Access, t: AffineForms, b: Access, var: Va
     different one, because the indices on some axis then differ."""
     if a.buffer is not b.buffer or a.indices is None or b.indices is None or a.loops or b.loops:
         return False
-    return any(_differs(s, s.of(i), t, t.of(j), var) for i, j in zip(a.indices, b.indices))
+    return any(_differs(s.along(i, var), t.along(j, var)) for i, j in zip(a.indices, b.indices))
 
 
-def _differs(s: AffineForms, a: Linear | None, t: AffineForms, b: Linear | None, var: Var) -> bool:
-    """Banerjee test: |stride of ``var``| exceeds the range of everything else, so different iterations give different
-    indices."""
-    if a is None or b is None:
+def _differs(a: Strided | None, b: Strided | None) -> bool:
+    """Banerjee test: |stride of the variable| exceeds the range of everything else, so different iterations give
+    different indices."""
+    if a is None or b is None or a.stride != b.stride:
         return False
-    stride = a.coefficient(var)
-    if not stride or b.coefficient(var) != stride:
-        return False
-    step = linear(var).scaled(stride)
-    (first, same_first), (second, same_second) = a.minus(step).split(s.ends), b.minus(step).split(t.ends)
-    gap, ends, other = same_first.minus(same_second), first.interval(s.ends), second.interval(t.ends)
-    if not gap.is_const or ends is None or other is None:
-        return False  # a variable that both share is in them with different coefficients, or a loop is not bounded
-    low, high = gap.const + ends[0] - other[1], gap.const + ends[1] - other[0]
-    return max(-low, high) < abs(stride)
+    gap = a.shared.minus(b.shared)
+    if not gap.is_const:
+        return False  # a variable that both share is in them with different coefficients
+    low, high = gap.const + a.ends[0] - b.ends[1], gap.const + a.ends[1] - b.ends[0]
+    return max(-low, high) < abs(a.stride)
 
 
 def index_tells_iteration(s: AffineForms, access: Access, t: AffineForms, other: Access, var: Var) -> bool:

@@ -11,11 +11,11 @@ from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
 from ...poly import Names, Undecided, bounded
-from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, SeqStmt, Stmt
+from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, Stmt
 from ..index import index_of
 from ..privatization import private_buffers
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
-from ..structure import is_steered_by_memory
+from ..structure import is_nest_of_blocks, is_steered_by_memory
 from .access_relations import without_swizzles
 from .affine import AffineForms, index_tells_iteration, indices_differ
 from .delinearize import MixedRadix, delinearized, pairs_of
@@ -68,9 +68,7 @@ class LoopIndependent(Question):
         """Each block's iterators distinguish the iterations, and no block accesses what another one writes."""
         index = index_of(self.func)
         place = index.place(self.loop)
-        if any(
-            not isinstance(p.node, (For, BlockRealize, SeqStmt)) and p.scope is place.scope for p in index.below(place)
-        ):
+        if not is_nest_of_blocks(self.loop):
             return NOT_SHOWN
         blocks = index.blocks_below(place)
         for ref in blocks:
@@ -96,9 +94,10 @@ class LoopIndependent(Question):
 def _only_proof(iterations: _Iterations) -> Verdict:
     """The answer for an over-approximation of the iterations: only a proof counts."""
     try:
-        return iterations.verdict() if iterations.verdict().is_proved else NOT_SHOWN
+        found = iterations.verdict()
     except Undecided:
         return NOT_SHOWN
+    return found if found.is_proved else NOT_SHOWN
 
 
 def are_disjoint(blocks: Sequence[Any]) -> bool:

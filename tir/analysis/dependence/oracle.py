@@ -104,18 +104,18 @@ class Question:
     def _by_tiers(self) -> Verdict:
         for listener in _listeners:
             listener.append(self)
-        why = Unknown(f"cannot prove that {self}: no tier of proof that is in use shows it")
+        why: Unknown | None = None
         for name in self.tiers:
             if name in _disabled:
                 continue
-            start = perf_counter()
+            start = perf_counter() if _explaining else 0.0
             verdict = self.answer_by(name)
             if _explaining and verdict is not NOT_SHOWN:
                 _explain(self, name, verdict, perf_counter() - start)
             if not isinstance(verdict, Unknown):
                 return verdict
             why = verdict if verdict.rule else why
-        return why
+        return why or Unknown(f"cannot prove that {self}: no tier of proof that is in use shows it")
 
 
 _ANSWERS: Memo[dict[Any, Verdict]] = Memo()

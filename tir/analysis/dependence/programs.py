@@ -13,6 +13,7 @@ from ...poly import Names, NotAffine, Undecided, bounded
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import walk
+from ..contents import has_blocks
 from ..difference import kept_members
 from ..effects import effects
 from ..structure import path_to
@@ -330,7 +331,7 @@ def _changed(old: Any, new: Any) -> tuple[Any, Any]:
             a, b = old.block, new.block
             same = old.predicate is new.predicate and all(x is y for x, y in zip(old.iter_values, new.iter_values))
             same = same and len(a.iter_vars) == len(b.iter_vars) and a.init is b.init
-            if not same or not _has_blocks(a) or not _has_blocks(b):
+            if not same or not has_blocks(a) or not has_blocks(b):
                 break
             if any(x.var is not y.var for x, y in zip(a.iter_vars, b.iter_vars)):
                 break
@@ -354,10 +355,6 @@ def _used_outside(body: Any, part: Any) -> set[Any]:
         elif isinstance(node, BlockRealize) and id(node) not in around:
             found.update(r.buffer.data for r in (*node.block.reads, *node.block.writes))
     return found
-
-
-def _has_blocks(block: Block) -> bool:
-    return any(isinstance(n, BlockRealize) for n in walk(block.body))
 
 
 def _same_instances(side: StatementRelations, context: Context, outside: Callable[[], set[Any]]) -> Verdict:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Collection, Container, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ...analysis.contents import has_blocks
 from ...analysis.difference import difference, kept_members
 from ...analysis.effects import effects
-from ...analysis.index import LoopRef, contents, index_of, itself
+from ...analysis.index import LoopRef, index_of
 from ...analysis.structure import has_load
 from ...expr import Var
 from ...function import IRModule, PrimFunc
@@ -92,7 +93,7 @@ def _uses(stmt: Any) -> Uses | None:
         return None if inner is None else inner.inside(_loop_key(stmt), (stmt.kind, stmt.thread))
     if not isinstance(stmt, BlockRealize):
         return None
-    if not _has_blocks(stmt.block):
+    if not has_blocks(stmt.block):
         return _uses_of_one(stmt)
     if not _is_plain(stmt):
         return None
@@ -108,12 +109,7 @@ def _uses(stmt: Any) -> Uses | None:
 def _uses_of_init(block: Block) -> Uses | None:
     if block.init is None:
         return _together(())
-    return uses_of(block.init) if _has_blocks(block.init) else _uses_of_one(block.init)
-
-
-def _has_blocks(stmt: Any) -> bool:
-    """Whether a statement is, or contains, the realize of a block."""
-    return any(type(s) is BlockRealize for s in (*itself(stmt), *contents(stmt)))
+    return uses_of(block.init) if has_blocks(block.init) else _uses_of_one(block.init)
 
 
 def _is_plain(realize: BlockRealize) -> bool:
@@ -194,7 +190,7 @@ def _apart(stmt: SeqStmt, kept: Collection[Any]) -> list[tuple[int, Uses | None]
 
 def _same_realize(old: BlockRealize, new: BlockRealize) -> bool:
     same = _realize_key(old) == _realize_key(new) and _is_plain(old) and _is_plain(new)
-    return same and _has_blocks(old.block) and _has_blocks(new.block)
+    return same and has_blocks(old.block) and has_blocks(new.block)
 
 
 class _AllBut:

@@ -50,10 +50,10 @@ def private_axes(scope: str) -> tuple[str, ...]:
 def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """A kernel reads only what its own thread (or block) wrote."""
     index = index_of(after)
-    bound = _bound_loops(index)
-    changed = {ref.node for ref in delta.changed_loops((THREAD_BINDING,))}.intersection(ref.node for ref in bound)
+    changed = {ref.node for ref in delta.changed_loops((THREAD_BINDING,)) if ref.node.thread in _AXES}
     if not changed:
         return
+    bound = _bound_loops(index)
     same = delta.unchanged_buffers
     suspects = [b for b in _own_buffers(index) if b[1].data not in same and not _plain(index, *b, changed)]
     crossed = _blocks_may_meet(bound)
@@ -73,7 +73,7 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
 
 
 def _bound_loops(index: Index) -> list[LoopRef]:
-    return [ref for ref in index.marked_loops if ref.node.thread.startswith(("blockIdx", "threadIdx"))]
+    return [index.place(n) for n in index.marked if n.thread.startswith(("blockIdx", "threadIdx"))]
 
 
 def _own_buffers(index: Index) -> Iterator[tuple[BlockRef, Buffer]]:

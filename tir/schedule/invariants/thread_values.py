@@ -40,11 +40,11 @@ class Stores:
     @cached_property
     def threads(self) -> dict[Var, LoopRef]:
         """The loops of several threads, by variable."""
-        loops = index_of(self.func).marked_loops
+        index = index_of(self.func)
         return {
-            ref.var: ref
-            for ref in loops
-            if ref.node.thread.startswith("threadIdx") and constant(ref.node.extent) not in (0, 1)
+            n.loop_var: index.place(n)
+            for n in index.marked
+            if n.thread.startswith("threadIdx") and constant(n.extent) not in (0, 1)
         }
 
     @cached_property
@@ -108,11 +108,13 @@ class Stores:
 
 
 def _agreeing(side: StatementRelations) -> Relation:
-    """Pairs of instances of a store that read the same elements."""
+    """Pairs of instances of a store that read the same elements; a read under a condition is made by both, or by none."""
     domain = side.writes[0].map.domain()
     made = everything(domain, domain)
     for read in side.reads:
-        made = made.intersect(same_element(side, read, side, read))
+        without = domain.subtract(read.map.domain())
+        none_reads = everything(domain, domain).domain_in(without).range_in(without)
+        made = made.intersect(same_element(side, read, side, read).union(none_reads))
     return made
 
 

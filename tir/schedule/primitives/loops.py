@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...analysis.dependence.loops import check_reorder
+from ...analysis.dependence.programs import check_recomputing
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import constant, vars_in
 from ...arith import Analyzer, simplify
@@ -14,8 +16,9 @@ from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod, is_const
 from ...names import derived_name, unique_name
 from ...node import frozendict
-from ...stmt import PARALLEL, SERIAL, Block, For, SeqStmt, Stmt
-from ..build import domains, product, renest, substitute_loop_vars
+from ...stmt import PARALLEL, SERIAL, Block, BlockRealize, For, SeqStmt, Stmt
+from ...visit import substitute
+from ..build import copy_renamed, domains, product, renest, substitute_loop_vars
 from ..handles import LoopRV
 from ..invariants import Keeps
 from ..legality import require_legal
@@ -261,8 +264,6 @@ def split(state: State, plan: SplitPlan) -> tuple[State, list[LoopRV]]:
     body = substitute_loop_vars(node.body, {node.loop_var: node.min + fused}, bounds, guard, units=not plan.keep_units)
     new: Stmt = renest(loops, body)
     if plan.cut is not None:
-        from ..build import copy_renamed
-
         taken: set[str] = set()
 
         def rename(old: str) -> str:
@@ -292,8 +293,6 @@ def between(outer: LoopRef, inner: LoopRef) -> Any:
 
 def name_of(stmt: Any) -> str:
     """A short description of a statement, for an error."""
-    from ...stmt import BlockRealize
-
     if isinstance(stmt, For):
         return f"loop `{stmt.loop_var.name}`"
     if isinstance(stmt, BlockRealize):
@@ -330,8 +329,6 @@ def _require_nested(outer: LoopRef, inner: LoopRef, what: str) -> None:
 
 def depends_witness(loop: For, outer: Sequence[For]) -> list[str]:
     """How the range of ``loop`` depends on a loop of ``outer``, at its first two iterations."""
-    from ...visit import substitute
-
     used = vars_in(loop.extent) | vars_in(loop.min)
     for other in outer:
         if other.loop_var in used:
@@ -375,15 +372,11 @@ def _check_fuse(state: State, *loops: LoopRef, preserve_unit_iters: bool = True,
         _require_nested(outer, inner, "fuse")
     for n, loop in enumerate(chain):
         used = vars_in(loop.node.extent) | vars_in(loop.node.min)
-        above = [o.node for o in chain[:n] if o.var in used]
-        require(
-            not above,
-            "the range of {0} depends on {1}, so the two have no product",
-            loop.node,
-            above[0] if above else "",
-            witness=depends_witness(loop.node, above),
-            nodes=[loop.node],
-        )
+        for above in (o.node for o in chain[:n] if o.var in used):
+            raise ScheduleError(
+                "the range of {0} depends on {1}, so the two have no product",
+                loop.node, above, witness=depends_witness(loop.node, [above]), nodes=[loop.node],
+            )  # fmt: skip
     _require_fits(chain)
     if name is None:
         name = derived_name("_".join(loop.name for loop in chain), "_fused", visible_names(state, chain))
@@ -526,24 +519,17 @@ def plan_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> Reorder
     after = [next(turn).node if f in named else f for f in before]
     for n, f in enumerate(after):
         used = vars_in(f.extent) | vars_in(f.min)
-        inside = [g for g in after[n + 1 :] if g.loop_var in used]
-        require(
-            not inside,
-            "the range of {0} depends on {1}, so {0} cannot be outside {1}",
-            f,
-            inside[0] if inside else "",
-            witness=depends_witness(f, inside),
-            nodes=[f],
-        )
+        for inside in (g for g in after[n + 1 :] if g.loop_var in used):
+            raise ScheduleError(
+                "the range of {0} depends on {1}, so {0} cannot be outside {1}",
+                f, inside, witness=depends_witness(f, [inside]), nodes=[f],
+            )  # fmt: skip
     if not unsafe and any(a is not b for a, b in zip(before, after)):
         _require_commute(state, before, after)
     return ReorderPlan(before, after)
 
 
 def _require_commute(state: State, before: list[For], after: list[For]) -> None:
-    from ...analysis.dependence.loops import check_reorder
-    from ...analysis.dependence.programs import check_recomputing
-
     verdict = check_reorder(state.func, before, after)
     if verdict.is_proved:
         return

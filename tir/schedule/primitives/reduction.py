@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import InitRuns
 from ...analysis.structure import first_line, refresh, wrapped_in
+from ...arith.itermap import detect_iter_map
 from ...arith.linear import linear
 from ...errors import require
 from ...expr import BufferLoad, all_of, is_const
@@ -93,8 +94,6 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
 
 def require_distinct_results(block: BlockRef, unsafe: bool) -> None:
     """Require that spatial instances write distinct elements: otherwise one's init would overwrite another's sum."""
-    from ...arith.itermap import detect_iter_map
-
     spatial = {i.var: i.dom for i in block.block.iter_vars if i.iter_type != "reduce" and i.dom is not None}
     for region in block.block.writes:
         mins = [r.min for r in region.region]

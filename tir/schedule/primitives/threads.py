@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ...analysis.dependence.loops import are_disjoint, check_parallel
 from ...analysis.dependence.verdict import Proved, Unknown
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.private_clause import with_private
@@ -13,7 +14,7 @@ from ...analysis.privatization import THREADS_OWN, is_uniform, views_under
 from ...analysis.reduction_init import result_guards
 from ...analysis.reductions import NotAReduction, OrderMatters, Reduction
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
-from ...analysis.structure import constant, vars_in
+from ...analysis.structure import constant, is_nest_of_blocks, vars_in
 from ...buffer import Buffer
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var
@@ -26,7 +27,6 @@ from ...stmt import (
     BlockRealize,
     BufferStore,
     For,
-    SeqStmt,
 )
 from ...visit import substitute, uses_var, walk
 from ..invariants import Keeps
@@ -67,17 +67,9 @@ def _require_independent(state: State, loop: LoopRef, kind: str) -> tuple[Buffer
     f = loop.node
     if constant(f.extent) in (0, 1):
         return ()
-    below = list(state.index.below(loop))
-    blocks = state.index.blocks_below(loop)
-    plain = all(
-        isinstance(p.node, (For, BlockRealize)) or p.scope is not loop.scope or isinstance(p.node, SeqStmt)
-        for p in below
-    )
-    if plain and blocks:
-        for ref in blocks:
+    if is_nest_of_blocks(f):
+        for ref in state.index.blocks_below(loop):
             _require_no_reduction(state, loop, ref.node, kind)
-    from ...analysis.dependence.loops import check_parallel
-
     verdict = check_parallel(state.func, f, kind)
     legal = "unsafe=True, if you know that they are" if isinstance(verdict, Unknown) else ""
     require_legal(verdict, state.func, nodes=[f], legal=legal)
@@ -93,8 +85,6 @@ def _require_no_reduction(state: State, loop: LoopRef, realize: BlockRealize, ki
     if not moved or any(i.iter_type != "reduce" for i in moved):
         return
     if uses_var(realize.predicate, loop.var):
-        from ...analysis.dependence.loops import check_parallel
-
         if check_parallel(state.func, loop.node, kind).is_proved:
             return  # just one of its iterations does anything
     lines = _same_element(loop.node, realize)
@@ -428,8 +418,6 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
     for ref in crossed:
         _require_result_after(state, loop, ref)
         _require_one_result(ref)
-    from ...analysis.dependence.loops import are_disjoint, check_parallel
-
     if not are_disjoint([b.block for b in blocks]):
         results = frozenset(r.buffer.data for ref in crossed for r in ref.block.writes)
         require_legal(check_parallel(state.func, loop.node, THREAD_BINDING, results), state.func)

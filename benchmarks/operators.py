@@ -1,0 +1,202 @@
+"""Operators of ``tir.ops`` by their default schedules beside NumPy and torch, on about a million elements.
+
+``python -m benchmarks.operators [name …]``: one thread of each, whose processor time is taken; the calls of all take
+turns, and the least time of each counts. Prints a table in Markdown.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tir
+from tir import ops, te
+
+ROUNDS = 15
+ROWS, COLUMNS = 1024, 1024
+SHAPE = (ROWS, COLUMNS)
+
+
+@dataclass
+class Row:
+    """An operator on arrays: of te, of NumPy, and of torch (None where it has no such)."""
+
+    name: str
+    ours: Callable[..., Any]
+    numpy: Callable[..., Any] | None
+    torch: Callable[..., Any] | None
+    arrays: list[np.ndarray]
+
+
+def rows() -> Iterator[Row]:
+    """What is measured."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.uniform(0.1, 3, SHAPE).astype("float32") for _ in range(2))
+    row = x[0].copy()
+    flags = [rng.random(SHAPE) < 0.5 for _ in range(2)]
+    numbers = [rng.integers(-100, 100, SHAPE, dtype="int32") for _ in range(2)]
+    out = np.empty_like(x)
+    torch = _torch()
+
+    def named(name: str) -> Any:
+        return None if torch is None else getattr(torch, name)
+
+    for name in ("add", "multiply", "divide", "maximum", "fmod", "remainder", "floor_divide", "pow", "atan2"):
+        theirs = {"pow": np.power, "atan2": np.arctan2}.get(name) or getattr(np, name)
+        yield Row(name, getattr(ops, name), lambda a, b, f=theirs: f(a, b, out=out), named(name), [x, y])
+    yield Row("add, a row to each", ops.add, lambda a, b: np.add(a, b, out=out), named("add"), [x, row])
+    yield Row("less", ops.less, np.less, named("less"), [x, y])
+    yield Row("logical_and", ops.logical_and, np.logical_and, named("logical_and"), flags)
+    yield Row("bitwise_xor", ops.bitwise_xor, np.bitwise_xor, named("bitwise_xor"), numbers)
+    yield Row("where", ops.where, np.where, named("where"), [flags[0], x, y])
+    for name in (
+        "abs",
+        "sign",
+        "square",
+        "floor",
+        "round",
+        "exp",
+        "expm1",
+        "log",
+        "log1p",
+        "sqrt",
+        "sin",
+        "tan",
+        "tanh",
+    ):
+        yield Row(name, getattr(ops, name), functools.partial(getattr(np, name), out=out), named(name), [x])
+    small = (x / 4).astype("float32")
+    for name, theirs in (("asin", np.arcsin), ("atan", np.arctan), ("sinh", np.sinh), ("asinh", np.arcsinh)):
+        yield Row(name, getattr(ops, name), lambda a, f=theirs: f(a, out=out), named(name), [small])
+    for name in ("rsqrt", "sigmoid", "erf"):
+        yield Row(name, getattr(ops, name), None, named(name), [x])
+    yield Row("isfinite", ops.isfinite, np.isfinite, named("isfinite"), [x])
+    yield Row(
+        "clip",
+        lambda a: ops.clip(a, 0.5, 1),
+        lambda a: np.clip(a, 0.5, 1, out=out),
+        torch and (lambda a: torch.clip(a, 0.5, 1)),
+        [x],
+    )
+    yield Row(
+        "astype int8",
+        lambda a: ops.astype(a, "int8"),
+        lambda a: a.astype("int8"),
+        torch and (lambda a: a.to(torch.int8)),
+        [x],
+    )
+    yield from _reductions(torch, x, flags[0])
+    yield from _moves(torch, x, y, rng)
+    yield from _networks(torch, x)
+
+
+def _reductions(torch: Any, x: np.ndarray, flags: np.ndarray) -> Iterator[Row]:
+    for name, torch_name in (("sum", "sum"), ("max", "amax"), ("argmax", "argmax"), ("mean", "mean"), ("prod", "prod")):
+        for axis in (None, 0, 1):
+            theirs = getattr(torch, torch_name, None)
+            yield Row(
+                f"{name}, axis {axis}",
+                functools.partial(getattr(ops, name), axis=axis),
+                functools.partial(getattr(np, name), axis=axis),
+                theirs and (lambda a, f=theirs, axis=axis: f(a) if axis is None else f(a, dim=axis)),
+                [x],
+            )
+    yield Row(
+        "var, axis 1", lambda a: ops.var(a, axis=1), lambda a: a.var(axis=1), torch and (lambda a: a.var(dim=1)), [x]
+    )
+    yield Row("logsumexp, axis 1", lambda a: ops.logsumexp(a, axis=1), None, torch and (lambda a: a.logsumexp(1)), [x])
+    yield Row("all", ops.all, np.all, torch and torch.all, [np.ones_like(flags)])
+    for axis in (0, 1):
+        yield Row(
+            f"cumsum, axis {axis}",
+            lambda a, axis=axis: ops.cumsum(a, axis=axis),
+            lambda a, axis=axis: a.cumsum(axis),
+            torch and (lambda a, axis=axis: a.cumsum(axis)),
+            [x],
+        )
+    yield Row("cumsum", ops.cumsum, np.cumsum, torch and (lambda a: a.reshape(-1).cumsum(0)), [x])
+
+
+def _moves(torch: Any, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Iterator[Row]:
+    places = rng.permutation(ROWS)
+    yield Row(
+        "transpose", ops.transpose, lambda a: np.ascontiguousarray(a.T), torch and (lambda a: a.T.contiguous()), [x]
+    )
+    yield Row("flip", lambda a: ops.flip(a, 1), lambda a: np.flip(a, 1).copy(), torch and (lambda a: a.flip(1)), [x])
+    yield Row("concatenate", lambda a, b: ops.concatenate([a, b], 1), lambda a, b: np.concatenate([a, b], 1),
+              torch and (lambda a, b: torch.cat([a, b], 1)), [x, y])  # fmt: skip
+    yield Row(
+        "take rows", lambda a, i: ops.take(a, i, axis=0), lambda a, i: a[i], torch and (lambda a, i: a[i]), [x, places]
+    )
+    yield Row("pad", lambda a: ops.pad(a, [(1, 1), (2, 2)]), lambda a: np.pad(a, [(1, 1), (2, 2)]),
+              torch and (lambda a: torch.nn.functional.pad(a, (2, 2, 1, 1))), [x])  # fmt: skip
+
+
+def _networks(torch: Any, x: np.ndarray) -> Iterator[Row]:
+    functions = torch and torch.nn.functional
+    scale, shift = np.ones(COLUMNS, "float32"), np.zeros(COLUMNS, "float32")
+    yield Row("nn.relu", ops.nn.relu, lambda a: np.maximum(a, 0), functions and functions.relu, [x])
+    yield Row("nn.gelu", ops.nn.gelu, None, functions and functions.gelu, [x])
+    yield Row("nn.silu", ops.nn.silu, None, functions and functions.silu, [x])
+    yield Row("nn.softmax", ops.nn.softmax, None, functions and (lambda a: functions.softmax(a, -1)), [x])
+    yield Row("nn.layer_norm", lambda a, g, b: ops.nn.layer_norm(a, g, b, [1]), None,
+              functions and (lambda a, g, b: functions.layer_norm(a, (COLUMNS,), g, b)), [x, scale, shift])  # fmt: skip
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        return None
+    torch.set_num_threads(1)
+    return torch
+
+
+def calls_of(row: Row, torch: Any) -> dict[str, Callable[[], Any]]:
+    """One call of each, on arrays that are ready."""
+    tensors = [te.placeholder(a.shape, str(a.dtype), name=f"x{n}") for n, a in enumerate(row.arrays)]
+    result = row.ours(*tensors)
+    func = te.create_prim_func([*tensors, result])
+    run = tir.build(ops.schedule(func, "llvm -num-cores=1").mod, "llvm -num-cores=1")["main"]
+    out = np.empty([int(s) for s in result.shape], result.dtype)
+    calls = {"tir": lambda: run(*row.arrays, out)}
+    if row.numpy is not None:
+        calls["NumPy"] = lambda: row.numpy(*row.arrays)  # type: ignore[misc]
+    if torch is not None and row.torch is not None:
+        given = [torch.from_numpy(a) for a in row.arrays]
+        calls["torch"] = lambda: row.torch(*given)  # type: ignore[misc]
+    return calls
+
+
+def least_milliseconds(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """The least processor time of each call; they take turns."""
+    best = dict.fromkeys(calls, float("inf"))
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            start = time.thread_time()
+            call()
+            best[name] = min(best[name], time.thread_time() - start)
+    return {name: seconds * 1e3 for name, seconds in best.items()}
+
+
+def main() -> None:
+    wanted, torch = sys.argv[1:], _torch()
+    print("| operator | tir, ms | NumPy, ms | torch, ms | tir / fastest |\n|---|---|---|---|---|")
+    for row in rows():
+        if wanted and not any(w in row.name for w in wanted):
+            continue
+        found = least_milliseconds(calls_of(row, torch))
+        others = [t for name, t in found.items() if name != "tir"]
+        ratio = f"{found['tir'] / min(others):.2f}" if others else "–"
+        cells = [f"{found[k]:.3f}" if k in found else "–" for k in ("tir", "NumPy", "torch")]
+        print(f"| {row.name} | {' | '.join(cells)} | {ratio} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

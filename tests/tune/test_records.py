@@ -1,0 +1,210 @@
+"""Records: what is written is read, by several processes, after crashes, and from damaged or full files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+import tir
+from tir.canonical import canonical
+from tir.script import parse
+from tir.tune import records as room
+from tir.tune.records import Record, Records, read_lines, split_decisions, with_decisions
+from tir.tune.runner import Measurement
+
+PROGRAM = """
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for i in range(64):
+        with T.block("B"):
+            vi = T.axis.spatial(64, i)
+            B[vi] = A[vi] + T.float32(1)
+"""
+
+
+def traces(count):
+    """Traces of one sketch."""
+    found = []
+    for seed in range(100):
+        sch = tir.Schedule(parse(PROGRAM), seed=seed)
+        loop = sch.get_loops("B")[0]
+        sch.split(loop, sch.sample_perfect_tile(loop, 2, 64))
+        trace = sch.trace.as_json()
+        if trace not in found:
+            found.append(trace)
+    return found[:count]
+
+
+TRACES = traces(6)
+NAMED = canonical(parse(PROGRAM))
+
+
+def ok(seconds):
+    return Measurement(0, "ok", seconds, (seconds, 2 * seconds), "", 0.1, 1.5)
+
+
+def test_a_trial_is_read_as_it_was_written(tmp_path):
+    with Records(tmp_path / "tune.db") as made:
+        trial = made.claim(NAMED, "here", TRACES[0], number=3, predicted=0.5, rules=["tiles"], sizes={"n": 4})
+        made.finish(trial, ok(0.25))
+    with Records(tmp_path / "tune.db") as again:
+        (found,) = again.of(NAMED, "here", {"n": 4})
+        assert split_decisions(found.trace) == split_decisions(TRACES[0])
+        assert (found.status, found.seconds, found.times, found.predicted) == ("ok", 0.25, (0.25, 0.5), 0.5)
+        assert (found.rules, found.sizes, found.number, found.load) == (("tiles",), {"n": 4}, 3, 1.5)
+        assert again.of(NAMED, "elsewhere", {"n": 4}) == again.of(NAMED, "here") == []
+        assert canonical(parse(found.script)).key == NAMED.key
+
+
+def test_a_replay_of_a_stored_trace_is_the_schedule():
+    for trace in TRACES:
+        sketch, decisions = split_decisions(trace)
+        stored = with_decisions(json.loads(json.dumps(sketch)), decisions)
+        tir.assert_structural_equal(
+            tir.Trace.from_json(stored).replay(parse(PROGRAM)).mod,
+            tir.Trace.from_json(trace).replay(parse(PROGRAM)).mod,
+        )
+    assert len({json.dumps(split_decisions(trace)[0]) for trace in TRACES}) == 1
+
+
+def test_a_claimed_trial_is_not_given_twice():
+    made = Records(None)
+    first = made.claim(NAMED, "here", TRACES[0])
+    assert first is not None and made.claim(NAMED, "here", TRACES[0]) is None
+    made.finish(first, ok(1.0))
+    assert made.claim(NAMED, "here", TRACES[0]) is None
+    assert made.claim(NAMED, "here", TRACES[0], again=True) is not None
+    assert made.claim(NAMED, "there", TRACES[0]) is not None
+
+
+def test_a_claim_of_a_dead_process_is_void(tmp_path):
+    path = tmp_path / "tune.db"
+    code = f"""
+import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})
+from test_records import *
+assert Records({str(path)!r}).claim(NAMED, "here", TRACES[0]) is not None
+print("claimed", flush=True)
+import time; time.sleep(60)
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "claimed\n"
+    made = Records(path)
+    assert made.claim(NAMED, "here", TRACES[0]) is None  # it is alive
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    assert made.is_whole()
+    assert made.claim(NAMED, "here", TRACES[0]) is not None
+
+
+def test_an_old_claim_is_void(monkeypatch):
+    made = Records(None)
+    made.claim(NAMED, "here", TRACES[0])
+    monkeypatch.setattr(room, "STALE_SECONDS", -1.0)
+    assert made.claim(NAMED, "here", TRACES[0]) is not None and made.count() == 1
+
+
+def test_four_processes_measure_nothing_twice(tmp_path):
+    path = tmp_path / "tune.db"
+    code = f"""
+import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})
+from test_records import *
+made = Records({str(path)!r})
+for n, trace in enumerate(TRACES):
+    trial = made.claim(NAMED, "here", trace)
+    if trial is not None:
+        print(n, flush=True)
+        made.finish(trial, ok(1.0 + n))
+"""
+    four = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    said = [child.communicate(timeout=120)[0].split() for child in four]
+    assert all(child.returncode == 0 for child in four)
+    assert sorted(n for part in said for n in part) == [str(n) for n in range(len(TRACES))]
+    with Records(path) as made:
+        rows = made.of(NAMED, "here")
+        assert made.is_whole() and len(rows) == len(TRACES)
+        decisions = [split_decisions(trace)[1] for trace in TRACES]
+        for row in rows:  # each has the time of its own schedule
+            assert row.seconds == 1.0 + decisions.index(split_decisions(row.trace)[1])
+
+
+def test_a_damaged_row_is_left_out(tmp_path):
+    path = tmp_path / "tune.db"
+    with Records(path) as made:
+        for n, trace in enumerate(TRACES[:3]):
+            made.finish(made.claim(NAMED, "here", trace), ok(1.0 + n))
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE trial SET decisions='[[1,' WHERE id=2")
+    raw.close()
+    with Records(path) as made:
+        assert [r.seconds for r in made.of(NAMED, "here")] == [1.0, 3.0] and made.damaged == 1
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path):
+    path = tmp_path / "tune.db"
+    path.write_text("not a database, but long enough to look at" * 40)
+    with pytest.raises(tir.TirError, match="tune.db is no database"):
+        Records(path)
+
+
+def test_records_of_another_format_are_refused(tmp_path):
+    path = tmp_path / "tune.db"
+    Records(path).close()
+    with sqlite3.connect(path) as raw:
+        raw.execute("PRAGMA user_version=99")
+    raw.close()
+    with pytest.raises(tir.TirError, match="format 99"):
+        Records(path)
+
+
+def test_a_full_disk_does_not_end_the_search(tmp_path):
+    path = tmp_path / "tune.db"
+    made = Records(path)
+    made.finish(made.claim(NAMED, "here", TRACES[0]), ok(1.0))
+    pages = made._database.execute("PRAGMA page_count").fetchone()[0]
+    made._database.execute(f"PRAGMA max_page_count={pages}")  # what SQLite raises is that of a full disk
+    trial = made.claim(NAMED, "here", TRACES[1])
+    with pytest.warns(RuntimeWarning, match="takes no more records"):
+        made.finish(trial, Measurement(0, "wrong", error="x" * 100_000))
+    made.finish(made.claim(NAMED, "here", TRACES[2]), ok(0.5))
+    assert [r.seconds for r in made.of(NAMED, "here")] == [1.0, math.inf, 0.5]
+    with Records(path) as left:
+        assert left.is_whole() and [r.seconds for r in left.of(NAMED, "here")] == [1.0]
+
+
+def test_lines_of_json_travel(tmp_path):
+    one, other = Records(None), Records(None)
+    one.finish(one.claim(NAMED, "here", TRACES[0], predicted=2.0), ok(1.0))
+    one.finish(one.claim(NAMED, "here", TRACES[1]), Measurement(0, "crashed", error="SIGSEGV"))
+    lines = [record.as_json() for record in one.all()]
+    found = list(read_lines([lines[0], "", lines[1][:-7], '{"format": 1}', lines[1]]))
+    assert [(n, isinstance(r, Record)) for n, r in found] == [(1, True), (3, False), (4, False), (5, True)]
+    for _, record in found:
+        if isinstance(record, Record):
+            assert other.add(record, NAMED)
+            assert not other.add(record, NAMED)
+    assert [(r.seconds, r.status) for r in other.all()] == [(1.0, "ok"), (math.inf, "crashed")]
+
+
+def test_pruning_keeps_the_best_and_the_worst_guesses():
+    made = Records(None)
+    for n, trace in enumerate(TRACES):
+        made.finish(made.claim(NAMED, "here", trace, predicted=100.0 if n == 4 else 1.0 + n), ok(1.0 + n))
+    assert made.prune(keep=2, misses=1) == len(TRACES) - 3
+    assert [r.seconds for r in made.all()] == [1.0, 2.0, 5.0]
+
+
+def test_the_family_has_the_best_of_other_sizes():
+    made = Records(None)
+    larger = canonical(parse(PROGRAM.replace("64", "96")))
+    assert larger.family == NAMED.family
+    for n, trace in enumerate(TRACES):
+        made.finish(made.claim(NAMED, "here", trace), ok(1.0 + n))
+    assert [r.seconds for r in made.family(larger)] == [1.0, 2.0]

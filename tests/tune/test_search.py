@@ -1,0 +1,292 @@
+"""The search with a runner that computes times from decisions: no clock, no child, the same in every process."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import tir
+from tir.script import parse
+from tir.tune.drawing import neighbouring_decisions, numbers
+from tir.tune.learner import Forest, Nearest
+from tir.tune.records import Records
+from tir.tune.runner import Measurement
+
+MATMUL = """
+@T.prim_func
+def matmul(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), C: T.Buffer((64, 64), "float32")):
+    for i, j, k in T.grid(64, 64, 64):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+"""
+
+
+def space(sch: tir.Schedule) -> None:
+    i, j, k = sch.get_loops("C")
+    i0, i1 = sch.split(i, sch.sample_perfect_tile(i, 2, 64))
+    j0, j1 = sch.split(j, sch.sample_perfect_tile(j, 2, 64))
+    sch.reorder(i0, j0, k, i1, j1)
+
+
+class Computed:
+    """A runner whose time is a function of the tile sizes: least, 1, at 8 × 16. ``say`` is called with each job."""
+
+    def __init__(self, say=lambda job: None, bad=()):
+        self.say, self.bad, self.closed = say, bad, False
+
+    def time(self, mod):
+        extents = {loop.name: loop.extent for loop in loops(mod)}
+        tile = [extents.get("i_1"), extents.get("j_1")]
+        if None in tile:
+            return 100.0
+        return 1.0 + abs(math.log2(tile[0] / 8)) + abs(math.log2(tile[1] / 16))
+
+    def measure(self, problem, jobs, best=math.inf):
+        found = []
+        for job in jobs:
+            self.say(job)
+            status = "crashed" if len(found) in self.bad else "ok"
+            seconds = self.time(job.mod)
+            found.append(Measurement(job.number, status, math.inf if status != "ok" else seconds, (seconds,)))
+        return found
+
+    def close(self):
+        self.closed = True
+
+
+def loops(mod):
+    from types import SimpleNamespace
+
+    from tir.visit import walk
+
+    for node in walk(mod["main"].body):
+        if isinstance(node, tir.For):
+            yield SimpleNamespace(name=node.loop_var.name, extent=node.extent.value)
+
+
+def clock():
+    return 0.0
+
+
+def tuned(text=MATMUL, **options):
+    given = {"trials": 40, "space": space, "runner": Computed(), "clock": clock, "verbose": False, **options}
+    return tir.tune(parse(text), **given)
+
+
+def told(result):
+    return [(t.number, t.origin, t.decisions, t.status, t.seconds) for t in result.trials]
+
+
+@pytest.fixture(autouse=True)
+def quick_learner(monkeypatch, request):
+    """scikit-learn takes seconds to import: only the test that is about it does."""
+    if "scikit" not in request.node.name:
+        monkeypatch.setattr("tir.tune.search.learner", lambda seed, count: Nearest())
+
+
+def test_the_best_of_a_space_is_found_in_part_of_it():
+    result = tuned(patience=6)
+    assert result.best_seconds == 1.0 and len(result.trials) <= 40 < 49
+    assert result.trials[0].origin == "default"
+    assert {"neighbour"} <= {t.origin for t in result.trials}
+    tir.assert_structural_equal(result.best.mod, result.best.trace.replay(parse(MATMUL)).mod)
+
+
+def test_the_same_seed_gives_the_same_trials():
+    assert told(tuned(seed=5)) == told(tuned(seed=5)) != told(tuned(seed=6))
+
+
+def test_the_same_trials_in_another_process_with_other_hashes():
+    code = f"""
+import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})
+from test_search import *
+import tir.tune.search
+tir.tune.search.learner = lambda seed, count: Nearest()
+print(told(tuned(seed=5, trials=20)))
+"""
+    said = set()
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        said.add(done.stdout.strip())
+    assert said == {str(told(tuned(seed=5, trials=20)))}
+
+
+def test_scikit_learn_learns_what_the_model_gets_wrong():
+    pytest.importorskip("sklearn")
+    assert tuned(patience=6).best_seconds == 1.0
+    rows = [[float(a), float(b)] for a in range(16) for b in range(16)]
+    wanted = [0.1 * a - 0.2 * b for a, b in rows]
+    for count in (24, 250):
+        made = Forest(0)
+        step = len(rows) // count
+        made.fit(rows[::step][:count], wanted[::step][:count])
+        guess, sure = made.guess(rows[:40])
+        assert max(abs(g - w) for g, w in zip(guess, wanted)) < 0.5 and min(sure) > 0
+
+
+def test_budgets_are_kept():
+    assert len(tuned(trials=3).trials) == 3
+    times = iter(range(1000))
+    result = tuned(clock=lambda: float(next(times)), seconds=30.0)
+    assert 0 < len(result.trials) < 40
+
+
+def test_failed_trials_count_and_do_not_end_it():
+    result = tuned(trials=16, runner=Computed(bad=(1, 3)))
+    assert [t.status for t in result.trials].count("crashed") >= 2 and result.best_seconds < 100
+    assert "failed" in repr(result) and "crashed" in repr(result.trials)
+
+
+def test_no_valid_trial_is_an_error_with_the_first_failure():
+    class Broken(Computed):
+        def measure(self, problem, jobs, best=math.inf):
+            return [Measurement(job.number, "build", error="no such instruction") for job in jobs]
+
+    with pytest.raises(
+        tir.TirError, match=r"no trial gave a result \(4 build\); the first failure: no such instruction"
+    ):
+        tuned(trials=4, runner=Broken())
+
+
+def test_a_space_that_is_measured_to_its_end_says_so():
+    result = tuned(trials=500, patience=100)
+    assert len(result.trials) == 49 + 1 and "every schedule" in result.reasons[0]
+    assert len({str(t.decisions) for t in result.trials[1:]}) == 49  # 7 tilings of each axis, none twice
+
+
+def test_a_space_whose_steps_are_all_refused_still_has_the_default():
+    def impossible(sch):
+        sch.parallel(sch.get_loops("C")[2])
+
+    result = tuned(space=impossible)
+    assert result.trials[0].origin == "default" and not {"model", "random"} & {t.origin for t in result.trials}
+
+
+def test_a_floor_that_is_reached_ends_it():
+    class Guess:
+        def __init__(self, seconds):
+            self.seconds, self.terms, self.floor = seconds, {"core": seconds}, 1.9
+
+    result = tuned(model=lambda sch: Guess(Computed().time(sch.mod)))
+    assert "least time" in result.reasons[0] and len(result.trials) <= 9
+    assert result.trials[1].origin == "model" and result.best_seconds <= 2.0
+
+
+def test_the_database_counts_and_the_search_goes_on(tmp_path):
+    db = tmp_path / "tune.db"
+    first = tuned(trials=10, db=db)
+    again = tuned(trials=24, db=db)
+    assert [t.seconds for t in again.trials[:10]] == [t.seconds for t in first.trials]
+    assert [t.origin for t in again.trials[:10]] == ["record"] * 10 and len(again.trials) == 24
+    with Records(db) as records:
+        assert records.count() == 24 and records.is_whole()
+    assert len(tuned(trials=24, db=db).trials) == 24
+    assert [t.origin for t in tuned(trials=5, db=db, fresh=True).trials][0] == "default"
+
+
+def test_the_database_is_found_under_other_names(tmp_path):
+    db = tmp_path / "tune.db"
+    best = tuned(db=db, patience=6)
+    other = parse(MATMUL.replace("A", "X").replace("vi", "row").replace('"C"', '"sum"').replace("matmul", "product"))
+    sch = tir.tune.apply_best(other, db=db)
+    assert 'get_loops("sum")' in sch.trace.as_python()
+    assert Computed().time(sch.mod) == best.best_seconds == 1.0
+
+
+def test_without_a_record_the_default_is_applied_and_said(tmp_path):
+    with pytest.warns(RuntimeWarning, match="no record of main on this machine"):
+        sch = tir.tune.apply_best(parse(MATMUL), db=tmp_path / "tune.db")
+    tir.assert_structural_equal(sch.mod, tir.tune.default(parse(MATMUL)).mod)
+
+
+def test_another_size_starts_from_the_best_of_this_one(tmp_path):
+    db = tmp_path / "tune.db"
+    tuned(db=db, patience=6)
+    result = tuned(MATMUL.replace("64", "96"), db=db, trials=4)
+    assert [t.origin for t in result.trials[:2]] == ["default", "family"]
+    assert result.best_seconds == 1.0
+
+
+def test_an_interrupt_gives_what_there_is_and_the_same_call_goes_on(tmp_path):
+    db = tmp_path / "tune.db"
+
+    def interrupt(job):
+        if job.number == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    result = tuned(db=db, runner=Computed(say=interrupt), trials=40)
+    assert result.interrupted and 0 < len(result.trials) < 40 and "goes on" in repr(result)
+    assert not tuned(db=db, trials=40).interrupted
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_interrupt_ends_it_at_once_and_claims_are_given_back(tmp_path):
+    db = tmp_path / "tune.db"
+
+    def interrupt(job):
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    runner = Computed(say=interrupt)
+    result = tuned(db=db, runner=runner)
+    assert result.interrupted and runner.closed and len(result.trials) == 0
+    with Records(db) as records:
+        assert records.count() == 0
+    with pytest.raises(tir.TirError, match="nothing was measured"):
+        result.best  # noqa: B018
+
+
+def test_functions_that_are_one_program_are_tuned_once():
+    a, b = parse(MATMUL), parse(MATMUL.replace("64", "32"))
+    renamed = parse(MATMUL.replace("vi", "row").replace('"C"', '"sum"'))
+    mod = tir.IRModule.of({"one": a, "two": b, "three": renamed})
+
+    def any_space(sch):
+        block = sch.get_child_blocks("root")[0]
+        i, j, k = sch.get_loops(block)
+        sch.split(i, sch.sample_perfect_tile(i, 2, 64))
+
+    result = tir.tune(
+        mod, trials=12, space=any_space, runner=Computed(), clock=clock, verbose=False, weights={"two": 100}
+    )
+    assert [one.task.names for one in result.tuned] == [("one", "three"), ("two",)]
+    assert len(result.tuned[1].search.trials) > 0 and len(result.trials) <= 12
+    assert list(result.best.mod) == ["one", "two", "three"]
+    tir.assert_structural_equal(result.best.trace.replay(mod).mod, result.best.mod)
+
+
+def test_the_table_and_the_pictures_show_themselves():
+    from xml.etree import ElementTree
+
+    result = tuned(trials=10)
+    assert len(repr(result.trials).splitlines()) == 11 and "default" in repr(result.trials[:1])
+    ElementTree.fromstring(f"<div>{result._repr_html_()}</div>")
+    assert "<svg" in result.plot().svg and "def schedule(sch" in result.script
+
+
+def test_the_line_of_progress_has_what_one_waits_for(capsys, monkeypatch):
+    import importlib.util
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None)
+    tuned(trials=10, verbose=True, model=lambda sch: None)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines and lines[0].startswith("trial 0: best 100 s") and len(lines) < 10
+
+
+def test_neighbours_change_one_decision_by_one_step():
+    sch = tir.Schedule(parse(MATMUL), seed=1)
+    space(sch)
+    now = [step.args["decision"] for step in sch.trace.steps if "decision" in step.args]
+    for decisions in neighbouring_decisions(sch.trace):
+        changed = [a for a, b in zip(decisions, now) if a != b]
+        assert len(changed) == 1 and math.prod(numbers(changed)) == 64

@@ -1,0 +1,244 @@
+"""What statements contain. In a long sequence, of which a step changes little, it is found from what the version before
+contained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, compress, count
+from operator import is_not
+from typing import Any, TypeVar
+from weakref import ReferenceType, ref
+
+from ..node import Memo, Node
+from ..stmt import (
+    SERIAL,
+    Allocate,
+    AllocateConst,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    BufferRealize,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    While,
+)
+
+N = TypeVar("N", bound=Node)
+
+
+def sub_statements(node: Any) -> tuple[Any, ...]:
+    """The statements (or the block) directly inside a statement, in program order."""
+    kind = type(node)
+    if kind is For:
+        return (node.body,)
+    if kind is SeqStmt:
+        return node.stmts
+    below = _CHILDREN.get(kind)
+    return () if below is None else below(node)
+
+
+_CHILDREN: dict[type, Any] = {
+    BlockRealize: lambda s: (s.block,),
+    Block: lambda s: (s.body,) if s.init is None else (s.init, s.body),
+    IfThenElse: lambda s: (s.then_case,) if s.else_case is None else (s.then_case, s.else_case),
+    **dict.fromkeys(
+        (While, LetStmt, AttrStmt, Allocate, AllocateConst, DeclBuffer, BufferRealize), lambda s: (s.body,)
+    ),
+}
+
+
+# ---------------------------------------------------------------- versions
+
+
+def is_long(stmts: Sequence[Any]) -> bool:
+    """Whether finding what changed among statements is faster than finding everything."""
+    return len(stmts) > FEW
+
+
+FEW = 16
+
+
+@dataclass(frozen=True)
+class Edit:
+    """How a sequence was made from ``old``: the adjacent members ``removed`` were replaced by ``added``."""
+
+    old: SeqStmt
+    removed: tuple[Any, ...]
+    added: tuple[Any, ...]
+
+
+def made_from(old: Any, new: N) -> N:
+    """``new``, of which it is noted that it is a version of ``old``: what is known of a sequence, or of a function, is
+    made from what is known of its version before."""
+    if type(new) is type(old) and new is not old:
+        _ORIGINS[new] = ref(old)
+    return new
+
+
+def version_before(new: Any) -> Any:
+    """What ``new`` was made from, as :func:`made_from` said, if it still exists; None otherwise."""
+    origin = _ORIGINS.get(new)
+    return None if origin is None else origin()
+
+
+def edit_of(new: Any) -> Edit | None:
+    """How a sequence was made from its version before; None if there is none, or it is too short for that to matter."""
+    old = version_before(new) if is_long(new.stmts) else None
+    return None if old is None else Edit(old, *trimmed(old.stmts, new.stmts)[1:])
+
+
+def trimmed(was: tuple[Any, ...], now: tuple[Any, ...]) -> tuple[int, tuple[Any, ...], tuple[Any, ...]]:
+    """How many members two sequences begin with in common, and what of them is neither there nor common at their
+    ends."""
+    least = min(len(was), len(now))
+    start = next(compress(count(), map(is_not, was, now)), least)
+    end = min(next(compress(count(), map(is_not, reversed(was), reversed(now))), least), least - start)
+    return start, was[start : len(was) - end], now[start : len(now) - end]
+
+
+_ORIGINS: Memo[ReferenceType[Any]] = Memo()
+
+
+# ---------------------------------------------------------------- what is inside
+
+
+def _shape(s: Any, found: list[Any]) -> list[Any]:
+    """The loops and the realizes of blocks in a statement, itself included, parents first, in program order; a long
+    sequence instead of what it contains."""
+    while True:
+        kind = type(s)
+        if kind is For:
+            found.append(s)
+            s = s.body
+        elif kind is BlockRealize:
+            found.append(s)
+            if s.block.init is not None:
+                _shape(s.block.init, found)
+            s = s.block.body
+        elif kind is SeqStmt and is_long(s.stmts):
+            found.append(s)
+            return found
+        else:
+            below = sub_statements(s)
+            if not below:
+                return found
+            for member in below[:-1]:
+                _shape(member, found)
+            s = below[-1]
+
+
+class Inside:
+    """Those of the loops and realizes of blocks in a statement, itself included, that are to be ``kept``: parents first,
+    in program order."""
+
+    def __init__(self, kept: Callable[[Any], bool] | None = None):
+        self._kept = kept
+        self._known: Memo[tuple[Any, ...]] = Memo()
+
+    def __call__(self, stmt: Any) -> tuple[Any, ...]:
+        kept = self._kept
+        shape = _shape(stmt, [])
+        if SeqStmt in map(type, shape):
+            return tuple(chain.from_iterable(self._of_long(s) if type(s) is SeqStmt else self._one(s) for s in shape))
+        return tuple(shape) if kept is None else tuple([s for s in shape if kept(s)])
+
+    def of_all(self, stmts: Iterable[Any]) -> tuple[Any, ...]:
+        """Those in statements that follow each other."""
+        return tuple(chain.from_iterable(map(self, stmts)))
+
+    def _one(self, s: Any) -> tuple[Any, ...]:
+        return (s,) if self._kept is None or self._kept(s) else ()
+
+    def _of_long(self, seq: SeqStmt) -> tuple[Any, ...]:
+        known = self._known.get(seq)
+        if known is None:
+            known = self._edited(edit_of(seq))
+            known = self._known[seq] = self.of_all(seq.stmts) if known is None else known
+        return known
+
+    def _edited(self, change: Edit | None) -> tuple[Any, ...] | None:
+        """Those in a sequence, from those in the version before; None if nothing tells where the change is."""
+        if change is None:
+            return None
+        known, gone, new = self._of_long(change.old), self.of_all(change.removed), self.of_all(change.added)
+        if gone == new:
+            return known
+        if not gone or known.count(gone[0]) != 1:
+            return None
+        at = known.index(gone[0])
+        return known[:at] + new + known[at + len(gone) :]
+
+
+contents = Inside()
+marked = Inside(lambda s: type(s) is For and (s.kind != SERIAL or bool(s.annotations)))
+with_memory = Inside(lambda s: type(s) is BlockRealize and bool(s.block.alloc_buffers or s.block.match_buffers))
+
+
+def has_blocks(stmt: Any) -> bool:
+    """Whether a statement is, or contains, the realize of a block; computed once for each."""
+    if type(stmt) is BlockRealize:
+        return True
+    found = _WITH_BLOCKS.get(stmt)
+    if found is None:
+        found = _WITH_BLOCKS[stmt] = any(map(has_blocks, sub_statements(stmt)))
+    return found
+
+
+_WITH_BLOCKS: Memo[bool] = Memo()
+
+
+def path_to(root: Any, node: Any) -> list[Any]:
+    """The statements from ``root`` down to ``node``, both included; empty if it is not there."""
+    anchor = node if type(node) is For or type(node) is BlockRealize else next(iter(contents(node)), None)
+    trail: list[Any] = []
+    return trail if _descend(root, node, anchor, trail) else []
+
+
+def _descend(s: Any, node: Any, anchor: Any, trail: list[Any]) -> bool:
+    """Append the path from ``s`` to ``node``, which contains ``anchor``, or is it."""
+    start = len(trail)
+    while True:
+        trail.append(s)
+        if s is node:
+            return True
+        if type(s) is For:
+            s = s.body
+            continue
+        below = sub_statements(s)
+        if len(below) != 1:
+            break
+        s = below[0]
+    if is_long(below) and anchor is not None:
+        below = (_holders(s)[anchor],) if anchor in _holders(s) else ()
+    if any(_descend(member, node, anchor, trail) for member in below):
+        return True
+    del trail[start:]
+    return False
+
+
+def _holders(seq: SeqStmt) -> dict[Any, Any]:
+    """The member of a long sequence that contains each loop or realize in it or is it."""
+    known = _HOLDERS.get(seq)
+    if known is None:
+        change = edit_of(seq)
+        if change is not None:
+            known = dict(_holders(change.old))
+            for inner in contents.of_all(change.removed):
+                known.pop(inner, None)
+            known.update(_by_member(change.added))
+        if known is None or len(known) != len(contents(seq)):  # a statement object may stand in several places
+            known = _by_member(seq.stmts)
+        _HOLDERS[seq] = known
+    return known
+
+
+def _by_member(members: Iterable[Any]) -> dict[Any, Any]:
+    return {inner: s for s in members for inner in contents(s)}
+
+
+_HOLDERS: Memo[dict[Any, Any]] = Memo()

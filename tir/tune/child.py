@@ -1,0 +1,286 @@
+"""The process in which candidates are built and run: ``python -m tir.tune.child``.
+
+It may crash, hang or be killed without harm to the search. It reads commands from its standard input and answers each
+with one object of JSON on its standard output: see :class:`tir.tune.process.Child`. What a program prints goes to
+standard error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import os
+import pickle
+import struct
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, BinaryIO
+
+HEAD = struct.Struct("<II")  # bytes of the command, and of the pickled program behind it
+
+
+class Task:
+    """The program of a search: its arguments, and what they are after a run of the unscheduled program."""
+
+    def __init__(self, mod: Any, about: dict[str, Any]):
+        from tir.function import IRModule
+        from tir.testing.oracle import random_inputs
+
+        self.func = next(iter(IRModule.of(mod).functions.values()))
+        self.mod, self.target = mod, about["target"]
+        self.serial = bool(about["serial"])
+        self.inputs = random_inputs(self.func, int(about["seed"]), about["sizes"])
+        self.seconds = 0.0
+        self.written: frozenset[int] = frozenset()
+        self.expected: dict[int, Any] = {}
+        folder = Path(about["folder"]) if about["folder"] else None
+        self._load_or_run(None if folder is None else folder / "reference.npz")
+
+    def _load_or_run(self, path: Path | None) -> None:
+        """The expected outputs, from the file of an earlier child or by running the reference."""
+        import numpy as np
+
+        if path is not None and path.exists():
+            with np.load(path, allow_pickle=False) as found:
+                kept = {name: found[name] for name in found.files}
+            self.seconds = float(kept.pop("seconds"))
+            spoilt = bool(kept.pop("spoilt"))
+            self.expected = {int(name): value for name, value in kept.items()}
+            self.written = frozenset(self.expected)
+            if spoilt:
+                self.spoil(self.inputs)
+            return
+        spoilt = self._run_reference()
+        if path is not None:
+            half = path.with_suffix(f".{os.getpid()}.npz")
+            arrays = {str(k): v for k, v in self.expected.items()}
+            np.savez(half, seconds=self.seconds, spoilt=spoilt, **arrays)
+            os.replace(half, path)
+
+    def _run_reference(self) -> bool:
+        """Run the unscheduled program; true if its outputs may hold NaN before.
+
+        They may where what was in them makes no difference: a program that adds to an output needs numbers there.
+        """
+        import numpy as np
+
+        from codegen.build import build
+
+        function = build(self.mod, "llvm").entry
+        self.written = function.written
+        runs: list[list[Any]] = []
+        for spoil in (True, False):
+            args = [_copy(a) for a in self.inputs]
+            if spoil:
+                self.spoil(args)
+            start = time.perf_counter()
+            function(*args)
+            self.seconds = time.perf_counter() - start
+            runs.append(args)
+            if spoil and not any(np.isnan(a).any() for a in self.outputs(args).values()):
+                break
+        spoilt = len(runs) == 1
+        if spoilt:
+            self.spoil(self.inputs)
+        self.expected = self.outputs(runs[-1])
+        return spoilt
+
+    def spoil(self, args: list[Any]) -> None:
+        """NaN in the outputs, so that an element which a candidate does not write is found."""
+        for array in self.outputs(args).values():
+            if array.dtype.kind == "f":
+                array.fill(math.nan)
+
+    def outputs(self, args: list[Any]) -> dict[int, Any]:
+        """The arrays that the program may write, by position."""
+        return {k: args[k] for k in sorted(self.written) if hasattr(args[k], "dtype")}
+
+    def fault(self, args: list[Any]) -> str:
+        """What is wrong with the arguments after a run of a candidate; empty if they are as expected."""
+        import numpy as np
+
+        for k, (param, array) in enumerate(zip(self.func.params, args)):
+            if not isinstance(array, np.ndarray):
+                continue
+            buffer = self.func.buffer_map.get(param)
+            name = param.name if buffer is None else buffer.name
+            if k not in self.expected:
+                if array.tobytes() != self.inputs[k].tobytes():
+                    return f"{name} is an input, and was changed"
+            elif array.tobytes() != self.expected[k].tobytes():
+                wrong = _difference(name, buffer.dtype if buffer is not None else None, self.expected[k], array)
+                if wrong:
+                    return wrong
+        return ""
+
+
+def _difference(name: str, dtype: Any, expected: Any, actual: Any) -> str:
+    """How ``actual`` differs from ``expected`` by more than rounding; empty if it does not."""
+    import numpy as np
+
+    from tir.testing.oracle import compare
+
+    size = np.abs(np.nan_to_num(np.asarray(expected, np.float64))).mean() if expected.dtype.kind == "f" else 0.0
+    try:
+        if dtype is None:
+            np.testing.assert_array_equal(actual, expected)
+        else:
+            compare(name, dtype, expected, actual, None, 1e-5 * float(size), "the candidate")
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
+def _copy(value: Any) -> Any:
+    """A copy of an argument, on a boundary of 64 bytes."""
+    import numpy as np
+
+    if not isinstance(value, np.ndarray) or not value.flags.c_contiguous:
+        from tir.testing.oracle import copied
+
+        return copied(value)
+    memory = np.empty(value.nbytes + 64, np.uint8)
+    at = -memory.ctypes.data % 64
+    made = memory[at : at + value.nbytes].view(value.dtype).reshape(value.shape)
+    made[...] = value
+    return made
+
+
+class Loaded:
+    """A candidate that was built: its module, and its arguments once they are checked."""
+
+    def __init__(self, mod: Any, target: dict[str, Any]):
+        from codegen.build import build
+
+        start = time.perf_counter()
+        self.module = build(mod, target)
+        self.seconds = time.perf_counter() - start
+        self.args: list[Any] = []
+        self.timed: Callable[[], Any] | None = None
+
+    def check(self, task: Task) -> dict[str, Any]:
+        """Run once on fresh arguments, compare what it made, and make ready to time it."""
+        place = getattr(self.module, "array", None)
+        args = [_copy(a) for a in task.inputs]
+        self.args = args if place is None else [place(a) if hasattr(a, "shape") else a for a in args]
+        start = time.perf_counter()
+        self.module.entry(*self.args)
+        host = [a.numpy() if hasattr(a, "numpy") else a for a in self.args]
+        seconds = time.perf_counter() - start
+        wrong = task.fault(host)
+        if not wrong and task.target["kind"] == "llvm":
+            self.timed = self.module.entry.prepared(*self.args)
+        return {"seconds": seconds, "wrong": wrong}
+
+    def time(self, number: int, groups: int, serial: bool) -> float:
+        """Seconds of a call: the least over ``groups`` of ``number`` calls in a row. Of this thread alone, if the program
+        runs on one; the time of several has the waiting for those that the system has put aside."""
+        run = self.timed
+        if run is None:
+            return self.module.time_evaluator(number=number * groups, repeat=1)(*self.args).min
+        clock = time.thread_time if serial else time.perf_counter
+        least = math.inf
+        for _ in range(groups):
+            start = clock()
+            for _ in range(number):
+                run()
+            least = min(least, clock() - start)
+        return least / number
+
+
+class Server:
+    """Answers commands: each method of that name takes the command, and the program if there is one."""
+
+    def __init__(self) -> None:
+        self._task: Task | None = None
+        self._loaded: dict[int, Loaded] = {}
+
+    @property
+    def _current(self) -> Task:
+        assert self._task is not None, "no task was given"
+        return self._task
+
+    def hello(self, about: dict[str, Any], mod: Any) -> dict[str, Any]:
+        """``about["bytes"]`` limits the memory of this process."""
+        if about.get("bytes"):
+            _limit_memory(int(about["bytes"]))
+        importlib.import_module("codegen.llvm.function")  # so that the first candidate need not wait for it
+        importlib.import_module("codegen.build")
+        return {"pid": os.getpid()}
+
+    def task(self, about: dict[str, Any], mod: Any) -> dict[str, Any]:
+        self._loaded.clear()
+        self._task = Task(mod, about)
+        return {"seconds": self._task.seconds}
+
+    def build(self, about: dict[str, Any], mod: Any) -> dict[str, Any]:
+        made = Loaded(mod, about["target"])
+        if about["keep"]:
+            self._loaded[about["id"]] = made
+        return {"seconds": made.seconds}
+
+    def check(self, about: dict[str, Any], mod: Any) -> dict[str, Any]:
+        return self._loaded[about["id"]].check(self._current)
+
+    def time(self, about: dict[str, Any], mod: Any) -> dict[str, Any]:
+        return {"seconds": self._loaded[about["id"]].time(about["number"], about["groups"], self._current.serial)}
+
+    def drop(self, about: dict[str, Any], mod: Any) -> dict[str, Any]:
+        self._loaded.pop(about["id"], None)
+        return {}
+
+
+def _limit_memory(size: int) -> None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    bounded = size if most == resource.RLIM_INFINITY else min(size, most)
+    resource.setrlimit(resource.RLIMIT_AS, (bounded, most))
+
+
+def _read(stream: BinaryIO, commands: SimpleQueue[tuple[dict[str, Any], bytes]]) -> None:
+    """Commands into the queue. When the other side is gone, this process ends at once, whatever it is running."""
+    while True:
+        head = stream.read(HEAD.size)
+        if len(head) < HEAD.size:
+            os._exit(0)
+        about, program = HEAD.unpack(head)
+        commands.put((json.loads(stream.read(about)), stream.read(program)))
+
+
+def answer(server: Server, about: dict[str, Any], program: bytes) -> dict[str, Any]:
+    """The answer to one command; an exception is one too."""
+    try:
+        mod = pickle.loads(program) if program else None
+        return getattr(server, about["do"])(about, mod)
+    except Exception as error:  # whatever a candidate raises is a result
+        return {"error": f"{type(error).__name__}: {error}"[:4000]}
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a program prints must not look like an answer
+    commands: SimpleQueue[tuple[dict[str, Any], bytes]] = SimpleQueue()
+    threading.Thread(target=_read, args=(os.fdopen(os.dup(0), "rb"), commands), daemon=True).start()
+    server = Server()
+    while True:
+        made = answer(server, *commands.get())
+        text = json.dumps(made, default=_plain).encode()
+        replies.write(struct.pack("<I", len(text)) + text)
+        replies.flush()
+
+
+def _plain(value: Any) -> Any:
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""Where candidates come from: drawing, neighbours and crossover of schedules that have sampling steps."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from ..equal import structural_digest
+from ..errors import TirError
+from ..function import IRModule
+from ..schedule import Schedule, Trace
+from ..schedule.trace import Entry
+from ..target import Target
+from .space import Space as RuleSpace
+from .space import block_names
+
+SKETCHES = 6  # attempts at different results of the rules
+
+
+class Source(Protocol):
+    """The schedules of a program that a search chooses from."""
+
+    def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
+        """Up to ``count`` schedules at random, each kind of them early on."""
+        ...
+
+
+class FunctionSource:
+    """The schedules that a function makes: ``function(sch)`` applies steps, and samples where it leaves a choice.
+
+    What it returns, if anything, are schedules to take in place of ``sch``. A draw that a step refuses is left out;
+    ``refused`` counts these, ``error`` is the last one.
+    """
+
+    def __init__(self, function: Callable[[Schedule], Any], mod: IRModule, target: Target):
+        self.function, self.mod, self.target = function, mod, target
+        self.refused = 0
+        self.error: TirError | None = None
+
+    def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
+        for _ in range(count):
+            sch = Schedule(self.mod, seed=generator.getrandbits(31), target=self.target, error_render_level="none")
+            try:
+                made = self.function(sch)
+            except TirError as error:
+                self.refused += 1
+                self.error = error
+                continue
+            found = sch if made is None else made
+            yield from found if isinstance(found, (list, tuple)) else [found]
+
+
+class RuleSource:
+    """The schedules that the rules of ``space`` make of the function of ``mod``: sketches, and other values of what these
+    leave open."""
+
+    def __init__(self, space: RuleSpace, mod: IRModule):
+        self.space, self.mod, self.target = space, mod, space.env.target
+
+    def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
+        sketches = self._sketches(generator, min(count, SKETCHES))
+        yield from sketches
+        open_ = [sch.trace for sch in sketches if samplings(sch.trace)]
+        for number in range(count - len(sketches) if open_ else 0):
+            made = redrawn(open_[number % len(open_)], self.mod, generator.getrandbits(31), self.target)
+            if made is not None:
+                yield made
+
+    def _sketches(self, generator: random.Random, tries: int) -> list[Schedule]:
+        """Results of the rules, with another one of what each rule offers at every try."""
+        found: dict[str, Schedule] = {}
+        for _ in range(tries):
+            sch = Schedule(self.mod, seed=generator.getrandbits(31), target=self.target, error_render_level="none")
+            for one in self.space.rules:
+                for block in reversed(block_names(sch)):
+                    made = list(self.space.forks(one, sch, block))
+                    sch = generator.choice(made) if made else sch
+            found.setdefault(structural_digest(sch.mod), sch)
+        return list(found.values())
+
+
+def redrawn(trace: Trace, mod: IRModule, seed: int, target: Target) -> Schedule | None:
+    """A schedule of ``mod`` by ``trace``, every decision drawn anew; None where a step is refused."""
+    return replayed(trace, mod, [None] * len(samplings(trace)), target, seed)
+
+
+def replayed(trace: Trace, mod: IRModule, decisions: Sequence[Any], target: Target, seed: int = 0) -> Schedule | None:
+    """A schedule of ``mod`` by ``trace`` with other decisions; None where a step is refused."""
+    sch = Schedule(mod, seed=seed, target=target, error_render_level="none")
+    rest = iter(decisions)
+    try:
+        trace.apply_to_schedule(sch, decision_provider=lambda *_: next(rest))
+    except TirError:
+        return None
+    return sch
+
+
+def samplings(trace: Trace) -> list[Entry]:
+    """The calls of a trace that take a decision."""
+    return [step for step in trace.steps if "decision" in step.args]
+
+
+def neighbouring_decisions(trace: Trace) -> Iterator[list[Any]]:
+    """The decisions of a trace with one of them changed by one step, in an order without chance."""
+    found = samplings(trace)
+    now = [step.args["decision"] for step in found]
+    for number, step in enumerate(found):
+        for other in steps_from(step):
+            yield [*now[:number], other, *now[number + 1 :]]
+
+
+def steps_from(step: Entry) -> list[Any]:
+    """The decisions of a sampling next to the one taken: an index up and down, a prime factor moved between two tiles.
+
+    >>> steps_from(Entry("sample_categorical", {"candidates": [1, 2, 4], "decision": 1}, None))
+    [0, 2]
+    >>> steps_from(Entry("sample_perfect_tile", {"n": 2, "max_innermost_factor": 16, "decision": [6, 4]}, None))
+    [[3, 8], [2, 12], [12, 2]]
+    """
+    decision = step.args["decision"]
+    if isinstance(decision, (list, tuple)):
+        return _moved_factors(list(decision), int(step.args.get("max_innermost_factor", 1 << 62)))
+    if step.name == "sample_categorical":
+        return [k for k in (decision - 1, decision + 1) if 0 <= k < len(step.args["candidates"])]
+    return [k for k in (decision - 1, decision + 1) if k >= -2]
+
+
+def _moved_factors(tiles: list[Any], most: int) -> list[list[int]]:
+    """``tiles`` with a prime factor of one moved to another, nearest ones first."""
+    if any(not isinstance(tile, int) for tile in tiles):
+        return []
+    found: list[list[int]] = []
+    pairs = [(a, b) for a in range(len(tiles)) for b in range(len(tiles)) if a != b]
+    for a, b in sorted(pairs, key=lambda pair: abs(pair[0] - pair[1])):
+        for prime in _primes(int(tiles[a])):
+            made = [int(t) for t in tiles]
+            made[a] //= prime
+            made[b] *= prime
+            if made[-1] <= most:
+                found.append(made)
+    return found
+
+
+def _primes(value: int) -> list[int]:
+    """The prime factors of ``value``, each once."""
+    found, at = [], 2
+    while at * at <= value:
+        if value % at == 0:
+            found.append(at)
+            while value % at == 0:
+                value //= at
+        at += 1
+    return [*found, value] if value > 1 else found
+
+
+def crossed(a: Sequence[Any], b: Sequence[Any], generator: random.Random) -> list[Any]:
+    """Each decision from one of two schedules of the same sketch."""
+    return [generator.choice(pair) for pair in zip(a, b)]
+
+
+def numbers(decisions: Iterable[Any]) -> list[int]:
+    """All integers of decisions, in order; what a symbolic size leaves open counts as 0."""
+    found: list[int] = []
+    for item in decisions:
+        found += [0 if x is None else int(x) for x in (item if isinstance(item, (list, tuple)) else (item,))]
+    return found

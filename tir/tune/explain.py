@@ -1,0 +1,82 @@
+"""What a search would look at: the schedules of a program in the order of the model, before any is measured."""
+
+from __future__ import annotations
+
+import html
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..function import IRModule, PrimFunc
+from ..schedule import Schedule
+from ..target import Target
+from .drawing import FunctionSource, RuleSource, Source, samplings
+from .progress import duration
+from .records import Records
+from .runner import Problem
+from .search import Model, Search, Trial, diverse
+from .session import Unmeasured, default_schedule, usual_model
+from .space import space_of
+
+
+class Explanation:
+    """Candidates of a program, best prediction first: it prints as a table. ``refused`` counts by rule the schedules of
+    which a step was refused."""
+
+    def __init__(self, candidates: Sequence[Trial], drawn: int, refused: dict[str, int]):
+        self.candidates, self.drawn, self.refused = list(candidates), drawn, refused
+
+    def __repr__(self) -> str:
+        lines = [f"{self.drawn} candidates; the first {len(self.candidates)}:"]
+        for number, one in enumerate(self.candidates):
+            time = "no prediction" if one.predicted is None else f"predicted {duration(one.predicted)}"
+            floor = f", at least {duration(one.floor)}" if one.floor > 0 else ""
+            lines.append(f"{number}. {one.origin}, {len(one.schedule.trace)} steps: {time}{floor}")
+            lines += [f"     {name}: {duration(value)}" for name, value in one.terms.items() if value > 0]
+            for step in samplings(one.schedule.trace):
+                lines.append(f"     {step.name}: {step.args['decision']} of {_choices(step.args)}")
+        if self.refused:
+            lines.append("refused: " + ", ".join(f"{name} {count}" for name, count in self.refused.items()))
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+def explain(
+    mod: PrimFunc | IRModule,
+    target: Any = "llvm",
+    *,
+    space: Callable[[Schedule], Any] | None = None,
+    model: Model | None = None,
+    count: int = 8,
+    draw: int = 64,
+    seed: int = 0,
+) -> Explanation:
+    """The candidates with which :func:`tir.tune` would begin, with the model's terms and the choices that are open; nothing
+    is built. ``mod`` has one function; ``draw`` candidates are made, the first ``count`` shown.
+
+    >>> import tir
+    >>> from tir.library import rows
+    >>> print(tir.tune.explain(rows.softmax(64, 100), draw=2, count=1).candidates[0].origin)
+    default
+    """
+    module, where = IRModule.of(mod), Target.of(target)
+    rules = space_of(where)
+    source: Source = RuleSource(rules, module) if space is None else FunctionSource(space, module, where)
+    predict = model or usual_model(rules)
+    search = Search(
+        Problem(module, where), source, lambda: default_schedule(module, where), predict, Unmeasured(predict),
+        Records(None), "", seed=seed, run=0, now=lambda: 0.0, tell=lambda *_: None,
+    )  # fmt: skip
+    found = [search.candidate(default_schedule(module, where), "default")]
+    found += [search.candidate(sch, "model") for sch in source.draw(random.Random(seed), draw)]
+    candidates = [one for one in found if one is not None]
+    ordered = [*candidates[:1], *diverse(candidates[1:])]
+    return Explanation(ordered[:count], len(candidates), dict(rules.dropped))
+
+
+def _choices(args: Any) -> str:
+    if "candidates" in args:
+        return str(list(args["candidates"]))
+    return f"tilings into {args['n']}" if "n" in args else "the legal ones"

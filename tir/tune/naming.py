@@ -1,0 +1,35 @@
+"""Traces between a program and its canonical one, whose names are those of the records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..canonical import canonical
+from ..function import IRModule
+from ..schedule import Trace
+from ..schedule.renamed import replay_renamed
+from .records import digest, split_decisions, with_decisions
+
+
+class Naming:
+    """Translates the JSON of traces; only the first of each sketch is replayed for that, as decisions have no names."""
+
+    def __init__(self, mod: IRModule):
+        self.mod, self.program = mod, canonical(mod)
+        self._kept: dict[tuple[str, str], list[Any]] = {}
+
+    def canonical(self, trace: list[Any]) -> list[Any]:
+        """A trace of the program as one of the canonical program. Raises ``TirError`` where a step is refused."""
+        return self._translated("canonical", trace, self.mod, self.program.mod)
+
+    def own(self, trace: list[Any]) -> list[Any]:
+        """A trace of the canonical program as one of this one. Raises ``TirError`` where a step is refused."""
+        return self._translated("own", trace, self.program.mod, self.mod)
+
+    def _translated(self, way: str, trace: list[Any], old: IRModule, new: IRModule) -> list[Any]:
+        sketch, decisions = split_decisions(trace)
+        key = way, digest(sketch)
+        if key not in self._kept:
+            made = replay_renamed(Trace.from_json(trace), old, new).trace.as_json()
+            self._kept[key] = split_decisions(made)[0]
+        return with_decisions(self._kept[key], decisions)

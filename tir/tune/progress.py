@@ -1,0 +1,72 @@
+"""What a search says while it runs: a bar of tqdm where that is installed, else a line for each improvement."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+import sys
+from typing import Any
+
+from .search import Search, Trial
+
+FAILED = ("timeout", "crashed", "wrong", "refused", "build")
+
+
+def duration(seconds: float) -> str:
+    """A time with a unit.
+
+    >>> duration(0.00123), duration(1.5e-6), duration(12)
+    ('1.23 ms', '1.5 us', '12 s')
+    """
+    if not math.isfinite(seconds):
+        return "-"
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1.0:
+            return f"{seconds * factor:.4g} {unit}"
+    return f"{seconds * 1e9:.4g} ns"
+
+
+class Progress:
+    """Told of every trial; ``verbose`` false is silent.
+
+    Trials of a database are not shown. The line has the best time, its share of the floor (the least time that the
+    model finds possible), how many failed, and about how long it will take.
+    """
+
+    def __init__(self, trials: int, verbose: bool):
+        self.trials, self.done, self.failed = trials, 0, 0
+        self._best: dict[int, float] = {}
+        self._bar: Any = None
+        self._verbose = verbose
+        if verbose and importlib.util.find_spec("tqdm") is not None:
+            self._bar = importlib.import_module("tqdm.auto").tqdm(total=trials, desc="tune", leave=False)
+
+    def tell(self, search: Search, trial: Trial) -> None:
+        """A trial has a result."""
+        self.done += 1
+        self.failed += trial.status in FAILED
+        best = self._best.get(id(search), math.inf)
+        self._best[id(search)] = min(best, trial.seconds)
+        if not self._verbose or trial.origin == "record":
+            return
+        line = self._line(search, trial)
+        if self._bar is not None:
+            self._bar.update(1)
+            self._bar.set_postfix_str(line)
+        elif trial.seconds < best:
+            print(f"trial {trial.number}: {line}", file=sys.stderr)
+
+    def _line(self, search: Search, trial: Trial) -> str:
+        parts = [f"best {duration(search.least)}"]
+        if search.floor > 0 and math.isfinite(search.least):
+            parts.append(f"{search.floor / search.least:.0%} of the floor's speed")
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        if self._bar is None and trial.after > 0 and self.done:
+            parts.append(f"{max(0, self.trials - self.done) * trial.after / self.done:.0f} s left at most")
+        return ", ".join(parts)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()

@@ -1,0 +1,496 @@
+"""What was measured, kept in a database (SQLite): by program, machine and schedule.
+
+Several processes may use one file at once: each trial is claimed before it is measured and committed when it is done.
+What cannot be read is skipped; where the file cannot be written any more (a full disk), records go on in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import functools
+import hashlib
+import json
+import math
+import os
+import sqlite3
+import sys
+import time
+import warnings
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..canonical import Canonical
+from ..errors import TirError
+from .runner import Measurement
+
+FORMAT = 1
+STALE_SECONDS = 3600.0  # after which a claim is void, whoever made it
+STATES = ("claimed", "ok", "censored", "timeout", "crashed", "wrong", "refused", "build")
+
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS workload(id INTEGER PRIMARY KEY, key TEXT UNIQUE, family TEXT, script TEXT, sizes TEXT);
+CREATE TABLE IF NOT EXISTS machine(id INTEGER PRIMARY KEY, key TEXT UNIQUE, about TEXT);
+CREATE TABLE IF NOT EXISTS sketch(id INTEGER PRIMARY KEY, workload INTEGER REFERENCES workload, key TEXT, trace TEXT,
+  rules TEXT, UNIQUE(workload, key));
+CREATE TABLE IF NOT EXISTS run(id INTEGER PRIMARY KEY, started TEXT, seed INTEGER, options TEXT, versions TEXT, host TEXT);
+CREATE TABLE IF NOT EXISTS trial(id INTEGER PRIMARY KEY, workload INTEGER, machine INTEGER, sketch INTEGER, run INTEGER,
+  number INTEGER, decisions TEXT, predicted REAL, status TEXT CHECK(status IN ({", ".join(f"'{s}'" for s in STATES)})),
+  best REAL, times TEXT, error TEXT, build_s REAL, load REAL, owner TEXT, made TEXT,
+  UNIQUE(workload, machine, sketch, decisions));
+CREATE INDEX IF NOT EXISTS best ON trial(workload, machine, status, best);
+CREATE INDEX IF NOT EXISTS families ON workload(family);
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """One trial. ``trace`` is the JSON of its schedule of the canonical program; ``script`` and ``key`` are that
+    program's text and key, ``machine`` the key of the machine it was measured on."""
+
+    key: str
+    family: str
+    script: str
+    machine: str
+    trace: list[Any]
+    status: str
+    seconds: float
+    times: tuple[float, ...] = ()
+    predicted: float | None = None
+    error: str = ""
+    rules: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    number: int = 0
+    made: str = ""
+    load: float = 0.0
+    build_seconds: float = 0.0
+
+    @property
+    def measurement(self) -> Measurement:
+        return Measurement(
+            self.number, self.status, self.seconds, self.times, self.error, self.build_seconds, self.load
+        )
+
+    def as_json(self) -> str:
+        """One line of JSON, complete in itself."""
+        found = dataclasses.asdict(self)
+        found["seconds"] = self.seconds if math.isfinite(self.seconds) else None
+        return json.dumps({"format": FORMAT, **found})
+
+    @staticmethod
+    def from_json(line: str) -> Record:
+        """Raises ``ValueError`` for a line that is no record."""
+        try:
+            found = json.loads(line)
+            if found.pop("format") != FORMAT:
+                raise ValueError("another version of the format")
+            found["seconds"] = math.inf if found["seconds"] is None else float(found["seconds"])
+            made = Record(**{**found, "times": tuple(found["times"]), "rules": tuple(found["rules"])})
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"no record: {error!r}") from None
+        if made.status not in STATES or not isinstance(made.trace, list):
+            raise ValueError("no record: its status or its trace is damaged")
+        return made
+
+
+def split_decisions(trace: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The JSON of a trace without the decisions of its samplings, and these."""
+    sketch: list[Any] = []
+    decisions: list[Any] = []
+    for step in trace:
+        if "decision" in step["args"]:
+            decisions.append(step["args"]["decision"])
+            step = {**step, "args": {**step["args"], "decision": None}, "result": _without_values(step["result"])}
+        else:
+            step = {**step, "args": _without_values(step["args"]), "result": _without_values(step["result"])}
+        sketch.append(step)
+    return sketch, decisions
+
+
+def with_decisions(sketch: list[Any], decisions: list[Any]) -> list[Any]:
+    """The inverse of :func:`split_decisions`; a replay computes the values that follow from decisions."""
+    rest = iter(decisions)
+    return [
+        {**step, "args": {**step["args"], "decision": next(rest)}} if "decision" in step["args"] else step
+        for step in sketch
+    ]
+
+
+def _without_values(value: Any) -> Any:
+    """Without the integers that were sampled, which differ from candidate to candidate of one sketch."""
+    if isinstance(value, list):
+        return [_without_values(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$expr" in value or "$op" in value:
+        value = {**value, "value": 1}
+    if "$loop" in value and value["$loop"] >= 0:
+        value = {**value, "name": "loop"}
+    return {key: _without_values(item) for key, item in value.items()}
+
+
+def digest(data: Any) -> str:
+    """The key of plain data: 32 hex digits."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@functools.cache
+def process_name() -> str:
+    """This process on this machine since its start, for claims: host, boot, process."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        boot = ""
+    return f"{os.uname().nodename if hasattr(os, 'uname') else ''}:{boot}:{os.getpid()}"
+
+
+def _is_gone(owner: str) -> bool:
+    """Whether the process of a claim has ended. Of another host it is not known."""
+    host, boot, pid = owner.rsplit(":", 2) if owner.count(":") >= 2 else ("", "", "")
+    mine = process_name().rsplit(":", 2)
+    if host != mine[0]:
+        return False
+    if boot != mine[1]:
+        return True
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, ValueError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+class Records:
+    """The database of ``path``; without one, in memory.
+
+    >>> records = Records(None)
+    >>> records.count()
+    0
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None):
+        self.path = None if path is None else Path(path)
+        self.damaged = 0  # rows that could not be read
+        self._database = self._open()
+        self._ids: dict[tuple[str, str], int] = {}
+
+    # ------------------------------------------------------------ the file
+
+    def _open(self) -> sqlite3.Connection:
+        where = ":memory:" if self.path is None else str(self.path)
+        try:
+            found = sqlite3.connect(where, timeout=30.0, isolation_level=None, check_same_thread=False)
+            found.execute("PRAGMA busy_timeout=30000")
+            version = found.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, FORMAT):
+                raise TirError(f"{where} has records of format {version}; this version of tir reads {FORMAT}")
+            if self.path is not None:
+                _set_journal(found, "DELETE" if on_network(self.path) else "WAL")
+                found.execute("PRAGMA synchronous=NORMAL")
+            if version == 0:
+                found.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version={FORMAT}; COMMIT;")
+        except sqlite3.Error as error:
+            raise TirError(f"{where} is no database of records: {error}") from None
+        return found
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> Records:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Generator[sqlite3.Connection, None, None]:
+        """One transaction, taken before anything is read."""
+        database = self._database
+        database.execute("BEGIN IMMEDIATE")
+        try:
+            yield database
+            database.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                database.execute("ROLLBACK")
+            raise
+
+    def _write(self, change: Any) -> Any:
+        """``change(database)`` as one transaction; where the file takes no more, on a copy in memory."""
+        try:
+            with self._writing() as database:
+                return change(database)
+        except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
+            if self.path is None:
+                raise
+            self._to_memory(error)
+            with self._writing() as database:
+                return change(database)
+
+    def _to_memory(self, error: Exception) -> None:
+        """Go on with a copy in memory of what can still be read."""
+        warnings.warn(
+            f"{self.path} takes no more records ({error}): the search goes on, what it measures from here on is lost "
+            "when it ends",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+        old, self.path = self._database, None
+        self._ids.clear()
+        self._database = self._open()
+        with contextlib.suppress(sqlite3.Error):
+            for table in ("workload", "machine", "sketch", "run", "trial"):
+                for row in old.execute(f"SELECT * FROM {table}"):
+                    marks = ",".join("?" * len(row))
+                    with contextlib.suppress(sqlite3.Error):
+                        self._database.execute(f"INSERT INTO {table} VALUES ({marks})", row)
+        with contextlib.suppress(sqlite3.Error):
+            old.close()
+
+    # ------------------------------------------------------------ writing
+
+    def _id(self, database: sqlite3.Connection, table: str, key: str, **columns: Any) -> int:
+        """The number of a row of ``table``, which is made if there is none."""
+        names, values = list(columns), list(columns.values())
+        given = {"key": key, **{n: v for n, v in columns.items() if n == "workload"}}
+        where = " AND ".join(f"{n}=?" for n in given)
+        found = database.execute(f"SELECT id FROM {table} WHERE {where}", list(given.values())).fetchone()
+        if found is not None:
+            return int(found[0])
+        marks = ",".join("?" * (len(values) + 1))
+        made = database.execute(f"INSERT INTO {table}(key,{','.join(names)}) VALUES ({marks})", [key, *values])
+        return int(made.lastrowid or 0)
+
+    def begin_run(self, seed: int, options: Mapping[str, Any]) -> int:
+        """The number of a new run."""
+        from .. import __version__
+
+        versions = json.dumps({"tir": __version__, "python": sys.version.split()[0], "llvmlite": _version("llvmlite")})
+        row = (_now(), seed, json.dumps(options, default=str), versions, process_name().split(":")[0])
+        text = "INSERT INTO run(started,seed,options,versions,host) VALUES (?,?,?,?,?)"
+        return int(self._write(lambda db: db.execute(text, row).lastrowid))
+
+    def add_machine(self, key: str, about: Mapping[str, Any]) -> None:
+        """Say what the machine of a key is."""
+        self._write(lambda db: self._id(db, "machine", key, about=json.dumps(about, default=str)))
+
+    def _places(self, db: sqlite3.Connection, program: Canonical, machine: str, trace: list[Any], rules: Iterable[str],
+                sizes: Mapping[str, int]) -> tuple[int, int, int, str]:  # fmt: skip
+        sketch, decisions = split_decisions(trace)
+        key = workload_key(program.key, sizes)
+        script = program.mod.script()
+        workload = self._id(db, "workload", key, family=program.family, script=script, sizes=json.dumps(dict(sizes)))
+        where = self._id(db, "machine", machine, about="{}")
+        text, named = json.dumps(sketch), json.dumps(list(rules))
+        one = self._id(db, "sketch", digest(sketch), workload=workload, trace=text, rules=named)
+        return workload, where, one, json.dumps(decisions)
+
+    def claim(
+        self, program: Canonical, machine: str, trace: list[Any], *, run: int = 0, number: int = 0,
+        predicted: float | None = None, rules: Iterable[str] = (), sizes: Mapping[str, int] | None = None, again: bool = False,
+    ) -> int | None:  # fmt: skip
+        """The number of a trial that is now this process's to measure; None if it has been measured (unless it is to be
+        ``again``), or another process that is alive has claimed it."""
+
+        def change(db: sqlite3.Connection) -> int | None:
+            at = self._places(db, program, machine, trace, rules, sizes or {})
+            found = db.execute(
+                "SELECT id, status, owner, made FROM trial WHERE workload=? AND machine=? AND sketch=? AND decisions=?",
+                at,
+            ).fetchone()
+            if found is not None:
+                void = _is_gone(found[2] or "") or _is_old(found[3] or "") if found[1] == "claimed" else again
+                if not void:
+                    return None
+                db.execute("DELETE FROM trial WHERE id=?", found[:1])
+            row = (*at, run, number, predicted, process_name(), _now())
+            text = "INSERT INTO trial(workload,machine,sketch,decisions,run,number,predicted,owner,made,status)"
+            return int(db.execute(f"{text} VALUES (?,?,?,?,?,?,?,?,?,'claimed')", row).lastrowid or 0)
+
+        return self._write(change)
+
+    def finish(self, trial: int, made: Measurement) -> None:
+        """The result of a claimed trial: one commit."""
+        best = made.seconds if math.isfinite(made.seconds) else None
+        row = (made.status, best, json.dumps(made.times), made.error, made.build_seconds, made.load, _now(), trial)
+        text = "UPDATE trial SET status=?, best=?, times=?, error=?, build_s=?, load=?, made=?, owner=NULL WHERE id=?"
+        self._write(lambda db: db.execute(text, row))
+
+    def release(self, trials: Iterable[int]) -> None:
+        """Give up claims that were not measured."""
+        for trial in trials:
+            self._write(lambda db, n=trial: db.execute("DELETE FROM trial WHERE id=? AND status='claimed'", (n,)))
+
+    def add(self, record: Record, program: Canonical) -> bool:
+        """Add a record, as from another file; false if there is one of that schedule."""
+        trial = self.claim(
+            program, record.machine, record.trace, predicted=record.predicted, rules=record.rules, sizes=record.sizes,
+            number=record.number,
+        )  # fmt: skip
+        if trial is None:
+            return False
+        self.finish(trial, record.measurement)
+        return True
+
+    # ------------------------------------------------------------ reading
+
+    _COLUMNS = """w.key, w.family, w.script, m.key, s.trace, t.decisions, t.status, t.best, t.times, t.predicted, t.error,
+        s.rules, w.sizes, t.number, t.made, t.load, t.build_s
+        FROM trial t JOIN workload w ON w.id = t.workload JOIN machine m ON m.id = t.machine
+        JOIN sketch s ON s.id = t.sketch"""
+
+    def _select(self, where: str, values: Iterable[Any]) -> Iterator[Record]:
+        try:
+            rows = self._database.execute(f"SELECT {self._COLUMNS} {where}", list(values)).fetchall()
+        except sqlite3.DatabaseError as error:
+            self.damaged += 1
+            warnings.warn(
+                f"{self.path} is damaged ({error}); what cannot be read is left out", RuntimeWarning, stacklevel=3
+            )
+            return
+        for row in rows:
+            made = self._record(row)
+            if made is not None:
+                yield made
+
+    def _record(self, row: tuple[Any, ...]) -> Record | None:
+        try:
+            trace = with_decisions(json.loads(row[4]), json.loads(row[5]))
+            return Record(
+                row[0], row[1], row[2], row[3], trace, row[6], math.inf if row[7] is None else float(row[7]),
+                tuple(json.loads(row[8] or "[]")), row[9], row[10] or "", tuple(json.loads(row[11])), json.loads(row[12]),
+                int(row[13] or 0), row[14] or "", float(row[15] or 0.0), float(row[16] or 0.0),
+            )  # fmt: skip
+        except (ValueError, TypeError, KeyError, StopIteration):
+            self.damaged += 1
+            return None
+
+    def of(self, program: Canonical, machine: str, sizes: Mapping[str, int] | None = None) -> list[Record]:
+        """The trials of a program on a machine that are done, in the order in which they were claimed."""
+        values = (workload_key(program.key, sizes or {}), machine)
+        return list(self._select("WHERE w.key=? AND m.key=? AND t.status <> 'claimed' ORDER BY t.id", values))
+
+    def best(
+        self, program: Canonical, machine: str, sizes: Mapping[str, int] | None = None, count: int = 1
+    ) -> list[Record]:
+        """The fastest trials of a program on a machine."""
+        values = (workload_key(program.key, sizes or {}), machine, count)
+        return list(self._select("WHERE w.key=? AND m.key=? AND t.status='ok' ORDER BY t.best LIMIT ?", values))
+
+    def family(self, program: Canonical, each: int = 2) -> list[Record]:
+        """The fastest trials of other sizes of a program, and of it on other machines: ``each`` of every size, the best
+        of every size before the second best of any."""
+        better = """(SELECT COUNT(*) FROM trial b WHERE b.workload = t.workload AND b.machine = t.machine
+            AND b.status='ok' AND (b.best < t.best OR b.best = t.best AND b.id < t.id))"""
+        where = f"WHERE w.family=? AND t.status='ok' AND {better} < ? ORDER BY {better}, t.id"
+        return list(self._select(where, (program.family, each)))
+
+    def all(self) -> Iterator[Record]:
+        """Every trial that is done."""
+        return self._select("WHERE t.status <> 'claimed' ORDER BY t.id", ())
+
+    def count(self) -> int:
+        """How many trials there are, claimed ones too."""
+        return int(self._database.execute("SELECT COUNT(*) FROM trial").fetchone()[0])
+
+    def machines(self) -> dict[str, dict[str, Any]]:
+        """What is known of each machine, by its key."""
+        return {key: json.loads(about) for key, about in self._database.execute("SELECT key, about FROM machine")}
+
+    def is_whole(self) -> bool:
+        """SQLite's own check of the file."""
+        return self._database.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+
+    def prune(self, keep: int = 20, misses: int = 5) -> int:
+        """Delete all but the ``keep`` best trials of each program and machine, and the ``misses`` that the model
+        predicted worst; void claims too. Returns how many are gone."""
+        order = "ABS(LN(MAX(predicted, 1e-12) / best))" if self._has_ln() else "ABS(predicted / best - 1)"
+        text = f"""DELETE FROM trial WHERE status <> 'claimed' AND id NOT IN (SELECT id FROM (SELECT id,
+            ROW_NUMBER() OVER (PARTITION BY workload, machine ORDER BY status <> 'ok', best IS NULL, best) AS place,
+            ROW_NUMBER() OVER (PARTITION BY workload, machine ORDER BY predicted IS NULL OR best IS NULL, {order} DESC)
+            AS miss FROM trial WHERE status <> 'claimed') WHERE place <= ? OR miss <= ?)"""
+
+        def change(db: sqlite3.Connection) -> int:
+            claims = db.execute("SELECT id, owner, made FROM trial WHERE status='claimed'").fetchall()
+            void = [(n,) for n, owner, made in claims if _is_gone(owner or "") or _is_old(made or "")]
+            db.executemany("DELETE FROM trial WHERE id=?", void)
+            return len(void) + db.execute(text, (keep, misses)).rowcount
+
+        gone = int(self._write(change))
+        self._write(lambda db: db.execute("DELETE FROM sketch WHERE id NOT IN (SELECT sketch FROM trial)"))
+        self._database.execute("VACUUM")
+        return gone
+
+    def _has_ln(self) -> bool:
+        try:
+            self._database.execute("SELECT LN(2.0)")
+        except sqlite3.OperationalError:
+            return False
+        return True
+
+
+def _set_journal(database: sqlite3.Connection, mode: str) -> None:
+    """Set the kind of journal; another process may be doing the same."""
+    for _ in range(100):
+        try:
+            database.execute(f"PRAGMA journal_mode={mode}")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
+                raise
+            time.sleep(0.05)
+
+
+def workload_key(key: str, sizes: Mapping[str, int]) -> str:
+    """The key of a program at given symbolic sizes."""
+    return key if not sizes else f"{key}-{digest(dict(sizes))}"
+
+
+def _is_old(made: str) -> bool:
+    try:
+        age = datetime.datetime.now(datetime.timezone.utc) - datetime.datetime.fromisoformat(made)
+    except (ValueError, TypeError):
+        return True
+    return age.total_seconds() > STALE_SECONDS
+
+
+def _version(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def on_network(path: Path) -> bool:
+    """Whether a file lies in a network folder, where a write-ahead log cannot be shared."""
+    kinds = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "lustre", "afs"}
+    try:
+        lines = Path("/proc/mounts").read_text().splitlines()
+    except OSError:
+        return False
+    folder = str(path.absolute().parent)
+    best, kind = "", ""
+    for line in lines:
+        parts = line.split()
+        if len(parts) > 2 and (folder + "/").startswith(parts[1].rstrip("/") + "/") and len(parts[1]) >= len(best):
+            best, kind = parts[1], parts[2]
+    return kind in kinds
+
+
+def read_lines(lines: Iterable[str]) -> Iterator[tuple[int, Record | ValueError]]:
+    """The records of a text, a line each, with the number of the line; an error for a line that is none."""
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield number, Record.from_json(line)
+            except ValueError as error:
+                yield number, error

@@ -1,0 +1,194 @@
+"""What a search found: the best schedule, as a schedule, a module and Python to paste, and every trial."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..errors import TirError
+from ..function import IRModule
+from ..schedule import Schedule
+from ..target import Target
+from .picture import picture
+from .progress import FAILED, duration
+from .search import Search, Trial
+from .tasks import Task
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """One task and the search for it."""
+
+    task: Task
+    search: Search
+
+    @property
+    def best(self) -> Trial:
+        """The fastest trial. Raises ``TirError`` with the first error if no trial gave a result."""
+        found = self.search.best
+        if found is None:
+            raise no_result([self.search])
+        return found
+
+
+class Trials(Sequence[Trial]):
+    """The trials of a search as a table."""
+
+    HEAD = ("trial", "from", "status", "time", "predicted", "at", "decisions")
+
+    def __init__(self, trials: Sequence[Trial]):
+        self._trials = list(trials)
+
+    def __len__(self) -> int:
+        return len(self._trials)
+
+    def __getitem__(self, which: Any) -> Any:
+        return self._trials[which] if isinstance(which, int) else Trials(self._trials[which])
+
+    def __iter__(self) -> Iterator[Trial]:
+        return iter(self._trials)
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """The cells, as text."""
+        return [
+            (
+                str(t.number), t.origin, t.status, duration(t.seconds),
+                "-" if t.predicted is None else duration(t.predicted), f"{t.after:.1f} s", _short(t.decisions),
+            )
+            for t in self._trials
+        ]  # fmt: skip
+
+    def __repr__(self) -> str:
+        rows = [self.HEAD, *self.rows]
+        widths = [max(len(row[k]) for row in rows) for k in range(len(self.HEAD))]
+        return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in rows)
+
+    def _repr_html_(self) -> str:
+        best = min((t.seconds for t in self._trials), default=math.inf)
+        head = "".join(f"<th>{cell}</th>" for cell in self.HEAD)
+        body = ""
+        for trial, row in zip(self._trials, self.rows):
+            mark = ' style="font-weight:bold"' if trial.seconds == best < math.inf else ""
+            note = html.escape(trial.result.error[:500]) if trial.result is not None else ""
+            body += f'<tr{mark} title="{note}">' + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class Result:
+    """What :func:`tir.tune` returns.
+
+    ``measured`` is false where nothing could be run (no GPU), and the order is the model's guess. ``interrupted``: it was
+    ended from the keyboard; the same call with the same database goes on.
+    """
+
+    def __init__(
+        self,
+        mod: IRModule,
+        target: Target,
+        tuned: Sequence[Tuned],
+        *,
+        interrupted: bool,
+        measured: bool,
+        seconds: float,
+    ):
+        self.mod, self.target, self.tuned = mod, target, list(tuned)
+        self.interrupted, self.measured, self.seconds = interrupted, measured, seconds
+
+    @cached_property
+    def best(self) -> Schedule:
+        """The fastest schedule, of the whole module. Raises ``TirError`` if no trial gave a result."""
+        sch = Schedule(self.mod, seed=0, target=self.target, error_render_level="none")
+        for one in self.tuned:
+            for name in one.task.names:
+                if len(self.mod) > 1:
+                    sch.work_on(name)
+                apply_trial(sch, one, name)
+        return sch
+
+    def module(self) -> Any:
+        """The fastest schedule, built."""
+        from codegen.build import build
+
+        return build(self.best.mod, self.target)
+
+    @property
+    def script(self) -> str:
+        """The fastest schedule as Python: a function that applies it to a schedule of the program."""
+        return self.best.trace.as_python("schedule")
+
+    @property
+    def trials(self) -> Trials:
+        """Every trial, as a table."""
+        return Trials([trial for one in self.tuned for trial in one.search.trials])
+
+    @property
+    def best_seconds(self) -> float:
+        """Seconds of one call of the fastest schedule; of several functions, their sum by weight."""
+        return sum(one.task.weight * one.best.seconds for one in self.tuned)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the search of each task ended; empty where its budget was used up."""
+        return [one.search.reason for one in self.tuned]
+
+    def plot(self) -> Any:
+        """The best time so far against trials, and how near to the machine's limits it is: a picture in SVG."""
+        return picture(self)
+
+    def __repr__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _repr_html_(self) -> str:
+        text = "<br/>".join(html.escape(line) for line in self._lines())
+        return f"<div><p>{text}</p>{self.plot()._repr_html_()}{self.trials._repr_html_()}</div>"
+
+    def _lines(self) -> list[str]:
+        lines: list[str] = []
+        for one in self.tuned:
+            search = one.search
+            failed = sum(t.status in FAILED for t in search.trials)
+            what = "measured" if self.measured else "predicted, not measured"
+            line = f"{', '.join(one.task.names)}: {duration(search.least)} ({what}; {len(search.trials)} trials"
+            line += f", {failed} failed" if failed else ""
+            line += f", {search.recorded} from the database" if search.recorded else ""
+            lines.append(line + ")")
+            default = next((t for t in search.trials if t.origin == "default" and t.seconds < math.inf), None)
+            if default is not None:
+                lines.append(f"  {default.seconds / search.least:.2f} times as fast as the default schedule")
+            if search.reason:
+                lines.append(f"  ended: {search.reason}")
+        if self.interrupted:
+            lines.append("interrupted: the same call with the same database goes on")
+        return lines
+
+
+def apply_trial(sch: Schedule, one: Tuned, name: str) -> None:
+    """Apply the best trial of a task to function ``name``, on which ``sch`` works."""
+    from ..schedule.renamed import replay_renamed
+
+    trial = one.best
+    trace = trial.schedule.trace
+    if name != one.task.names[0]:
+        trace = replay_renamed(trace, one.task.mod, IRModule.of(sch.mod[name])).trace
+    trace.apply_to_schedule(sch)
+
+
+def no_result(searches: Sequence[Search]) -> TirError:
+    """The error of a search in which no trial gave a result: it has the first failure in full."""
+    failed = [t for search in searches for t in search.trials if t.result is not None and not t.result.ok]
+    if not failed:
+        return TirError("nothing was measured: the budget was used up before the first trial")
+    counts = {status: sum(t.status == status for t in failed) for status in FAILED}
+    text = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    first = failed[0].result
+    return TirError(f"no trial gave a result ({text}); the first failure: {first.error if first is not None else ''}")
+
+
+def _short(decisions: Sequence[Any]) -> str:
+    text = " ".join(str(d).replace(" ", "") for d in decisions)
+    return text if len(text) <= 48 else text[:47] + "…"

@@ -1,0 +1,509 @@
+"""The search for one program: candidates ordered by the model, measured in batches, then neighbours of the best.
+
+Every choice comes from the seed and from what was measured, so that the same times give the same list of trials.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from ..equal import structural_digest
+from ..errors import TirError
+from ..schedule import Schedule, Trace
+from .drawing import Source, crossed, neighbouring_decisions, numbers, replayed
+from .learner import expected_improvement, learner
+from .naming import Naming
+from .records import Record, Records, digest, split_decisions
+from .runner import Job, Measurement, Problem, Runner
+
+DRAWN = 300  # candidates scheduled before any is measured
+POOL = 48  # candidates scheduled in each round after that
+BATCH = 8
+MEASURED_BEFORE_LEARNING = 6
+ENOUGH = 1.05  # times the floor: what is that fast is as good as it gets
+OUTLIER = 20.0  # times the best
+PATIENCE = 3  # rounds without an improvement of one per cent
+
+
+class Predicted(Protocol):
+    """What a model says of a schedule, in seconds: the time, its parts, and the least that the program can take."""
+
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def terms(self) -> Any: ...
+    @property
+    def floor(self) -> float: ...
+
+
+Model = Callable[[Schedule], "Predicted | None"]
+
+
+@dataclass
+class Trial:
+    """A candidate and what is known of it. ``number`` counts from 0, the default schedule; ``origin`` says where it is
+    from: default, record, family, model, neighbour, crossover or random."""
+
+    number: int
+    schedule: Schedule
+    origin: str
+    trace: list[Any] | None
+    sketch: str
+    decisions: list[Any]
+    predicted: float | None = None
+    terms: dict[str, float] = field(default_factory=dict)
+    floor: float = 0.0
+    rules: tuple[str, ...] = ()
+    claim: int | None = None  # its row in the database
+    result: Measurement | None = None
+    after: float = 0.0  # seconds since the search began
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of one call; infinite if it was not measured, or failed."""
+        return self.result.seconds if self.result is not None and self.result.ok else math.inf
+
+    @property
+    def status(self) -> str:
+        return "waiting" if self.result is None else self.result.status
+
+    @property
+    def features(self) -> list[float]:
+        """Numbers for the learner: logarithms of the model's terms and of the decisions."""
+        terms = [math.log(max(value, 1e-12)) for _, value in sorted(self.terms.items())]
+        return terms + [math.log2(2.0 + abs(value)) for value in numbers(self.decisions)]
+
+
+class Search:
+    """The trials of one ``problem``: each call of ``step`` measures a batch.
+
+    ``model`` predicts; ``default`` is trial 0. What ``records`` has of this program and ``machine`` counts as measured,
+    unless ``fresh``. ``tell`` is called with each trial that has a result.
+    """
+
+    def __init__(
+        self, problem: Problem, source: Source, default: Callable[[], Schedule], model: Model, runner: Runner,
+        records: Records, machine: str, *, seed: int, run: int, now: Callable[[], float],
+        tell: Callable[[Search, Trial], None], fresh: bool = False, batch: int = BATCH, patience: int = PATIENCE,
+        drawing_seconds: float = math.inf,
+    ):  # fmt: skip
+        self.problem, self.source, self.model, self.runner = problem, source, model, runner
+        self.records, self.machine, self.run, self.now, self.tell = records, machine, run, now, tell
+        self.naming = Naming(problem.mod)
+        self.trials: list[Trial] = []
+        self.reason = ""  # why it ended, once it has
+        self.batch, self.patience, self.drawing_seconds = batch, patience, drawing_seconds
+        self.recorded = 0  # trials that the database had
+        self.elsewhere = 0  # candidates that another process is measuring, or has measured
+        self.floor = 0.0
+        self._default = default
+        self._generator = random.Random(seed)
+        self._seed = seed
+        self._fresh = fresh
+        self._known: set[str] = set()
+        self._tried: set[str] = set()  # digests of sketches with decisions
+        self._rows: set[str] = set()  # digests of the records taken over, and of the own ones
+        self._waiting: list[Trial] = []
+        self._passed_over: list[Trial] = []  # scheduled, and not measured yet
+        self._stale = 0
+        self._until = math.inf  # when scheduling candidates has to end
+        self._measuring = 0.0  # seconds that the last batch took
+        self._began = now()
+        self.refresh()
+
+    # ------------------------------------------------------------ what is known
+
+    @property
+    def measured(self) -> list[Trial]:
+        return [t for t in self.trials if t.result is not None and t.result.ok]
+
+    @property
+    def best(self) -> Trial | None:
+        """The fastest trial; of equals the first."""
+        return min(self.measured, key=lambda t: t.seconds, default=None)
+
+    @property
+    def least(self) -> float:
+        return min((t.seconds for t in self.measured), default=math.inf)
+
+    @property
+    def at_floor(self) -> bool:
+        return self.floor > 0 and self.least <= ENOUGH * self.floor
+
+    def fresh_seed(self) -> int:
+        return self._generator.getrandbits(31)
+
+    def refresh(self) -> None:
+        """Take over what the database has of this program on this machine, from earlier runs and other processes."""
+        if self._fresh:
+            return
+        for record in self.records.of(self.naming.program, self.machine, self.problem.sizes):
+            row = digest(record.trace)
+            if row in self._rows:
+                continue
+            self._rows.add(row)
+            sch = self._from_record(record)
+            made = None if sch is None else self.candidate(sch, "record", record.rules)
+            if made is not None:
+                made.predicted = made.predicted if made.predicted is not None else record.predicted
+                made.result = record.measurement
+                self._add(made)
+                self.recorded += 1
+
+    def _from_record(self, record: Record) -> Schedule | None:
+        """The schedule of a record, under the names of this program; None if it cannot be made here."""
+        try:
+            trace = Trace.from_json(self.naming.own(record.trace))
+            return trace.replay(self.problem.mod, target=self.problem.target, error_render_level="none")
+        except (TirError, RecursionError):
+            return None
+
+    # ------------------------------------------------------------ candidates
+
+    def candidate(self, sch: Schedule, origin: str, rules: Iterable[str] = ()) -> Trial | None:
+        """A schedule as a candidate; None if the same program has been one before."""
+        key = structural_digest(sch.mod)
+        if key in self._known:
+            return None
+        self._known.add(key)
+        try:
+            trace: list[Any] | None = sch.trace.as_json()
+        except TirError:  # an argument without a spelling: it can be measured, but not kept
+            trace = None
+        sketch, decisions = split_decisions(trace) if trace is not None else ([key], [])
+        made = Trial(-1, sch, origin, trace, digest(sketch), decisions, rules=tuple(rules))
+        self._tried.add(made.sketch + digest(decisions))
+        described = getattr(self.source, "describe", lambda _: None)(sch)
+        if described is not None:
+            made.sketch, made.decisions = "template", described
+        found = self.model(sch)
+        if found is not None:
+            made.predicted, made.terms, made.floor = found.seconds, dict(found.terms), found.floor
+            self.floor = max(self.floor, found.floor)
+        return made
+
+    def _add(self, trial: Trial) -> None:
+        trial.number = len(self.trials)
+        trial.after = self.now() - self._began
+        self.trials.append(trial)
+        self.tell(self, trial)
+
+    def _first(self) -> list[Trial]:
+        """The default schedule, the best of other sizes, and then the best of the model, of each sketch some."""
+        made = self.candidate(self._default(), "default")
+        first = [] if made is None else [made]
+        for record in self._nearest_sizes():
+            first += self._transferred(record)
+        return first[: self.batch // 2] + diverse(self._drawn(made is None or made.predicted is not None))
+
+    def _drawn(self, predicted: bool) -> list[Trial]:
+        """Candidates of the space: many where a model can choose from them."""
+        found: list[Trial] = []
+        for sch in self.source.draw(random.Random(self.fresh_seed()), DRAWN if predicted else 2 * self.batch):
+            one = self.candidate(sch, "model" if predicted else "random")
+            found += [] if one is None else [one]
+            if self.now() > self._until:
+                break
+        return found
+
+    def _nearest_sizes(self) -> list[Record]:
+        """The best records of the program's family, of sizes near to its own."""
+        here = _sizes(self.naming.program.mod.script())
+
+        def distance(record: Record) -> float:
+            there = _sizes(record.script)
+            return sum(abs(math.log2((1 + a) / (1 + b))) for a, b in zip(here, there))
+
+        found = self.records.family(self.naming.program)
+        nearest = sorted(
+            dict.fromkeys(record.key for record in found), key={r.key: distance(r) for r in found}.__getitem__
+        )
+        return [record for record in found if record.key in nearest[:3]]
+
+    def _transferred(self, record: Record) -> list[Trial]:
+        """A schedule of another size, or of another machine, made for this program; none where it does not fit."""
+        is_own = record.key == self.naming.program.key
+        sch = self._from_record(record) if is_own else self._replayed_here(record)
+        made = None if sch is None else self.candidate(sch, "family", record.rules)
+        return [] if made is None else [made]
+
+    def _replayed_here(self, record: Record) -> Schedule | None:
+        """The trace of another size on this one: decisions that do not fit are drawn anew."""
+        program = self.naming.program.mod
+        sch = Schedule(program, seed=self.fresh_seed(), target=self.problem.target, error_render_level="none")
+        try:
+            Trace.from_json(record.trace).apply_to_schedule(sch, decision_provider=_fitting(sch))
+            own = Trace.from_json(self.naming.own(sch.trace.as_json()))
+            return own.replay(self.problem.mod, target=self.problem.target, error_render_level="none")
+        except (TirError, ValueError):
+            return None
+
+    def _later(self) -> list[Trial]:
+        """Neighbours of the best three, crossings of the best within a sketch, some at random, and those that were not
+        chosen before; best guess first."""
+        best = sorted(self.measured, key=lambda t: t.seconds)[:8]
+        pool = self._passed_over[:]
+        for parent in best[:3]:
+            pool += self._neighbours(parent, POOL // 4)
+        pool += self._crossings(best, POOL // 8)
+        for sch in self.source.draw(random.Random(self.fresh_seed()), max(4, POOL - len(pool))):
+            one = self.candidate(sch, "random")
+            pool += [] if one is None else [one]
+            if pool and self.now() > self._until:
+                break
+        chosen = self._ranked(pool)
+        taken = {id(t) for t in chosen}
+        self._passed_over = [t for t in pool if id(t) not in taken][-DRAWN:]
+        return chosen
+
+    def _neighbours(self, parent: Trial, count: int) -> list[Trial]:
+        own = getattr(self.source, "neighbours", None)
+        if own is not None:
+            found = (self.candidate(sch, "neighbour") for sch in own(parent.schedule))
+            return [one for one in itertools.islice(found, count) if one is not None]
+        trace = parent.schedule.trace
+        options = list(neighbouring_decisions(trace))
+        self._generator.shuffle(options)
+        return self._replays(parent, options, "neighbour", count)
+
+    def _crossings(self, best: Sequence[Trial], count: int) -> list[Trial]:
+        if hasattr(self.source, "neighbours"):
+            return []
+        pairs = [(a, b) for a in best for b in best if a.number < b.number and a.sketch == b.sketch and a.decisions]
+        options = [crossed(a.decisions, b.decisions, self._generator) for a, b in pairs for _ in range(2)]
+        return self._replays(pairs[0][0], options, "crossover", count) if pairs else []
+
+    def _replays(self, parent: Trial, options: Iterable[Sequence[Any]], origin: str, count: int) -> list[Trial]:
+        """New candidates by the trace of ``parent`` with other decisions."""
+        found: list[Trial] = []
+        for decisions in options:
+            key = parent.sketch + digest(list(decisions))
+            if key in self._tried:
+                continue
+            self._tried.add(key)
+            sch = replayed(parent.schedule.trace, self.problem.mod, decisions, self.problem.target)
+            one = None if sch is None else self.candidate(sch, origin)
+            found += [] if one is None else [one]
+            if len(found) >= count or self.now() > self._until:
+                break
+        return found
+
+    def _ranked(self, pool: list[Trial]) -> list[Trial]:
+        """The pool by expected improvement of what the learner makes of model and measurements, each kept apart from
+        those chosen before it."""
+        if getattr(self.source, "ordered", False):
+            return pool[: self.batch]
+        if len(self.measured) < MEASURED_BEFORE_LEARNING:
+            return sorted(pool, key=lambda t: t.predicted or 0.0)[: self.batch]
+        usual = math.log(sorted(t.seconds for t in self.measured)[len(self.measured) // 2])
+        guess, sure = self._guess(pool, usual)
+        best = math.log(self.least)
+        gains = {id(t): expected_improvement(g, s, best) for t, g, s in zip(pool, guess, sure)}
+        chosen: list[Trial] = []
+        rest = list(pool)
+        while rest and len(chosen) < self.batch:
+            chosen.append(max(rest, key=lambda t: gains[id(t)] * _novelty(t, chosen)))
+            rest.remove(chosen[-1])
+        return chosen
+
+    def _guess(self, pool: list[Trial], usual: float) -> tuple[list[float], list[float]]:
+        """Logarithms of the seconds expected of candidates, and how sure that is."""
+        known = self.measured[-400:]
+        sketches = sorted({t.sketch for t in (*known, *pool)})
+        width = max((len(t.features) for t in (*known, *pool)), default=0)
+
+        def row(trial: Trial) -> list[float]:
+            features = trial.features
+            kind = [1.0 if trial.sketch == s else 0.0 for s in sketches[:12]]
+            return [*kind, *features, *[0.0] * (width - len(features))]
+
+        def base(trial: Trial) -> float:
+            return math.log(trial.predicted) if trial.predicted else usual
+
+        made = learner(self._seed, len(known))
+        slowest = self.least * OUTLIER  # how bad a bad one is teaches nothing
+        made.fit([row(t) for t in known], [math.log(min(t.seconds, slowest)) - base(t) for t in known])
+        if not pool:
+            return [], []
+        residual, deviation = made.guess([row(t) for t in pool])
+        return [base(t) + float(r) for t, r in zip(pool, residual)], [float(d) for d in deviation]
+
+    # ------------------------------------------------------------ measuring
+
+    def step(self, most: int) -> int:
+        """Measure the next batch, of at most ``most`` trials; the number of those measured. ``reason`` is set when
+        there is nothing more to gain."""
+        self.refresh()
+        before = self.least
+        self._until = self.now() + max(self.drawing_seconds if not self.trials else 2.0, 2.0 * self._measuring)
+        chosen = self._next(min(most, self.batch))
+        if not chosen:
+            self.reason = self.reason or "every schedule of the space has been measured"
+            return 0
+        start = self.now()
+        self._measure(chosen)
+        self._measuring = self.now() - start
+        improved = self.least < 0.99 * before
+        self._stale = 0 if improved else self._stale + 1
+        if self.at_floor:
+            self.reason = f"the best is within {ENOUGH - 1:.0%} of the least time that the model finds possible"
+        elif self._stale >= self.patience:
+            self.reason = f"{self._stale} rounds brought no improvement of 1 %"
+        return len(chosen)
+
+    def _next(self, count: int) -> list[Trial]:
+        """Candidates that are this process's to measure."""
+        chosen: list[Trial] = []
+        refills = 0
+        if not self.trials and not self._waiting:
+            self._waiting = self._first()
+        while len(chosen) < count:
+            if not self._waiting:
+                if refills == 3 or chosen:
+                    break
+                refills += 1
+                self._waiting = self._later()
+                continue
+            trial = self._waiting.pop(0)
+            if self._claim(trial):
+                chosen.append(trial)
+        if len(self.measured) >= MEASURED_BEFORE_LEARNING:
+            self._passed_over += self._waiting  # what is known now orders better
+            self._waiting = []
+        return chosen
+
+    def _claim(self, trial: Trial) -> bool:
+        """Whether the trial is to be measured by this process; its row in the records, if it can be kept, is claimed."""
+        if trial.trace is None:
+            return True
+        try:
+            trace = self.naming.canonical(trial.trace)
+        except TirError:
+            return True
+        trial.claim = self.records.claim(
+            self.naming.program, self.machine, trace, run=self.run, number=len(self.trials), predicted=trial.predicted,
+            rules=trial.rules, sizes=self.problem.sizes, again=self._fresh,
+        )  # fmt: skip
+        if trial.claim is not None:
+            self._rows.add(digest(trace))
+            return True
+        self.elsewhere += 1
+        self._known.discard(structural_digest(trial.schedule.mod))  # its row is read once it is done
+        return False
+
+    def _measure(self, chosen: list[Trial]) -> None:
+        """Run the candidates beside the best one so far, and write down what became of them."""
+        incumbent = self.best
+        jobs = [Job(n, trial.schedule.mod) for n, trial in enumerate(chosen)]
+        if incumbent is not None:
+            jobs.append(Job(len(chosen), incumbent.schedule.mod))
+        try:
+            results = self.runner.measure(self.problem, jobs, self.least)
+        except BaseException:
+            self._release(chosen)
+            raise
+        for trial, made in zip(chosen, results):
+            if made.status == "skipped":
+                self._release([trial])
+                continue
+            trial.result = self._explained(trial, made)
+            self._write(trial)
+            self._add(trial)
+        if incumbent is not None and results[-1].ok:
+            incumbent.result = _better(incumbent.result, results[-1])
+
+    def _write(self, trial: Trial) -> None:
+        if trial.claim is not None and trial.result is not None:
+            self.records.finish(trial.claim, trial.result)
+
+    def _release(self, chosen: Sequence[Trial]) -> None:
+        """Give back candidates that were not measured."""
+        self.records.release([trial.claim for trial in chosen if trial.claim is not None])
+        for trial in chosen:
+            self._known.discard(structural_digest(trial.schedule.mod))
+
+    def _explained(self, trial: Trial, made: Measurement) -> Measurement:
+        """A wrong result with what reproduces it: legality is proved, so it is a fault of the compiler."""
+        if made.status != "wrong":
+            return made
+        text = f"{made.error}\nThis is a fault of tir: please report it with\n{self.problem.mod.script()}\n"
+        return replace(made, error=text + trial.schedule.trace.as_python())
+
+    def confirm(self) -> None:
+        """Time the best three and the default once more, in turn, and go by that."""
+        best = sorted((t for t in self.measured if t.status == "ok"), key=lambda t: t.seconds)[:3]
+        default = [t for t in self.trials if t.origin == "default" and t.status == "ok" and t not in best]
+        again = getattr(self.runner, "confirm", None)
+        if again is None or len(best) + len(default) < 2:
+            return
+        chosen = [*best, *default]
+        for trial, made in zip(chosen, again(self.problem, [Job(n, t.schedule.mod) for n, t in enumerate(chosen)])):
+            if made.ok and trial.result is not None:
+                trial.result = replace(trial.result, seconds=made.seconds, times=(*trial.result.times, *made.times))
+                self._write(trial)
+
+
+def _better(old: Measurement | None, new: Measurement) -> Measurement | None:
+    """Both sets of times together."""
+    if old is None:
+        return new
+    return replace(old, seconds=min(old.seconds, new.seconds), times=(*old.times, *new.times))
+
+
+def diverse(drawn: Sequence[Trial]) -> list[Trial]:
+    """Candidates by predicted time, the best of each sketch before the second best of any, as long as it is within
+    twice the best; where nothing is predicted, in the order in which they were drawn, sketch by sketch in turn."""
+    ordered = sorted(drawn, key=lambda t: t.predicted or 0.0)
+    places: dict[str, int] = {}
+    ranks: list[tuple[float, int, Trial]] = []
+    least = min((t.predicted for t in drawn if t.predicted), default=0.0)
+    for at, trial in enumerate(ordered):
+        place = places[trial.sketch] = places.get(trial.sketch, -1) + 1
+        far = trial.predicted is not None and trial.predicted > 2.0 * least
+        ranks.append((place + (1000 if far else 0), at, trial))
+    return [trial for _, _, trial in sorted(ranks, key=lambda item: item[:2])]
+
+
+def _sizes(script: str) -> list[int]:
+    """The numbers in the text of a program; those of one family stand at the same places."""
+    return [int(text) for text in re.findall(r"(?<![\w.])\d+(?![\w.])", script)]
+
+
+def _novelty(trial: Trial, chosen: Sequence[Trial]) -> float:
+    """Less than one for a candidate near one that has been chosen."""
+    here = numbers(trial.decisions)
+    near = 1.0
+    for other in chosen:
+        if other.sketch == trial.sketch:
+            differing = sum(a != b for a, b in zip(here, numbers(other.decisions)))
+            near = min(near, 0.3 + 0.2 * differing)
+    return near
+
+
+def _fitting(sch: Schedule) -> Callable[[Any, Any, Any], Any]:
+    """A provider of decisions for another size: a tiling keeps its inner factors where they divide."""
+
+    def provide(step: Any, args: dict[str, Any], decision: Any) -> Any:
+        if not isinstance(decision, list) or "loop" not in args:
+            return decision
+        loop = sch.get(args["loop"])
+        extent = getattr(getattr(loop, "extent", None), "value", None)
+        if not isinstance(extent, int):
+            return None
+        inner = [f for f in decision[1:] if isinstance(f, int)]
+        fits = len(inner) == len(decision) - 1 and extent % math.prod(inner) == 0
+        return [extent // math.prod(inner), *inner] if fits else None
+
+    return provide
+
+
+def trials_of(searches: Iterable[Search]) -> Iterator[Trial]:
+    """The trials of several searches, one search after the other."""
+    for one in searches:
+        yield from one.trials

@@ -1,0 +1,353 @@
+"""``tir.tune`` itself: the search of every function of a module within one budget, and looking up what it found."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import math
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from ..function import IRModule, PrimFunc
+from ..library.machine import threads as usual_threads
+from ..schedule import Schedule, Trace
+from ..target import Target
+from .drawing import FunctionSource, RuleSource, Source
+from .machine_key import about_machine, machine_key
+from .naming import Naming
+from .progress import Progress
+from .records import Records
+from .result import Result, Tuned, no_result
+from .runner import Job, LocalRunner, Measurement, Problem, Runner
+from .search import BATCH, PATIENCE, Model, Search, Trial
+from .space import Space, space_of
+from .tasks import Task, extract_tasks
+
+DRAWING_SHARE = 0.2  # of the time, at most, for scheduling candidates before the first is measured
+
+
+def tune(
+    mod: PrimFunc | IRModule,
+    target: Any = "llvm",
+    trials: int = 64,
+    seconds: float = 60.0,
+    seed: int = 0,
+    db: str | os.PathLike[str] | Records | None = None,
+    space: Callable[[Schedule], Any] | None = None,
+    runner: Runner | None = None,
+    clock: Callable[[], float] | None = None,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    weights: Mapping[str, float] | None = None,
+    fresh: bool = False,
+    model: Model | None = None,
+    batch: int = BATCH,
+    patience: int = PATIENCE,
+    verbose: bool = True,
+) -> Result:
+    """Search the fastest schedule of every function of ``mod`` on this machine, by building and timing candidates.
+
+    It ends after ``trials`` measured candidates or ``seconds``, whichever is first, or before that when a task is within 5 % of
+    what the machine allows, when ``patience`` batches brought no improvement, or when there is nothing left to
+    try. Trial 0 is the default schedule (:func:`tir.tune.default`), so the result is never slower than that.
+
+    ``db`` is a file that keeps every trial: what it has of this program (whatever its names) and machine counts as
+    measured, unless ``fresh``, and the same call after an interruption goes on. Several processes may share one.
+    ``space`` is a function that schedules and samples: ``def space(sch): …``; the default are the rules. ``sizes`` gives
+    symbolic sizes by name; ``weights`` how often each function runs. ``runner`` measures, ``model`` predicts, ``clock``
+    tells seconds: each has a default. Every choice follows from ``seed`` and the times.
+
+    Raises ``TirError`` if no trial gave a result, with the first failure.
+
+    >>> import tir
+    >>> from tir.library import elementwise
+    >>> result = tir.tune(elementwise.scale_add(4096), trials=1, verbose=False)
+    >>> result.trials[0].origin, result.best_seconds < 1
+    ('default', True)
+    """
+    module, where = IRModule.of(mod), Target.of(target)
+    owned = runner is None
+    chosen = runner if runner is not None else runner_for(where)
+    now = clock or time.monotonic
+    begin = now()
+    options = {"trials": trials, "seconds": seconds, "target": str(where)}
+    with _records(db) as records, _closing(chosen, owned):
+        run = records.begin_run(seed, options)
+        plan = _Plan(
+            where, seed, run, space, chosen, records, model, now, fresh, batch, patience, seconds * DRAWING_SHARE
+        )
+        progress = Progress(trials, verbose)
+        tuned = [
+            plan.tuned(task, dict(sizes or {}), n, progress) for n, task in enumerate(extract_tasks(module, weights))
+        ]
+        with _interruptible(chosen) as interrupted:
+            _spend(tuned, trials, seconds, now, interrupted)
+        progress.close()
+        result = Result(
+            module,
+            where,
+            tuned,
+            interrupted=bool(interrupted),
+            measured=not isinstance(chosen, Unmeasured),
+            seconds=now() - begin,
+        )
+    if not interrupted:
+        for one in tuned:
+            if one.search.best is None:
+                raise no_result([t.search for t in tuned])
+    return result
+
+
+def tune_source(
+    mod: IRModule, target: Target, source: Source, default: Callable[[], Schedule], runner: Runner, *, trials: int,
+    seconds: float, seed: int, patience: int, tell: Callable[[Search, Trial], None],
+) -> Result:  # fmt: skip
+    """Search the schedules of a source, for a module of one function. Raises ``TirError`` if no trial gave a result."""
+    problem = Problem(mod, target, threads=thread_count(target))
+    begin = time.monotonic()
+    with Records(None) as records, _interruptible(runner) as interrupted:
+        search = Search(
+            problem, source, default, lambda sch: None, runner, records, machine_key(target, problem.threads), seed=seed,
+            run=0, now=time.monotonic, tell=tell, patience=patience,
+        )  # fmt: skip
+        tuned = [Tuned(extract_tasks(mod)[0], search)]
+        _spend(tuned, trials, seconds, time.monotonic, interrupted)
+    taken = time.monotonic() - begin
+    if search.best is None:
+        raise no_result([search])
+    return Result(mod, target, tuned, interrupted=bool(interrupted), measured=True, seconds=taken)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What the searches of one call have in common."""
+
+    target: Target
+    seed: int
+    run: int
+    space: Callable[[Schedule], Any] | None
+    runner: Runner
+    records: Records
+    model: Model | None
+    now: Callable[[], float]
+    fresh: bool
+    batch: int
+    patience: int
+    drawing_seconds: float
+
+    def tuned(self, task: Task, sizes: dict[str, int], number: int, progress: Progress) -> Tuned:
+        rules = space_of(self.target)
+        problem = Problem(task.mod, self.target, sizes, threads=thread_count(self.target))
+        key = machine_key(self.target, problem.threads)
+        self.records.add_machine(key, about_machine(self.target, problem.threads))
+        source: Source = RuleSource(rules, task.mod)
+        if self.space is not None:
+            source = FunctionSource(self.space, task.mod, self.target)
+        search = Search(
+            problem, source, lambda: default_schedule(task.mod, self.target), self.model or usual_model(rules), self.runner,
+            self.records, key, seed=self.seed + 7919 * number, run=self.run, now=self.now, tell=progress.tell,
+            fresh=self.fresh, batch=self.batch, patience=self.patience, drawing_seconds=self.drawing_seconds,
+        )  # fmt: skip
+        return Tuned(task, search)
+
+
+def default_schedule(mod: IRModule, target: Target) -> Schedule:
+    """Trial 0."""
+    return importlib.import_module("tir.tune.default").default(mod, target)
+
+
+def usual_model(rules: Space) -> Model:
+    """The model of :mod:`tir.tune.model`; where a schedule is beyond it, no prediction."""
+    if importlib.util.find_spec("tir.tune.model") is None:
+        return lambda sch: None
+    predict = getattr(importlib.import_module("tir.tune.model"), "predict", None)
+    return (lambda sch: None) if predict is None else (lambda sch: predict(sch, rules.env))
+
+
+def thread_count(target: Target) -> int:
+    """Threads that run a program: those of the target, or of parallel loops; a GPU is asked for by one."""
+    if target.kind != "llvm":
+        return 1
+    return int(target.limit("num_cores") or 0) or usual_threads()
+
+
+def _spend(tuned: list[Tuned], trials: int, seconds: float, now: Callable[[], float], interrupted: list[bool]) -> None:
+    """Give batch after batch to the task that can gain most, until the budget is spent."""
+    begin = now()
+    used = sum(len(one.search.trials) for one in tuned)
+    with contextlib.suppress(_Stopped):
+        while used < trials and now() - begin < seconds and not interrupted:
+            waiting = [one for one in tuned if not one.search.reason]
+            if not waiting:
+                break
+            one = max(waiting, key=_gain)
+            before = len(one.search.trials)
+            one.search.step(trials - used)
+            used += len(one.search.trials) - before
+        for one in tuned:
+            if len(one.search.measured) > 1 and not interrupted:
+                one.search.confirm()
+
+
+def _gain(one: Tuned) -> float:
+    """Seconds that more trials of a task may save: those above its floor, by how often it runs and how many it had."""
+    search = one.search
+    if search.best is None:
+        return math.inf if not search.trials else 0.0
+    return one.task.weight * max(0.0, search.least - search.floor) / (1.0 + len(search.trials))
+
+
+# ---------------------------------------------------------------- resources
+
+
+@contextlib.contextmanager
+def _records(db: str | os.PathLike[str] | Records | None) -> Generator[Records, None, None]:
+    """The records of a call; those that the caller opened stay open."""
+    if isinstance(db, Records):
+        yield db
+        return
+    with Records(db) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def _closing(runner: Runner, owned: bool) -> Generator[None, None, None]:
+    try:
+        yield
+    finally:
+        if owned:
+            runner.close()
+
+
+class _Stopped(BaseException):
+    """The second interrupt."""
+
+
+@contextlib.contextmanager
+def _interruptible(runner: Runner) -> Generator[list[bool], None, None]:
+    """A list that the first interrupt from the keyboard makes true, once the running measurement is done; the second
+    ends it at once."""
+    interrupted: list[bool] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if interrupted:
+            runner.close()
+            raise _Stopped
+        interrupted.append(True)
+        getattr(runner, "interrupt", lambda: None)()
+
+    old = signal.signal(signal.SIGINT, handle)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, old)
+
+
+class Unmeasured:
+    """A runner for a target that is not here: the time of a candidate is what the model predicts, and the result says
+    so. What cannot be built has no time."""
+
+    def __init__(self, model: Model):
+        self._model = model
+
+    def measure(self, problem: Problem, jobs: Any, best: float = math.inf) -> list[Measurement]:
+        return [self._one(problem, job) for job in jobs]
+
+    def _one(self, problem: Problem, job: Job) -> Measurement:
+        from codegen.build import build
+
+        start = time.perf_counter()
+        try:
+            build(job.mod, problem.target)
+            found = self._model(Schedule(job.mod, seed=0, target=problem.target))
+        except Exception as error:  # whatever building raises is a result
+            return Measurement(job.number, "build", error=f"{type(error).__name__}: {error}")
+        taken = time.perf_counter() - start
+        if found is None:
+            return Measurement(
+                job.number,
+                "refused",
+                error="the model predicts nothing for this schedule, and there is no device to run it on",
+            )
+        return Measurement(job.number, "ok", found.seconds, (found.seconds,), build_seconds=taken)
+
+    def close(self) -> None:
+        """It started nothing."""
+
+
+def runner_for(target: Target) -> Runner:
+    """Children of this machine; for a GPU that is not here, the model."""
+    if target.kind == "cuda":
+        from codegen.cuda.driver import has_device
+
+        if not has_device():
+            return Unmeasured(usual_model(space_of(target)))
+    made = LocalRunner()
+    made.start()
+    return made
+
+
+# ---------------------------------------------------------------- looking up
+
+
+def apply_best(
+    mod: PrimFunc | IRModule,
+    target: Any = "llvm",
+    db: str | os.PathLike[str] | Records = "tune.db",
+    *,
+    sizes: Mapping[str, int] | None = None,
+) -> Schedule:
+    """The fastest schedule that ``db`` has of each function of ``mod`` on this machine; nothing is measured.
+
+    A function of which it has none gets the default schedule, and a ``RuntimeWarning`` says so.
+
+    >>> import tir, warnings
+    >>> from tir.library import elementwise
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     sch = tir.tune.apply_best(elementwise.scale_add(4096), db=tir.tune.Records(None))
+    >>> len(sch.mod)
+    1
+    """
+    module, where = IRModule.of(mod), Target.of(target)
+    key = machine_key(where, thread_count(where))
+    sch = Schedule(module, seed=0, target=where, error_render_level="none")
+    with _records(db) as records:
+        for name, func in module.items():
+            trace = _recorded(IRModule.of(func), where, records, key, dict(sizes or {}))
+            if trace is None:
+                warnings.warn(
+                    f"no record of {name} on this machine: it gets the default schedule; tir.tune(mod, db=…) makes one",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+                trace = default_schedule(IRModule.of(func), where).trace
+            if len(module) > 1:
+                sch.work_on(name)
+            trace.apply_to_schedule(sch)
+    return sch
+
+
+def _recorded(mod: IRModule, target: Target, records: Records, key: str, sizes: dict[str, int]) -> Trace | None:
+    """The fastest recorded trace that can be applied to the function of ``mod``."""
+    naming = Naming(mod)
+    for record in records.best(naming.program, key, sizes, count=3):
+        with contextlib.suppress(Exception):  # of another version: the next one may do
+            trace = Trace.from_json(naming.own(record.trace))
+            trace.replay(mod, target=target, error_render_level="none")
+            return trace
+    return None
+
+
+__all__ = ["Trial", "apply_best", "tune"]
