@@ -4,6 +4,7 @@ contained.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress, count
@@ -65,9 +66,11 @@ FEW = 16
 
 @dataclass(frozen=True)
 class Edit:
-    """How a sequence was made from ``old``: the adjacent members ``removed`` were replaced by ``added``."""
+    """How a sequence was made from ``old``: the adjacent members ``removed``, the first of which was number ``start``, were
+    replaced by ``added``."""
 
     old: SeqStmt
+    start: int
     removed: tuple[Any, ...]
     added: tuple[Any, ...]
 
@@ -89,7 +92,7 @@ def version_before(new: Any) -> Any:
 def edit_of(new: Any) -> Edit | None:
     """How a sequence was made from its version before; None if there is none, or it is too short for that to matter."""
     old = version_before(new) if is_long(new.stmts) else None
-    return None if old is None else Edit(old, *trimmed(old.stmts, new.stmts)[1:])
+    return None if old is None else Edit(old, *trimmed(old.stmts, new.stmts))
 
 
 def trimmed(was: tuple[Any, ...], now: tuple[Any, ...]) -> tuple[int, tuple[Any, ...], tuple[Any, ...]]:
@@ -168,9 +171,10 @@ class Inside:
         known, gone, new = self._of_long(change.old), self.of_all(change.removed), self.of_all(change.added)
         if gone == new:
             return known
-        if not gone or known.count(gone[0]) != 1:
-            return None
-        at = known.index(gone[0])
+        members, holders = change.old.stmts, _holders(change.old)
+        if len(holders) != len(contents(change.old)):
+            return None  # a statement object stands in several places
+        at = bisect_left(known, change.start, key=lambda s: members.index(holders[s]))
         return known[:at] + new + known[at + len(gone) :]
 
 

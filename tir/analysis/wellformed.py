@@ -145,6 +145,9 @@ class _Summary:
 
 _SETS = ("uses", "used_in_blocks", "buffers", "bound", "allocated", "threads")
 _SUMMARIES: Memo[_Summary] = Memo()
+_CONSTANT: Memo[tuple[Buffer, ...]] = (
+    Memo()
+)  # by the first, of buffers that are allocated together and of constant sizes
 
 
 class _Checker:
@@ -500,11 +503,18 @@ class _Checker:
         self.block(block, s)
 
     def allocate_buffers(self, buffers: tuple[Buffer, ...], node: Any) -> None:
-        for buffer in buffers:
-            if buffer in self.known:
-                self.say(node, f"buffer `{buffer.name}` is allocated twice")
-            self.buffer_parts(buffer, node)
-            self.known.add(buffer)
+        if not buffers:
+            return
+        if len({*buffers}) != len(buffers) or not self.known.isdisjoint(buffers):
+            for n, buffer in enumerate(buffers):
+                if buffer in self.known or buffer in buffers[:n]:
+                    self.say(node, f"buffer `{buffer.name}` is allocated twice")
+        if _CONSTANT.get(buffers[0]) is not buffers:
+            if all(type(size) is IntImm for buffer in buffers for size in _sizes(buffer)):
+                _CONSTANT[buffers[0]] = buffers
+            for buffer in buffers:
+                self.buffer_parts(buffer, node)
+        self.known.update(buffers)
         pointers = {buffer.data for buffer in buffers}
         self.defined |= pointers
         self.part.allocated.update(buffers)
