@@ -14,9 +14,9 @@ from ..arith import Analyzer
 from ..buffer import Buffer, MatchBufferRegion, Range
 from ..expr import Expr, Var
 from ..function import PrimFunc
-from ..node import Memo
+from ..node import Memo, version_before
 from ..stmt import Block, BlockRealize, For
-from .contents import contents, is_long, marked, path_to, sub_statements, version_before, with_memory
+from .contents import contents, is_long, marked, path_to, sub_statements, with_memory
 from .difference import difference
 
 

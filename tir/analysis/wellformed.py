@@ -117,7 +117,9 @@ class _Summary:
         for name in _SETS:
             setattr(made, name, getattr(self, name))
         gone = {s.block.name for s in contents.of_all(members) if isinstance(s, BlockRealize)}
-        made.blocks = {name: block for name, block in self.blocks.items() if name not in gone} if gone else self.blocks
+        made.blocks = {**self.blocks}
+        for name in gone:
+            made.blocks.pop(name, None)
         return made
 
     def close(self) -> None:
@@ -183,7 +185,10 @@ class _Checker:
             self.known.add(buffer)
         for buffer in func.buffer_map.values():
             self.buffer_parts(buffer, func)
-        self.visit(func.body)
+        if type(func.body) is BlockRealize:
+            self.realize(func.body)  # of which no summary is needed: each step makes another root
+        else:
+            self.visit(func.body)
 
     # ------------------------------------------------------------ scopes
 
