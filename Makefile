@@ -10,12 +10,16 @@ MUTANTS ?= 100
 
 .PHONY: demo test test-gpu lint generated fuzz fuzz-gpu mutants replay counts bench bench-gpu site clean
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.lean: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -e .
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.lean
 	$(BIN)/python -m pip install -q -e '.[cuda,test,lint]'
 	touch $@
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.lean
 	$(BIN)/python docs/examples/matmul.py
 
 test: $(VENV)/.installed

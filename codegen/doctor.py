@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from tir.errors import TirError
 
@@ -40,7 +41,7 @@ def doctor() -> Diagnosis:
     """
     checks: dict[str, Callable[[], str]] = {
         "Python": lambda: f"{platform.python_version()} on {platform.system()} {platform.machine()}",
-        "CPU": _cpu, "LLVM": _llvm, "OpenMP": _openmp, "exact sets": _sets, "NVRTC": _nvrtc,
+        "packages": _packages, "CPU": _cpu, "LLVM": _llvm, "OpenMP": _openmp, "exact sets": _sets, "NVRTC": _nvrtc,
         "CUDA device": _device, "simulator": lambda: 'target "cuda-sim" runs GPU kernels here, with every check',
     }  # fmt: skip
     return Diagnosis(tuple(_line(what, check) for what, check in checks.items()))
@@ -51,6 +52,20 @@ def _line(what: str, check: Callable[[], str]) -> Line:
         return Line(what, True, check())
     except (ImportError, TirError) as error:
         return Line(what, False, str(error))
+
+
+def _packages() -> str:
+    """Where `tir` and `codegen` come from: one place, unless a distribution of that name hides one."""
+    import codegen
+    import tir
+
+    places = [Path(str(package.__file__)).parents[1] for package in (tir, codegen)]
+    if places[0] != places[1]:
+        raise TirError(
+            f"tir is imported from {places[0]}, and codegen from {places[1]}: another distribution has a package of that "
+            "name; use an environment of its own (python -m venv)"
+        )
+    return f"tir {tir.__version__} and codegen, from {places[0]}"
 
 
 def _cpu() -> str:

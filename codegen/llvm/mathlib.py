@@ -2,7 +2,7 @@
 
 exp, exp2, log, log2, log10, tanh, sigmoid, erf (and functions built on them) of float32 are polynomials that LLVM keeps
 in vector registers; errors are at most 4 units in the last place over the whole range (``tests/cpu/test_llvm_math.py``
-measures them). Other functions, and float64, call the C library lane by lane.
+measures them). So are those of :mod:`codegen.llvm.elementary`. The rest, and float64, call the C library lane by lane.
 """
 
 from __future__ import annotations
@@ -89,10 +89,28 @@ def exp(m: Lanes, x: str) -> str:
 
 def _small_exp(m: Lanes, r: str) -> str:
     """e**r for |r| <= ln 2 / 2."""
+    return m.op("fadd", _small_expm1(m, r), m.const(1.0))
+
+
+def _small_expm1(m: Lanes, r: str) -> str:
+    """e**r - 1 for |r| <= ln 2 / 2."""
     p = m.poly(
         r, [1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1]
     )
-    return m.op("fadd", m.fma(p, m.op("fmul", r, r), r), m.const(1.0))
+    return m.fma(p, m.op("fmul", r, r), r)
+
+
+def half_power(m: Lanes, x: str) -> str:
+    """(e**x - 1) / 2, relatively precise near 0 too, and not infinite before it is out of range."""
+    y = m.pick(m.less("ogt", x, m.const(89.6)), m.const(89.6), x)
+    y = m.pick(m.less("olt", y, m.const(-20.0)), m.const(-20.0), y)
+    nf = m.call("rint", m.op("fmul", y, m.const(1.4426950408889634)))
+    r = m.fma(nf, m.const(-0.693359375), y)
+    r = m.fma(nf, m.const(2.12194440e-4), r)
+    n = m.out.value(f"fptosi {m.f} {nf} to {m.i}")
+    t = _power_of_two(m, m.iop("sub", n, m.int(2)))
+    quarter = m.fma(t, _small_expm1(m, r), m.op("fsub", t, m.const(0.25)))
+    return m.pick(m.less("uno", x, x), x, m.op("fadd", quarter, quarter))
 
 
 def exp2(m: Lanes, x: str) -> str:

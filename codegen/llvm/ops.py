@@ -10,6 +10,7 @@ from tir.expr import Broadcast, BufferLoad, Call, Expr, IntImm, StringImm, cast
 from tir.op import string_arg
 
 from .convert import F32
+from .elementary import ELEMENTARY
 from .expr import masked, may_fault
 from .generator import RULES, Generator, expr_rule, op_rule
 from .mathlib import F64, INLINE, INTRINSIC, LIBM, Lanes, libm
@@ -49,8 +50,9 @@ def _math(g: Generator, name: str, dtype: DType, args: list[str]) -> str:
     if name == "rsqrt":
         root = _math(g, "sqrt", dtype, args)
         return g.out.value(f"fdiv {type_} {one}, {root}")
-    if dtype.bits == 32 and name in INLINE:
-        return INLINE[name](Lanes(g.out, lanes), args[0])
+    inline = INLINE.get(name) or ELEMENTARY.get(name)
+    if dtype.bits == 32 and inline is not None:
+        return inline(Lanes(g.out, lanes), *args)
     if name == "sigmoid":
         grown = _math(g, "exp", dtype, [g.out.value(f"fneg {type_} {args[0]}")])
         return g.out.value(f"fdiv {type_} {one}, {g.out.value(f'fadd {type_} {grown}, {one}')}")

@@ -11,6 +11,7 @@ import tir
 from codegen.build import compile_lowered
 from codegen.llvm.expr import HARMLESS
 from tir.buffer import decl_buffer
+from tir.dtype import DType
 from tir.expr import BufferLoad, Call, Cast, IntImm, Ramp, Var
 from tir.function import IRModule, PrimFunc
 from tir.node import frozendict
@@ -45,6 +46,19 @@ FUNCTIONS = {
     "tanh": (np.tanh, -12, 12),
     "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), -80, 80),
     "erf": (ERF, -5, 5),
+    "sin": (np.sin, -9e5, 9e5),
+    "cos": (np.cos, -9e5, 9e5),
+    "tan": (np.tan, -9e5, 9e5),
+    "asin": (np.arcsin, -1, 1),
+    "acos": (np.arccos, -1, 1),
+    "atan": (np.arctan, -50, 50),
+    "expm1": (np.expm1, -20, 88.7),
+    "log1p": (np.log1p, -0.9999, 1e3),
+    "sinh": (np.sinh, -89.4, 89.4),
+    "cosh": (np.cosh, -89.4, 89.4),
+    "asinh": (np.arcsinh, -1e8, 1e8),
+    "acosh": (np.arccosh, 1, 1e8),
+    "atanh": (np.arctanh, -0.99999, 0.99999),
 }
 
 
@@ -53,11 +67,15 @@ FUNCTIONS = {
 def test_float32_functions_are_accurate(name, lanes):
     want, low, high = FUNCTIONS[name]
     x = np.linspace(low, high, 1 << 15).astype(np.float32)
-    if name.startswith("log"):
+    is_log = name in ("log", "log2", "log10")
+    if is_log:
         x = np.exp(np.linspace(-103, 88, 1 << 15)).astype(np.float32)
         x = np.maximum(x, np.float32(1e-45))
     near_zero = (np.geomspace(1e-30, 1, 1 << 14) * np.tile([1, -1], 1 << 13)).astype(np.float32)
-    x = np.concatenate([x, np.abs(near_zero) if name.startswith("log") else near_zero])
+    moderate = np.linspace(-8, 8, 1 << 14).astype(np.float32)
+    x = np.concatenate(
+        [x, np.abs(near_zero)] if is_log else [x, *(np.clip(v, low, high) for v in (near_zero, moderate))]
+    )
     y = np.zeros_like(x)
     unary(lambda v: Call(name, (v,), v.dtype), len(x), "float32", "float32", lanes)(x, y)
     assert ulps(y, want(x.astype(np.float64))) <= 4
@@ -70,6 +88,49 @@ def test_float32_functions_at_the_edges():
             y = np.zeros_like(x)
             unary(lambda v, name=name: Call(name, (v,), v.dtype), 16, "float32", "float32", 16)(x, y)
             np.testing.assert_allclose(y, want(x.astype(np.float64)).astype(np.float32), rtol=1e-6, err_msg=name)
+
+
+BINARY = {"pow": np.power, "fmod": np.fmod, "atan2": np.arctan2, "hypot": np.hypot}
+
+
+def binary(name: str, lanes: int):
+    """A compiled C[i] = name(A[i], B[i])."""
+    a, b, c, i = Var("a", "handle"), Var("b", "handle"), Var("c", "handle"), Var("i")
+
+    def compiled(x, y):
+        A, B, C = (decl_buffer((len(x),), "float32", n) for n in "ABC")
+        at = (i if lanes == 1 else Ramp(i * lanes, IntImm(1), lanes),)
+        value = Call(name, (BufferLoad(A, at), BufferLoad(B, at)), DType("float32").with_lanes(lanes))
+        body = For(i, IntImm(0), IntImm(len(x) // lanes), "serial", BufferStore(C, value, at))
+        func = PrimFunc((a, b, c), body, buffer_map=frozendict({a: A, b: B, c: C}))
+        out = np.zeros_like(x)
+        compile_lowered(IRModule.of(func))(x, y, out)
+        return out
+
+    return compiled
+
+
+@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize("name", BINARY)
+def test_float32_functions_of_two_operands(name, lanes):
+    """Random operands near each other and far apart, and every pair of special ones."""
+    rng = np.random.default_rng(0)
+    size = 1 << 12
+    special = np.array([np.nan, np.inf, 0, 1, 2, 0.5, 3, 1e-40, 3e38, 1e10, 2.5, 16777217], np.float32)
+    pairs = [v.ravel() for v in np.meshgrid(*[np.concatenate([special, -special])] * 2)]
+    drawn = [rng.uniform(-20, 20, size), rng.uniform(0.99, 1.01, size), rng.integers(-9, 9, size)]
+    x = np.concatenate([pairs[0], *drawn, rng.uniform(-1e6, 1e6, size)]).astype(np.float32)
+    y = np.concatenate([pairs[1], *(rng.permutation(d) for d in drawn[::-1]), rng.uniform(-3, 3, size)]).astype(
+        np.float32
+    )
+    with np.errstate(all="ignore"):
+        want = BINARY[name](x.astype(np.float64), y.astype(np.float64))
+        got = binary(name, lanes)(x, y)
+        rounded = want.astype(np.float32)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    infinite = np.isinf(rounded)
+    np.testing.assert_array_equal(got[infinite], rounded[infinite])
+    assert ulps(got, want) <= 4
 
 
 OTHERS = "sqrt rsqrt sin cos atan floor ceil trunc round nearbyint fabs exp2 log2 log1p cosh"

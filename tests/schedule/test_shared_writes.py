@@ -220,6 +220,14 @@ def test_overlapping_windows_of_one_copy_are_accepted():
     assert _result(sch) == [11, 13, 16, 18]
 
 
+def test_overlapping_windows_of_a_padded_copy_are_accepted():
+    """Where the condition is false nothing is read: instances of the padding agree as well."""
+    value = "T.if_then_else(v + w >= 1, A[T.max(v + w - 1, 0)], 0)"
+    sch = tir.Schedule(tir.script.parse(windows("shared").script().replace("A[v] * 10 + w", value)))
+    sch.bind("i", "threadIdx.x")
+    assert _result(sch) == [5, 11, 13, 16]
+
+
 def test_lowering_refuses_it_too():
     program = nested("shared").script().replace("range(4)", 'T.thread_binding(4, thread="threadIdx.x")')
     with pytest.raises(BuildError, match=RULE):

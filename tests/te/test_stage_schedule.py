@@ -509,3 +509,30 @@ def test_a_refused_step_leaves_the_record_and_the_next_lowering_goes_on():
     tir.lower(s, [A, C])
     s[B].compute_inline()
     assert set(loops(s, [A, C])) == {"C"}
+
+
+def test_a_computation_written_through_reduces_over_the_axes_that_the_user_made():
+    """The tutorial on tensor cores splits its own reduction axis in the stage that cache_write makes."""
+    n, k = te.var("n"), te.reduce_axis((0, 8), "k")
+    A = te.placeholder((n, 8), name="A")
+    B = te.compute((n,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    BL = s.cache_write(B, "local")
+    assert s[BL].op.reduce_axis[0] is k
+    s[BL].split(k, factor=4)
+    assert "for k_outer, k_inner" in tir.lower(s, [A, B], simple_mode=True).script()
+
+
+def test_a_reduction_whose_domain_depends_on_a_dimension_has_an_axis_of_its_own_when_written_through():
+    A = te.placeholder((6, 6), name="A")
+
+    def rows(i):
+        k = te.reduce_axis((0, i + 1), "k")
+        return te.sum(A[i, k], axis=k)
+
+    B = te.compute((6,), rows, name="B")
+    s = te.create_schedule(B.op)
+    s.cache_write(B, "global")
+    out, a = np.zeros(6, "float32"), np.arange(36, dtype="float32").reshape(6, 6)
+    tir.build(s, [A, B], "llvm")(a, out)
+    np.testing.assert_array_equal(out, np.tril(a).sum(1))

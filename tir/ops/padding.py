@@ -95,7 +95,7 @@ def _mirrored(x: Tensor, before: Sequence[Expr], after: Sequence[Expr], mode: st
     )
 
 
-def reflected(place: Any, extent: Any) -> Expr:
+def _reflected(place: Any, extent: Any) -> Expr:
     """The place below ``extent`` that ``place`` is mirrored to, at the outermost elements."""
     if is_const(extent, 1):
         return place * 0
@@ -111,7 +111,7 @@ def _symmetric(place: Any, extent: Any) -> Expr:
 
 _PERIODS: dict[str, Callable[[Any, Any], Expr]] = {
     "edge": lambda place, extent: min_(max_(place, 0), extent - 1),
-    "reflect": reflected,
+    "reflect": _reflected,
     "symmetric": _symmetric,
     "wrap": lambda place, extent: place % extent,
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..buffer import Range
 from ..expr import TRUE, Expr, Reduce, Var, all_of, const
-from ..visit import substitute
+from ..visit import substitute, uses_var
 from .computation import ComputeOp
 from .split_reductions import reduction_groups
 from .tensor import Axis, Tensor, TensorLoad
@@ -38,7 +38,7 @@ def copy_of(tensor: Tensor, name: str) -> ComputeOp:
 def written_through(op: ComputeOp, name: str) -> tuple[ComputeOp, ComputeOp]:
     """``op`` as the operation ``name`` that computes its tensors, and the one that copies them to their old places.
 
-    The copy has the axes of ``op``; the computation has axes of its own.
+    The copy has the axes of ``op``; the computation has axes of its own, and reduces over those of ``op``.
     """
     axes, values = fresh_axes(op.axis, "_c")
     body = tuple(renewed(e, values) for e in op.body)
@@ -49,10 +49,12 @@ def written_through(op: ComputeOp, name: str) -> tuple[ComputeOp, ComputeOp]:
 
 
 def renewed(e: Expr, values: Mapping[Var, Expr]) -> Expr:
-    """``e`` with variables replaced, reducing over axes of its own."""
+    """``e`` with variables replaced; it reduces over the same axes, unless their domains depend on those variables."""
     if not isinstance(e, Reduce):
         return substitute(e, dict(values))
-    axes, inner = fresh_axes(a.replace(dom=_placed(a.dom, values)) for a in e.axis)
+    axes, inner = e.axis, dict[Var, Expr]()
+    if any(uses_var(part, list(values)) for a in e.axis for part in a.dom.children()):
+        axes, inner = fresh_axes(a.replace(dom=_placed(a.dom, values)) for a in e.axis)
     moved = substitute(e.replace(axis=()), {**values, **inner})
     return moved.replace(axis=axes)
 

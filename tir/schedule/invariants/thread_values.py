@@ -108,11 +108,13 @@ class Stores:
 
 
 def _agreeing(side: StatementRelations) -> Relation:
-    """Pairs of instances of a store that read the same elements."""
+    """Pairs of instances of a store that read the same elements; a read under a condition is made by both, or by none."""
     domain = side.writes[0].map.domain()
     made = everything(domain, domain)
     for read in side.reads:
-        made = made.intersect(same_element(side, read, side, read))
+        without = domain.subtract(read.map.domain())
+        none_reads = everything(domain, domain).domain_in(without).range_in(without)
+        made = made.intersect(same_element(side, read, side, read).union(none_reads))
     return made
 
 

@@ -1,0 +1,335 @@
+"""More elementary functions of float32 as straight-line code: angles, hyperbolic functions, powers, remainders.
+
+Polynomials are least-squares fits of the relative error, weighted towards its maxima. Where the straight line is not
+accurate (angles beyond a million, quotients beyond 2**23), the C library is called, in a branch that is rarely taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from .mathlib import F32, F64, Lanes, half_power, libm, log
+from .types import float_constant, splat, vector
+
+HALF_PI = 1.5707963267948966
+
+
+class Doubles(Lanes):
+    """float64 arithmetic on lanes."""
+
+    def __init__(self, m: Lanes):
+        super().__init__(m.out, m.lanes)
+        self.f, self.i = vector("double", m.lanes), vector("i64", m.lanes)
+
+    def const(self, value: float) -> str:
+        return splat("double", float_constant(value, F64), self.lanes)
+
+    def int(self, value: int) -> str:
+        return splat("i64", str(value), self.lanes)
+
+    def call(self, name: str, *args: str) -> str:
+        return self.out.intrinsic(name, "double", self.lanes, args)
+
+    def of(self, m: Lanes, x: str) -> str:
+        return self.out.value(f"fpext {m.f} {x} to {self.f}")
+
+    def narrowed(self, m: Lanes, x: str) -> str:
+        return self.out.value(f"fptrunc {self.f} {x} to {m.f}")
+
+
+def _or_library(m: Lanes, condition: str, fast: str, name: str, args: Sequence[str]) -> str:
+    """``fast``, and where ``condition`` holds what the C library gives, which is called if it holds in some lane."""
+    out = m.out
+    some = condition
+    if m.lanes > 1:
+        some = out.value(
+            f"call i1 {out.module.declare(f'llvm.vector.reduce.or.v{m.lanes}i1', 'i1', [m.b])}({m.b} {condition})"
+        )
+    before, rare, end = out.block, out.label("rare"), out.label("common")
+    out.branch(some, rare, end)
+    out.start(rare)
+    slow = m.pick(condition, libm(out, name, F32.with_lanes(m.lanes), args), fast)
+    after = out.block
+    out.start(end)
+    return out.value(f"phi {m.f} [ {fast}, %{before} ], [ {slow}, %{after} ]")
+
+
+def _tiny_kept(m: Lanes, x: str, r: str) -> str:
+    """``r``, and ``x`` where it is so small that ``r`` rounds to it: the sign of 0 and subnormal numbers are kept."""
+    return m.pick(m.less("olt", _size(m, x), m.const(2.0**-26)), x, r)
+
+
+def _size(m: Lanes, x: str) -> str:
+    return m.call("fabs", x)
+
+
+# ---------------------------------------------------------------- angles
+
+
+def _reduced(m: Lanes, x: str) -> tuple[str, str]:
+    """(r, q): x = q pi/2 + r with |r| little above pi/4; exact to the last place for |x| below 2**20."""
+    first = _float32(HALF_PI)
+    second = _float32(HALF_PI - first)
+    third = -1.7151244e-15  # pi/2 = first + second + third, to 75 bits
+    n = m.call("rint", m.op("fmul", x, m.const(2 / math.pi)))
+    r = m.fma(n, m.const(-first), x)
+    r = m.fma(n, m.const(-second), r)
+    r = m.fma(n, m.const(-third), r)
+    return r, m.out.value(f"fptosi {m.f} {n} to {m.i}")
+
+
+def _float32(value: float) -> float:
+    import struct
+
+    return struct.unpack("f", struct.pack("f", value))[0]
+
+
+def _sine_cosine(m: Lanes, r: str) -> tuple[str, str]:
+    z = m.op("fmul", r, r)
+    s = m.poly(z, [2.712420391e-06, -0.0001983867588, 0.008333327203, -0.1666666662])
+    sine = m.fma(m.op("fmul", s, z), r, r)
+    c = m.poly(z, [-2.715556405e-07, 2.479881567e-05, -0.001388888091, 0.04166666659])
+    half = m.fma(z, m.const(-0.5), m.const(1.0))
+    return sine, m.fma(m.op("fmul", c, z), z, half)
+
+
+def _is_odd(m: Lanes, q: str) -> str:
+    return m.out.value(f"icmp ne {m.i} {m.iop('and', q, m.int(1))}, {m.int(0)}")
+
+
+def _turned(m: Lanes, q: str, r: str) -> str:
+    """The sine of r + q pi/2."""
+    sine, cosine = _sine_cosine(m, r)
+    sign = m.iop("shl", m.iop("and", q, m.int(2)), m.int(30))
+    return m.from_bits(m.iop("xor", m.bits(m.pick(_is_odd(m, q), cosine, sine)), sign))
+
+
+def _is_far(m: Lanes, x: str) -> str:
+    return m.less("ugt", _size(m, x), m.const(1e6))
+
+
+def sin(m: Lanes, x: str) -> str:
+    r, q = _reduced(m, x)
+    return _or_library(m, _is_far(m, x), _tiny_kept(m, x, _turned(m, q, r)), "sin", [x])
+
+
+def cos(m: Lanes, x: str) -> str:
+    r, q = _reduced(m, x)
+    return _or_library(m, _is_far(m, x), _turned(m, m.iop("add", q, m.int(1)), r), "cos", [x])
+
+
+def tan(m: Lanes, x: str) -> str:
+    r, q = _reduced(m, x)
+    sine, cosine = _sine_cosine(m, r)
+    odd = _is_odd(m, q)
+    above = m.pick(odd, m.out.value(f"fneg {m.f} {cosine}"), sine)
+    fast = m.op("fdiv", above, m.pick(odd, sine, cosine))
+    return _or_library(m, _is_far(m, x), _tiny_kept(m, x, fast), "tan", [x])
+
+
+def _arc_sine(m: Lanes, t: str, z: str) -> str:
+    """The angle whose sine is t, for t from 0 to 1/2; z is its square."""
+    p = m.poly(z, [0.03756518093, 0.01440261989, 0.03181760819, 0.0445157206, 0.07500510917, 0.1666665987])
+    return m.fma(m.op("fmul", p, z), t, t)
+
+
+def _arc_parts(m: Lanes, x: str) -> tuple[str, str]:
+    """(whether |x| > 1/2, the angle whose sine is |x|, or else sqrt((1 - |x|) / 2))."""
+    a = _size(m, x)
+    big = m.less("ogt", a, m.const(0.5))
+    z = m.pick(big, m.fma(a, m.const(-0.5), m.const(0.5)), m.op("fmul", a, a))
+    return big, _arc_sine(m, m.pick(big, m.call("sqrt", z), a), z)
+
+
+def asin(m: Lanes, x: str) -> str:
+    big, p = _arc_parts(m, x)
+    return m.call("copysign", m.pick(big, m.fma(p, m.const(-2.0), m.const(HALF_PI)), p), x)
+
+
+def acos(m: Lanes, x: str) -> str:
+    big, p = _arc_parts(m, x)
+    twice = m.op("fadd", p, p)
+    below = m.less("olt", x, m.const(0.0))
+    far = m.pick(below, m.op("fsub", m.const(math.pi), twice), twice)
+    return m.pick(big, far, m.op("fsub", m.const(HALF_PI), m.call("copysign", p, x)))
+
+
+def _arc_tangent(m: Lanes, t: str) -> str:
+    """The angle whose tangent is t, for t from 0 to 1."""
+    z = m.op("fmul", t, t)
+    p = m.poly(
+        z,
+        [-0.001827175322, 0.01106427347, -0.03145539213, 0.05823424337, -0.08419441528, 0.1095757035, -0.1426524432,
+         0.1999863853, -0.3333330186],
+    )  # fmt: skip
+    return m.fma(m.op("fmul", p, z), t, t)
+
+
+def atan(m: Lanes, x: str) -> str:
+    a = _size(m, x)
+    big = m.less("ogt", a, m.const(1.0))
+    p = _arc_tangent(m, m.pick(big, m.op("fdiv", m.const(1.0), a), a))
+    return m.call("copysign", m.pick(big, m.op("fsub", m.const(HALF_PI), p), p), x)
+
+
+def atan2(m: Lanes, y: str, x: str) -> str:
+    """The angle of min / max of both sizes, mirrored to where the point is."""
+    a, b = _size(m, y), _size(m, x)
+    steep = m.less("ogt", a, b)
+    low, high = m.pick(steep, b, a), m.pick(steep, a, b)
+    ratio = m.op("fdiv", low, high)
+    ratio = m.pick(m.less("oeq", high, m.const(0.0)), m.const(0.0), ratio)
+    ratio = m.pick(m.less("oeq", low, m.const(math.inf)), m.const(1.0), ratio)
+    p = _arc_tangent(m, ratio)
+    p = m.pick(steep, m.op("fsub", m.const(HALF_PI), p), p)
+    left = m.out.value(f"icmp slt {m.i} {m.bits(x)}, {m.int(0)}")
+    p = m.pick(left, m.op("fsub", m.const(math.pi), p), p)
+    return m.pick(m.less("uno", x, y), m.const(math.nan), m.call("copysign", p, y))
+
+
+# ---------------------------------------------------------------- exponentials and logarithms
+
+
+def expm1(m: Lanes, x: str) -> str:
+    h = half_power(m, x)
+    return _tiny_kept(m, x, m.op("fadd", h, h))
+
+
+def sinh(m: Lanes, x: str) -> str:
+    """With h = (e**|x| - 1) / 2, which does not overflow before the result: h + h / (2h + 1)."""
+    h = half_power(m, _size(m, x))
+    rest = m.op("fdiv", h, m.fma(h, m.const(2.0), m.const(1.0)))
+    rest = m.pick(m.less("ogt", h, m.const(1e9)), m.const(0.0), rest)
+    return _tiny_kept(m, x, m.call("copysign", m.op("fadd", h, rest), x))
+
+
+def cosh(m: Lanes, x: str) -> str:
+    grown = m.op("fadd", half_power(m, _size(m, x)), m.const(0.5))  # e**|x| / 2
+    return m.op("fadd", grown, m.op("fdiv", m.const(0.25), grown))
+
+
+def log1p(m: Lanes, x: str) -> str:
+    """log u of the rounded u = 1 + x, and what rounding lost, divided by u."""
+    u = m.op("fadd", m.const(1.0), x)
+    lost = m.op("fdiv", m.op("fsub", x, m.op("fsub", u, m.const(1.0))), u)
+    usual = m.less("olt", m.op("fmul", u, u), m.const(math.inf))
+    usual = m.out.value(f"and {m.b} {usual}, {m.less('one', u, m.const(0.0))}")
+    r = log(m, u)
+    return _tiny_kept(m, x, m.pick(usual, m.op("fadd", r, lost), r))
+
+
+def _log1p_or_log2x(m: Lanes, big: str, x: str, t: str) -> str:
+    """log(1 + t), and where ``big`` log(2 x)."""
+    more = m.pick(big, m.const(math.log(2)), m.const(0.0))
+    return m.op("fadd", log1p(m, m.pick(big, x, t)), more)
+
+
+def asinh(m: Lanes, x: str) -> str:
+    """log(1 + (|x| + x**2 / (1 + sqrt(1 + x**2))))."""
+    a = _size(m, x)
+    z = m.op("fmul", a, a)
+    root = m.op("fadd", m.const(1.0), m.call("sqrt", m.op("fadd", m.const(1.0), z)))
+    t = m.op("fadd", a, m.op("fdiv", z, root))
+    return m.call("copysign", _log1p_or_log2x(m, m.less("ogt", a, m.const(1e6)), a, t), x)
+
+
+def acosh(m: Lanes, x: str) -> str:
+    """log(1 + (t + sqrt(2t + t**2))) with t = x - 1."""
+    t = m.op("fsub", x, m.const(1.0))
+    root = m.call("sqrt", m.fma(t, t, m.op("fadd", t, t)))
+    r = _log1p_or_log2x(m, m.less("ogt", x, m.const(1e6)), x, m.op("fadd", t, root))
+    return m.pick(m.less("olt", x, m.const(1.0)), m.const(math.nan), r)
+
+
+def atanh(m: Lanes, x: str) -> str:
+    """log(1 + 2|x| / (1 - |x|)) / 2."""
+    a = _size(m, x)
+    t = m.op("fdiv", m.op("fadd", a, a), m.op("fsub", m.const(1.0), a))
+    return m.call("copysign", m.op("fmul", m.const(0.5), log1p(m, t)), x)
+
+
+# ---------------------------------------------------------------- two operands
+
+
+def hypot(m: Lanes, x: str, y: str) -> str:
+    """In float64, where squares neither overflow nor vanish."""
+    d = Doubles(m)
+    a, b = d.of(m, x), d.of(m, y)
+    r = d.narrowed(m, d.call("sqrt", d.fma(a, a, d.op("fmul", b, b))))
+    for each in (x, y):
+        r = m.pick(m.less("oeq", _size(m, each), m.const(math.inf)), m.const(math.inf), r)
+    return r
+
+
+def fmod(m: Lanes, x: str, y: str) -> str:
+    """a - q b is exact for the sizes a, b and a quotient q below 2**23, which may be one too many."""
+    a, b = _size(m, x), _size(m, y)
+    quotient = m.op("fdiv", a, b)
+    q = m.call("trunc", quotient)
+    r = m.fma(m.out.value(f"fneg {m.f} {q}"), b, a)
+    r = m.pick(m.less("olt", r, m.const(0.0)), m.op("fadd", r, b), r)
+    r = m.pick(m.less("olt", a, b), a, r)
+    return _or_library(m, m.less("uge", quotient, m.const(2.0**23)), m.call("copysign", r, x), "fmod", [x, y])
+
+
+def power(m: Lanes, x: str, y: str) -> str:
+    """2**(y log2 |x|) in float64, and the sign and the edges of C's pow."""
+    d = Doubles(m)
+    size = _size(m, x)
+    r = d.narrowed(m, _exp2_double(d, d.op("fmul", d.of(m, y), _log2_double(m, d, size))))
+    whole = m.less("oeq", m.call("rint", y), y)
+    half = m.op("fmul", y, m.const(0.5))
+    odd = m.out.value(f"and {m.b} {whole}, {m.less('one', m.call('rint', half), half)}")
+    r = m.pick(odd, m.call("copysign", r, x), r)
+    root = m.out.value(f"and {m.b} {m.less('olt', x, m.const(0.0))}, {m.less('olt', size, m.const(math.inf))}")
+    root = m.out.value(f"and {m.b} {root}, {m.less('one', m.call('rint', y), y)}")
+    r = m.pick(root, m.const(math.nan), r)
+    r = m.pick(m.less("uno", x, y), m.const(math.nan), r)
+    unit = m.out.value(
+        f"and {m.b} {m.less('oeq', size, m.const(1.0))}, {m.less('oeq', _size(m, y), m.const(math.inf))}"
+    )
+    ones = m.out.value(f"or {m.b} {m.less('oeq', x, m.const(1.0))}, {m.less('oeq', y, m.const(0.0))}")
+    return m.pick(m.out.value(f"or {m.b} {unit}, {ones}"), m.const(1.0), r)
+
+
+def _log2_double(m: Lanes, d: Doubles, x: str) -> str:
+    """log2 of x >= 0, a float32, to 36 bits: x = 2**e k with k near 1, log2 k by powers of (k - 1) / (k + 1)."""
+    wide = d.of(m, x)
+    bits = d.out.value(f"bitcast {d.f} {wide} to {d.i}")
+    moved = d.iop("sub", bits, d.int(0x3FE6A09E667F3BCD))  # sqrt(1/2)
+    e = d.iop("ashr", moved, d.int(52))
+    k = d.out.value(f"bitcast {d.i} {d.iop('sub', bits, d.iop('shl', e, d.int(52)))} to {d.f}")
+    s = d.op("fdiv", d.op("fsub", k, d.const(1.0)), d.op("fadd", k, d.const(1.0)))
+    z = d.op("fmul", s, s)
+    p = d.poly(
+        z, [0.34073959249539865, 0.41167223379387874, 0.5770835919521691, 0.9617966733224765, 2.8853900817900175]
+    )
+    whole = d.out.value(f"sitofp {d.i} {e} to {d.f}")
+    r = d.fma(p, s, whole)
+    r = d.pick(d.less("oeq", wide, d.const(0.0)), d.const(-math.inf), r)
+    return d.pick(d.less("oeq", wide, d.const(math.inf)), d.const(math.inf), r)
+
+
+def _exp2_double(d: Doubles, t: str) -> str:
+    """2**t to 34 bits; beyond what float32 has it is infinite, or 0."""
+    low, high = d.const(-200.0), d.const(200.0)
+    t = d.pick(d.less("ogt", t, high), high, t)
+    t = d.pick(d.less("olt", t, low), low, t)
+    n = d.call("rint", t)
+    f = d.op("fsub", t, n)
+    p = d.poly(
+        f,
+        [1.5314946083947633e-05, 0.00015467110419919994, 0.0013333430789913975, 0.009618036910565305,
+         0.05550410962568837, 0.24022651075855733, 0.6931471805416536, 1.0],
+    )  # fmt: skip
+    biased = d.iop("add", d.out.value(f"fptosi {d.f} {n} to {d.i}"), d.int(1023))
+    scale = d.out.value(f"bitcast {d.i} {d.iop('shl', biased, d.int(52))} to {d.f}")
+    return d.op("fmul", p, scale)
+
+
+ELEMENTARY: dict[str, Callable[..., str]] = {
+    "sin": sin, "cos": cos, "tan": tan, "asin": asin, "acos": acos, "atan": atan, "atan2": atan2, "expm1": expm1,
+    "sinh": sinh, "cosh": cosh, "log1p": log1p, "asinh": asinh, "acosh": acosh, "atanh": atanh, "hypot": hypot,
+    "fmod": fmod, "pow": power,
+}  # fmt: skip

@@ -1,0 +1,596 @@
+"""Images read at places that are data: grids, boxes and regions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import DType
+from ..expr import Expr, cast, const, max_, min_
+from ..op import call
+from ..te import Tensor, all, compute, if_then_else, reduce_axis
+from ..te import any as any_
+from ..te import max as maximum
+from ..te import sum as sum_
+from ..te.places import error
+from ..te.tensor import data_type
+from .nn.windows import dilated, pads_of, window_count
+from .places import (
+    as_index,
+    chosen,
+    constant_of,
+    integer,
+    listed,
+    may_differ,
+    require_integers,
+    require_rank,
+    require_same_dtype,
+    sized,
+)
+from .registry import arg, case, operator
+from .resizing import METHODS, Taps, at_number, clamped, cubic_weights, interpolated, spatial_axes, taps_of
+
+# ---------------------------------------------------------------- boxes
+
+
+def _numpy_crop_and_resize(
+    data: Any, boxes: Any, box_indices: Any, crop_size: Any, layout: str = "NCHW", method: str = "bilinear",
+    extrapolation_value: Any = None, out_dtype: Any = None,
+) -> Any:  # fmt: skip
+    image = data if layout == "NCHW" else data.transpose(0, 3, 1, 2)
+    _, channels, height, width = image.shape
+    made = np.full((len(boxes), channels, *crop_size), extrapolation_value or 0.0)
+    for n, (y1, x1, y2, x2) in enumerate(boxes):
+        for i in range(crop_size[0]):
+            for j in range(crop_size[1]):
+                y, x = (
+                    a * (s - 1) + k * (b - a) * (s - 1) / (c - 1) if c > 1 else (a + b) * (s - 1) / 2
+                    for a, b, s, c, k in ((y1, y2, height, crop_size[0], i), (x1, x2, width, crop_size[1], j))
+                )
+                if 0 <= y <= height - 1 and 0 <= x <= width - 1:
+                    made[n, :, i, j] = _numpy_sample(image[int(box_indices[n])], y, x, method)
+    return made if layout == "NCHW" else made.transpose(0, 2, 3, 1)
+
+
+def _numpy_sample(image: Any, y: float, x: float, method: str = "bilinear") -> Any:
+    """Of all channels; beyond the border the nearest elements."""
+    height, width = image.shape[-2:]
+    if method.startswith("nearest"):
+        return image[:, int(np.floor(y + 0.5)), int(np.floor(x + 0.5))]
+    rows, columns = (np.arange(s) for s in (height, width))
+    y, x = min(max(y, 0), height - 1), min(max(x, 0), width - 1)
+    by_row, by_column = np.maximum(0, 1 - abs(rows - y)), np.maximum(0, 1 - abs(columns - x))
+    return np.einsum("chw,h,w->c", image, by_row, by_column)
+
+
+_BOXES = np.array([[0.1, 0.2, 0.9, 0.7], [-0.2, 0.0, 1.3, 1.0], [0.8, 0.9, 0.3, 0.1]])
+
+
+@operator(
+    section="image",
+    namespace="image",
+    reference=_numpy_crop_and_resize,
+    cases=[
+        case(arg((2, 2, 4, 5)), arg((3, 4), values=_BOXES), arg((3,), "int32", np.array([1, 0, 1])), (3, 4)),
+        case(
+            arg((1, 4, 5, 2)), arg((3, 4), values=_BOXES), arg((3,), "int32", np.array([0, 0, 0])), (2, 1),
+            "NHWC", "nearest_neighbor", 5.0,
+        ),
+    ],
+)  # fmt: skip
+def crop_and_resize(
+    data: Tensor, boxes: Tensor, box_indices: Tensor, crop_size: Any, layout: str = "NCHW", method: str = "bilinear",
+    extrapolation_value: Any = None, out_dtype: Any = None,
+) -> Tensor:  # fmt: skip
+    """Parts of images in ``crop_size`` (height, width): ``boxes`` (number, 4) of corners y, x, y, x as parts of the image
+    ``box_indices[n]`` of ``data``.
+
+    Places outside of the image give ``extrapolation_value``, or 0. ``method`` is ``"bilinear"`` or ``"nearest_neighbor"``.
+
+    >>> from tir import ops, te
+    >>> image, boxes = te.placeholder((1, 3, 8, 8), name="image"), te.placeholder((5, 4), name="boxes")
+    >>> ops.image.crop_and_resize(image, boxes, te.placeholder((5,), "int32", name="at"), (2, 2)).shape
+    (5, 3, 2, 2)
+    """
+    axes, how = spatial_axes(layout, "HW"), METHODS[chosen(method, ("bilinear", "nearest_neighbor"), "the method")]
+    require_rank(data, 4, f"an image of layout {layout!r}")
+    require_rank(boxes, 2, "the tensor of boxes")
+    require_rank(box_indices, 1, "the tensor of images")
+    require_integers(box_indices, "the tensor of images")
+    kind, result, new = boxes.dtype, data_type(out_dtype or data.dtype), sized(crop_size, "the size of the parts")
+    if len(new) != 2 or may_differ(boxes.shape[1], 4) or may_differ(boxes.shape[0], box_indices.shape[0]):
+        raise error(f"boxes {boxes.shape} of images {box_indices.shape} in size {new}", "(n, 4), (n,), (height, width)")
+    outside = constant_of(0.0 if extrapolation_value is None else extrapolation_value, result)
+
+    def place(box: Any, n: int, k: Any) -> Expr:
+        first, last, whole = boxes[box, n], boxes[box, n + 2], cast(kind, data.shape[axes[n]] - 1)
+        step = (last - first) * whole / cast(kind, max_(new[n] - 1, 1))
+        return if_then_else(new[n] > 1, first * whole + cast(kind, k) * step, (first + last) * whole * const(0.5, kind))
+
+    def element(*indices: Any) -> Expr:
+        numbers = [place(indices[0], n, indices[axis]) for n, axis in enumerate(axes)]
+        extents = [data.shape[a] for a in axes]
+        beyond = [c for v, s in zip(numbers, extents) for c in (v < 0, v > cast(kind, s - 1))]
+        taps = [
+            [(clamped(p, s), w) for p, w in taps_of(at_number(v), how, "round", 0.0)] for v, s in zip(numbers, extents)
+        ]
+
+        def read(chosen_: tuple[Expr, ...]) -> Expr:
+            at = dict(zip(axes, chosen_))
+            return cast(kind, data(as_index(box_indices[indices[0]]), *(at.get(n, indices[n]) for n in (1, 2, 3))))
+
+        return if_then_else(any_(*beyond), outside, cast(result, interpolated(taps, read)))
+
+    shape = [boxes.shape[0], *data.shape[1:]]
+    for n, axis in enumerate(axes):
+        shape[axis] = new[n]
+    return compute(shape, element, name="crop_and_resize")
+
+
+# ---------------------------------------------------------------- grids
+
+
+def _numpy_affine_grid(data: Any, target_shape: Any) -> Any:
+    axes = [np.linspace(-1, 1, s) if s > 1 else np.array([-1.0]) for s in target_shape]
+    grids = np.meshgrid(*axes, indexing="ij")
+    points = np.stack([*grids[::-1], np.ones(target_shape)])
+    return np.einsum("nij,j...->ni...", data, points)
+
+
+@operator(
+    section="image",
+    namespace="image",
+    reference=_numpy_affine_grid,
+    cases=[case(arg((2, 2, 3)), (3, 4)), case(arg((1, 3, 4), "float64"), (2, 1, 3))],
+)
+def affine_grid(data: Tensor, target_shape: Any) -> Tensor:
+    """Where the elements of images of ``target_shape`` are in other images: ``data`` (batch, 2, 3), or (batch, 3, 4) of
+    volumes, times (x, y, 1), coordinates from -1 to 1. What :func:`grid_sample` takes.
+
+    >>> from tir import ops, te
+    >>> ops.image.affine_grid(te.placeholder((1, 2, 3), name="x"), (4, 5)).shape
+    (1, 2, 4, 5)
+    """
+    size, kind = sized(target_shape, "the target shape"), data.dtype
+    require_rank(data, 3, "the tensor of matrices")
+    count = len(size)
+    if count not in (2, 3) or may_differ(data.shape[1], count) or may_differ(data.shape[2], count + 1):
+        raise error(
+            f"matrices of shape {data.shape} are not those of {count} coordinates", "(batch, 2, 3), (batch, 3, 4)"
+        )
+
+    def element(batch: Any, row: Any, *places: Any) -> Expr:
+        made = data[batch, row, count]
+        for n, (place, extent) in enumerate(zip(reversed(places), reversed(size))):
+            step = const(2, kind) / cast(kind, max_(extent - 1, 1))
+            made = made + data[batch, row, n] * (cast(kind, place) * step - const(1, kind))
+        return made
+
+    return compute((data.shape[0], count, *size), element, name="affine_grid")
+
+
+def _numpy_grid_sample(
+    data: Any, grid: Any, method: str = "bilinear", layout: str = "NCHW", padding_mode: str = "zeros",
+    align_corners: bool = True,
+) -> Any:  # fmt: skip
+    count = data.ndim - 2
+    made = np.zeros((*data.shape[:2], *grid.shape[2:]))
+    for at in np.ndindex(*grid.shape[2:]):
+        for batch in range(data.shape[0]):
+            weights = []
+            for axis in range(count):
+                size, g = data.shape[2 + axis], grid[(batch, count - 1 - axis, *at)]
+                place = (g + 1) / 2 * (size - 1) if align_corners else ((g + 1) * size - 1) / 2
+                weights.append(_numpy_grid_row(place, size, method, padding_mode, align_corners))
+            value = data[batch]
+            for row in weights:
+                value = np.tensordot(value, row, (1, 0))
+            made[(batch, slice(None), *at)] = value
+    return made
+
+
+def _numpy_grid_row(place: float, size: int, method: str, padding: str, align: bool) -> Any:
+    def inside(p: float) -> float:
+        if padding == "border":
+            return min(max(p, 0), size - 1)
+        if padding == "reflection":
+            low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
+            while high > low and not low <= p <= high:
+                p = 2 * low - p if p < low else 2 * high - p
+            return min(max(p, 0), size - 1)
+        return p
+
+    row = np.zeros(size)
+
+    def add(index: float, weight: float) -> None:
+        if 0 <= index < size:
+            row[int(index)] += weight
+
+    if method == "nearest":
+        add(np.rint(inside(place)), 1.0)
+    elif method == "bilinear":
+        p = inside(place)
+        add(np.floor(p), 1 - (p - np.floor(p)))
+        add(np.floor(p) + 1, p - np.floor(p))
+    else:
+        for k in range(-1, 3):
+            d, a = abs(place - np.floor(place) - k), -0.75
+            weight = (a + 2) * d**3 - (a + 3) * d**2 + 1 if d <= 1 else a * (d**3 - 5 * d**2 + 8 * d - 4)
+            add(inside(np.floor(place) + k), weight)
+    return row
+
+
+_PADDINGS = ("zeros", "border", "reflection")
+
+
+@operator(
+    section="image",
+    namespace="image",
+    reference=_numpy_grid_sample,
+    cases=[
+        *(
+            case(arg((1, 2, 3, 4)), arg((1, 2, 2, 5)), method, "NCHW", padding, align)
+            for method, padding, align in (
+                ("bilinear", "zeros", True),
+                ("nearest", "border", False),
+                ("bicubic", "zeros", False),
+                ("bicubic", "reflection", True),
+            )
+        ),
+        case(arg((1, 1, 3, 4)), arg((1, 2, 2, 5)), "bilinear", "NCHW", "reflection", False),
+        case(arg((1, 1, 2, 3, 2)), arg((1, 3, 1, 2, 2)), "bilinear", "NCDHW", "border", False),
+    ],
+    tolerance=128,
+)
+def grid_sample(
+    data: Tensor, grid: Tensor, method: str = "bilinear", layout: str = "NCHW", padding_mode: str = "zeros",
+    align_corners: bool = True,
+) -> Tensor:  # fmt: skip
+    """The elements of images ``data`` (NCHW or NCDHW) at the places ``grid`` (batch, coordinates, rows, columns): x, y (and z)
+    from -1 to 1.
+
+    ``method`` is ``"bilinear"``, ``"nearest"`` or ``"bicubic"`` (of two coordinates). ``padding_mode`` says what is beyond the
+    border: ``"zeros"``, the ``"border"`` itself, or a ``"reflection"``. -1 and 1 are the middles of the outermost elements with
+    ``align_corners``, and their outer edges without.
+
+    >>> from tir import ops, te
+    >>> ops.image.grid_sample(te.placeholder((1, 3, 8, 8), name="x"), te.placeholder((1, 2, 4, 5), name="grid")).shape
+    (1, 3, 4, 5)
+    """
+    chosen(layout, ("NCHW", "NCDHW"), "the layout")
+    chosen(padding_mode, _PADDINGS, "the padding mode")
+    count, how = len(layout) - 2, METHODS[chosen(method, ("bilinear", "nearest", "bicubic"), "the method")]
+    for t, what in ((data, "an image"), (grid, "the grid")):
+        require_rank(t, count + 2, f"{what} of layout {layout!r}")
+    if not grid.dtype.is_float or may_differ(grid.shape[1], count) or may_differ(grid.shape[0], data.shape[0]):
+        raise error(f"a grid of {grid.shape} {grid.dtype} for {data.shape}", f"floats, one batch, {count} coordinates")
+    kind = grid.dtype
+    places, weights = _grid_taps(grid, data.shape[2:], how, padding_mode, align_corners)
+
+    def element(batch: Any, channel: Any, *at: Any) -> Expr:
+        taps: list[Taps] = [
+            [(places(batch, count - 1 - n, k, *at), weights(batch, count - 1 - n, k, *at)) for k in range(_TAPS[how])]
+            for n in range(count)
+        ]
+
+        def read(chosen_: tuple[Expr, ...]) -> Expr:
+            inside = [c for p, s in zip(chosen_, data.shape[2:]) for c in (p >= 0, p < s)]
+            return if_then_else(all(*inside), cast(kind, data(batch, channel, *chosen_)), const(0, kind))
+
+        return cast(data.dtype, interpolated(taps, read))
+
+    return compute((*data.shape[:2], *grid.shape[2:]), element, name="grid_sample")
+
+
+_TAPS = {"nearest": 1, "linear": 2, "cubic": 4}
+
+
+def _grid_taps(grid: Tensor, extents: Sequence[Expr], how: str, padding: str, align_corners: bool) -> list[Tensor]:
+    """For each coordinate the elements that are read, and what they count for: (batch, coordinates, elements, places)."""
+    kind = grid.dtype
+
+    def place(batch: Any, axis: Any, at: Sequence[Any]) -> tuple[Expr, Expr]:
+        extent = extents[0]
+        for n, s in enumerate(reversed(extents[1:])):
+            extent = if_then_else(axis == n, s, extent)
+        size = cast(kind, extent)
+        scaled = (grid(batch, axis, *at) + const(1, kind)) * const(0.5, kind)
+        return scaled * (size - const(1, kind)) if align_corners else scaled * size - const(0.5, kind), extent
+
+    def element(batch: Any, axis: Any, k: Any, *at: Any) -> tuple[Expr, Expr]:
+        number, extent = place(batch, axis, at)
+        if how != "cubic":
+            number = _padded(number, extent, padding, align_corners)
+            return _one_of(taps_of(at_number(number), how, "even", 0.0), k, kind)
+        base = call("floor", number)
+        weight = _one_of([(extent, w) for w in cubic_weights(number - base, -0.75)], k, kind)[1]
+        moved = _padded(base + cast(kind, k - 1), extent, padding, align_corners)
+        return cast("int32", moved), weight
+
+    return compute((*grid.shape[:2], _TAPS[how], *grid.shape[2:]), element, name="grid_places")
+
+
+def _one_of(taps: Taps, number: Any, kind: DType) -> tuple[Expr, Expr]:
+    place, weight = taps[-1]
+    weight = const(1, kind) if weight is None else weight
+    for n, (p, w) in reversed(list(enumerate(taps[:-1]))):
+        place, weight = if_then_else(number == n, p, place), if_then_else(number == n, w, weight)
+    return place, weight
+
+
+def _padded(place: Expr, extent: Expr, mode: str, align_corners: bool) -> Expr:
+    """The place that is read, within the image unless the mode is "zeros"."""
+    kind = place.dtype
+    if mode == "zeros":
+        return place
+    last = cast(kind, extent) - const(1, kind)
+    if mode == "reflection":
+        low, span = (0.0, last) if align_corners else (-0.5, last + const(1, kind))
+        span = max_(span, const(1, kind)) if align_corners else span
+        from_low = call("fabs", place - const(low, kind))
+        turns = call("floor", from_low / span)
+        rest = from_low - turns * span
+        is_even = turns - call("floor", turns * const(0.5, kind)) * const(2, kind) < const(0.5, kind)
+        place = if_then_else(is_even, rest, span - rest) + const(low, kind)
+    return max_(min_(place, last), const(0, kind))
+
+
+# ---------------------------------------------------------------- regions of interest
+
+
+def _numpy_roi_align(
+    data: Any, rois: Any, pooled_size: Any, spatial_scale: float, mode: Any, sample_ratio: int = -1
+) -> Any:
+    mode = mode if isinstance(mode, str) else {0: "avg", 1: "max"}[mode]
+    high, wide = pooled_size if isinstance(pooled_size, (list, tuple)) else (pooled_size, pooled_size)
+    made = np.zeros((len(rois), data.shape[1], high, wide))
+    height, width = data.shape[2:]
+    for r, (batch, x1, y1, x2, y2) in enumerate(rois):
+        x1, y1, x2, y2 = (v * spatial_scale for v in (x1, y1, x2, y2))
+        bin_h, bin_w = max(y2 - y1, 1.0) / high, max(x2 - x1, 1.0) / wide
+        count_h = sample_ratio if sample_ratio > 0 else int(np.ceil(bin_h))
+        count_w = sample_ratio if sample_ratio > 0 else int(np.ceil(bin_w))
+        for i, j in np.ndindex(high, wide):
+            values = []
+            for p, q in np.ndindex(count_h, count_w):
+                y = y1 + i * bin_h + (p + 0.5) * bin_h / count_h
+                x = x1 + j * bin_w + (q + 0.5) * bin_w / count_w
+                beyond = y < -1 or y > height or x < -1 or x > width
+                values.append(np.zeros(data.shape[1]) if beyond else _numpy_sample(data[int(batch)], y, x))
+            made[r, :, i, j] = np.mean(values, 0) if mode == "avg" else np.max(values, 0)
+    return made
+
+
+_ROIS = np.array([[1, 0.3, 0.2, 4.1, 3.3], [0, -2.1, 1.3, 2.2, 7.9], [0, 1.1, 1.1, 1.2, 1.2]])
+
+
+@operator(
+    section="vision",
+    namespace="vision",
+    reference=_numpy_roi_align,
+    cases=[
+        case(arg((2, 2, 5, 6)), arg((3, 5), values=_ROIS), (2, 3), 0.9, "avg"),
+        case(arg((2, 1, 5, 6)), arg((3, 5), values=_ROIS), 2, 1.0, "max", 2),
+        case(arg((2, 1, 5, 6)), arg((3, 5), values=_ROIS), (1, 2), 0.5, 0, 3),
+    ],
+    tolerance=64,
+)
+def roi_align_nchw(
+    data: Tensor, rois: Tensor, pooled_size: Any, spatial_scale: float, mode: Any, sample_ratio: int = -1
+) -> Tensor:
+    """Regions of images (NCHW) in bins, ``pooled_size`` (rows, columns) of them: of each the average or the greatest of
+    bilinear samples.
+
+    ``rois`` (number, 5): which image, and x, y, x, y, which ``spatial_scale`` makes places of ``data``. ``mode`` is ``"avg"`` (0) or
+    ``"max"`` (1). There are ``sample_ratio`` samples a side of a bin, or as many as a bin has elements.
+
+    >>> from tir import ops, te
+    >>> image, rois = te.placeholder((2, 3, 8, 8), name="image"), te.placeholder((4, 5), name="rois")
+    >>> ops.vision.roi_align_nchw(image, rois, (2, 2), 1.0, "avg").shape
+    (4, 3, 2, 2)
+    """
+    rows, columns = _pooled(data, rois, pooled_size)
+    word = chosen({0: "avg", 1: "max"}.get(mode, mode), ("avg", "max"), "the mode")
+    kind, ratio = DType("float64" if data.dtype == "float64" else "float32"), integer(sample_ratio, "the sample ratio")
+    half, one = const(0.5, kind), const(1, kind)
+
+    def axis(roi: Any, n: int, cells: Expr) -> tuple[Expr, Expr, Expr]:
+        """Where the region begins, how long a bin is, and how many samples it has, along y (0) or x (1)."""
+        first, last = (cast(kind, rois[roi, k - n]) * const(float(spatial_scale), kind) for k in (2, 4))
+        length = max_(last - first, one) / cast(kind, cells)
+        return first, length, const(ratio) if ratio > 0 else cast("int32", call("ceil", length))
+
+    def element(roi: Any, channel: Any, i: Any, j: Any) -> Expr:
+        found = [axis(roi, n, cells) for n, cells in enumerate((rows, columns))]
+        p, q = reduce_axis((0, found[0][2]), "p"), reduce_axis((0, found[1][2]), "q")
+        places = [
+            first + cast(kind, cell) * length + (cast(kind, k.var) + half) * length / cast(kind, count)
+            for (first, length, count), cell, k in zip(found, (i, j), (p, q))
+        ]
+        beyond = [c for v, s in zip(places, data.shape[2:]) for c in (v < -one, v > cast(kind, s))]
+        inside = [max_(min_(v, cast(kind, s) - one), const(0, kind)) for v, s in zip(places, data.shape[2:])]
+        taps = [
+            [(clamped(at, s), w) for at, w in taps_of(at_number(v), "linear", "floor", 0.0)]
+            for v, s in zip(inside, data.shape[2:])
+        ]
+        image = cast("int32", rois[roi, 0])
+        sample = interpolated(taps, lambda at: cast(kind, data(image, channel, *at)))
+        value = if_then_else(any_(*beyond), const(0, kind), sample)
+        if word == "max":
+            return maximum(value, axis=[p, q])
+        return sum_(value / cast(kind, found[0][2] * found[1][2]), axis=[p, q])
+
+    made = compute((rois.shape[0], data.shape[1], rows, columns), element, name="roi_align")
+    return (
+        made
+        if kind is data.dtype
+        else compute(made.shape, lambda *i: cast(data.dtype, made(*i)), name="roi_align_cast")
+    )
+
+
+def _pooled(data: Tensor, rois: Tensor, pooled_size: Any) -> tuple[Expr, Expr]:
+    """How many rows and columns of bins there are."""
+    require_rank(data, 4, "an image of layout 'NCHW'")
+    require_rank(rois, 2, "the tensor of regions")
+    size = sized(pooled_size if len(listed(pooled_size)) > 1 else listed(pooled_size) * 2, "the number of bins")
+    if may_differ(rois.shape[1], 5) or len(size) != 2:
+        raise error(f"regions of shape {rois.shape} in {size} bins", "(number, 5): image, x, y, x, y; (rows, columns)")
+    return size[0], size[1]
+
+
+def _numpy_roi_pool(data: Any, rois: Any, pooled_size: Any, spatial_scale: float) -> Any:
+    high, wide = pooled_size
+    made = np.zeros((len(rois), data.shape[1], high, wide))
+    for r, (batch, *corners) in enumerate(rois):
+        x1, y1, x2, y2 = (int(np.floor(v * spatial_scale + 0.5)) for v in corners)
+        bin_h, bin_w = max(y2 - y1 + 1, 1) / high, max(x2 - x1 + 1, 1) / wide
+        for i, j in np.ndindex(high, wide):
+            rows = range(max(y1 + int(np.floor(i * bin_h)), 0), min(y1 + int(np.ceil((i + 1) * bin_h)), data.shape[2]))
+            columns = range(
+                max(x1 + int(np.floor(j * bin_w)), 0), min(x1 + int(np.ceil((j + 1) * bin_w)), data.shape[3])
+            )
+            values = [data[int(batch), :, y, x] for y in rows for x in columns]
+            made[r, :, i, j] = np.max(values, 0) if values else 0
+    return made
+
+
+@operator(
+    section="vision",
+    namespace="vision",
+    reference=_numpy_roi_pool,
+    cases=[case(arg((2, 2, 5, 6)), arg((3, 5), values=_ROIS), (2, 3), 0.9)],
+)
+def roi_pool_nchw(data: Tensor, rois: Tensor, pooled_size: Any, spatial_scale: float) -> Tensor:
+    """The greatest element in each of ``pooled_size`` (rows, columns) bins of regions of images (NCHW), 0 of an empty one.
+
+    ``rois`` (number, 5): which image, and x, y, x, y, which are multiplied by ``spatial_scale`` and rounded.
+
+    >>> from tir import ops, te
+    >>> image, rois = te.placeholder((2, 3, 8, 8), name="image"), te.placeholder((4, 5), name="rois")
+    >>> ops.vision.roi_pool_nchw(image, rois, (2, 2), 1.0).shape
+    (4, 3, 2, 2)
+    """
+    rows, columns = _pooled(data, rois, pooled_size)
+    kind = rois.dtype
+
+    def bounds(roi: Any, n: int, cell: Any, cells: Expr) -> tuple[Expr, Expr]:
+        first, last = (
+            cast("int32", call("floor", rois[roi, k - n] * const(float(spatial_scale), kind) + const(0.5, kind)))
+            for k in (2, 4)
+        )
+        length, extent = max_(last - first + 1, 1), data.shape[2 + n]
+        begin, end = first + cell * length // cells, first - (-((cell + 1) * length) // cells)
+        return clamp_bound(begin, extent), clamp_bound(end, extent)
+
+    def element(roi: Any, channel: Any, i: Any, j: Any) -> Expr:
+        (top, bottom), (left, right) = bounds(roi, 0, i, rows), bounds(roi, 1, j, columns)
+        y, x = reduce_axis((top, bottom), "y"), reduce_axis((left, right), "x")
+        is_empty = any_(bottom <= top, right <= left)
+        greatest = maximum(data(cast("int32", rois[roi, 0]), channel, y, x), axis=[y, x])
+        return if_then_else(is_empty, const(0, data.dtype), greatest)
+
+    return compute((rois.shape[0], data.shape[1], rows, columns), element, name="roi_pool")
+
+
+def clamp_bound(place: Expr, extent: Expr) -> Expr:
+    """A bound of elements of an axis."""
+    return max_(min_(place, extent), 0)
+
+
+# ---------------------------------------------------------------- morphology
+
+
+def _numpy_dilation2d(data: Any, kernel: Any, stride: Any, padding: Any, dilations: Any, out_dtype: Any = None) -> Any:
+    pads = ((1, 1), (0, 0)) if padding == (1, 0) else ((padding, padding),) * 2 if padding else ((0, 0), (0, 0))
+    data = np.pad(data, ((0, 0), (0, 0), *pads), constant_values=-np.inf if data.dtype.kind == "f" else -128)
+    high, wide = ((s - (k - 1) * d - 1) // stride + 1 for s, k, d in zip(data.shape[2:], kernel.shape[1:], dilations))
+    made = np.full((*data.shape[:2], high, wide), -np.inf)
+    for y, x in np.ndindex(*kernel.shape[1:]):
+        top, left = y * dilations[0], x * dilations[1]
+        part = data[:, :, top : top + (high - 1) * stride + 1 : stride, left : left + (wide - 1) * stride + 1 : stride]
+        made = np.maximum(made, part.astype(np.float64) + kernel[:, y, x][:, None, None])
+    return made
+
+
+@operator(
+    section="image",
+    namespace="image",
+    reference=_numpy_dilation2d,
+    cases=[
+        case(arg((1, 2, 5, 6)), arg((2, 2, 3)), 1, (1, 0), (1, 1)),
+        case(arg((1, 1, 6, 7)), arg((1, 2, 2)), 2, 0, (2, 1)),
+    ],
+)
+def dilation2d_nchw(
+    input: Tensor, filter: Tensor, stride: Any, padding: Any, dilations: Any, out_dtype: Any = None
+) -> Tensor:
+    """Grey dilation of an image (NCHW) by ``filter`` (channels, height, width): the greatest sum of an element and the
+    filter's. Elements beyond the border take no part.
+
+    >>> from tir import ops, te
+    >>> ops.image.dilation2d_nchw(te.placeholder((1, 3, 8, 8)), te.placeholder((3, 3, 3)), 1, 1, (1, 1)).shape
+    (1, 3, 8, 8)
+    """
+    return _dilation2d(input, filter, stride, padding, dilations, out_dtype, "NCHW", "CHW")
+
+
+def _numpy_dilation2d_nhwc(data: Any, kernel: Any, *how: Any) -> Any:
+    return _numpy_dilation2d(data.transpose(0, 3, 1, 2), kernel.transpose(2, 0, 1), *how).transpose(0, 2, 3, 1)
+
+
+@operator(
+    section="image",
+    namespace="image",
+    reference=_numpy_dilation2d_nhwc,
+    cases=[case(arg((1, 5, 6, 2)), arg((2, 3, 2)), 1, 1, (1, 1))],
+)
+def dilation2d_nhwc(
+    input: Tensor, filter: Tensor, stride: Any, padding: Any, dilations: Any, out_dtype: Any = None
+) -> Tensor:
+    """:func:`dilation2d_nchw` of an image (NHWC) and a filter (height, width, channels).
+
+    >>> from tir import ops, te
+    >>> ops.image.dilation2d_nhwc(te.placeholder((1, 8, 8, 3)), te.placeholder((3, 3, 3)), 1, 1, (1, 1)).shape
+    (1, 8, 8, 3)
+    """
+    return _dilation2d(input, filter, stride, padding, dilations, out_dtype, "NHWC", "HWC")
+
+
+def _dilation2d(
+    image: Tensor, kernel: Tensor, stride: Any, padding: Any, dilations: Any, out_dtype: Any, layout: str, order: str
+) -> Tensor:
+    require_rank(image, 4, f"an image of layout {layout!r}")
+    require_rank(kernel, 3, f"a filter of layout {order!r}")
+    require_same_dtype(image, kernel, "the filter")
+    result = data_type(out_dtype or image.dtype)
+    steps, apart = (_both(v, what) for v, what in ((stride, "a stride"), (dilations, "a dilation")))
+    old = {name: image.shape[n] for n, name in enumerate(layout)}
+    sizes = [integer(kernel.shape[order.index(n)], "the extent of a filter") for n in "HW"]
+    if may_differ(kernel.shape[order.index("C")], old["C"]):
+        raise error(f"a filter of shape {kernel.shape} has not the channels of {image.shape}")
+    wide = [dilated(s, d) for s, d in zip(sizes, apart)]
+    pads = pads_of(padding, wide, steps, [old[n] for n in "HW"])
+    counts = [window_count(old[n], w, s, p, "a filter") for n, w, s, p in zip("HW", wide, steps, pads)]
+    axes = [reduce_axis((0, s), n) for s, n in zip(sizes, ("dy", "dx"))]
+
+    def element(*indices: Any) -> Expr:
+        at = dict(zip(layout, indices))
+        places = [at[n] * s + k.var * d - p for n, s, k, d, (p, _) in zip("HW", steps, axes, apart, pads)]
+        inside = [c for v, n in zip(places, "HW") for c in (v >= 0, v < old[n])]
+        moved = {**at, **dict(zip("HW", places))}
+        value = image(*(moved[n] for n in layout)) + kernel(
+            *({"C": at["C"], "H": axes[0], "W": axes[1]}[n] for n in order)
+        )
+        lowest = const(image.dtype.min_value, image.dtype)
+        return maximum(cast(result, if_then_else(all(*inside), value, lowest)), axis=axes)
+
+    return compute([{**old, **dict(zip("HW", counts))}[n] for n in layout], element, name="dilation2d")
+
+
+def _both(value: Any, what: str) -> Sequence[int]:
+    made = [integer(v, what) for v in listed(value)]
+    if len(made) not in (1, 2) or min(made) < 1:
+        raise error(f"{what} is 1 or more, along height and width, not {value!r}")
+    return made * 2 if len(made) == 1 else made
