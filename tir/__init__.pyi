@@ -68,6 +68,7 @@ from tir.compat import device as device
 from tir.compat import ir as ir
 from tir.compat import nd as nd
 from tir.compat import runtime as runtime
+from tir.compat import CallEffectKind as CallEffectKind
 from tir.compat import stmt_functor as stmt_functor
 from tir import ops as topi
 from tir.te import placeholder as placeholder

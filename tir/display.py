@@ -119,7 +119,8 @@ class Source(Shown):
             from .render import to_html
 
             return to_html(self)
-        return highlighted(self, _LEXERS.get(self.kind, "text")) or super()._repr_html_()
+        body = "\n".join(highlighted_lines(self, _LEXERS.get(self.kind, "text")))
+        return f'<pre style="line-height:1.4;overflow-x:auto"><code style="white-space:pre">{body}</code></pre>'
 
 
 # Colours of pygments' tokens, mid-tones for light and dark pages, by the beginning of the token's name.
@@ -130,21 +131,24 @@ _TOKENS = {
 }  # fmt: skip
 
 
-def highlighted(text: str, language: str) -> str:
-    """``text`` as HTML lines in colour, by pygments; empty where it is not installed or does not know the language."""
+def highlighted_lines(text: str, language: str) -> list[str]:
+    """The lines of ``text`` as HTML, in colour where pygments is installed and knows the language."""
     try:
         from pygments.lexers import get_lexer_by_name  # pyright: ignore[reportUnknownVariableType]
         from pygments.util import ClassNotFound
     except ImportError:
-        return ""
+        return escape(text).splitlines()
     try:
         lexer: Any = get_lexer_by_name(language, stripnl=False, ensurenl=False)  # pyright: ignore[reportUnknownVariableType]
     except ClassNotFound:
-        return ""
-    body = "".join(_coloured(str(kind), part) for kind, part in lexer.get_tokens(text))
-    return f'<pre style="line-height:1.4;overflow-x:auto"><code style="white-space:pre">{body}</code></pre>'
+        return escape(text).splitlines()
+    parts = ((str(kind), line) for kind, part in lexer.get_tokens(text) for line in part.splitlines(keepends=True))
+    return "".join(_coloured(kind, part) for kind, part in parts).splitlines()
 
 
 def _coloured(kind: str, part: str) -> str:
     colour = next((c for name, c in _TOKENS.items() if kind.startswith(name)), "")
-    return f'<span style="color:{colour}">{escape(part)}</span>' if colour and part.strip() else escape(part)
+    if not colour or not part.strip():
+        return escape(part)
+    end = "\n" if part.endswith("\n") else ""
+    return f'<span style="color:{colour}">{escape(part.rstrip(chr(10)))}</span>{end}'

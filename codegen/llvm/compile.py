@@ -191,8 +191,9 @@ def object_key(text: str, on: Machine) -> str:
 
 
 def assembly(text: str, on: Machine) -> str:
-    """The machine's assembly of LLVM assembly ``text``."""
+    """The machine's assembly of LLVM assembly ``text``, its labels with the names of their loops as comments."""
     module, target_machine = optimise(text, on)
+    target_machine.set_asm_verbosity(True)
     return target_machine.emit_assembly(module)
 
 

@@ -131,6 +131,12 @@ def test_gpu_quickstart_notebook_runs(capsys):
     assert "__global__ void" in shown and "registers" in shown
 
 
+def test_explorer_notebook_runs(capsys):
+    pytest.importorskip("anywidget")
+    run_notebook("explorer")
+    assert "vectorized" in capsys.readouterr().out
+
+
 def test_every_pass_of_the_pipeline_is_in_the_guide():
     from tir.transform import cpu_pipeline, gpu_pipeline
 

@@ -31,8 +31,8 @@ def matmul(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), C
 
 def space(sch: tir.Schedule) -> None:
     i, j, k = sch.get_loops("C")
-    i0, i1 = sch.split(i, sch.sample_perfect_tile(i, 2, 64))
-    j0, j1 = sch.split(j, sch.sample_perfect_tile(j, 2, 64))
+    i0, i1 = sch.split(i, sch.sample_perfect_tile(i, 2, 64), names=["rows", "row"])
+    j0, j1 = sch.split(j, sch.sample_perfect_tile(j, 2, 64), names=["columns", "column"])
     sch.reorder(i0, j0, k, i1, j1)
 
 
@@ -44,7 +44,7 @@ class Computed:
 
     def time(self, mod):
         extents = {loop.name: loop.extent for loop in loops(mod)}
-        tile = [extents.get("i_1"), extents.get("j_1")]
+        tile = [extents.get("row"), extents.get("column")]
         if None in tile:
             return 100.0
         return 1.0 + abs(math.log2(tile[0] / 8)) + abs(math.log2(tile[1] / 16))
@@ -76,8 +76,20 @@ def clock():
     return 0.0
 
 
+def unknown(sch):
+    """A model that has no answer."""
+
+
 def tuned(text=MATMUL, **options):
-    given = {"trials": 40, "space": space, "runner": Computed(), "clock": clock, "verbose": False, **options}
+    given = {
+        "trials": 40,
+        "space": space,
+        "runner": Computed(),
+        "clock": clock,
+        "verbose": False,
+        "model": unknown,
+        **options,
+    }
     return tir.tune(parse(text), **given)
 
 
@@ -254,7 +266,7 @@ def test_functions_that_are_one_program_are_tuned_once():
     def any_space(sch):
         block = sch.get_child_blocks("root")[0]
         i, j, k = sch.get_loops(block)
-        sch.split(i, sch.sample_perfect_tile(i, 2, 64))
+        sch.split(i, sch.sample_perfect_tile(i, 2, 64), names=["rows", "row"])
 
     result = tir.tune(
         mod, trials=12, space=any_space, runner=Computed(), clock=clock, verbose=False, weights={"two": 100}

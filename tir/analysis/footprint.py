@@ -7,7 +7,7 @@ every iteration loads what its inner loops load. Conditions count as true, so ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,15 +39,32 @@ def footprint(program: Any, machine: Machine | None = None, target: Any = None) 
     """
     func = _function(program)
     using = machine or Machine.of(target or func.attrs.get("target"))
-    root = _Node("", ())
-    _add_loops(func.body, root, {})
-    _add_accesses(func.body, root)
+    root = _root(func)
     rows = tuple(_rows(root, using))
     sizes = [(level, using.sizes[level]) for level in LEVELS if level in using.sizes]
     below = [*(level for level, _ in sizes[1:]), "memory"]
     traffic = {level: _moved(root, size) for (_, size), level in zip(sizes, below)}
     name = func.attrs.get("global_symbol", "main")
     return Footprint(str(getattr(name, "value", name)), rows, root.flops(), traffic, using)
+
+
+def traffic(program: Any, sizes: Sequence[int]) -> list[int]:
+    """The bytes that a Schedule, PrimFunc or IRModule (as for :func:`footprint`) loads into a cache of each of ``sizes``.
+
+    >>> from tir.library import rows
+    >>> traffic(rows.row_sum(64, 100), [1 << 20])
+    [25856]
+    """
+    root = _root(_function(program))
+    return [_moved(root, size) for size in sizes]
+
+
+def _root(func: PrimFunc) -> _Node:
+    """The loops and accesses of a function."""
+    root = _Node("", ())
+    _add_loops(func.body, root, {})
+    _add_accesses(func.body, root)
+    return root
 
 
 def _function(program: Any) -> PrimFunc:
@@ -218,7 +235,8 @@ def _rows(node: _Node, machine: Machine, runs: int = 1) -> Iterator[Level]:
         lines = _lines(boxes)
         holds = next((level for level in LEVELS if lines <= machine.sizes.get(level, -1)), "memory")
         yield Level(
-            node.name, len(node.around) - 1, node.extent, runs, touched, node.accessed(), node.flops(), holds
+            node.name, len(node.around) - 1, node.extent, runs, touched, node.accessed(), node.flops(), holds,
+            node.around[-1].loop_var,
         )  # fmt: skip
     for child in node.children:
         yield from _rows(child, machine, runs * node.extent)

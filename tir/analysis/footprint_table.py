@@ -48,7 +48,7 @@ class Level:
     """All iterations of one loop (``depth`` loops are around it, it is executed ``runs`` times).
 
     ``touched`` has the bytes by buffer name, ``moved`` the traffic from the level below into the caches in all
-    executions, ``flops`` the arithmetic of one execution.
+    executions, ``flops`` the arithmetic of one execution. ``var`` is the loop's variable.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Level:
     accessed: int
     flops: int
     holds: str
+    var: Any = None
 
     @property
     def bytes(self) -> int:

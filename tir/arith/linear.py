@@ -32,7 +32,7 @@ from ..expr import (
     Var,
     cast,
 )
-from ..node import Node
+from ..node import Memo, Node
 from ..op import effect_of
 from ..visit import uses_var
 
@@ -54,7 +54,17 @@ def key(e: Any) -> Hashable:
         return id(e)
     if kind is IntImm:
         return (e.value, e.dtype)
-    if kind in (Add, Sub, Mul) and is_index(e.dtype):
+    found = _KEYS.get(e)
+    if found is None:
+        found = _KEYS[e] = _key(e)
+    return found
+
+
+_KEYS: Memo[Hashable] = Memo()
+
+
+def _key(e: Any) -> Hashable:
+    if type(e) in (Add, Sub, Mul) and is_index(e.dtype):
         return linear(e).key()
     if isinstance(e, _COMMUTATIVE):
         return (type(e), frozenset((key(e.a), key(e.b))))

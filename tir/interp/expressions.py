@@ -6,6 +6,7 @@ any other use wraps it to the dtype's range. Bounds of variables make most wrapp
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -19,9 +20,11 @@ from ..errors import RunError
 from ..op import OPS, string_arg
 from ..visit import walk
 from . import numbers, tiles
+from .nesting import is_deep
 from .numbers import is_small_float, storage_dtype, value_dtype
 
 Bounds = tuple[int, int]
+_DEFINED = re.compile(r"\((\w+) := ")
 _RING = {E.Add: "+", E.Sub: "-", E.Mul: "*"}
 _COMPARE = {E.EQ: "==", E.NE: "!=", E.LT: "<", E.LE: "<=", E.GT: ">", E.GE: ">="}
 _BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
@@ -40,6 +43,10 @@ class Expressions(ABC):
             str
         ] = []  # names of the active lanes of the enclosing vector conditions, each a subset of the one before
         self.mask_depth: dict[E.Var, int] = {}  # how many masks there were where a vector variable was defined
+
+    @abstractmethod
+    def emit(self, line: str) -> None:
+        """Add a line of source before the statement that is compiled."""
 
     @abstractmethod
     def load(self, e: E.BufferLoad) -> str:
@@ -117,6 +124,10 @@ class Expressions(ABC):
 
     def integer(self, e: Any) -> tuple[str, Bounds]:
         """Source of a scalar integer, perhaps outside its dtype's range, and bounds of what it yields."""
+        text, bounds = self._integer(e)
+        return self.shallow(text), bounds
+
+    def _integer(self, e: Any) -> tuple[str, Bounds]:
         dtype = e.dtype
         full = (int(dtype.min_value), int(dtype.max_value))
         kind = type(e)
@@ -193,7 +204,21 @@ class Expressions(ABC):
         method = _TABLE.get(type(e))
         if method is None:
             raise RunError(f"the executor cannot evaluate a {type(e).__name__} here: `{e!r}`")
-        return method(self, e)
+        return self.shallow(method(self, e))
+
+    def shallow(self, text: str) -> str:
+        """``text``, or the call of a function that has it if Python would refuse to nest it deeper. Names that it
+        defines are those of the statement around."""
+        if self.masks or not is_deep(text):
+            return text
+        name, defined = self.fresh("deep"), list(dict.fromkeys(_DEFINED.findall(text)))
+        for held in defined:
+            self.emit(f"{held} = None")
+        self.emit(f"def {name}():")
+        if defined:
+            self.emit(f"    nonlocal {', '.join(defined)}")
+        self.emit(f"    return {text}")
+        return f"{name}()"
 
     def name_of(self, var: E.Var) -> str:
         name = self.names.get(var)

@@ -8,7 +8,7 @@ import logging
 import random
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..analysis.footprint import footprint
 from ..analysis.footprint_table import Footprint, Machine
@@ -33,6 +33,9 @@ from .offers import Offers, offers, one_click, places
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load_entry_points, lookup, request_text, run
 from .signatures import public_signature
 from .state import State
+
+if TYPE_CHECKING:
+    from ..notebook.loop_tree import LoopTree
 
 _log = logging.getLogger(__name__)
 ERROR_LEVELS = ("detail", "fast", "none")
@@ -345,6 +348,16 @@ class Schedule:
         made._set_state(dataclasses.replace(self.state, seed=self.fork_seed()))
         return made
 
+    @property
+    def states(self) -> tuple[State, ...]:
+        """The snapshots up to here; number 0 is the start."""
+        return tuple(self._states[: self._at + 1])
+
+    @property
+    def undone(self) -> int:
+        """How many steps ``redo`` can take."""
+        return len(self._states) - 1 - self._at
+
     def undo(self, steps: int = 1) -> None:
         """Go back; ``redo`` returns. Raises ``ScheduleError`` at the start of history."""
         if not 0 <= steps <= self._at:
@@ -353,9 +366,8 @@ class Schedule:
 
     def redo(self, steps: int = 1) -> None:
         """Redo undone steps. Raises ``ScheduleError`` when there are fewer."""
-        ahead = len(self._states) - 1 - self._at
-        if not 0 <= steps <= ahead:
-            raise ScheduleError(f"redo({steps}): {ahead} steps can be redone")
+        if not 0 <= steps <= self.undone:
+            raise ScheduleError(f"redo({steps}): {self.undone} steps can be redone")
         self._at += steps
 
     def reset(self) -> None:
@@ -397,6 +409,21 @@ class Schedule:
         notebook (docs/footprint.md). ``machine``: sizes and rates, by default those of the schedule's target. Raises
         ``ValueError`` for loops or buffers of unknown size."""
         return footprint(self, machine, self.target)
+
+    def loop_tree(self) -> LoopTree:
+        """The loops and blocks with their extents, kinds and regions, and the bytes that each loop touches: a table, in a
+        notebook a figure."""
+        from ..notebook.loop_tree import loop_tree
+
+        return loop_tree(self.state)
+
+    def explore(self) -> Any:
+        """A view on this schedule in a notebook: its loop tree, its history with diffs, what may be done to each loop and
+        block, and the code it becomes (docs/notebook.md). What is clicked is a step of this schedule, and what is typed
+        in a cell shows. Raises ``ImportError`` without anywidget (``pip install 'tensorir[notebook]'``)."""
+        from ..notebook.widget import widget
+
+        return widget(self)  # pyright: ignore[reportArgumentType]  (the class of the stub is this one)
 
     def diff(self, step: int = -1, context: int = 3, color: bool | None = None) -> str:
         """What a step changed, as a unified diff of the program's text.

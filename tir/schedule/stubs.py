@@ -25,6 +25,7 @@ from ..analysis.footprint_table import Footprint, Machine
 from ..buffer import Buffer
 from ..expr import Expr
 from ..function import IRModule, PrimFunc
+from ..notebook.loop_tree import LoopTree
 from ..stmt import Block, For
 from ..target import Target
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef

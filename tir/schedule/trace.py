@@ -348,7 +348,7 @@ def _from_json(value: Any, known: dict[int, Any]) -> Any:
             _checked(operand, int, "an operand")
         return ExprRV(_part(value, "value", int), (value["$op"], *operands))
     if "$index_map" in value:
-        return _index_map(_part(value, "$index_map", str), value.get("dtype", "int32"))
+        return index_map_of(_part(value, "$index_map", str), value.get("dtype", "int32"))
     for tag, make in (("$loop", _loop), ("$block", _block), ("$expr", _number)):
         if tag in value:
             number = _part(value, tag, int)
@@ -366,7 +366,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 _HANDLES = {"$loop": LoopRV, "$block": BlockRV, "$expr": ExprRV}
 
 
-def _index_map(text: str, dtype: str) -> IndexMap:
+def index_map_of(text: str, dtype: str = "int32") -> IndexMap:
     """The index map of a lambda's text. Raises ``TirError`` for anything but arithmetic on the lambda's arguments."""
     import tir
 

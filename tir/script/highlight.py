@@ -68,6 +68,15 @@ def to_html(text: str) -> str:
     return _listing(body)
 
 
+def html_lines(text: str) -> list[str]:
+    """The lines of ``text`` as HTML."""
+    cut = ((kind, line) for kind, part in pieces(text) for line in part.splitlines(keepends=True))
+    made = (
+        f'<span style="{_CSS[kind]}">{html.escape(line)}</span>' if kind else html.escape(line) for kind, line in cut
+    )
+    return "".join(made).splitlines()
+
+
 def _listing(body: str) -> str:
     """Lines that are not wrapped, whatever the page's style does to code."""
     return f'<pre style="line-height:1.4;overflow-x:auto"><code style="white-space:pre">{body}</code></pre>'

@@ -81,6 +81,30 @@ def to_lines(program: Any, underline: Sequence[Any] = (), context: int = 2, note
     return "\n".join(shown)
 
 
+@with_recursion_limit
+def line_ranges(program: Any, nodes: Sequence[Any]) -> list[tuple[int, int] | None]:
+    """For each loop or block in ``nodes`` the lines of its text in ``program.script()``, first and last, from 0; None for
+    one that does not print, such as a root block."""
+    together = _program_lines(program, Printer(marks=nodes), None, True)
+    heads = [n for n, line in enumerate(together) for _ in range(line.count(MARK))]
+    if len(heads) != len(nodes):  # some do not print
+        return [line_ranges(program, [node])[0] for node in nodes] if len(nodes) > 1 else [None]
+    return [(head, _end_of_body(together, head)) for head in heads]
+
+
+def _end_of_body(lines: Sequence[str], head: int) -> int:
+    """The last line that is indented deeper than line ``head``, without a gap."""
+    depth = _indent(lines[head])
+    last = head
+    while last + 1 < len(lines) and _indent(lines[last + 1]) > depth:
+        last += 1
+    return last
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
 def _split_marks(text: str) -> tuple[str, str]:
     """A line without its marks, and the line of ^ below the marked parts."""
     plain: list[str] = []

@@ -19,6 +19,7 @@ _LAZY = {
     "Env": ("tir.tune.space", "Env"),
     "rule": ("tir.tune.space", "rule"),
     "default": ("tir.tune.default", "default"),
+    "predict": ("tir.tune.model", "predict"),
     "tune": ("tir.tune.session", "tune"),
     "apply_best": ("tir.tune.session", "apply_best"),
     "extract_tasks": ("tir.tune.tasks", "extract_tasks"),

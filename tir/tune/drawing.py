@@ -13,7 +13,6 @@ from ..schedule import Schedule, Trace
 from ..schedule.trace import Entry
 from ..target import Target
 from .space import Space as RuleSpace
-from .space import block_names
 
 SKETCHES = 6  # attempts at different results of the rules
 
@@ -72,10 +71,7 @@ class RuleSource:
         found: dict[str, Schedule] = {}
         for _ in range(tries):
             sch = Schedule(self.mod, seed=generator.getrandbits(31), target=self.target, error_render_level="none")
-            for one in self.space.rules:
-                for block in reversed(block_names(sch)):
-                    made = list(self.space.forks(one, sch, block))
-                    sch = generator.choice(made) if made else sch
+            sch = self.space.schedule(sch, generator.randrange)
             found.setdefault(structural_digest(sch.mod), sch)
         return list(found.values())
 

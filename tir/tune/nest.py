@@ -107,8 +107,15 @@ class Nest:
             return None
         if any(isinstance(n, BlockRealize) for n in walk(realize.block.body)) or realize.block.annotations:
             return None
-        axes = _axes(loops, realize, sch.func_working_on)
-        return None if axes is None else Nest(name, realize.block, axes)
+        if not _are_axes(loops, realize):
+            return None
+        iters = {v: i for i, v in zip(realize.block.iter_vars, realize.iter_values) if not isinstance(v, IntImm)}
+        handles = sch.get_loops(name)  # asked of the schedule, so that its trace says which loops they are
+        axes = [
+            Axis(h, iters[at.var].var, iters[at.var].iter_type, getattr(at.node.extent, "value", None))
+            for h, at in zip(handles, loops)
+        ]
+        return Nest(name, realize.block, tuple(axes))
 
     @property
     def spatial(self) -> list[Axis]:
@@ -180,21 +187,15 @@ def _is_true(e: Expr) -> bool:
     return isinstance(e, IntImm) and e.value == 1
 
 
-def _axes(loops: Sequence[LoopRef], realize: BlockRealize, func: str) -> tuple[Axis, ...] | None:
-    """The loops as axes; None if they are not the iterators of the block, one each."""
-    iters = {v: i for i, v in zip(realize.block.iter_vars, realize.iter_values) if not isinstance(v, IntImm)}
-    if iters.keys() != {loop.var for loop in loops}:
-        return None
-    made: list[Axis] = []
-    for loop in loops:
-        node, it = loop.node, iters[loop.var]
-        if node.kind != SERIAL or node.annotations or not (isinstance(node.min, IntImm) and node.min.value == 0):
-            return None
-        if any(uses_var(node.extent, other.var) for other in loops):
-            return None
-        extent = node.extent.value if isinstance(node.extent, IntImm) else None
-        made.append(Axis(LoopRV(loop.var, func), it.var, it.iter_type, extent))
-    return tuple(made)
+def _are_axes(loops: Sequence[LoopRef], realize: BlockRealize) -> bool:
+    """Whether the loops are the iterators of the block, one each, serial and from zero."""
+    if {v for v in realize.iter_values if not isinstance(v, IntImm)} != {loop.var for loop in loops}:
+        return False
+    return not any(
+        loop.node.kind != SERIAL or loop.node.annotations or getattr(loop.node.min, "value", None) != 0
+        or any(uses_var(loop.node.extent, other.var) for other in loops)
+        for loop in loops
+    )  # fmt: skip
 
 
 def volume(axes: Iterable[Axis]) -> int:

@@ -13,6 +13,7 @@ from ...errors import RunError
 from ...expr import IntImm, Var
 from ...function import PrimFunc
 from ...node import Memo
+from ...recursion import with_recursion_limit
 from ..arguments import bind_arguments, evaluate
 from .compiler import Compiler
 from .debug import Breakpoint, Stop, hook
@@ -62,6 +63,7 @@ class Chunk(Lanes):
         return Memory(name, "global", np.ascontiguousarray(data).reshape(-1), granule, data.nbytes)
 
 
+@with_recursion_limit
 def simulate(
     kernel: PrimFunc,
     args: Sequence[Any],

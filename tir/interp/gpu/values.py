@@ -17,6 +17,7 @@ from ...dtype import DType
 from ...errors import RunError
 from ...op import OPS, string_arg
 from .. import numbers
+from ..nesting import is_deep
 from ..numbers import is_small_float, storage_dtype, value_dtype
 from .lanes import Lanes
 from .report import Site
@@ -81,7 +82,8 @@ class Values(ABC):
         method = _TABLE.get(type(e))
         if method is None:
             raise RunError(f"the simulator cannot evaluate a {type(e).__name__} here: `{e!r}`")
-        return method(self, e)
+        text, varies = method(self, e)
+        return (self.keep(text) if is_deep(text) else text), varies
 
     def text(self, e: Any) -> str:
         return self.value(e)[0]

@@ -1,0 +1,155 @@
+"""The explorer in JupyterLab, in a browser that nobody sees: runs the notebook, moves the slider, takes a step, undoes it.
+
+Needs JupyterLab, playwright and a Chromium of the system (``apt-get install chromium``). ``TIR_SCREENSHOTS=folder`` keeps
+pictures of it, in light and dark.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOK = ROOT / "docs/examples/explorer.ipynb"
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+MISSING = [name for name in ("jupyterlab", "playwright", "anywidget") if importlib.util.find_spec(name) is None]
+MISSING += [] if CHROMIUM else ["a Chromium browser"]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed here: {', '.join(MISSING)}")
+
+
+def free_port() -> int:
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        return made.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """The address of a JupyterLab whose folder has the notebook."""
+    folder = tmp_path_factory.mktemp("lab")
+    shutil.copy(NOTEBOOK, folder / NOTEBOOK.name)
+    settings = folder / "settings/@jupyterlab/apputils-extension"
+    settings.mkdir(parents=True)
+    (settings / "themes.jupyterlab-settings").write_text(
+        '{"adaptive-theme": true}'
+    )  # light or dark as the browser asks
+    (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
+    port = free_port()
+    places = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "run",
+        "IPYTHONDIR": "ipython",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+    }
+    found = {**os.environ, "PYTHONPATH": str(ROOT), **{name: str(folder / at) for name, at in places.items()}}
+    options = [
+        f"--ServerApp.port={port}",
+        "--no-browser",
+        "--allow-root",
+        "--IdentityProvider.token=",
+        "--ServerApp.password=",
+    ]
+    with open(folder / "log", "w") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", *options, f"--ServerApp.root_dir={folder}"],
+            env=found,
+            stdout=log,
+            stderr=log,
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(120):
+            try:
+                urllib.request.urlopen(f"{address}/api").read()
+                break
+            except OSError:
+                time.sleep(0.5)
+        yield address
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        made = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+def opened(browser, lab: str, scheme: str):
+    """The notebook, run in full, in a page of the colours ``scheme``."""
+    page = browser.new_page(viewport={"width": 1500, "height": 1000}, color_scheme=scheme)
+    page.set_default_timeout(40_000)
+    page.goto(f"{lab}/lab/tree/{NOTEBOOK.name}?reset")
+    page.wait_for_selector(".jp-Notebook .jp-Cell")
+    page.get_by_text("| Idle").wait_for()
+    page.locator(".lm-MenuBar-itemLabel", has_text="Run").click()
+    page.locator(".lm-Menu-itemLabel", has_text="Run All Cells").first.click()
+    page.wait_for_selector(".tir-explorer", state="attached")
+    return page
+
+
+def shoot(page, name: str) -> None:
+    folder = os.environ.get("TIR_SCREENSHOTS")
+    if folder:
+        page.locator(".tir-explorer").screenshot(path=str(Path(folder) / f"{name}.png"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_tutorial(lab, browser, scheme):
+    page = opened(browser, lab, scheme)
+    view = page.locator(".tir-explorer")
+    last = view.locator(".tir-step")
+    page.wait_for_function(
+        "document.querySelector('.tir-step').textContent.startsWith('5: parallel')"
+    )  # the later cell's
+
+    view.locator(".tir-slider").evaluate("e => { e.value = 3; e.dispatchEvent(new Event('change')); }")
+    page.wait_for_function("document.querySelector('.tir-step').textContent.startsWith('3: reorder')")
+    view.locator("[data-tab=diff]").click()
+    assert "+        for i_0, j_0, k, i_1, j_1 in T.grid" in view.locator(".tir-diff").inner_text()
+    shoot(page, f"explorer-history-{scheme}")
+    view.locator("[data-tab=program]").click()
+    view.locator(".tir-slider").evaluate("e => { e.value = 5; e.dispatchEvent(new Event('change')); }")
+
+    view.locator(".tir-row[data-place=k]").click()
+    view.locator("[data-offer=unroll]").wait_for()
+    assert "tir-refused" in view.locator("[data-offer=parallel]").get_attribute("class")
+    assert view.locator(".tir-code .tir-marked").count() > 2
+    view.locator("select[aria-label^=code]").select_option("llvm")
+    page.wait_for_function("document.querySelectorAll('.tir-side')[1].textContent.includes('define')")
+    view.locator("[data-offer=split] > summary").click()
+    shoot(page, f"explorer-{scheme}")
+
+    view.locator("[data-offer=split] input[name=factors]").fill("[None, 16]")
+    view.locator("[data-offer=split] [data-apply=split]").click()
+    page.wait_for_function("document.querySelector('.tir-step').textContent.startsWith('6: split')")
+    assert 'split("k", factors=[None, 16])' in last.inner_text()
+    assert view.locator(".tir-row[data-place=k_1]").count() == 1
+    view.locator(".tir-undo").click()
+    page.wait_for_function("document.querySelector('.tir-step').textContent.startsWith('5: parallel')")
+    assert view.locator(".tir-row[data-place=k]").count() == 1 and view.locator(".tir-row[data-place=k_1]").count() == 0
+
+    view.locator(".tir-row[data-place=k]").click()
+    view.locator("[data-offer=parallel] > summary").click()
+    view.locator("[data-apply=parallel]").click()
+    view.locator(".tir-error").wait_for()
+    assert "loop `k` cannot be parallel" in view.locator(".tir-error").inner_text()
+    shoot(page, f"explorer-refused-{scheme}")
+    page.close()

@@ -1,0 +1,270 @@
+"""The explorer without a browser: messages in, a view out; and the schedule is what both show."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import tir
+from tir.notebook.explorer import Explorer, value_of
+from tir.notebook.loop_tree import KIND_COLOURS
+from tir.notebook.stages import mark, source, stages
+from tir.script import tir as T
+from tir.script.printer import line_ranges
+
+
+@T.prim_func
+def chain(A: T.Buffer((64, 64), "float32"), D: T.Buffer((64,), "float32")):
+    B = T.alloc_buffer((64, 64), "float32")
+    for i, j in T.grid(64, 64):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+    for i, k in T.grid(64, 64):
+        with T.block("D"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                D[vi] = T.float32(0)
+            D[vi] = D[vi] + B[vi, vk]
+
+
+@pytest.fixture
+def explorer() -> Explorer:
+    return Explorer(tir.Schedule(chain))
+
+
+def view(explorer: Explorer) -> dict:
+    """The view as a page gets it."""
+    made = explorer.view()
+    assert json.loads(json.dumps(made)) is not None
+    return made
+
+
+def plain(line: str) -> str:
+    import html
+    import re
+
+    return html.unescape(re.sub(r"<[^>]*>", "", line))
+
+
+def test_the_tree_has_extents_kinds_bytes_and_regions(explorer):
+    explorer.schedule.vectorize(explorer.schedule.split("j", [None, 16])[1])
+    rows = {row["label"]: row for row in view(explorer)["tree"]}
+    assert list(rows) == ["B.i", "j_0", "j_1", "B", "D.i", "k", "D"]
+    assert rows["j_1"]["kind"] == "vectorized" and rows["j_1"]["extent"] == "16" and rows["j_1"]["depth"] == 2
+    assert rows["B.i"]["bytes"] == 2 * 64 * 64 * 4 and rows["B.i"]["touched"] == {"B": 16384, "A": 16384}
+    assert rows["D"]["regions"] == "D[vi] = B[vi, vk]" and rows["D"]["iterators"] == ["vi = i", "vk = k"]
+
+
+def test_lines_of_the_program_belong_to_what_they_show(explorer):
+    seen = view(explorer)
+    lines = [plain(line) for line in seen["program"]]
+    assert "\n".join(lines).rstrip() == explorer.schedule.script().rstrip()
+    for row in seen["tree"]:
+        first, last = row["lines"]
+        head = "with T.block" if row["kind"] == "block" else "for "
+        assert head in lines[first] and row["name"] in lines[first]
+        assert last > first and lines[last].startswith(" " * (len(lines[first]) - len(lines[first].lstrip()) + 1))
+
+
+def test_a_selected_loop_is_told_what_it_may_become(explorer):
+    assert view(explorer)["offers"] == []
+    explorer.handle({"do": "select", "place": "k"})
+    offers = {offer["name"]: offer for offer in view(explorer)["offers"]}
+    assert offers["parallel"]["reason"] and not offers["unroll"]["reason"]
+    factors = {f["name"]: f for f in offers["split"]["fields"]}["factors"]
+    assert factors["value"] == "[None, 4]" and factors["needed"]
+    explorer.handle({"do": "select", "place": "k"})
+    assert view(explorer)["selected"] == "", "a second click lets go"
+
+
+def test_what_is_clicked_is_a_step_of_the_trace(explorer):
+    sch = explorer.schedule
+    explorer.handle({"do": "apply", "name": "split", "given": {"loop": "k", "factors": "[None, 8]", "tail": ""}})
+    assert explorer.error == "" and sch.history[-1].text == 'split("k", factors=[None, 8])'
+    seen = view(explorer)
+    assert 'sch.split("k", factors=[None, 8])' in seen["python"] and seen["steps"][-1].startswith("1: split")
+    assert any(line.startswith("+") and "k_1" in line for line in seen["diff"])
+    other = sch.trace.replay(chain)
+    assert tir.structural_equal(other.mod, sch.mod)
+    explorer.handle({"do": "apply", "name": "reorder", "given": {"loops": ["B.i", "j"]}})
+    assert explorer.error == "" and len(sch.history) == 3
+    explorer.handle({"do": "undo"})
+    assert len(sch.history) == 2 and view(explorer)["redo"] == 1
+    explorer.handle({"do": "redo"})
+    assert len(sch.history) == 3
+
+
+def test_every_legal_offer_can_be_taken_as_it_stands(explorer):
+    for place in ("B", "D", "j", "D.i", "k"):
+        explorer.handle({"do": "select", "place": place})
+        for offer in view(explorer)["offers"]:
+            if not offer["reason"]:
+                given = {**offer["given"], **{f["name"]: f["value"] for f in offer["fields"]}}
+                explorer.handle({"do": "apply", "name": offer["name"], "given": given})
+                assert explorer.error == "", offer
+                explorer.handle({"do": "undo"})
+                explorer.handle({"do": "select", "place": place}) if explorer.selected != place else None
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        ({"do": "apply", "name": "parallel", "given": {"loop": "k"}}, "cannot be parallel"),
+        ({"do": "apply", "name": "paralel", "given": {}}, "no primitive 'paralel'"),
+        ({"do": "apply", "name": "split", "given": {"loop": "k", "factors": "8"}}, "`factors` is a list"),
+        ({"do": "apply", "name": "split", "given": {}}, "loop"),
+        ({"do": "apply", "name": "transform_layout", "given": {"block": "B", "buffer": "B", "index_map": "lambda i, j: __import__('os')"}}, "index map"),
+        ({"do": "undo"}, "only 0 steps"),
+        ({"do": "show", "step": 3}, "steps 0 to 0, not 3"),
+        ({"do": "dance"}, "no message 'dance'"),
+    ],
+)  # fmt: skip
+def test_a_refusal_is_shown_and_changes_nothing(explorer, message, says):
+    before = explorer.schedule.mod
+    explorer.handle(message)
+    assert says in view(explorer)["error"] and explorer.schedule.mod is before
+    explorer.handle({"do": "refresh"})
+    assert view(explorer)["error"] == ""
+
+
+def test_a_lambda_is_an_index_map(explorer):
+    given = {"block": "B", "buffer": "B", "index_map": "lambda i, j: (j, i)"}
+    explorer.handle({"do": "apply", "name": "transform_layout", "given": given})
+    assert explorer.error == "" and "lambda i, j: [j, i]" in view(explorer)["python"]
+    assert value_of("x", 3) == 3 and value_of("x", "local") == "local" and value_of("x", "None") is None
+
+
+def test_the_slider_looks_at_the_past_and_does_not_change_it(explorer):
+    sch = explorer.schedule
+    for loop in ("j", "k"):
+        sch.split(loop, [None, 4])
+    explorer.handle({"do": "show", "step": 1})
+    seen = view(explorer)
+    assert (
+        (seen["at"], seen["last"]) == (1, 2)
+        and seen["title"] == "chain, 2 steps"
+        and "k" in [row["label"] for row in seen["tree"]]
+    )
+    assert any("j_1" in line for line in seen["diff"]) and not any("k_1" in line for line in seen["diff"])
+    assert len(sch.history) == 3
+    explorer.handle({"do": "select", "place": "k"})
+    assert view(explorer)["offers"] == []
+    explorer.handle({"do": "apply", "name": "unroll", "given": {"loop": "k"}})
+    assert "an earlier step is shown" in explorer.error
+    explorer.handle({"do": "undo", "steps": 1})
+    assert len(sch.history) == 2 and view(explorer)["at"] == 1
+
+
+def test_what_is_typed_elsewhere_shows(explorer):
+    explorer.handle({"do": "select", "place": "j"})
+    explorer.schedule.split("j", [None, 4])
+    seen = view(explorer)
+    assert seen["last"] == 1 and seen["selected"] == "", "the loop is gone"
+
+
+@pytest.mark.parametrize("pane", stages(None))
+def test_code_of_every_stage_with_the_lines_of_a_loop(explorer, pane):
+    explorer.schedule.parallel("B.i")
+    explorer.handle({"do": "select", "place": "k"})
+    explorer.handle({"do": "open", "pane": pane})
+    made = view(explorer)["pane"]
+    text, _ = source(explorer.schedule.mod, None, pane)
+    assert not made["failed"] and [plain(line) for line in made["lines"]] == text.splitlines()
+    assert made["marked"] or pane in ("llvm-opt", "asm"), "the optimiser may unroll it"
+
+
+def test_cuda_beside_the_program():
+    sch = tir.Schedule(chain, target="cuda")
+    sch.bind("B.i", "threadIdx.x")
+    sch.bind("D.i", "threadIdx.x")
+    explorer = Explorer(sch)
+    explorer.handle({"do": "select", "place": "k"})
+    explorer.handle({"do": "open", "pane": "cuda"})
+    made = view(explorer)["pane"]
+    assert any("__global__" in line for line in made["lines"]) and len(made["marked"]) == 1
+    explorer.handle({"do": "open", "pane": "nothing"})
+    assert view(explorer)["pane"]["failed"]
+
+
+def test_heads_of_loops_in_text():
+    assert mark("for (int i = 0; i < 4; ++i) {\n  x;\n}\ny;", "i") == [(0, 2)]
+    assert mark("for a, i in T.grid(4, 4):\n    x\nfor i_1 in range(4):\n    y", "i") == [(0, 1)]
+    assert mark("for.i_1.3:\n  br label %for.i_1.3", "i") == []
+    assert mark(".LBB0_1:   # %for.i.3.i\n\tadd\n\tjne\t.LBB0_1\n\tret", "i") == [(0, 2)]
+
+
+def test_a_figure_has_every_row():
+    from xml.etree import ElementTree
+
+    sch = tir.Schedule(chain)
+    sch.parallel("B.i")
+    found = sch.loop_tree()
+    figure = ElementTree.fromstring(found.svg())
+    words = [t.text for t in figure.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"i", "j", "k", "B", "D", "D[vi] = B[vi, vk]"} <= set(words) and KIND_COLOURS["parallel"] in found.svg()
+    assert "parallel" in str(found).splitlines()[1]
+
+
+def test_symbolic_programs_have_a_tree_without_bytes():
+    @T.prim_func
+    def symbolic(a: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,), "float32")
+        for i in range(n):
+            with T.block("A"):
+                vi = T.axis.spatial(n, i)
+                A[vi] = T.float32(1)
+
+    row = tir.Schedule(symbolic).loop_tree().rows[0]
+    assert row.extent == "n" and row.bytes == 0
+    assert view(Explorer(tir.Schedule(symbolic)))["tree"][0]["holds"] == ""
+
+
+def test_places_that_do_not_print_have_no_lines():
+    index, elsewhere = tir.Schedule(chain).state.index, tir.Schedule(chain)
+    elsewhere.split("j", [None, 4])
+    here, gone = index.blocks["B"].node, elsewhere.get("j_1")
+    assert line_ranges(chain, [here, gone]) == [line_ranges(chain, [here])[0], None]
+
+
+class TestWidget:
+    def test_messages_of_the_page_reach_the_schedule(self):
+        pytest.importorskip("anywidget")
+        sch = tir.Schedule(chain)
+        shown = sch.explore()
+        assert shown.view["last"] == 0 and len(shown.view["tree"]) == 6
+        shown._handle_custom_msg({"do": "apply", "name": "unroll", "given": {"loop": "k"}}, [])
+        assert sch.history[-1].text == 'unroll("k")' and shown.view["last"] == 1
+        sch.undo()
+        shown.follow()
+        assert shown.view["last"] == 0
+
+    def test_its_files_are_in_the_package(self):
+        pytest.importorskip("anywidget")
+        shown = tir.Schedule(chain).explore()
+        assert "render" in str(shown._esm) and ".tir-explorer" in str(shown._css)
+
+    def test_without_anywidget_it_says_what_to_install(self, monkeypatch):
+        import sys
+
+        from tir.notebook import widget
+
+        monkeypatch.setattr(widget, "_made", [])
+        monkeypatch.setitem(sys.modules, "anywidget", None)
+        with pytest.raises(ImportError, match=r"tensorir\[notebook\]"):
+            tir.Schedule(chain).explore()
+
+
+def test_a_program_still_means_the_same_after_clicks(explorer):
+    for name, given in [
+        ("compute_at", {"block": "B", "loop": "D.i"}),
+        ("split", {"loop": "k", "factors": "[None, 16]"}),
+        ("parallel", {"loop": "D.i"}),
+    ]:
+        explorer.handle({"do": "apply", "name": name, "given": given})
+        assert explorer.error == ""
+    a = np.arange(64 * 64, dtype="float32").reshape(64, 64)
+    np.testing.assert_allclose(tir.build(explorer.schedule.mod).new(a), (a + 1).sum(1), rtol=1e-6)

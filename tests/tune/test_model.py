@@ -1,0 +1,102 @@
+"""The model: what it says of schedules of which we know the order, without measuring anything."""
+
+from __future__ import annotations
+
+import pytest
+
+import tir
+from tir import te
+from tir.analysis.footprint import traffic
+from tir.library import rows
+from tir.testing.kernel_programs import family_program
+from tir.tune import Env
+from tir.tune.machine import measured
+from tir.tune.model import floor, predict
+
+# a machine that is described is not measured: the same everywhere
+FIXED = "llvm -num-cores={} -l1_bytes=32768 -l2_bytes=1048576 -l3_bytes=16777216 -vector_width=512"
+
+
+def product(n: int) -> tir.PrimFunc:
+    A, B = (te.placeholder((n, n), name=x) for x in "AB")
+    k = te.reduce_axis((0, n), "k")
+    return te.create_prim_func([A, B, te.compute((n, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")])
+
+
+def seconds(program: tir.Schedule | tir.PrimFunc, cores: int = 1) -> float:
+    found = predict(program, Env.of(FIXED.format(cores)))
+    assert found is not None
+    return found.seconds
+
+
+def test_the_default_schedule_is_predicted_to_be_faster_than_none():
+    func = product(512)
+    assert seconds(tir.tune.default(func, FIXED.format(1))) < seconds(func) / 4
+
+
+def test_nothing_is_faster_than_the_floor():
+    func, env = product(256), Env.of(FIXED.format(1))
+    found = predict(tir.tune.default(func, env.target), env)
+    assert found is not None and floor(func, env) == pytest.approx(found.floor) and found.floor <= found.seconds
+    assert set(found.terms) == {"core", "L2", "L3", "memory"}
+
+
+def test_two_cores_share_the_work():
+    func = product(1024)
+    one, two = (seconds(tir.tune.default(func, FIXED.format(n)), n) for n in (1, 2))
+    assert 0.4 < two / one < 0.8
+
+
+def test_one_chain_of_sums_waits_for_its_results():
+    few, many = (tir.Schedule(product(64)) for _ in range(2))
+    for sch, vectors in ((few, 1), (many, 4)):
+        i, j, k = sch.get_loops("C")
+        outer, inner, lane = sch.split(j, [None, vectors, 16])
+        sch.reorder(i, outer, k, inner, lane)
+        sch.decompose_reduction("C", k)
+        sch.vectorize(lane)
+        sch.unroll(inner)
+    assert seconds(many) < seconds(few)
+
+
+def test_a_gather_counts_each_element():
+    def scheduled(func: tir.PrimFunc) -> tir.Schedule:
+        sch = tir.Schedule(func)
+        _, lane = sch.split(sch.get_loops("out")[-1], [None, 16])
+        sch.vectorize(lane)
+        return sch
+
+    A = te.placeholder((64, 64), name="A")
+    along = te.create_prim_func([A, te.compute((64, 64), lambda i, j: A[i, j] + 1.0, name="out")])
+    across = te.create_prim_func([A, te.compute((64, 64), lambda i, j: A[j, i] + 1.0, name="out")])
+    assert seconds(scheduled(along)) < seconds(scheduled(across))
+
+
+def test_more_is_loaded_into_a_smaller_cache():
+    small, large = traffic(product(64), [1 << 10, 1 << 20])
+    assert large == 3 * 64 * 64 * 4 and small > 4 * large
+
+
+def test_there_is_no_prediction_for_symbolic_sizes():
+    assert predict(family_program("symbolic", 0), Env.of(FIXED.format(1))) is None  # type: ignore[arg-type]
+
+
+def test_a_described_machine_is_not_measured():
+    env = Env.of(FIXED.format(1))
+    assert measured(env.target) == env.machine
+
+
+def test_a_measured_machine_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TIR_CACHE", "1")
+    measured.cache_clear()
+    first = measured(tir.Target("llvm"))
+    measured.cache_clear()
+    assert measured(tir.Target("llvm")) == first
+    assert list(tmp_path.glob("**/*.machine"))
+    measured.cache_clear()
+    assert first.peak > 1e8 and min(first.bandwidth.values()) > 1e7
+
+
+def test_softmax_has_a_prediction():
+    assert seconds(tir.tune.default(rows.softmax(64, 128), FIXED.format(1))) > 0

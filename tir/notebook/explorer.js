@@ -1,0 +1,224 @@
+// The explorer of a schedule: draws the model's `view`, sends what is clicked as messages. See explorer.py.
+
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name === "html") made.innerHTML = value; // lines that Python made, escaped there
+    else if (value === true) made.setAttribute(name, "");
+    else if (value !== false && value !== undefined) made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+function bytes(count) {
+  const units = ["B", "kB", "MB", "GB"];
+  let at = 0;
+  while (count >= 1000 && at < units.length - 1) {
+    count /= 1000;
+    at += 1;
+  }
+  return `${Number(count.toPrecision(3))} ${units[at]}`;
+}
+
+function history(view, send) {
+  const past = view.at < view.last;
+  const slider = element("input", {
+    type: "range", min: 0, max: view.last, value: view.at, "aria-label": "step of the history", class: "tir-slider",
+    disabled: view.last === 0, onchange: (event) => send({ do: "show", step: Number(event.target.value) }),
+  });
+  return element(
+    "div",
+    { class: "tir-history" },
+    element("button", { onclick: () => send({ do: "undo" }), disabled: view.last === 0, class: "tir-undo" }, "Undo"),
+    element("button", { onclick: () => send({ do: "redo" }), disabled: view.redo === 0, class: "tir-redo" }, "Redo"),
+    slider,
+    element("code", { class: "tir-step" }, view.steps[view.at]),
+    past
+      ? element(
+          "button",
+          { class: "tir-return", onclick: () => send({ do: "undo", steps: view.last - view.at }) },
+          `Return here (undo ${view.last - view.at})`,
+        )
+      : null,
+  );
+}
+
+function tree(view, send) {
+  const rows = view.tree.map((row) => {
+    const block = row.kind === "block";
+    const label = block ? row.regions : `${row.extent}${row.kind === "serial" ? "" : `  ${row.kind}`}`;
+    const touched = Object.entries(row.touched).map(([name, size]) => `${name} ${bytes(size)}`);
+    const about = block ? row.iterators.join("\n") : touched.join("\n");
+    return element(
+      "button",
+      {
+        class: `tir-row tir-${block ? "block" : row.kind.replace(/\W.*/, "")}`, title: about, "data-place": row.label,
+        "aria-pressed": String(row.label === view.selected), style: `padding-left:${0.5 + row.depth * 0.9}em`,
+        onclick: () => send({ do: "select", place: row.label }),
+      },
+      element("b", {}, row.name),
+      element("span", { class: "tir-what" }, label),
+      row.bytes ? element("span", { class: "tir-bytes" }, `${bytes(row.bytes)} ${row.holds}`) : null,
+    );
+  });
+  return element("div", { class: "tir-tree tir-scroll", "data-scroll": "tree" }, ...rows);
+}
+
+function field(about) {
+  const list = about.choices.length
+    ? element("datalist", { id: `tir-${crypto.randomUUID()}` }, ...about.choices.map((value) => element("option", { value })))
+    : null;
+  const input = element("input", {
+    name: about.name, value: about.value, placeholder: about.needed ? "needed" : "", list: list ? list.id : undefined,
+  });
+  return element("label", {}, `${about.name} `, input, list);
+}
+
+function offer(about, send) {
+  const optional = about.fields.filter((one) => !one.needed).map(field);
+  const more = optional.length ? element("details", {}, element("summary", {}, "more"), ...optional) : null;
+  const form = element(
+    "form",
+    {
+      class: "tir-form",
+      onsubmit: (event) => {
+        event.preventDefault();
+        const given = { ...about.given, ...Object.fromEntries(new FormData(event.target).entries()) };
+        send({ do: "apply", name: about.name, given });
+      },
+    },
+    ...about.fields.filter((one) => one.needed).map(field),
+    more,
+    element("button", { type: "submit", "data-apply": about.name }, "Apply"),
+  );
+  return element(
+    "details",
+    { class: about.reason ? "tir-refused" : "tir-legal", "data-offer": about.name },
+    element("summary", {}, element("code", {}, about.text)),
+    about.reason ? element("p", { class: "tir-reason" }, about.reason) : null,
+    form,
+  );
+}
+
+function offers(view, send) {
+  if (view.at < view.last) return element("p", { class: "tir-hint" }, "An earlier step is shown. Return to it to change it.");
+  if (!view.selected) return element("p", { class: "tir-hint" }, "Choose a loop or a block to see what may be done with it.");
+  const legal = view.offers.filter((about) => !about.reason);
+  const refused = view.offers.filter((about) => about.reason);
+  return element(
+    "div",
+    { class: "tir-offers tir-scroll", "data-scroll": "offers" },
+    element("h4", {}, `May be done with ${view.selected}`),
+    ...legal.map((about) => offer(about, send)),
+    element("h4", {}, "May not, and why"),
+    ...refused.map((about) => offer(about, send)),
+  );
+}
+
+function listing(name, lines, ranges) {
+  const marked = (n) => ranges.some(([first, last]) => first <= n && n <= last);
+  const rows = lines.map((line, n) => element("div", { class: marked(n) ? "tir-marked" : "", html: line || " " }));
+  return element("pre", { class: "tir-code tir-scroll", "data-scroll": name }, ...rows);
+}
+
+function diff(lines) {
+  const kinds = { "+": "tir-added", "-": "tir-removed", "@": "tir-hunk" };
+  const rows = lines.map((line) => {
+    const made = element("div", { class: kinds[line[0]] || "" });
+    made.textContent = line || " ";
+    return made;
+  });
+  return element("pre", { class: "tir-code tir-scroll tir-diff", "data-scroll": "diff" }, ...rows);
+}
+
+function python(view) {
+  const copy = element("button", { class: "tir-copy" }, "Copy");
+  copy.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(view.python);
+    copy.textContent = "Copied";
+  });
+  const text = element("pre", { class: "tir-code tir-python" });
+  text.textContent = view.python;
+  return element("details", { class: "tir-replay" }, element("summary", {}, "The schedule as Python ", copy), text);
+}
+
+function programSide(view, local, redraw) {
+  const row = view.tree.find((one) => one.label === view.selected);
+  const ranges = row && row.lines.length ? [row.lines] : [];
+  const tab = (name, words, disabled = false) =>
+    element(
+      "button",
+      {
+        "aria-pressed": String(local.left === name), disabled, "data-tab": name,
+        onclick: () => {
+          local.left = name;
+          redraw();
+        },
+      },
+      words,
+    );
+  const changed = local.left === "diff" && view.diff.length > 0;
+  return element(
+    "div",
+    { class: "tir-side" },
+    element("div", { class: "tir-tabs" }, tab("program", "Program"), tab("diff", "What the step changed", !view.diff.length)),
+    changed ? diff(view.diff) : listing("program", view.program, ranges),
+  );
+}
+
+function codeSide(view, send) {
+  const choose = element(
+    "select",
+    { "aria-label": "code beside the program", onchange: (event) => send({ do: "open", pane: event.target.value }) },
+    ...view.panes.map((name) => element("option", { value: name, selected: name === view.pane.name }, name)),
+  );
+  return element(
+    "div",
+    { class: view.pane.failed ? "tir-side tir-failed" : "tir-side" },
+    element("div", { class: "tir-tabs" }, choose),
+    listing("pane", view.pane.lines, view.pane.marked),
+  );
+}
+
+function showMarked(root) {
+  for (const area of root.querySelectorAll(".tir-code")) {
+    const first = area.querySelector(".tir-marked");
+    if (first) area.scrollTop = first.offsetTop - area.offsetTop - 24;
+  }
+}
+
+function render({ model, el }) {
+  const local = { left: "program", subject: "" };
+  const send = (message) => model.send(message);
+  const draw = () => {
+    const view = model.get("view");
+    const kept = new Map([...el.querySelectorAll("[data-scroll]")].map((area) => [area.dataset.scroll, area.scrollTop]));
+    const root = element(
+      "div",
+      { class: "tir-explorer" },
+      element("div", { class: "tir-title" }, view.title),
+      history(view, send),
+      view.error ? element("pre", { class: "tir-error" }, view.error) : null,
+      element(
+        "div",
+        { class: "tir-columns" },
+        element("div", { class: "tir-left" }, tree(view, send), offers(view, send)),
+        programSide(view, local, draw),
+        codeSide(view, send),
+      ),
+      python(view),
+    );
+    el.replaceChildren(root);
+    for (const area of root.querySelectorAll("[data-scroll]")) area.scrollTop = kept.get(area.dataset.scroll) ?? 0;
+    const subject = `${view.selected} in ${view.pane.name}`;
+    if (subject !== local.subject) showMarked(root);
+    local.subject = subject;
+  };
+  model.on("change:view", draw);
+  draw();
+  return () => model.off("change:view", draw);
+}
+
+export default { render };
