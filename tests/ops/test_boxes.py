@@ -49,4 +49,4 @@ def test_errors_say_what_is_wrong(what):
 def test_images_of_a_batch_are_suppressed_in_parallel():
     kept, number = ops.vision.non_max_suppression(data, count, numbers)
     sch = tir.Schedule(te.create_prim_func([data, count, numbers, kept, number]))
-    assert sch.can.parallel(sch["b"])
+    assert sch.can.parallel(sch["image"])

@@ -214,7 +214,7 @@ def non_max_suppression(
     def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], memory: Sequence[BufferVar]) -> None:
         boxes, counts, numbers, ranks = ins
         (kept_boxes, kept_numbers, total), (flags,) = outs, memory
-        with ib.for_range(0, batch, "b") as b:
+        with ib.for_range(0, batch, "image") as b:
             with loops(ib, (extent, data.shape[2]), "z") as (n, field):
                 kept_boxes[b, n, field] = const(-1, data.dtype)
             with ib.for_range(0, extent, "z") as n:
