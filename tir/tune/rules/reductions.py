@@ -158,7 +158,8 @@ def _vectorize_part(sch: Schedule, block: BlockRV, loops: list[LoopRV], lanes: i
     """Vectorize a block of partial results: one of ``loops`` numbers them, others run over the terms of each."""
     terms = [loop for loop in loops if "reduce" in kinds_under(sch, block, loop)]
     part = max((loop for loop in loops if loop not in terms), key=lambda loop: extent_of(sch, loop))
-    sch.reorder(*terms, part)
+    single = [loop for loop in loops if loop not in terms and loop is not part]
+    sch.reorder(*single, *terms, part)
     size = extent_of(sch, part)
     init = sch.decompose_reduction(block, terms[0])
     for each in (block, init):
