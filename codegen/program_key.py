@@ -17,6 +17,7 @@ from typing import Any
 import tir
 from tir.expr import Call
 from tir.function import IRModule
+from tir.intrin_rules import has_rules
 from tir.node import Node
 from tir.op import OPS
 from tir.target import Target
@@ -33,10 +34,10 @@ def program_key(mod: IRModule, target: Target, machine: str, passes: Iterable[An
     """Hex digits that differ whenever the machine code may differ; None for programs that must not be cached.
 
     ``machine`` names the CPU and LLVM's version. A pass, a rule of the code generator or a node that is defined outside
-    of this package makes it None.
+    of this package makes it None, and so does a rule of the user's for an operator.
     """
     code = _code()
-    if code is None or not _own_rules():
+    if code is None or not _own_rules() or has_rules(target.kind):
         return None
     out = _Writer()
     try:

@@ -56,7 +56,10 @@ _LAZY = {
     "simplify": ("tir.arith", "simplify"),
     "register_func": ("codegen.runtime.packed", "register_func"),
     "TVMError": ("tir.errors", "TirError"),
-    **{name: ("tir.compat", name) for name in ("array", "compile", "cpu", "cuda", "device", "ir", "nd", "runtime")},
+    **{
+        name: ("tir.compat", name)
+        for name in ("array", "compile", "cpu", "cuda", "device", "ir", "nd", "runtime", "CallEffectKind")
+    },
     "stmt_functor": ("tir.compat", "stmt_functor"),
     "topi": ("tir", "ops"),
     **{

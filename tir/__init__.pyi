@@ -68,6 +68,7 @@ from tir.compat import device as device
 from tir.compat import ir as ir
 from tir.compat import nd as nd
 from tir.compat import runtime as runtime
+from tir.compat import CallEffectKind as CallEffectKind
 from tir.compat import stmt_functor as stmt_functor
 from tir import ops as topi
 from tir.te import placeholder as placeholder
@@ -89,7 +90,6 @@ from tir import interp as interp
 from tir import intrin as intrin
 from tir import library as library
 from tir import testing as testing
-from tir import tune as tune
 from tir import op as op
 from tir import visit as visit
 import tir as tir
@@ -266,5 +266,11 @@ from tir.script.tir import vectorhigh as vectorhigh
 from tir.script.tir import vectorload as vectorload
 from tir.script.tir import vectorlow as vectorlow
 from tir.script.tir import vectorstore as vectorstore
+from typing import Any as _Any
+from tir.tune.session import tune as _tune
+class _Tune:
+    __call__ = staticmethod(_tune)
+    def __getattr__(self, name: str) -> _Any: ...
+tune: _Tune
 
 __version__: str

@@ -16,6 +16,7 @@ import numpy as np
 from .buffer import Range
 from .equal import assert_structural_equal, structural_equal, structural_hash
 from .function import IRModule, PrimFunc
+from .intrin_rules import register_intrin_lowering, register_op_attr
 from .visit import rewrite, substitute, walk
 
 
@@ -153,8 +154,12 @@ def ir_transform(root: Any, preorder: Any, postorder: Any, only_enable: Any = No
 
 ir = SimpleNamespace(
     IRModule=IRModule, Range=Range, assert_structural_equal=assert_structural_equal,
-    structural_equal=structural_equal, structural_hash=structural_hash,
+    structural_equal=structural_equal, structural_hash=structural_hash, register_op_attr=register_op_attr,
+    register_intrin_lowering=register_intrin_lowering,
 )  # fmt: skip
+CallEffectKind = SimpleNamespace(
+    ExprAnnotation="pure", Pure="pure", ReadState="read", UpdateState="opaque", Opaque="opaque"
+)  # words of tir.op
 nd = SimpleNamespace(array=array, empty=empty, NDArray=NDArray, cpu=cpu, cuda=cuda, device=device)
 runtime = SimpleNamespace(**vars(nd), tensor=array)
 stmt_functor = SimpleNamespace(

@@ -8,6 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+# Every variable of the environment that the packages read, and what it does; docs/environment.md shows them.
+VARIABLES = {
+    "TIR_DUMP": "a directory that gets the program after each lowering pass as text; unset: none",
+    "TIR_VERIFY": "`1`: check that the program is well formed after each lowering pass",
+    "TIR_EXPLAIN": "`1`: print which proof decided each question of legality, and how long it took",
+    "TIR_CACHE": "`0`: neither read nor write the cache of compiled programs",
+    "TIR_CACHE_DIR": "the directory of the cache; unset: `tensorir` in `XDG_CACHE_HOME`, else in `~/.cache`",
+    "XDG_CACHE_HOME": "where caches of programs are kept on this system, read if `TIR_CACHE_DIR` is unset",
+    "OMP_NUM_THREADS": "threads of parallel loops, read at each call; unset: every core that the process may use",
+    "NO_COLOR": "set: programs are printed on a terminal without colours",
+}
+
 
 @dataclass(frozen=True)
 class Config:

@@ -341,6 +341,11 @@ class Call(Expr):
     dtype: DType
     annotations: Any = EMPTY
 
+    @property
+    def name(self) -> str:
+        """The name of the operator, as rules that are written for older TVM ask for it."""
+        return self.op
+
 
 @node
 class BufferLoad(Expr):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from . import extension
+from .intrin_rules import register_intrin_rule as register_intrin_rule  # as tvm.target.register_intrin_rule
 from .names import did_you_mean
 
 KINDS = ("llvm", "interpreter", "cuda", "cuda-sim")

@@ -14,7 +14,7 @@ import tir
 from codegen.cuda import nvrtc
 from codegen.cuda.arrays import DeviceArray, as_shadow
 from codegen.cuda.driver import has_device
-from codegen.cuda.module import CUDAModule, stream_number
+from codegen.cuda.module import CUDAModule, disassemble, stream_number
 from codegen.cuda.plan import pack
 from tir import BuildError, RunError
 from tir.dtype import DType
@@ -553,3 +553,11 @@ def test_files_that_are_no_saved_modules_are_refused(tmp_path):
         tir.load(tmp_path / "other.zip")
     with pytest.raises(BuildError, match="no code to save"):
         tir.build(parse(SCALE), target="cuda-sim").save(tmp_path / "sim.zip")
+
+
+def test_all_of_the_machine_code_reaches_the_disassembler(tmp_path, monkeypatch):
+    tool = tmp_path / "nvdisasm"
+    tool.write_text('#!/bin/sh\nwc -c < "$1"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert disassemble(b"x" * 12345).strip() == "12345"

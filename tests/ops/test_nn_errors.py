@@ -56,6 +56,14 @@ WRONG = {
         "in groups of 8.* has groups of 4",
     ),
     "depthwise": (lambda: topi.nn.depthwise_conv2d_nchw(tensor(1, 3, 8, 8), tensor(4, 1, 3, 3)), "4 .* are 3"),
+    "deformable: offsets": (
+        lambda: topi.nn.deformable_conv2d_nchw(tensor(1, 2, 4, 4), tensor(1, 9, 4, 4), tensor(2, 2, 3, 3), 1, 1),
+        r"the offset `x` has shape.*\n.*\nlegal: \(N, C, H, W\) of \(1, 18, 4, 4\)",
+    ),
+    "deformable: groups": (
+        lambda: topi.nn.deformable_conv2d_nchw(tensor(1, 2, 2, 2), tensor(1, 6, 2, 2), tensor(2, 2, 1, 1), 1, 0, 1, 3),
+        "deformable_groups is 3",
+    ),
     "transpose": (
         lambda: topi.nn.conv2d_transpose(tensor(1, 3, 4, 4), tensor(3, 2, 3, 3), 2, 0, None, 2),
         "output_padding.*\n.*\nlegal: less than the stride",

@@ -52,7 +52,7 @@ def test_narrow_floats_are_accumulated_in_float32_unless_said():
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_positions_may_be_found_in_any_order(name):
     """The analysis takes them for reductions, so that they may be split among threads."""
-    func = te.create_prim_func([X, getattr(ops, name)(X, axis=1)])
+    func = te.create_prim_func([X, getattr(ops, name)(X, axis=1, dtype="int32")])
     sch = tir.Schedule(func)
     assert Reduction.of(sch.get(sch.get_block(name))) is not None
     inner = sch.split(sch.get_loops(name)[-1], [None, 2])[-1]

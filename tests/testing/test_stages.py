@@ -87,6 +87,14 @@ def test_the_first_step_that_changes_a_result_is_named(wrong_step):
         testing.check_schedule(ROWS, steps)
 
 
+def test_a_wrong_step_is_refused_where_each_step_is_run(wrong_step):
+    sch = tir.Schedule(ROWS, verify="run")
+    sch.split("k", [None, 8])
+    with pytest.raises(tir.ScheduleError, match=r"something else: argument B at \[\d\] was -?[\d.]+, and would be"):
+        sch.subtract_instead("B")
+    assert len(sch.trace) == 1
+
+
 def test_a_failing_schedule_is_reduced(wrong_step):
     sch = tir.Schedule(ROWS)
     i, k = sch.get_loops("B")

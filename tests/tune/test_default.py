@@ -67,8 +67,32 @@ def test_a_chain_is_one_loop_of_vectors_on_all_cores():
 
 
 def test_a_producer_that_is_read_often_is_not_repeated():
-    sch = tir.tune.default(rows.softmax(64, 1000))
-    assert "power" in [b.name for b in sch.get_child_blocks(sch.func.root.name)]
+    sch = tir.tune.default(elementwise.blur(64, 64))
+    assert [b.name for b in sch.get_child_blocks("root")] == ["along", "out"]
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("target", [NARROW, "llvm -num-cores=2"])
+@pytest.mark.parametrize("make, arrays", [(rows.softmax, 2), (rows.layer_norm, 4)])
+def test_all_stages_of_a_row_are_in_its_loop(make, arrays: int, target: str):
+    func = make(21, 150)
+    sch = tir.tune.default(func, target)
+    row = sch.get_loops("out")[0]
+    assert sch.get(row).kind == "parallel"
+    assert all(sch.get_loops(b)[0] == row for b in sch.get_child_blocks("root"))
+    assert sum(b.name.endswith("_rf_update") for b in sch.get_child_blocks("root")) == 2
+    rng = np.random.default_rng(0)
+    given = [rng.uniform(0.5, 1.5, [s.value for s in func.buffer_map[p].shape]).astype("f4") for p in func.params]
+    wanted = [x.copy() for x in given]
+    tir.build(func)(*wanted)
+    tir.build(sch.mod)(*given)
+    np.testing.assert_allclose(given[arrays - 1], wanted[arrays - 1], rtol=1e-4, atol=1e-5)
+
+
+def test_a_large_result_is_stored_past_the_caches():
+    large, small = (tir.tune.default(elementwise.scale_add(n), "llvm -num-cores=2") for n in (1 << 26, 1 << 10))
+    notes = [sch.get(sch.get_loops("out")[0]).annotations.get("pragma_nontemporal") for sch in (large, small)]
+    assert notes == ["B", None]
 
 
 def test_a_sum_of_rows_becomes_partial_sums_in_vectors():

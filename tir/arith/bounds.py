@@ -91,8 +91,7 @@ def floor_div(a: Interval, b: Interval) -> Interval:
     lo: int | None = None
     hi: int | None = None
     if a[0] is not None:
-        far = -1 if a[0] < 0 else 0
-        lo = a[0] // b[0] if a[0] < 0 else (far if b[1] is None else a[0] // b[1])
+        lo = a[0] // b[0] if a[0] < 0 else (0 if b[1] is None else a[0] // b[1])
     if a[1] is not None:
         hi = a[1] // b[0] if a[1] >= 0 else (-1 if b[1] is None else a[1] // b[1])
     return lo, hi

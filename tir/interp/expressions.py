@@ -323,6 +323,8 @@ class Expressions(ABC):
     def _ramp(self, e: E.Ramp) -> str:
         lanes = self.const(np.arange(e.lanes, dtype=storage_dtype(e.base.dtype)))
         kind = self.const(storage_dtype(e.base.dtype).type, "np")
+        if e.base.dtype.lanes > 1:
+            return f"({self.expr(e.base)} + {lanes}[:, None] * {self.expr(e.stride)}).ravel()"
         return f"({kind}({self.expr(e.base)}) + {lanes} * {kind}({self.expr(e.stride)}))"
 
     def _broadcast(self, e: E.Broadcast) -> str:

@@ -40,8 +40,10 @@ def mark(text: str, name: str) -> list[tuple[int, int]]:
     Heads are ``for name in``, ``for (int name = ``, and labels of LLVM with the name of their loop, which assembly has as
     comments: such a loop reaches to the last jump to its label. Steps of lowering keep the names of loops.
 
-    >>> mark("for i in range(4):\n    x\ny", "i"), mark("for.i.1:\n  add\n  br label %for.i.1\nend.1:", "i")
-    ([(0, 1)], [(0, 2)])
+    >>> mark("\\n".join(["for i in range(4):", "    x", "y"]), "i")
+    [(0, 1)]
+    >>> mark("\\n".join(["for.i.1:", "  add", "  br label %for.i.1", "end.1:"]), "i")
+    [(0, 2)]
     """
     lines = text.splitlines()
     quoted = re.escape(name)

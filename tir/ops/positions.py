@@ -11,7 +11,7 @@ from .. import expr as ir
 from .. import te
 from ..analysis.reductions import MAXIMUM, MINIMUM, Combiner
 from ..dtype import DType
-from ..expr import Expr, Select, const, is_const, logical_and, logical_or
+from ..expr import Expr, IntImm, Select, const, is_const, logical_and, logical_or
 from ..te import Tensor
 from ..te.places import error
 from ..te.reduction import Reducer
@@ -61,7 +61,7 @@ def argmax(
 
     >>> from tir import ops, te
     >>> ops.argmax(te.placeholder((4, 3)), axis=-1)
-    Tensor(argmax_v0, (4,), int64)
+    Tensor(argmax, (4,), int64)
     """
     return _position("argmax", MAXIMUM, lambda a, b: a > b, x, axis, keepdims, select_last_index, dtype)
 
@@ -89,18 +89,28 @@ def _position(
     over = Reduction(x, tuple(range(x.ndim)) if axis is None else (axis_of(axis, x.ndim),), bool(keepdims))
     if not any(is_const(extent, 0) for extent in over.shape):
         over.require_elements()
+    counted = _counting_type(over, kind)
     reducer = _reducer(name, start, beats, bool(last))
 
     def element(*indices: Any) -> Any:
         ks = over.iterators()
         if not ks or over.is_empty:  # of one element, and of a result without elements
-            return const(0, kind), const(0, x.dtype)
-        position: Any = const(0, kind)
+            return const(0, counted), const(0, x.dtype)
+        position: Any = const(0, counted)
         for n, k in ks.items():
-            position = position * x.shape[n].astype(kind) + k.var.astype(kind)
+            position = position * x.shape[n].astype(counted) + k.var.astype(counted)
         return reducer((position, x[over.source(indices, ks)]), axis=list(ks.values()))
 
-    return te.compute(over.shape, element, name=name)[0]
+    found = te.compute(over.shape, element, name=name if counted is kind else f"{name}_{counted}")[0]
+    return found if counted is kind else te.compute(over.shape, lambda *i: found[i].astype(kind), name=name)
+
+
+def _counting_type(over: Reduction, kind: DType) -> DType:
+    """The type in which positions are compared: no wider than the numbers of elements need."""
+    count = over.count
+    narrow = DType("int32")
+    fits = isinstance(count, IntImm) and count.value <= narrow.max_value
+    return narrow if fits and kind.bits > narrow.bits else kind
 
 
 def _reducer(name: str, start: Combiner, beats: Callable[[Any, Any], Expr], last: bool) -> Reducer:

@@ -240,14 +240,31 @@ class _Text:
 
 def package_text() -> str:
     """The stub of the package: each of its names, from the module that defines it."""
+    called = [n for n in package._SUBMODULES if callable(getattr(package, n))]
     found = {**_imported(), **package._LAZY, **{n: ("tir", n) for n in package._SUBMODULES}, "tir": ("", "tir")}
     found |= {n: ("tir.script.tir", n) for n in sorted({*package.EXPRESSIONS, *op.OPS} - set(found)) if _in_dialect(n)}
     lines = [
         f"from {module} import {of} as {name}" if module else f"import {of} as {name}"
         for name, (module, of) in found.items()
+        if name not in called
     ]
+    lines += [line for name in called for line in _callable_package(name)]
     head = PACKAGE_HEADER + "from .expr import *"
     return "\n".join([head, *lines, "", "__version__: str", ""])
+
+
+def _callable_package(name: str) -> list[str]:
+    """A package that is also the function of its name, such as ``tir.tune``: to checkers an object with that call."""
+    function = getattr(getattr(package, name), name)
+    kind = f"_{name.capitalize()}"
+    return [
+        "from typing import Any as _Any",
+        f"from {function.__module__} import {name} as _{name}",
+        f"class {kind}:",
+        f"    __call__ = staticmethod(_{name})",
+        "    def __getattr__(self, name: str) -> _Any: ...",
+        f"{name}: {kind}",
+    ]
 
 
 def _in_dialect(name: str) -> bool:

@@ -290,7 +290,7 @@ def Select(condition: Any, true_value: Any, false_value: Any) -> Expr:
 
 def Ramp(base: Any, stride: Any, lanes: Any) -> Expr:
     b = to_expr(base)
-    return _e.Ramp(b, _e.cast(b.dtype.element, stride), int(lanes))
+    return _e.Ramp(b, _e.cast(b.dtype, stride), int(lanes))
 
 
 def Broadcast(value: Any, lanes: Any) -> Expr:

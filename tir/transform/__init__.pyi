@@ -22,6 +22,7 @@ from .loop_partition import loop_partition as loop_partition
 from .lower_cross_thread_reduction import lower_cross_thread_reduction as lower_cross_thread_reduction
 from .lower_init_block import lower_init_block as lower_init_block
 from .lower_intrin import lower_intrin as lower_intrin
+from .lower_intrin_rules import lower_intrin_rules as lower_intrin_rules
 from .lower_match_buffer import lower_match_buffer as lower_match_buffer
 from .lower_opaque_block import lower_opaque_block as lower_opaque_block
 from .lower_thread_allreduce import lower_thread_allreduce as lower_thread_allreduce

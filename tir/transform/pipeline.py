@@ -29,6 +29,7 @@ from .legalize_vector_width import legalize_vector_width
 from .loop_partition import loop_partition
 from .lower_cross_thread_reduction import lower_cross_thread_reduction
 from .lower_init_block import lower_init_block
+from .lower_intrin_rules import lower_intrin_rules
 from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
 from .lower_thread_allreduce import lower_thread_allreduce
@@ -57,7 +58,7 @@ GPUS = ("cuda", "cuda-sim")
 Step = Callable[[IRModule], IRModule]
 
 
-def cpu_pipeline() -> list[Any]:
+def cpu_pipeline(target: Any = "llvm") -> list[Any]:
     """The passes for a CPU, in order: blocks to loops, buffers to flat memory, loops to vectors and straight code.
 
     Inside a ``PassContext`` as that changes them.
@@ -85,6 +86,7 @@ def cpu_pipeline() -> list[Any]:
         simplify,
         remove_likely,
         remove_no_op,
+        lower_intrin_rules.configured(target=target),
         common_subexpr_elim,
     ]
     return in_context(passes)
@@ -131,6 +133,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
         thread_storage_sync,
         remove_likely,
         remove_no_op,
+        lower_intrin_rules.configured(target=where),
         split_host_device.configured(target=where),
     ]
     return in_context(passes)
@@ -146,7 +149,7 @@ def passes_for(target: Any) -> Iterable[Any]:
     added = added_kind(where.kind)
     if added is not None:
         return added.passes(where)
-    return gpu_pipeline(where) if where.kind in GPUS else cpu_pipeline()
+    return gpu_pipeline(where) if where.kind in GPUS else cpu_pipeline(where)
 
 
 def name_of(step: Any) -> str:

@@ -38,11 +38,11 @@ def convolution(
 ) -> Tensor:
     """A convolution over the axes ``spatial``. Raises ``TensorExpressionError`` where shapes do not agree."""
     image = arranged(data, data_layout, f"NC{spatial}", "the data")
-    weight = arranged(kernel, kernel_layout or _kernel_layout(data_layout), f"OI{spatial}", "the kernel")
+    weight = arranged(kernel, kernel_layout or usual_kernel_layout(data_layout), f"OI{spatial}", "the kernel")
     return convolved(spatial, image, weight, strides, padding, dilation, groups, out_dtype, out_layout)
 
 
-def _kernel_layout(data_layout: str) -> str:
+def usual_kernel_layout(data_layout: str) -> str:
     plain = "".join(letter for letter in data_layout if letter.isupper())
     if plain not in _KERNELS:
         raise error(f"there is no usual layout of a kernel for data in {data_layout}", "kernel_layout=…")
@@ -86,7 +86,10 @@ def summed(
     out_layout: str,
 ) -> Tensor:
     """The sums over windows of ``image``, ``out`` of them in each spatial axis, that begin where the image does."""
-    (per_group, inputs), dtype = _channels(image, weight, groups), out_type(out_dtype, image.tensor, weight.tensor)
+    (per_group, inputs), dtype = (
+        channels_of_group(image, weight, groups),
+        out_type(out_dtype, image.tensor, weight.tensor),
+    )
     layout = _out_layout(image, weight, out_layout)
     shape = layout.shape({"N": image.extent("N"), "C": weight.extent("O"), **out})
     is_depthwise = groups != 1 and constant(inputs) == 1
@@ -106,7 +109,7 @@ def summed(
     return te.compute(shape, element, name=f"conv{len(spatial)}d")
 
 
-def _channels(image: Arranged, weight: Arranged, groups: Any) -> tuple[Any, Any]:
+def channels_of_group(image: Arranged, weight: Arranged, groups: Any) -> tuple[Any, Any]:
     """Output and input channels of a group. Raises ``TensorExpressionError`` where they do not agree."""
     if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
         raise error(f"groups is {groups!r}", "an integer, at least 1")
@@ -152,7 +155,7 @@ def _reference(spatial: str, data_layout: str) -> Any:
         out_dtype: Any = None,
         groups: int = 1,
     ) -> Any:
-        kernel_layout = kernel_layout or _kernel_layout(data_layout)
+        kernel_layout = kernel_layout or usual_kernel_layout(data_layout)
         images = references.plain(x, data_layout, f"NC{spatial}")
         kernels = references.plain(w, kernel_layout, f"OI{spatial}")
         made = references.convolved(images, kernels, strides, padding, dilation, groups)

@@ -20,10 +20,10 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     made = sch.copy()
     lanes = env.lanes(nest.width)
     along = nest.contiguous()
-    row = next((a for a in reversed(nest.reduce) if _walks(nest, a)), None)
+    row = next((a for a in reversed(nest.reduce) if walks(nest, a)), None)
     if nest.reduction is None or nest.block.init is None:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)
-    elif along is not None and along.size >= lanes and _walks(nest, along):
+    elif along is not None and along.size >= lanes and walks(nest, along):
         (_along_streamed_result if _streams(nest) else _along_result)(made, nest, along, env)
     elif row is not None and row.size >= 2 * lanes and len(nest.stores) == 1:
         _along_row(made, nest, row, env)
@@ -32,7 +32,7 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     return [made]
 
 
-def _walks(nest: Nest, axis: Axis) -> bool:
+def walks(nest: Nest, axis: Axis) -> bool:
     """Whether every load is of the same or of the neighbouring element for the next value of ``axis``."""
     steps = [a.stride(axis.var) for a in nest.loads]
     return bool(steps) and all(s in (0, 1) for s in steps) and 1 in steps
@@ -122,7 +122,7 @@ def _by_chunks(sch: Schedule, nest: Nest, env: Env) -> None:
     inner = Nest.of(sch, partial.name)
     if inner is None:
         return
-    row = next((a for a in reversed(inner.reduce) if _walks(inner, a)), None)
+    row = next((a for a in reversed(inner.reduce) if walks(inner, a)), None)
     if row is not None:
         _along_row(sch, inner, row, env)
 
@@ -158,7 +158,8 @@ def _vectorize_part(sch: Schedule, block: BlockRV, loops: list[LoopRV], lanes: i
     """Vectorize a block of partial results: one of ``loops`` numbers them, others run over the terms of each."""
     terms = [loop for loop in loops if "reduce" in kinds_under(sch, block, loop)]
     part = max((loop for loop in loops if loop not in terms), key=lambda loop: extent_of(sch, loop))
-    sch.reorder(*terms, part)
+    single = [loop for loop in loops if loop not in terms and loop is not part]
+    sch.reorder(*single, *terms, part)
     size = extent_of(sch, part)
     init = sch.decompose_reduction(block, terms[0])
     for each in (block, init):

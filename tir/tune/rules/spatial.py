@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
+
+from ...library.machine import streams
 from ...schedule import LoopRV, Schedule
-from ..nest import Axis, Nest, extent_of
+from ..nest import USUAL, Axis, Nest, extent_of
 from ..space import Env, rule
 
 UNROLL = 4  # vectors at a time
@@ -27,6 +30,7 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     if nest.contiguous() is axes[-1]:
         last = vectorize(made, last, size, env.lanes(nest.width), UNROLL)
     share_out(made, [*outer, last], nest.runs * nest.work, env)
+    stream(made, nest)
     return [made]
 
 
@@ -59,6 +63,14 @@ def vectorize(sch: Schedule, loop: LoopRV, size: int, lanes: int, unroll: int = 
     if unroll > 1:
         sch.unroll(middle)
     return outer
+
+
+def stream(sch: Schedule, nest: Nest) -> None:
+    """Store a result past the caches if it would not stay in them and nothing in the function reads it."""
+    buffer = nest.stores[0].buffer
+    elements = prod(getattr(s, "value", USUAL) for s in buffer.shape)
+    if streams(elements, buffer.dtype.bytes) and not sch.get_consumers(nest.name) and len(nest.stores) == 1:
+        sch.annotate(sch.get_loops(nest.name)[0], "pragma_nontemporal", buffer.name)
 
 
 def share_out(sch: Schedule, loops: list[LoopRV], operations: int, env: Env) -> None:

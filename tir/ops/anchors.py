@@ -1,0 +1,192 @@
+"""The boxes of single-shot detectors: anchors, and the boxes that a network makes of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import DType
+from ..expr import Expr, cast, const, max_, min_
+from ..ir_builder import BufferVar, IRBuilder
+from ..te import Tensor, compute, exp, if_then_else
+from ..te.places import error
+from .places import may_differ, require_rank, require_same_dtype
+from .registry import arg, case, operator
+from .statements import loops, statements
+
+
+def _numpy_multibox_prior(
+    data: Any,
+    sizes: Any = (1,),
+    ratios: Any = (1,),
+    steps: Any = (-1, -1),
+    offsets: Any = (0.5, 0.5),
+    clip: bool = False,
+) -> Any:
+    height, width = data.shape[2:]
+    step_y, step_x = (s if s > 0 else 1 / n for s, n in zip(steps, (height, width)))
+    made = []
+    for i, j in np.ndindex(height, width):
+        y, x = (i + offsets[0]) * step_y, (j + offsets[1]) * step_x
+        shapes = [(s, 1.0) for s in sizes] + [(sizes[0], r) for r in ratios[1:]]
+        for size, ratio in shapes:
+            w, h = size * height / width * np.sqrt(ratio) / 2, size / np.sqrt(ratio) / 2
+            made.append([x - w, y - h, x + w, y + h])
+    whole = np.array(made)[None]
+    return np.clip(whole, 0, 1) if clip else whole
+
+
+@operator(
+    section="vision",
+    namespace="vision.ssd",
+    reference=_numpy_multibox_prior,
+    cases=[
+        case(arg((1, 2, 2, 3))),
+        case(arg((1, 2, 3, 2)), (0.5, 0.25), (1, 2, 0.5), (0.3, 0.4), (0.2, 0.6), True),
+    ],
+)
+def multibox_prior(
+    data: Tensor,
+    sizes: Sequence[float] = (1,),
+    ratios: Sequence[float] = (1,),
+    steps: Sequence[float] = (-1, -1),
+    offsets: Sequence[float] = (0.5, 0.5),
+    clip: bool = False,
+) -> Tensor:
+    """Anchors (1, height · width · kinds, 4), corners x, y, x, y as parts of the image, of features ``data`` (NCHW).
+
+    There is one of each of ``sizes`` with the first ratio 1, and one of the first size for each further one of ``ratios`` (width by
+    height). ``steps`` (y, x) are the distances of features, and ``offsets`` where in them the middles are.
+
+    >>> from tir import ops, te
+    >>> ops.vision.ssd.multibox_prior(te.placeholder((1, 16, 4, 4), name="x"), (0.5, 0.25), (1, 2)).shape
+    (1, 48, 4)
+    """
+    require_rank(data, 4, "a tensor of features (NCHW)")
+    if not sizes or not ratios:
+        raise error(f"anchors of sizes {tuple(sizes)} and ratios {tuple(ratios)}", "one or more of each")
+    height, width = data.shape[2:]
+    shapes = [(s, 1.0) for s in sizes] + [(sizes[0], r) for r in ratios[1:]]
+    kind, count = data.dtype, len(shapes)
+    extents = [cast(kind, s) for s in (height, width)]
+    widths = [const(s * math.sqrt(r) / 2, kind) for s, r in shapes]
+    heights = [const(s / math.sqrt(r) / 2, kind) for s, r in shapes]
+
+    def middle(place: Any, n: int) -> Expr:
+        step = const(float(steps[n]), kind) if steps[n] > 0 else const(1, kind) / extents[n]
+        return (cast(kind, place) + const(float(offsets[n]), kind)) * step
+
+    def element(_: Any, number: Any, corner: Any) -> Expr:
+        cell, which = number // count, number % count
+        y, x = middle(cell // width, 0), middle(cell % width, 1)
+        w, h = _one_of(widths, which) * extents[0] / extents[1], _one_of(heights, which)
+        made = _one_of([x - w, y - h, x + w, y + h], corner)
+        return max_(min_(made, const(1, kind)), const(0, kind)) if clip else made
+
+    return compute((1, height * width * count, 4), element, name="multibox_prior")
+
+
+def _one_of(values: Sequence[Expr], number: Any) -> Expr:
+    made = values[-1]
+    for n, value in reversed(list(enumerate(values[:-1]))):
+        made = if_then_else(number == n, value, made)
+    return made
+
+
+def _numpy_transform(
+    cls_prob: Any, loc_pred: Any, anchor: Any, clip: bool = True, threshold: float = 0.01,
+    variances: Any = (0.1, 0.1, 0.2, 0.2),
+) -> Any:  # fmt: skip
+    batch, _, count = cls_prob.shape
+    made, counts = np.full((batch, count, 6), -1.0), np.zeros(batch)
+    for b in range(batch):
+        found = []
+        for n in range(count):
+            best = int(np.argmax(cls_prob[b, 1:, n]))
+            if cls_prob[b, 1 + best, n] > threshold:
+                low, high = anchor[0, n, :2], anchor[0, n, 2:]
+                size, middle, moved = high - low, (low + high) / 2, loc_pred[b].reshape(-1, 4)[n] * variances
+                center, half = moved[:2] * size + middle, np.exp(moved[2:]) * size / 2
+                corners = np.concatenate([center - half, center + half])
+                found.append([best, cls_prob[b, 1 + best, n], *(np.clip(corners, 0, 1) if clip else corners)])
+        counts[b] = len(found)
+        made[b, : len(found)] = np.array(found).reshape(-1, 6)
+    return [made, counts]
+
+
+@operator(
+    section="vision",
+    namespace="vision.ssd",
+    reference=_numpy_transform,
+    cases=[
+        case(arg((2, 3, 4), values="distinct"), arg((2, 16)), arg((1, 4, 4), values="positive"), False, -1.0),
+        case(
+            arg((1, 3, 4), values="distinct"), arg((1, 16)), arg((1, 4, 4), values="small"), True, 1.5, (1, 1, 0.5, 0.5)
+        ),
+    ],
+)
+def multibox_transform_loc(
+    cls_prob: Tensor,
+    loc_pred: Tensor,
+    anchor: Tensor,
+    clip: bool = True,
+    threshold: Any = 0.01,
+    variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2),
+) -> list[Tensor]:
+    """Boxes (batch, anchors, 6): class, score and corners x, y, x, y, of those whose best class is more probable than
+    ``threshold``; -1 after them, and (batch,) how many they are.
+
+    ``cls_prob`` (batch, classes, anchors) has the background as class 0, which is not counted; ``loc_pred`` (batch, anchors · 4) moves the
+    middles and scales the sizes of ``anchor`` (1, anchors, 4).
+
+    >>> from tir import ops, te
+    >>> parts = [te.placeholder(s, name=n) for n, s in (("p", (1, 3, 8)), ("l", (1, 32)), ("a", (1, 8, 4)))]
+    >>> boxes, counts = ops.vision.ssd.multibox_transform_loc(*parts)
+    >>> boxes.shape, counts.shape
+    ((1, 8, 6), (1,))
+    """
+    for t, ndim, what in ((cls_prob, 3, "probabilities"), (loc_pred, 2, "moves"), (anchor, 3, "anchors")):
+        require_rank(t, ndim, f"the tensor of {what}")
+        require_same_dtype(cls_prob, t, f"the tensor of {what}")
+    batch, classes, count = cls_prob.shape
+    if any(map(may_differ, (*loc_pred.shape, *anchor.shape), (batch, count * 4, 1, count, 4))) or len(variances) != 4:
+        raise error(
+            f"probabilities {cls_prob.shape}, moves {loc_pred.shape} and anchors {anchor.shape} do not go together",
+            "(batch, classes, n), (batch, 4 n), (1, n, 4)",
+        )
+    kind = cls_prob.dtype
+
+    def corners(b: Any, n: Any, moves: BufferVar, anchors: BufferVar) -> list[Expr]:
+        made: list[list[Expr]] = [[], []]
+        for axis in (0, 1):
+            low, high = anchors[0, n, axis], anchors[0, n, axis + 2]
+            moved, scaled = (moves[b, n * 4 + k] * const(float(variances[k]), kind) for k in (axis, axis + 2))
+            middle = moved * (high - low) + (low + high) * const(0.5, kind)
+            half = exp(scaled) * (high - low) * const(0.5, kind)
+            made[0].append(middle - half)
+            made[1].append(middle + half)
+        found = [*made[0], *made[1]]
+        return [max_(min_(v, const(1, kind)), const(0, kind)) for v in found] if clip else found
+
+    def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], memory: Sequence[BufferVar]) -> None:
+        (scores, moves, anchors), (boxes, counts), (chosen,) = ins, outs, memory
+        with ib.for_range(0, batch, "b") as b:
+            with loops(ib, (count, const(6)), "z") as (n, field):
+                boxes[b, n, field] = const(-1, kind)
+            counts[b] = 0
+            with ib.for_range(0, count, "n") as n:
+                chosen[b] = 1
+                with ib.for_range(2, classes, "c") as c, ib.if_scope(scores[b, c, n] > scores[b, chosen[b], n]):
+                    chosen[b] = c
+                with ib.if_scope(scores[b, chosen[b], n] > const(threshold, kind)):
+                    values = [cast(kind, chosen[b] - 1), scores[b, chosen[b], n], *corners(b, n, moves, anchors)]
+                    for field, value in enumerate(values):
+                        boxes[b, counts[b], field] = value
+                    counts[b] = counts[b] + 1
+
+    int32 = DType("int32")
+    specs = [((batch, count, 6), kind), ((batch,), int32)]
+    return statements("multibox_transform_loc", [cls_prob, loc_pred, anchor], specs, body, [((batch,), int32)])

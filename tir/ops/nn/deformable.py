@@ -1,0 +1,224 @@
+"""Deformable convolutions: windows whose elements are displaced by offsets, and read between the elements of the image."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from ... import te
+from ...expr import Expr
+from ...te.places import error
+from ...te.tensor import Tensor
+from ..places import constant, integer, may_differ
+from . import _references as references
+from ._operator import arg, case, nn_operator, of_products
+from .checks import numbers, out_type, wide
+from .convolution import channels_of_group, usual_kernel_layout
+from .layouts import Arranged, arranged
+from .windows import dilated, pads_of, window_count
+
+
+def _deformable(
+    data: Tensor,
+    offset: Tensor,
+    kernel: Tensor,
+    strides: Any,
+    padding: Any,
+    dilation: Any,
+    deformable_groups: int,
+    groups: int,
+    out_dtype: Any,
+    mask: Any,
+    layout: str,
+) -> Tensor:
+    image, moves = (arranged(x, layout, "NCHW", f"the {what}") for x, what in ((data, "data"), (offset, "offset")))
+    weight = arranged(kernel, usual_kernel_layout(layout), "OIHW", "the kernel")
+    steps, gaps = numbers(strides, 2, "strides", 1), numbers(dilation, 2, "dilation", 1)
+    sizes = [integer(weight.extent(a), f"the extent {a} of the kernel") for a in "HW"]
+    spans = [dilated(k, d) for k, d in zip(sizes, gaps)]
+    extents = [image.extent(a) for a in "HW"]
+    pads = pads_of(padding, spans, steps, extents)
+    out = [window_count(*each, "the kernel") for each in zip(extents, spans, steps, pads)]
+    per_part = _channels_of_part(image, deformable_groups)
+    _require_moves(moves, [image.extent("N"), 2 * deformable_groups * sizes[0] * sizes[1], *out], "offset")
+    factors = None if mask is None else arranged(mask, layout, "NCHW", "the mask")
+    if factors is not None:
+        _require_moves(factors, [image.extent("N"), deformable_groups * sizes[0] * sizes[1], *out], "mask")
+    inner = wide(data.dtype)
+
+    def sample(n: Any, c: Any, kh: Any, kw: Any, y: Any, x: Any) -> Expr:
+        which = (c // per_part * sizes[0] + kh) * sizes[1] + kw
+        place = []
+        for axis, (at, k) in enumerate(((y, kh), (x, kw))):
+            move = moves.at({"N": n, "C": which * 2 + axis, "H": y, "W": x}).astype(inner)
+            place.append((at * steps[axis] + k * gaps[axis] - pads[axis][0]).astype(inner) + move)
+        value = _between(image, n, c, place)
+        if factors is not None:
+            value = value * factors.at({"N": n, "C": which, "H": y, "W": x}).astype(inner)
+        return value.astype(data.dtype)
+
+    shape = (image.extent("N"), image.extent("C"), *sizes, *out)
+    samples = te.compute(shape, sample, name="deformed")
+    return _summed(samples, image, weight, out, groups, out_type(out_dtype, data, kernel))
+
+
+def _channels_of_part(image: Arranged, parts: Any) -> Any:
+    channels = image.extent("C")
+    if isinstance(parts, bool) or not isinstance(parts, int) or parts < 1 or (constant(channels) or 0) % parts:
+        raise error(
+            f"deformable_groups is {parts!r}, and the data have {channels!r} channels", "a divisor of the channels"
+        )
+    return channels // parts
+
+
+def _require_moves(given: Arranged, expected: list[Any], what: str) -> None:
+    found = [given.extent(a) for a in "NCHW"]
+    if any(may_differ(a, b) for a, b in zip(found, expected)):
+        raise error(
+            f"the {what} `{given.tensor.name}` has shape {given.tensor.shape} in layout {given.layout}",
+            f"(N, C, H, W) of {tuple(expected)}: one for each element of the kernel, at each place of the result",
+        )
+
+
+def _between(image: Arranged, n: Any, c: Any, place: list[Any]) -> Expr:
+    """The value at a place between elements: the mean of the four around it by their nearness, 0 outside."""
+    low = [te.floor(p) for p in place]
+    total: Any = None
+    for corner in itertools.product((0, 1), repeat=2):
+        at = [value + te.const(d, value.dtype) for value, d in zip(low, corner)]
+        near: Any = [(p - a) if d else (a - p) + 1.0 for p, a, d in zip(place, low, corner)]
+        inside = [a >= 0.0 for a in at] + [a < image.extent(s).astype(a.dtype) for a, s in zip(at, "HW")]
+        rows, columns = (a.astype("int32") for a in at)
+        value = image.at({"N": n, "C": c, "H": rows, "W": columns}).astype(at[0].dtype)
+        part = te.if_then_else(te.all(*inside), near[0] * near[1] * value, te.const(0, at[0].dtype))
+        total = part if total is None else total + part
+    return total
+
+
+def _summed(samples: Tensor, image: Arranged, weight: Arranged, out: list[Any], groups: int, dtype: Any) -> Tensor:
+    per_group, inputs = channels_of_group(image, weight, groups)
+    shape = image.layout.shape({"N": image.extent("N"), "C": weight.extent("O"), "H": out[0], "W": out[1]})
+    rc = te.reduce_axis((0, inputs), "rc")
+    rh, rw = (te.reduce_axis((0, weight.extent(a)), f"r{a.lower()}") for a in "HW")
+
+    def element(*indices: Any) -> Expr:
+        place = image.layout.coordinates(indices)
+        output = place["C"]
+        channel: Any = rc if groups == 1 else output // per_group * inputs + rc
+        x = samples(place["N"], channel, rh, rw, place["H"], place["W"])
+        w = weight.at({"O": output, "I": rc, "H": rh, "W": rw})
+        return te.sum(x.astype(dtype) * w.astype(dtype), axis=[rc, rh, rw])
+
+    return te.compute(shape, element, name="deformable_conv2d")
+
+
+def _reference(layout: str) -> Any:
+    def reference(
+        x: Any, offset: Any, w: Any, strides: Any = 1, padding: Any = 0, dilation: Any = 1, deformable_groups: int = 1,
+        groups: int = 1, out_dtype: Any = None, mask: Any = None,
+    ) -> Any:  # fmt: skip
+        x, offset = references.plain(x, layout, "NCHW"), references.plain(offset, layout, "NCHW")
+        w = references.plain(w, usual_kernel_layout(layout), "OIHW")
+        factors = None if mask is None else references.plain(mask, layout, "NCHW")
+        made = _loops(x, offset, w, strides, padding, dilation, deformable_groups, groups, factors)
+        return references.laid_out(made, "NCHW", layout)
+
+    return reference
+
+
+def _loops(
+    x: np.ndarray, offset: np.ndarray, w: np.ndarray, strides: Any, padding: Any, dilation: Any, parts: int, groups: int,
+    factors: Any,
+) -> np.ndarray:  # fmt: skip
+    sizes, steps, gaps = w.shape[2:], references.each(strides, 2), references.each(dilation, 2)
+    spans = [(k - 1) * d + 1 for k, d in zip(sizes, gaps)]
+    first = [p[0] for p in references.pads(padding, spans, steps, x.shape[2:])]
+    per_part, inputs, outputs = x.shape[1] // parts, w.shape[1], len(w) // groups
+    made = np.zeros((len(x), len(w), *offset.shape[2:]))
+    for n, o, i, y, z in np.ndindex(len(x), len(w), inputs, *offset.shape[2:]):
+        c = o // outputs * inputs + i
+        for kh, kw in np.ndindex(*sizes):
+            which = (c // per_part * sizes[0] + kh) * sizes[1] + kw
+            row = y * steps[0] - first[0] + kh * gaps[0] + offset[n, 2 * which, y, z]
+            column = z * steps[1] - first[1] + kw * gaps[1] + offset[n, 2 * which + 1, y, z]
+            value = _interpolated(x[n, c], row, column) * (1 if factors is None else factors[n, which, y, z])
+            made[n, o, y, z] += value * w[o, i, kh, kw]
+    return made
+
+
+def _interpolated(image: np.ndarray, row: float, column: float) -> float:
+    padded = np.pad(image, 1)
+    if not (-1 < row < image.shape[0] and -1 < column < image.shape[1]):
+        return 0.0
+    a, b = int(np.floor(row)), int(np.floor(column))
+    corners = padded[a + 1 : a + 3, b + 1 : b + 3]
+    return float(np.array([a + 1 - row, row - a]) @ corners @ np.array([b + 1 - column, column - b]))
+
+
+@nn_operator(
+    reference=_reference("NCHW"),
+    tolerance=of_products(24),
+    cases=(
+        case(arg((1, 2, 4, 5)), arg((1, 18, 4, 5)), arg((2, 2, 3, 3)), 1, 1),
+        case(arg((2, 4, 4, 4)), arg((2, 16, 2, 2)), arg((2, 2, 2, 2)), 2, 0, 1, 2, 2),
+        case(arg((1, 1, 5, 5)), arg((1, 8, 3, 3)), arg((1, 1, 2, 2)), 1, 0, 2, mask=arg((1, 4, 3, 3))),
+    ),
+)
+def deformable_conv2d_nchw(
+    data: Tensor,
+    offset: Tensor,
+    kernel: Tensor,
+    strides: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    deformable_groups: int = 1,
+    groups: int = 1,
+    out_dtype: Any = None,
+    mask: Any = None,
+) -> Tensor:
+    """:func:`conv2d` of windows whose elements are displaced (Dai et al., "Deformable Convolutional Networks", 2017).
+
+    ``offset`` is ``(N, 2 * G * KH * KW, OH, OW)``: for each of ``G = deformable_groups`` groups of channels and each element
+    of the kernel how far down and how far right it is read, at each place of the result. Between elements the image is
+    linear, outside 0. ``mask``, ``(N, G * KH * KW, OH, OW)``, is what is read times (the second version, 2019). The rest is
+    as in :func:`conv2d`. Raises ``TensorExpressionError`` where shapes do not agree.
+
+    >>> from tir import te, topi
+    >>> x, w = te.placeholder((1, 2, 4, 4), name="x"), te.placeholder((3, 2, 3, 3), name="w")
+    >>> topi.nn.deformable_conv2d_nchw(x, te.placeholder((1, 18, 4, 4), name="offset"), w, 1, 1)
+    Tensor(deformable_conv2d, (1, 3, 4, 4), float32)
+    """
+    return _deformable(
+        data, offset, kernel, strides, padding, dilation, deformable_groups, groups, out_dtype, mask, "NCHW"
+    )
+
+
+@nn_operator(
+    reference=_reference("NHWC"),
+    tolerance=of_products(24),
+    cases=(case(arg((1, 4, 3, 2)), arg((1, 3, 2, 8)), arg((2, 2, 2, 3))),),
+)
+def deformable_conv2d_nhwc(
+    data: Tensor,
+    offset: Tensor,
+    kernel: Tensor,
+    strides: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    deformable_groups: int = 1,
+    groups: int = 1,
+    out_dtype: Any = None,
+    mask: Any = None,
+) -> Tensor:
+    """:func:`deformable_conv2d_nchw` of ``(N, H, W, C)`` by ``(H, W, C / groups, O)``; ``offset`` has channels last, too.
+
+    >>> from tir import te, topi
+    >>> x, w = te.placeholder((1, 4, 4, 2), name="x"), te.placeholder((3, 3, 2, 5), name="w")
+    >>> topi.nn.deformable_conv2d_nhwc(x, te.placeholder((1, 4, 4, 18), name="offset"), w, 1, 1)
+    Tensor(deformable_conv2d, (1, 4, 4, 5), float32)
+    """
+    return _deformable(
+        data, offset, kernel, strides, padding, dilation, deformable_groups, groups, out_dtype, mask, "NHWC"
+    )

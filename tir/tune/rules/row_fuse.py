@@ -1,0 +1,66 @@
+"""Operations on rows, such as softmax and norms: all stages of a row are computed while it is in the cache."""
+
+from __future__ import annotations
+
+from ...analysis.index import index_of
+from ...schedule import BlockRV, Schedule
+from ...schedule.queries import consumers_of, producers_of
+from ..nest import Nest
+from ..space import Env, rule
+from .contraction import Contraction
+from .reductions import in_parts, place_parts, walks
+from .spatial import UNROLL, share_out, stream, vectorize
+
+
+@rule(targets=("llvm",), order=30)
+def row_fuse(sch: Schedule, block: str, env: Env) -> list[Schedule]:
+    """Compute the stages before an elementwise block of rows in each of its rows, the sums among them as partial sums."""
+    nest = Nest.of(sch, block)
+    if nest is None or nest.reduce or len(nest.spatial) < 2 or nest.contiguous() is not nest.axes[-1]:
+        return []
+    stages = _stages(sch, nest)
+    sums = [s for s in stages if s.reduce]
+    if not sums or not all(_is_of_rows(s, nest) for s in stages):
+        return []
+    made = sch.copy()
+    lanes = env.lanes(nest.width)
+    parts: dict[str, list[BlockRV]] = {}
+    for stage in sums:
+        along = stage.reduce[-1]
+        if len(stage.reduce) == 1 and walks(stage, along) and along.size >= 2 * lanes and len(stage.stores) == 1:
+            parts[stage.name] = in_parts(made, stage.name, along, lanes)
+    *rows, column = nest.axes
+    row = rows[-1].loop
+    for stage in reversed(stages):
+        made.compute_at(stage.name, row, preserve_unit_loops=True)
+        place_parts(made, parts.get(stage.name, []), row, lanes)
+        if not stage.reduce and len(stage.spatial) == len(nest.axes):
+            vectorize(made, made.get_loops(stage.name)[-1], column.size, lanes, UNROLL)
+    vectorize(made, column.loop, column.size, lanes, UNROLL)
+    share_out(made, [a.loop for a in rows], sum(s.runs * s.work for s in (nest, *stages)), env)
+    stream(made, nest)
+    return [made]
+
+
+def _stages(sch: Schedule, nest: Nest) -> list[Nest]:
+    """The blocks that compute what ``nest`` reads, in program order, which nothing else reads; none if one is no nest."""
+    blocks = index_of(sch.func).blocks
+    inside = {nest.name}
+    while True:
+        more = {p.name for name in inside for p in producers_of(blocks[name])} - inside
+        mine = {name for name in more if all(c.name in inside | more for c in consumers_of(blocks[name]))}
+        if not mine:
+            break
+        inside |= mine
+    found = [Nest.of(sch, name) for name in blocks if name in inside - {nest.name}]
+    stages = [s for s in found if s is not None]
+    return stages if len(stages) == len(found) else []
+
+
+def _is_of_rows(stage: Nest, of: Nest) -> bool:
+    """Whether a stage has the same rows as ``of``, and little work for each beside a row of columns."""
+    rows = [a.extent for a in of.axes[:-1]]
+    own = [a.extent for a in stage.spatial]
+    if Contraction.of(stage) is not None or len(stage.spatial) + len(stage.reduce) < len(stage.axes):
+        return False
+    return own[: len(rows)] == rows and len(own) <= len(of.axes) and None not in rows
