@@ -4,7 +4,6 @@ Reads the program as a line of JSON, tunes it, answers with a line of JSON; then
 call.
 """
 
-import contextlib
 import json
 import os
 import runpy
@@ -14,6 +13,8 @@ import time
 
 trials, threads, seed = (int(x) for x in sys.argv[1:4])
 os.environ["TVM_NUM_THREADS"] = str(threads)
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)  # what TVM logs must not look like an answer
 
 import numpy as np  # noqa: E402
 import tvm  # noqa: E402
@@ -44,7 +45,7 @@ def main():
     tune = ms.tune_tir if hasattr(ms, "tune_tir") else ms.tir_integration.tune_tir
     compiled = ms.tir_integration.compile_tir
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
+    with tempfile.TemporaryDirectory() as folder:
         found = tune(
             mod=func, target=target, work_dir=folder, max_trials_global=trials,
             num_trials_per_iter=64 if trials >= 128 else 16, seed=seed,
@@ -53,7 +54,7 @@ def main():
         module = tvm.compile(compiled(found, func, target).mod, target=target)
         records = [r.run_secs for r in found.get_all_tuning_records() if r.run_secs]
     best = min(float(seconds) for run in records for seconds in run)
-    print(json.dumps({"tvm_search_seconds": took, "tvm_best": best, "tvm_trials": trials}), flush=True)
+    print(json.dumps({"tvm_search_seconds": took, "tvm_best": best, "tvm_trials": trials}), file=answers, flush=True)
     arrays = []
     for param in func.params:
         shape = [int(s) for s in func.buffer_map[param].shape]
@@ -63,7 +64,7 @@ def main():
     for _ in sys.stdin:
         start = time.perf_counter()
         module["main"](*arrays)
-        print(time.perf_counter() - start, flush=True)
+        print(time.perf_counter() - start, file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent.parent / "docs" / "examples" / "gpu"
-NAMES = sorted(p.stem for p in FOLDER.glob("*.py"))
+NAMES = sorted(p.stem for p in FOLDER.glob("[a-z]*.py"))
 
 
 def load(name: str) -> Any:

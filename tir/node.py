@@ -10,6 +10,7 @@ import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import ReferenceType, ref
 
 from .render import short_text
 
@@ -121,6 +122,29 @@ class Memo(Generic[T]):
         if found is None:
             self[node] = found = value
         return found
+
+
+def made_from(old: Any, new: T) -> T:
+    """``new``, of which it is noted that it is a version of ``old``, if both are nodes of one class: what is known of it
+    may be made from what is known of its version before.
+
+    >>> from tir import Var
+    >>> x = Var("x")
+    >>> version_before(made_from(x, Var("y"))) is x
+    True
+    """
+    if type(new) is type(old) and new is not old:
+        _ORIGINS[new] = ref(old)  # type: ignore[index]
+    return new
+
+
+def version_before(new: Any) -> Any:
+    """What ``new`` was made from, as :func:`made_from` said, if it still exists; None otherwise."""
+    origin = _ORIGINS.get(new)
+    return None if origin is None else origin()
+
+
+_ORIGINS: Memo[ReferenceType[Any]] = Memo()
 
 
 def _members(value: Any) -> Iterator[Node]:

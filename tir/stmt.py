@@ -199,12 +199,11 @@ NOP = Evaluate(IntImm(0))
 
 def seq(stmts: Iterable[Stmt]) -> Stmt:
     """The statements in order as one statement: nested sequences flattened, one alone unwrapped, none is a no-op."""
-    flat: list[Stmt] = []
-    for stmt in stmts:
-        if isinstance(stmt, SeqStmt):
-            flat.extend(stmt.stmts)
-        elif stmt is not NOP:
-            flat.append(stmt)
+    flat = list(stmts)
+    if SeqStmt in map(type, flat):
+        flat = [part for stmt in flat for part in (stmt.stmts if isinstance(stmt, SeqStmt) else (stmt,))]
+    if NOP in flat:
+        flat = [stmt for stmt in flat if stmt is not NOP]
     if not flat:
         return NOP
     return flat[0] if len(flat) == 1 else SeqStmt(tuple(flat))

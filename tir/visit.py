@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from .buffer import Buffer, IterVar
 from .expr import BufferLoad, FloatImm, IntImm, Let, StringImm, Var
-from .node import Node
-from .stmt import Allocate, AllocateConst, Block, BufferStore, For, LetStmt
+from .node import Node, made_from
+from .stmt import Allocate, AllocateConst, Block, BufferStore, For, LetStmt, SeqStmt
 
 N = TypeVar("N")
 _LEAVES = frozenset((Buffer, Var, IntImm, FloatImm, StringImm))
@@ -51,6 +51,8 @@ def rewrite(root: N, fn: Callable[[Any], Any], enter: Callable[[Any], bool] | No
             inner = item if type(item) in _LEAVES else item.map_children(visit)
             changed = fn(inner)
             result = inner if changed is None else changed
+            if type(item) is SeqStmt:
+                made_from(item, result)
         memo[item] = result
         return result
 

@@ -87,6 +87,14 @@ def test_matmul_example_runs():
     assert "% of peak" in done.stdout
 
 
+def test_a_gpu_example_tells_what_it_did():
+    example = ROOT / "docs/examples/gpu/vector_add.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    for part in ('sch.bind(i_0, thread_axis="blockIdx.x")', "largest error 0 ", "no findings", "read A"):
+        assert part in done.stdout
+
+
 def test_import_is_light():
     """Importing tir loads neither NumPy, nor LLVM, nor islpy, nor hypothesis."""
     code = "import sys, tir; print([m for m in ('numpy', 'llvmlite', 'islpy', 'hypothesis') if m in sys.modules])"

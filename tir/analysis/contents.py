@@ -4,14 +4,14 @@ contained.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress, count
 from operator import is_not
-from typing import Any, TypeVar
-from weakref import ReferenceType, ref
+from typing import Any
 
-from ..node import Memo, Node
+from ..node import Memo, version_before
 from ..stmt import (
     SERIAL,
     Allocate,
@@ -27,8 +27,6 @@ from ..stmt import (
     SeqStmt,
     While,
 )
-
-N = TypeVar("N", bound=Node)
 
 
 def sub_statements(node: Any) -> tuple[Any, ...]:
@@ -52,9 +50,6 @@ _CHILDREN: dict[type, Any] = {
 }
 
 
-# ---------------------------------------------------------------- versions
-
-
 def is_long(stmts: Sequence[Any]) -> bool:
     """Whether finding what changed among statements is faster than finding everything."""
     return len(stmts) > FEW
@@ -65,31 +60,19 @@ FEW = 16
 
 @dataclass(frozen=True)
 class Edit:
-    """How a sequence was made from ``old``: the adjacent members ``removed`` were replaced by ``added``."""
+    """How a sequence was made from ``old``: the adjacent members ``removed``, the first of which was number ``start``, were
+    replaced by ``added``."""
 
     old: SeqStmt
+    start: int
     removed: tuple[Any, ...]
     added: tuple[Any, ...]
-
-
-def made_from(old: Any, new: N) -> N:
-    """``new``, of which it is noted that it is a version of ``old``: what is known of a sequence, or of a function, is
-    made from what is known of its version before."""
-    if type(new) is type(old) and new is not old:
-        _ORIGINS[new] = ref(old)
-    return new
-
-
-def version_before(new: Any) -> Any:
-    """What ``new`` was made from, as :func:`made_from` said, if it still exists; None otherwise."""
-    origin = _ORIGINS.get(new)
-    return None if origin is None else origin()
 
 
 def edit_of(new: Any) -> Edit | None:
     """How a sequence was made from its version before; None if there is none, or it is too short for that to matter."""
     old = version_before(new) if is_long(new.stmts) else None
-    return None if old is None else Edit(old, *trimmed(old.stmts, new.stmts)[1:])
+    return None if old is None else Edit(old, *trimmed(old.stmts, new.stmts))
 
 
 def trimmed(was: tuple[Any, ...], now: tuple[Any, ...]) -> tuple[int, tuple[Any, ...], tuple[Any, ...]]:
@@ -99,9 +82,6 @@ def trimmed(was: tuple[Any, ...], now: tuple[Any, ...]) -> tuple[int, tuple[Any,
     start = next(compress(count(), map(is_not, was, now)), least)
     end = min(next(compress(count(), map(is_not, reversed(was), reversed(now))), least), least - start)
     return start, was[start : len(was) - end], now[start : len(now) - end]
-
-
-_ORIGINS: Memo[ReferenceType[Any]] = Memo()
 
 
 # ---------------------------------------------------------------- what is inside
@@ -168,9 +148,10 @@ class Inside:
         known, gone, new = self._of_long(change.old), self.of_all(change.removed), self.of_all(change.added)
         if gone == new:
             return known
-        if not gone or known.count(gone[0]) != 1:
-            return None
-        at = known.index(gone[0])
+        members, holders = change.old.stmts, _holders(change.old)
+        if len(holders) != len(contents(change.old)):
+            return None  # a statement object stands in several places
+        at = bisect_left(known, change.start, key=lambda s: members.index(holders[s]))
         return known[:at] + new + known[at + len(gone) :]
 
 

@@ -14,9 +14,9 @@ from ..arith import Analyzer
 from ..buffer import Buffer, MatchBufferRegion, Range
 from ..expr import Expr, Var
 from ..function import PrimFunc
-from ..node import Memo
+from ..node import Memo, version_before
 from ..stmt import Block, BlockRealize, For
-from .contents import contents, is_long, marked, path_to, sub_statements, version_before, with_memory
+from .contents import contents, is_long, marked, path_to, sub_statements, with_memory
 from .difference import difference
 
 
@@ -207,10 +207,15 @@ class Index:
         """The views of buffers that blocks make, outer ones first."""
         return [m for n in with_memory(self.root.node) for m in n.block.match_buffers]
 
-    @property
-    def allocations(self) -> list[tuple[BlockRealize, Buffer]]:
-        """The buffers that blocks allocate, with these."""
-        return [(n, b) for n in with_memory(self.root.node) for b in n.block.alloc_buffers]
+    def allocations(self, is_wanted: Callable[[str], Any]) -> list[tuple[BlockRealize, Buffer]]:
+        """The buffers that blocks allocate in the storage scopes for which ``is_wanted`` is true, with these blocks."""
+        return [
+            (n, b)
+            for n in with_memory(self.root.node)
+            for scopes in [{scope for scope in _scopes_of(n.block.alloc_buffers) if is_wanted(scope)}]
+            for b in (n.block.alloc_buffers if scopes else ())
+            if b.scope in scopes
+        ]
 
     @cached_property
     def marked(self) -> tuple[For, ...]:
@@ -269,6 +274,24 @@ class Index:
         if len(named) > 1:
             named = [v for v in self.loops if v.name == name]
         return [self.loops[v] for v in named]
+
+
+def _scopes_of(buffers: tuple[Buffer, ...]) -> frozenset[str]:
+    """The storage scopes of buffers that are allocated together; computed once for each tuple of them."""
+    if not buffers:
+        return frozenset()
+    known = _SCOPES.get(buffers[0])
+    if known is None or known[0] is not buffers:
+        known = _SCOPES[buffers[0]] = buffers, frozenset(b.scope for b in buffers)
+    return known[1]
+
+
+_SCOPES: Memo[tuple[tuple[Buffer, ...], frozenset[str]]] = Memo()  # by the first of the buffers
+
+
+def is_shared(scope: str) -> bool:
+    """Whether memory of this storage scope is shared by the threads of a block."""
+    return scope.startswith("shared")
 
 
 def _var_of(loop: For) -> Var:

@@ -117,7 +117,9 @@ class _Summary:
         for name in _SETS:
             setattr(made, name, getattr(self, name))
         gone = {s.block.name for s in contents.of_all(members) if isinstance(s, BlockRealize)}
-        made.blocks = {name: block for name, block in self.blocks.items() if name not in gone} if gone else self.blocks
+        made.blocks = {**self.blocks}
+        for name in gone:
+            made.blocks.pop(name, None)
         return made
 
     def close(self) -> None:
@@ -145,6 +147,9 @@ class _Summary:
 
 _SETS = ("uses", "used_in_blocks", "buffers", "bound", "allocated", "threads")
 _SUMMARIES: Memo[_Summary] = Memo()
+_CONSTANT: Memo[tuple[Buffer, ...]] = (
+    Memo()
+)  # by the first, of buffers that are allocated together and of constant sizes
 
 
 class _Checker:
@@ -180,7 +185,10 @@ class _Checker:
             self.known.add(buffer)
         for buffer in func.buffer_map.values():
             self.buffer_parts(buffer, func)
-        self.visit(func.body)
+        if type(func.body) is BlockRealize:
+            self.realize(func.body)  # of which no summary is needed: each step makes another root
+        else:
+            self.visit(func.body)
 
     # ------------------------------------------------------------ scopes
 
@@ -500,11 +508,18 @@ class _Checker:
         self.block(block, s)
 
     def allocate_buffers(self, buffers: tuple[Buffer, ...], node: Any) -> None:
-        for buffer in buffers:
-            if buffer in self.known:
-                self.say(node, f"buffer `{buffer.name}` is allocated twice")
-            self.buffer_parts(buffer, node)
-            self.known.add(buffer)
+        if not buffers:
+            return
+        if len({*buffers}) != len(buffers) or not self.known.isdisjoint(buffers):
+            for n, buffer in enumerate(buffers):
+                if buffer in self.known or buffer in buffers[:n]:
+                    self.say(node, f"buffer `{buffer.name}` is allocated twice")
+        if _CONSTANT.get(buffers[0]) is not buffers:
+            if all(type(size) is IntImm for buffer in buffers for size in _sizes(buffer)):
+                _CONSTANT[buffers[0]] = buffers
+            for buffer in buffers:
+                self.buffer_parts(buffer, node)
+        self.known.update(buffers)
         pointers = {buffer.data for buffer in buffers}
         self.defined |= pointers
         self.part.allocated.update(buffers)

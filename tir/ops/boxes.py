@@ -168,10 +168,9 @@ def _detections() -> list[Any]:
     namespace="vision",
     reference=lambda *args, **how: _numpy_non_max_suppression(*args, **how),
     cases=[
-        case(*_detections(), -1, 0.4),
-        case(*_detections(), 2, 0.4, True, return_indices=False),
+        case(*_detections(), 2, 0.4, id_index=-1),
+        case(*_detections(), -1, 0.7, True, return_indices=False),
         case(*_detections(), iou_threshold=0.4, top_k=3, return_indices=False, invalid_to_bottom=True),
-        case(*_detections(), iou_threshold=0.7, id_index=-1),
     ],
 )
 def non_max_suppression(

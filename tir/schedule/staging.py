@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 
 from ..analysis.accessed_regions import region_in
-from ..analysis.contents import made_from
 from ..analysis.dependence.initialization import check_initialized
 from ..analysis.dependence.live_values import Timestamps, outdated
 from ..analysis.index import BlockRef, LoopRef, Place
@@ -21,7 +20,7 @@ from ..arith.regions import intersect, union
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
 from ..errors import ScheduleError, require
 from ..expr import TRUE, BufferLoad, Expr, Var, cast
-from ..node import frozendict
+from ..node import frozendict, made_from
 from ..stmt import Block, BlockRealize, BufferStore, Stmt, seq
 from ..visit import rewrite, walk
 from .build import add_alloc, nest, with_regions

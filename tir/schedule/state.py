@@ -11,7 +11,6 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..analysis.contents import made_from
 from ..analysis.difference import difference
 from ..analysis.index import BlockRef, Index, LoopRef, Place, index_of
 from ..buffer import Buffer
@@ -19,7 +18,7 @@ from ..errors import ScheduleError, require
 from ..expr import Var
 from ..function import IRModule, PrimFunc
 from ..names import near_names, unique_name
-from ..node import frozendict
+from ..node import frozendict, made_from
 from ..stmt import (
     NOP,
     Allocate,

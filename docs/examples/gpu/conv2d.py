@@ -68,3 +68,9 @@ def reference(image: np.ndarray, weights: np.ndarray) -> np.ndarray:
     kernel = round((weights.shape[0] / image.shape[3]) ** 0.5)
     windows = np.lib.stride_tricks.sliding_window_view(image, (kernel, kernel), axis=(1, 2))
     return windows.transpose(0, 1, 2, 4, 5, 3).reshape(-1, weights.shape[0]) @ weights
+
+
+if __name__ == "__main__":
+    import _example
+
+    _example.show(small, full, reference)

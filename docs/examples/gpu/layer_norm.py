@@ -64,3 +64,9 @@ def full() -> tuple[tir.PrimFunc, tir.Schedule]:
 def reference(a: np.ndarray, gain: np.ndarray, bias: np.ndarray) -> np.ndarray:
     centred = a - a.mean(axis=1, keepdims=True)
     return centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + EPSILON) * gain + bias
+
+
+if __name__ == "__main__":
+    import _example
+
+    _example.show(small, full, reference)

@@ -85,3 +85,9 @@ def full() -> tuple[tir.PrimFunc, tir.Schedule]:
 
 def reference(a: np.ndarray) -> np.ndarray:
     return a.sum(axis=-1, keepdims=a.ndim == 1)
+
+
+if __name__ == "__main__":
+    import _example
+
+    _example.show(small, full, reference)

@@ -76,3 +76,9 @@ def full() -> tuple[tir.PrimFunc, tir.Schedule]:
 def reference(a: np.ndarray) -> np.ndarray:
     e = np.exp(a - a.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
+
+
+if __name__ == "__main__":
+    import _example
+
+    _example.show(small, full, reference)

@@ -188,3 +188,9 @@ def full(**options) -> tuple[tir.PrimFunc, tir.Schedule]:
 
 def reference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a @ b
+
+
+if __name__ == "__main__":
+    import _example
+
+    _example.show(small, full, reference)

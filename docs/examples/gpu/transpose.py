@@ -67,3 +67,9 @@ def full() -> tuple[tir.PrimFunc, tir.Schedule]:
 
 def reference(a: np.ndarray) -> np.ndarray:
     return a.T
+
+
+if __name__ == "__main__":
+    import _example
+
+    _example.show(small, full, reference)

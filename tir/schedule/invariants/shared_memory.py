@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...analysis.accessed_regions import region_in
 from ...analysis.annotations import DIM_ALIGN, DOUBLE_BUFFER
-from ...analysis.index import BlockRef, LoopRef, index_of
+from ...analysis.index import BlockRef, LoopRef, index_of, is_shared
 from ...analysis.structure import regions_of
 from ...arith import Analyzer
 from ...arith.regions import union
@@ -48,9 +48,8 @@ def shared_buffers(func: PrimFunc, delta: Delta | None = None) -> list[SharedBuf
         sizes.update((b, size) for b, size in known.items() if b.data in same and b not in sizes)
     found = []
     index = index_of(func)
-    for realize, buffer in index.allocations:
-        if buffer.scope.startswith("shared"):
-            found += _measured(index.place(realize), buffer, sizes)
+    for realize, buffer in index.allocations(is_shared):
+        found += _measured(index.place(realize), buffer, sizes)
     return found
 
 

@@ -13,7 +13,7 @@ from ...analysis.dependence.affine import AffineForms, index_tells_iteration, in
 from ...analysis.dependence.relations import StatementRelations, same_element
 from ...analysis.dependence.statements import Access, Statement
 from ...analysis.dependence.witness import witness
-from ...analysis.index import LoopRef, index_of
+from ...analysis.index import LoopRef, index_of, is_shared
 from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
@@ -38,7 +38,7 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
 
 def _problems(func: PrimFunc, same: BufferSet) -> Iterator[Problem]:
     """The violations in buffers other than ``same``."""
-    allocated = (b for _, b in index_of(func).allocations if b.scope.startswith("shared"))
+    allocated = (b for _, b in index_of(func).allocations(is_shared))
     shared = {b.data for b in allocated if b.data not in same}
     if not shared:
         return

@@ -18,7 +18,7 @@ from ...analysis.dependence.affine import AffineForms, index_tells_iteration, in
 from ...analysis.dependence.relations import AccessRelation, Context, StatementRelations, loop_times, same_element
 from ...analysis.dependence.statements import Access, Statement
 from ...analysis.dependence.witness import witness
-from ...analysis.index import LoopRef, index_of
+from ...analysis.index import LoopRef, index_of, is_shared
 from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
@@ -36,8 +36,8 @@ def statement_order(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
         return
     index = index_of(after)
     stores = Stores(after)
-    for realize, buffer in index.allocations:
-        if buffer.scope.startswith("shared") and buffer.data not in delta.unchanged_buffers:
+    for realize, buffer in index.allocations(is_shared):
+        if buffer.data not in delta.unchanged_buffers:
             found = _changed_value(stores, buffer, index.place(realize).loops())
             if found is not None:
                 yield found

@@ -77,9 +77,8 @@ def _bound_loops(index: Index) -> list[LoopRef]:
 
 
 def _own_buffers(index: Index) -> Iterator[tuple[BlockRef, Buffer]]:
-    for realize, buffer in index.allocations:
-        if private_axes(buffer.scope):
-            yield index.place(realize), buffer
+    for realize, buffer in index.allocations(private_axes):
+        yield index.place(realize), buffer
 
 
 def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> bool:
