@@ -101,3 +101,11 @@ def test_the_panels_of_a_large_product_are_packed_in_groups():
     packed = next(b for b in sch.func.root.alloc_buffers if b.name == "B_global")
     assert [s.value for s in packed.shape] == [8, 512, 64]
     assert kinds(sch, "C_update")[-4:] == ["unrolled", "unrolled", "unrolled", "vectorized"]
+
+
+def test_a_left_operand_that_lies_across_is_copied_in_strips():
+    func = product((64, 90), (64, 48), "ki,kj->ij")
+    sch = tir.tune.default(func, SMALL.format(cores=1))
+    strip = next(b for b in sch.get_child_blocks("root") if b.name == "A_global")
+    assert len(sch.get_loops(strip)) > 2, "it is copied whole"
+    assert_same_result(func, sch.mod, engines=("llvm",))

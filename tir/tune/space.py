@@ -81,7 +81,7 @@ def rule(targets: Sequence[str] = ("llvm",), order: int = 50) -> Callable[[F], F
     >>> @rule(targets=("llvm",), order=99)
     ... def leave_alone(sch, block, env):
     ...     return []
-    >>> _RULES.pop("leave_alone").order
+    >>> remove("leave_alone").order
     99
     """
 
@@ -90,6 +90,13 @@ def rule(targets: Sequence[str] = ("llvm",), order: int = 50) -> Callable[[F], F
         return apply
 
     return register
+
+
+def remove(name: str) -> Rule:
+    """Take the rule called ``name`` away, and return it. Raises ``KeyError`` that lists the rules there are."""
+    if name not in _RULES:
+        raise KeyError(f"no rule is called {name!r}; there are {', '.join(sorted(_RULES))}")
+    return _RULES.pop(name)
 
 
 @cache

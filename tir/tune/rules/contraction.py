@@ -18,6 +18,7 @@ from ..nest import Access, Axis, Nest, volume
 from ..space import Env, Fork, block_names, choose, rule
 from .spatial import share_out
 
+LINE = 64  # bytes of a cache line
 THIN = 48  # most rows for which the streamed operand is read in place
 STEPS = (4, 2, 3, 1)  # of the reduction in straight code, best first
 SINGLE = 1e6  # operations below which one core is enough
@@ -166,6 +167,14 @@ class _Tiling:
         size = found.element * volume(found.terms) * found.lane.size
         return rows > THIN and 2 * size > 3 * self.env.machine.sizes["L1"]
 
+    @property
+    def strides_across(self) -> bool:
+        """Whether ``other`` lies across its terms (a transposed left operand): each would be on a page of its own, so
+        that a strip of rows is copied before use."""
+        found = self.found
+        row, term = (found.other.stride(a.var) for a in (found.rows[-1], found.terms[-1]))
+        return self.is_packed and row == 1 and (term or 0) * found.other.buffer.dtype.bytes >= LINE
+
     @cached_property
     def shared(self) -> str:
         """The loops that run in parallel: "batch", "panels", "rows" or "" (one core)."""
@@ -213,6 +222,10 @@ class _Tiling:
         sch.reorder(*batch, *around, jr, *outer_terms, po, pi, *inner_rows, jv, lane)
         if pack is not None:
             self._pack(sch, pack, None if self.shared == "rows" else jc)
+        if self.strides_across:
+            strip = sch.cache_read(name, found.other.buffer.name, "global")
+            sch.compute_at(strip, io, preserve_unit_loops=True)
+            sch.unroll(sch.get_loops(strip)[-1])
         sch.reverse_compute_at(store, jr, preserve_unit_loops=True)
         if found.nest.stores[0].buffer.scope != "local":
             sch.set_scope(name, 0, "local")
