@@ -12,6 +12,7 @@ from typing import Any
 from .dtype import VOID, DType
 from .expr import Call, Expr, StringImm, as_expr, cast
 from .names import did_you_mean
+from .node import Memo
 from .visit import walk
 
 
@@ -156,7 +157,13 @@ def math_call(name: str, *args: Any) -> Call:
 
 def is_pure(e: Expr) -> bool:
     """Whether evaluating ``e`` has no effect beyond its value (loads count as pure)."""
-    return all(effect_of(n) in ("pure", "read") for n in walk(e) if type(n) is Call)
+    found = _PURE.get(e)
+    if found is None:
+        found = _PURE[e] = all(effect_of(n) in ("pure", "read") for n in walk(e) if type(n) is Call)
+    return found
+
+
+_PURE: Memo[bool] = Memo()
 
 
 def effect_of(e: Call) -> str:
@@ -346,7 +353,7 @@ pure: call_pure_extern call_llvm_pure_intrin call_spirv_pure_glsl450 vectorlow/1
 pure: undef/0 isnullptr/1 type_annotation/0 dp4a/3 get_active_lane_mask
 read: address_of/1 tvm_access_ptr tvm_struct_get
 pure: tvm_thread_invariant/1 tvm_warp_activemask/0 tvm_warp_shuffle tvm_warp_shuffle_up tvm_warp_shuffle_down tvm_warp_shuffle_xor tvm_tuple
-opaque: call_extern call_intrin call_packed call_cpacked call_llvm_intrin call_global tvm_call_packed tvm_call_cpacked
+opaque: call_extern call_packed call_cpacked call_llvm_intrin call_global tvm_call_packed tvm_call_cpacked
 opaque: tvm_call_packed_lowered tvm_call_cpacked_lowered tvm_call_trace_packed tvm_check_return tvm_struct_set
 opaque: tvm_stack_alloca=handle tvm_stack_make_shape=handle tvm_stack_make_array=handle tvm_context_id tvm_throw_last_error ret
 opaque: thread_return continue_loop break_loop assume/1 prefetch tvm_storage_sync tvm_global_barrier_kinit

@@ -218,12 +218,6 @@ def _extern(g: Generator, e: Call) -> str:
     return f"{string_arg(e.args[0])}({', '.join(bare(g.expr(a)) for a in e.args[1:])})"
 
 
-@op_rule("call_intrin")
-def _intrin(g: Generator, e: Call) -> str:
-    name = string_arg(e.args[0]).removeprefix("tir.")
-    return g.expr(Call(name, e.args[1:], e.dtype))
-
-
 @op_rule("print")
 def _print(g: Generator, e: Call) -> str:
     """Print the arguments in order, separated by blanks."""

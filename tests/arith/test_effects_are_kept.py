@@ -42,6 +42,13 @@ def test_a_condition_on_such_a_call_tells_nothing_of_the_next():
         assert calls(analyzer.simplify(F > 0)) == 1
 
 
+@pytest.mark.parametrize("a, b", [(F, F), (F + X, X + F), (F - F, const(0)), (Min(F, X), Min(X, F))])
+def test_two_calls_may_give_two_values(a, b):
+    assert not Analyzer().can_prove_equal(a, b)
+    assert not Analyzer().can_prove(EQ(a, b))
+    assert Analyzer().can_prove_equal(call("abs", X), call("abs", X))
+
+
 def test_what_is_not_evaluated_is_dropped():
     assert Analyzer().simplify(call("if_then_else", TRUE, X, F, dtype="int32")) is X
     assert Analyzer().simplify(Mul(call("abs", X), const(0))).value == 0

@@ -35,7 +35,7 @@ LACKING = {
         tvm_call_trace_packed tvm_check_return tvm_context_id tvm_global_barrier_kinit tvm_stack_alloca
         tvm_stack_make_array tvm_stack_make_shape tvm_struct_get tvm_struct_set tvm_thread_allreduce
         tvm_throw_last_error tvm_tuple vectorload vectorstore
-        break_loop call_intrin continue_loop create_barriers ptx_arrive_barrier ptx_arrive_barrier_expect_tx
+        break_loop continue_loop create_barriers ptx_arrive_barrier ptx_arrive_barrier_expect_tx
         ptx_cp_async_barrier ptx_cp_async_bulk ptx_init_barrier_thread_count ptx_ldg32 ptx_wait_barrier
     """,
     # of the LLVM backend alone

@@ -17,7 +17,6 @@ from codegen.cuda.report import check_limits
 from tests.gpu_examples import NAMES, load
 from tests.interp.test_gpu_faults import GOOD, parse
 from tir import BuildError, expr, op, stmt
-from tir.visit import rewrite
 
 ARCHS = ("sm_80", "sm_90a")
 
@@ -195,25 +194,6 @@ def f(A: T.Buffer((64,), "float32")):
     tx = T.launch_thread("vthread.x", 64)
     A[tx] = T.float32(1)
 """)
-
-
-def test_an_operator_called_by_name():
-    """The parser names the operator; a program built by hand may have the call."""
-    func = parse("""
-def f(A: T.Buffer((64,), "float32")):
-    tx = T.launch_thread("threadIdx.x", 64)
-    A[tx] = A[tx] * T.float32(2)
-""")
-
-    def by_name(node):
-        return (
-            expr.Call("call_intrin", (expr.StringImm("tir.pow"), node.a, node.b), node.dtype)
-            if isinstance(node, expr.Mul)
-            else None
-        )
-
-    source = source_of([emit_kernel(func.with_body(rewrite(func.body, by_name)), "f")])
-    assert "powf(A[tx], 2.0f)" in source
 
 
 BARRIERS = """

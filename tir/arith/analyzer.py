@@ -29,6 +29,7 @@ from ..expr import (
     Var,
     as_expr,
 )
+from ..op import is_pure
 from .bounds import UNBOUNDED, Interval, bound_of, bound_of_linear, dtype_bound, meet
 from .linear import Linear, is_index, key, linear
 from .memory import may_change
@@ -289,12 +290,15 @@ class Analyzer:
         return Simplifier(self).visit(as_expr(e))
 
     def can_prove(self, condition: Any) -> bool:
-        """Whether ``condition`` is proved under the assumptions."""
-        return Prover(self).holds(as_expr(condition))
+        """Whether ``condition`` is proved under the assumptions; not if it has effects, which may change what it gives."""
+        asked = as_expr(condition)
+        return is_pure(asked) and Prover(self).holds(asked)
 
     def can_prove_equal(self, a: Any, b: Any) -> bool:
-        """Whether ``a`` and ``b`` are proved to be equal."""
+        """Whether ``a`` and ``b`` are proved to be equal; not if one has effects: two calls may give two values."""
         x, y = as_expr(a), as_expr(b)
+        if not (is_pure(x) and is_pure(y)):
+            return False
         if key(x) == key(y):
             return True
         if is_index(x.dtype) and is_index(y.dtype):

@@ -405,7 +405,7 @@ class ExprPrinter:
 
 _OWN_SPELLING = {
     "if_then_else", "reinterpret", "type_annotation", "address_of", "tvm_access_ptr", "tvm_tuple", "isnullptr", "ret",
-    "call_global", "call_packed", "call_cpacked", "assume", "call_intrin", "print", *_TYPE_FIRST,
+    "call_global", "call_packed", "call_cpacked", "assume", "print", *_TYPE_FIRST,
 }  # fmt: skip
 
 
