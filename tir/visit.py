@@ -6,7 +6,7 @@ Buffers and variables are leaves to ``walk`` and ``rewrite`` (a buffer's shape b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from .buffer import Buffer, IterVar
 from .expr import BufferLoad, FloatImm, IntImm, Let, StringImm, Var
@@ -90,8 +90,10 @@ def free_vars(root: Any) -> list[Var]:
     bound: set[Var] = set()
     used: dict[Var, None] = {}
     seen: set[Buffer] = set()
+    item: Any
+    leaf: Any
     for item in walk(root):
-        kind = type(item)
+        kind = cast("type[Any]", type(item))
         if kind is Var:
             used.setdefault(item)
         elif kind is Buffer:
@@ -137,9 +139,12 @@ def contains(root: Any, kind: type) -> bool:
     return False
 
 
+_HASHED = (set, frozenset, dict)
+
+
 def uses_var(root: Any, variables: Any) -> bool:
     """Whether any of ``variables`` (one Var, or a collection) occurs under ``root``."""
-    kind = type(root)
+    kind = cast("type[Any]", type(root))
     if kind is IntImm:
         return False
     if isinstance(variables, Var):
@@ -147,13 +152,13 @@ def uses_var(root: Any, variables: Any) -> bool:
             return root is variables
         wanted: Any = {variables}
     else:
-        wanted = variables if isinstance(variables, (set, frozenset, dict)) else set(variables)
+        wanted = variables if type(variables) in _HASHED else set(variables)
         if kind is Var:
             return root in wanted
     stack = [root]
     while stack:
         item = stack.pop()
-        kind = type(item)
+        kind = cast("type[Any]", type(item))
         if kind is Var:
             if item in wanted:
                 return True

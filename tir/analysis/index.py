@@ -184,8 +184,10 @@ class Index:
         if before is None or func is None:
             return None
         changed = difference(before, func)
-        loops, blocks = (table.copy() for table in index_of(before)._by_key())
-        for table, kind, key in ((loops, For, _var_of), (blocks, BlockRealize, _name_of)):
+        earlier = index_of(before)._by_key()
+        loops, blocks = earlier[0].copy(), earlier[1].copy()
+        tables: Any = ((loops, For, _var_of), (blocks, BlockRealize, _name_of))
+        for table, kind, key in tables:
             for node in changed.removed:
                 if type(node) is kind:
                     table.pop(key(node), None)

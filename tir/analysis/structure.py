@@ -167,6 +167,7 @@ def _memory(stmt: Any) -> tuple[set[Var], dict[Var, Buffer]]:
     found = _MEMORY.get(stmt)
     if found is None:
         pointed, buffers = found = _MEMORY[stmt] = set[Var](), dict[Var, Buffer]()
+        item: Any
         for item in walk(stmt):
             kind = type(item)
             if kind is Var:

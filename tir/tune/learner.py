@@ -81,8 +81,8 @@ class Forest:
         return self._model.predict(given, return_std=True)
 
     def _process(self) -> Any:
-        from sklearn.gaussian_process import GaussianProcessRegressor
-        from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+        from sklearn.gaussian_process import GaussianProcessRegressor  # type: ignore[import-not-found,import-untyped]
+        from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel  # type: ignore[import-not-found,import-untyped]
 
         # bounds: a fit to few points would else take all of them for noise
         smooth = ConstantKernel(1.0, (0.05, 20.0)) * Matern(1.0, (0.2, 10.0), nu=2.5)
@@ -90,7 +90,7 @@ class Forest:
         return GaussianProcessRegressor(kernel, normalize_y=True, random_state=self._seed)
 
     def _trees(self) -> Any:
-        from sklearn.ensemble import ExtraTreesRegressor
+        from sklearn.ensemble import ExtraTreesRegressor  # type: ignore[import-not-found,import-untyped]
 
         return ExtraTreesRegressor(64, min_samples_leaf=2, random_state=self._seed)
 

@@ -153,13 +153,13 @@ _BROKEN = {
 
 def same_order(s: tuple[list[Any], list[Any]], t: tuple[list[Any], list[Any]]) -> bool:
     """Whether two statements, given by their timestamps before and after, are ordered by the same loops as before."""
-    before, after = (_shared_order(s[p][0], t[p][0]) for p in (0, 1))
+    before, after = (shared_order(s[p][0], t[p][0]) for p in (0, 1))
     if before is None or after is None or before[1] != after[1] or len(before[0]) != len(after[0]):
         return False
     return all(x is y for x, y in zip(before[0], after[0]))
 
 
-def _shared_order(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[list[Var], bool] | None:
+def shared_order(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[list[Var], bool] | None:
     """The common loops of two timestamps, and whether the first is before the second where they diverge; None if they
     do not."""
     shared: list[Var] = []

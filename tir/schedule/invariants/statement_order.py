@@ -7,7 +7,7 @@ writes in a later statement, or not yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -15,15 +15,20 @@ from typing import Any
 
 from ...analysis.dependence.access_relations import without_swizzles
 from ...analysis.dependence.affine import AffineForms, index_tells_iteration, indices_differ
+from ...analysis.dependence.order import shared_order
 from ...analysis.dependence.relations import AccessRelation, Context, StatementRelations, loop_times, same_element
 from ...analysis.dependence.statements import Access, Statement
 from ...analysis.dependence.witness import witness
+from ...analysis.effects import as_range
 from ...analysis.index import LoopRef, index_of, is_shared
-from ...buffer import Buffer
-from ...expr import Var
+from ...arith import Analyzer
+from ...arith.itermap import detect_iter_map
+from ...buffer import Buffer, Range
+from ...expr import Var, is_const
 from ...function import PrimFunc
 from ...poly import Names, Relation, Undecided, bounded, everything
 from ...stmt import THREAD_BINDING
+from ...visit import substitute, uses_var
 from . import Keeps, Problem, invariant
 from .delta import Delta
 from .thread_values import Stores, is_element
@@ -49,7 +54,7 @@ def _changed_value(stores: Stores, buffer: Buffer, around: Sequence[LoopRef]) ->
     users = [u for u in without_swizzles(stores.units) if any(a.buffer.data is buffer.data for a in u.accesses)]
     users = [replace(u, accesses=[a for a in u.accesses if a.buffer.data is buffer.data]) for u in users]
     known = all(is_element(u, a) for u in users for a in u.writes()) and _are_reductions_apart(stores, users)
-    if not known or not _threads_meet(stores, users):
+    if not known or _is_filled_first(stores, users) or not _threads_meet(stores, users):
         return None
     try:
         order = _Orders(stores, users, [ref.var for ref in around])
@@ -84,6 +89,55 @@ def _threads_meet(stores: Stores, users: Sequence[Statement]) -> bool:
 
 def _meet(s: AffineForms, a: Access, t: AffineForms, b: Access, thread: Var) -> bool:
     return not (indices_differ(s, a, t, b, thread) or index_tells_iteration(s, a, t, b, thread))
+
+
+def _is_filled_first(stores: Stores, users: Sequence[Statement]) -> bool:
+    """Whether one statement writes all elements that the others read, before them in the same iteration of the loops that
+    they share, with values that are the same for each thread of these loops: then every order gives these values."""
+    writers = [u for u in users if u.writes()]
+    if len(writers) != 1 or len(writers[0].accesses) != 1 or not all(is_const(g, 1) for g in writers[0].guards):
+        return False
+    writer = writers[0]
+    readers = [(u, shared_order(writer.time, u.time)) for u in users if u is not writer]
+    if any(order is None or not order[1] for _, order in readers):
+        return False
+    shared = [(u, set(order[0])) for u, order in readers if order is not None]
+    threads = {v for _, loops in shared for v in loops if v in stores.threads}
+    return stores.is_uniform(stores.unit_of(writer), threads) and all(_fills(writer, u, loops) for u, loops in shared)
+
+
+def _fills(writer: Statement, reader: Statement, around: Collection[Var]) -> bool:
+    """Whether the iterations of the writer's loops inside of those ``around`` both write what the reader reads there."""
+    loops = {v: Range(low, extent) for v, low, extent in writer.loops if v not in around}
+    if any(uses_var(e, loops) for r in loops.values() for e in (r.min, r.extent)):
+        return False
+    written = detect_iter_map(_indices(writer, writer.accesses[0]), loops, check="surjective")
+    if not written:
+        return False
+    analyzer = Analyzer({v: Range(low, extent) for v, low, extent in reader.loops})
+    inside = [_is_inside(analyzer, _indices(reader, access), written.indices) for access in reader.accesses]
+    return all(inside)
+
+
+def _is_inside(analyzer: Analyzer, indices: Sequence[Any], boxes: Sequence[Any]) -> bool:
+    """Whether an access, of known elements, stays within the boxes of its axes."""
+    ranges = [as_range(i) for i in indices]
+    return bool(ranges) and all(
+        r is not None
+        and analyzer.can_prove(r.min - box.base >= 0)
+        and analyzer.can_prove(r.min + r.extent - box.base <= box.extent)
+        for r, box in zip(ranges, boxes)
+    )
+
+
+def _indices(unit: Statement, access: Access) -> list[Any]:
+    """The elements of an access by the loops around it; none if they are not known."""
+    values = AffineForms(unit).values
+
+    def placed(index: Any) -> Any:
+        return tuple(placed(part) for part in index) if isinstance(index, tuple) else substitute(index, values)
+
+    return [placed(i) for i in access.indices or ()]
 
 
 class _Orders:
@@ -146,18 +200,13 @@ class _Orders:
     def _alike(self, s: StatementRelations, last: Relation) -> Relation:
         """The pairs of ``last``, and those with another instance of ``s`` that writes the same value: one that runs at
         once, or any if nothing writes what it reads."""
-        unit = next(u for u in self.stores.units if u.node is s.unit.node and u.time == s.unit.time)
+        unit = self.stores.unit_of(s.unit)
         threads = {ref.var for ref in self.stores.threads_of(unit)}
         others = [(n, n) for n, v in enumerate(unit.coords) if v not in threads]
         touch = s.writes[0]
         alike = same_element(s, touch, s, touch).intersect(self.stores.same_value(unit, self.names))
-        changes = any(a.buffer.data in self.written for a in unit.reads())
+        changes = self.stores.reads_what_changes(unit)
         return (alike.equating(others) if changes else alike).then(last)
-
-    @cached_property
-    def written(self) -> set[Var]:
-        """Pointers of the memory that the program writes."""
-        return {a.buffer.data for u in self.stores.units for a in u.writes()}
 
     def _last_writes(self, s: Any, a: Any, t: Any, b: Any, kernel: bool) -> Relation:
         """Pairs of a write and a read of an element with no write of it in between."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -66,6 +66,29 @@ class Stores:
         """The loops of threads across which a statement reduces: lowering combines their values."""
         reduced = [value for v, value in unit.inner if v in self._reductions]
         return {v for v, _, _ in unit.loops if v in self.threads and any(uses_var(e, {v}) for e in reduced)}
+
+    def unit_of(self, unit: Statement) -> Statement:
+        """The statement with all of its accesses, of which ``unit`` has a part."""
+        return next(u for u in self.units if u.node is unit.node and u.time == unit.time)
+
+    def reads_what_changes(self, unit: Statement) -> bool:
+        """Whether a statement reads memory that the program writes."""
+        return any(a.buffer.data in self._written for a in unit.reads())
+
+    @cached_property
+    def _written(self) -> set[Var]:
+        """Pointers of the memory that the program writes."""
+        return {a.buffer.data for u in self.units for a in u.writes()}
+
+    def is_uniform(self, unit: Statement, loops: Collection[Var]) -> bool:
+        """Whether all iterations of ``loops`` store the same value, known from memory that does not change, to the same
+        element."""
+        if not isinstance(unit.node, BufferStore) or self._is_unknown(unit.node.value, unit.reads()):
+            return False
+        moved = {v for loop in loops for v in moving(unit, loop)}
+        if any(a.uses(moved) for a in unit.accesses) or any(uses_var(e, moved) for e in _parts(unit.node.value)):
+            return False
+        return not self.reads_what_changes(unit)
 
     def varies(self, unit: Statement, axis: str, seen: frozenset[Buffer] = frozenset()) -> bool:
         """Whether what ``unit`` stores depends on its thread along ``axis``: by its own index, by the elements that it
