@@ -1,0 +1,76 @@
+"""What is shown of tiles without exact sets agrees with exact sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+import tir
+from tests.gpu_examples import load
+from tir.analysis.dependence.access_relations import without_swizzles
+from tir.analysis.index import index_of, is_shared
+from tir.schedule.invariants.statement_order import _is_filled_first, _Orders
+from tir.schedule.invariants.thread_values import Stores
+from tir.script import parse
+
+TILES = """
+@T.prim_func
+def f(A: T.Buffer((4, 16), "float32"), B: T.Buffer((4, 16), "float32")):
+    S = T.alloc_buffer((16,), "float32", scope="shared")
+    for t in T.thread_binding(8, thread="threadIdx.x"):
+        for k in range(4):
+            {first}
+            {second}
+"""
+FILL = """for i in range({count}):
+                with T.block("fill"):
+                    vi = T.axis.spatial(16, i + {start})
+                    vk, vt = T.axis.remap("SS", [k, t])
+                    S[vi] = {value}"""
+READ = """for j in range(2):
+                with T.block("read"):
+                    vk, vj = T.axis.remap("SS", [k, j])
+                    vt = T.axis.spatial(8, t)
+                    B[vk, vt * 2 + vj] = S[vt * 2 + vj]"""
+
+
+def answers(func: tir.PrimFunc) -> Iterator[tuple[bool, bool]]:
+    """Of each shared buffer: whether a tile is shown to be filled first, and whether exact sets find no problem."""
+    stores, index = Stores(func), index_of(func)
+    for realize, buffer in index.allocations(is_shared):
+        units = [u for u in without_swizzles(stores.units) if any(a.buffer.data is buffer.data for a in u.accesses)]
+        users = [replace(u, accesses=[a for a in u.accesses if a.buffer.data is buffer.data]) for u in units]
+        around = [ref.var for ref in index.place(realize).loops()]
+        yield _is_filled_first(stores, users), _Orders(stores, users, around).problem(buffer) is None
+
+
+@pytest.mark.parametrize("name", ["sgemm", "transpose"])
+def test_tiles_of_kernels_are_filled_first(name):
+    found = list(answers(load(name).small()[1].mod["main"]))
+    assert found and all(shown and right for shown, right in found)
+
+
+def program(swapped=False, count=16, start=0, value="A[vk, vi]"):
+    parts = [FILL.format(count=count, start=start, value=value), READ]
+    first, second = parts[::-1] if swapped else parts
+    return parse(TILES.format(first=first, second=second))
+
+
+@pytest.mark.parametrize(
+    ("change", "shown", "right"),
+    [
+        ({}, True, True),
+        ({"value": "A[vk, vi] * T.float32(2)"}, True, True),
+        ({"value": "A[vk, vi] + T.cast(vt, 'float32')"}, False, False),  # the last thread's value stays
+        ({"value": "A[vk, vi] + B[vk, vi]"}, False, None),  # changes while threads run
+        ({"count": 15}, False, None),  # one element is never written
+        ({"count": 15, "start": 1}, False, None),
+        ({"swapped": True}, False, False),  # reads the iteration before, or the thread before
+    ],
+)
+def test_what_is_shown_is_right(change, shown, right):
+    [(found, exact)] = answers(program(**change))
+    assert found is shown and (right is None or exact is right)
+    assert exact or not found
