@@ -37,9 +37,18 @@ def registries():
     from tir.ops import registry
     from tir.schedule.primitive import PRIMITIVES
     from tir.transform import PASSES
+    from tir.tune.template import _TEMPLATES
 
     TensorIntrin.list()  # the built-in ones are registered when first asked for, and stay
-    tables = [PRIMITIVES, PASSES, TensorIntrin._registry, target._ADDED, registry.OPERATORS, registry._NAMES]
+    tables = [
+        PRIMITIVES,
+        PASSES,
+        TensorIntrin._registry,
+        target._ADDED,
+        registry.OPERATORS,
+        registry._NAMES,
+        _TEMPLATES,
+    ]
     kept = [dict(table) for table in tables]
     yield
     for table, was in zip(tables, kept):
