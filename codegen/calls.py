@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -32,18 +33,19 @@ def signature(func: PrimFunc) -> tuple[PrimFunc, frozenset[int]]:
     return stub(func), written_positions(func)
 
 
-class Function:
+class Function(ABC):
     """A function of a module. ``func`` has its signature, ``name`` is its name in the module."""
 
     name: str
     func: PrimFunc
 
+    @abstractmethod
     def __call__(self, *args: Any, **named: Any) -> Any:
-        raise NotImplementedError
+        """Run it; arguments by position or by name."""
 
+    @abstractmethod
     def outputs(self) -> frozenset[int]:
         """The positions of the parameters that it may write."""
-        raise NotImplementedError
 
     def new(self, *args: Any, **named: Any) -> Any:
         """Call it with new arrays of zeros for what it writes, and return them: one, or a tuple in parameter order.
