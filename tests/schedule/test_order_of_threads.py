@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -74,3 +76,13 @@ def test_what_is_shown_is_right(change, shown, right):
     [(found, exact)] = answers(program(**change))
     assert found is shown and (right is None or exact is right)
     assert exact or not found
+
+
+def test_invariants_are_asked_in_one_order_whatever_was_imported_first():
+    code = (
+        "import tir.schedule.invariants.statement_order, tir; from tir.schedule import invariants; "
+        "invariants._load(); print(*(i.problems.__module__.rpartition('.')[2] for i in invariants.INVARIANTS.values()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = done.stdout.split()
+    assert modules[0] == "wellformedness" and modules[1:] == sorted(modules[1:])

@@ -133,6 +133,11 @@ _FIRST = "wellformedness"  # the others read the program and take it to be well-
 def _load() -> None:
     """Import the modules that register invariants: those of this package, and those from entry points."""
     names = sorted((m.name for m in pkgutil.iter_modules(__path__)), key=lambda name: (name != _FIRST, name))
-    for name in names:
-        importlib.import_module(f"{__name__}.{name}")
+    places = {f"{__name__}.{name}": place for place, name in enumerate(names)}
+    for name in places:
+        importlib.import_module(name)
     extension.load(extension.INVARIANTS)
+    # in this order whatever was imported before
+    ordered = sorted(INVARIANTS.items(), key=lambda item: places.get(item[1].problems.__module__, len(places)))
+    INVARIANTS.clear()
+    INVARIANTS.update(ordered)
