@@ -82,7 +82,7 @@ def test_an_array_keeps_the_capsule():
 
 
 def test_torch_tensors():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="torch is not installed: tensors of another library")
     a = torch.arange(8, dtype=torch.float32).to(torch.bfloat16)
     b = torch.zeros(8, dtype=torch.bfloat16)
     tir.build(parse(COPY.format("bfloat16")))(a, b)

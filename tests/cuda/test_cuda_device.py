@@ -70,7 +70,7 @@ def reference(module, given: list[np.ndarray]) -> np.ndarray:
     """The example's own reference, on float64; a product of large matrices by torch on the device, which takes no minute."""
     wide = [x.astype("float64") for x in given]
     if len(wide) == 2 and wide[0].ndim == wide[1].ndim == 2 and "gemm" in module.__name__:
-        torch = pytest.importorskip("torch")
+        torch = pytest.importorskip("torch", reason="torch is not installed: tensors of another library")
         return (torch.from_numpy(wide[0]).cuda() @ torch.from_numpy(wide[1]).cuda()).cpu().numpy()
     return np.asarray(module.reference(*wide))
 
@@ -173,7 +173,7 @@ def test_mma_on_the_device(kind: str, out: str, trans: bool):
 
 
 def test_torch_tensors_in_place():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="torch is not installed: tensors of another library")
     func, sch = load("vector_add").small()
     shapes = [tuple(int(s) for s in b.shape) for b in func.buffers()]
     a, b, c = (torch.rand(s, device="cuda") for s in shapes)
@@ -186,7 +186,7 @@ def test_torch_tensors_in_place():
 
 
 def test_a_graph_of_torch_takes_the_launches():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="torch is not installed: tensors of another library")
     mod = tir.build(golden.scheduled("several_kernels").mod, target="cuda")
     a, c = torch.rand(128, device="cuda"), torch.zeros(128, device="cuda")
     stream = torch.cuda.Stream()

@@ -18,7 +18,7 @@ from codegen.cuda.driver import Driver
 from tir import RunError
 from tir.script import parse
 
-real = pytest.importorskip("cuda.bindings.driver", exc_type=ImportError)
+real = pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed", exc_type=ImportError)
 
 
 class Bindings:
