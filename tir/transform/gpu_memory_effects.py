@@ -183,6 +183,8 @@ def _bounded_bits(e: Expr, bounds: Analyzer, formula: Formula) -> Expr:
     def change(item: Any) -> Any:
         if not (isinstance(item, Call) and item.op in ("bitwise_and", "bitwise_or", "bitwise_xor")):
             return None
+        if item.dtype.lanes > 1:  # of elements that are no neighbours
+            return None
         limits = [bounds.bound(x) for x in item.args]
         if any(low is None or low < 0 or high is None for low, high in limits):
             return None
