@@ -131,6 +131,15 @@ def share(sch: Schedule, loops: Sequence[LoopRV], threads: Mapping[str, int], wi
         sch.unroll(more)
 
 
+def vector_width(nest: Nest) -> int:
+    """How many neighbours of the last axis a thread accesses at once: 16 bytes, where that axis is whole vectors of them and
+    all operands are read along it."""
+    width = max(1, VECTOR * 8 // nest.width)
+    column = nest.axes[-1]
+    whole = column.extent is not None and column.extent % width == 0
+    return width if whole and all(a.stride(column.var) in (0, 1) for a in nest.accesses) else 1
+
+
 def in_vectors(sch: Schedule, block: BlockRV) -> None:
     """Make the innermost loop of a block vectors that a thread accesses at once, the others straight code."""
     loop = sch.get_loops(block)[-1]

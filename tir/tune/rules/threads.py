@@ -5,9 +5,11 @@ from __future__ import annotations
 from ...schedule import LoopRV, Schedule
 from ..nest import Nest, extent_of, volume
 from ..space import Env, rule
+from ..staging import vector_width
 
 THREADS = 256
 FEW = 4096  # results for which one thread each leaves most of the GPU idle
+MANY = 1 << 18  # results for which each thread makes a vector of them
 LONG = 128  # terms for which a reduction across threads pays off
 
 
@@ -32,11 +34,16 @@ def threads(sch: Schedule, block: str, env: Env) -> list[Schedule]:
             return [across]
     if not loops:
         return []
-    return [_one_each(made, loops, volume(rows), limit)]
+    width = vector_width(nest) if rows[-1] is nest.axes[-1] and nest.contiguous() is rows[-1] else 1
+    return [_one_each(made, loops, volume(rows), limit, width)]
 
 
-def _one_each(sch: Schedule, loops: list[LoopRV], results: int, limit: int) -> Schedule:
-    """One thread for each result."""
+def _one_each(sch: Schedule, loops: list[LoopRV], results: int, limit: int, width: int) -> Schedule:
+    """One thread for each result, or for ``width`` neighbours, if there are many."""
+    if width > 1 and results >= MANY:
+        last, lanes = sch.split(loops[-1], [None, width])
+        sch.vectorize(lanes)
+        loops, results = [*loops[:-1], last], results // width
     fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
     count = limit
     while count > 32 and results < 32 * count:  # enough blocks for every multiprocessor
