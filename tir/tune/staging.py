@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ..schedule import BlockRV, LoopRV, Schedule
+from ..target import Target
 from .nest import Access, Axis, Nest, extent_of
 from .product import as_product
 from .rules.contraction import Contraction
@@ -154,14 +155,20 @@ def in_vectors(sch: Schedule, block: BlockRV) -> None:
 
 def pipeline(sch: Schedule, loop: LoopRV, copies: int, env: Env, stages: int = 2) -> None:
     """Let the first ``copies`` statements of a loop run ``stages`` - 1 iterations ahead, as asynchronous copies."""
-    if architecture(env) < ASYNC or extent_of(sch, loop) < stages:
+    if architecture(env.target) < ASYNC or extent_of(sch, loop) < stages:
         return
     sch.annotate(loop, "software_pipeline_stage", [0] * copies + [stages - 1])
     sch.annotate(loop, "software_pipeline_order", list(range(copies + 1)))
     sch.annotate(loop, "software_pipeline_async_stages", [0])
 
 
-def architecture(env: Env) -> int:
-    """The number of the GPU's architecture: 80 for ``sm_80``; 0 if the target does not say."""
-    found = re.match(r"sm_(\d+)", str(env.target.attrs.get("arch", "")))
-    return int(found.group(1)) if found else 0
+def architecture(target: Target) -> int:
+    """The number of the architecture that a target is compiled for: 80 for ``sm_80``.
+
+    >>> architecture(Target("cuda", arch="sm_90a"))
+    90
+    """
+    from codegen.cuda.driver import arch_of
+
+    found = re.search(r"_(\d+)", arch_of(target))
+    return int(found.group(1)) if found else 80

@@ -46,7 +46,7 @@ def _multiplies(found: Contraction, env: Env) -> bool:
     if len(types) > 1 or min(volume(found.rows), found.lane.size, volume(found.terms)) < 8:
         return False
     needed = FLOAT8 if "float8" in str(found.panel.buffer.dtype) else ASYNC
-    return architecture(env) >= needed and _intrinsics(found, "global", (False, True)) is not None
+    return architecture(env.target) >= needed and _intrinsics(found, "global", (False, True)) is not None
 
 
 def _intrinsics(found: Contraction, store: str, across: tuple[bool, bool]) -> dict[str, Any] | None:
