@@ -46,8 +46,7 @@ class Contraction:
         sides = [o for o in operands if o.stride(lane.var) != 0]
         if len(operands) != 2 or len(sides) != 1:
             return None
-        found = Contraction(nest, lane, sides[0], operands[operands[0] is sides[0]])
-        return found if found.rows else None
+        return Contraction(nest, lane, sides[0], operands[operands[0] is sides[0]])
 
     def _spatial(self, in_panel: bool, in_other: bool) -> list[Axis]:
         wanted = [
@@ -106,18 +105,18 @@ def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     """Tile a contraction for registers and caches; one fork for each width of the panels, the cheapest first."""
     nest = Nest.of(sch, block)
     found = nest and Contraction.of(nest)
-    if not found:
+    if not found or not found.rows:
         return []
     lanes = env.lanes(found.nest.stores[0].buffer.dtype.bits)
     if found.lane.size * 2 < lanes:
         return []
-    made = [_Tiling.of(found, vectors, lanes, env) for vectors in (1, 2, 3, 4)]
+    made = [Tiling.of(found, vectors, lanes, env) for vectors in (1, 2, 3, 4)]
     ordered = sorted((t for t in made if t is not None), key=lambda t: min(t.costs))
     return [lambda t=t: t.apply(sch.copy()) for t in ordered]
 
 
 @dataclass(frozen=True)
-class _Tiling:
+class Tiling:
     """How a contraction is tiled: panels of ``vectors`` vectors, and ``tiles`` of rows (high * 64 + wide) to choose from."""
 
     found: Contraction
@@ -128,24 +127,19 @@ class _Tiling:
     costs: tuple[float, ...]
 
     @staticmethod
-    def of(found: Contraction, vectors: int, lanes: int, env: Env) -> _Tiling | None:
+    def of(found: Contraction, vectors: int, lanes: int, env: Env) -> Tiling | None:
         """The tilings with panels of ``vectors`` vectors; None if there are none."""
         registers = 32 if env.vector_bits >= 512 else 16
-        *outer, row = found.rows
-        heights = (1, 2) if outer and row.size < 14 else (1,)
+        above, row = ([1, 1, *(a.size for a in found.rows)])[-2:]
+        heights = (1, 2) if above > 1 and row < 14 else (1,)
         tiles = [
             high * 64 + wide
             for high in heights
             for wide in range(1, 15)
-            if high * wide * vectors + vectors + 1 < registers
-            and wide <= row.size
-            and (high == 1 or high <= outer[-1].size)
+            if high * wide * vectors + vectors + 1 < registers and wide <= row and high <= above
         ]
-        costs = [
-            tile_cost([(row.size, t % 64), (outer[-1].size if outer else 1, t // 64)], found.lane.size, vectors, lanes)
-            for t in tiles
-        ]
-        return _Tiling(found, env, lanes, vectors, tuple(tiles), tuple(costs)) if tiles else None
+        costs = [tile_cost([(row, t % 64), (above, t // 64)], found.lane.size, vectors, lanes) for t in tiles]
+        return Tiling(found, env, lanes, vectors, tuple(tiles), tuple(costs)) if tiles else None
 
     @property
     def width(self) -> int:
@@ -221,7 +215,7 @@ class _Tiling:
         around = [*strips, jc] if self.shared == "rows" else [jc, *strips]
         sch.reorder(*batch, *around, jr, *outer_terms, po, pi, *inner_rows, jv, lane)
         if pack is not None:
-            self._pack(sch, pack, None if self.shared == "rows" else jc)
+            self.pack(sch, pack, None if self.shared == "rows" else jc)
         if self.strides_across:
             strip = sch.cache_read(name, found.other.buffer.name, "global")
             sch.compute_at(strip, io, preserve_unit_loops=True)
@@ -256,10 +250,10 @@ class _Tiling:
         elif store is None:
             store = sch.cache_write(name, 0, "local")
         if pack is not None:
-            sch.transform_layout(pack, ("write", 0), self._layout())
+            sch.transform_layout(pack, ("write", 0), self.layout())
         return pack, store
 
-    def _layout(self) -> IndexMap:
+    def layout(self) -> IndexMap:
         """Where an element of the panel operand is packed: panels outside of the terms, the lanes of a panel inside."""
         found, width, places = self.found, self.width, self.found.panel.places
         outer = [places[a.var] for a in (*found.batch, *found.columns) if a.var in places]
@@ -271,7 +265,7 @@ class _Tiling:
 
         return IndexMap.from_func(packed, ndim=len(found.panel.indices))
 
-    def _pack(self, sch: Schedule, pack: BlockRV, at: LoopRV | None) -> None:
+    def pack(self, sch: Schedule, pack: BlockRV, at: LoopRV | None) -> None:
         """Pack the panels of a group under ``at``, or all of them at once, in parallel."""
         if at is not None:
             sch.compute_at(pack, at, preserve_unit_loops=True)
