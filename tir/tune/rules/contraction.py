@@ -12,6 +12,7 @@ from functools import cached_property
 from ...analysis.reductions import Update
 from ...arith.index_map import IndexMap
 from ...expr import BufferLoad, Cast, Expr, Mul
+from ...library.machine import streams
 from ...schedule import BlockRV, LoopRV, Schedule
 from ..model import tile_cost
 from ..nest import Access, Axis, Nest, volume
@@ -21,6 +22,7 @@ from .spatial import share_out
 LINE = 64  # bytes of a cache line
 THIN = 48  # most rows for which the streamed operand is read in place
 STEPS = (4, 2, 3, 1)  # of the reduction in straight code, best first
+STREAMED = 4  # panels at a time where the result is stored past the caches
 SINGLE = 1e6  # operations below which one core is enough
 
 
@@ -164,10 +166,11 @@ class Tiling:
     @property
     def strides_across(self) -> bool:
         """Whether ``other`` lies across its terms (a transposed left operand): each would be on a page of its own, so
-        that a strip of rows is copied before use."""
+        that it is transposed before use."""
         found = self.found
-        row, term = (found.other.stride(a.var) for a in (found.rows[-1], found.terms[-1]))
-        return self.is_packed and row == 1 and (term or 0) * found.other.buffer.dtype.bytes >= LINE
+        (row, i), (term, p) = ((found.other.stride(a.var), a.var) for a in (found.rows[-1], found.terms[-1]))
+        far = row == 1 and (term or 0) * found.other.buffer.dtype.bytes >= LINE
+        return self.is_packed and far and {i, p} <= found.other.places.keys()
 
     @cached_property
     def shared(self) -> str:
@@ -179,6 +182,13 @@ class Tiling:
             return "batch"
         return "panels" if self.panels >= cores else "rows"
 
+    @property
+    def streams(self) -> bool:
+        """Whether the result is stored past the caches: it is large, and there is little work for each element."""
+        found = self.found
+        results, width = volume(found.nest.spatial), found.nest.stores[0].buffer.dtype.bytes
+        return volume(found.terms) <= THIN and found.lane.size % self.lanes == 0 and streams(results, width)
+
     def together(self) -> list[int]:
         """How many panels may be used at a time, best first: those in half of the L2 cache, in groups of equal size."""
         if not self.is_packed:
@@ -187,6 +197,7 @@ class Tiling:
         share = self.panels // self.env.threads if self.shared == "panels" else self.panels
         fitting = max(1, min(self.env.machine.sizes["L2"] // 2 // one, share))
         best = max(f for f in range(1, min(fitting, self.panels) + 1) if self.panels % f == 0 or f * 2 > fitting)
+        best = min(best, STREAMED) if self.streams else best
         return [best, *(f for f in (2 * best, best // 2) if 0 < f <= self.panels)]
 
     def apply(self, sch: Schedule) -> Schedule:
@@ -194,6 +205,8 @@ class Tiling:
         found = self.found
         name = found.nest.name
         pack, store = self._stages(sch)
+        if self.strides_across:
+            self._transpose(sch)
         tile = choose(sch, self.tiles, self.costs)
         groups = self.together()
         together = choose(sch, groups, [1 + 0.1 * n for n in range(len(groups))])
@@ -216,10 +229,6 @@ class Tiling:
         sch.reorder(*batch, *around, jr, *outer_terms, po, pi, *inner_rows, jv, lane)
         if pack is not None:
             self.pack(sch, pack, None if self.shared == "rows" else jc)
-        if self.strides_across:
-            strip = sch.cache_read(name, found.other.buffer.name, "global")
-            sch.compute_at(strip, io, preserve_unit_loops=True)
-            sch.unroll(sch.get_loops(strip)[-1])
         sch.reverse_compute_at(store, jr, preserve_unit_loops=True)
         if found.nest.stores[0].buffer.scope != "local":
             sch.set_scope(name, 0, "local")
@@ -229,7 +238,8 @@ class Tiling:
         for loop in (pi, *inner_rows, jv, *inner_init[inner_init.index(jr) + 1 : -1]):
             sch.unroll(loop)
         self._store(sch, store, jr)
-        self._share(sch, {"batch": batch, "panels": [jc], "rows": strips, "": []}[self.shared])
+        shared = {"batch": batch, "panels": [jc], "rows": strips, "": []}[self.shared]
+        share_out(sch, shared, found.operations, self.env)
         return sch
 
     def _stages(self, sch: Schedule) -> tuple[BlockRV | None, BlockRV]:
@@ -252,6 +262,17 @@ class Tiling:
         if pack is not None:
             sch.transform_layout(pack, ("write", 0), self.layout())
         return pack, store
+
+    def _transpose(self, sch: Schedule) -> None:
+        """Copy ``other`` with its terms side by side; how is left to the rule of transposes."""
+        found = self.found
+        places = found.other.places
+        row, term = places[found.rows[-1].var], places[found.terms[-1].var]
+        order = list(range(len(found.other.indices)))
+        order[row], order[term] = term, row
+        copy = sch.cache_read(found.nest.name, found.other.buffer.name, "global")
+        swapped = IndexMap.from_func(lambda *point: tuple(point[n] for n in order), ndim=len(order))
+        sch.transform_layout(copy, ("write", 0), swapped)
 
     def layout(self) -> IndexMap:
         """Where an element of the panel operand is packed: panels outside of the terms, the lanes of a panel inside."""
@@ -293,9 +314,8 @@ class Tiling:
         _, middle, lane = sch.split(inner[-1], [None, self.vectors, self.lanes])
         sch.vectorize(lane)
         sch.unroll(middle)
-
-    def _share(self, sch: Schedule, loops: list[LoopRV]) -> None:
-        share_out(sch, loops, self.found.operations, self.env)
+        if self.streams:
+            sch.annotate(loops[0], "pragma_nontemporal", sch.get(store).writes[0].buffer.name)
 
 
 def _epilogue(sch: Schedule, found: Contraction) -> str | None:
