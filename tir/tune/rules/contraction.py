@@ -6,7 +6,7 @@ L2 cache; a tile of the result is summed in registers over the whole reduction, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...analysis.reductions import Update
@@ -14,14 +14,17 @@ from ...arith.index_map import IndexMap
 from ...expr import BufferLoad, Cast, Expr, Mul
 from ...library.machine import streams
 from ...schedule import BlockRV, LoopRV, Schedule
+from ...stmt import BufferStore
 from ..model import tile_cost
 from ..nest import Access, Axis, Nest, volume
 from ..space import Env, Fork, block_names, choose, rule
+from .inline import is_view
 from .spatial import share_out
 
 LINE = 64  # bytes of a cache line
 THIN = 48  # most rows for which the streamed operand is read in place
 STEPS = (4, 2, 3, 1)  # of the reduction in straight code, best first
+WINDOW = 9  # terms of the window of a convolution that are straight code
 STREAMED = 4  # panels at a time where the result is stored past the caches
 SINGLE = 1e6  # operations below which one core is enough
 
@@ -37,6 +40,7 @@ class Contraction:
     lane: Axis
     panel: Access
     other: Access
+    gather: str = ""  # the block that gathers the panels from somewhere else, if nothing else reads what it makes
 
     @staticmethod
     def of(nest: Nest) -> Contraction | None:
@@ -72,7 +76,7 @@ class Contraction:
     @cached_property
     def terms(self) -> list[Axis]:
         """The axes summed over, as ``other`` lies in memory."""
-        return sorted(self.nest.reduce, key=lambda a: -abs(self.other.stride(a.var) or 0))
+        return sorted(self.nest.reduce, key=lambda a: (a.size > 1, -abs(self.other.stride(a.var) or 0)))
 
     @property
     def element(self) -> int:
@@ -109,6 +113,7 @@ def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     found = nest and Contraction.of(nest)
     if not found or not found.rows:
         return []
+    found = replace(found, gather=_gather(sch, found))
     lanes = env.lanes(found.nest.stores[0].buffer.dtype.bits)
     if found.lane.size * 2 < lanes:
         return []
@@ -157,7 +162,7 @@ class Tiling:
         found = self.found
         if not found.is_packable:
             return False
-        if found.panel.stride(found.lane.var) != 1:
+        if found.gather or found.panel.stride(found.lane.var) != 1:
             return True
         rows = volume(found.rows)
         size = found.element * volume(found.terms) * found.lane.size
@@ -198,7 +203,14 @@ class Tiling:
         fitting = max(1, min(self.env.machine.sizes["L2"] // 2 // one, share))
         best = max(f for f in range(1, min(fitting, self.panels) + 1) if self.panels % f == 0 or f * 2 > fitting)
         best = min(best, STREAMED) if self.streams else best
+        if self.found.gather and self._bytes_of_other <= self.env.machine.sizes["L2"] // 2:
+            best = 1  # what is used with each panel stays in the cache
         return [best, *(f for f in (2 * best, best // 2) if 0 < f <= self.panels)]
+
+    @property
+    def _bytes_of_other(self) -> int:
+        other = self.found.other
+        return other.buffer.dtype.bytes * volume(a for a in self.found.nest.axes if other.stride(a.var) != 0)
 
     def apply(self, sch: Schedule) -> Schedule:
         """The schedule, with its choices at their best values."""
@@ -210,7 +222,7 @@ class Tiling:
         tile = choose(sch, self.tiles, self.costs)
         groups = self.together()
         together = choose(sch, groups, [1 + 0.1 * n for n in range(len(groups))])
-        last = found.terms[-1].size
+        *_, before, last = [1, *(a.size for a in found.terms)]
         steps = [f for f in STEPS if last % f == 0]
         step = choose(sch, steps, [1 + 0.1 * n for n in range(len(steps))])
 
@@ -235,7 +247,8 @@ class Tiling:
         sch.vectorize(lane)
         init = sch.decompose_reduction(name, [*outer_terms, po][0])
         inner_init = sch.get_loops(init)
-        for loop in (pi, *inner_rows, jv, *inner_init[inner_init.index(jr) + 1 : -1]):
+        window = outer_terms[-1:] if last == steps[0] and 1 < before * last <= WINDOW else []
+        for loop in (*window, pi, *inner_rows, jv, *inner_init[inner_init.index(jr) + 1 : -1]):
             sch.unroll(loop)
         self._store(sch, store, jr)
         shared = {"batch": batch, "panels": [jc], "rows": strips, "": []}[self.shared]
@@ -245,18 +258,20 @@ class Tiling:
     def _stages(self, sch: Schedule) -> tuple[BlockRV | None, BlockRV]:
         """The block that packs panels, if they are packed, and the block that stores a tile of the result."""
         found, name = self.found, self.found.nest.name
-        epilogue = _epilogue(sch, found)
+        after = epilogue(sch, found.nest)
         before = block_names(sch)
         pack = store = None
         if found.lane.size % self.width and found.is_packable and self.is_packed:
             sch.pad_einsum(name, [self.width if i.var is found.lane.var else 1 for i in found.nest.block.iter_vars])
             pack, store = (sch.get_block(n) for n in block_names(sch) if n not in before)
-            if epilogue is not None:
+            if after is not None:
                 sch.compute_inline(store)
         elif self.is_packed:
             pack = sch.cache_read(name, found.panel.buffer.name, "global")
-        if epilogue is not None:
-            store = sch.get_block(epilogue)
+        if pack is not None and found.gather:
+            sch.compute_inline(found.gather)
+        if after is not None:
+            store = sch.get_block(after)
         elif store is None:
             store = sch.cache_write(name, 0, "local")
         if pack is not None:
@@ -293,8 +308,10 @@ class Tiling:
         loops = sch.get_loops(pack)[-len(self.found.panel.indices) :]
         lane = loops[self.found.panel.places[self.found.lane.var]]
         others = [loop for loop in loops if loop is not lane]
-        if lane is loops[-1]:
-            _, middle, inner = sch.split(lane, [None, self.vectors, self.lanes])
+        if lane is loops[-1] or self.found.gather:
+            panel, middle, inner = sch.split(lane, [None, self.vectors, self.lanes])
+            if lane is not loops[-1]:
+                sch.reorder(panel, *others, middle, inner)
             sch.vectorize(inner)
             sch.unroll(middle)
         else:
@@ -318,14 +335,25 @@ class Tiling:
             sch.annotate(loops[0], "pragma_nontemporal", sch.get(store).writes[0].buffer.name)
 
 
-def _epilogue(sch: Schedule, found: Contraction) -> str | None:
+def epilogue(sch: Schedule, product: Nest) -> str | None:
     """The only consumer, if it is elementwise in the result: it is computed for a tile while that is in registers."""
-    consumers = sch.get_consumers(found.nest.name)
+    consumers = sch.get_consumers(product.name)
     nest = Nest.of(sch, consumers[0].name) if len(consumers) == 1 else None
-    if nest is None or nest.reduce or len(nest.stores) != 1 or nest.runs * found.nest.runs == 0:
+    if nest is None or nest.reduce or len(nest.stores) != 1 or nest.runs != volume(product.spatial):
         return None
-    own = [a for a in nest.loads if a.buffer is found.nest.stores[0].buffer]
-    if len(own) != 1 or nest.runs != volume(found.nest.spatial):
+    own = [a for a in nest.loads if a.buffer is product.stores[0].buffer]
+    if len(own) != 1 or len(own[0].places) != len(own[0].indices):
         return None
-    same = own[0].places == nest.stores[0].places and len(own[0].places) == len(own[0].indices)
-    return nest.name if same and len(nest.stores[0].indices) == len(own[0].indices) else None
+    store = nest.stores[0]
+    in_place = own[0].places == store.places and len(own[0].indices) == len(store.indices)
+    in_order = [own[0].places.get(a.var) for a in nest.axes] == list(range(len(own[0].indices)))
+    return nest.name if in_place or in_order else None
+
+
+def _gather(sch: Schedule, found: Contraction) -> str:
+    """The block that copies the panels from somewhere else, if nothing else reads what it makes."""
+    producers = [p for p in sch.get_producers(found.nest.name) if sch.get(p).writes[0].buffer is found.panel.buffer]
+    nest = Nest.of(sch, producers[0].name) if len(producers) == 1 else None
+    if nest is None or not isinstance(nest.block.body, BufferStore) or not is_view(nest.block.body.value):
+        return ""
+    return nest.name if len(sch.get_consumers(nest.name)) == 1 else ""
