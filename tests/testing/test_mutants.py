@@ -121,9 +121,14 @@ def outcomes(tmp_path, monkeypatch):
         found[mutant.key(PROGRAM).partition(": ")[2]] = outcome, by.partition("::")[2] or by
 
     run(
-        tmp_path, mutants_of("mutated_program.py", PROGRAM), [str(tmp_path)], ["mutated_program.py"],
-        tmp_path / "coverage.pickle", Limits(2, 60), record,
-    )  # fmt: skip
+        tmp_path,
+        mutants_of("mutated_program.py", PROGRAM),
+        [str(tmp_path)],
+        ["mutated_program.py"],
+        tmp_path / "coverage.pickle",
+        Limits(2, 60),
+        record,
+    )
     for name in ("mutated_program", "test_mutated_program"):
         sys.modules.pop(name, None)
     assert (tmp_path / "mutated_program.py").read_text() == PROGRAM

@@ -85,9 +85,14 @@ def _hash(item: pytest.Item) -> str:
 
 
 def run(
-    root: Path, mutants: Sequence[Mutant], tests: Sequence[str], files: Sequence[str], store: Path, limits: Limits,
+    root: Path,
+    mutants: Sequence[Mutant],
+    tests: Sequence[str],
+    files: Sequence[str],
+    store: Path,
+    limits: Limits,
     record: Record,
-) -> None:  # fmt: skip
+) -> None:
     """Runs the mutants with the tests that matter, and records each outcome. ``files``: those whose statements count."""
     runner = _Runner(root, mutants, files, store, limits, record)
     pytest.main(["-q", "-s", f"--rootdir={root}", *tests], [runner])

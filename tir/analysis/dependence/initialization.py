@@ -220,9 +220,10 @@ class InitializedInIteration(_Initialization):
 def _exact_writes(unit: Statement, buffer: Buffer) -> list[Access]:
     """The stores to ``buffer`` whose instances and elements are known exactly."""
     return [
-        a for a in unit.writes()
+        a
+        for a in unit.writes()
         if a.buffer is buffer and is_exact(unit, a) and not any(isinstance(i, tuple) for i in a.indices or ())
-    ]  # fmt: skip
+    ]
 
 
 class _Filled:
