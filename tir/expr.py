@@ -555,9 +555,16 @@ def trunc_div(x: int, y: int) -> int:
 
 _DIVISIONS = frozenset((Div, Mod, FloorDiv, FloorMod))
 _FOLDED: dict[Any, Any] = {
-    Add: operator.add, Sub: operator.sub, Mul: operator.mul, Div: trunc_div, FloorDiv: operator.floordiv,
-    Mod: lambda x, y: x - y * trunc_div(x, y), FloorMod: operator.mod, Min: min, Max: max,
-}  # fmt: skip
+    Add: operator.add,
+    Sub: operator.sub,
+    Mul: operator.mul,
+    Div: trunc_div,
+    FloorDiv: operator.floordiv,
+    Mod: lambda x, y: x - y * trunc_div(x, y),
+    FloorMod: operator.mod,
+    Min: min,
+    Max: max,
+}
 
 
 def arithmetic(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
@@ -680,8 +687,13 @@ def neg(a: ExprLike) -> Expr:
 
 
 _COMPARED: dict[Any, Any] = {
-    EQ: operator.eq, NE: operator.ne, LT: operator.lt, LE: operator.le, GT: operator.gt, GE: operator.ge,
-}  # fmt: skip
+    EQ: operator.eq,
+    NE: operator.ne,
+    LT: operator.lt,
+    LE: operator.le,
+    GT: operator.gt,
+    GE: operator.ge,
+}
 
 
 def compare(kind: Any, a: ExprLike, b: ExprLike) -> Expr:

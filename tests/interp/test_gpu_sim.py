@@ -88,8 +88,15 @@ MMA = [
     ("m16n8k32", "uint8", "int32"), ("m16n8k32", "e4m3", "fp32"), ("m16n8k32", "e5m2", "fp32"), ("m8n8k4", "fp64", "fp64"),
     ("m8n8k16", "int8", "int32"),
 ]  # fmt: skip
-NAMES = {"fp16": "float16", "bf16": "bfloat16", "tf32": "float32", "e4m3": "float8_e4m3", "e5m2": "float8_e5m2",
-         "fp64": "float64", "fp32": "float32"}  # fmt: skip
+NAMES = {
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "tf32": "float32",
+    "e4m3": "float8_e4m3",
+    "e5m2": "float8_e5m2",
+    "fp64": "float64",
+    "fp32": "float32",
+}
 
 
 @pytest.mark.parametrize(("shape", "kind", "out"), MMA)
@@ -145,7 +152,8 @@ def test_layouts_are_those_ptx_tells():
 def test_ldmatrix_gives_each_lane_its_elements(trans: bool):
     out = np.zeros(256, "float16")
     data = np.arange(256).astype("float16")
-    run(f"""
+    run(
+        f"""
 def f(A: T.Buffer((256,), "float16"), C: T.Buffer((256,), "float16")):
     S_data = T.allocate([256], "float16", "shared")
     r_data = T.allocate([8], "float16", "local")
@@ -156,7 +164,10 @@ def f(A: T.Buffer((256,), "float16"), C: T.Buffer((256,), "float16")):
     T.tvm_storage_sync("shared")
     T.ptx_ldmatrix({trans}, 4, ".b16", r_data, 0, T.address_of(S[0]), tx * 8, dtype="float16")
     C[tx * 8:tx * 8 + 8] = r[0:8]
-""", data, out)  # fmt: skip
+""",
+        data,
+        out,
+    )
     for lane in range(32):
         for matrix in range(4):
             tile = data.reshape(4, 8, 8)[matrix].T if trans else data.reshape(4, 8, 8)[matrix]
@@ -192,14 +203,17 @@ def test_wmma_fragments_belong_to_warps(order: str):
 
 def test_elements_of_a_fragment_cannot_be_accessed():
     with pytest.raises(tir.RunError, match="fragment"):
-        run("""
+        run(
+            """
 def f(C: T.Buffer((32,), "float32")):
     c = T.allocate([256], "float32", "wmma.accumulator")
     tx = T.launch_thread("threadIdx.x", 32)
     f = T.decl_buffer((256,), "float32", data=c, scope="wmma.accumulator")
     T.tvm_fill_fragment(c, 16, 16, 16, 0, T.float32(1), dtype="handle")
     C[tx] = f[tx]
-""", np.zeros(32, "float32"))  # fmt: skip
+""",
+            np.zeros(32, "float32"),
+        )
 
 
 # ---------------------------------------------------------------- asynchronous copies, warps, atomics
@@ -207,7 +221,8 @@ def f(C: T.Buffer((32,), "float32")):
 
 def test_a_predicated_copy_writes_zeros_where_it_does_not_read():
     out = np.full(64, 7, "float32")
-    report = run("""
+    report = run(
+        """
 def f(A: T.Buffer((40,), "float32"), C: T.Buffer((64,), "float32")):
     S_data = T.allocate([64], "float32", "shared")
     tx = T.launch_thread("threadIdx.x", 64)
@@ -216,7 +231,10 @@ def f(A: T.Buffer((40,), "float32"), C: T.Buffer((64,), "float32")):
     T.ptx_commit_group()
     T.ptx_wait_group(0)
     C[tx] = S[tx]
-""", np.ones(40, "float32"), out)  # fmt: skip
+""",
+        np.ones(40, "float32"),
+        out,
+    )
     assert report.ok and out.tolist() == [1.0] * 40 + [0.0] * 24
 
 
@@ -259,39 +277,57 @@ def f(A: T.Buffer((128,), "float32"), C: T.Buffer((64,), "float32")):
         run(text.replace("SOURCE", "tx"), a, c, order=order)
 
 
-@pytest.mark.parametrize(("op", "source"), [("shuffle_up", lambda i: max(i - 3, i // 8 * 8 if i % 8 >= 3 else i)),
-                                            ("shuffle_down", lambda i: i + 3 if i % 8 < 5 else i),
-                                            ("shuffle_xor", lambda i: i ^ 3), ("shuffle", lambda i: i // 8 * 8 + 3)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("op", "source"),
+    [
+        ("shuffle_up", lambda i: max(i - 3, i // 8 * 8 if i % 8 >= 3 else i)),
+        ("shuffle_down", lambda i: i + 3 if i % 8 < 5 else i),
+        ("shuffle_xor", lambda i: i ^ 3),
+        ("shuffle", lambda i: i // 8 * 8 + 3),
+    ],
+)
 def test_shuffles(op: str, source: Any):
     out = np.zeros(32, "int32")
-    run(f"""
+    run(
+        f"""
 def f(A: T.Buffer((32,), "int32"), C: T.Buffer((32,), "int32")):
     tx = T.launch_thread("threadIdx.x", 32)
     C[tx] = T.tvm_warp_{op}(T.tvm_warp_activemask(dtype="uint32"), A[tx], 3, 8, 32, dtype="int32")
-""", np.arange(32, dtype="int32"), out)  # fmt: skip
+""",
+        np.arange(32, dtype="int32"),
+        out,
+    )
     assert out.tolist() == [source(i) for i in range(32)]
 
 
 def test_an_active_mask_is_that_of_the_branch():
     out = np.zeros(64, "uint32")
-    run("""
+    run(
+        """
 def f(C: T.Buffer((64,), "uint32")):
     tx = T.launch_thread("threadIdx.x", 64)
     if tx % 2 == 0 or tx >= 32:
         C[tx] = T.tvm_warp_activemask(dtype="uint32")
-""", out)  # fmt: skip
+""",
+        out,
+    )
     assert out[0] == 0x55555555 and out[1] == 0 and out[63] == 0xFFFFFFFF
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_atomic_additions_do_not_race(order: str):
     a, out = np.arange(256, dtype="int32"), np.zeros(8, "int32")
-    report = run("""
+    report = run(
+        """
 def f(A: T.Buffer((256,), "int32"), C: T.Buffer((8,), "int32")):
     bx = T.launch_thread("blockIdx.x", 4)
     tx = T.launch_thread("threadIdx.x", 64)
     T.evaluate(T.atomic_add(T.address_of(C[A[bx * 64 + tx] % 8]), A[bx * 64 + tx], dtype="int32"))
-""", a, out, order=order)  # fmt: skip
+""",
+        a,
+        out,
+        order=order,
+    )
     assert report.ok and out.tolist() == [int(a[a % 8 == k].sum()) for k in range(8)]
 
 
@@ -330,7 +366,8 @@ def f(A: T.Buffer((8,), "float32"), C: T.Buffer((64,), "float32")):
 
 def test_control_flow_that_differs_between_threads():
     out = np.zeros(96, "int32")
-    run("""
+    run(
+        """
 def f(C: T.Buffer((96,), "int32")):
     n = T.allocate([1], "int32", "local")
     tx = T.launch_thread("threadIdx.x", 96)
@@ -346,7 +383,9 @@ def f(C: T.Buffer((96,), "int32")):
     for i in range(tx % 5):
         for j in T.serial(i, tx % 3 + i):
             C[tx] = C[tx] + 1000
-""", out)  # fmt: skip
+""",
+        out,
+    )
 
     def collatz(n: int) -> int:
         steps = 0
@@ -368,10 +407,18 @@ def f(A: T.Buffer((4096,), "float32"), B: T.Buffer((4096,), "float32")):
 """
 
 
-@pytest.mark.parametrize(("source", "sectors", "efficiency"), [
-    ("tx", 4, 1.0), ("tx + 1", 5, 0.8), ("tx * 2", 8, 0.5), ("tx * 32", 32, 0.125), ("0 * tx", 1, 0.125),
-    ("31 - tx", 4, 1.0), ("tx // 8 * 1024", 4, 0.125),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("source", "sectors", "efficiency"),
+    [
+        ("tx", 4, 1.0),
+        ("tx + 1", 5, 0.8),
+        ("tx * 2", 8, 0.5),
+        ("tx * 32", 32, 0.125),
+        ("0 * tx", 1, 0.125),
+        ("31 - tx", 4, 1.0),
+        ("tx // 8 * 1024", 4, 0.125),
+    ],
+)
 def test_sectors_of_global_memory(source: str, sectors: int, efficiency: float):
     zeros = np.zeros(4096, "float32")
     report = run(COPY.format(shared="tx", source=source), zeros, zeros)
@@ -379,10 +426,18 @@ def test_sectors_of_global_memory(source: str, sectors: int, efficiency: float):
     assert (read.requests, read.sectors, read.efficiency) == (1, sectors, pytest.approx(efficiency))
 
 
-@pytest.mark.parametrize(("shared", "passes"), [
-    ("tx", 1), ("tx * 2", 2), ("tx * 32", 32), ("tx * 33", 1), ("tx * 16", 16), ("tx // 2 * 32 + tx % 2", 16),
-    ("(tx * 32) + T.bitwise_xor(tx, 5)", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shared", "passes"),
+    [
+        ("tx", 1),
+        ("tx * 2", 2),
+        ("tx * 32", 32),
+        ("tx * 33", 1),
+        ("tx * 16", 16),
+        ("tx // 2 * 32 + tx % 2", 16),
+        ("(tx * 32) + T.bitwise_xor(tx, 5)", 1),
+    ],
+)
 def test_bank_conflicts(shared: str, passes: int):
     zeros = np.zeros(4096, "float32")
     report = run(COPY.format(shared=shared, source="tx"), zeros, zeros)
@@ -409,12 +464,16 @@ def f(A: T.Buffer((4096,), "float32")):
 
 def test_requests_of_partial_warps_and_idle_lanes():
     zeros = np.zeros(64, "float32")
-    report = run("""
+    report = run(
+        """
 def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
     tx = T.launch_thread("threadIdx.x", 40)
     if tx % 8 == 0:
         B[tx] = A[tx]
-""", zeros, zeros.copy())  # fmt: skip
+""",
+        zeros,
+        zeros.copy(),
+    )
     for t in report.accesses:
         assert (t.requests, t.sectors, t.useful) == (2, 5, 20)
 
@@ -522,13 +581,16 @@ def f(C: T.Buffer((4,), "int32")):
 
 
 def test_threads_print():
-    report = run("""
+    report = run(
+        """
 def f(C: T.Buffer((4,), "int32")):
     tx = T.launch_thread("threadIdx.x", 4)
     C[tx] = tx * 2
     if tx > 1:
         T.evaluate(T.call_extern("int32", "print", "value", C[tx]))
-""", np.zeros(4, "int32"))  # fmt: skip
+""",
+        np.zeros(4, "int32"),
+    )
     assert report.prints == ["block (0, 0, 0) thread (2, 0, 0): value 4", "block (0, 0, 0) thread (3, 0, 0): value 6"]
 
 
@@ -553,11 +615,16 @@ def test_strict_off_gives_the_report_and_keeps_going():
     mod(np.ones(64, "float32"), np.zeros(64, "float32"))
     assert mod.last_report.ok
     out = np.zeros(32, "float32")
-    report = run("""
+    report = run(
+        """
 def f(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")):
     tx = T.launch_thread("threadIdx.x", 32)
     B[tx] = A[tx * 2]
-""", np.ones(32, "float32"), out, strict=False)  # fmt: skip
+""",
+        np.ones(32, "float32"),
+        out,
+        strict=False,
+    )
     (finding,) = report.findings
     assert finding.kind == "bounds" and finding.count == 16 and out[:16].all() and not out[16:32].any()
     with pytest.raises(SimulationError):
@@ -633,12 +700,15 @@ def f(C: T.Buffer((32,), "float32")):
 def test_a_loop_that_does_not_end(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tir.interp.gpu.compiler._MAX_ROUNDS", 1000)
     with pytest.raises(tir.RunError, match="waits for another block"):
-        run("""
+        run(
+            """
 def f(flag: T.Buffer((1,), "int32")):
     tx = T.launch_thread("threadIdx.x", 32)
     while flag[0] == 0:
         T.evaluate(0)
-""", np.zeros(1, "int32"))  # fmt: skip
+""",
+            np.zeros(1, "int32"),
+        )
 
 
 def test_memory_between_launches_starts_undefined():

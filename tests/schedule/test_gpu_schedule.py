@@ -159,8 +159,10 @@ def test_a_local_tile_is_not_loaded_by_all():
     _, row = sch.split(sch.get_loops(copy)[-2], [None, 4])
     refused(
         lambda: sch.bind(row, "threadIdx.y"),
-        "is already bound to loop `i_1`", "uses B_local, which is each thread's own (local)", "shared and global memory",
-    )  # fmt: skip
+        "is already bound to loop `i_1`",
+        "uses B_local, which is each thread's own (local)",
+        "shared and global memory",
+    )
 
 
 def test_tiles_that_do_not_divide():
@@ -275,8 +277,9 @@ def test_shared_memory_of_a_block():
     refused(lambda: tir.Schedule(func).annotate("A_shared", "double_buffer_scope", 0), "98304 B > 49152 B")
     sch = loaded("shared.dyn", target="cuda -arch=sm_75")
     assert [(b.buffer.name, b.bytes) for b in shared_buffers(sch.mod["main"])] == [
-        ("A_shared_dyn", 32768), ("B_shared_dyn", 32768),
-    ]  # fmt: skip
+        ("A_shared_dyn", 32768),
+        ("B_shared_dyn", 32768),
+    ]
     sch.annotate("A_shared_dyn", "note", 1)
     refused(lambda: sch.annotate("A_shared_dyn", "double_buffer_scope", 0), "98304 B > 65536 B")
 
@@ -556,8 +559,11 @@ def main(A: T.Buffer((64,), "float32"), B: T.Buffer((1,), "float32"), C: T.Buffe
             C[vk] = B[0]
 """)
     outer, inner = running.split("k", [2, 32])
-    refused(lambda: running.bind(inner, "threadIdx.x"), "block `B` would reduce across the threads of loop `k_1`",
-            "`C` uses B inside loop `k_0`, before all threads' parts are combined")  # fmt: skip
+    refused(
+        lambda: running.bind(inner, "threadIdx.x"),
+        "block `B` would reduce across the threads of loop `k_1`",
+        "`C` uses B inside loop `k_0`, before all threads' parts are combined",
+    )
     running.bind(inner, "threadIdx.x", unsafe=True)
     with pytest.raises(tir.BuildError, match=r"uses `B` before all threads' parts are combined"):
         tir.lower(running.mod, target="cuda")
@@ -643,16 +649,22 @@ def test_a_pipeline_that_counts_more_than_there_is():
 def test_pipelines_that_cannot_be():
     sch = pipelined()
     note = sch.annotate
-    refused(lambda: note("k_0", "software_pipeline_stage", [0, 1]), "has 2 numbers, one for each statement, but the body of loop `k_0` has 3",
-            "A_shared, B_shared, C")  # fmt: skip
+    refused(
+        lambda: note("k_0", "software_pipeline_stage", [0, 1]),
+        "has 2 numbers, one for each statement, but the body of loop `k_0` has 3",
+        "A_shared, B_shared, C",
+    )
     refused(lambda: note("k_0", "software_pipeline_stage", [0, 0, -1]), "list of non-negative numbers")
     refused(lambda: note("k_0", "software_pipeline_stage", [1, 0, 0]), "`C` (stage 0", "before `A_shared` (stage 1")
     refused(lambda: note("k_0", "software_pipeline_order", [0, 0, 1]), "legal: a permutation of [0, 1, 2]")
     refused(lambda: note("C", "software_pipeline_stage", [0]), "annotates a loop")
     refused(lambda: note("i_1", "software_pipeline_stage", [0]), "loop `i_1` is bound to threadIdx.y")
     note("k_0", "software_pipeline_stage", [0, 0, 0])
-    refused(lambda: note("k_0", "software_pipeline_order", [0, 2, 1]), "before `B_shared` (stage 0, order 2)",
-            "writes the `B_shared` that it reads")  # fmt: skip
+    refused(
+        lambda: note("k_0", "software_pipeline_order", [0, 2, 1]),
+        "before `B_shared` (stage 0, order 2)",
+        "writes the `B_shared` that it reads",
+    )
     refused(lambda: note("k_0", "software_pipeline_async_stages", [2]), "there is no stage 2")
     refused(lambda: note("A_shared", "double_buffer_scope", 1), "number of a buffer", "0 (A_shared)")
     refused(lambda: note("k_0", "double_buffer_scope", 0), "annotates a block")

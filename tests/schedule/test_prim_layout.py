@@ -294,8 +294,10 @@ def test_swizzle_that_loses_elements() -> None:
     sch = schedule(TWO)
     error = refused(
         lambda: sch.transform_layout("B", "B", lambda i, j: (i // 2, j ^ (i % 2))),
-        "two elements of buffer B would go to one place", "(i=0, j=0) goes to [0, 0]", "(i=1, j=1) goes to [0, 0]",
-    )  # fmt: skip
+        "two elements of buffer B would go to one place",
+        "(i=0, j=0) goes to [0, 0]",
+        "(i=1, j=1) goes to [0, 0]",
+    )
     assert len(error.witness) == 2
 
 

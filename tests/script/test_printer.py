@@ -222,9 +222,17 @@ def test_annotations():
     a = decl_buffer((4,), name="A")
     i = e.Var("i")
     notes = frozendict(
-        {"a": (1, 2.5, "x", None, True, (1, (2,))), "b": frozendict({"c": math.inf, "d": ()}), "e": e.IntImm(3, I64),
-         "f": N, "g": e.FloatImm(1.5, F32), "h": e.TRUE, "j": e.StringImm("s"), "k": e.Add(N, ONE)}
-    )  # fmt: skip
+        {
+            "a": (1, 2.5, "x", None, True, (1, (2,))),
+            "b": frozendict({"c": math.inf, "d": ()}),
+            "e": e.IntImm(3, I64),
+            "f": N,
+            "g": e.FloatImm(1.5, F32),
+            "h": e.TRUE,
+            "j": e.StringImm("s"),
+            "k": e.Add(N, ONE),
+        }
+    )
     check(func(s.For(i, ZERO, e.IntImm(4), "serial", s.BufferStore(a, a[i], (i,)), "", notes), a, scalars=(N,)))
 
 

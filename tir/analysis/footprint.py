@@ -231,8 +231,15 @@ def _rows(node: _Node, machine: Machine, runs: int = 1) -> Iterator[Level]:
         lines = _lines(boxes)
         holds = next((level for level in LEVELS if lines <= machine.sizes.get(level, -1)), "memory")
         yield Level(
-            node.name, len(node.around) - 1, node.extent, runs, touched, node.accessed(), node.flops(), holds,
+            node.name,
+            len(node.around) - 1,
+            node.extent,
+            runs,
+            touched,
+            node.accessed(),
+            node.flops(),
+            holds,
             node.around[-1].loop_var,
-        )  # fmt: skip
+        )
     for child in node.children:
         yield from _rows(child, machine, runs * node.extent)

@@ -165,9 +165,14 @@ def duration(seconds: float) -> str:
 def cells(row: Level) -> tuple[str, ...]:
     """One row of the table."""
     return (
-        f"{'  ' * row.depth}{row.name} ({row.extent})", number(row.runs), number(row.bytes, "B"), f"{row.reuse:.3g}",
-        number(row.flops), f"{row.intensity:.3g}", row.holds,
-    )  # fmt: skip
+        f"{'  ' * row.depth}{row.name} ({row.extent})",
+        number(row.runs),
+        number(row.bytes, "B"),
+        f"{row.reuse:.3g}",
+        number(row.flops),
+        f"{row.intensity:.3g}",
+        row.holds,
+    )
 
 
 def verdict(found: Footprint) -> str:

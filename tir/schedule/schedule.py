@@ -560,9 +560,7 @@ class Schedule:
             if old is new:
                 continue
             modules = (before.mod, after.mod)
-            delta = Delta(
-                old, new, step.keeps, primitive=step.name, name=name, modules=modules, target=after.target
-            )  # fmt: skip
+            delta = Delta(old, new, step.keeps, primitive=step.name, name=name, modules=modules, target=after.target)
             try:
                 check_step(delta, proved=not given.get("unsafe"), also=self._also)
             except ScheduleError as error:
