@@ -30,7 +30,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -41,14 +41,16 @@ from tests.tools.mutant_sites import Mutant
 SLOW = 15.0  # CPU seconds; a test that takes longer is not used
 PATIENCE = 10.0  # seconds on the clock for each CPU second that a child may take
 Record = Callable[[Mutant, str, str], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """CPU seconds of tests for a mutant, and seconds of everything."""
+    """CPU seconds of tests for a mutant; seconds of everything, and of those for measuring tests."""
 
     mutant: float
     total: float
+    measuring: float = math.inf
 
 
 @dataclass
@@ -69,14 +71,15 @@ class Coverage:
             hits = zlib.decompress(packed)
             if seconds is not None and any(n < len(hits) and hits[n] for n in wanted):
                 found[name] = seconds
-        return dict(_in_turn(found))
+        in_order = sorted(found.items(), key=lambda test: test[1])
+        return dict(_in_turn(in_order, lambda test: test[0].partition("::")[0]))
 
 
-def _in_turn(tests: dict[str, float]) -> Iterator[tuple[str, float]]:
-    """Tests of different files find different faults: each file's fastest one first."""
-    files: dict[str, list[tuple[str, float]]] = {}
-    for name, seconds in sorted(tests.items(), key=lambda test: test[1]):
-        files.setdefault(name.partition("::")[0], []).append((name, seconds))
+def _in_turn(tests: Iterable[T], file: Callable[[T], str]) -> Iterator[T]:
+    """The first of each file, then the second of each: tests of different files find different faults."""
+    files: dict[str, list[T]] = {}
+    for test in tests:
+        files.setdefault(file(test), []).append(test)
     for turn in itertools.zip_longest(*files.values()):
         yield from (test for test in turn if test is not None)
 
@@ -120,7 +123,8 @@ class _Runner:
         items = {item.nodeid: item for item in session.items}
         forget()
         live = LiveCode(self.root)
-        self.measure(live, [item for item in session.items if not self.coverage().knows(item)])
+        known = self.coverage()
+        self.measure(live, [item for item in session.items if not known.knows(item)])
         coverage = self.coverage()
         for mutant in self.mutants:
             if time.monotonic() > self.end:
@@ -135,7 +139,7 @@ class _Runner:
     # which tests run what
 
     def measure(self, live: LiveCode, items: Sequence[pytest.Item]) -> None:
-        """Adds what ``items`` run to the stored coverage, as many as there is time for."""
+        """Adds what ``items`` run to the stored coverage, as many as there is time for, of each file in turn."""
         if items:
             _child(lambda send: self._measure(live, items), lambda line: None, 1e9)
 
@@ -147,8 +151,9 @@ class _Runner:
             module = live.module(file)
             if module is not None:
                 vars(module)["__hits__"] = hits
-        for number, item in enumerate(items):
-            if time.monotonic() > self.end:
+        end = min(self.end, time.monotonic() + self.limits.measuring)
+        for number, item in enumerate(_in_turn(items, lambda item: str(item.path))):
+            if time.monotonic() > end:
                 break
             coverage.tests[item.nodeid] = (_hash(item), *_measured(item, hits))
             if number % 100 == 99:
