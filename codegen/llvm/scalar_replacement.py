@@ -31,7 +31,7 @@ from tir.stmt import (
     Stmt,
     While,
     seq,
-)  # fmt: skip
+)
 from tir.visit import rewrite, walk
 
 MOST = 64  # elements (or vectors) held at once

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..buffer import Buffer
@@ -18,38 +18,10 @@ from ..target import Target
 from ..visit import rewrite, walk
 from .lifetimes import Lifetimes, Spans, disjoint
 from .passes import func_pass
+from .shared_memory_table import PlannedBuffer, SharedMemoryPlan
 from .threads import is_launch, is_shared, number
 
 SMALLEST = 1024  # bytes: to share less is not worth the barrier it may cost
-
-
-@dataclass(frozen=True)
-class PlannedBuffer:
-    """``bytes`` of shared memory from ``offset`` on, in use from statement ``first`` to ``last`` of the kernel."""
-
-    kernel: int
-    name: str
-    scope: str
-    bytes: int
-    first: int
-    last: int
-    offset: int
-
-
-class SharedMemoryPlan(tuple):
-    """The planned buffers of a program's kernels, in order of their first use; prints as a table."""
-
-    def __repr__(self) -> str:
-        if not self:
-            return "no shared memory"
-        rows = [("kernel", "buffer", "scope", "bytes", "lifetime", "offset")]
-        rows += [(str(b.kernel), b.name, b.scope, str(b.bytes), f"{b.first}..{b.last}", str(b.offset)) for b in self]
-        widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
-        return "\n".join("  ".join(text.ljust(w) for text, w in zip(r, widths)).rstrip() for r in rows)
-
-    def total(self, kernel: int = 0, scope: str | None = None) -> int:
-        """Bytes that a kernel needs, of one scope or of both."""
-        return max((b.offset + b.bytes for b in self if b.kernel == kernel and scope in (None, b.scope)), default=0)
 
 
 def _lives(kernel: Stmt) -> Lifetimes:
