@@ -37,7 +37,7 @@ from tir.expr import (
     StringImm,
     Sub,
     Var,
-)  # fmt: skip
+)
 from tir.visit import walk
 
 from .convert import F32

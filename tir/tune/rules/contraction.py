@@ -56,9 +56,11 @@ class Contraction:
 
     def _spatial(self, in_panel: bool, in_other: bool) -> list[Axis]:
         wanted = [
-            a for a in self.nest.spatial
-            if a is not self.lane and (self.panel.stride(a.var) != 0, self.other.stride(a.var) != 0) == (in_panel, in_other)
-        ]  # fmt: skip
+            a
+            for a in self.nest.spatial
+            if a is not self.lane
+            and (self.panel.stride(a.var) != 0, self.other.stride(a.var) != 0) == (in_panel, in_other)
+        ]
         return self.nest.by_stride(wanted)
 
     @cached_property
