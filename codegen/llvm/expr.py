@@ -39,7 +39,7 @@ from tir.expr import (
     StringImm,
     Sub,
     Var,
-)  # fmt: skip
+)
 from tir.stmt import BufferStore, LetStmt
 from tir.visit import walk
 

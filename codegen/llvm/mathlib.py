@@ -248,23 +248,50 @@ def erf(m: Lanes, x: str) -> str:
 
 
 _ERFC_EVEN = [
-    -0.000435414287, 0.00296139764, -0.00559013709, -0.0107334349, 0.0384354033, 0.0544807911, 0.0151539957,
+    -0.000435414287,
+    0.00296139764,
+    -0.00559013709,
+    -0.0107334349,
+    0.0384354033,
+    0.0544807911,
+    0.0151539957,
     0.000493223139,
-]  # fmt: skip
+]
 _ERFC_ODD = [
-    3.66304994e-05, -0.00290922518, 0.0143755553, -0.00961774774, -0.057551641, -0.0350957438, -0.00400364818,
-]  # fmt: skip
+    3.66304994e-05,
+    -0.00290922518,
+    0.0143755553,
+    -0.00961774774,
+    -0.057551641,
+    -0.0350957438,
+    -0.00400364818,
+]
 
 
 INLINE: dict[str, Callable[[Lanes, str], str]] = {
-    "exp": exp, "exp2": exp2, "log": log, "log2": log2, "log10": log10, "tanh": tanh, "sigmoid": sigmoid, "erf": erf,
-}  # fmt: skip
+    "exp": exp,
+    "exp2": exp2,
+    "log": log,
+    "log2": log2,
+    "log10": log10,
+    "tanh": tanh,
+    "sigmoid": sigmoid,
+    "erf": erf,
+}
 
 # operators that are LLVM intrinsics for float16/32/64
 INTRINSIC = {
-    "sqrt": "sqrt", "fabs": "fabs", "abs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
-    "round": "round", "nearbyint": "rint", "fma": "fma", "copysign": "copysign",
-}  # fmt: skip
+    "sqrt": "sqrt",
+    "fabs": "fabs",
+    "abs": "fabs",
+    "floor": "floor",
+    "ceil": "ceil",
+    "trunc": "trunc",
+    "round": "round",
+    "nearbyint": "rint",
+    "fma": "fma",
+    "copysign": "copysign",
+}
 
 _UNARY = "exp exp2 log log2 log10 log1p expm1 erf erfc sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
 _BINARY = "pow atan2 fmod hypot nextafter"

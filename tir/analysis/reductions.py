@@ -89,9 +89,14 @@ MAXIMUM = Combiner("max", Max, _lowest, is_idempotent=True)
 MINIMUM = Combiner("min", Min, _highest, is_idempotent=True)
 
 _BY_NODE: dict[Any, Combiner] = {
-    Add: SUM, Sub: SUM, Mul: PRODUCT, Max: MAXIMUM, Min: MINIMUM,
-    And: Combiner("and", And, _one, is_idempotent=True), Or: Combiner("or", Or, _zero, is_idempotent=True),
-}  # fmt: skip
+    Add: SUM,
+    Sub: SUM,
+    Mul: PRODUCT,
+    Max: MAXIMUM,
+    Min: MINIMUM,
+    And: Combiner("and", And, _one, is_idempotent=True),
+    Or: Combiner("or", Or, _zero, is_idempotent=True),
+}
 
 _BY_CALL = {
     "bitwise_and": Combiner("&", _bitwise("bitwise_and"), _all_bits, is_idempotent=True),
@@ -374,8 +379,10 @@ def _not_combined(node: Any, store: BufferStore) -> _Refused:
         return _refused(
             "block {0}: `{1}` converts the result to {2} after each update, so terms grouped in another way may give "
             "another value",
-            _name(node), _Text(store), value.dtype,
-        )  # fmt: skip
+            _name(node),
+            _Text(store),
+            value.dtype,
+        )
     return _refused("block {0}: `{1}` is not a combination of the old result and new values", _name(node), _Text(store))
 
 
@@ -417,7 +424,9 @@ def _require_selection(reduction: Reduction) -> None:
             raise _not_combined(node, update.store)
     fault = associativity_counterexample(comm)
     if fault is not None:
-        raise _Refused(OrderMatters("block {0} chooses {1}, which is no reduction: {2}", (_name(node), _chosen(reduction), fault)))  # fmt: skip
+        raise _Refused(
+            OrderMatters("block {0} chooses {1}, which is no reduction: {2}", (_name(node), _chosen(reduction), fault))
+        )
 
 
 def _chosen(reduction: Reduction) -> str:

@@ -82,8 +82,15 @@ def argmin(
 
 
 def _position(
-    name: str, start: Combiner, beats: Callable[[Any, Any], Expr], x: Tensor, axis: Any, keepdims: Any, last: Any, dtype: Any
-) -> Tensor:  # fmt: skip
+    name: str,
+    start: Combiner,
+    beats: Callable[[Any, Any], Expr],
+    x: Tensor,
+    axis: Any,
+    keepdims: Any,
+    last: Any,
+    dtype: Any,
+) -> Tensor:
     require_kind(x.dtype, ("integer", "float"))
     kind = data_type(dtype)
     if not kind.is_int:

@@ -10,12 +10,13 @@ from typing import Any
 from ..function import IRModule, PrimFunc
 from ..schedule import Schedule
 from ..target import Target
+from .default import default
 from .drawing import FunctionSource, RuleSource, Source, samplings
 from .progress import duration
 from .records import Records
 from .runner import Problem
 from .search import Model, Search, Trial, diverse
-from .session import Unmeasured, default_schedule, usual_model
+from .session import Unmeasured, usual_model
 from .space import space_of
 
 
@@ -66,10 +67,10 @@ def explain(
     source: Source = RuleSource(rules, module) if space is None else FunctionSource(space, module, where)
     predict = model or usual_model(rules)
     search = Search(
-        Problem(module, where), source, lambda: default_schedule(module, where), predict, Unmeasured(predict),
+        Problem(module, where), source, lambda: default(module, where), predict, Unmeasured(predict),
         Records(None), "", seed=seed, run=0, now=lambda: 0.0, tell=lambda *_: None,
     )  # fmt: skip
-    found = [search.candidate(default_schedule(module, where), "default")]
+    found = [search.candidate(default(module, where), "default")]
     found += [search.candidate(sch, "model") for sch in source.draw(random.Random(seed), draw)]
     candidates = [one for one in found if one is not None]
     ordered = [*candidates[:1], *diverse(candidates[1:])]

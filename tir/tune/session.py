@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import importlib.util
 import math
 import os
 import signal
@@ -20,8 +18,10 @@ from ..function import IRModule, PrimFunc
 from ..library.machine import threads as usual_threads
 from ..schedule import Schedule, Trace
 from ..target import Target
+from .default import default
 from .drawing import FunctionSource, RuleSource, Source
 from .machine_key import about_machine, machine_key
+from .model import predict
 from .naming import Naming
 from .progress import Progress
 from .records import Records
@@ -152,24 +152,16 @@ class _Plan:
         if self.space is not None:
             source = FunctionSource(self.space, task.mod, self.target)
         search = Search(
-            problem, source, lambda: default_schedule(task.mod, self.target), self.model or usual_model(rules), self.runner,
+            problem, source, lambda: default(task.mod, self.target), self.model or usual_model(rules), self.runner,
             self.records, key, seed=self.seed + 7919 * number, run=self.run, now=self.now, tell=progress.tell,
             fresh=self.fresh, batch=self.batch, patience=self.patience, drawing_seconds=self.drawing_seconds,
         )  # fmt: skip
         return Tuned(task, search)
 
 
-def default_schedule(mod: IRModule, target: Target) -> Schedule:
-    """Trial 0."""
-    return importlib.import_module("tir.tune.default").default(mod, target)
-
-
 def usual_model(rules: Space) -> Model:
     """The model of :mod:`tir.tune.model`; where a schedule is beyond it, no prediction."""
-    if importlib.util.find_spec("tir.tune.model") is None:
-        return lambda sch: None
-    predict = getattr(importlib.import_module("tir.tune.model"), "predict", None)
-    return (lambda sch: None) if predict is None else (lambda sch: predict(sch, rules.env))
+    return lambda sch: predict(sch, rules.env)
 
 
 def thread_count(target: Target) -> int:
@@ -332,7 +324,7 @@ def apply_best(
                     RuntimeWarning,
                     stacklevel=2,
                 )
-                trace = default_schedule(IRModule.of(func), where).trace
+                trace = default(IRModule.of(func), where).trace
             if len(module) > 1:
                 sch.work_on(name)
             trace.apply_to_schedule(sch)
