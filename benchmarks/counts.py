@@ -140,9 +140,7 @@ def difference(old: dict[str, dict[str, int]], new: dict[str, dict[str, int]]) -
     """The table of ``new``, with the old number after each one that differs."""
     lines = [f"{'schedule':<16}" + "".join(f"{c:>28}" for c in COLUMNS)]
     for name, row in new.items():
-        cells = [
-            f"{row[c]}" if old.get(name, row)[c] == row[c] else f"{row[c]} (was {old[name][c]})" for c in COLUMNS
-        ]  # fmt: skip
+        cells = [f"{row[c]}" if old.get(name, row)[c] == row[c] else f"{row[c]} (was {old[name][c]})" for c in COLUMNS]
         lines.append(f"{name:<16}" + "".join(f"{cell:>28}" for cell in cells))
     return "\n".join(lines)
 

@@ -27,8 +27,12 @@ from tir.script import parse
 
 OUT = pathlib.Path(__file__).parent / "out"
 PRODUCTS = {
-    "sgemm": "float32", "tensor_core_gemm": "float16", "mma_gemm": "float16", "stream_k_gemm": "float16", "conv2d": "float16",
-}  # fmt: skip
+    "sgemm": "float32",
+    "tensor_core_gemm": "float16",
+    "mma_gemm": "float16",
+    "stream_k_gemm": "float16",
+    "conv2d": "float16",
+}
 # operations per multiprocessor and cycle, a fused multiply-add counted as two: float32 on its cores, dense float16 on
 # its tensor cores by mma.sync or wgmma (NVIDIA's white papers of each generation)
 PER_CYCLE = {75: (128, 1024), 80: (128, 2048), 86: (256, 1024), 89: (256, 1024), 90: (256, 4096), 100: (256, 8192)}
@@ -62,9 +66,16 @@ class Row:
 
     @staticmethod
     def of(
-        kernel: str, seconds: float, *, bytes_moved: int, copy: float, flops: float = 0.0, peak: float | None = None,
-        torch_seconds: float | None = None, compile_s: float | None = None,
-    ) -> Row:  # fmt: skip
+        kernel: str,
+        seconds: float,
+        *,
+        bytes_moved: int,
+        copy: float,
+        flops: float = 0.0,
+        peak: float | None = None,
+        torch_seconds: float | None = None,
+        compile_s: float | None = None,
+    ) -> Row:
         """Ratios of a time in ``seconds``; ``copy`` and ``peak`` are bytes and operations per second."""
         rate = flops / seconds
         return Row(
@@ -188,10 +199,15 @@ def bench(name: str, copy: float, torch: Any, options: dict[str, Any]) -> Row:
     seconds = mod.time_evaluator(number=10, repeat=7)(*arrays).median
     peer = _peer(name, host, torch)
     return Row.of(
-        label(name, options), seconds, bytes_moved=sum(x.nbytes for x in host), copy=copy, flops=flops(name, host),
+        label(name, options),
+        seconds,
+        bytes_moved=sum(x.nbytes for x in host),
+        copy=copy,
+        flops=flops(name, host),
         peak=peak_rate(mod.device, PRODUCTS[name]) if name in PRODUCTS else None,
-        torch_seconds=None if peer is None else torch_seconds(peer, torch), compile_s=mod.binary.seconds,
-    )  # fmt: skip
+        torch_seconds=None if peer is None else torch_seconds(peer, torch),
+        compile_s=mod.binary.seconds,
+    )
 
 
 def random_array(buffer: Any, seed: int = 0) -> np.ndarray:

@@ -7,6 +7,7 @@ turns, and the least time of each counts. Prints a table in Markdown.
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ import numpy as np
 import tir
 from tir import ops, te
 
-ROUNDS = 15
+ROUNDS = 42
 ROWS, COLUMNS = 1024, 1024
 SHAPE = (ROWS, COLUMNS)
 
@@ -129,13 +130,23 @@ def _moves(torch: Any, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -
         "transpose", ops.transpose, lambda a: np.ascontiguousarray(a.T), torch and (lambda a: a.T.contiguous()), [x]
     )
     yield Row("flip", lambda a: ops.flip(a, 1), lambda a: np.flip(a, 1).copy(), torch and (lambda a: a.flip(1)), [x])
-    yield Row("concatenate", lambda a, b: ops.concatenate([a, b], 1), lambda a, b: np.concatenate([a, b], 1),
-              torch and (lambda a, b: torch.cat([a, b], 1)), [x, y])  # fmt: skip
+    yield Row(
+        "concatenate",
+        lambda a, b: ops.concatenate([a, b], 1),
+        lambda a, b: np.concatenate([a, b], 1),
+        torch and (lambda a, b: torch.cat([a, b], 1)),
+        [x, y],
+    )
     yield Row(
         "take rows", lambda a, i: ops.take(a, i, axis=0), lambda a, i: a[i], torch and (lambda a, i: a[i]), [x, places]
     )
-    yield Row("pad", lambda a: ops.pad(a, [(1, 1), (2, 2)]), lambda a: np.pad(a, [(1, 1), (2, 2)]),
-              torch and (lambda a: torch.nn.functional.pad(a, (2, 2, 1, 1))), [x])  # fmt: skip
+    yield Row(
+        "pad",
+        lambda a: ops.pad(a, [(1, 1), (2, 2)]),
+        lambda a: np.pad(a, [(1, 1), (2, 2)]),
+        torch and (lambda a: torch.nn.functional.pad(a, (2, 2, 1, 1))),
+        [x],
+    )
 
 
 def _networks(torch: Any, x: np.ndarray) -> Iterator[Row]:
@@ -145,8 +156,13 @@ def _networks(torch: Any, x: np.ndarray) -> Iterator[Row]:
     yield Row("nn.gelu", ops.nn.gelu, None, functions and functions.gelu, [x])
     yield Row("nn.silu", ops.nn.silu, None, functions and functions.silu, [x])
     yield Row("nn.softmax", ops.nn.softmax, None, functions and (lambda a: functions.softmax(a, -1)), [x])
-    yield Row("nn.layer_norm", lambda a, g, b: ops.nn.layer_norm(a, g, b, [1]), None,
-              functions and (lambda a, g, b: functions.layer_norm(a, (COLUMNS,), g, b)), [x, scale, shift])  # fmt: skip
+    yield Row(
+        "nn.layer_norm",
+        lambda a, g, b: ops.nn.layer_norm(a, g, b, [1]),
+        None,
+        functions and (lambda a, g, b: functions.layer_norm(a, (COLUMNS,), g, b)),
+        [x, scale, shift],
+    )
 
 
 def _torch() -> Any:
@@ -175,10 +191,12 @@ def calls_of(row: Row, torch: Any) -> dict[str, Callable[[], Any]]:
 
 
 def least_milliseconds(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """The least processor time of each call; they take turns."""
+    """The least processor time of each call; they take turns, and so does which comes after which (what it left in the
+    caches is the next one's)."""
     best = dict.fromkeys(calls, float("inf"))
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
+    for order in itertools.islice(itertools.cycle(itertools.permutations(calls)), ROUNDS):
+        for name in order:
+            call = calls[name]
             start = time.thread_time()
             call()
             best[name] = min(best[name], time.thread_time() - start)

@@ -55,10 +55,18 @@ def numpy_calls(threads):
         np.matmul(a, b, out=out)
 
     return {
-        "gemm": product, "batched_gemm": product, "gemv": product, "softmax": softmax, "layer_norm": layer_norm,
-        "row_sum": lambda a, out: np.sum(a, 1, out=out), "column_sum": lambda a, out: np.sum(a, 0, out=out),
-        "transpose": lambda a, out: np.copyto(out, a.T), "scale_add": scale_add, "blur": blur, "attention": attention,
-    }  # fmt: skip
+        "gemm": product,
+        "batched_gemm": product,
+        "gemv": product,
+        "softmax": softmax,
+        "layer_norm": layer_norm,
+        "row_sum": lambda a, out: np.sum(a, 1, out=out),
+        "column_sum": lambda a, out: np.sum(a, 0, out=out),
+        "transpose": lambda a, out: np.copyto(out, a.T),
+        "scale_add": scale_add,
+        "blur": blur,
+        "attention": attention,
+    }
 
 
 def torch_calls(threads):
@@ -112,9 +120,10 @@ def torch_calls(threads):
         "row_sum": lambda a, out: torch.sum(view(a), 1, out=view(out)),
         "column_sum": lambda a, out: torch.sum(view(a), 0, out=view(out)),
         "transpose": lambda a, out: view(out).copy_(view(a).t()),
-        "scale_add": elementwise, "gelu_chain": gelu,
+        "scale_add": elementwise,
+        "gelu_chain": gelu,
         "attention": lambda q, k, v, out: F.scaled_dot_product_attention(view(q, one), view(k, one), view(v, one)),
-    }  # fmt: skip
+    }
 
     def find(kind, sizes):
         views.clear()

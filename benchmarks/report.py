@@ -13,9 +13,13 @@ from typing import Any
 
 Row = dict[str, Any]
 COLOURS = {
-    "NumPy": "#4c78a8", "OpenBLAS SkylakeX": "#9d7bb5", "torch": "#d1495b", "numba": "#54a24b", "Halide": "#f2a241",
+    "NumPy": "#4c78a8",
+    "OpenBLAS SkylakeX": "#9d7bb5",
+    "torch": "#d1495b",
+    "numba": "#54a24b",
+    "Halide": "#f2a241",
     "limit": "#333",
-}  # fmt: skip
+}
 
 
 def columns(rows: Sequence[Row]) -> list[str]:
@@ -27,10 +31,16 @@ def cells(row: Row, peers: Iterable[str]) -> list[str]:
     unit = "GFLOP/s" if row["unit"] == "flops" else "GB/s"
     share = f"{row['share']:.2f}" if row["share"] else ""
     return [
-        row["work"], str(row["threads"]), duration(row["seconds"]["ours"]), f"{row['rate']:.3g} {unit}", share,
+        row["work"],
+        str(row["threads"]),
+        duration(row["seconds"]["ours"]),
+        f"{row['rate']:.3g} {unit}",
+        share,
         *(f"{row['ratio'][p]:.2f}" if p in row["ratio"] else "" for p in peers),
-        f"{row['schedule_s'] * 1e3:.0f}", f"{row['build_s'] * 1e3:.0f}", f"{row['scratch'] / 1024:.0f}",
-    ]  # fmt: skip
+        f"{row['schedule_s'] * 1e3:.0f}",
+        f"{row['build_s'] * 1e3:.0f}",
+        f"{row['scratch'] / 1024:.0f}",
+    ]
 
 
 def head(peers: Iterable[str]) -> list[str]:

@@ -67,12 +67,20 @@ def measure(work: Work, threads: int, peers: Sequence[Peer], repeat: int, peaks:
     best = statistics.median(limits) * (threads if work.unit == "flops" else 1)
     rate = work.amount / median["ours"]
     return {
-        "work": work.name, "kind": work.kind, "threads": threads, "unit": work.unit, "seconds": median,
-        "rate": rate * 1e-9, "limit": best, "share": rate * 1e-9 / best if best else None,
+        "work": work.name,
+        "kind": work.kind,
+        "threads": threads,
+        "unit": work.unit,
+        "seconds": median,
+        "rate": rate * 1e-9,
+        "limit": best,
+        "share": rate * 1e-9 / best if best else None,
         "ratio": {name: median[name] / median["ours"] for name in median if name != "ours"},
-        "schedule_s": scheduled - start, "build_s": built - scheduled, "scratch": scratch(module),
+        "schedule_s": scheduled - start,
+        "build_s": built - scheduled,
+        "scratch": scratch(module),
         "steps": len(sch.history) - 1,
-    }  # fmt: skip
+    }
 
 
 def _settle(turn: Any) -> None:

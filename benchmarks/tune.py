@@ -73,8 +73,16 @@ class Program:
 
 def programs() -> list[Program]:
     """The programs, smallest first of each kind."""
-    sizes = [(128, 128, 128), (512, 512, 512), (1024, 1024, 1024), (1023, 1023, 1023), (1021, 1021, 1021),
-             (1000, 1000, 1000), (37, 511, 4096), (2048, 16, 2048)]  # fmt: skip
+    sizes = [
+        (128, 128, 128),
+        (512, 512, 512),
+        (1024, 1024, 1024),
+        (1023, 1023, 1023),
+        (1021, 1021, 1021),
+        (1000, 1000, 1000),
+        (37, 511, 4096),
+        (2048, 16, 2048),
+    ]
     found = [Program(f"gemm {m}x{n}x{k}", GEMM.format(m=m, n=n, k=k), 2.0 * m * n * k) for m, n, k in sizes]
     for h, c, f, r in ((56, 64, 64, 3), (28, 128, 128, 3), (7, 512, 512, 3), (56, 64, 256, 1)):
         flops = 2.0 * h * h * c * f * r * r
@@ -111,10 +119,14 @@ def _row(one: Program, args: argparse.Namespace) -> dict[str, Any]:
     start = time.perf_counter()
     result = tir.tune(func, target, trials=args.trials, seconds=args.seconds, seed=args.seed, verbose=False)
     row: dict[str, Any] = {
-        "program": one.name, "search_seconds": time.perf_counter() - start, "trials": len(result.trials),
-        "failed": sum(not t.result.ok for t in result.trials if t.result), "best_after": _best_after(result),
-        "default": result.trials[0].seconds, "best": result.best_seconds,
-    }  # fmt: skip
+        "program": one.name,
+        "search_seconds": time.perf_counter() - start,
+        "trials": len(result.trials),
+        "failed": sum(not t.result.ok for t in result.trials if t.result),
+        "best_after": _best_after(result),
+        "default": result.trials[0].seconds,
+        "best": result.best_seconds,
+    }
     said = f"{one.name}: {one.flops / row['best'] * 1e-9:.1f} GFLOP/s in {row['search_seconds']:.0f} s"
     if args.tvm_python:
         row |= _beside_tvm(one, result.module(), func, args)

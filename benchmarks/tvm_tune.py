@@ -47,9 +47,13 @@ def main():
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         found = tune(
-            mod=func, target=target, work_dir=folder, max_trials_global=trials,
-            num_trials_per_iter=64 if trials >= 128 else 16, seed=seed,
-        )  # fmt: skip
+            mod=func,
+            target=target,
+            work_dir=folder,
+            max_trials_global=trials,
+            num_trials_per_iter=64 if trials >= 128 else 16,
+            seed=seed,
+        )
         took = time.perf_counter() - start
         module = tvm.compile(compiled(found, func, target).mod, target=target)
         records = [r.run_secs for r in found.get_all_tuning_records() if r.run_secs]

@@ -63,20 +63,24 @@ def _products(quick: bool) -> Iterator[Work]:
             ways = [("", " tiles", True)] if tiles_available(dtype) else []
             for suffix, instructions, tiles in (*ways, ("_dot", "", False)):
                 yield Work(
-                    kind + suffix, (n, n, n),
-                    lambda t, n=n, d=dtype, x=tiles: dot_gemm.scheduled_dot_gemm(n, n, n, d, t, x), 2.0 * n**3,
-                    dtype=dtype + instructions, tolerance=2e-2,
-                )  # fmt: skip
+                    kind + suffix,
+                    (n, n, n),
+                    lambda t, n=n, d=dtype, x=tiles: dot_gemm.scheduled_dot_gemm(n, n, n, d, t, x),
+                    2.0 * n**3,
+                    dtype=dtype + instructions,
+                    tolerance=2e-2,
+                )
     m, k = 4096, 4096
     yield Work("gemv", (m, k), lambda t: gemv.scheduled_gemv(m, k, t), 4.0 * m * k, "bytes")
     size = (32, 128, 128, 64)
     yield Work("batched_gemm", size, lambda t: gemm.scheduled_batched_gemm(*size, t), 2.0 * 32 * 128 * 128 * 64)
     tokens, depth = 1024, 64
     yield Work(
-        "attention", (tokens, tokens, depth),
+        "attention",
+        (tokens, tokens, depth),
         lambda t: attention.schedule_attention(tir.Schedule(attention.attention(tokens, tokens, depth)), t > 1),
         4.0 * tokens * tokens * depth,
-    )  # fmt: skip
+    )
 
 
 def _sizes(layer: Layer) -> tuple[int, ...]:
@@ -95,10 +99,12 @@ def _convolutions(quick: bool) -> Iterator[Work]:
         )
     for layer in (Layer(1, 56, 128, 128, 3), Layer(1, 14, 512, 512, 3)):
         yield Work(
-            "depthwise_nhwc", _sizes(layer),
+            "depthwise_nhwc",
+            _sizes(layer),
             lambda t, x=layer: conv_nchw.schedule_depthwise_nhwc(tir.Schedule(conv_nchw.depthwise_nhwc(x)), t > 1),
-            4.0 * layer.n * layer.inputs * (layer.size**2 + layer.out**2), "bytes",
-        )  # fmt: skip
+            4.0 * layer.n * layer.inputs * (layer.size**2 + layer.out**2),
+            "bytes",
+        )
 
 
 def _rowwise(kind: str, func: Any, schedule: Any, sizes: tuple[int, ...], moved: float) -> Work:

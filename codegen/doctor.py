@@ -41,9 +41,15 @@ def doctor() -> Diagnosis:
     """
     checks: dict[str, Callable[[], str]] = {
         "Python": lambda: f"{platform.python_version()} on {platform.system()} {platform.machine()}",
-        "packages": _packages, "CPU": _cpu, "LLVM": _llvm, "OpenMP": _openmp, "exact sets": _sets, "NVRTC": _nvrtc,
-        "CUDA device": _device, "simulator": lambda: 'target "cuda-sim" runs GPU kernels here, with every check',
-    }  # fmt: skip
+        "packages": _packages,
+        "CPU": _cpu,
+        "LLVM": _llvm,
+        "OpenMP": _openmp,
+        "exact sets": _sets,
+        "NVRTC": _nvrtc,
+        "CUDA device": _device,
+        "simulator": lambda: 'target "cuda-sim" runs GPU kernels here, with every check',
+    }
     return Diagnosis(tuple(_line(what, check) for what, check in checks.items()))
 
 

@@ -74,9 +74,13 @@ class SimulatorModule(Module):
         return self.last_report
 
     def breakpoint(
-        self, line: int, thread: Any = None, block: Any = None, action: Callable[[Any], Any] | None = None,
+        self,
+        line: int,
+        thread: Any = None,
+        block: Any = None,
+        action: Callable[[Any], Any] | None = None,
         kernel: str | None = None,
-    ) -> Breakpoint:  # fmt: skip
+    ) -> Breakpoint:
         """Stop before ``line`` of a kernel's script (``mod.kernel_source()``), as :class:`tir.interp.gpu.Breakpoint`."""
         if kernel is not None and kernel not in self.kernels:
             raise BuildError(f"no kernel {kernel!r}; there are {', '.join(self.kernels) or 'none'}")

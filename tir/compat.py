@@ -153,10 +153,14 @@ def ir_transform(root: Any, preorder: Any, postorder: Any, only_enable: Any = No
 
 
 ir = SimpleNamespace(
-    IRModule=IRModule, Range=Range, assert_structural_equal=assert_structural_equal,
-    structural_equal=structural_equal, structural_hash=structural_hash, register_op_attr=register_op_attr,
+    IRModule=IRModule,
+    Range=Range,
+    assert_structural_equal=assert_structural_equal,
+    structural_equal=structural_equal,
+    structural_hash=structural_hash,
+    register_op_attr=register_op_attr,
     register_intrin_lowering=register_intrin_lowering,
-)  # fmt: skip
+)
 CallEffectKind = SimpleNamespace(
     ExprAnnotation="pure", Pure="pure", ReadState="read", UpdateState="opaque", Opaque="opaque"
 )  # words of tir.op

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 _Self = TypeVar("_Self")
 
-# The colour of text: JupyterLab's, VS Code's, or by what the reader's system prefers where a page says nothing.
-_TEXT = "var(--jp-content-font-color1, var(--vscode-editor-foreground, {}))"
+# The colour of text: JupyterLab's, VS Code's, the site's, or by what the reader's system prefers where a page says nothing.
+_TEXT = "var(--jp-content-font-color1, var(--vscode-editor-foreground, var(--md-typeset-color, {})))"
 STYLE = (
     f".tir-shown{{color:{_TEXT.format('#1f2328')}}}"
     f"@media (prefers-color-scheme:dark){{.tir-shown{{color:{_TEXT.format('#e6edf3')}}}}}"
@@ -125,10 +125,15 @@ class Source(Shown):
 
 # Colours of pygments' tokens, mid-tones for light and dark pages, by the beginning of the token's name.
 _TOKENS = {
-    "Token.Keyword": "#a455c7", "Token.Name.Function": "#1b8a9e", "Token.Name.Variable": "#4078c8",
-    "Token.Name.Builtin": "#4078c8", "Token.Literal.String": "#3f9142", "Token.Literal.Number": "#b7791f",
-    "Token.Comment": FAINT, "Token.Name.Label": "#1b8a9e",
-}  # fmt: skip
+    "Token.Keyword": "#a455c7",
+    "Token.Name.Function": "#1b8a9e",
+    "Token.Name.Variable": "#4078c8",
+    "Token.Name.Builtin": "#4078c8",
+    "Token.Literal.String": "#3f9142",
+    "Token.Literal.Number": "#b7791f",
+    "Token.Comment": FAINT,
+    "Token.Name.Label": "#1b8a9e",
+}
 
 
 def highlighted_lines(text: str, language: str) -> list[str]:

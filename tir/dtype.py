@@ -9,13 +9,21 @@ _FLOAT8 = re.compile(r"(?:float8_)?(e4m3fn|e4m3|e5m2)(?:_float8)?$")
 _PATTERN = re.compile(r"(int|uint|float|bfloat)(\d+)?$")
 # of a floating type: digits of the significand, and the exponent of the least positive value
 _FLOATS = {
-    ("float", 16): (11, -24), ("float", 32): (24, -149), ("float", 64): (53, -1074), ("bfloat", 16): (8, -133),
-    ("float8_e4m3", 8): (4, -9), ("float8_e5m2", 8): (3, -16),
-}  # fmt: skip
+    ("float", 16): (11, -24),
+    ("float", 32): (24, -149),
+    ("float", 64): (53, -1074),
+    ("bfloat", 16): (8, -133),
+    ("float8_e4m3", 8): (4, -9),
+    ("float8_e5m2", 8): (3, -16),
+}
 _GREATEST = {
-    ("float", 16): 65504.0, ("float", 32): (2 - 2**-23) * 2.0**127, ("float", 64): (2 - 2**-52) * 2.0**1023,
-    ("bfloat", 16): (2 - 2**-7) * 2.0**127, ("float8_e4m3", 8): 448.0, ("float8_e5m2", 8): 57344.0,
-}  # fmt: skip
+    ("float", 16): 65504.0,
+    ("float", 32): (2 - 2**-23) * 2.0**127,
+    ("float", 64): (2 - 2**-52) * 2.0**1023,
+    ("bfloat", 16): (2 - 2**-7) * 2.0**127,
+    ("float8_e4m3", 8): 448.0,
+    ("float8_e5m2", 8): 57344.0,
+}
 _LEGAL_BITS = {
     "int": (4, 8, 16, 32, 64),
     "uint": (1, 4, 8, 16, 32, 64),
@@ -39,8 +47,16 @@ class DType(str):
     """
 
     __slots__ = (
-        "code", "bits", "lanes", "is_int", "is_float", "is_bool", "is_handle", "min_value", "max_value",
-    )  # fmt: skip
+        "code",
+        "bits",
+        "lanes",
+        "is_int",
+        "is_float",
+        "is_bool",
+        "is_handle",
+        "min_value",
+        "max_value",
+    )
     code: str
     bits: int
     lanes: int

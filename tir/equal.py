@@ -35,9 +35,17 @@ _ORDER: dict[type, tuple[str, ...]] = {
     CommReducer: ("lhs=", "rhs=", "result", "identity"),
     Reduce: ("init", "value_index", "combiner", "axis", "source", "condition"),
     Block: (
-        "name", "iter_vars", "alloc_buffers=", "match_buffers", "annotations", "reads", "writes", "init", "body",
+        "name",
+        "iter_vars",
+        "alloc_buffers=",
+        "match_buffers",
+        "annotations",
+        "reads",
+        "writes",
+        "init",
+        "body",
     ),
-}  # fmt: skip
+}
 
 
 @with_recursion_limit

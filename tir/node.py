@@ -239,8 +239,10 @@ def _default(f: Any) -> Any:
 
 
 def _init_source(made: Any, fields: Any) -> str:
-    parameters = [f"{f.name}=_default_{f.name}" if _default(f) is not dataclasses.MISSING else f.name
-                  for f in sorted((f for f in fields if f.init), key=lambda f: f.kw_only)]  # fmt: skip
+    parameters = [
+        f"{f.name}=_default_{f.name}" if _default(f) is not dataclasses.MISSING else f.name
+        for f in sorted((f for f in fields if f.init), key=lambda f: f.kw_only)
+    ]
     named = [f.kw_only for f in fields if f.init].count(True)
     if named:
         parameters.insert(len(parameters) - named, "*")

@@ -238,15 +238,19 @@ def _numpy_meanings() -> dict[str, Callable[..., Any]]:
         "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
         "erf": lambda x: erf(x)[()],
         "erfc": lambda x: erfc(x)[()],
-        "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
-        "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+        "asin": np.arcsin,
+        "acos": np.arccos,
+        "atan": np.arctan,
+        "asinh": np.arcsinh,
+        "acosh": np.arccosh,
+        "atanh": np.arctanh,
         # halves go away from zero; 0.5 itself would also take the number just below it to 1
         "round": lambda x: np.trunc(x + np.copysign(np.nextafter(0.5, 0.0), x)),
         "nearbyint": np.rint,
         # NumPy takes the square root where the exponent is 0.5, which of -infinity is nan
         "pow": lambda x, y: np.power(np.where((x == -np.inf) & (y == 0.5), np.inf, x), y),
         "atan2": np.arctan2,
-    }  # fmt: skip
+    }
     exact = {"copysign", "nextafter", "floor", "ceil", "trunc", "sqrt", "nearbyint", "fmod"}
     table = {}
     for name in (*FLOAT_UNARY, *FLOAT_BINARY):
@@ -321,9 +325,7 @@ def _fill() -> None:
             name, _, result = entry.partition("=")
             name, _, arity = name.partition("/")
             pointers = _POINTERS.get(name)
-            register(
-                name, int(arity) if arity else None, effect=effect, result=result or "given", pointers=pointers
-            )  # fmt: skip
+            register(name, int(arity) if arity else None, effect=effect, result=result or "given", pointers=pointers)
 
 
 # what operators do with the pointers that they are given, by position

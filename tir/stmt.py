@@ -12,8 +12,12 @@ from .expr import TRUE, Expr, IntImm, Var
 from .node import EMPTY, Node, Span, node
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = (
-    "serial", "parallel", "vectorized", "unrolled", "thread_binding",
-)  # fmt: skip
+    "serial",
+    "parallel",
+    "vectorized",
+    "unrolled",
+    "thread_binding",
+)
 
 
 @node

@@ -27,9 +27,16 @@ _PTX = {
 }  # fmt: skip
 # as users name operands of mma: PTX's, TVM's and the dialect's names
 _NAMES = {
-    "fp16": "f16", "fp32": "f32", "fp64": "f64", "int8": "s8", "uint8": "u8", "int4": "s4", "uint4": "u4",
-    "int32": "s32", **_PTX,
-}  # fmt: skip
+    "fp16": "f16",
+    "fp32": "f32",
+    "fp64": "f64",
+    "int8": "s8",
+    "uint8": "u8",
+    "int4": "s4",
+    "uint4": "u4",
+    "int32": "s32",
+    **_PTX,
+}
 
 
 def inline(
@@ -91,10 +98,13 @@ class Fragment:
 
 
 _SHAPES = {
-    "f16": ((16, 16, 16), (32, 8, 16), (8, 32, 16)), "bf16": ((16, 16, 16), (32, 8, 16), (8, 32, 16)),
-    "s8": ((16, 16, 16), (32, 8, 16), (8, 32, 16)), "u8": ((16, 16, 16), (32, 8, 16), (8, 32, 16)),
-    "tf32": ((16, 16, 8),), "f64": ((8, 8, 4),),
-}  # fmt: skip
+    "f16": ((16, 16, 16), (32, 8, 16), (8, 32, 16)),
+    "bf16": ((16, 16, 16), (32, 8, 16), (8, 32, 16)),
+    "s8": ((16, 16, 16), (32, 8, 16), (8, 32, 16)),
+    "u8": ((16, 16, 16), (32, 8, 16), (8, 32, 16)),
+    "tf32": ((16, 16, 8),),
+    "f64": ((8, 8, 4),),
+}
 
 
 def allocate_fragment(g: Generator, var: Var, dtype: DType, count: int) -> None:
@@ -161,10 +171,14 @@ def _wmma_load(g: Generator, e: Call) -> str:
     space, n = _space(g, memory), f.registers
     text = f"wmma.load.{f.role}.sync.aligned.{_layout(layout)}.{f.shape}.{space}.{f.ptx} {_set(0, n)}, [%{n}], %{n + 1}"
     function = inline(
-        g, f"wmma_load_{f.role}_{_layout(layout)}_{f.shape}_{f.ptx}_{space}",
-        f"{_parameter(f, f.role, True)}, const void* p, unsigned stride", text, _registers(f, f.role, True),
-        [_address(g, memory), '"r"(stride)'], memory=True,
-    )  # fmt: skip
+        g,
+        f"wmma_load_{f.role}_{_layout(layout)}_{f.shape}_{f.ptx}_{space}",
+        f"{_parameter(f, f.role, True)}, const void* p, unsigned stride",
+        text,
+        _registers(f, f.role, True),
+        [_address(g, memory), '"r"(stride)'],
+        memory=True,
+    )
     return f"{function}({name}[{bare(g.expr(index))}], {pointer(g, memory)}, {bare(g.expr(stride))})"
 
 
@@ -175,10 +189,14 @@ def _wmma_store(g: Generator, e: Call) -> str:
     space, n = _space(g, memory), f.registers
     text = f"wmma.store.d.sync.aligned.{_layout(layout)}.{f.shape}.{space}.{f.ptx} [%0], {_set(2, n)}, %1"
     function = inline(
-        g, f"wmma_store_{_layout(layout)}_{f.shape}_{f.ptx}_{space}",
-        f"void* p, {_parameter(f, 'd')}, unsigned stride", text, [],
-        [_address(g, memory), '"r"(stride)', *_registers(f, "d")], memory=True,
-    )  # fmt: skip
+        g,
+        f"wmma_store_{_layout(layout)}_{f.shape}_{f.ptx}_{space}",
+        f"void* p, {_parameter(f, 'd')}, unsigned stride",
+        text,
+        [],
+        [_address(g, memory), '"r"(stride)', *_registers(f, "d")],
+        memory=True,
+    )
     return f"{function}({pointer(g, memory)}, {name}[{bare(g.expr(index))}], {bare(g.expr(stride))})"
 
 
@@ -210,10 +228,14 @@ def _wmma_mma(g: Generator, e: Call) -> str:
         first += f.registers
     text = f"wmma.mma.sync.aligned.{layouts[0]}.{layouts[1]}.{fa.shape}.{types} {', '.join(sets)}"
     function = inline(
-        g, f"wmma_mma_{layouts[0]}_{layouts[1]}_{fa.shape}_{fd.ptx}_{fa.ptx}_{fb.ptx}_{fc.ptx}",
-        ", ".join([_parameter(fd, "d", True), _parameter(fa, "a"), _parameter(fb, "b"), _parameter(fc, "c")]), text,
-        _registers(fd, "d", True), [*_registers(fa, "a"), *_registers(fb, "b"), *_registers(fc, "c")], memory=False,
-    )  # fmt: skip
+        g,
+        f"wmma_mma_{layouts[0]}_{layouts[1]}_{fa.shape}_{fd.ptx}_{fa.ptx}_{fb.ptx}_{fc.ptx}",
+        ", ".join([_parameter(fd, "d", True), _parameter(fa, "a"), _parameter(fb, "b"), _parameter(fc, "c")]),
+        text,
+        _registers(fd, "d", True),
+        [*_registers(fa, "a"), *_registers(fb, "b"), *_registers(fc, "c")],
+        memory=False,
+    )
     places = [f"{n}[{bare(g.expr(at))}]" for n, at in ((nd, d_at), (na, a_at), (nb, b_at), (nc, c_at))]
     return f"{function}({', '.join(places)})"
 
@@ -224,8 +246,10 @@ def find_fragments(g: Generator, body: Any) -> None:
 
     for node in walk(body):
         if not isinstance(node, Call) or node.op not in (
-            "tvm_load_matrix_sync", "tvm_store_matrix_sync", "tvm_fill_fragment"
-        ):  # fmt: skip
+            "tvm_load_matrix_sync",
+            "tvm_store_matrix_sync",
+            "tvm_fill_fragment",
+        ):
             continue
         var = data_of(node.args[0])
         shape = tuple(a.value if isinstance(a, IntImm) else -1 for a in node.args[1:4])
@@ -278,10 +302,14 @@ def _mma(g: Generator, e: Call) -> str:
         f"{_set(0, count_c)}, {_set(count_c, count_a)}, {_set(count_c + count_a, count_b)}, {_set(0, count_c)}"
     )
     function = inline(
-        g, f"mma_{string_arg(shape)}_{string_arg(la)}_{string_arg(lb)}_{pc}_{pa}_{pb}{saturate.replace('.', '_')}",
-        f"{kind}* c, const unsigned* a, const unsigned* b", text, _words("c", count_c, letter, "+"),
-        [*_words("a", count_a, "r"), *_words("b", count_b, "r")], memory=False,
-    )  # fmt: skip
+        g,
+        f"mma_{string_arg(shape)}_{string_arg(la)}_{string_arg(lb)}_{pc}_{pa}_{pb}{saturate.replace('.', '_')}",
+        f"{kind}* c, const unsigned* a, const unsigned* b",
+        text,
+        _words("c", count_c, letter, "+"),
+        [*_words("a", count_a, "r"), *_words("b", count_b, "r")],
+        memory=False,
+    )
     places = [_words_at(g, c, c_at, kind), _words_at(g, a, a_at, "unsigned"), _words_at(g, b, b_at, "unsigned")]
     return f"{function}({', '.join(places)})"
 
@@ -293,9 +321,14 @@ def _ldmatrix(g: Generator, e: Call) -> str:
     flag = ".trans" if int(trans) else ""
     text = f"ldmatrix.sync.aligned.m8n8.x{count}{flag}.shared{string_arg(kind)} {_set(0, count)}, [%{count}]"
     function = inline(
-        g, f"ldmatrix_x{count}{flag.replace('.', '_')}", "unsigned* r, const void* p", text,
-        _words("r", count, "r", "="), [f'"r"({g.need("shared_address")}(p))'], memory=True,
-    )  # fmt: skip
+        g,
+        f"ldmatrix_x{count}{flag.replace('.', '_')}",
+        "unsigned* r, const void* p",
+        text,
+        _words("r", count, "r", "="),
+        [f'"r"({g.need("shared_address")}(p))'],
+        memory=True,
+    )
     return f"{function}({_words_at(g, target, target_at, 'unsigned')}, {pointer(g, source, source_at)})"
 
 

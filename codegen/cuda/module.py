@@ -207,9 +207,7 @@ class CUDAModule(Module):
                 device = self.device
                 module = device.load(self._image(device.arch))
                 weakref.finalize(self, device.unload, module).atexit = False
-                self._loaded = {
-                    n: device.function(module, t.name, t.dynamic) for n, t in self.texts.items()
-                }  # fmt: skip
+                self._loaded = {n: device.function(module, t.name, t.dynamic) for n, t in self.texts.items()}
         return self._loaded[name]
 
     @property

@@ -273,8 +273,12 @@ def _sync(g: Generator, e: Call) -> str:
     raise g.error(f"a barrier of {scope} memory: blocks of a launch have none; split the work into two kernels")
 
 
-_SHUFFLES = {"tvm_warp_shuffle": "", "tvm_warp_shuffle_up": "_up", "tvm_warp_shuffle_down": "_down",
-             "tvm_warp_shuffle_xor": "_xor"}  # fmt: skip
+_SHUFFLES = {
+    "tvm_warp_shuffle": "",
+    "tvm_warp_shuffle_up": "_up",
+    "tvm_warp_shuffle_down": "_down",
+    "tvm_warp_shuffle_xor": "_xor",
+}
 
 
 @op_rule(*_SHUFFLES)

@@ -194,7 +194,8 @@ def _allocate(g: Generator, s: Allocate) -> None:
 
 
 def _declare_memory(g: Generator, s: Allocate) -> None:
-    var, scope, count = s.buffer_var, s.buffer_var.scope, _count(g, s)
+    var, scope = s.buffer_var, s.buffer_var.scope
+    count = max(_count(g, s), 1)  # C++ has no array of no elements
     if scope.startswith("wmma."):
         allocate_fragment(g, var, s.dtype, count)
         g.stmt(s.body)

@@ -21,7 +21,7 @@ from tir.stmt import (
     LetStmt,
     SeqStmt,
     While,
-)  # fmt: skip
+)
 
 from .generator import Generator, stmt_rule
 from .loops import UNROLL, counted_loop

@@ -26,9 +26,10 @@ COUNT = 8
 BYTES = 1024  # of one
 PALETTE = bytes([1, 0, *[0] * 14, *[64, 0] * COUNT, *[0] * 16, *[16] * COUNT, *[0] * 8])  # bytes of a row, rows
 MOVES = {
-    "amx_tile_load": "llvm.x86.tileloadd64", "amx_tile_stream": "llvm.x86.tileloaddt164",
+    "amx_tile_load": "llvm.x86.tileloadd64",
+    "amx_tile_stream": "llvm.x86.tileloaddt164",
     "amx_tile_store": "llvm.x86.tilestored64",
-}  # fmt: skip
+}
 DOTS = {"bf16": "tdpbf16ps", "ss": "tdpbssd", "su": "tdpbsud", "us": "tdpbusd", "uu": "tdpbuud"}
 
 

@@ -82,9 +82,13 @@ def test_pointers_are_opaque():
 def test_units_and_commuting_updates():
     own, other = BufferLoad(C, (VI, VJ)), BufferLoad(A, (VI, VJ))
     for value, free in (
-        (own + other, True), (own + other * own, False), (own * other, True), (own - other, True),
-        (other - own, False), (own * 0.5 + other, False),
-    ):  # fmt: skip
+        (own + other, True),
+        (own + other * own, False),
+        (own * other, True),
+        (own - other, True),
+        (other - own, False),
+        (own * 0.5 + other, False),
+    ):
         assert isinstance(Reduction.of(BufferStore(C, value, (VI, VJ))), Reduction) == free
     one = BufferStore(C, other, (VI, VJ))
     units = statements_of(

@@ -76,8 +76,13 @@ class _Everything(Delta):
 
 def _everything(delta: Delta) -> Delta:
     return _Everything(
-        delta.before, delta.after, primitive=delta.primitive, name=delta.name, modules=delta.modules, target=delta.target
-    )  # fmt: skip
+        delta.before,
+        delta.after,
+        primitive=delta.primitive,
+        name=delta.name,
+        modules=delta.modules,
+        target=delta.target,
+    )
 
 
 def _agree(monkeypatch) -> list[str]:

@@ -50,10 +50,14 @@ def _described(index: Index, func: PrimFunc) -> Any:
         [(_key(ref), ref.scope and ref.scope.name, [_key(above) for above in ref.ancestors()]) for ref in refs],
         [[_key(b) for b in index.blocks_below(ref)] for ref in refs],
         [(ref.name, [c.name for c in ref.children]) for ref in index.blocks.values()],
-        [(r.name, b.name, [c.name for c in blocks_using(r, b)]) for r in index.blocks.values() for b in buffers_in(func.body)],
+        [
+            (r.name, b.name, [c.name for c in blocks_using(r, b)])
+            for r in index.blocks.values()
+            for b in buffers_in(func.body)
+        ],
         [loop.loop_var for loop in index.marked],
         [view.buffer for view in index.views],
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -34,7 +34,7 @@ NOT_SHOWN = [
     "if t * 4 + i < 15:\n                P[t * 4 + i] = T.float32(1)",  # the last is missing
     "if t * 4 + i < 16 and i < N[t]:\n                P[t * 4 + i] = T.float32(1)",  # data decides which are written
     "if t * 4 + i < 16 and i > 0:\n                P[t * 4 + i] = T.float32(1)",  # the first is from the tile before
-]  # fmt: skip
+]
 
 
 def private(write: str) -> bool:

@@ -126,8 +126,10 @@ def test_the_parts_of_a_reduction():
     assert update.combination is not None
     assert update.combination.combiner.name == "+"
     assert [(repr(t.value), t.negated) for t in update.combination.terms] == [
-        ("A[vi, vk]", True), ("W[vi]", False), ("1", True),
-    ]  # fmt: skip
+        ("A[vi, vk]", True),
+        ("W[vi]", False),
+        ("1", True),
+    ]
     assert [b.name for b in found.targets] == ["B"]
     assert [repr(e) for e in found.identity] == ["0"]
     assert not found.starts_at_identity() and not found.is_idempotent and not found.selects

@@ -385,9 +385,15 @@ def lane(e: Expr, k: int) -> Expr:
 
 
 VECTORS = [
-    Ramp(I, const(1), 4), Ramp(J * 2, const(1), 4), Ramp(I + 3, const(-1), 4), Ramp(I, J, 4), Ramp(const(5), const(2), 4),
-    Broadcast(J + 2, 4), Broadcast(const(3), 4), Broadcast(const(0), 4),
-]  # fmt: skip
+    Ramp(I, const(1), 4),
+    Ramp(J * 2, const(1), 4),
+    Ramp(I + 3, const(-1), 4),
+    Ramp(I, J, 4),
+    Ramp(const(5), const(2), 4),
+    Broadcast(J + 2, 4),
+    Broadcast(const(3), 4),
+    Broadcast(const(0), 4),
+]
 
 
 @pytest.mark.parametrize("kind", [Add, Sub, Mul], ids=lambda k: k.__name__)

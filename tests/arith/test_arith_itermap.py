@@ -174,8 +174,9 @@ def test_failures_say_why(indices, reason):
 
 def test_counts():
     i, j, k = VARS
-    found = detect_iter_map([(i * 12 + j * 3 + k) % 8, (i * 12 + j * 3 + k) // 8],
-                            {i: rng(0, 2), j: rng(0, 4), k: rng(0, 3)})  # fmt: skip
+    found = detect_iter_map(
+        [(i * 12 + j * 3 + k) % 8, (i * 12 + j * 3 + k) // 8], {i: rng(0, 2), j: rng(0, 4), k: rng(0, 3)}
+    )
     assert found and prod(int(x) for x in found.extents) == 24
 
 

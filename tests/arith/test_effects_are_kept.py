@@ -28,10 +28,17 @@ def test_simplification_keeps_calls_with_effects(e):
     assert calls(Analyzer().simplify(e)) == calls(e)
 
 
-@pytest.mark.parametrize("build", [
-    lambda: F * 0, lambda: 0 * F, lambda: F % 1, lambda: 0 // F, lambda: logical_and(F > 0, False),
-    lambda: logical_or(F > 0, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: F * 0,
+        lambda: 0 * F,
+        lambda: F % 1,
+        lambda: 0 // F,
+        lambda: logical_and(F > 0, False),
+        lambda: logical_or(F > 0, True),
+    ],
+)
 def test_builders_keep_calls_with_effects(build):
     assert calls(build()) == 1
 

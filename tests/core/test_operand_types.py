@@ -26,11 +26,18 @@ def program(value: str, given: str, result: str = "") -> tir.PrimFunc:
 @pytest.mark.parametrize(
     "value",
     [
-        *(f"T.{name}(A[v], B[v])" for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right")),
+        *(
+            f"T.{name}(A[v], B[v])"
+            for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right")
+        ),
         *(f"A[v] {symbol} B[v]" for symbol in ("&", "|", "^", "<<", ">>")),
-        "T.bitwise_and(A[v], 3)", "~A[v]", "T.bitwise_not(A[v])", "T.popcount(A[v])", 'T.Cast("float32", T.clz(A[v]))',
+        "T.bitwise_and(A[v], 3)",
+        "~A[v]",
+        "T.bitwise_not(A[v])",
+        "T.popcount(A[v])",
+        'T.Cast("float32", T.clz(A[v]))',
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 def test_operators_on_bits_of_floats_are_refused(value, dtype):
     with pytest.raises(ParseError, match=f"takes integers, not {dtype}|mixes {dtype}"):

@@ -110,10 +110,13 @@ def test_two_extents_of_one_block_axis():
     sch.bind("i", "blockIdx.y")
     outer, _ = sch.split("j", [4, None])
     refused(
-        sch, lambda: sch.bind(outer, "blockIdx.y"),
-        "blockIdx.y already has extent 1024 (loop `i` of block C)", "loop `j_0` of block C has 4",
-        "split to match, or bind another axis", "thread_binding(1024",
-    )  # fmt: skip
+        sch,
+        lambda: sch.bind(outer, "blockIdx.y"),
+        "blockIdx.y already has extent 1024 (loop `i` of block C)",
+        "loop `j_0` of block C has 4",
+        "split to match, or bind another axis",
+        "thread_binding(1024",
+    )
 
 
 def test_two_kernels_may_have_different_extents():
@@ -128,15 +131,21 @@ def test_layout_of_a_reduction_axis():
     sch = schedule(FLOAT)
     sch.transform_block_layout("C", lambda i, j, k: (i, k // 4, j, k % 4))
     assert [i.iter_type for i in sch.get(sch.get_block("C")).iter_vars] == [
-        "spatial", "reduce", "spatial", "reduce",
-    ]  # fmt: skip
+        "spatial",
+        "reduce",
+        "spatial",
+        "reduce",
+    ]
     same(sch)
     mixed = schedule(FLOAT)
     refused(
-        mixed, lambda: mixed.transform_block_layout("C", lambda i, j, k: (i * 16 + k, j)),
-        "`i * 16 + k` mixes reduce and spatial iterators", "spatial iterators (vi, vj)", "reduce iterators (vk)",
+        mixed,
+        lambda: mixed.transform_block_layout("C", lambda i, j, k: (i * 16 + k, j)),
+        "`i * 16 + k` mixes reduce and spatial iterators",
+        "spatial iterators (vi, vj)",
+        "reduce iterators (vk)",
         "rfactor",
-    )  # fmt: skip
+    )
     mixed.rfactor("k", 0)  # as it says: the loop is spatial now
     block = mixed.get_block("C_rf")
     names = [i.var.name for i in mixed.get(block).iter_vars]
@@ -163,9 +172,14 @@ def kernel():
 def test_host_array_to_a_gpu_kernel(kernel):
     a = np.zeros((16, 16), "float32")
     failing(
-        tir.RunError, lambda: kernel(a, a, a.copy()),
-        "argument 1 `A`", "on the cpu", "built for cuda:0", "mod.array(x)", "on_copies",
-    )  # fmt: skip
+        tir.RunError,
+        lambda: kernel(a, a, a.copy()),
+        "argument 1 `A`",
+        "on the cpu",
+        "built for cuda:0",
+        "mod.array(x)",
+        "on_copies",
+    )
 
 
 def test_no_gpu_is_said_only_when_a_kernel_runs(kernel):
@@ -174,9 +188,14 @@ def test_no_gpu_is_said_only_when_a_kernel_runs(kernel):
         return  # a device is here: that kernels run on it is tests/cuda/test_cuda_device.py
     a = np.zeros((16, 16), "float32")
     failing(
-        tir.RunError, lambda: kernel["main"].on_copies(a, a, a.copy()),
-        "no CUDA device here", "lowering", "CUDA source", "cubin", "cuda-sim",
-    )  # fmt: skip
+        tir.RunError,
+        lambda: kernel["main"].on_copies(a, a, a.copy()),
+        "no CUDA device here",
+        "lowering",
+        "CUDA source",
+        "cubin",
+        "cuda-sim",
+    )
 
 
 def _no_device() -> bool:
@@ -260,11 +279,14 @@ def tiled(*factors: int, text: str = FLOAT) -> tir.Schedule:
 def test_tensorize_of_a_loop_that_does_not_match():
     sch = tiled(4, 8, 16)
     shown = refused(
-        sch, lambda: sch.tensorize("C_update.i_1", intrinsic()),
+        sch,
+        lambda: sch.tensorize("C_update.i_1", intrinsic()),
         "does not compute what the intrinsic mma_4x4x8 describes",
         "first difference (intrinsic, block): C is (4, 4), the region of C (4, 8); A is (4, 8), the region of A (4, 16)",
-        "intrinsic:\n", "block:\n", "split j_1 by 4, k_1 by 8",
-    )  # fmt: skip
+        "intrinsic:\n",
+        "block:\n",
+        "split j_1 by 4, k_1 by 8",
+    )
     assert shown.index("T.grid(4, 4, 8)") < shown.index("T.grid(4, 8, 16)")
     fits = tiled(4, 4, 8)
     fits.tensorize("C_update.i_1", intrinsic())
@@ -524,9 +546,11 @@ def test_what_was_vectorized_and_why_not():
 def test_omp_num_threads(threads: str):
     root = str(Path(__file__).parents[2])
     done = subprocess.run(
-        [sys.executable, "-m", "tir.doctor"], capture_output=True, text=True,
+        [sys.executable, "-m", "tir.doctor"],
+        capture_output=True,
+        text=True,
         env={**os.environ, "OMP_NUM_THREADS": threads, "PYTHONPATH": root},
-    )  # fmt: skip
+    )
     assert f"parallel loops run on {threads} thread" in done.stdout
     for part in ("Python", "LLVM", "OpenMP", "NVRTC", "CUDA device", "simulator"):
         assert part in done.stdout

@@ -149,10 +149,17 @@ def test_dp4a(types: str) -> None:
 def test_names_of_the_field() -> None:
     from tir.intrin import cuda, dot_product_common, x86
 
-    constants = ["WMMA_LOAD_16x16x16_F16_B_TRANS_DYN_INTRIN", "WMMA_STORE_16x16x16_F32_SHARED_DYN_INTRIN",
-                 "WMMA_SYNC_16x16x16_s8s8s32_TRANS_INTRIN", "WMMA_FILL_16x16x16_S32_INTRIN", "LDMATRIX_i8_B_TRANS_INTRIN",
-                 "MMA_f16f16f32_TRANS_A_TRANS_B_INTRIN", "MMA_fill_16x16_f32_INTRIN", "MMA_store_16x16_f32_global_INTRIN",
-                 "MMA_store_16x16_f32_shared_dyn_INTRIN_SIMPLE"]  # fmt: skip
+    constants = [
+        "WMMA_LOAD_16x16x16_F16_B_TRANS_DYN_INTRIN",
+        "WMMA_STORE_16x16x16_F32_SHARED_DYN_INTRIN",
+        "WMMA_SYNC_16x16x16_s8s8s32_TRANS_INTRIN",
+        "WMMA_FILL_16x16x16_S32_INTRIN",
+        "LDMATRIX_i8_B_TRANS_INTRIN",
+        "MMA_f16f16f32_TRANS_A_TRANS_B_INTRIN",
+        "MMA_fill_16x16_f32_INTRIN",
+        "MMA_store_16x16_f32_global_INTRIN",
+        "MMA_store_16x16_f32_shared_dyn_INTRIN_SIMPLE",
+    ]
     for constant in constants:
         assert TensorIntrin.get(getattr(cuda, constant)) is not None
     for name in (x86.VNNI_DOT_16x4_INTRIN, x86.AVX512_DOT_16x4_INTRIN, dot_product_common.DP4A_U8U8U32_INTRIN):

@@ -35,7 +35,7 @@ from tir.expr import (
     StringImm,
     Var,
     const,
-)  # fmt: skip
+)
 from tir.function import IRModule, PrimFunc
 from tir.node import frozendict
 from tir.stmt import Allocate, AssertStmt, BufferStore, Evaluate, For, IfThenElse, LetStmt, While, seq
@@ -181,10 +181,12 @@ def test_shuffle_picks_lanes():
 def test_allocations_on_stack_and_heap(size):
     A, i = decl_buffer((size,), name="A"), Var("i")
     T, j = decl_buffer((size,), name="T"), Var("j")
-    body = seq([
-        loop(i, size, BufferStore(T, BufferLoad(A, (i,)) * 2.0, (i,))),
-        loop(j, size, BufferStore(A, BufferLoad(T, (IntImm(size - 1) - j,)), (j,))),
-    ])  # fmt: skip
+    body = seq(
+        [
+            loop(i, size, BufferStore(T, BufferLoad(A, (i,)) * 2.0, (i,))),
+            loop(j, size, BufferStore(A, BufferLoad(T, (IntImm(size - 1) - j,)), (j,))),
+        ]
+    )
     a = np.arange(size, dtype=np.float32)
     compiled([A], Allocate(T.data, T.dtype, T.shape, TRUE, body))(a)
     np.testing.assert_array_equal(a, np.arange(size, dtype=np.float32)[::-1] * 2)
@@ -229,9 +231,16 @@ def test_calls_between_functions_and_return_values():
     square = PrimFunc((x,), Evaluate(Call("ret", (x * x,), x.dtype)), ret_type=x.dtype)
     B = decl_buffer((1,), name="B")
     called = Call("call_extern", (StringImm("square"), BufferLoad(B, (IntImm(0),))), x.dtype)
-    m = compile_lowered(IRModule(frozendict({
-        "square": square, "main": function([B], BufferStore(B, called + 1.0, (IntImm(0),))),
-    })))  # fmt: skip
+    m = compile_lowered(
+        IRModule(
+            frozendict(
+                {
+                    "square": square,
+                    "main": function([B], BufferStore(B, called + 1.0, (IntImm(0),))),
+                }
+            )
+        )
+    )
     assert m["square"](3.0) == 9.0
     b = np.array([4], np.float32)
     m(b)

@@ -51,8 +51,11 @@ def test_a_forked_process_runs_parallel_loops_serially_and_says_so_once():
     environment = {**os.environ, "OMP_NUM_THREADS": "2"}
     parent = subprocess.Popen(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKS],
-        env=environment, start_new_session=True, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        env=environment,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert parent.communicate(timeout=100)[0] == "child 0\n"
     except subprocess.TimeoutExpired:

@@ -87,9 +87,13 @@ def test_float_functions_compile(dtype: str):
     lines += [
         f"    B[tx] = T.{name}(A[tx], B[tx])" for name in ("pow", "atan2", "fmod", "hypot", "copysign", "nextafter")
     ]
-    lines += ["    B[tx] = T.fma(A[tx], B[tx], A[tx])", "    B[tx] = T.max(A[tx], B[tx]) + T.min(A[tx], B[tx])",
-              "    B[tx] = A[tx] * B[tx] - A[tx] / B[tx]", "    B[tx] = T.Select(A[tx] < B[tx], A[tx], B[tx])",
-              f"    B[tx] = T.{dtype}(1.5) + T.cast(T.cast(A[tx], 'int32'), '{dtype}')"]  # fmt: skip
+    lines += [
+        "    B[tx] = T.fma(A[tx], B[tx], A[tx])",
+        "    B[tx] = T.max(A[tx], B[tx]) + T.min(A[tx], B[tx])",
+        "    B[tx] = A[tx] * B[tx] - A[tx] / B[tx]",
+        "    B[tx] = T.Select(A[tx] < B[tx], A[tx], B[tx])",
+        f"    B[tx] = T.{dtype}(1.5) + T.cast(T.cast(A[tx], 'int32'), '{dtype}')",
+    ]
     body = "\n".join(lines)
     compiled(f"""
 def f(A: T.Buffer((64,), "{dtype}"), B: T.Buffer((64,), "{dtype}")):
@@ -162,8 +166,16 @@ def search(A: T.Buffer((64,), "int32"), R: T.Buffer((64,), "int32"), key: T.int3
     T.evaluate(T.print("found", state[0]))
     R[tx] = state[0]
 """)
-    for wanted in ("const int tx = threadIdx.x;  // < 64", "int state_data[2];", "while (state_data[0] < state_data[1]) {",
-                   "const int mid = ", "} else {", "__trap();", 'printf("found %lld\\n"', "__launch_bounds__(64)"):  # fmt: skip
+    for wanted in (
+        "const int tx = threadIdx.x;  // < 64",
+        "int state_data[2];",
+        "while (state_data[0] < state_data[1]) {",
+        "const int mid = ",
+        "} else {",
+        "__trap();",
+        'printf("found %lld\\n"',
+        "__launch_bounds__(64)",
+    ):
         assert wanted in source, wanted
 
 
@@ -174,11 +186,15 @@ def test_memory_that_is_only_read_is_const():
 
 def test_atomics_of_every_type():
     for dtype in ("int32", "uint32", "int64", "uint64", "float32", "float64", "float16", "bfloat16"):
-        compiled(f"""
+        compiled(
+            f"""
 def f(A: T.Buffer((64,), "{dtype}"), B: T.Buffer((1,), "{dtype}")):
     tx = T.launch_thread("threadIdx.x", 64)
     T.evaluate(T.atomic_add(T.address_of(B[0]), A[tx], dtype="{dtype}"))
-""", "sm_75", "sm_90a")  # fmt: skip
+""",
+            "sm_75",
+            "sm_90a",
+        )
 
 
 def test_what_a_kernel_cannot_say_is_refused_by_name():

@@ -214,7 +214,8 @@ def test_code_is_unloaded_with_its_module(bindings):
 
 
 def test_dynamic_shared_memory_is_allowed_before_the_launch(bindings):
-    mod = built("""
+    mod = built(
+        """
 @T.prim_func
 def main(A: T.Buffer((128, 128), "float32"), B: T.Buffer((128, 128), "float32")):
     S = T.alloc_buffer((128, 128), "float32", scope="shared.dyn")
@@ -228,10 +229,15 @@ def main(A: T.Buffer((128, 128), "float32"), B: T.Buffer((128, 128), "float32"))
             with T.block("B"):
                 vi, vj = T.axis.remap("SS", [i, j])
                 B[vi, vj] = S[vj, vi]
-""".replace("    for i in range(128):\n        for j in T.thread_binding(128, thread=\"threadIdx.x\"):\n            with T.block(\"S\")",
-            "    for b in T.thread_binding(1, thread=\"blockIdx.x\"):\n        for i in range(128):\n          for j in T.thread_binding(128, thread=\"threadIdx.x\"):\n            with T.block(\"S\")").replace(
-            "    for i in range(128):\n        for j in T.thread_binding(128, thread=\"threadIdx.x\"):\n            with T.block(\"B\")",
-            "        for i in range(128):\n          for j in T.thread_binding(128, thread=\"threadIdx.x\"):\n            with T.block(\"B\")"), bindings)  # fmt: skip
+""".replace(
+            '    for i in range(128):\n        for j in T.thread_binding(128, thread="threadIdx.x"):\n            with T.block("S")',
+            '    for b in T.thread_binding(1, thread="blockIdx.x"):\n        for i in range(128):\n          for j in T.thread_binding(128, thread="threadIdx.x"):\n            with T.block("S")',
+        ).replace(
+            '    for i in range(128):\n        for j in T.thread_binding(128, thread="threadIdx.x"):\n            with T.block("B")',
+            '        for i in range(128):\n          for j in T.thread_binding(128, thread="threadIdx.x"):\n            with T.block("B")',
+        ),
+        bindings,
+    )
     mod(mod.array(np.zeros((128, 128), "float32")), mod.array(np.zeros((128, 128), "float32")))
     ((_, attribute, size),) = bindings.named("cuFuncSetAttribute")
     assert attribute == real.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES and size == 65536

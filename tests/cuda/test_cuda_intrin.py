@@ -106,8 +106,14 @@ def mma_schedule(kind: str, out: str, trans: bool) -> tir.Schedule:
     return sch
 
 
-MMA = [("float16", "float32", False), ("float16", "float32", True), ("float16", "float16", False),
-       ("bfloat16", "float32", False), ("int8", "int32", True), ("float32", "float32", True)]  # fmt: skip
+MMA = [
+    ("float16", "float32", False),
+    ("float16", "float32", True),
+    ("float16", "float16", False),
+    ("bfloat16", "float32", False),
+    ("int8", "int32", True),
+    ("float32", "float32", True),
+]
 
 
 @pytest.mark.parametrize(("kind", "out", "trans"), MMA)

@@ -128,9 +128,12 @@ class OnDevice:
     def __init__(self, array: np.ndarray, address: int | None = None):
         self.held = array
         self.__cuda_array_interface__ = {
-            "shape": array.shape, "typestr": array.dtype.str, "version": 3, "strides": array.strides,
+            "shape": array.shape,
+            "typestr": array.dtype.str,
+            "version": 3,
+            "strides": array.strides,
             "data": (array.ctypes.data if address is None else address, False),
-        }  # fmt: skip
+        }
 
 
 def test_a_launch_gets_sizes_and_arguments():

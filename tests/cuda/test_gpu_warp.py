@@ -41,14 +41,15 @@ CASES = {
     "any permutation": {"value": "S[u, (v * 5 + 3) % 32]"},
     "neighbours, guarded": {
         "value": "T.if_then_else(v > 0, S[u, v - 1], 0.0) + T.if_then_else(v < 31, S[u, v + 1], 0.0)",
-        "rows": 3, "axis": "threadIdx.y",
+        "rows": 3,
+        "axis": "threadIdx.y",
     },
     "lanes of half a warp": {"value": "S[u, 15 - v]", "n": 16, "lanes": 16, "rows": 3, "axis": "threadIdx.y"},
     "lanes of a block of one": {"value": "S[u, 7 - v]", "n": 8, "lanes": 8, "rows": 1, "axis": "threadIdx.y"},
     "in groups": {"value": "S[u, v // 32 * 32 + (v + 5) % 32]", "n": 64, "place": GROUPS},
     "pairs from the right": {"value": "S[u, (v + 2) % 64]", "n": 64, "place": PAIRS},
     "pairs crossed": {"value": "S[u, (v + 1) % 64]", "n": 64, "place": PAIRS},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", list(CASES.values()), ids=list(CASES))
@@ -79,7 +80,13 @@ def test_what_lanes_cannot_give(case, why):
 
 
 def test_a_shuffle_under_a_divergent_condition_is_refused():
-    text = exchange("S[u, 31 - v]").script().replace("                    B[u, v] = S", "                    if v < 9:\n                        B[u, v] = S")  # fmt: skip
+    text = (
+        exchange("S[u, 31 - v]")
+        .script()
+        .replace(
+            "                    B[u, v] = S", "                    if v < 9:\n                        B[u, v] = S"
+        )
+    )
     with pytest.raises(tir.BuildError, match=r"under the divergent condition `t < 9`(.|\n)*T.if_then_else"):
         tir.lower(parse(text), target="cuda")
 

@@ -35,8 +35,12 @@ def complaints(checker: str, site: Path, script: Path) -> str:
         pytest.skip(f"{checker} is not installed")
     done = subprocess.run(
         [sys.executable, "-m", checker, *CHECKERS[checker], script.name],
-        cwd=script.parent, env={**os.environ, "PYTHONPATH": str(site)}, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        cwd=script.parent,
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert "error: " in done.stdout or done.returncode == 0, done.stdout + done.stderr
     return "\n".join(line for line in done.stdout.splitlines() if "error: " in line or "- error" in line)
 

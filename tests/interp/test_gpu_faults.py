@@ -425,9 +425,15 @@ def tiled(scope: str, stage: int, asynchronous: bool) -> tir.PrimFunc:
 ORDERING = ("tvm_storage_sync", "ptx_wait_group", "ptx_commit_group")
 
 
-@pytest.mark.parametrize(("scope", "stage", "asynchronous"), [
-    ("shared", 0, False), ("shared", 1, False), ("shared", 1, True), ("shared.dyn", 2, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("scope", "stage", "asynchronous"),
+    [
+        ("shared", 0, False),
+        ("shared", 1, False),
+        ("shared", 1, True),
+        ("shared.dyn", 2, True),
+    ],
+)
 def test_every_barrier_and_wait_that_lowering_puts_is_needed(scope: str, stage: int, asynchronous: bool):
     kernel = tiled(scope, stage, asynchronous)
     r = np.random.default_rng(0)

@@ -27,8 +27,9 @@ def f(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
             vi, vj = T.axis.remap("SS", [i, j])
             B[vi, vj] = A[vi, vj + 1]
 """,
-        f4(4, 8), f4(4, 8),
-    )  # fmt: skip
+        f4(4, 8),
+        f4(4, 8),
+    )
     assert "read of A[0, 8] is out of bounds: A has shape (4, 8), and index 1 must be in [0, 8)" in message
     assert 'block "B" at vi=0, vj=7, loops i=0, j=7' in message
     assert "<text>:7" in message
@@ -77,7 +78,8 @@ def test_read_and_write_race():
 
 
 def test_ordered_accesses_are_no_race():
-    run(parse("""
+    run(
+        parse("""
 @T.prim_func
 def f(A: T.Buffer((4, 5), "float32")):
     for k in range(3):
@@ -86,7 +88,9 @@ def f(A: T.Buffer((4, 5), "float32")):
                 A[i, j] = A[i, j + 1] + A[i, 0]
     for j in T.vectorized(5):
         A[0, j] = A[0, j] + A[1, j]
-"""), f4(4, 5))  # fmt: skip
+"""),
+        f4(4, 5),
+    )
 
 
 def test_iterator_outside_its_domain():

@@ -103,7 +103,7 @@ CHANGED = {
                 if A[0] > 0:
                     B[i * 4 + j] = 1
                 A[0] = A[0] - 1""",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CHANGED)

@@ -31,7 +31,7 @@ STAYS = {
     "an else-branch": "if A[i] > 3:\n            A[i] = A[i]\n        else:\n            B[i] = n",
     "an else-branch of a conjunction": "if A[i] > 3 and i < n:\n            for j in range(0):\n                B[j] = 1\n        else:\n            B[i] = n",
     "a place that its own store changes": "A[A[i] % 7] = A[A[i] % 7]\n        B[i] = 1",
-}  # fmt: skip
+}
 
 
 def lowered(body):

@@ -466,8 +466,8 @@ def f(A: T.Buffer((512,), "float32"), D: T.Buffer((512,), "float32")):
 @T.prim_func
 def f(A: T.Buffer((512,), "float32"), D: T.Buffer((512,), "float32")):
     p = T.allocate([512], "float32", "global")
-    q = T.allocate([512], "float32", "global")
     B = T.decl_buffer((512,), "float32", data=p)
+    q = T.allocate([512], "float32", "global")
     C = T.decl_buffer((512,), "float32", data=q)
     E = T.decl_buffer((512,), "float32", data=p)
     for i in range(512):
@@ -546,8 +546,9 @@ def main(A: T.Buffer((2, 8), "float32"), O: T.Buffer((2, 8), "float32")):
     )
     sch.storage_align("both", 0, 0, 8, 1)
     sch.storage_align("both", 1, 0, 8, 1)
-    moved = transform.plan_and_update_buffer_allocation_location(transform.convert_blocks_to_opaque(
-        transform.lower_init_block(sch.mod)))  # fmt: skip
+    moved = transform.plan_and_update_buffer_allocation_location(
+        transform.convert_blocks_to_opaque(transform.lower_init_block(sch.mod))
+    )
     assert '"buffer_dim_align": [[0, 0, 8, 1]]' in moved.script()
     assert_same_result(sch.mod, sch.mod, engines=("llvm",))
 

@@ -116,12 +116,19 @@ def test_every_legal_offer_can_be_taken_as_it_stands(explorer):
         ({"do": "apply", "name": "paralel", "given": {}}, "no primitive 'paralel'"),
         ({"do": "apply", "name": "split", "given": {"loop": "k", "factors": "8"}}, "`factors` is a list"),
         ({"do": "apply", "name": "split", "given": {}}, "loop"),
-        ({"do": "apply", "name": "transform_layout", "given": {"block": "B", "buffer": "B", "index_map": "lambda i, j: __import__('os')"}}, "index map"),
+        (
+            {
+                "do": "apply",
+                "name": "transform_layout",
+                "given": {"block": "B", "buffer": "B", "index_map": "lambda i, j: __import__('os')"},
+            },
+            "index map",
+        ),
         ({"do": "undo"}, "only 0 steps"),
         ({"do": "show", "step": 3}, "steps 0 to 0, not 3"),
         ({"do": "dance"}, "no message 'dance'"),
     ],
-)  # fmt: skip
+)
 def test_a_refusal_is_shown_and_changes_nothing(explorer, message, says):
     before = explorer.schedule.mod
     explorer.handle(message)

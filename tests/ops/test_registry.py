@@ -92,12 +92,18 @@ REFUSED = {
     "too few": (lambda: ops.add(X), "missing a required argument: 'y'", "legal: add(x, y)"),
     "shapes": (lambda: ops.add(X, te.placeholder((3,))), "axis 1 of the result would be 4 and 3"),
     "symbolic shapes": (lambda: ops.add(X, te.placeholder((te.var("n"),))), "4 and n, which are not known to be equal"),
-    "kinds": (lambda: ops.add(X, te.placeholder((4,), "int32")), 'no common type of float and integer', 'ops.astype(x, "float32")'),
+    "kinds": (
+        lambda: ops.add(X, te.placeholder((4,), "int32")),
+        "no common type of float and integer",
+        'ops.astype(x, "float32")',
+    ),
     "a float among integers": (lambda: ops.add(te.placeholder((4,), "int32"), 0.5), "the number 0.5 is a float"),
     "a number that does not fit": (lambda: ops.add(te.placeholder((4,), "int8"), 300), "300 does not fit int8"),
     "types without a common one": (
-        lambda: ops.add(te.placeholder((4,), "int8"), te.placeholder((4,), "uint64")), "no integer type holds both"),
-}  # fmt: skip
+        lambda: ops.add(te.placeholder((4,), "int8"), te.placeholder((4,), "uint64")),
+        "no integer type holds both",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)

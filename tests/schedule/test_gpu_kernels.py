@@ -85,9 +85,11 @@ def test_a_thread_reads_only_its_own_registers():
     sch = pair("local", TURNED)
     refused(
         lambda: sch.bind(sch.get_loops("C")[1], "threadIdx.x"),
-        "`B` (local memory) would be read by another thread", "C at (i=0, j=31) reads B[0]", "B at (i=0, j=0) writes B[0]",
+        "`B` (local memory) would be read by another thread",
+        "C at (i=0, j=31) reads B[0]",
+        "B at (i=0, j=0) writes B[0]",
         "the scope shared",
-    )  # fmt: skip
+    )
     crossed = schedule(PAIR.format(scope="shared", index=TURNED))
     crossed.bind("i", "blockIdx.x")
     crossed.bind(crossed.get_loops("C")[1], "threadIdx.x")
@@ -133,8 +135,10 @@ def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32"), C: T.Bu
         else:
             refused(
                 lambda sch=sch, last=last: sch.bind(last, "blockIdx.x"),
-                "thread blocks of one kernel would depend on each other through `B`", "in another block", "two kernels",
-            )  # fmt: skip
+                "thread blocks of one kernel would depend on each other through `B`",
+                "in another block",
+                "two kernels",
+            )
 
 
 def test_kernels_share_global_memory_only():
@@ -144,8 +148,10 @@ def test_kernels_share_global_memory_only():
     sch.bind(sch.get_loops("C")[0], "blockIdx.x")
     refused(
         lambda: sch.set_scope("B", 0, "shared"),
-        "`B` (shared memory) would be used by two kernels", "B writes it in the kernel of loop", "compute_at",
-    )  # fmt: skip
+        "`B` (shared memory) would be used by two kernels",
+        "B writes it in the kernel of loop",
+        "compute_at",
+    )
 
 
 def test_unsafe_is_not_asked():

@@ -65,9 +65,17 @@ def same(func, made, target):
 
 @pytest.mark.parametrize("walk", WALKS)
 @pytest.mark.parametrize(
-    "axes", [("blockIdx.x", "threadIdx.x"), ("threadIdx.x", "blockIdx.y"), ("vthread.x", "threadIdx.x"),
-             ("threadIdx.y", "vthread"), ("vthread.x", "vthread.y"), (None, "vthread.x"), (None, "blockIdx.x")]
-)  # fmt: skip
+    "axes",
+    [
+        ("blockIdx.x", "threadIdx.x"),
+        ("threadIdx.x", "blockIdx.y"),
+        ("vthread.x", "threadIdx.x"),
+        ("threadIdx.y", "vthread"),
+        ("vthread.x", "vthread.y"),
+        (None, "vthread.x"),
+        (None, "blockIdx.x"),
+    ],
+)
 def test_elements_of_threads(walk, axes):
     start, value, domain = WALKS[walk]
     func = parse(MAP.format(start=start, value=value, domain=domain))

@@ -116,8 +116,9 @@ def test_padding_is_not_lost():
     same(sch)
     refused(
         lambda: schedule(text).reverse_compute_inline("D"),
-        "would no longer run for every iterator value", "D at (vi=0, vj=0) would not run",
-    )  # fmt: skip
+        "would no longer run for every iterator value",
+        "D at (vi=0, vj=0) would not run",
+    )
 
 
 @pytest.mark.parametrize("step, block", [("compute_inline", "B"), ("reverse_compute_inline", "D")])

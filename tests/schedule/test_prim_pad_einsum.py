@@ -18,9 +18,14 @@ def main(A: T.Buffer((6, 6), "float32"), B: T.Buffer((6, 8), "float32"), C: T.Bu
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 """
 
-INT8 = MATMUL.replace('A: T.Buffer((6, 6), "float32"), B: T.Buffer((6, 8), "float32"), C: T.Buffer((6, 8), "float32")',
-                      'A: T.Buffer((6, 6), "int8"), B: T.Buffer((6, 8), "int8"), C: T.Buffer((6, 8), "int32")').replace(
-    "T.float32(0)", "0").replace("A[vi, vk] * B[vk, vj]", 'T.cast(A[vi, vk], "int32") * T.cast(B[vk, vj], "int32")')  # fmt: skip
+INT8 = (
+    MATMUL.replace(
+        'A: T.Buffer((6, 6), "float32"), B: T.Buffer((6, 8), "float32"), C: T.Buffer((6, 8), "float32")',
+        'A: T.Buffer((6, 6), "int8"), B: T.Buffer((6, 8), "int8"), C: T.Buffer((6, 8), "int32")',
+    )
+    .replace("T.float32(0)", "0")
+    .replace("A[vi, vk] * B[vk, vj]", 'T.cast(A[vi, vk], "int32") * T.cast(B[vk, vj], "int32")')
+)
 
 SYMBOLIC = """
 @T.prim_func
@@ -133,8 +138,11 @@ def main(A: T.Buffer((6, 6), "float32"), C: T.Buffer((6, 6), "float32")):
 
 def test_a_guard_that_keeps_a_read_inside():
     """The domain may be longer than a buffer that the block reads under a condition."""
-    sch = schedule(SCALE.replace("A: T.Buffer((7,)", "A: T.Buffer((5,)").replace(
-        "A[vi] + T.float32(1)", "T.if_then_else(vi < 5, A[vi], T.float32(1))"))  # fmt: skip
+    sch = schedule(
+        SCALE.replace("A: T.Buffer((7,)", "A: T.Buffer((5,)").replace(
+            "A[vi] + T.float32(1)", "T.if_then_else(vi < 5, A[vi], T.float32(1))"
+        )
+    )
     sch.pad_einsum("B", [4])
     same(sch)
 
@@ -154,13 +162,16 @@ def test_then_tiled():
     same(sch)
 
 
-@pytest.mark.parametrize("term, word", [
-    ("C[vi, vj] + A[vi, vk]", ""),
-    ("C[vi, vj] + T.exp(A[vi, vk])", "iterator vk"),
-    ("C[vi, vj] + A[vi, vk] * B[0, vj]", "iterator vk"),
-    ("C[vi, vj] + A[vi, vk] + T.float32(1)", "iterator vk"),
-    ("T.max(C[vi, vj], A[vi, vk] * B[vk, vj])", "iterator vk"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "term, word",
+    [
+        ("C[vi, vj] + A[vi, vk]", ""),
+        ("C[vi, vj] + T.exp(A[vi, vk])", "iterator vk"),
+        ("C[vi, vj] + A[vi, vk] * B[0, vj]", "iterator vk"),
+        ("C[vi, vj] + A[vi, vk] + T.float32(1)", "iterator vk"),
+        ("T.max(C[vi, vj], A[vi, vk] * B[vk, vj])", "iterator vk"),
+    ],
+)
 def test_reductions_that_the_padding_would_change(term, word):
     sch = schedule(updated(term))
     if not word:
@@ -198,10 +209,13 @@ def test_refuses_part_of_a_domain():
 
 
 def test_refuses_a_shared_nest():
-    sch = schedule(SCALE + """        with T.block("D"):
+    sch = schedule(
+        SCALE
+        + """        with T.block("D"):
             vi = T.axis.spatial(7, i)
             A[vi] = T.float32(0)
-""")  # fmt: skip
+"""
+    )
     refused(lambda: sch.pad_einsum("B", [4]), "loop `i` is around more than block `B`")
 
 

@@ -199,14 +199,22 @@ def buffer_of(sch: tir.Schedule):
 
 
 def test_refuses_an_output():
-    sch = schedule(LINE.replace('    B = T.alloc_buffer((10,), "float32")\n', "").replace(
-        'C: T.Buffer((8,), "float32")', 'C: T.Buffer((8,), "float32"), B: T.Buffer((10,), "float32")'))  # fmt: skip
+    sch = schedule(
+        LINE.replace('    B = T.alloc_buffer((10,), "float32")\n', "").replace(
+            'C: T.Buffer((8,), "float32")', 'C: T.Buffer((8,), "float32"), B: T.Buffer((10,), "float32")'
+        )
+    )
     refused(lambda: sch.rolling_buffer("B", 0), "buffer B is not allocated by block `root`")
 
 
 def test_refuses_another_writer():
-    sch = schedule(LINE.replace("        with T.block(\"C\"):", "        with T.block(\"B2\"):\n"
-        "            vi = T.axis.spatial(8, i)\n            B[vi] = T.float32(1)\n        with T.block(\"C\"):"))  # fmt: skip
+    sch = schedule(
+        LINE.replace(
+            '        with T.block("C"):',
+            '        with T.block("B2"):\n'
+            '            vi = T.axis.spatial(8, i)\n            B[vi] = T.float32(1)\n        with T.block("C"):',
+        )
+    )
     refused(lambda: sch.rolling_buffer("B", 0), "block `B2` writes B too")
 
 
@@ -267,10 +275,15 @@ def test_refuses_a_reader_outside_the_loop():
 
 def test_refuses_what_was_not_all_the_same():
     """The window reads an input that the loop overwrites: making an element early and late gives different values."""
-    sch = schedule(LINE.replace('        with T.block("C"):', """        with T.block("A"):
+    sch = schedule(
+        LINE.replace(
+            '        with T.block("C"):',
+            """        with T.block("A"):
             vi = T.axis.spatial(8, i)
             A[vi + 2] = A[vi + 2] + T.float32(1)
-        with T.block("C"):"""))  # fmt: skip
+        with T.block("C"):""",
+        )
+    )
     error = refused(lambda: sch.rolling_buffer("B", 0), "without making elements of `B` again")
     assert error.witness
 

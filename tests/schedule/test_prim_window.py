@@ -204,8 +204,9 @@ def test_read_at_refusals():
 def test_write_at_refusals():
     refused(
         lambda: schedule(CARRIED).write_at("U.i", "U", 0, "shared"),
-        "an element of `A_shared` would be read without having been written", "reads A_shared[0, 0]",
-    )  # fmt: skip
+        "an element of `A_shared` would be read without having been written",
+        "reads A_shared[0, 0]",
+    )
     sch = schedule(CHAIN)
     refused(lambda: sch.write_at("B.i", "C", "C", "shared"), "loop `i` belongs to `B`, not to")
     refused(lambda: sch.write_at("C.i", "C", "B", "shared"), "does not write a buffer `B`")
@@ -280,9 +281,10 @@ def main(A: T.Buffer((16,), "float32"), I: T.Buffer((32,), "int32"), C: T.Buffer
 
 def test_cache_index_leaves_a_reduction_one():
     sch = schedule(
-        MATMUL.replace("C[vi, vj]", "C[vi // 2, vj]").replace("(8, 8), \"float32\")):", "(4, 8), \"float32\")):")
+        MATMUL.replace("C[vi, vj]", "C[vi // 2, vj]")
+        .replace('(8, 8), "float32")):', '(4, 8), "float32")):')
         .replace("A[vi, vk]", "A[vi, 7 - vk]")
-    )  # fmt: skip
+    )
     sch.cache_index("C", "local")
     assert "C[vi // 2, vj] = C[vi // 2, vj] + A[vi, index_var_0[vk]]" in sch.mod["main"].script()
 
@@ -320,11 +322,14 @@ def test_sample_compute_location_takes_and_replaces_a_decision(block, move, deci
 
 
 def test_sample_compute_location_offers_what_is_legal_only():
-    sch = schedule(MATMUL.replace("main(", "main(D: T.Buffer((8, 8), \"float32\"), ") + """    for i, j in T.grid(8, 8):
+    sch = schedule(
+        MATMUL.replace("main(", 'main(D: T.Buffer((8, 8), "float32"), ')
+        + """    for i, j in T.grid(8, 8):
         with T.block("D"):
             vi, vj = T.axis.remap("SS", [i, j])
             D[vi, vj] = C[vi, vj] + C[0, 0]
-""")  # fmt: skip
+"""
+    )
     error = refused(lambda: sch.sample_compute_location("D", 2), "by reverse_compute_at")
     assert error.legal == "-1 (root)"
     refused(lambda: sch.split(sch.sample_compute_location("D"), [2, None]), "`root` is a place to compute a block at")

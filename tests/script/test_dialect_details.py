@@ -31,8 +31,14 @@ def refusal(body: str) -> str:
 
 # ---------------------------------------------------------------- vectors of indices
 
-GATHERS = ["A[P[i]]", "A[A[P[i]]]", "A[P[i] // 2 + 1]", "T.Select(P[i] > A[P[i]], A[P[i]], P[i])",
-           "T.if_then_else(A[P[i]] > 3, A[P[i]], 0)", "T.max(A[P[i]], A[15 - P[i]])"]  # fmt: skip
+GATHERS = [
+    "A[P[i]]",
+    "A[A[P[i]]]",
+    "A[P[i] // 2 + 1]",
+    "T.Select(P[i] > A[P[i]], A[P[i]], P[i])",
+    "T.if_then_else(A[P[i]] > 3, A[P[i]], 0)",
+    "T.max(A[P[i]], A[15 - P[i]])",
+]
 
 
 @pytest.mark.parametrize("value", GATHERS)
@@ -67,12 +73,19 @@ def f(P: T.Buffer((4,), "int32"), B: T.Buffer((16,), "int32")):
 # ---------------------------------------------------------------- types of operators
 
 
-@pytest.mark.parametrize("call", [
-    "T.q_multiply_shift(n, n, 31, 0)", 'T.q_multiply_shift("int32", n, n, 31, 0)',
-    'T.q_multiply_shift(n, n, 31, 0, dtype="int32")',
-    "T.q_multiply_shift_per_axis(n, n, n, n, 31, T.bool(True), T.bool(False))", "T.clz(x)", "T.clz(n)",
-    'T.clz(T.Cast("uint8", n))', 'T.Cast("int32", T.boolean(True))',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        "T.q_multiply_shift(n, n, 31, 0)",
+        'T.q_multiply_shift("int32", n, n, 31, 0)',
+        'T.q_multiply_shift(n, n, 31, 0, dtype="int32")',
+        "T.q_multiply_shift_per_axis(n, n, n, n, 31, T.bool(True), T.bool(False))",
+        "T.clz(x)",
+        "T.clz(n)",
+        'T.clz(T.Cast("uint8", n))',
+        'T.Cast("int32", T.boolean(True))',
+    ],
+)
 def test_operators_give_int32(call):
     program(f"C[0] = {call}")
 
@@ -100,8 +113,15 @@ def test_a_stack_pointer_is_a_handle():
     """)
 
 
-@pytest.mark.parametrize("value", ['4 * T.call_extern("void", "f")', '-T.call_extern("void", "f")',
-    'T.sqrt(T.call_extern("void", "f"))', 'T.call_extern("void", "f") + T.call_extern("void", "f")'])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        '4 * T.call_extern("void", "f")',
+        '-T.call_extern("void", "f")',
+        'T.sqrt(T.call_extern("void", "f"))',
+        'T.call_extern("void", "f") + T.call_extern("void", "f")',
+    ],
+)
 def test_what_has_no_value_is_no_operand(value):
     assert "void" in refusal(f"C[0] = {value}")
 
@@ -134,18 +154,32 @@ def test_a_constant_is_stored_in_the_buffers_type(store):
     program(store)
 
 
-@pytest.mark.parametrize("store", ["D[0] = T.int32(300)", "D[0] = T.float32(3.5)", "D[0] = n", "A[0, 0] = T.float64(0.1)",
-    "A[0, 0] = T.int32(16777217)"])  # fmt: skip
+@pytest.mark.parametrize(
+    "store",
+    [
+        "D[0] = T.int32(300)",
+        "D[0] = T.float32(3.5)",
+        "D[0] = n",
+        "A[0, 0] = T.float64(0.1)",
+        "A[0, 0] = T.int32(16777217)",
+    ],
+)
 def test_what_the_buffers_type_does_not_represent_is_refused(store):
     assert "but the value stored is" in refusal(store)
 
 
-@pytest.mark.parametrize("dtype,exact,inexact", [
-    ("float16", [0.5, 65504.0, 2.0**-24, -0.0], [0.1, 65505.0, 2.0**-25]),
-    ("bfloat16", [1.0078125, 2.0**127], [1.00390625]),
-    ("float32", [16777216.0, 2.0**-149], [16777217.0, 0.1, 2.0**-150]), ("float64", [0.1, 5e-324], [2**53 + 1]),
-    ("float8_e4m3", [448.0, 2.0**-9], [449.0, 17.0]), ("int8", [-128, 3.0], [128, 0.5]), ("bool", [0, 1], [2, 0.5]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "dtype,exact,inexact",
+    [
+        ("float16", [0.5, 65504.0, 2.0**-24, -0.0], [0.1, 65505.0, 2.0**-25]),
+        ("bfloat16", [1.0078125, 2.0**127], [1.00390625]),
+        ("float32", [16777216.0, 2.0**-149], [16777217.0, 0.1, 2.0**-150]),
+        ("float64", [0.1, 5e-324], [2**53 + 1]),
+        ("float8_e4m3", [448.0, 2.0**-9], [449.0, 17.0]),
+        ("int8", [-128, 3.0], [128, 0.5]),
+        ("bool", [0, 1], [2, 0.5]),
+    ],
+)
 def test_exact_representation(dtype, exact, inexact):
     kind = tir.dtype.DType(dtype)
     assert all(kind.represents(v) for v in exact)
@@ -155,10 +189,13 @@ def test_exact_representation(dtype, exact, inexact):
 # ---------------------------------------------------------------- buffers and pointers
 
 
-@pytest.mark.parametrize("opening", [
-    'row = T.decl_buffer((4,), "float32", data=T.address_of(A[i, 0]))\n    row[1] = T.float32(1)',
-    'with T.decl_buffer((4,), "float32", data=T.address_of(A[i, 0])) as row:\n        row[1] = T.float32(1)',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "opening",
+    [
+        'row = T.decl_buffer((4,), "float32", data=T.address_of(A[i, 0]))\n    row[1] = T.float32(1)',
+        'with T.decl_buffer((4,), "float32", data=T.address_of(A[i, 0])) as row:\n        row[1] = T.float32(1)',
+    ],
+)
 def test_a_buffer_behind_a_computed_pointer(opening):
     func = program(f"for i in range(8):\n    {opening}")
     for target in ("interpreter", "llvm"):

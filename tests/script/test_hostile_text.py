@@ -112,16 +112,24 @@ def test_macros_that_double_end():
         parse(f"{chain}{HEAD}    u(A)\n")
 
 
-@pytest.mark.parametrize("text,says", [
-    (HEAD + "    pass # \ud800\n", "not Python text"), (HEAD + "    pass\x00\n", "null bytes"),
-    ("@T.x\ndef f():\n    pass\n", "the dialect has no T.x"), ("@T.exp\ndef f():\n    pass\n", "got function"),
-    ("import nosuch\n" + HEAD + "    A[0] = 1\n", "No module named 'nosuch'"),
-    ("from os import nosuch\n" + HEAD + "    A[0] = 1\n", "no attribute 'nosuch'"),
-    (HEAD + "    B = T.alloc_buffer((h,))\n", "must be an integer, not handle"),
-    (HEAD + "    B = T.alloc_buffer((A.data,))\n", "must be an integer, not handle"),
-    (HEAD + "    for i in T.thread_binding(4, thread=T.block):\n        A[i] = 1\n", "thread axis of T.thread_binding is a string"),
-    (HEAD + "    T.func_attr({'k': object()})\n", "attributes are numbers, strings"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text,says",
+    [
+        (HEAD + "    pass # \ud800\n", "not Python text"),
+        (HEAD + "    pass\x00\n", "null bytes"),
+        ("@T.x\ndef f():\n    pass\n", "the dialect has no T.x"),
+        ("@T.exp\ndef f():\n    pass\n", "got function"),
+        ("import nosuch\n" + HEAD + "    A[0] = 1\n", "No module named 'nosuch'"),
+        ("from os import nosuch\n" + HEAD + "    A[0] = 1\n", "no attribute 'nosuch'"),
+        (HEAD + "    B = T.alloc_buffer((h,))\n", "must be an integer, not handle"),
+        (HEAD + "    B = T.alloc_buffer((A.data,))\n", "must be an integer, not handle"),
+        (
+            HEAD + "    for i in T.thread_binding(4, thread=T.block):\n        A[i] = 1\n",
+            "thread axis of T.thread_binding is a string",
+        ),
+        (HEAD + "    T.func_attr({'k': object()})\n", "attributes are numbers, strings"),
+    ],
+)
 def test_faults_of_the_text_are_shown(text, says):
     with pytest.raises(tir.ParseError, match=says):
         parse(text)
@@ -131,14 +139,17 @@ def test_faults_of_the_text_are_shown(text, says):
 
 
 def recorded() -> list:
-    sch = tir.Schedule(parse("""
+    sch = tir.Schedule(
+        parse("""
 @T.prim_func
 def main(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32")):
     for i, j in T.grid(64, 64):
         with T.block("B"):
             vi, vj = T.axis.remap("SS", [i, j])
             B[vi, vj] = A[vi, vj] + 1.0
-"""), seed=1)  # fmt: skip
+"""),
+        seed=1,
+    )
     i, j = sch.get_loops("B")
     tiles = sch.sample_perfect_tile(j, 2)
     j0, j1 = sch.split(j, [tiles[0] * 1, tiles[1]])
@@ -169,8 +180,12 @@ def damaged(value, rng: random.Random, odds: float):
 @pytest.mark.parametrize("part", range(2))
 def test_damaged_traces(part):
     rng, good = random.Random(part), recorded()
-    program = tir.Schedule(parse(HEAD + "    for i in range(8):\n        with T.block('B'):\n            vi = T.axis.spatial(8, i)\n"
-                                 "            A[vi] = 1\n")).mod  # fmt: skip
+    program = tir.Schedule(
+        parse(
+            HEAD + "    for i in range(8):\n        with T.block('B'):\n            vi = T.axis.spatial(8, i)\n"
+            "            A[vi] = 1\n"
+        )
+    ).mod
     for _ in range(300):
         data = damaged(good, rng, rng.choice([0.01, 0.05]))
         try:

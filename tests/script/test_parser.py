@@ -240,7 +240,8 @@ def test_realize_assert_while_assume_return():
 
 
 def test_if_elif_else_and_python_conditions():
-    body = body_of("""
+    body = body_of(
+        """
         if n > 1:
             A[0, 0] = 1.0
         elif n > 0:
@@ -251,7 +252,9 @@ def test_if_elif_else_and_python_conditions():
             A[1, 1] = 4.0
         else:
             A[1, 1] = 5.0
-    """, FLAG=False)  # fmt: skip
+    """,
+        FLAG=False,
+    )
     assert len(found(body, S.IfThenElse)) == 2
     assert body.stmts[1].value.value == 5.0
 

@@ -165,18 +165,18 @@ def test_the_users_own_line_in_a_file():
 
 
 def test_a_changing_name_is_refused():
-    (said, _, notes), = faults("""
+    ((said, _, notes),) = faults("""
         t = n + 1
         for i in range(4):
             t = t + i
-    """)  # fmt: skip
+    """)
     assert "cannot be changed from inside" in said and "alloc_buffer" in notes[0]
-    (said, where, _), = faults("""
+    ((said, where, _),) = faults("""
         t = n + 1
         if n > 0:
             t = n
         T.evaluate(t)
-    """)  # fmt: skip
+    """)
     assert "assigned again in an inner scope" in said and where == "t"
 
 

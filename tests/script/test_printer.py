@@ -65,7 +65,7 @@ def test_every_node_class_has_a_printing_rule():
 
     assert {c for c in subclasses(e.Expr) if concrete(c)} == set(EXPRESSIONS)
     assert {c for c in subclasses(s.Stmt) if concrete(c)} == set(STATEMENTS)
-    core = {c for c in subclasses(Node) if concrete(c) and c.__module__ in ("tir.buffer", "tir.expr")}
+    core = {c for c in subclasses(Node) if concrete(c) and c.__module__ in ("tir.buffer", "tir.expr_nodes")}
     assert core - set(EXPRESSIONS) == set(PARTS)
 
 
@@ -222,9 +222,17 @@ def test_annotations():
     a = decl_buffer((4,), name="A")
     i = e.Var("i")
     notes = frozendict(
-        {"a": (1, 2.5, "x", None, True, (1, (2,))), "b": frozendict({"c": math.inf, "d": ()}), "e": e.IntImm(3, I64),
-         "f": N, "g": e.FloatImm(1.5, F32), "h": e.TRUE, "j": e.StringImm("s"), "k": e.Add(N, ONE)}
-    )  # fmt: skip
+        {
+            "a": (1, 2.5, "x", None, True, (1, (2,))),
+            "b": frozendict({"c": math.inf, "d": ()}),
+            "e": e.IntImm(3, I64),
+            "f": N,
+            "g": e.FloatImm(1.5, F32),
+            "h": e.TRUE,
+            "j": e.StringImm("s"),
+            "k": e.Add(N, ONE),
+        }
+    )
     check(func(s.For(i, ZERO, e.IntImm(4), "serial", s.BufferStore(a, a[i], (i,)), "", notes), a, scalars=(N,)))
 
 

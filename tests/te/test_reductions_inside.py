@@ -140,9 +140,15 @@ def test_initial_value_that_is_a_reduction():
     judged([A, B], (6,), lambda i: te.sum(A[i, k], axis=k, init=te.max(B[l], axis=l)), "C_max C")
 
 
-@pytest.mark.parametrize("begin, extent, blocks", [
-    ("0", "i + 1", "C"), ("0", "i", "C_init C"), ("i", "4", "C_init C"), ("i // 2", "i // 2 + 1", "C"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "begin, extent, blocks",
+    [
+        ("0", "i + 1", "C"),
+        ("0", "i", "C_init C"),
+        ("i", "4", "C_init C"),
+        ("i // 2", "i // 2 + 1", "C"),
+    ],
+)
 def test_domain_that_depends_on_an_outer_axis(begin, extent, blocks):
     def formula(i):
         j = te.reduce_axis((eval(begin, {"i": i}), eval(extent, {"i": i})), "j")

@@ -88,7 +88,10 @@ CASES = {
     "a size that is missing": (lambda: te.create_prim_func([compute(lambda i: i, (n + 1,))]), "variable `n`"),
     "an argument twice": (lambda: te.create_prim_func([B, B, compute(lambda i: B[i])]), "`B` is twice"),
     "an argument that is no tensor": (lambda: te.create_prim_func([B, 3]), "not 3"),
-    "an operation as an argument": (lambda: te.create_prim_func([B, compute(lambda i: B[i]).op]), "a tensor or a te.var"),
+    "an operation as an argument": (
+        lambda: te.create_prim_func([B, compute(lambda i: B[i]).op]),
+        "a tensor or a te.var",
+    ),
     "a slice as an argument": (lambda: te.create_prim_func([A[0]]), "a slice of a tensor"),
     "no arguments": (lambda: te.create_prim_func([]), "no tensors"),
     "a reduction in an extent": (
@@ -99,7 +102,7 @@ CASES = {
         lambda: compute(lambda i: te.sum(te.sum(A[(j := te.reduce_axis((0, N[i]), "j")), k], axis=k), axis=j)),
         "whose extent depends on data",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)

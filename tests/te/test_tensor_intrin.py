@@ -108,13 +108,19 @@ CASES = {
     "two statements": (lambda: te.decl_tensor_intrin(b.op, lambda i, o: (None, None)), "gives 2 statements"),
     "a part that is missing": (lambda: gemv().reset_intrin, "has no statement for this part"),
     "no reduction": (
-        lambda: te.decl_tensor_intrin(b.op, lambda i, o: (tir.const(0),) * 3).update_intrin, "`b` is no reduction"),
+        lambda: te.decl_tensor_intrin(b.op, lambda i, o: (tir.const(0),) * 3).update_intrin,
+        "`b` is no reduction",
+    ),
     "another buffer": (
         lambda: te.decl_tensor_intrin(b.op, lambda i, o: tir.const(0), binds={a: tir.decl_buffer((4, 4))}),
-        "bound to `a` is float32 of 2 dimensions", "float32 of 1"),
+        "bound to `a` is float32 of 2 dimensions",
+        "float32 of 1",
+    ),
     "a chain": (
-        lambda: te.decl_tensor_intrin(te.compute((4,), lambda i: b[i], name="c"), lambda i, o: None), "`b`, which"),
-}  # fmt: skip
+        lambda: te.decl_tensor_intrin(te.compute((4,), lambda i: b[i], name="c"), lambda i, o: None),
+        "`b`, which",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CASES)

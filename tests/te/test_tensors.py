@@ -36,10 +36,18 @@ def test_importing_tir_does_not_import_it():
     assert done.stdout.split() == ["False", "True"]
 
 
-@pytest.mark.parametrize("value, dtype", [
-    (te.const(0, "int8"), "int8"), (te.const(0), "int32"), (te.const(0.0), "float32"), (te.const(1, "float16"), "float16"),
-    (te.const(True), "bool"), (te.var("n"), "int32"), (te.size_var("n", "int64"), "int64"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "value, dtype",
+    [
+        (te.const(0, "int8"), "int8"),
+        (te.const(0), "int32"),
+        (te.const(0.0), "float32"),
+        (te.const(1, "float16"), "float16"),
+        (te.const(True), "bool"),
+        (te.var("n"), "int32"),
+        (te.size_var("n", "int64"), "int64"),
+    ],
+)
 def test_types_are_kept(value, dtype):
     assert value.dtype == dtype
 

@@ -118,7 +118,8 @@ def test_a_failing_program_is_reduced_to_what_fails():
     def check(program):
         assert "exp(" not in program.script() or program.script().count("for ") < 1
 
-    case = testing.reduce_case(tir.script.parse("""
+    case = testing.reduce_case(
+        tir.script.parse("""
 @T.prim_func
 def f(n: T.int32, A: T.Buffer((16, 24), "float32"), B: T.Buffer((16, 24), "float32"), C: T.Buffer((16,), "float32")):
     D = T.alloc_buffer((16, 24))
@@ -132,7 +133,9 @@ def f(n: T.int32, A: T.Buffer((16, 24), "float32"), B: T.Buffer((16, 24), "float
         with T.block("C"):
             vi = T.axis.spatial(16, i)
             C[vi] = D[vi, 0]
-"""), check)  # fmt: skip
+"""),
+        check,
+    )
     text = case.program.script()
     assert text.count("for ") == 1 and "range(1)" in text and "exp(" in text
     assert not any(part in text for part in ("if ", "where", "C", "n:", "parallel", "* T.exp"))

@@ -162,7 +162,11 @@ def _library() -> dict[str, Case]:
             made[f"conv2d_nchw-{name}-{cores}"] = partial(conv_nchw.scheduled_conv2d_nchw, size, cores)
         for name, func, schedule in (
             ("attention", lambda: attention.attention(64, 48, 32), attention.schedule_attention),
-            ("depthwise", lambda: conv_nchw.depthwise_nhwc(conv.Layer(1, 14, 32, 32, 3)), conv_nchw.schedule_depthwise_nhwc),
+            (
+                "depthwise",
+                lambda: conv_nchw.depthwise_nhwc(conv.Layer(1, 14, 32, 32, 3)),
+                conv_nchw.schedule_depthwise_nhwc,
+            ),
             ("softmax", lambda: rows.softmax(7, 1000), rows.schedule_softmax),
             ("layer_norm", lambda: rows.layer_norm(7, 1000), rows.schedule_layer_norm),
             ("row_sum", lambda: rows.row_sum(37, 300), rows.schedule_row_sum),
@@ -171,7 +175,7 @@ def _library() -> dict[str, Case]:
             ("gelu_chain", lambda: elementwise.gelu_chain(1000), elementwise.schedule_gelu_chain),
             ("scale_add", lambda: elementwise.scale_add(1000), elementwise.schedule_scale_add),
             ("blur", lambda: elementwise.blur(37, 70), elementwise.schedule_blur),
-        ):  # fmt: skip
+        ):
             made[f"{name}-{cores}"] = lambda f=func, s=schedule, p=many: s(of(f()), parallel=p)
     return {f"library/{name}": partial(_function, make, "llvm") for name, make in made.items()}
 

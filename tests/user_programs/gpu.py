@@ -445,7 +445,9 @@ def tensor_core_tiles(sch):
     del inner
 
 
-text_only("assert_frame", """
+text_only(
+    "assert_frame",
+    """
 @T.prim_func
 def main(a: T.handle, n: T.int32):
     A = T.match_buffer(a, (n,), "float32")
@@ -453,4 +455,6 @@ def main(a: T.handle, n: T.int32):
         A[0] = T.float32(1)
     for i in range(n):
         A[i] = A[i] + 1.0
-""", run=True)  # fmt: skip
+""",
+    run=True,
+)

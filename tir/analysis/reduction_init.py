@@ -82,9 +82,11 @@ class InitRuns:
                 yield
         except Undecided as error:
             raise ScheduleError(
-                "cannot prove that the reduction of block {0} begins with its init: {1}", self.realize, error,
+                "cannot prove that the reduction of block {0} begins with its init: {1}",
+                self.realize,
+                error,
                 nodes=[self.realize],
-            ) from None  # fmt: skip
+            ) from None
 
     def _at_start(self) -> tuple[list[Expr], bool]:
         """The conditions if the reduction starts at the first iterations of ``dropped``, and whether this holds
@@ -130,8 +132,9 @@ class InitRuns:
         return ScheduleError(
             "the init of block {0} does not run for every result: some have no update at the first value of each "
             "reduction iterator",
-            self.realize, nodes=[self.realize],
-        )  # fmt: skip
+            self.realize,
+            nodes=[self.realize],
+        )
 
     def _formula(self, names: Names, conditions: Iterable[Expr]) -> Formula:
         made = Formula(names)
@@ -171,8 +174,10 @@ class InitRuns:
             at = ", ".join(f"{f.loop_var.name} = {x}" for f, x in zip(self.inner, point))
             raise ScheduleError(
                 "the init of block {0} runs after other updates of the same result, which it undoes",
-                self.realize, witness=[f"it runs at {at}"], nodes=[self.realize],
-            )  # fmt: skip
+                self.realize,
+                witness=[f"it runs at {at}"],
+                nodes=[self.realize],
+            )
         return runs, inits
 
     def _exact(self, at_start: list[Expr]) -> list[Expr]:
@@ -189,8 +194,10 @@ class InitRuns:
         tied = next((f for f in self.dropped if any(uses_var(p, f.loop_var) for p in parts)), self.inner[0])
         raise ScheduleError(
             "cannot hoist init of {0} before {1}: for some results the first update is not at the first iteration of {1}",
-            self.realize, tied, nodes=[self.realize],
-        )  # fmt: skip
+            self.realize,
+            tied,
+            nodes=[self.realize],
+        )
 
 
 def begins_with_init(block: BlockRef) -> bool:
@@ -210,9 +217,12 @@ def continues(realize: BlockRealize, iterator: IterVar) -> ScheduleError:
     """The refusal of a continuation of a partitioned reduction, whose results another part initialises."""
     return ScheduleError(
         "block {0} is a continuation of a partitioned reduction: {1} starts past `{2}`",
-        realize, iterator.var.name, short_text(iterator.dom.min), nodes=[realize],
-            legal="this step first, and loop_partition after it",
-        )  # fmt: skip
+        realize,
+        iterator.var.name,
+        short_text(iterator.dom.min),
+        nodes=[realize],
+        legal="this step first, and loop_partition after it",
+    )
 
 
 def require_start(block: BlockRef) -> None:
@@ -261,9 +271,12 @@ class _Results:
                 raise ScheduleError(
                     "block {0} runs by `{1}`, which depends on memory that the block writes: {2} would ask before any "
                     "of the updates is made",
-                    self.realize, short_text(e), self._loops(), nodes=[self.realize],
+                    self.realize,
+                    short_text(e),
+                    self._loops(),
+                    nodes=[self.realize],
                     legal="a condition on memory that nothing in the loops writes",
-                )  # fmt: skip
+                )
         parts = [p for part in conjuncts(self.realize.predicate) if (p := self._at_start(part)) is not None]
         if self.block.init is not None:
             first = self.loops.index(self.reducing[0]) if self.reducing else len(self.loops)
@@ -288,8 +301,11 @@ class _Results:
         raise ScheduleError(
             "the predicate `{0}` may leave out the first update of a result of block {1} and not the others: {2} would "
             "store what the first update decides",
-            short_text(part), self.realize, self._loops(), nodes=[self.realize],
-        )  # fmt: skip
+            short_text(part),
+            self.realize,
+            self._loops(),
+            nodes=[self.realize],
+        )
 
     def _implies(self, part: Expr, at: Expr) -> bool:
         if self.analyzer.can_prove(at):

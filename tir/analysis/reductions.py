@@ -41,7 +41,7 @@ from ..op import call
 from ..render import short_text
 from ..stmt import Block, BufferStore, For, IfThenElse, LetStmt, SeqStmt, Stmt
 from ..visit import rewrite, substitute, walk
-from .selections import associativity_counterexample, choice_parts
+from .selections import associativity_counterexample, choice_parts, is_independent_of_order
 
 # ---------------------------------------------------------------- operations
 
@@ -89,9 +89,14 @@ MAXIMUM = Combiner("max", Max, _lowest, is_idempotent=True)
 MINIMUM = Combiner("min", Min, _highest, is_idempotent=True)
 
 _BY_NODE: dict[Any, Combiner] = {
-    Add: SUM, Sub: SUM, Mul: PRODUCT, Max: MAXIMUM, Min: MINIMUM,
-    And: Combiner("and", And, _one, is_idempotent=True), Or: Combiner("or", Or, _zero, is_idempotent=True),
-}  # fmt: skip
+    Add: SUM,
+    Sub: SUM,
+    Mul: PRODUCT,
+    Max: MAXIMUM,
+    Min: MINIMUM,
+    And: Combiner("and", And, _one, is_idempotent=True),
+    Or: Combiner("or", Or, _zero, is_idempotent=True),
+}
 
 _BY_CALL = {
     "bitwise_and": Combiner("&", _bitwise("bitwise_and"), _all_bits, is_idempotent=True),
@@ -269,6 +274,11 @@ class Reduction:
         """Whether some result is an arg-reduction; which of equal candidates it selects is unspecified."""
         return any(u.combination is None for u in self.updates)
 
+    @functools.cached_property
+    def is_independent_of_order(self) -> bool:
+        """Whether results are the same in any order but for rounding: a selection is, if it decides among equals and NaN."""
+        return not self.selects or is_independent_of_order(self.comm)
+
     @property
     def is_idempotent(self) -> bool:
         """Whether combining a value with itself gives it back."""
@@ -369,8 +379,10 @@ def _not_combined(node: Any, store: BufferStore) -> _Refused:
         return _refused(
             "block {0}: `{1}` converts the result to {2} after each update, so terms grouped in another way may give "
             "another value",
-            _name(node), _Text(store), value.dtype,
-        )  # fmt: skip
+            _name(node),
+            _Text(store),
+            value.dtype,
+        )
     return _refused("block {0}: `{1}` is not a combination of the old result and new values", _name(node), _Text(store))
 
 
@@ -412,7 +424,9 @@ def _require_selection(reduction: Reduction) -> None:
             raise _not_combined(node, update.store)
     fault = associativity_counterexample(comm)
     if fault is not None:
-        raise _Refused(OrderMatters("block {0} chooses {1}, which is no reduction: {2}", (_name(node), _chosen(reduction), fault)))  # fmt: skip
+        raise _Refused(
+            OrderMatters("block {0} chooses {1}, which is no reduction: {2}", (_name(node), _chosen(reduction), fault))
+        )
 
 
 def _chosen(reduction: Reduction) -> str:

@@ -133,8 +133,10 @@ class _StmtSimplifier:
         return s.replace(iter_values=values, predicate=predicate, block=block)
 
     def visit_Block(self, block: Block) -> Block:
-        iters = tuple(v.replace(dom=self.expr(v.dom)) if v.dom is not None and self.expr(v.dom) is not v.dom else v
-                      for v in block.iter_vars)  # fmt: skip
+        iters = tuple(
+            v.replace(dom=self.expr(v.dom)) if v.dom is not None and self.expr(v.dom) is not v.dom else v
+            for v in block.iter_vars
+        )
         with self.ctx.scope():
             self.ctx.note_aliases(other_names(block))
             for v in iters:

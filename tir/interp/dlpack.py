@@ -18,18 +18,27 @@ _SMALL_FLOATS = {  # DLPack codes of the types that NumPy lacks, by the names th
     16: "float6_e3m2fn", 17: "float4_e2m1fn",
 }  # fmt: skip
 _FOREIGN_NAMES = {
-    "bfloat16": ("bfloat16",), "float8_e4m3": ("float8_e4m3fn",), "float8_e5m2": ("float8_e5m2",),
-    "int4": ("int4",), "uint4": ("uint4",),
-}  # fmt: skip
+    "bfloat16": ("bfloat16",),
+    "float8_e4m3": ("float8_e4m3fn",),
+    "float8_e5m2": ("float8_e5m2",),
+    "int4": ("int4",),
+    "uint4": ("uint4",),
+}
 
 
 class _DLTensor(ctypes.Structure):
     _fields_ = [
-        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("byte_offset", ctypes.c_uint64),
-    ]  # fmt: skip
+    ]
 
 
 class Tensor(NamedTuple):
@@ -109,9 +118,12 @@ def view(
     """A NumPy array over memory at ``address``, which ``owner`` keeps alive. Of device memory only the array's shape,
     strides, type and address may be used."""
     interface = {
-        "shape": tuple(map(int, shape)), "typestr": dtype.str, "data": (int(address) or 64, read_only), "version": 3,
+        "shape": tuple(map(int, shape)),
+        "typestr": dtype.str,
+        "data": (int(address) or 64, read_only),
+        "version": 3,
         "strides": None if strides is None else tuple(map(int, strides)),
-    }  # fmt: skip
+    }
     return np.asarray(_View(interface, owner))
 
 

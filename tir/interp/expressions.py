@@ -430,8 +430,9 @@ class Expressions(ABC):
         return f"{self.helper(_concatenate)}(({parts},), {self.const(value_dtype(e.dtype), 'np')})"
 
     def _undef(self, e: E.Call) -> str:
-        return self.const(np.zeros(e.dtype.lanes, value_dtype(e.dtype)) if e.dtype.lanes > 1 else
-                          numbers.constant(0, e.dtype))  # fmt: skip
+        return self.const(
+            np.zeros(e.dtype.lanes, value_dtype(e.dtype)) if e.dtype.lanes > 1 else numbers.constant(0, e.dtype)
+        )
 
     def _lane_mask(self, e: E.Call) -> str:
         lanes = self.const(np.arange(e.dtype.lanes))

@@ -15,8 +15,15 @@ import numpy as np
 from ..dtype import DType
 from ..errors import RunError
 
-_STORAGE = {"bfloat16": np.uint16, "float8_e4m3": np.uint8, "float8_e5m2": np.uint8, "bool": np.bool_,
-            "int4": np.int8, "uint4": np.uint8, "uint1": np.uint8}  # fmt: skip
+_STORAGE = {
+    "bfloat16": np.uint16,
+    "float8_e4m3": np.uint8,
+    "float8_e5m2": np.uint8,
+    "bool": np.bool_,
+    "int4": np.int8,
+    "uint4": np.uint8,
+    "uint1": np.uint8,
+}
 
 
 def is_small_float(dtype: DType) -> bool:

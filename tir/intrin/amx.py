@@ -13,9 +13,12 @@ from .tensor_intrin import TensorIntrin
 TILE = 16  # rows of a tile, and columns of sums
 # left type, right type, sum type, elements per group, kind of product
 _KINDS = {
-    "bf16": ("bfloat16", "bfloat16", "float32", 2), "us": ("uint8", "int8", "int32", 4),
-    "ss": ("int8", "int8", "int32", 4), "su": ("int8", "uint8", "int32", 4), "uu": ("uint8", "uint8", "int32", 4),
-}  # fmt: skip
+    "bf16": ("bfloat16", "bfloat16", "float32", 2),
+    "us": ("uint8", "int8", "int32", 4),
+    "ss": ("int8", "int8", "int32", 4),
+    "su": ("int8", "uint8", "int32", 4),
+    "uu": ("uint8", "uint8", "int32", 4),
+}
 
 
 def _parse(text: str) -> Any:
@@ -44,18 +47,25 @@ def _copy(dtype: str, group: int, op: str) -> tuple[Any, Any]:
     step = {"float32": 4, "int32": 4, "bfloat16": 2}.get(dtype, 1)
     names, kinds = ("i, j", "SS") if group == 1 else ("i, j, k", "SSS")
     memory = _buffer("A", shape, dtype, "row, 1" if group == 1 else f"row, {group}, 1")
-    head = "@T.prim_func\ndef {0}(a: T.handle, c: T.handle):\n    row = T.int32()\n" if load else (
-        "@T.prim_func\ndef {0}(c: T.handle, a: T.handle):\n    row = T.int32()\n"
-    )  # fmt: skip
+    head = (
+        "@T.prim_func\ndef {0}(a: T.handle, c: T.handle):\n    row = T.int32()\n"
+        if load
+        else ("@T.prim_func\ndef {0}(c: T.handle, a: T.handle):\n    row = T.int32()\n")
+    )
     tile = _buffer("C", shape, dtype)
     source, target = ("A", "C") if load else ("C", "A")
     regions = f'    with T.block("root"):\n        T.reads({_whole(source, shape)})\n        T.writes({_whole(target, shape)})\n'
     buffers = memory + tile if load else tile + memory
-    desc = head.format("desc") + buffers + regions + f"""        for {names} in T.grid({shape}):
+    desc = (
+        head.format("desc")
+        + buffers
+        + regions
+        + f"""        for {names} in T.grid({shape}):
             with T.block("copy"):
                 {axes} = T.axis.remap("{kinds}", [{names}])
                 {target}[{axes}] = {source}[{axes}]
-"""  # fmt: skip
+"""
+    )
     mode = "r" if load else "w"
     number = f"C.elem_offset // {1024 // step}"
     impl = head.format("impl") + buffers + regions
@@ -68,11 +78,15 @@ def _copy(dtype: str, group: int, op: str) -> tuple[Any, Any]:
 def _zero(dtype: str) -> tuple[Any, Any]:
     head = "@T.prim_func\ndef {0}(c: T.handle):\n" + _buffer("C", "16, 16", dtype)
     regions = '    with T.block("root"):\n        T.reads()\n        T.writes(C[0:16, 0:16])\n'
-    desc = head.format("desc") + regions + f"""        for i, j in T.grid(16, 16):
+    desc = (
+        head.format("desc")
+        + regions
+        + f"""        for i, j in T.grid(16, 16):
             with T.block("zero"):
                 vi, vj = T.axis.remap("SS", [i, j])
                 C[vi, vj] = T.{dtype}(0)
-"""  # fmt: skip
+"""
+    )
     impl = head.format("impl") + regions
     impl += '        T.evaluate(T.amx_tile_zero(C.data, C.elem_offset // 256, dtype="void"))\n'
     return _parse(desc), _parse(impl)
@@ -83,21 +97,29 @@ def _dot(kind: str) -> tuple[Any, Any]:
     shape = f"16, 16, {group}"
     head = (
         "@T.prim_func\ndef {0}(a: T.handle, b: T.handle, c: T.handle):\n"
-        + _buffer("A", shape, left) + _buffer("B", shape, right) + _buffer("C", "16, 16", out)
+        + _buffer("A", shape, left)
+        + _buffer("B", shape, right)
+        + _buffer("C", "16, 16", out)
         + f"""    with T.block("root"):
         T.reads(C[0:16, 0:16], {_whole("A", shape)}, {_whole("B", shape)})
         T.writes(C[0:16, 0:16])
 """
-    )  # fmt: skip
-    desc = head.format("desc") + f"""        for i, j, k, q in T.grid(16, 16, 16, {group}):
+    )
+    desc = (
+        head.format("desc")
+        + f"""        for i, j, k, q in T.grid(16, 16, 16, {group}):
             with T.block("update"):
                 vi, vj, vk, vq = T.axis.remap("SSRR", [i, j, k, q])
                 C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk, vq], "{out}") * T.cast(B[vk, vj, vq], "{out}")
-"""  # fmt: skip
+"""
+    )
     whole = 1024 if group == 4 else 512
-    impl = head.format("impl") + f"""        T.evaluate(T.amx_tile_dot("{kind}", C.data, C.elem_offset // 256,
+    impl = (
+        head.format("impl")
+        + f"""        T.evaluate(T.amx_tile_dot("{kind}", C.data, C.elem_offset // 256,
             A.data, A.elem_offset // {whole}, B.data, B.elem_offset // {whole}, dtype="void"))
-"""  # fmt: skip
+"""
+    )
     return _parse(desc), _parse(impl)
 
 
@@ -112,9 +134,14 @@ def amx_intrinsics(kind: str) -> dict[str, str]:
     """
     left, right, out, _ = _KINDS[kind]
     return {
-        "load_a": f"amx_load_{left}", "load_b": f"amx_load_{right}", "stream_a": f"amx_stream_{left}",
-        "stream_b": f"amx_stream_{right}", "zero": f"amx_zero_{out}", "store": f"amx_store_{out}", "dot": f"amx_dot_{kind}",
-    }  # fmt: skip
+        "load_a": f"amx_load_{left}",
+        "load_b": f"amx_load_{right}",
+        "stream_a": f"amx_stream_{left}",
+        "stream_b": f"amx_stream_{right}",
+        "zero": f"amx_zero_{out}",
+        "store": f"amx_store_{out}",
+        "dot": f"amx_dot_{kind}",
+    }
 
 
 for _dtype, _group in (("bfloat16", 2), ("uint8", 4), ("int8", 4)):

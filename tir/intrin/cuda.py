@@ -13,11 +13,27 @@ from ..dtype import DType
 from .tensor_intrin import TensorIntrin
 
 _DTYPES = {
-    "f16": "float16", "bf16": "bfloat16", "tf32": "float32", "f32": "float32", "s8": "int8", "i8": "int8",
-    "s32": "int32", "i32": "int32", "e4m3": "float8_e4m3", "e5m2": "float8_e5m2",
-}  # fmt: skip
-_PTX = {"f16": "fp16", "bf16": "bf16", "tf32": "tf32", "i8": "int8", "e4m3": "e4m3", "e5m2": "e5m2", "f32": "fp32",
-        "i32": "int32"}  # fmt: skip
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "tf32": "float32",
+    "f32": "float32",
+    "s8": "int8",
+    "i8": "int8",
+    "s32": "int32",
+    "i32": "int32",
+    "e4m3": "float8_e4m3",
+    "e5m2": "float8_e5m2",
+}
+_PTX = {
+    "f16": "fp16",
+    "bf16": "bf16",
+    "tf32": "tf32",
+    "i8": "int8",
+    "e4m3": "e4m3",
+    "e5m2": "e5m2",
+    "f32": "fp32",
+    "i32": "int32",
+}
 _SCOPES = {"shared": "shared", "shared_dyn": "shared.dyn", "global": "global"}
 
 
@@ -41,7 +57,8 @@ _STRIDES = "    {0}1 = T.int32()\n    {0}0 = T.int32()\n"
 def _copy_desc(rows: int, columns: int, dtype: str, source: str, target: str, factor: int = 16) -> str:
     return (
         "@T.prim_func\ndef desc(a: T.handle, c: T.handle):\n"
-        + _STRIDES.format("s") + _STRIDES.format("d")
+        + _STRIDES.format("s")
+        + _STRIDES.format("d")
         + _buffer("A", rows, columns, dtype, source, "s1, s0", factor)
         + _buffer("C", rows, columns, dtype, target, "d1, d0", factor)
         + f"""    with T.block("root"):
@@ -52,7 +69,7 @@ def _copy_desc(rows: int, columns: int, dtype: str, source: str, target: str, fa
                 vi, vj = T.axis.remap("SS", [i, j])
                 C[vi, vj] = A[vi, vj]
 """
-    )  # fmt: skip
+    )
 
 
 # ---------------------------------------------------------------- wmma
@@ -75,15 +92,17 @@ def _wmma_load(shape: tuple[int, int, int], kind: str, operand: str, trans: bool
     layout = "col_major" if trans else "row_major"
     impl = (
         "@T.prim_func\ndef impl(a: T.handle, c: T.handle):\n"
-        + _STRIDES.format("s") + _STRIDES.format("d")
-        + _buffer("A", rows, columns, dtype, scope, "s1, s0") + _buffer("C", rows, columns, dtype, target, "d1, d0")
+        + _STRIDES.format("s")
+        + _STRIDES.format("d")
+        + _buffer("A", rows, columns, dtype, scope, "s1, s0")
+        + _buffer("C", rows, columns, dtype, target, "d1, d0")
         + f"""    with T.block("root"):
         T.reads(A[0:{rows}, 0:{columns}])
         T.writes(C[0:{rows}, 0:{columns}])
         T.evaluate(T.tvm_load_matrix_sync(C.data, {m}, {n}, {k}, {_number("C", "d1", rows, columns)},
             A.access_ptr("r"), s1, "{layout}", dtype="handle"))
 """
-    )  # fmt: skip
+    )
     return _parse(_copy_desc(rows, columns, dtype, scope, target)), _parse(impl)
 
 
@@ -92,15 +111,17 @@ def _wmma_store(shape: tuple[int, int, int], kind: str, scope: str) -> tuple[Any
     dtype = _DTYPES[kind]
     impl = (
         "@T.prim_func\ndef impl(a: T.handle, c: T.handle):\n"
-        + _STRIDES.format("s") + _STRIDES.format("d")
-        + _buffer("A", m, n, dtype, "wmma.accumulator", "s1, s0") + _buffer("C", m, n, dtype, scope, "d1, d0")
+        + _STRIDES.format("s")
+        + _STRIDES.format("d")
+        + _buffer("A", m, n, dtype, "wmma.accumulator", "s1, s0")
+        + _buffer("C", m, n, dtype, scope, "d1, d0")
         + f"""    with T.block("root"):
         T.reads(A[0:{m}, 0:{n}])
         T.writes(C[0:{m}, 0:{n}])
         T.evaluate(T.tvm_store_matrix_sync(A.data, {m}, {n}, {k}, {_number("A", "s1", m, n)},
             C.access_ptr("w"), d1, "row_major", dtype="handle"))
 """
-    )  # fmt: skip
+    )
     return _parse(_copy_desc(m, n, dtype, "wmma.accumulator", scope)), _parse(impl)
 
 
@@ -113,7 +134,8 @@ def _fill_desc(
 ) -> str:
     held = shape or (rows, columns)
     return (
-        "@T.prim_func\ndef desc(c: T.handle):\n" + _STRIDES.format("d")
+        "@T.prim_func\ndef desc(c: T.handle):\n"
+        + _STRIDES.format("d")
         + _buffer("C", held[0], held[1], dtype, scope, "d1, d0")
         + f"""    with T.block("root"):
         T.reads()
@@ -123,21 +145,22 @@ def _fill_desc(
                 vi, vj = T.axis.remap("SS", [i, j])
                 C[{at}] = {_zero(dtype)}
 """
-    )  # fmt: skip
+    )
 
 
 def _wmma_fill(shape: tuple[int, int, int], kind: str) -> tuple[Any, Any]:
     m, n, k = shape
     dtype = _DTYPES[kind]
     impl = (
-        "@T.prim_func\ndef impl(c: T.handle):\n" + _STRIDES.format("d")
+        "@T.prim_func\ndef impl(c: T.handle):\n"
+        + _STRIDES.format("d")
         + _buffer("C", m, n, dtype, "wmma.accumulator", "d1, d0")
         + f"""    with T.block("root"):
         T.reads()
         T.writes(C[0:{m}, 0:{n}])
         T.evaluate(T.tvm_fill_fragment(C.data, {m}, {n}, {k}, {_number("C", "d1", m, n)}, {_zero(dtype)}, dtype="handle"))
 """
-    )  # fmt: skip
+    )
     return _parse(_fill_desc(m, n, dtype, "wmma.accumulator")), _parse(impl)
 
 
@@ -146,14 +169,17 @@ def _wmma_sync(shape: tuple[int, int, int], kind: str, out: str, trans_b: bool) 
     dtype, total = _DTYPES[kind], _DTYPES[out]
     rows, columns = (n, k) if trans_b else (k, n)
     heads = (
-        _STRIDES.format("a") + _STRIDES.format("b") + _STRIDES.format("c")
-        + _buffer("A", m, k, dtype, "wmma.matrix_a", "a1, a0") + _buffer("B", rows, columns, dtype, "wmma.matrix_b", "b1, b0")
+        _STRIDES.format("a")
+        + _STRIDES.format("b")
+        + _STRIDES.format("c")
+        + _buffer("A", m, k, dtype, "wmma.matrix_a", "a1, a0")
+        + _buffer("B", rows, columns, dtype, "wmma.matrix_b", "b1, b0")
         + _buffer("C", m, n, total, "wmma.accumulator", "c1, c0")
         + f"""    with T.block("root"):
         T.reads(C[0:{m}, 0:{n}], A[0:{m}, 0:{k}], B[0:{rows}, 0:{columns}])
         T.writes(C[0:{m}, 0:{n}])
 """
-    )  # fmt: skip
+    )
     wide = (lambda x: x) if dtype == total else (lambda x: f'T.cast({x}, "{total}")')
     desc = f"""        for i, j, k in T.grid({m}, {n}, {k}):
             with T.block("update"):
@@ -168,8 +194,12 @@ def _wmma_sync(shape: tuple[int, int, int], kind: str, out: str, trans_b: bool) 
     return _parse(head.format("desc") + desc), _parse(head.format("impl") + impl)
 
 
-_WMMA = {"f16": ((16, 16, 16), ("f32", "f16")), "bf16": ((16, 16, 16), ("f32",)), "s8": ((16, 16, 16), ("s32",)),
-         "tf32": ((16, 16, 8), ("f32",))}  # fmt: skip
+_WMMA = {
+    "f16": ((16, 16, 16), ("f32", "f16")),
+    "bf16": ((16, 16, 16), ("f32",)),
+    "s8": ((16, 16, 16), ("s32",)),
+    "tf32": ((16, 16, 8), ("f32",)),
+}
 
 
 def _register_wmma() -> None:
@@ -261,7 +291,8 @@ def _ldmatrix(kind: str, operand: str, trans: bool, scope: str) -> tuple[Any, An
     else:
         at = _text_b("vi", "vj", e) if not trans else _text_b("vj", "vi", e)
     head = (
-        "@T.prim_func\ndef {}(warp: T.handle, shared: T.handle):\n" + _STRIDES.format("s")
+        "@T.prim_func\ndef {}(warp: T.handle, shared: T.handle):\n"
+        + _STRIDES.format("s")
         + f'    S = T.match_buffer(shared, ({rows}, {columns}), "{dtype}", align=64, offset_factor={4 * e}, '
         f'scope="{scope}", strides=[s1, s0])\n'
         + f'    W = T.match_buffer(warp, (32, {held}), "{dtype}", align=64, offset_factor={held}, scope="warp")\n'
@@ -269,7 +300,7 @@ def _ldmatrix(kind: str, operand: str, trans: bool, scope: str) -> tuple[Any, An
         T.reads(S[0:{rows}, 0:{columns}])
         T.writes(W[0:32, 0:{held}])
 """
-    )  # fmt: skip
+    )
     desc = f"""        for i, j in T.grid({rows}, {columns}):
             with T.block("shared_warp"):
                 vi, vj = T.axis.remap("SS", [i, j])
@@ -293,13 +324,14 @@ def _mma(kind: str, out: str) -> tuple[Any, Any]:
     depth, held = 8 * e, 4 * e
     head = (
         "@T.prim_func\ndef {}(a: T.handle, b: T.handle, c: T.handle):\n"
-        + _buffer("A", 32, held, dtype, "warp", factor=held) + _buffer("B", 32, held, dtype, "warp", factor=held)
+        + _buffer("A", 32, held, dtype, "warp", factor=held)
+        + _buffer("B", 32, held, dtype, "warp", factor=held)
         + _buffer("C", 32, 8, total, "warp", factor=8)
         + f"""    with T.block("root"):
         T.reads(C[0:32, 0:8], A[0:32, 0:{held}], B[0:32, 0:{held}])
         T.writes(C[0:32, 0:8])
 """
-    )  # fmt: skip
+    )
     wide = (lambda x: x) if dtype == total else (lambda x: f'T.cast({x}, "{total}")')
     a, b, c = _text_a("vi", "vk", e), _text_b("vk", "vj", e), _text_a("vi", "vj", 2)
     desc = f"""        for i, j, k in T.grid(16, 16, {depth}):
@@ -324,7 +356,8 @@ def _mma(kind: str, out: str) -> tuple[Any, Any]:
 def _mma_fill(kind: str) -> tuple[Any, Any]:
     dtype = _DTYPES[kind]
     desc = (
-        "@T.prim_func\ndef desc(c: T.handle):\n" + _buffer("C", 32, 8, dtype, "warp", factor=8)
+        "@T.prim_func\ndef desc(c: T.handle):\n"
+        + _buffer("C", 32, 8, dtype, "warp", factor=8)
         + f"""    with T.block("root"):
         T.reads()
         T.writes(C[0:32, 0:8])
@@ -335,29 +368,32 @@ def _mma_fill(kind: str) -> tuple[Any, Any]:
                 T.writes(C[{_text_a("vi", "vj", 2)}])
                 C[{_text_a("vi", "vj", 2)}] = {_zero(dtype)}
 """
-    )  # fmt: skip
+    )
     impl = (
-        "@T.prim_func\ndef impl(c: T.handle):\n" + _buffer("C", 32, 8, dtype, "warp", factor=8)
+        "@T.prim_func\ndef impl(c: T.handle):\n"
+        + _buffer("C", 32, 8, dtype, "warp", factor=8)
         + f"""    with T.block("root"):
         T.reads()
         T.writes(C[0:32, 0:8])
         for tx in T.thread_binding(0, 32, "threadIdx.x"):
             T.evaluate(T.mma_fill(8, C.data, C.elem_offset + tx * 8, dtype="{dtype}"))
 """
-    )  # fmt: skip
+    )
     return _parse(desc), _parse(impl)
 
 
 def _mma_store(kind: str, scope: str) -> tuple[Any, Any]:
     dtype = _DTYPES[kind]
     head = (
-        "@T.prim_func\ndef {}(a: T.handle, c: T.handle):\n" + _STRIDES.format("d")
-        + _buffer("A", 32, 8, dtype, "warp", factor=8) + _buffer("C", 16, 16, dtype, scope, "d1, d0", factor=1)
+        "@T.prim_func\ndef {}(a: T.handle, c: T.handle):\n"
+        + _STRIDES.format("d")
+        + _buffer("A", 32, 8, dtype, "warp", factor=8)
+        + _buffer("C", 16, 16, dtype, scope, "d1, d0", factor=1)
         + """    with T.block("root"):
         T.reads(A[0:32, 0:8])
         T.writes(C[0:16, 0:16])
 """
-    )  # fmt: skip
+    )
     desc = f"""        for i, j in T.grid(16, 16):
             with T.block("C_warp"):
                 vi, vj = T.axis.remap("SS", [i, j])
@@ -410,8 +446,14 @@ def get_mma_intrin_group(
     >>> get_mma_intrin_group("shared", "global", "float16", "float32", trans_b=True)["load_b"]
     'mma_ldmatrix_f16_b_trans'
     """
-    kinds = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32", "int8": "i8", "float8_e4m3": "e4m3",
-             "float8_e5m2": "e5m2"}  # fmt: skip
+    kinds = {
+        "float16": "f16",
+        "bfloat16": "bf16",
+        "float32": "tf32",
+        "int8": "i8",
+        "float8_e4m3": "e4m3",
+        "float8_e5m2": "e5m2",
+    }
     kind = kinds.get(in_dtype, "")
     out = {"float32": "f32", "float16": "f16", "int32": "i32"}.get(out_dtype, "")
     if out not in _MMA.get(kind, ()):

@@ -42,9 +42,14 @@ class Explorer:
         self.error = ""
         self._made: tuple[IRModule, str, tuple[str, str]] | None = None
         self._actions: dict[str, Callable[[Message], None]] = {
-            "select": self._select, "show": self._show, "open": self._open, "apply": self._apply,
-            "undo": self._undo, "redo": self._redo, "refresh": lambda message: None,
-        }  # fmt: skip
+            "select": self._select,
+            "show": self._show,
+            "open": self._open,
+            "apply": self._apply,
+            "undo": self._undo,
+            "redo": self._redo,
+            "refresh": lambda message: None,
+        }
 
     # ------------------------------------------------------------ messages
 
@@ -159,20 +164,30 @@ class Explorer:
 
 def _row(row: Row, span: tuple[int, int] | None) -> dict[str, Any]:
     return {
-        "label": row.label, "name": row.name, "depth": row.depth, "kind": row.kind, "extent": row.extent,
-        "bytes": row.bytes, "touched": dict(row.touched), "holds": row.holds, "regions": row.regions,
-        "iterators": list(row.iterators), "lines": list(span) if span else [],
-    }  # fmt: skip
+        "label": row.label,
+        "name": row.name,
+        "depth": row.depth,
+        "kind": row.kind,
+        "extent": row.extent,
+        "bytes": row.bytes,
+        "touched": dict(row.touched),
+        "holds": row.holds,
+        "regions": row.regions,
+        "iterators": list(row.iterators),
+        "lines": list(span) if span else [],
+    }
 
 
 def _offer(offer: Offer) -> dict[str, Any]:
     fields = [
         {
-            "name": f.name, "needed": f.needed, "value": shown_value(offer.given.get(f.name, "")),
+            "name": f.name,
+            "needed": f.needed,
+            "value": shown_value(offer.given.get(f.name, "")),
             "choices": [shown_value(c) for c in f.choices[:64]] if len(f.choices) > 1 else [],
         }
         for f in offer.fields
-    ]  # fmt: skip
+    ]
     place = {k: v for k, v in offer.given.items() if k not in [f.name for f in offer.fields]}
     return {"name": offer.name, "text": offer.text, "reason": offer.reason, "given": place, "fields": fields}
 

@@ -97,9 +97,13 @@ def _one_of(values: Sequence[Expr], number: Any) -> Expr:
 
 
 def _numpy_transform(
-    cls_prob: Any, loc_pred: Any, anchor: Any, clip: bool = True, threshold: float = 0.01,
+    cls_prob: Any,
+    loc_pred: Any,
+    anchor: Any,
+    clip: bool = True,
+    threshold: float = 0.01,
     variances: Any = (0.1, 0.1, 0.2, 0.2),
-) -> Any:  # fmt: skip
+) -> Any:
     batch, _, count = cls_prob.shape
     made, counts = np.full((batch, count, 6), -1.0), np.zeros(batch)
     for b in range(batch):

@@ -159,8 +159,10 @@ _VALID, _NUMBERS = np.array([5, 4]), np.array([[0, 1, 3, 4, 6], [9, 8, 7, 6, 5]]
 
 def _detections() -> list[Any]:
     return [
-        arg((2, 5, 6), values=_DETECTED), arg((2,), "int32", _VALID), arg((2, 5), "int32", _NUMBERS),
-    ]  # fmt: skip
+        arg((2, 5, 6), values=_DETECTED),
+        arg((2,), "int32", _VALID),
+        arg((2, 5), "int32", _NUMBERS),
+    ]
 
 
 @operator(
@@ -272,9 +274,13 @@ def _numpy_all_class(
     ],
 )
 def all_class_non_max_suppression(
-    boxes: Tensor, scores: Tensor, max_output_boxes_per_class: Any, iou_threshold: Any, score_threshold: Any,
+    boxes: Tensor,
+    scores: Tensor,
+    max_output_boxes_per_class: Any,
+    iou_threshold: Any,
+    score_threshold: Any,
     output_format: str = "onnx",
-) -> list[Tensor]:  # fmt: skip
+) -> list[Tensor]:
     """As ONNX's NonMaxSuppression: for each class of each image, at most so many boxes with a score above ``score_threshold`` that no
     better one of the class overlaps by more than ``iou_threshold``.
 

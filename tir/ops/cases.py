@@ -201,8 +201,13 @@ def _distinct(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) ->
 
 
 _DRAWS: dict[str, Draw] = {
-    "any": _any, "positive": _positive, "nonzero": _nonzero, "small": _small, "special": _special, "distinct": _distinct,
-}  # fmt: skip
+    "any": _any,
+    "positive": _positive,
+    "nonzero": _nonzero,
+    "small": _small,
+    "special": _special,
+    "distinct": _distinct,
+}
 
 
 def _draw_of(values: str) -> Draw | None:

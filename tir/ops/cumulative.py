@@ -85,8 +85,15 @@ def cumprod(
 
 
 def _cumulative(
-    name: str, combine: Callable[[Any, Any], Expr], identity: int, x: Tensor, axis: Any, exclusive: Any, dtype: Any, acc: Any
-) -> Tensor:  # fmt: skip
+    name: str,
+    combine: Callable[[Any, Any], Expr],
+    identity: int,
+    x: Tensor,
+    axis: Any,
+    exclusive: Any,
+    dtype: Any,
+    acc: Any,
+) -> Tensor:
     result = sum_type(x, dtype)
     kind = accumulator(result, acc)
     if axis is None:

@@ -67,13 +67,17 @@ def binary(
             return elementwise(name, formula, *operands, dtype=dtype)
 
         dtype = _EXAMPLES[kinds[-1]]
-        _describe(function, formula, f"""
+        _describe(
+            function,
+            formula,
+            f"""
             Operands broadcast, are promoted to a common type, and are {_either(kinds)}.
 
             >>> from tir import ops, te
             >>> ops.{name}(te.placeholder((4, 1), "{dtype}"), te.placeholder((3,), "{dtype}"))
             Tensor({name}, (4, 3), {result or dtype})
-            """)  # fmt: skip
+            """,
+        )
         return operator(section=SECTION, reference=reference, cases=cases, aliases=aliases)(function)
 
     return register
@@ -117,13 +121,17 @@ def unary(
             return elementwise(name, formula, values_of(x))
 
         dtype = _EXAMPLES[kinds[-1]]
-        _describe(function, formula, f"""
+        _describe(
+            function,
+            formula,
+            f"""
             The tensor is {_either(kinds)}.
 
             >>> from tir import ops, te
             >>> ops.{name}(te.placeholder((4, 3), "{dtype}"))
             Tensor({name}, (4, 3), {result or dtype})
-            """)  # fmt: skip
+            """,
+        )
         registered = operator(section=SECTION, reference=reference, cases=cases, aliases=aliases, tolerance=tolerance)
         return registered(function)
 

@@ -108,9 +108,14 @@ def interpolated(taps: Sequence[Taps], read: Callable[[tuple[Expr, ...]], Expr])
 
 
 METHODS = {
-    "nearest_neighbor": "nearest", "nearest": "nearest", "linear": "linear", "bilinear": "linear",
-    "trilinear": "linear", "cubic": "cubic", "bicubic": "cubic",
-}  # fmt: skip
+    "nearest_neighbor": "nearest",
+    "nearest": "nearest",
+    "linear": "linear",
+    "bilinear": "linear",
+    "trilinear": "linear",
+    "cubic": "cubic",
+    "bicubic": "cubic",
+}
 
 
 def clamped(place: Expr, extent: Any) -> Expr:

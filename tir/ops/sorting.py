@@ -160,9 +160,15 @@ def sort(x: Tensor, axis: int = -1, is_ascend: Any = True, *, descending: bool =
 
 
 def _numpy_argsort(
-    x: Any, valid_count: Any = None, axis: int = -1, is_ascend: Any = True, dtype: Any = "int64", *,
-    descending: bool = False, stable: bool = True,
-) -> Any:  # fmt: skip
+    x: Any,
+    valid_count: Any = None,
+    axis: int = -1,
+    is_ascend: Any = True,
+    dtype: Any = "int64",
+    *,
+    descending: bool = False,
+    stable: bool = True,
+) -> Any:
     rows = np.moveaxis(x, axis, -1)
     made = np.tile(np.arange(rows.shape[-1]), (*rows.shape[:-1], 1))
     for at in np.ndindex(*rows.shape[:-1]):
@@ -188,9 +194,15 @@ def _numpy_argsort(
     ],
 )
 def argsort(
-    x: Tensor, valid_count: Tensor | None = None, axis: int = -1, is_ascend: Any = True, dtype: Any = "int64", *,
-    descending: bool = False, stable: bool = True,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    valid_count: Tensor | None = None,
+    axis: int = -1,
+    is_ascend: Any = True,
+    dtype: Any = "int64",
+    *,
+    descending: bool = False,
+    stable: bool = True,
+) -> Tensor:
     """The indices along ``axis`` at which the elements of ``x`` are in order; equal elements keep theirs.
 
     With ``valid_count``, a tensor of the shape without ``axis``, only so many elements of each row are ordered.

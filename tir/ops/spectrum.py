@@ -77,9 +77,15 @@ def _require_floats(x: Tensor) -> None:
 
 
 def _numpy_stft(
-    data: Any, n_fft: int, hop_length: int, win_length: int, window: Any, normalized: bool, onesided: bool,
+    data: Any,
+    n_fft: int,
+    hop_length: int,
+    win_length: int,
+    window: Any,
+    normalized: bool,
+    onesided: bool,
     output_shape: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     frames = (data.shape[-1] - n_fft) // hop_length + 1
     pad = (n_fft - win_length) // 2
     weights = np.pad(window, (pad, n_fft - win_length - pad))
@@ -102,9 +108,15 @@ def _numpy_stft(
     tolerance=32,
 )
 def stft(
-    data: Tensor, n_fft: int, hop_length: int, win_length: int, window: Tensor, normalized: bool, onesided: bool,
+    data: Tensor,
+    n_fft: int,
+    hop_length: int,
+    win_length: int,
+    window: Tensor,
+    normalized: bool,
+    onesided: bool,
     output_shape: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Fourier transforms (batch, frequencies, frames, real and imaginary part) of parts of ``data`` (batch, length).
 
     Parts of ``n_fft`` elements begin at every ``hop_length``; ``window`` (``win_length``) stands in their middle. ``normalized``

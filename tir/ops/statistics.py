@@ -73,8 +73,14 @@ def _mean_at(over: Reduction, value: Any, kind: DType, indices: Any, correction:
 
 
 def _variance(root: bool) -> Any:
-    def run(x: Any, axis: Any = None, correction: float = 0, keepdims: bool = False, dtype: Any = None,
-            acc_dtype: Any = None) -> Any:  # fmt: skip
+    def run(
+        x: Any,
+        axis: Any = None,
+        correction: float = 0,
+        keepdims: bool = False,
+        dtype: Any = None,
+        acc_dtype: Any = None,
+    ) -> Any:
         apart = np.square(x - np.sum(x, axis=axis, keepdims=True) / _count(x, axis))
         made = np.sum(apart, axis=axis, keepdims=keepdims) / np.maximum(_count(x, axis) - correction, 0)
         return np.sqrt(made) if root else made

@@ -283,10 +283,16 @@ def _index_map(value: Any) -> Any:
 
 
 _SCALARS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "int": ("an int", _int), "bool": ("True or False", _bool), "float": ("a finite number", _float),
-    "str": ("a string", _str), "None": ("None", _none), "Callable": ("a function of the indices", _callable),
-    "IndexMap": ("a tir.IndexMap", _index_map), "Buffer": ("a buffer", _buffer), "Expr": ("an integer expression", _expr),
-}  # fmt: skip
+    "int": ("an int", _int),
+    "bool": ("True or False", _bool),
+    "float": ("a finite number", _float),
+    "str": ("a string", _str),
+    "None": ("None", _none),
+    "Callable": ("a function of the indices", _callable),
+    "IndexMap": ("a tir.IndexMap", _index_map),
+    "Buffer": ("a buffer", _buffer),
+    "Expr": ("an integer expression", _expr),
+}
 _PLURAL: dict[Any, str] = {_int: "ints", _bool: "booleans", _float: "finite numbers", _str: "strings", _none: "None",
                            _callable: "functions", _index_map: "index maps", _expr: "integer expressions", _buffer: "buffers"}  # fmt: skip
 

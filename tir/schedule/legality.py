@@ -136,5 +136,7 @@ def require_not_steering(buffer: Buffer, stmts: Iterable[Stmt], unsafe: bool) ->
             require(
                 load.buffer.data is not buffer.data,
                 "`{0}` reads buffer {1} outside of the body of a block, before the copy back has written it",
-                place if isinstance(place, BlockRealize) else first_line(place), buffer.name, nodes=[place],
-            )  # fmt: skip
+                place if isinstance(place, BlockRealize) else first_line(place),
+                buffer.name,
+                nodes=[place],
+            )

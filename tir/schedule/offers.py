@@ -31,9 +31,17 @@ Try = Callable[[Primitive, Mapping[str, Any]], "Exception | None"]  # why a call
 
 # Of parameters that are numbers, or lists of them: a value to begin with.
 _USUAL: dict[str, Any] = {
-    "factors": [None, 4], "tile.factors": [4], "factor_axis": 0, "axis": 0, "factor": 1, "offset": 8, "n": 2, "candidates": [1, 2, 4],
-    "probs": [0.5, 0.25, 0.25], "buf_index_array": [0],
-}  # fmt: skip
+    "factors": [None, 4],
+    "tile.factors": [4],
+    "factor_axis": 0,
+    "axis": 0,
+    "factor": 1,
+    "offset": 8,
+    "n": 2,
+    "candidates": [1, 2, 4],
+    "probs": [0.5, 0.25, 0.25],
+    "buf_index_array": [0],
+}
 
 
 @dataclass(frozen=True)
@@ -236,7 +244,7 @@ def _offer(state: State, step: Primitive, ref: LoopRef | BlockRef, attempt: Try)
             tuple(choices(state, step, p.name, {mine.name: name})),
             p in needed,
             p.name in step.kinds or "buffer" in p.name,
-        )  # fmt: skip
+        )
         for p in step.signature.parameters.values()
         if p is not mine and p.name != "unsafe"
     )

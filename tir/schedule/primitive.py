@@ -146,9 +146,7 @@ def _make(name: str, check: Callable[..., Any], apply: Any, keeps: Keeps = Keeps
     kinds = {p.name: places_of(p.annotation) for p in parameters}
     kinds = {k: v for k, v in kinds.items() if v}
     signature = signature.replace(parameters=parameters)
-    return Primitive(
-        name, check, apply, signature, kinds, keeps, past, parameters_of(signature), binder(signature)
-    )  # fmt: skip
+    return Primitive(name, check, apply, signature, kinds, keeps, past, parameters_of(signature), binder(signature))
 
 
 def lookup(name: str) -> Primitive | None:

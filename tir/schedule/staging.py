@@ -41,8 +41,10 @@ def require_scope(scope: str) -> None:
     """Refuse a storage scope that no hardware has. Part of one after a dot is the hardware's own (``global.vtcm``)."""
     require(
         isinstance(scope, str) and (scope in SCOPES or scope.partition(".")[0] in ("global", "local", "texture")),
-        "there is no storage scope `{0}`", scope, legal=SCOPES,
-    )  # fmt: skip
+        "there is no storage scope `{0}`",
+        scope,
+        legal=SCOPES,
+    )
 
 
 # ---------------------------------------------------------------- the copy, and the block that makes it
@@ -114,8 +116,9 @@ def copy_block(name: str, source: Buffer, target: Buffer, box: Sequence[Range], 
 def position(block: BlockRef, host: BlockRef | LoopRef) -> int:
     """The number of the statement of ``host`` that holds ``block``. Raises ``ScheduleError`` in the init of a block."""
     number = order(host, block)
-    require(number >= 0, "block {0} is in the init of block {1}: no copy can stand there", block, host,
-            nodes=[block.node])  # fmt: skip
+    require(
+        number >= 0, "block {0} is in the init of block {1}: no copy can stand there", block, host, nodes=[block.node]
+    )
     return number
 
 
@@ -164,9 +167,13 @@ def require_members(blocks: Sequence[BlockRef], scope: BlockRef) -> None:
     """Refuse consumers that are not directly inside ``scope``, where the copy stands."""
     for block in blocks:
         require(
-            block.scope is scope, "block {0} is not directly inside block {1}, where the copy is made", block, scope,
-            nodes=[block.node], legal=[child.name for child in scope.children],
-        )  # fmt: skip
+            block.scope is scope,
+            "block {0} is not directly inside block {1}, where the copy is made",
+            block,
+            scope,
+            nodes=[block.node],
+            legal=[child.name for child in scope.children],
+        )
 
 
 def require_known_uses(blocks: Sequence[BlockRef], buffer: Buffer, unsafe: bool) -> None:
@@ -180,9 +187,11 @@ def require_known_uses(blocks: Sequence[BlockRef], buffer: Buffer, unsafe: bool)
     require(
         user is None or unsafe and alias is None,
         "cannot prove what block {0} uses of {1}: its pointer is used directly or through another view",
-        alias or user or "", buffer.name, nodes=[u.node for u in (alias or user,) if u is not None],
+        alias or user or "",
+        buffer.name,
+        nodes=[u.node for u in (alias or user,) if u is not None],
         legal="" if unsafe or alias else "unsafe=True, which believes the regions that the block declares",
-    )  # fmt: skip
+    )
 
 
 def _declares_alias(block: BlockRef, buffer: Buffer) -> bool:
@@ -273,8 +282,10 @@ class Stage:
                 witness[0] = witness[0].replace(copy.name, buffer.name)
                 raise ScheduleError(
                     f"an element of `{buffer.name}` is written between the copy and a read of it",
-                    witness=witness, nodes=[read.unit.node], func=self.after.func,
-                )  # fmt: skip
+                    witness=witness,
+                    nodes=[read.unit.node],
+                    func=self.after.func,
+                )
 
     def handles(self) -> list[BlockRV]:
         """The blocks that copy."""

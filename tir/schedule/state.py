@@ -265,9 +265,14 @@ def require_above(state: State, loop: LoopRef, block: BlockRef) -> None:
     """Refuse a loop that is not around ``block``, saying which blocks it is around."""
     loops = block.loops()
     require(
-        loop in loops, "loop {0} belongs to {1}, not to {2}", loop.node, owners(state, loop), block, nodes=[loop.node],
+        loop in loops,
+        "loop {0} belongs to {1}, not to {2}",
+        loop.node,
+        owners(state, loop),
+        block,
+        nodes=[loop.node],
         legal=f"the loops of {block.name} are {', '.join(ref.name for ref in loops)}" if loops else "it has no loops",
-    )  # fmt: skip
+    )
 
 
 def blocks_with_init(state: State) -> list[str]:
@@ -312,8 +317,12 @@ def pick_buffer(block: BlockRef, side: str, which: int | str | Buffer) -> Buffer
     require(
         0 <= which < len(regions),
         "block {0} {1} {2} regions, so there is no number {3}",
-        block, verb, len(regions), which, legal=[f"{n} ({r.buffer.name})" for n, r in enumerate(regions)],
-    )  # fmt: skip
+        block,
+        verb,
+        len(regions),
+        which,
+        legal=[f"{n} ({r.buffer.name})" for n, r in enumerate(regions)],
+    )
     return regions[which].buffer
 
 

@@ -361,8 +361,12 @@ def _from_json(value: Any, known: dict[int, Any]) -> Any:
 
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
-}  # fmt: skip
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
 _HANDLES = {"$loop": LoopRV, "$block": BlockRV, "$expr": ExprRV}
 
 

@@ -124,5 +124,12 @@ def view(buffer: Buffer, *shape: Any) -> BufferSpec:
     return BufferSpec("decl_buffer", tuple(shape), buffer.dtype, options)
 
 
-_METHODS = {"view": view, "vload": vload, "vstore": vstore, "access_ptr": access_ptr, "offset_of": offset_of, "region": region,
-            "full_region": Buffer.full_region}  # fmt: skip
+_METHODS = {
+    "view": view,
+    "vload": vload,
+    "vstore": vstore,
+    "access_ptr": access_ptr,
+    "offset_of": offset_of,
+    "region": region,
+    "full_region": Buffer.full_region,
+}

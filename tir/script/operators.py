@@ -22,13 +22,25 @@ _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.RShift: operator.rshift, ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
 }  # fmt: skip
 _COMPARE: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-    ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
-    ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
-}  # fmt: skip
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
 _KINDS: dict[type, Any] = {
-    ast.Eq: _e.EQ, ast.NotEq: _e.NE, ast.Lt: _e.LT, ast.LtE: _e.LE, ast.Gt: _e.GT, ast.GtE: _e.GE,
-}  # fmt: skip
+    ast.Eq: _e.EQ,
+    ast.NotEq: _e.NE,
+    ast.Lt: _e.LT,
+    ast.LtE: _e.LE,
+    ast.Gt: _e.GT,
+    ast.GtE: _e.GE,
+}
 MOST_BITS = 1 << 12  # of an integer that Python computes while a program is read
 MOST_ITEMS = 1 << 20  # that a comprehension runs over, or a repeated sequence holds
 _GROWING = {"Pow": ast.Pow, "LShift": ast.LShift, "Mult": ast.Mult}
@@ -83,9 +95,13 @@ def evaluate(node: ast.expr, names: dict[str, Any]) -> Any:
     """The value of ``node`` in Python, over ``names``; operators accept expressions, and numbers are bounded."""
     budget = iter(range(MOST_ITEMS))
     names = {
-        **names, "__tir_combine": combine, "__tir_choose": choose, "__tir_not": negate,
-        "__tir_apply": lambda kind, a, b: apply(_GROWING[kind](), a, b), "__tir_items": lambda items: _bounded(items, budget),
-    }  # fmt: skip
+        **names,
+        "__tir_combine": combine,
+        "__tir_choose": choose,
+        "__tir_not": negate,
+        "__tir_apply": lambda kind, a, b: apply(_GROWING[kind](), a, b),
+        "__tir_items": lambda items: _bounded(items, budget),
+    }
     code = ast.fix_missing_locations(ast.Expression(_Rewrite().visit(node)))
     return eval(builtins.compile(code, "<prim_func>", "eval"), names)  # the user's own code, as Python would run it
 

@@ -178,16 +178,22 @@ class BlockParser:
         kinds = {"S": "spatial", "R": "reduce"}
         bindings = [as_expr(b) for b in frame.bindings]
         if len(frame.kinds) != len(bindings) or count != len(bindings):
-            self.fail(node, f'T.axis.remap has {len(frame.kinds)} kinds ("{frame.kinds}") and {len(bindings)} loops '
-                      f"for {count} name{'s' * (count != 1)}; the three must agree")  # fmt: skip
+            self.fail(
+                node,
+                f'T.axis.remap has {len(frame.kinds)} kinds ("{frame.kinds}") and {len(bindings)} loops '
+                f"for {count} name{'s' * (count != 1)}; the three must agree",
+            )
         axes = []
         for letter, binding in zip(frame.kinds, bindings):
             if letter not in kinds:
                 self.fail(node, f"T.axis.remap knows the kinds S and R, not `{letter}`")
             dom = self.domains.get(binding) if isinstance(binding, Var) else None
             if dom is None:
-                self.fail(node, f"T.axis.remap takes loop variables, not `{binding!r}`",
-                          "give the domain yourself: T.axis.spatial(extent, value)")  # fmt: skip
+                self.fail(
+                    node,
+                    f"T.axis.remap takes loop variables, not `{binding!r}`",
+                    "give the domain yourself: T.axis.spatial(extent, value)",
+                )
             axes.append(f.Axis(kinds[letter], dom, binding))
         return axes
 
@@ -286,8 +292,11 @@ class BlockParser:
         source = spec.source
         if isinstance(source, Var):
             if source not in self.params:
-                self.fail(node, f"`{source.name}` is not a parameter of the function",
-                          "T.match_buffer takes a T.handle parameter, or a region in a block")  # fmt: skip
+                self.fail(
+                    node,
+                    f"`{source.name}` is not a parameter of the function",
+                    "T.match_buffer takes a T.handle parameter, or a region in a block",
+                )
             if not source.dtype.is_handle:
                 self.fail(node, f"parameter `{source.name}` is {source.dtype}; T.match_buffer takes a T.handle")
             if source in self.buffer_map:
@@ -357,8 +366,11 @@ class BlockParser:
             var = f.as_var(frame.thread)
             tag = self.threads.get(var) if isinstance(var, Var) else None  # type: ignore[assignment]
             if tag is None:
-                self.fail(node, "T.launch_thread takes a thread axis by name, or what T.env_thread gave",
-                          'as in: with T.launch_thread("threadIdx.x", 128) as tx:')  # fmt: skip
+                self.fail(
+                    node,
+                    "T.launch_thread takes a thread axis by name, or what T.env_thread gave",
+                    'as in: with T.launch_thread("threadIdx.x", 128) as tx:',
+                )
         self.known.add(var)
         domain = Range(const(0, extent.dtype), extent)
         self.domains[var] = domain

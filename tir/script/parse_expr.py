@@ -104,8 +104,12 @@ class ExprParser:
         try:
             return to_expr(found)
         except TypeError as exc:
-            return self.fail(node, str(exc) if isinstance(found, (Buffer, BufferRegion)) else
-                             f"an expression is expected here, not a {type_name(found)}")  # fmt: skip
+            return self.fail(
+                node,
+                str(exc)
+                if isinstance(found, (Buffer, BufferRegion))
+                else f"an expression is expected here, not a {type_name(found)}",
+            )
 
     def _constant(self, node: ast.Constant) -> Any:
         return node.value
@@ -260,6 +264,9 @@ _HANDLERS: dict[type, Callable[[Any, Any], Any]] = {
     ast.GeneratorExp: ExprParser._python, ast.Lambda: ExprParser._python, ast.JoinedStr: ExprParser._python,
 }  # fmt: skip
 _UNSUPPORTED = {
-    ast.NamedExpr: "the walrus `:=`", ast.Await: "`await`", ast.Yield: "`yield`", ast.YieldFrom: "`yield from`",
+    ast.NamedExpr: "the walrus `:=`",
+    ast.Await: "`await`",
+    ast.Yield: "`yield`",
+    ast.YieldFrom: "`yield from`",
     ast.Starred: "a starred expression here",
-}  # fmt: skip
+}

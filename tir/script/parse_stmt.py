@@ -242,8 +242,11 @@ class StmtParser(BlockParser, ExprParser):
             try:
                 declared = Var(name, dtype_of(kind))  # type: ignore[arg-type]
             except (TypeError, ValueError):
-                self.fail(node.annotation, f"`{ast.unparse(node.annotation)}` is not a type of the dialect",
-                          "write a type such as T.int32, T.float32x4 or T.handle")  # fmt: skip
+                self.fail(
+                    node.annotation,
+                    f"`{ast.unparse(node.annotation)}` is not a type of the dialect",
+                    "write a type such as T.int32, T.float32x4 or T.handle",
+                )
         if node.value is None:
             if declared is None:
                 self.define(name, self.declare(name, kind, node))  # pyright: ignore[reportArgumentType]
@@ -258,8 +261,11 @@ class StmtParser(BlockParser, ExprParser):
         if not isinstance(value, Expr):
             value = const(value, declared.dtype) if isinstance(value, (int, float)) else to_expr(value)
         if value.dtype != declared.dtype:
-            self.fail(node.value, f"`{name}` is declared {declared.dtype}, but its value is {value.dtype}",
-                      f"convert it: T.Cast(\"{declared.dtype}\", ...)")  # fmt: skip
+            self.fail(
+                node.value,
+                f"`{name}` is declared {declared.dtype}, but its value is {value.dtype}",
+                f'convert it: T.Cast("{declared.dtype}", ...)',
+            )
         self.let(name, value, node, declared)
 
     def _augmented(self, node: ast.AugAssign) -> None:
@@ -322,9 +328,10 @@ class StmtParser(BlockParser, ExprParser):
             self.fail(
                 node,
                 f"buffer `{buffer.name}` holds {want}, but the value stored is {made.dtype}",
-                f'convert it: T.Cast("{want}", ...)' if made.dtype.lanes == want.lanes else
-                f"the place has {want.lanes} lanes, the value {made.dtype.lanes}",
-            )  # fmt: skip
+                f'convert it: T.Cast("{want}", ...)'
+                if made.dtype.lanes == want.lanes
+                else f"the place has {want.lanes} lanes, the value {made.dtype.lanes}",
+            )
         self.emit(BufferStore(buffer, made, indices, span=self.source.span(node)))
 
     def _expression(self, node: ast.Expr) -> None:
@@ -472,8 +479,11 @@ class StmtParser(BlockParser, ExprParser):
             else:
                 names.append(inner.id)
         if len(starred) > 1 or len(_flat(names)) != count:
-            self.fail(target, f"{count} loop{'s' * (count != 1)} cannot be unpacked into {len(items)} "
-                      f"name{'s' * (len(items) != 1)}", f"write one name for each of the {count} extents")  # fmt: skip
+            self.fail(
+                target,
+                f"{count} loop{'s' * (count != 1)} cannot be unpacked into {len(items)} name{'s' * (len(items) != 1)}",
+                f"write one name for each of the {count} extents",
+            )
         return names
 
     def loop(self, name: str, loop: f.Loop, node: ast.For) -> tuple[Var, Expr, Expr, f.Loop]:
@@ -492,8 +502,11 @@ class StmtParser(BlockParser, ExprParser):
         """A loop with a step counts its iterations; its name stands for ``start + count * step``."""
         step = _step(loop)
         if step is None or step <= 0:
-            self.fail(node.iter, f"a loop's step is a positive constant, not {loop.step!r}",
-                      "count upwards, and compute the descending value from the variable")  # fmt: skip
+            self.fail(
+                node.iter,
+                f"a loop's step is a positive constant, not {loop.step!r}",
+                "count upwards, and compute the descending value from the variable",
+            )
         start, stop = (0, loop.start) if loop.stop is None else (loop.start, loop.stop)
         bounds = range_of(plain(start), plain(stop))
         extent = simplify((bounds.extent + (step - 1)) // step)
@@ -513,9 +526,12 @@ class StmtParser(BlockParser, ExprParser):
             opener = self.opener(frame)
             if opener is None:
                 described = frame.described if isinstance(frame, f.Frame) else f"a {type_name(frame)}"
-                self.fail(item.context_expr, f"`with` cannot open {described}",
-                          "it opens T.block, T.init, T.LetStmt, T.attr, T.launch_thread, T.allocate, T.decl_buffer, "
-                          "T.realize or T.Assert")  # fmt: skip
+                self.fail(
+                    item.context_expr,
+                    f"`with` cannot open {described}",
+                    "it opens T.block, T.init, T.LetStmt, T.attr, T.launch_thread, T.allocate, T.decl_buffer, "
+                    "T.realize or T.Assert",
+                )
             opener(frame, item, node, go)
         except Abort:
             with self.nested(), self.unknown_block():
@@ -568,8 +584,15 @@ def _reads(node: ast.AST, name: str) -> bool:
 
 
 _STATEMENTS: dict[type, Callable[[Any, Any], None]] = {
-    ast.Assign: StmtParser._assign, ast.AnnAssign: StmtParser._annotated, ast.AugAssign: StmtParser._augmented,
-    ast.Expr: StmtParser._expression, ast.Assert: StmtParser._assert, ast.Pass: StmtParser._pass,
-    ast.Return: StmtParser._return, ast.If: StmtParser._if, ast.While: StmtParser._while, ast.For: StmtParser._for,
+    ast.Assign: StmtParser._assign,
+    ast.AnnAssign: StmtParser._annotated,
+    ast.AugAssign: StmtParser._augmented,
+    ast.Expr: StmtParser._expression,
+    ast.Assert: StmtParser._assert,
+    ast.Pass: StmtParser._pass,
+    ast.Return: StmtParser._return,
+    ast.If: StmtParser._if,
+    ast.While: StmtParser._while,
+    ast.For: StmtParser._for,
     ast.With: StmtParser._with,
-}  # fmt: skip
+}

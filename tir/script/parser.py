@@ -169,8 +169,11 @@ def build_function(parser: StmtParser, node: ast.FunctionDef, options: Options) 
     body = _complete(parser, close(parser.out))
     attrs = dict(parser.func_attrs)
     if options.private and "global_symbol" in attrs:
-        parser.report(node, f"`{node.name}` is private, but has the global_symbol {attrs['global_symbol']!r}",
-                      "a private function has no name outside of its module: leave one of the two out")  # fmt: skip
+        parser.report(
+            node,
+            f"`{node.name}` is private, but has the global_symbol {attrs['global_symbol']!r}",
+            "a private function has no name outside of its module: leave one of the two out",
+        )
         return None
     if not options.private:
         attrs = {"global_symbol": node.name, **attrs}
@@ -238,8 +241,11 @@ def _parameter(parser: StmtParser, arg: ast.arg, scope: Scope) -> Var:
         try:
             var = kind.replace(name=arg.arg) if isinstance(kind, Var) else Var(arg.arg, dtype_of(kind))  # type: ignore[arg-type]
         except (TypeError, ValueError):
-            return parser.fail(annotation, f"`{ast.unparse(annotation)}` is not a type of the dialect",
-                               'write T.Buffer((128,), "float32"), T.handle, T.int32, …')  # fmt: skip
+            return parser.fail(
+                annotation,
+                f"`{ast.unparse(annotation)}` is not a type of the dialect",
+                'write T.Buffer((128,), "float32"), T.handle, T.int32, …',
+            )
         scope.names[arg.arg] = var
     parser.known.add(var)
     parser.params[var] = arg

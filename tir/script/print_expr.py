@@ -24,14 +24,21 @@ _INFIX: dict[type, tuple[str, int]] = {
 }  # fmt: skip
 _FUNCTIONS = {e.Min: "T.min", e.Max: "T.max", e.Div: "T.truncdiv", e.Mod: "T.truncmod"}
 _BITS = {
-    "bitwise_and": ("&", BIT_AND), "bitwise_or": ("|", BIT_OR), "bitwise_xor": ("^", BIT_XOR),
-    "shift_left": ("<<", SHIFT), "shift_right": (">>", SHIFT),
-}  # fmt: skip
+    "bitwise_and": ("&", BIT_AND),
+    "bitwise_or": ("|", BIT_OR),
+    "bitwise_xor": ("^", BIT_XOR),
+    "shift_left": ("<<", SHIFT),
+    "shift_right": (">>", SHIFT),
+}
 _FLOAT_OPS = {*FLOAT_UNARY, *FLOAT_BINARY}
 _TYPE_FIRST = ("call_extern", "call_pure_extern", "call_llvm_intrin", "call_llvm_pure_intrin")
 _ITER_KIND = {
-    "spatial": "DataPar", "reduce": "CommReduce", "scan": "Ordered", "opaque": "DimInfo", "thread": "ThreadIndex",
-}  # fmt: skip
+    "spatial": "DataPar",
+    "reduce": "CommReduce",
+    "scan": "Ordered",
+    "opaque": "DimInfo",
+    "thread": "ThreadIndex",
+}
 
 # Around the text of a node to be underlined; taken out once the text is laid out.
 MARK, UNMARK = "\ue000", "\ue001"
@@ -388,9 +395,13 @@ class ExprPrinter:
 
     def reduce(self, x: e.Reduce) -> tuple[str, int]:
         parts = [
-            self.expr(x.combiner), f"[{self.list(x.source)}]", f"[{self.list(x.init)}]",
-            f"[{self.list(x.axis)}]", self.expr(x.condition), str(x.value_index),
-        ]  # fmt: skip
+            self.expr(x.combiner),
+            f"[{self.list(x.source)}]",
+            f"[{self.list(x.init)}]",
+            f"[{self.list(x.axis)}]",
+            self.expr(x.condition),
+            str(x.value_index),
+        ]
         return f"T.Reduce({', '.join(parts)})", ATOM
 
     def comm_reducer(self, x: e.CommReducer) -> str:

@@ -52,9 +52,15 @@ class _BufferType:
         axis_separators: Any = None,
     ) -> _f.BufferSpec:
         options = {
-            "data": data, "strides": strides, "elem_offset": elem_offset, "scope": scope, "data_alignment": align,
-            "offset_factor": offset_factor, "buffer_type": buffer_type, "axis_separators": axis_separators,
-        }  # fmt: skip
+            "data": data,
+            "strides": strides,
+            "elem_offset": elem_offset,
+            "scope": scope,
+            "data_alignment": align,
+            "offset_factor": offset_factor,
+            "buffer_type": buffer_type,
+            "axis_separators": axis_separators,
+        }
         return _f.BufferSpec("Buffer", _shape(shape), dtype_of(dtype), options)
 
     def __getitem__(self, item: Any) -> _f.BufferSpec:

@@ -234,9 +234,15 @@ def _dialect() -> dict[str, Any]:
     functions = {name: getattr(T, name) for name in (*_FLOATS, "popcount", "power", "likely", "max", "min", "abs")}
     types = {name: getattr(T, name) for name in _TYPES}
     return {
-        **kinds, **functions, **types, "bind": bind, "allocate": allocate, _OUTPUT: T.alloc_buffer, _SCALAR: scalar,
+        **kinds,
+        **functions,
+        **types,
+        "bind": bind,
+        "allocate": allocate,
+        _OUTPUT: T.alloc_buffer,
+        _SCALAR: scalar,
         "Buffer": T.Buffer,
-    }  # fmt: skip
+    }
 
 
 _FLOATS = ("exp", "log", "tanh", "sigmoid", "sqrt", "rsqrt", "sin", "cos", "floor", "ceil", "round", "trunc", "erf")
@@ -255,9 +261,15 @@ def _python() -> dict[str, Any]:
     functions = {name: OPS[name].numpy for name in (*_FLOATS, "popcount", "likely")}
     loops = dict.fromkeys(("serial", "parallel", "vectorize", "unroll", "const_range"), range)
     return {
-        "__builtins__": builtins, **functions, **loops, **{t: getattr(np, t) for t in _TYPES}, "power": np.power,
-        "bind": lambda tag, extent: range(extent), "allocate": memory, _OUTPUT: memory,
-    }  # fmt: skip
+        "__builtins__": builtins,
+        **functions,
+        **loops,
+        **{t: getattr(np, t) for t in _TYPES},
+        "power": np.power,
+        "bind": lambda tag, extent: range(extent),
+        "allocate": memory,
+        _OUTPUT: memory,
+    }
 
 
 __all__ = ["HybridFunction", "HybridOp", "script"]

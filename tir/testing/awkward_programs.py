@@ -43,8 +43,15 @@ def backwards(c: Choice) -> str:
     """Iterators that run in reverse, with a stride, or take a value twice."""
     n, m = c.pick((1, 2, 3, 4)), c.pick((1, 2, 4))
     value, size = c.pick(
-        (("k", m), (f"{m - 1} - k", m), ("k * 2", 2 * m), ("k * 2 + 1", 2 * m), (f"{2 * m - 1} - k * 2", 2 * m), ("k // 2", m))
-    )  # fmt: skip
+        (
+            ("k", m),
+            (f"{m - 1} - k", m),
+            ("k * 2", 2 * m),
+            ("k * 2 + 1", 2 * m),
+            (f"{2 * m - 1} - k * 2", 2 * m),
+            ("k // 2", m),
+        )
+    )
     return f"""
 @T.prim_func
 def main(A: T.Buffer(({n}, {2 * m}), "int32"), O: T.Buffer(({2 * n},), "int32")):
@@ -217,11 +224,15 @@ def empty(c: Choice) -> str:
     given = f', S: T.Buffer(({rows},), "int32")' if kept == "S" else ""
     update = c.pick(("S[vi] + B[vi, vk]", "T.max(S[vi], B[vi, vk])"))
     start = c.pick((True, kept == "O"))  # a result that may not be initialised here must have been before
-    fill = f"""
+    fill = (
+        f"""
     for i in range({rows}):
         with T.block("fill"):
             vi = T.axis.spatial({rows}, i)
-            S[vi] = 5""" if start else ""  # fmt: skip
+            S[vi] = 5"""
+        if start
+        else ""
+    )
     return f"""
 @T.prim_func
 def main(a: T.handle, n: T.int32, m: T.int32, O: T.Buffer(({rows},), "int32"){given}):

@@ -126,13 +126,15 @@ CLASSES: dict[str, Question] = {
     "condition on a scalar": _any(lambda f: any(isinstance(n, AssertStmt) for n in walk(f.body))),
     "reduction by bits": _any(_bitwise),
     "reduction of several terms": _any(_several_terms),
-    "reduction in a wider type": _any(lambda f: any(isinstance(n, Cast) for s, _ in _updates(f) for n in walk(s.value))),
+    "reduction in a wider type": _any(
+        lambda f: any(isinstance(n, Cast) for s, _ in _updates(f) for n in walk(s.value))
+    ),
     "several outputs": _realized(lambda r: len({w.buffer for w in r.block.writes}) > 1),
     "loop marked before any step": _any(lambda f: any(loop.kind != "serial" for loop in _loops(f))),
     "place that data decides": _any(
         lambda f: any(has_load(i) for n in walk(f.body) if isinstance(n, (BufferLoad, BufferStore)) for i in n.indices)
     ),
-}  # fmt: skip
+}
 
 
 def classes_of(program: PrimFunc | IRModule) -> list[str]:

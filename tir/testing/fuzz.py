@@ -244,10 +244,17 @@ def main(argv: list[str] | None = None) -> int:
     primitives = [*LOOP_PRIMITIVES, *BLOCK_PRIMITIVES] if options.blocks else None
     primitives = list(ALL_PRIMITIVES) if options.all else primitives
     report = run(
-        options.examples, options.seed, steps=options.steps, primitives=primitives, llvm_every=options.llvm_every,
-        seconds=options.seconds, families=options.all, force=options.force,
-        gpu=options.gpu, reduce=options.reduce,
-    )  # fmt: skip
+        options.examples,
+        options.seed,
+        steps=options.steps,
+        primitives=primitives,
+        llvm_every=options.llvm_every,
+        seconds=options.seconds,
+        families=options.all,
+        force=options.force,
+        gpu=options.gpu,
+        reduce=options.reduce,
+    )
     print(report)
     return 1 if report.failures else 0
 

@@ -124,9 +124,14 @@ def assert_same_result(
 
 
 def assert_same_call(
-    f: PrimFunc | IRModule, call: Callable[..., Any], inputs: Sequence[Any], engine: str, rtol: float | None = None,
-    atol: float | Mapping[str, Any] = 0.0, func: str | None = None,
-) -> None:  # fmt: skip
+    f: PrimFunc | IRModule,
+    call: Callable[..., Any],
+    inputs: Sequence[Any],
+    engine: str,
+    rtol: float | None = None,
+    atol: float | Mapping[str, Any] = 0.0,
+    func: str | None = None,
+) -> None:
     """Run ``f`` by the reference executor and ``call`` on the same arguments; compare every array.
 
     The arguments are copied. ``engine`` names the callee in errors; the rest is as for :func:`assert_same_result`.

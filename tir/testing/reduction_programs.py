@@ -22,11 +22,17 @@ def _iterator(c: Choice, m: int) -> tuple[str, str]:
     """The range of a reduction loop ``k`` of ``m`` iterations, and the iterator bound to it."""
     begin = c.pick((0, 0, 0, 1))
     k = f"(k - {begin})" if begin else "k"
-    value = c.pick((
-        f"T.axis.reduce({m}, {k})", f"T.axis.reduce({m}, {k})", f"T.axis.reduce({m}, {m - 1} - {k})",
-        f"T.axis.reduce({2 * m}, {k} * 2)", f"T.axis.reduce({m + 2}, {k} + 2)", f"T.axis.reduce({m}, {k} // 2)",
-        f"T.axis.reduce({m}, ({k} + 1) % {m})",
-    ))  # fmt: skip
+    value = c.pick(
+        (
+            f"T.axis.reduce({m}, {k})",
+            f"T.axis.reduce({m}, {k})",
+            f"T.axis.reduce({m}, {m - 1} - {k})",
+            f"T.axis.reduce({2 * m}, {k} * 2)",
+            f"T.axis.reduce({m + 2}, {k} + 2)",
+            f"T.axis.reduce({m}, {k} // 2)",
+            f"T.axis.reduce({m}, ({k} + 1) % {m})",
+        )
+    )
     return f"range({begin}, {m + begin})", value
 
 
@@ -35,8 +41,13 @@ def reduction(c: Choice) -> str:
     n, m = c.pick(ODD), c.pick(ODD)
     extent, iterator = _iterator(c, m)
     update = c.pick(UPDATES).replace("X", "A[vi, vk]")
-    init = c.pick(("", "                with T.init():\n                    S[vi] = 0\n",
-                   "                with T.init():\n                    S[vi] = W[vi]\n"))  # fmt: skip
+    init = c.pick(
+        (
+            "",
+            "                with T.init():\n                    S[vi] = 0\n",
+            "                with T.init():\n                    S[vi] = W[vi]\n",
+        )
+    )
     where = c.pick(("", "", f"                T.where(k < {m})\n", "                T.where(k >= i)\n"))
     store = c.pick(("S[vi] = {}", "S[vi] = {}", "if A[vi, vk] > 0:\n                    S[vi] = {}")).format(update)
     indent, head = c.pick((("        ", ""), ("    ", f"    for i in range({n}):\n    ")))

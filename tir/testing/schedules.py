@@ -257,9 +257,10 @@ def _rolling_buffer(s: _Scene) -> Arguments:
     """A block that shares a loop with others, if there is one: only its buffer can be a rolling buffer."""
     names = [b.name for b in s.blocks]
     shared = [
-        n for n in names
+        n
+        for n in names
         if any(len(s.sch.get_child_blocks(loop)) > 1 for loop in s.sch.get_loops(s.sch.get_block(n))[:1])
-    ]  # fmt: skip
+    ]
     return (s.sch.get_block(s.choice.pick(shared or names)), 0), {}
 
 
@@ -369,10 +370,18 @@ def _tensorize(s: _Scene) -> Arguments:
 
 
 LOOP_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
-    "split": _split, "fuse": _fuse, "reorder": _reorder, "parallel": _one_loop, "vectorize": _one_loop,
-    "unroll": _one_loop, "bind": _bind, "add_unit_loop": _unit, "merge": _merge, "loop_partition": _partition,
+    "split": _split,
+    "fuse": _fuse,
+    "reorder": _reorder,
+    "parallel": _one_loop,
+    "vectorize": _one_loop,
+    "unroll": _one_loop,
+    "bind": _bind,
+    "add_unit_loop": _unit,
+    "merge": _merge,
+    "loop_partition": _partition,
     "annotate": _annotate,
-}  # fmt: skip
+}
 BLOCK_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "compute_at": _block_and_loop, "reverse_compute_at": _block_and_loop, "compute_inline": _one_block,
     "reverse_compute_inline": _one_block, "fuse_reduction_epilogue": _two_blocks, "cache_read": _cache, "cache_write": _cache,

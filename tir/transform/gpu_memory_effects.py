@@ -232,9 +232,7 @@ class Accesses:
         together = e.indices is None and not pointer.each_thread
         unfinished = e.write and pointer.asynchronous
         node = e.node if e.through is None else e.through[0]
-        return Access(
-            e.buffer.data, unit, first, count, e.write, loops, conditions, node, own, together, unfinished
-        )  # fmt: skip
+        return Access(e.buffer.data, unit, first, count, e.write, loops, conditions, node, own, together, unfinished)
 
 
 Elements = tuple[int, Expr | None, int, tuple[Loop, ...]]  # bytes of one, the first, how many, loops over them

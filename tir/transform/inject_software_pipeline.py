@@ -52,9 +52,15 @@ class _Part:
 
 class _Pipeline:
     def __init__(
-        self, name: str, loop: For, names: set[str], outside: set[Buffer], cpu: bool, params: set[Buffer],
+        self,
+        name: str,
+        loop: For,
+        names: set[str],
+        outside: set[Buffer],
+        cpu: bool,
+        params: set[Buffer],
         inner: Callable[[Stmt], tuple[list[Stmt], list[Buffer]] | None],
-    ):  # fmt: skip
+    ):
         self.name, self.loop, self.names = name, loop, names
         self.cpu, self.params = cpu, params
         if loop.kind not in ("serial", "unrolled"):

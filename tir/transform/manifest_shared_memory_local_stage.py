@@ -69,9 +69,12 @@ class _Manifest:
             at = at.body
         store = copy.block.body
         steps = [f for f in loops if not f.thread]
-        if at is not copy or not isinstance(store, BufferStore) or copy.block.init is not None or any(
-            not isinstance(f.extent, IntImm) for f in steps
-        ):  # fmt: skip
+        if (
+            at is not copy
+            or not isinstance(store, BufferStore)
+            or copy.block.init is not None
+            or any(not isinstance(f.extent, IntImm) for f in steps)
+        ):
             raise BuildError(
                 f"{self.name}: block `{copy.block.name}` asks to go through registers ({THROUGH_REGISTERS}), and is not one store in "
                 "loops of constant extent that hold nothing else"

@@ -6,7 +6,8 @@ from typing import Any
 
 from ..analysis.annotations import IMPORTS
 from ..arith.linear import key
-from ..expr import BufferLoad, IntImm, logical_not
+from ..buffer import Buffer
+from ..expr import BufferLoad, IntImm, Var, logical_not
 from ..function import PrimFunc
 from ..op import is_pure
 from ..stmt import (
@@ -21,6 +22,7 @@ from ..stmt import (
     IfThenElse,
     LetStmt,
     SeqStmt,
+    Stmt,
     is_nop,
     seq,
 )
@@ -69,8 +71,37 @@ def _stores_back(s: BufferStore) -> bool:
     )
 
 
+def _used_memory(body: Stmt) -> set[Any]:
+    """Buffers and pointers that ``body`` uses other than to declare them."""
+    used: set[Any] = set()
+    stack: list[Any] = [body]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, (Buffer, Var)):
+            if item in used:
+                continue
+            used.add(item)
+        if isinstance(item, DeclBuffer):
+            stack.append(item.body)
+        elif isinstance(item, Allocate):
+            stack += [*item.extents, item.condition, item.body]
+        else:
+            stack += item.children()
+    return used
+
+
+def _without_unused_memory(body: Stmt) -> Stmt:
+    used = _used_memory(body)
+
+    def drop(item: Any) -> Any:
+        unused = isinstance(item, DeclBuffer) and item.buffer not in used
+        return item.body if unused or isinstance(item, Allocate) and item.buffer_var not in used else None
+
+    return rewrite(body, drop)
+
+
 @func_pass
 def remove_no_op(func: PrimFunc) -> PrimFunc:
     """Removes empty loops, branches and sequences, unused values, stores of a value that is already there, and unused
     memory. A condition whose true branch is empty is negated."""
-    return func.with_body(rewrite(func.body, _drop))
+    return func.with_body(_without_unused_memory(rewrite(func.body, _drop)))

@@ -51,8 +51,10 @@ def _swizzle(buffer: Buffer) -> _Swizzle:
     pieces = min(LINE // PIECE, row // piece)
     made = _Swizzle(piece, pieces, max(row, line), row)
     if pieces & (pieces - 1) or row % (pieces * piece) or (rows * row) % made.period:
-        raise BuildError(f"{told}: it needs rows of 2, 4 or a multiple of 8 pieces of {PIECE} bytes, and {made.period // row} "
-                         "rows or a multiple")  # fmt: skip
+        raise BuildError(
+            f"{told}: it needs rows of 2, 4 or a multiple of 8 pieces of {PIECE} bytes, and {made.period // row} "
+            "rows or a multiple"
+        )
     return made
 
 

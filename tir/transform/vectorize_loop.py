@@ -24,7 +24,7 @@ from ..expr import (
     Sub,
     Var,
     const,
-)  # fmt: skip
+)
 from ..function import PrimFunc
 from ..node import frozendict
 from ..op import OPS
@@ -40,7 +40,7 @@ from ..stmt import (
     SeqStmt,
     Stmt,
     seq,
-)  # fmt: skip
+)
 from ..visit import rewrite, substitute, uses_var, walk
 from .layout import plus, times
 from .passes import func_pass

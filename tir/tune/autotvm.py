@@ -99,10 +99,15 @@ class Tuner:
         self.best_config: Config | None = None
 
     def tune(
-        self, n_trial: int, measure_option: dict[str, Any] | None = None, early_stopping: int | None = None,
-        callbacks: Iterable[Callable[[Any, list[MeasureInput], list[MeasureResult]], None]] = (), si_prefix: str = "G",
-        seconds: float = math.inf, seed: int = 0,
-    ) -> Result:  # fmt: skip
+        self,
+        n_trial: int,
+        measure_option: dict[str, Any] | None = None,
+        early_stopping: int | None = None,
+        callbacks: Iterable[Callable[[Any, list[MeasureInput], list[MeasureResult]], None]] = (),
+        si_prefix: str = "G",
+        seconds: float = math.inf,
+        seed: int = 0,
+    ) -> Result:
         """Measure up to ``n_trial`` configurations; callbacks are told of each. ``early_stopping`` ends it after so many
         without an improvement."""
         source = TemplateSource(self.task.template, self.task.args, self.order)
@@ -123,9 +128,17 @@ class Tuner:
         patience = math.ceil((early_stopping or n_trial) / 8)
         with contextlib.closing(runner or runner_for(self.task.target)) as chosen:
             self.result = tune_source(
-                first.history[0].mod, self.task.target, source, lambda: first, chosen, trials=n_trial, seconds=seconds,
-                seed=seed, patience=max(1, patience), tell=tell,
-            )  # fmt: skip
+                first.history[0].mod,
+                self.task.target,
+                source,
+                lambda: first,
+                chosen,
+                trials=n_trial,
+                seconds=seconds,
+                seed=seed,
+                patience=max(1, patience),
+                tell=tell,
+            )
         wanted = source.wanted[id(self.result.tuned[0].best.schedule)]
         self.best_config = Config(wanted)
         self.best_config.space_map = source.space.space_map
@@ -165,9 +178,13 @@ def _log_to_file(path: str | os.PathLike[str]) -> Callable[[Any, list[MeasureInp
             for one, made in zip(inputs, results):
                 seconds = made.costs[0] if made.error_no == 0 else None
                 row = {
-                    "template": one.task.name, "args": [str(a) for a in one.task.args], "target": str(one.target),
-                    "config": one.config.wanted, "seconds": seconds, "error": made.error_no,
-                }  # fmt: skip
+                    "template": one.task.name,
+                    "args": [str(a) for a in one.task.args],
+                    "target": str(one.target),
+                    "config": one.config.wanted,
+                    "seconds": seconds,
+                    "error": made.error_no,
+                }
                 file.write(json.dumps(row) + "\n")
 
     return log

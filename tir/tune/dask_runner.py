@@ -35,16 +35,25 @@ class DaskRunner:
 
     def measure(self, problem: Problem, jobs: Sequence[Job], best: float = math.inf) -> list[Measurement]:
         about = {
-            "script": problem.mod.script(), "target": problem.spec, "sizes": dict(problem.sizes), "seed": problem.seed,
+            "script": problem.mod.script(),
+            "target": problem.spec,
+            "sizes": dict(problem.sizes),
+            "seed": problem.seed,
             "threads": problem.threads,
-        }  # fmt: skip
+        }
         futures = [
             self.client.submit(
-                measured_here, about, job.number, job.mod.script(), None if best == math.inf else best, pure=False,
-                retries=self.retries, resources=self.resources,
+                measured_here,
+                about,
+                job.number,
+                job.mod.script(),
+                None if best == math.inf else best,
+                pure=False,
+                retries=self.retries,
+                resources=self.resources,
             )
             for job in jobs
-        ]  # fmt: skip
+        ]
         return [self._result(job, future) for job, future in zip(jobs, futures)]
 
     def _result(self, job: Job, future: Any) -> Measurement:

@@ -192,10 +192,12 @@ def _are_axes(loops: Sequence[LoopRef], realize: BlockRealize) -> bool:
     if {v for v in realize.iter_values if not isinstance(v, IntImm)} != {loop.var for loop in loops}:
         return False
     return not any(
-        loop.node.kind != SERIAL or loop.node.annotations or getattr(loop.node.min, "value", None) != 0
+        loop.node.kind != SERIAL
+        or loop.node.annotations
+        or getattr(loop.node.min, "value", None) != 0
         or any(uses_var(loop.node.extent, other.var) for other in loops)
         for loop in loops
-    )  # fmt: skip
+    )
 
 
 def volume(axes: Iterable[Axis]) -> int:

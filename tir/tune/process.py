@@ -45,10 +45,12 @@ class Child:
         path = os.pathsep.join([str(ROOT), *([found] if found else [])])
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tir.tune.child"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": path, **(environment or {})},
             start_new_session=True,  # an interrupt from the keyboard is for the search, which ends its children
-        )  # fmt: skip
+        )
         self._answers: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
         self.loaded: set[int] = set()

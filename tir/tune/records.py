@@ -281,8 +281,15 @@ class Records:
         """Say what the machine of a key is."""
         self._write(lambda db: self._id(db, "machine", key, about=json.dumps(about, default=str)))
 
-    def _places(self, db: sqlite3.Connection, program: Canonical, machine: str, trace: list[Any], rules: Iterable[str],
-                sizes: Mapping[str, int]) -> tuple[int, int, int, str]:  # fmt: skip
+    def _places(
+        self,
+        db: sqlite3.Connection,
+        program: Canonical,
+        machine: str,
+        trace: list[Any],
+        rules: Iterable[str],
+        sizes: Mapping[str, int],
+    ) -> tuple[int, int, int, str]:
         sketch, decisions = split_decisions(trace)
         key = workload_key(program.key, sizes)
         script = program.mod.script()
@@ -331,9 +338,14 @@ class Records:
     def add(self, record: Record, program: Canonical) -> bool:
         """Add a record, as from another file; false if there is one of that schedule."""
         trial = self.claim(
-            program, record.machine, record.trace, predicted=record.predicted, rules=record.rules, sizes=record.sizes,
+            program,
+            record.machine,
+            record.trace,
+            predicted=record.predicted,
+            rules=record.rules,
+            sizes=record.sizes,
             number=record.number,
-        )  # fmt: skip
+        )
         if trial is None:
             return False
         self.finish(trial, record.measurement)

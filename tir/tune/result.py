@@ -57,11 +57,16 @@ class Trials(Sequence[Trial]):
         """The cells, as text."""
         return [
             (
-                str(t.number), t.origin, t.status, duration(t.seconds),
-                "-" if t.predicted is None else duration(t.predicted), f"{t.after:.1f} s", _short(t.decisions),
+                str(t.number),
+                t.origin,
+                t.status,
+                duration(t.seconds),
+                "-" if t.predicted is None else duration(t.predicted),
+                f"{t.after:.1f} s",
+                _short(t.decisions),
             )
             for t in self._trials
-        ]  # fmt: skip
+        ]
 
     def __repr__(self) -> str:
         rows = [self.HEAD, *self.rows]

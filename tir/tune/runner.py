@@ -115,9 +115,16 @@ class LocalRunner:
     """
 
     def __init__(
-        self, *, timeout: float = 2.0, build_timeout: float = 60.0, reference_timeout: float = 300.0,
-        memory: int | None = None, rounds: int = 12, seconds: float = 0.25, prepare: Callable[[Child], None] | None = None,
-    ):  # fmt: skip
+        self,
+        *,
+        timeout: float = 2.0,
+        build_timeout: float = 60.0,
+        reference_timeout: float = 300.0,
+        memory: int | None = None,
+        rounds: int = 12,
+        seconds: float = 0.25,
+        prepare: Callable[[Child], None] | None = None,
+    ):
         self.timeout, self.build_timeout, self.reference_timeout = timeout, build_timeout, reference_timeout
         self.memory, self.rounds, self.seconds = memory, rounds, seconds
         self._prepare = prepare
@@ -214,9 +221,12 @@ class LocalRunner:
         assert problem is not None
         if child.task is not problem:
             about = {
-                "target": problem.spec, "sizes": dict(problem.sizes), "seed": problem.seed, "folder": self._place(problem),
+                "target": problem.spec,
+                "sizes": dict(problem.sizes),
+                "seed": problem.seed,
+                "folder": self._place(problem),
                 "serial": problem.threads == 1,
-            }  # fmt: skip
+            }
             try:
                 made = child.request("task", problem.mod, self.reference_timeout, **about)
             except ChildFailed:

@@ -387,9 +387,16 @@ class Search:
         except TirError:
             return True
         trial.claim = self.records.claim(
-            self.naming.program, self.machine, trace, run=self.run, number=len(self.trials), predicted=trial.predicted,
-            rules=trial.rules, sizes=self.problem.sizes, again=self._fresh,
-        )  # fmt: skip
+            self.naming.program,
+            self.machine,
+            trace,
+            run=self.run,
+            number=len(self.trials),
+            predicted=trial.predicted,
+            rules=trial.rules,
+            sizes=self.problem.sizes,
+            again=self._fresh,
+        )
         if trial.claim is not None:
             self._rows.add(digest(trace))
             return True

@@ -105,10 +105,18 @@ class Config:
     # ------------------------------------------------------------ definitions
 
     def define_split(
-        self, name: str, axis: Any, policy: str = "factors", num_outputs: int = 2, *,
-        filter: Callable[[Split], bool] | None = None, max_factor: int | None = None, no_tail: bool = True,
-        candidate: Sequence[Sequence[int]] | None = None, **_other: Any,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        axis: Any,
+        policy: str = "factors",
+        num_outputs: int = 2,
+        *,
+        filter: Callable[[Split], bool] | None = None,
+        max_factor: int | None = None,
+        no_tail: bool = True,
+        candidate: Sequence[Sequence[int]] | None = None,
+        **_other: Any,
+    ) -> None:
         """How an axis (or its extent) is split into ``num_outputs`` parts. ``policy``: ``factors`` (all that divide it),
         ``power2``, ``verbose`` (both), or ``candidate``, a list of sizes. ``filter`` keeps those that it is true of."""
         extent = extent_of(axis)
@@ -118,9 +126,10 @@ class Config:
             inner = _inner_sizes(extent, policy)
             inner = [f for f in inner if max_factor is None or f <= max_factor]
             sizes = [
-                (-1, *tail) for tail in itertools.product(inner, repeat=num_outputs - 1)
+                (-1, *tail)
+                for tail in itertools.product(inner, repeat=num_outputs - 1)
                 if math.prod(tail) <= extent and (policy != "factors" and not no_tail or extent % math.prod(tail) == 0)
-            ]  # fmt: skip
+            ]
         made = [Split(size) for size in sizes]
         self._define(name, [one for one in made if filter is None or filter(one)])
 
@@ -182,9 +191,8 @@ class Config:
     def fallback_split(self, name: str, constraints: Sequence[int]) -> None:
         """Choose the split whose parts are nearest to ``constraints`` from below; -1 is free."""
         fitting = [
-            one for one in self.space_map[name]
-            if all(c < 0 or s <= c for s, c in zip(one.size[1:], constraints[1:]))
-        ]  # fmt: skip
+            one for one in self.space_map[name] if all(c < 0 or s <= c for s, c in zip(one.size[1:], constraints[1:]))
+        ]
         self[name] = max(fitting or self.space_map[name], key=lambda one: math.prod(one.size[1:]))
 
     def axis(self, axis: Any) -> Any:

@@ -25,9 +25,16 @@ VARIANTS = (
 
 
 def scheduled(
-    m: int, n: int, k: int, tile: tuple[int, int] = (128, 128), warps: tuple[int, int] = (2, 2), depth: int = 32,
-    stages: int = 4, group: int = 8, target: str = "cuda -arch=sm_80",
-) -> tuple[tir.PrimFunc, tir.Schedule]:  # fmt: skip
+    m: int,
+    n: int,
+    k: int,
+    tile: tuple[int, int] = (128, 128),
+    warps: tuple[int, int] = (2, 2),
+    depth: int = 32,
+    stages: int = 4,
+    group: int = 8,
+    target: str = "cuda -arch=sm_80",
+) -> tuple[tir.PrimFunc, tir.Schedule]:
     """The program and its schedule, for sizes that are multiples of ``tile`` and ``depth`` (16 or more).
 
     A tile is shared by ``warps`` in both directions, each with 16 x 16 sums or a multiple; ``stages`` tiles of A and B

@@ -46,9 +46,13 @@ def scheduled(
     sch.reorder(by, bx, vy, vx, wy, wx, ly, lx, po, pi, yi, xi)
     ty, tx = sch.fuse(wy, wx), sch.fuse(ly, lx)
     for loop, axis in (
-        (by, "blockIdx.y"), (bx, "blockIdx.x"), (vy, "vthread.y"), (vx, "vthread.x"), (ty, "threadIdx.y"),
+        (by, "blockIdx.y"),
+        (bx, "blockIdx.x"),
+        (vy, "vthread.y"),
+        (vx, "vthread.x"),
+        (ty, "threadIdx.y"),
         (tx, "threadIdx.x"),
-    ):  # fmt: skip
+    ):
         sch.bind(loop, axis)
 
     sums = sch.cache_write(block, 0, "local")

@@ -116,9 +116,15 @@ def gemm(m: int, n: int, k: int, tile: int, depth: int, blocks: int) -> tir.Prim
 
 
 def scheduled(
-    m: int, n: int, k: int, tile: int = 128, depth: int = 32, stages: int = 4, blocks: int = 132,
+    m: int,
+    n: int,
+    k: int,
+    tile: int = 128,
+    depth: int = 32,
+    stages: int = 4,
+    blocks: int = 132,
     target: str = "cuda -arch=sm_80",
-) -> tuple[tir.PrimFunc, tir.Schedule]:  # fmt: skip
+) -> tuple[tir.PrimFunc, tir.Schedule]:
     """The program and its schedule; ``blocks`` is best the number of multiprocessors, or twice that."""
     func = gemm(m, n, k, tile, depth, blocks)
     sch = tir.Schedule(func, target=target)

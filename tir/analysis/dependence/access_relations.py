@@ -139,9 +139,7 @@ def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
             if found is not None:
                 plain[id(access)] = replace(access, indices=found.indices)
     alike = {data for data, seen in rules.items() if len(seen) == 1 and None not in seen}
-    return [
-        replace(u, accesses=[plain[id(a)] if a.buffer.data in alike else a for a in u.accesses]) for u in units
-    ]  # fmt: skip
+    return [replace(u, accesses=[plain[id(a)] if a.buffer.data in alike else a for a in u.accesses]) for u in units]
 
 
 def has_bits(access: Access) -> bool:

@@ -21,7 +21,7 @@ from .access_relations import schedule_map
 from .conditions import moved_condition, other_condition
 from .delinearize import split_fused_loops
 from .oracle import Question, Tier, tier
-from .order import compare, same_order
+from .order import compare, is_equal, same_order
 from .reduction_summary import with_reductions_collapsed
 from .relations import Context, StatementRelations, by_loops, same_element
 from .statements import Statement, statements_of
@@ -238,9 +238,9 @@ def _is_kept(unit: Statement, there: Sequence[Statement]) -> bool:
 
 
 def _same_loops(a: Statement, b: Statement) -> bool:
-    """Whether two statements have the same loops, in the same order, with the same bounds."""
+    """Whether two statements have the same loops, in the same order, with the same bounds, values and guards."""
     said = [(*(part for loop in u.loops for part in loop), *u.values, *u.guards) for u in (a, b)]
-    return len(a.loops) == len(b.loops) and len(said[0]) == len(said[1]) and all(x is y for x, y in zip(*said))
+    return len(a.loops) == len(b.loops) and len(said[0]) == len(said[1]) and all(map(is_equal, *said))
 
 
 def _moments(unit: Statement, there: Sequence[Statement]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:

@@ -195,11 +195,19 @@ class _Walker:
         instances = self.instances()
         self.units.append(
             Statement(
-                f"{self.scope}#{count}", s, tuple(v for v, _ in instances), tuple(e for _, e in instances),
-                tuple(self.loops), tuple(self.guards), time, self.inner(),
-                accesses=accesses, commutes=_commutes(s, accesses, False), local=frozenset(self.local),
+                f"{self.scope}#{count}",
+                s,
+                tuple(v for v, _ in instances),
+                tuple(e for _, e in instances),
+                tuple(self.loops),
+                tuple(self.guards),
+                time,
+                self.inner(),
+                accesses=accesses,
+                commutes=_commutes(s, accesses, False),
+                local=frozenset(self.local),
             )
-        )  # fmt: skip
+        )
 
     def instances(self) -> list[tuple[Var, Expr]]:
         """What identifies the instances of a bare statement: the iterators around, and the loops that they do not use."""
@@ -280,10 +288,14 @@ class _Walker:
         may_commute = not any(a.buffer.data in written for a in asked)
         self.units.append(
             Statement(
-                block.name, block, time=(*time, 1), accesses=accesses,
-                commutes=may_commute and _commutes(block, accesses, bool(reduce_vars)), **common,
+                block.name,
+                block,
+                time=(*time, 1),
+                accesses=accesses,
+                commutes=may_commute and _commutes(block, accesses, bool(reduce_vars)),
+                **common,
             )
-        )  # fmt: skip
+        )
 
 
 class _BareWalker(_Walker):

@@ -51,8 +51,15 @@ def linear(
             out = here[rows[here]]
             if len(out):
                 value = at[out[0]] if at.ndim == 1 else at[out[0]].tolist()
-                lanes.fail("bounds", f"{site.what} of {view.name} is out of bounds: index {axis} is {value}, and must be "
-                           f"in [0, {extent})", site, out[0], "", len(out))  # fmt: skip
+                lanes.fail(
+                    "bounds",
+                    f"{site.what} of {view.name} is out of bounds: index {axis} is {value}, and must be "
+                    f"in [0, {extent})",
+                    site,
+                    out[0],
+                    "",
+                    len(out),
+                )
                 act = here[~rows[here]]
         total = total + (at[:, None] if wide and at.ndim == 1 else at) * stride
     return total, act
@@ -114,15 +121,29 @@ def _mma(c: Any, e: Call) -> None:
 def _ldmatrix(c: Any, e: Call) -> None:
     trans, number, _bits, dst, dst_at, src, src_at = e.args
     kind = e.dtype.element
-    _call(c, matrix.ldmatrix, c.site("read", _name_of(src)), str(bool(_number(trans, "ldmatrix's transposition"))),
-          str(_number(number, "ldmatrix's number of matrices")), c.pointer(dst, kind), c.text(dst_at), c.pointer(src, kind),
-          c.text(src_at))  # fmt: skip
+    _call(
+        c,
+        matrix.ldmatrix,
+        c.site("read", _name_of(src)),
+        str(bool(_number(trans, "ldmatrix's transposition"))),
+        str(_number(number, "ldmatrix's number of matrices")),
+        c.pointer(dst, kind),
+        c.text(dst_at),
+        c.pointer(src, kind),
+        c.text(src_at),
+    )
 
 
 def _mma_fill(c: Any, e: Call) -> None:
     count, dst, at = e.args
-    _call(c, matrix.mma_fill, c.site("write", _name_of(dst)), str(_number(count, "mma_fill's size")), c.pointer(dst),
-          c.text(at))  # fmt: skip
+    _call(
+        c,
+        matrix.mma_fill,
+        c.site("write", _name_of(dst)),
+        str(_number(count, "mma_fill's size")),
+        c.pointer(dst),
+        c.text(at),
+    )
 
 
 def _mma_store(c: Any, e: Call) -> None:

@@ -220,13 +220,25 @@ class Lanes:
             unnamed = ~named[np.arange(len(lanes)), lane]
             if unnamed.any():
                 k = int(np.flatnonzero(unnamed)[0])
-                self.fail("shuffle", f"lane {lane[k]} executes a shuffle whose mask "
-                          f"0x{int(mask[k]) & 0xFFFFFFFF:08x} does not name it", site, lanes[k], "", int(unnamed.sum()))  # fmt: skip
+                self.fail(
+                    "shuffle",
+                    f"lane {lane[k]} executes a shuffle whose mask 0x{int(mask[k]) & 0xFFFFFFFF:08x} does not name it",
+                    site,
+                    lanes[k],
+                    "",
+                    int(unnamed.sum()),
+                )
         gone = ~active[warp, source]
         if gone.any() and not absent.any():
             k = int(np.flatnonzero(gone)[0])
-            self.fail("shuffle", f"a shuffle reads lane {source[k]}, which does not execute it: the value is undefined",
-                      site, lanes[k], "", int(gone.sum()))  # fmt: skip
+            self.fail(
+                "shuffle",
+                f"a shuffle reads lane {source[k]}, which does not execute it: the value is undefined",
+                site,
+                lanes[k],
+                "",
+                int(gone.sum()),
+            )
         taken = self.position[warp * 32 + source]
         taken = np.where(taken < 0, lanes, taken)
         result = values.copy()

@@ -129,8 +129,9 @@ def _as(values: np.ndarray, dtype: DType) -> np.ndarray:
     return values.astype(np.float32 if is_small_float(dtype) else storage_dtype(dtype))
 
 
-def ldmatrix(lanes: Lanes, act: Any, site: Site, trans: bool, number: int, dst: Pointer, dst_at: Any,
-             src: Pointer, src_at: Any) -> None:  # fmt: skip
+def ldmatrix(
+    lanes: Lanes, act: Any, site: Site, trans: bool, number: int, dst: Pointer, dst_at: Any, src: Pointer, src_at: Any
+) -> None:
     """``number`` 8 x 8 matrices of 16-bit elements: lane 8j + r gives the address of row r of matrix j."""
     if not lanes.whole_warps(act, site, "an ldmatrix"):
         return
@@ -160,8 +161,9 @@ def mma_fill(lanes: Lanes, act: Any, site: Site, count: int, dst: Pointer, offse
     dst[0].store(start[:, None] + np.arange(count), 0, act, site)
 
 
-def mma_store(lanes: Lanes, act: Any, site: Site, m: int, n: int, dst: Pointer, src: Pointer, src_at: Any,
-              stride: Any) -> None:  # fmt: skip
+def mma_store(
+    lanes: Lanes, act: Any, site: Site, m: int, n: int, dst: Pointer, src: Pointer, src_at: Any, stride: Any
+) -> None:
     """Store the accumulators of m16n16 (two m16n8 side by side) to memory, with ``stride`` elements per row."""
     if not lanes.whole_warps(act, site, "an mma_store"):
         return
@@ -186,8 +188,12 @@ def _fragments(lanes: Lanes, act: Any, fragment: Pointer, index: Any, size: int,
     first = _leaders(lanes, act)
     number = lanes.spread(index)[first].astype(np.int64)
     if len(number) and (int(number.max()) + 1) * size > view.limit:
-        lanes.fail("bounds", f"fragment {int(number.max())} of {view.name} is out of bounds: it has "
-                   f"{view.limit // size}", site, first[0])  # fmt: skip
+        lanes.fail(
+            "bounds",
+            f"fragment {int(number.max())} of {view.name} is out of bounds: it has {view.limit // size}",
+            site,
+            first[0],
+        )
         number = np.zeros_like(number)
     assert view.base is not None
     return (view.base[first] + number * size)[:, None] + np.arange(size)
@@ -200,8 +206,9 @@ def _leaders(lanes: Lanes, act: Any) -> np.ndarray:
     return here[first]
 
 
-def _tile(lanes: Lanes, act: Any, site: Site, memory: Pointer, stride: Any, rows: int, columns: int, by_row: bool,
-          write: bool) -> np.ndarray:  # fmt: skip
+def _tile(
+    lanes: Lanes, act: Any, site: Site, memory: Pointer, stride: Any, rows: int, columns: int, by_row: bool, write: bool
+) -> np.ndarray:
     """Positions, [active warps, rows, columns], of a matrix in memory, checked and counted as 16 bytes per lane."""
     view: View = memory[0]
     first = _leaders(lanes, act)
@@ -210,13 +217,26 @@ def _tile(lanes: Lanes, act: Any, site: Site, memory: Pointer, stride: Any, rows
     bad = (base * view.item) % 32 != 0
     if bad.any():
         k = int(np.argmax(bad))
-        lanes.fail("alignment", f"{site.what} of a matrix at {view.name}[{base[k]}]: byte offset {base[k] * view.item} "
-                   "is not a multiple of 32", site, first[k], "", int(bad.sum()))  # fmt: skip
+        lanes.fail(
+            "alignment",
+            f"{site.what} of a matrix at {view.name}[{base[k]}]: byte offset {base[k] * view.item} "
+            "is not a multiple of 32",
+            site,
+            first[k],
+            "",
+            int(bad.sum()),
+        )
     bad = (pitch * view.item) % 16 != 0
     if bad.any():
         k = int(np.argmax(bad))
-        lanes.fail("alignment", f"{site.what} of a matrix with a stride of {pitch[k] * view.item} bytes, which is not "
-                   "a multiple of 16", site, first[k], "", int(bad.sum()))  # fmt: skip
+        lanes.fail(
+            "alignment",
+            f"{site.what} of a matrix with a stride of {pitch[k] * view.item} bytes, which is not a multiple of 16",
+            site,
+            first[k],
+            "",
+            int(bad.sum()),
+        )
     lead, run = (rows, columns) if by_row else (columns, rows)
     elements = base[:, None, None] + pitch[:, None, None] * np.arange(lead)[:, None] + np.arange(run)
     chunk = min(16 // view.item, run)
@@ -270,8 +290,9 @@ def wmma_store(lanes: Lanes, act: Any, site: Site, fragment: Pointer, m: int, n:
     memory[0].flat[at] = fragment[0].flat[source].reshape(at.shape)
 
 
-def wmma_fill(lanes: Lanes, act: Any, site: Site, fragment: Pointer, m: int, n: int, k: int, index: Any,
-              value: Any) -> None:  # fmt: skip
+def wmma_fill(
+    lanes: Lanes, act: Any, site: Site, fragment: Pointer, m: int, n: int, k: int, index: Any, value: Any
+) -> None:
     """Set every element of each warp's fragment to ``value``."""
     if not lanes.whole_warps(act, site, "a wmma fill"):
         return
@@ -287,8 +308,12 @@ def _filled(lanes: Lanes, act: Any, view: View, at: np.ndarray, site: Site) -> N
     written = view.memory.written
     assert written is not None
     if not written[view.granules(at)].all():
-        lanes.fail("uninitialised", f"a fragment of {view.name} is used, which nothing has filled", site,
-                   _leaders(lanes, act)[0])  # fmt: skip
+        lanes.fail(
+            "uninitialised",
+            f"a fragment of {view.name} is used, which nothing has filled",
+            site,
+            _leaders(lanes, act)[0],
+        )
 
 
 def wmma_mma(lanes: Lanes, act: Any, site: Site, d: Pointer, d_at: Any, a: Pointer, a_at: Any, b: Pointer, b_at: Any,

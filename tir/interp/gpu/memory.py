@@ -114,8 +114,14 @@ class View:
         k = int(np.argmax(row))
         value = at[k] if at.ndim == 1 else at[k][np.argmax(bad[k])]
         size = min(self.limit, self.room)
-        lanes.fail("bounds", f"{site.what} of {self.name}[{value}] is out of bounds: it has {size} elements", site,
-                   here[k], "", int(row.sum()))  # fmt: skip
+        lanes.fail(
+            "bounds",
+            f"{site.what} of {self.name}[{value}] is out of bounds: it has {size} elements",
+            site,
+            here[k],
+            "",
+            int(row.sum()),
+        )
         return at[~row], here[~row]
 
     def element(self, position: Any) -> str:
@@ -198,9 +204,15 @@ class View:
         return flat if k == 1 else (flat[:, None] * k + np.arange(k)).reshape(-1)
 
     def touch(
-        self, at: np.ndarray, act: Any, site: Site, write: bool, atomic: bool = False, whole: bool = False,
+        self,
+        at: np.ndarray,
+        act: Any,
+        site: Site,
+        write: bool,
+        atomic: bool = False,
+        whole: bool = False,
         same: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Check and count an access of the active threads (``whole``: of their warps as a whole) to elements ``at``."""
         if not at.size:
             return
@@ -231,8 +243,11 @@ class View:
                     "uninitialised",
                     f"read of {self.element(granules[k] // self.per_granule)}, which nothing has written: "
                     f"{memory.scope} memory starts undefined",
-                    site, here[k // each], "", len(np.unique(np.flatnonzero(missing) // each)),
-                )  # fmt: skip
+                    site,
+                    here[k // each],
+                    "",
+                    len(np.unique(np.flatnonzero(missing) // each)),
+                )
                 memory.written[granules] = True
         if memory.races is not None:
             who = Who(lanes, act, each, whole)
@@ -277,8 +292,11 @@ class View:
                 "alignment",
                 f"{site.what} of {at.shape[1]} x {self.dtype} at {self.element(at[k, 0])}: byte offset "
                 f"{int(at[k, 0]) * self.item} is not a multiple of {unit * self.item}",
-                site, here[k], "", int(bad.sum()),
-            )  # fmt: skip
+                site,
+                here[k],
+                "",
+                int(bad.sum()),
+            )
 
     def _count(self, at: np.ndarray, act: Any, site: Site) -> None:
         if at.ndim == 2:
@@ -362,8 +380,14 @@ class LocalView:
             row = bad if bad.ndim == 1 else bad.any(axis=1)
             k = int(np.argmax(row))
             value = at[k] if at.ndim == 1 else at[k][np.argmax(bad[k])]
-            lanes.fail("bounds", f"{site.what} of {self.name}[{value}] is out of bounds: it has {self.limit} elements",
-                       site, here[k], "", int(row.sum()))  # fmt: skip
+            lanes.fail(
+                "bounds",
+                f"{site.what} of {self.name}[{value}] is out of bounds: it has {self.limit} elements",
+                site,
+                here[k],
+                "",
+                int(row.sum()),
+            )
             at, here = at[~row], here[~row]
         return at, here
 
@@ -390,8 +414,14 @@ class LocalView:
         return made
 
     def _unwritten(self, index: int, here: np.ndarray, site: Site) -> None:
-        self.lanes.fail("uninitialised", f"read of {self.name}[{index}], which the thread has not written", site,
-                        here[0], "", len(here))  # fmt: skip
+        self.lanes.fail(
+            "uninitialised",
+            f"read of {self.name}[{index}], which the thread has not written",
+            site,
+            here[0],
+            "",
+            len(here),
+        )
         self.written[:, here] = True
 
     def store(self, index: Any, value: Any, act: Any, site: Site) -> None:

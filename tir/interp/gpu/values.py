@@ -27,8 +27,12 @@ Value = tuple[str, bool]  # source, and whether it differs between threads
 _RING = {E.Add: "+", E.Sub: "-", E.Mul: "*"}
 _COMPARE = {E.EQ: "==", E.NE: "!=", E.LT: "<", E.LE: "<=", E.GT: ">", E.GE: ">="}
 _BITS = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "shift_left": "<<", "shift_right": ">>"}
-_SHUFFLES = {"tvm_warp_shuffle": "index", "tvm_warp_shuffle_up": "up", "tvm_warp_shuffle_down": "down",
-             "tvm_warp_shuffle_xor": "xor"}  # fmt: skip
+_SHUFFLES = {
+    "tvm_warp_shuffle": "index",
+    "tvm_warp_shuffle_up": "up",
+    "tvm_warp_shuffle_down": "down",
+    "tvm_warp_shuffle_xor": "xor",
+}
 
 
 class Values(ABC):
@@ -238,8 +242,9 @@ class Values(ABC):
             self.emit(f"if {c}:")
             for branch in (a, b):
                 self.indent += 1
-                self.emit(f"{name} = c.spread({self.text(branch)})" if e.dtype.lanes == 1 else
-                          f"{name} = {self.each(branch)}")  # fmt: skip
+                self.emit(
+                    f"{name} = c.spread({self.text(branch)})" if e.dtype.lanes == 1 else f"{name} = {self.each(branch)}"
+                )
                 self.indent -= 1
                 if branch is a:
                     self.emit("else:")

@@ -25,9 +25,15 @@ from .matrix_products import dense
 
 
 def _attention_reference(
-    query: Any, key: Any, value: Any, mask: Any = None, is_causal: bool = False, scale: Any = None, softcap: float = 0.0,
+    query: Any,
+    key: Any,
+    value: Any,
+    mask: Any = None,
+    is_causal: bool = False,
+    scale: Any = None,
+    softcap: float = 0.0,
     past: int = 0,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     repeats = query.shape[-3] // key.shape[-3]
     key, value = (np.repeat(x, repeats, axis=-3) for x in (key, value))
     shape = (*query.shape[:-1], key.shape[-2])

@@ -19,8 +19,14 @@ from .layouts import Arranged, Layout, arranged
 from .windows import dilated, padded, pads_of, window_count
 
 _KERNELS = {
-    "NCW": "OIW", "NWC": "WIO", "NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO", "NCDHW": "OIDHW", "NDHWC": "DHWIO",
-}  # fmt: skip
+    "NCW": "OIW",
+    "NWC": "WIO",
+    "NCHW": "OIHW",
+    "NHWC": "HWIO",
+    "HWCN": "HWIO",
+    "NCDHW": "OIDHW",
+    "NDHWC": "DHWIO",
+}
 
 
 def convolution(

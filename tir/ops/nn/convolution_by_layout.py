@@ -165,9 +165,16 @@ def conv2d_hwcn(
 
 
 def _packed_reference(
-    x: Any, w: Any, strides: Any = 1, padding: Any = 0, dilation: Any = 1, layout: str = "", out_layout: str = "",
-    out_dtype: Any = None, groups: int = 1,
-) -> Any:  # fmt: skip
+    x: Any,
+    w: Any,
+    strides: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    layout: str = "",
+    out_layout: str = "",
+    out_dtype: Any = None,
+    groups: int = 1,
+) -> Any:
     made = references.convolved(
         references.plain(x, "NCHWc", "NCHW"), references.plain(w, "OIHWio", "OIHW"), strides, padding, dilation, groups
     )

@@ -116,9 +116,17 @@ def _summed(samples: Tensor, image: Arranged, weight: Arranged, out: list[Any], 
 
 def _reference(layout: str) -> Any:
     def reference(
-        x: Any, offset: Any, w: Any, strides: Any = 1, padding: Any = 0, dilation: Any = 1, deformable_groups: int = 1,
-        groups: int = 1, out_dtype: Any = None, mask: Any = None,
-    ) -> Any:  # fmt: skip
+        x: Any,
+        offset: Any,
+        w: Any,
+        strides: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        deformable_groups: int = 1,
+        groups: int = 1,
+        out_dtype: Any = None,
+        mask: Any = None,
+    ) -> Any:
         x, offset = references.plain(x, layout, "NCHW"), references.plain(offset, layout, "NCHW")
         w = references.plain(w, usual_kernel_layout(layout), "OIHW")
         factors = None if mask is None else references.plain(mask, layout, "NCHW")
@@ -129,9 +137,16 @@ def _reference(layout: str) -> Any:
 
 
 def _loops(
-    x: np.ndarray, offset: np.ndarray, w: np.ndarray, strides: Any, padding: Any, dilation: Any, parts: int, groups: int,
+    x: np.ndarray,
+    offset: np.ndarray,
+    w: np.ndarray,
+    strides: Any,
+    padding: Any,
+    dilation: Any,
+    parts: int,
+    groups: int,
     factors: Any,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     sizes, steps, gaps = w.shape[2:], references.each(strides, 2), references.each(dilation, 2)
     spans = [(k - 1) * d + 1 for k, d in zip(sizes, gaps)]
     first = [p[0] for p in references.pads(padding, spans, steps, x.shape[2:])]

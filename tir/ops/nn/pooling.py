@@ -143,9 +143,17 @@ def _image(data: Tensor, layout: str, spatial: str) -> Arranged:
 
 
 def _windowed(
-    spatial: str, data: Any, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool,
-    layout: str, count_include_pad: bool,
-) -> Tensor:  # fmt: skip
+    spatial: str,
+    data: Any,
+    kernel: Any,
+    stride: Any,
+    dilation: Any,
+    padding: Any,
+    pool_type: str,
+    ceil_mode: bool,
+    layout: str,
+    count_include_pad: bool,
+) -> Tensor:
     chosen(pool_type, ("max", "avg"), "the kind of pooling")
     image = _image(data, layout, spatial)
     axes = _axes(spatial, image, kernel, stride, dilation, padding, ceil_mode)
@@ -157,9 +165,16 @@ def _windowed(
 
 def _reference(spatial: str) -> Any:
     def reference(
-        x: Any, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
-        layout: str = "", count_include_pad: bool = True,
-    ) -> Any:  # fmt: skip
+        x: Any,
+        kernel: Any,
+        stride: Any,
+        dilation: Any,
+        padding: Any,
+        pool_type: str,
+        ceil_mode: bool = False,
+        layout: str = "",
+        count_include_pad: bool = True,
+    ) -> Any:
         order = layout or f"NC{spatial}"
         image = references.plain(x, order, f"NC{spatial}")
         made = _pooled(image, kernel, stride, dilation, padding, pool_type, ceil_mode, count_include_pad)
@@ -348,9 +363,15 @@ def _lp_pool(
 
 def _lp_reference(spatial: str) -> Any:
     def reference(
-        x: Any, kernel: Any, stride: Any = 1, dilation: Any = 1, padding: Any = 0, p: float = 2, ceil_mode: bool = False,
+        x: Any,
+        kernel: Any,
+        stride: Any = 1,
+        dilation: Any = 1,
+        padding: Any = 0,
+        p: float = 2,
+        ceil_mode: bool = False,
         layout: str = "",
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         order = layout or f"NC{spatial}"
         made = _pooled(
             references.plain(x, order, f"NC{spatial}"), kernel, stride, dilation, padding, p, ceil_mode, True

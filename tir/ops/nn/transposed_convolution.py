@@ -102,9 +102,17 @@ def _summed(
 
 def _reference(spatial: str) -> Any:
     def reference(
-        x: Any, w: Any, strides: Any = 1, padding: Any = 0, out_dtype: Any = None, output_padding: Any = 0, groups: int = 1,
-        dilation: Any = 1, data_layout: str = "", kernel_layout: str = "",
-    ) -> Any:  # fmt: skip
+        x: Any,
+        w: Any,
+        strides: Any = 1,
+        padding: Any = 0,
+        out_dtype: Any = None,
+        output_padding: Any = 0,
+        groups: int = 1,
+        dilation: Any = 1,
+        data_layout: str = "",
+        kernel_layout: str = "",
+    ) -> Any:
         x = references.plain(x, data_layout or f"NC{spatial}", f"NC{spatial}")
         w = references.plain(w, kernel_layout or f"IO{spatial}", f"IO{spatial}")
         made = _scattered(x, w, strides, padding, output_padding, groups, dilation)

@@ -60,9 +60,7 @@ class Problem:
     excess: int = 0
 
     def error(self, func: PrimFunc) -> ScheduleError:
-        return ScheduleError(
-            self.rule, witness=list(self.witness), nodes=list(self.nodes), func=func, legal=self.legal
-        )  # fmt: skip
+        return ScheduleError(self.rule, witness=list(self.witness), nodes=list(self.nodes), func=func, legal=self.legal)
 
 
 @dataclass(frozen=True)

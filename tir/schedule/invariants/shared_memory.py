@@ -58,10 +58,8 @@ _SIZES: Memo[dict[Buffer, int | None]] = Memo()
 
 def _measured(scope: BlockRef, buffer: Buffer, sizes: dict[Buffer, int | None]) -> list[SharedBuffer]:
     users = [
-        (n, ref)
-        for n, ref in enumerate(scope.children)
-        if regions_of((*ref.block.reads, *ref.block.writes), buffer)
-    ]  # fmt: skip
+        (n, ref) for n, ref in enumerate(scope.children) if regions_of((*ref.block.reads, *ref.block.writes), buffer)
+    ]
     if not users:
         return []
     common: list[LoopRef] = []
@@ -152,7 +150,7 @@ def _most_at_once(buffers: Sequence[SharedBuffer]) -> list[SharedBuffer]:
             b
             for b in buffers
             if b.kernel is one.kernel and b.first <= one.first <= b.last and b.loop.scope is one.loop.scope
-        ]  # fmt: skip
+        ]
         if sum(b.bytes for b in live) > sum(b.bytes for b in best):
             best = live
     return best

@@ -190,12 +190,14 @@ class _Kernels:
                         (buffer.name, "kernels"),
                         f"`{buffer.name}` ({buffer.scope} memory) would be used by two kernels, which share global "
                         "memory only",
-                        [f"{w.name} writes it in the kernel of loop {made.name}, {u.name} uses it in that of loop "
-                         f"{used.name}"],
+                        [
+                            f"{w.name} writes it in the kernel of loop {made.name}, {u.name} uses it in that of loop "
+                            f"{used.name}"
+                        ],
                         [made.node, used.node],
                         self._one_kernel(made, used)
                         + f'compute_at("{w.name}", …) in the other kernel, or set_scope("{w.name}", …, "global")',
-                    )  # fmt: skip
+                    )
         return None
 
     @staticmethod

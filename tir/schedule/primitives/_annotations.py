@@ -36,8 +36,11 @@ def check_annotation(state: State, place: LoopRef | BlockRef, key: str, value: A
         require(
             not place.node.thread,
             "{0} annotates a serial loop, but loop {1} is bound to {2}: its iterations are concurrent",
-            key, place, place.node.thread, nodes=[place.node],
-        )  # fmt: skip
+            key,
+            place,
+            place.node.thread,
+            nodes=[place.node],
+        )
         _check_pipeline(place, {**place.node.annotations, key: value}, key)
     elif key == DOUBLE_BUFFER:
         require(
@@ -51,9 +54,13 @@ def check_annotation(state: State, place: LoopRef | BlockRef, key: str, value: A
         writes = [r.buffer.name for r in place.block.writes]
         require(
             isinstance(value, int) and 0 <= value < len(writes),
-            "{0} is the number of a buffer that block {1} writes, not {2}", key, place, value,
-            nodes=[place.node], legal=[f"{n} ({name})" for n, name in enumerate(writes)],
-        )  # fmt: skip
+            "{0} is the number of a buffer that block {1} writes, not {2}",
+            key,
+            place,
+            value,
+            nodes=[place.node],
+            legal=[f"{n} ({name})" for n, name in enumerate(writes)],
+        )
 
 
 def statements_of_pipeline(loop: LoopRef) -> list[Stmt]:
@@ -68,9 +75,12 @@ def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
     value = notes[key]
     require(
         isinstance(value, tuple) and all(isinstance(n, int) and n >= 0 for n in value),
-        "{0} is a list of non-negative numbers, not {1!r}", key, value, nodes=[loop.node],
+        "{0} is a list of non-negative numbers, not {1!r}",
+        key,
+        value,
+        nodes=[loop.node],
         legal="a list of numbers from 0 on, as in [0, 1]",
-    )  # fmt: skip
+    )
     parts = statements_of_pipeline(loop)
     names = [_name(p, n) for n, p in enumerate(parts)]
     taken_apart = [name for p, n in zip(parts, names) for name in _lowered_to(p, n)]
@@ -79,9 +89,12 @@ def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
         unknown = [n for n in value if stages is not None and n not in stages]
         require(
             not unknown,
-            "there is no stage {0} in the pipeline of loop {1}", unknown[0] if unknown else "", loop.node,
-            nodes=[loop.node], legal=sorted(map(str, set(stages or ()))),
-        )  # fmt: skip
+            "there is no stage {0} in the pipeline of loop {1}",
+            unknown[0] if unknown else "",
+            loop.node,
+            nodes=[loop.node],
+            legal=sorted(map(str, set(stages or ()))),
+        )
         return
     if len(value) == len(taken_apart):
         names = taken_apart
@@ -90,16 +103,24 @@ def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
     require(
         len(value) == len(names),
         "{0} has {1} numbers, one for each statement, but the body of loop {2} has {3}: {4}",
-        key, len(value), loop.node, len(parts), ", ".join(names), nodes=[loop.node],
+        key,
+        len(value),
+        loop.node,
+        len(parts),
+        ", ".join(names),
+        nodes=[loop.node],
         legal=f"a list of {len(names)} numbers",
-    )  # fmt: skip
+    )
     if key == ORDER:
         require(
             sorted(value) == list(range(len(names))),
-            "{0} is a permutation of the numbers 0 to {1}, the position of each statement; {2} is not", key, len(names) - 1,
-            list(value), nodes=[loop.node],
+            "{0} is a permutation of the numbers 0 to {1}, the position of each statement; {2} is not",
+            key,
+            len(names) - 1,
+            list(value),
+            nodes=[loop.node],
             legal=f"a permutation of {list(range(len(names)))}",
-        )  # fmt: skip
+        )
     if len(names) == len(parts):
         _check_dependences(loop, parts, names, notes)
 
@@ -130,10 +151,17 @@ def _check_dependences(loop: LoopRef, parts: list[Stmt], names: list[str], notes
                     not (late and buffer.data in reader.reads),
                     "`{0}` (stage {1}, order {2}) would run before `{3}` (stage {4}, order {5}) of the same iteration "
                     "of loop {6}, which writes the `{7}` that it reads",
-                    names[y], stages[y], places[y], names[x], stages[x], places[x], loop.node, buffer.name,
+                    names[y],
+                    stages[y],
+                    places[y],
+                    names[x],
+                    stages[x],
+                    places[x],
+                    loop.node,
+                    buffer.name,
                     nodes=[loop.node, parts[x], parts[y]],
                     legal=f"a stage for `{names[y]}` of at least {stages[x]}, and in the same stage a later order",
-                )  # fmt: skip
+                )
 
 
 def _name(stmt: Stmt, number: int) -> str:

@@ -92,8 +92,14 @@ def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | Non
 
 def require_spatial(block: BlockRef) -> None:
     reduce = [i.var.name for i in block.block.iter_vars if i.iter_type == "reduce" and not is_const(i.dom.extent, 1)]
-    require(not reduce, "block {0} is a reduction over {1}", block, ", ".join(reduce), nodes=[block.node],
-            legal="decompose_reduction or rfactor first, or keep it")  # fmt: skip
+    require(
+        not reduce,
+        "block {0} is a reduction over {1}",
+        block,
+        ", ".join(reduce),
+        nodes=[block.node],
+        legal="decompose_reduction or rfactor first, or keep it",
+    )
     require(
         block.block.init is None,
         "block {0} has an init: it is a reduction",
@@ -133,8 +139,10 @@ def solve_iters(
         require(
             found,
             "cannot prove that block {0} touches each element once: its indices are ({1})",
-            block, ", ".join(short_text(e) for e in indices), nodes=[block.node],
-        )  # fmt: skip
+            block,
+            ", ".join(short_text(e) for e in indices),
+            nodes=[block.node],
+        )
         assert isinstance(found, IterMap)
         solved.update(inverse_iter_map(found, list(given)))
         for index, value in zip(found.indices, given):  # outside of the box that the indices fill there is no instance
@@ -148,8 +156,13 @@ def solve_iters(
             if twin is not None:
                 solved[iterator.var] = solved[twin]
     missing = [v.name for v in iters if v not in solved]
-    require(not missing, "the indices of block {0} do not determine its iterator {1}", block, ", ".join(missing),
-            nodes=[block.node])  # fmt: skip
+    require(
+        not missing,
+        "the indices of block {0} do not determine its iterator {1}",
+        block,
+        ", ".join(missing),
+        nodes=[block.node],
+    )
     typed = {v: cast(str(v.dtype), e) for v, e in solved.items()}
     simple = {v: e if isinstance(e, Var) else analyzer.simplify(e) for v, e in typed.items()}
     return simple, [c for c in conditions if not analyzer.can_prove(c)]
@@ -198,8 +211,9 @@ def domain_guards(
     require(
         own is not None,
         "the predicate of block {0} uses a loop that no iterator is bound to, so it cannot move with the block",
-        consumer, nodes=[consumer.node],
-    )  # fmt: skip
+        consumer,
+        nodes=[consumer.node],
+    )
     values = producer.bindings
     inside = [
         guard

@@ -74,8 +74,10 @@ def _check_blockize(
     require(
         len(blocks) == 1,
         "there are {0} blocks under {1}, and blockize takes one",
-        len(blocks), target, nodes=[b.node for b in blocks],
-    )  # fmt: skip
+        len(blocks),
+        target,
+        nodes=[b.node for b in blocks],
+    )
     block = blocks[0]
     require_only_loops(target, block)
     inner = [r for r in block.loops() if r is target or target in r.ancestors()]
@@ -92,8 +94,10 @@ def require_only_loops(target: Any, block: BlockRef) -> None:
         require(
             isinstance(place.node, For),
             "something other than loops stands between {0} and block {1}",
-            target, block, nodes=[place.node],
-        )  # fmt: skip
+            target,
+            block,
+            nodes=[place.node],
+        )
 
 
 def divide(block: BlockRef, inner: list[LoopRef]) -> Division:
@@ -103,14 +107,19 @@ def divide(block: BlockRef, inner: list[LoopRef]) -> Division:
         require(
             tied is None,
             "the extent of loop {0} depends on {1}, which is outside: the parts would differ in size",
-            ref.node, tied.name if tied else "", nodes=[ref.node],
-        )  # fmt: skip
+            ref.node,
+            tied.name if tied else "",
+            nodes=[ref.node],
+        )
     found = subspace_divide(block.node.iter_values, domains, [r.var for r in inner], block.node.predicate)
     require(
         found,
         "the bindings of block {0} do not divide at {1}: {2}",
-        block, inner[0].node if inner else block, getattr(found, "error", ""), nodes=[block.node],
-    )  # fmt: skip
+        block,
+        inner[0].node if inner else block,
+        getattr(found, "error", ""),
+        nodes=[block.node],
+    )
     assert isinstance(found, Division)
     return found
 
@@ -184,9 +193,11 @@ def _require_init_at_start(
             require(
                 analyzer.can_prove(first),
                 "init of block {0} would not run for every result: `{1}` can be false where the reduction loops start",
-                ref, short_text(first), nodes=[ref.node],
+                ref,
+                short_text(first),
+                nodes=[ref.node],
                 legal="decompose_reduction first",
-            )  # fmt: skip
+            )
 
 
 def _init_nest(block: Block, inner: list[LoopRef], values: list[Expr], predicate: Expr) -> Stmt:
@@ -319,8 +330,12 @@ def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion
     require(
         len(order) == len(have),
         "block {0} uses {1} buffers, the intrinsic {2} describes {3}",
-        block.name, len(have), name, len(order), nodes=[block],
-    )  # fmt: skip
+        block.name,
+        len(have),
+        name,
+        len(order),
+        nodes=[block],
+    )
     regions = {r.buffer: r for r in (*block.reads, *block.writes)}
     best = ""
     written = {r.buffer for r in pattern.writes}
@@ -343,12 +358,18 @@ def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion
     require(
         False,
         "block {0} does not compute what the intrinsic {1} describes",
-        block.name, name, nodes=[block],
+        block.name,
+        name,
+        nodes=[block],
         legal=_fitting(block, pattern),
-        witness=[f"first difference (intrinsic, block): {best}" if best else _other_types(order, have),
-                 "intrinsic:", *("  " + line for line in repr(pattern.body).splitlines()),
-                 "block:", *("  " + line for line in repr(block.body).splitlines())],
-    )  # fmt: skip
+        witness=[
+            f"first difference (intrinsic, block): {best}" if best else _other_types(order, have),
+            "intrinsic:",
+            *("  " + line for line in repr(pattern.body).splitlines()),
+            "block:",
+            *("  " + line for line in repr(block.body).splitlines()),
+        ],
+    )
     raise AssertionError
 
 
@@ -515,9 +536,12 @@ def _view_scope(described: Buffer, bound: dict[Buffer, BufferRegion]) -> str:
     require(
         described.scope in ("global", buffer.scope) or {described.scope, buffer.scope} <= {"shared", "shared.dyn"},
         "the intrinsic has {0} in `{1}` memory, and {2} is in `{3}`",
-        described.name, described.scope, buffer.name, buffer.scope,
+        described.name,
+        described.scope,
+        buffer.name,
+        buffer.scope,
         legal=f'put {buffer.name} into scope "{described.scope}": cache_read or cache_write, or set_scope',
-    )  # fmt: skip
+    )
     return buffer.scope
 
 

@@ -33,16 +33,22 @@ def plan_set(state: State, blocks: Sequence[BlockRef]) -> BlockizePlan:
     inside = [n for n, s in enumerate(members) if any(_holds(s, b) for b in blocks)]
     first, last = inside[0], inside[-1]
     others = [
-        r for r in state.index.blocks_below(home) if r not in blocks and any(_holds(s, r) for s in members[first : last + 1])
-    ]  # fmt: skip
+        r
+        for r in state.index.blocks_below(home)
+        if r not in blocks and any(_holds(s, r) for s in members[first : last + 1])
+    ]
     require(
-        not others, "block {0} stands between the blocks of the set",
-        others[0] if others else "", nodes=[o.node for o in others], legal="add it to the set, or move it away",
-    )  # fmt: skip
+        not others,
+        "block {0} stands between the blocks of the set",
+        others[0] if others else "",
+        nodes=[o.node for o in others],
+        legal="add it to the set, or move it away",
+    )
     require(
         len(inside) == last - first + 1 == len(blocks),
-        "between the blocks of the set there is more than their own loops", nodes=[b.node for b in blocks],
-    )  # fmt: skip
+        "between the blocks of the set there is more than their own loops",
+        nodes=[b.node for b in blocks],
+    )
     name = state.fresh_block_name("_".join(b.name for b in blocks) + "_o")
     ordered = sorted(blocks, key=lambda b: next(n for n, s in enumerate(members) if _holds(s, b)))
     made = _around(home, ordered, name)
@@ -68,13 +74,17 @@ def _around(home: Place, blocks: Sequence[BlockRef], name: str) -> BlockRealize:
         require(
             outer.block.init is None,
             "the loops around the set reduce in block {0}, and its init has no place in a block around several",
-            ref, nodes=[ref.node], legal=f'decompose_reduction("{ref.name}", …) first',
-        )  # fmt: skip
+            ref,
+            nodes=[ref.node],
+            legal=f'decompose_reduction("{ref.name}", …) first',
+        )
         require(
             condition is None or key(condition) == key(outer.predicate),
             "block {0} runs under another condition on the loops around the set than block {1}",
-            ref, blocks[0], nodes=[ref.node],
-        )  # fmt: skip
+            ref,
+            blocks[0],
+            nodes=[ref.node],
+        )
         condition = outer.predicate
         renamed: dict[Var, Expr] = {}
         for iterator, value in zip(outer.block.iter_vars, outer.iter_values):
@@ -82,8 +92,12 @@ def _around(home: Place, blocks: Sequence[BlockRef], name: str) -> BlockRealize:
             require(
                 known.iter_type == iterator.iter_type,
                 "`{0}` is a {1} iterator in one block of the set and a {2} iterator in block {3}",
-                iterator.var.name, known.iter_type, iterator.iter_type, ref, nodes=[ref.node],
-            )  # fmt: skip
+                iterator.var.name,
+                known.iter_type,
+                iterator.iter_type,
+                ref,
+                nodes=[ref.node],
+            )
             renamed[iterator.var] = known.var
         nests.append(substitute(outer.block.body, renamed))
     assert condition is not None

@@ -78,9 +78,12 @@ def plan_cache_read(
     require_members(consumers, scope)
     for consumer in consumers:
         require(
-            regions_of(consumer.block.reads, buffer), "block {0} does not read buffer {1}", consumer, buffer.name,
+            regions_of(consumer.block.reads, buffer),
+            "block {0} does not read buffer {1}",
+            consumer,
+            buffer.name,
             legal=[r.name for r in readers(scope, buffer)],
-        )  # fmt: skip
+        )
     makers = writers(scope, buffer)
     host = common_host([*makers, *consumers], scope) if makers else scope
     tops = statements(host)
@@ -111,9 +114,16 @@ def plan_cache_read(
 
 
 def _reading(
-    state: State, scope: BlockRef, host: BlockRef | LoopRef, number: int, buffer: Buffer, cached: Buffer,
-    region: Sequence[Range], consumers: Sequence[BlockRef], where: Expr = TRUE,
-) -> Stage:  # fmt: skip
+    state: State,
+    scope: BlockRef,
+    host: BlockRef | LoopRef,
+    number: int,
+    buffer: Buffer,
+    cached: Buffer,
+    region: Sequence[Range],
+    consumers: Sequence[BlockRef],
+    where: Expr = TRUE,
+) -> Stage:
     """``consumers`` reading ``cached``, copied from ``buffer`` before statement ``number`` of ``host``."""
     name = state.fresh_block_name(cached.name)
     changed = {c.node: redirect_reads(c, buffer, cached) for c in consumers}
@@ -132,9 +142,13 @@ def _written_where(
 
 
 def _copied_when_made(
-    state: State, scope: BlockRef, buffer: Buffer, storage_scope: str, makers: Sequence[BlockRef],
+    state: State,
+    scope: BlockRef,
+    buffer: Buffer,
+    storage_scope: str,
+    makers: Sequence[BlockRef],
     consumers: Sequence[BlockRef],
-) -> Stage:  # fmt: skip
+) -> Stage:
     """``consumers`` reading a copy of what ``makers`` write, made in the loop around them as soon as they have.
 
     Readers in that loop and readers after it find the same copy. Raises ``ScheduleError`` where one would find another
@@ -154,9 +168,14 @@ def _copied_when_made(
 
 
 def _refuse_between(
-    state: State, block: BlockRef, buffer: Buffer, storage_scope: str, writer: BlockRef, consumers: Sequence[BlockRef],
+    state: State,
+    block: BlockRef,
+    buffer: Buffer,
+    storage_scope: str,
+    writer: BlockRef,
+    consumers: Sequence[BlockRef],
     error: ScheduleError,
-) -> None:  # fmt: skip
+) -> None:
     """Raise ``ScheduleError``: ``writer`` writes the buffer between the copy and a reader. ``block`` alone may be legal."""
     alone = ""
     if list(consumers) != [block]:
@@ -167,8 +186,12 @@ def _refuse_between(
             pass
     raise ScheduleError(
         "buffer {0} is written by block {1} at or after the statement where block {2} reads it; a copy would miss that",
-        buffer.name, writer, consumers[0], nodes=[writer.node], legal=alone,
-    ) from error  # fmt: skip
+        buffer.name,
+        writer,
+        consumers[0],
+        nodes=[writer.node],
+        legal=alone,
+    ) from error
 
 
 def _keeps_to_itself(

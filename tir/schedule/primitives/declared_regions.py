@@ -61,10 +61,13 @@ def _check_annotate_buffer_access(
     made = _ends(gen_new_ranges, iters, buffer)
     ends = made.map_indices([i.var for i in iters], Analyzer({i.var: i.dom for i in iters if i.dom is not None}))
     require(
-        len(ends) == 2 * buffer.ndim, "{0} ranges are given for the {1} axes of buffer {2}", len(ends) // 2,
-        buffer.ndim, buffer.name,
+        len(ends) == 2 * buffer.ndim,
+        "{0} ranges are given for the {1} axes of buffer {2}",
+        len(ends) // 2,
+        buffer.ndim,
+        buffer.name,
         legal=f"{buffer.ndim} pairs of begin and end",
-    )  # fmt: skip
+    )
     analyzer = Analyzer()
     ranges = tuple(Range(a, analyzer.simplify(b - a)) for a, b in zip(ends[::2], ends[1::2]))
     changed = tuple(BufferRegion(buffer, ranges) if n == number else r for n, r in enumerate(regions))

@@ -47,9 +47,11 @@ def _check_fuse_reduction_epilogue(
     """
     require(
         reduction_block.block.init is not None,
-        "block {0} has no T.init(): it is not a whole reduction", reduction_block, nodes=[reduction_block.node],
+        "block {0} has no T.init(): it is not a whole reduction",
+        reduction_block,
+        nodes=[reduction_block.node],
         legal=lambda: blocks_with_init(state),
-    )  # fmt: skip
+    )
     return plan_epilogue(state, reduction_block, epilogue_block, unsafe)
 
 
@@ -83,15 +85,19 @@ def _result(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef) -> tuple[B
     require(
         buffer in scope.block.alloc_buffers and not users,
         "buffer {0} is also used by {1}, so the reduction has to leave it",
-        buffer.name, users[0].name if users else "the caller: it is an output of the function",
-    )  # fmt: skip
+        buffer.name,
+        users[0].name if users else "the caller: it is an output of the function",
+    )
     require(not uses_pointer(scope.node, buffer), "the pointer of buffer {0} is used", buffer.name)
     loads = [a for a in accesses(body.value) if isinstance(a, BufferLoad) and a.buffer is buffer]
     require(loads, "block {0} does not load {1} in what it stores", epilogue, buffer.name, nodes=[epilogue.node])
     require(
         all(structural_equal(x.indices, loads[0].indices) for x in loads),
-        "block {0} reads buffer {1} at several places", epilogue, buffer.name, nodes=[epilogue.node],
-    )  # fmt: skip
+        "block {0} reads buffer {1} at several places",
+        epilogue,
+        buffer.name,
+        nodes=[epilogue.node],
+    )
     return buffer, loads[0], body
 
 
@@ -100,8 +106,11 @@ def _stored_at(reduction: BlockRef, buffer: Buffer) -> Sequence[Expr]:
     stores = [a for a in accesses(reduction.block.body) if isinstance(a, BufferStore) and a.buffer is buffer]
     require(
         stores and all(structural_equal(s.indices, stores[0].indices) for s in stores),
-        "block {0} stores to {1} at several places", reduction, buffer.name, nodes=[reduction.node],
-    )  # fmt: skip
+        "block {0} stores to {1} at several places",
+        reduction,
+        buffer.name,
+        nodes=[reduction.node],
+    )
     return stores[0].indices
 
 

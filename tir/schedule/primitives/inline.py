@@ -134,8 +134,10 @@ def _single_store(state: State, scope: BlockRef, block: BlockRef) -> tuple[Buffe
     require(
         buffer in scope.block.alloc_buffers,
         "buffer {0} is an output of the function, so block {1} has to write it",
-        buffer.name, block, nodes=[block.node],
-    )  # fmt: skip
+        buffer.name,
+        block,
+        nodes=[block.node],
+    )
     others = [w.name for w in writers(scope, buffer) if w is not block]
     require(not others, "buffer {0} is also written by {1}", buffer.name, ", ".join(others))
     own = [a for a in accesses(body.value) if a.buffer is buffer]
@@ -149,8 +151,9 @@ def _require_unused(scope: BlockRef, block: BlockRef, store: BufferStore) -> Non
     data = store.buffer.data
     body = rewrite(scope.block.body, lambda n: Evaluate(const(0)) if n is block.node else None)
     used = any(n is data or isinstance(n, Buffer) and n.data is data for n in walk(body))
-    require(not used, "the memory of buffer {0} is used outside of block {1}", store.buffer.name, block,
-            nodes=[block.node])  # fmt: skip
+    require(
+        not used, "the memory of buffer {0} is used outside of block {1}", store.buffer.name, block, nodes=[block.node]
+    )
 
 
 def _require_unchanged(
@@ -177,8 +180,12 @@ def _asking(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
     for place, load in steering_loads(scope.block.body):
         if load.buffer is buffer:
             require(
-                place in places, "`{0}` reads buffer {1} outside of a block", first_line(place), buffer.name, nodes=[place]
-            )  # fmt: skip
+                place in places,
+                "`{0}` reads buffer {1} outside of a block",
+                first_line(place),
+                buffer.name,
+                nodes=[place],
+            )
             found.append(places[place])
     return found
 
@@ -208,8 +215,10 @@ def _run_for(block: BlockRef, store: BufferStore, load: BufferLoad, consumer: Bl
     require(
         not any(uses_var(e, inner) for e in solved.values()),
         "cannot prove that what block {0} reads is unchanged where {1} runs: loops inside {1} choose what it reads",
-        block, consumer, nodes=[consumer.node],
-    )  # fmt: skip
+        block,
+        consumer,
+        nodes=[consumer.node],
+    )
     open_ = [substitute(c, own) for c in conditions if not analyzer.can_prove(c)]
     values = tuple(substitute(solved[i.var], own) for i in block.block.iter_vars)
     return block.node.replace(iter_values=values, predicate=all_of([consumer.node.predicate, *open_]))

@@ -109,8 +109,9 @@ def _check_transform_layout(
     require(not old.strides, "buffer {0} has strides of its own; an index map needs a compact one", old.name)
     require(
         not uses_pointer(state.func.body, old),
-        "buffer {0} is also used by its pointer or through another view, which would not follow", old.name,
-    )  # fmt: skip
+        "buffer {0} is also used by its pointer or through another view, which would not follow",
+        old.name,
+    )
     domains = {v: Range(const(0, s.dtype), s) for v, s in zip(made.initial_indices, old.shape)}
     if not assume_injective_transform:
         rule = "two elements of buffer {0} would go to one place"
@@ -143,8 +144,9 @@ def _with_layout(func: PrimFunc, old: Buffer, new: Buffer, index_map: IndexMap) 
     def move(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         require(
             not any(isinstance(i, Ramp) or i.dtype.lanes > 1 for i in indices),
-            "buffer {0} is accessed by vectors; transform its layout before vectorizing", old.name,
-        )  # fmt: skip
+            "buffer {0} is accessed by vectors; transform its layout before vectorizing",
+            old.name,
+        )
         return index_map.map_indices(indices, analyzer)
 
     def visit(item: Any) -> Any:
@@ -292,20 +294,26 @@ def _check_transform_block_layout(
     for loop in reversed(loops):
         require(
             loop.node.body is inner,
-            "loop {0} holds more than block {1}, whose loops are replaced", loop.node, block, nodes=[loop.node],
-        )  # fmt: skip
+            "loop {0} holds more than block {1}, whose loops are replaced",
+            loop.node,
+            block,
+            nodes=[loop.node],
+        )
         inner = loop.node
     domains = {r.var: r.range for r in loops}
     require(
         runs_whole_domain(block) and detect_iter_map(block.node.iter_values, domains, block.node.predicate),
-        "the loops around block {0} do not run it exactly once for each value of its iterators", block,
+        "the loops around block {0} do not run it exactly once for each value of its iterators",
+        block,
         nodes=[block.node],
-    )  # fmt: skip
+    )
     for i in iters:
         require(
             i.dom is not None and is_const(i.dom.min, 0),
-            "iterator {0} of block {1} does not start at 0", i.var.name, block,
-        )  # fmt: skip
+            "iterator {0} of block {1} does not start at 0",
+            i.var.name,
+            block,
+        )
     extents = [i.dom.extent for i in iters if i.dom is not None]
     try:
         inverse = made.inverse(extents)
@@ -332,14 +340,18 @@ def _check_transform_block_layout(
 def _kind_of(index: Expr, index_map: IndexMap, iters: Sequence[IterVar]) -> str:
     kinds = {i.iter_type for v, i in zip(index_map.initial_indices, iters) if uses_var(index, v)}
     require(
-        len(kinds) <= 1, "the index `{0}` mixes {1} iterators; an iterator is one kind", repr(index),
+        len(kinds) <= 1,
+        "the index `{0}` mixes {1} iterators; an iterator is one kind",
+        repr(index),
         " and ".join(sorted(kinds)),
-        legal="an index of " + " or of ".join(
+        legal="an index of "
+        + " or of ".join(
             f"{kind} iterators ({', '.join(names)})"
             for kind in ("spatial", "reduce", "opaque")
             if (names := [i.var.name for i in iters if i.iter_type == kind])
-        ) + "; rfactor makes a reduction loop spatial",
-    )  # fmt: skip
+        )
+        + "; rfactor makes a reduction loop spatial",
+    )
     return kinds.pop() if kinds else "spatial"
 
 
@@ -392,9 +404,12 @@ def _check_reorder_block_iter_var(state: State, block: BlockRef, new_order: Sequ
     order = tuple(int(n) for n in new_order)
     require(
         sorted(order) == list(range(count)),
-        "{0} is not an order of the {1} iterators of block {2}", list(order), count, block,
+        "{0} is not an order of the {1} iterators of block {2}",
+        list(order),
+        count,
+        block,
         legal=f"a permutation of {list(range(count))}",
-    )  # fmt: skip
+    )
     return IterOrderPlan(block.node, order)
 
 

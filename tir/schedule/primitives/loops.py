@@ -375,8 +375,11 @@ def _check_fuse(state: State, *loops: LoopRef, preserve_unit_iters: bool = True,
         for above in (o.node for o in chain[:n] if o.var in used):
             raise ScheduleError(
                 "the range of {0} depends on {1}, so the two have no product",
-                loop.node, above, witness=depends_witness(loop.node, [above]), nodes=[loop.node],
-            )  # fmt: skip
+                loop.node,
+                above,
+                witness=depends_witness(loop.node, [above]),
+                nodes=[loop.node],
+            )
     _require_fits(chain)
     if name is None:
         name = derived_name("_".join(loop.name for loop in chain), "_fused", visible_names(state, chain))
@@ -391,9 +394,12 @@ def _require_fits(chain: list[LoopRef]) -> None:
     require(
         0 in known or total <= dtype.max_value,
         "the product of the extents, {0} = {1}, does not fit {2}",
-        " * ".join(str(n) for n in known if n is not None), total, dtype,
-        nodes=[chain[0].node], legal="the same loops with extents of int64",
-    )  # fmt: skip
+        " * ".join(str(n) for n in known if n is not None),
+        total,
+        dtype,
+        nodes=[chain[0].node],
+        legal="the same loops with extents of int64",
+    )
 
 
 def members(loops: Sequence[Any]) -> list[LoopRef]:
@@ -522,8 +528,11 @@ def plan_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> Reorder
         for inside in (g for g in after[n + 1 :] if g.loop_var in used):
             raise ScheduleError(
                 "the range of {0} depends on {1}, so {0} cannot be outside {1}",
-                f, inside, witness=depends_witness(f, [inside]), nodes=[f],
-            )  # fmt: skip
+                f,
+                inside,
+                witness=depends_witness(f, [inside]),
+                nodes=[f],
+            )
     if not unsafe and any(a is not b for a, b in zip(before, after)):
         _require_commute(state, before, after)
     return ReorderPlan(before, after)

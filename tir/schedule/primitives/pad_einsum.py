@@ -96,10 +96,14 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     factors = [int(p) for p in padding]
     scope = scope_of(state, block)
     require(
-        len(factors) == len(body.iter_vars), "block {0} has {1} iterators, but there are {2} padding factors",
-        block, len(body.iter_vars), len(factors), nodes=[block.node],
+        len(factors) == len(body.iter_vars),
+        "block {0} has {1} iterators, but there are {2} padding factors",
+        block,
+        len(body.iter_vars),
+        len(factors),
+        nodes=[block.node],
         legal=f"{len(body.iter_vars)} factors, 1 for an iterator that is not padded",
-    )  # fmt: skip
+    )
     require(
         all(p >= 1 for p in factors),
         "a padding factor is at least 1; they are {0}",
@@ -113,10 +117,14 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     top = loops[0]
     around = [p for p in top.all_loops() if p.node.kind not in (SERIAL, UNROLLED)]
     require(
-        not around, "loop {0} around the nest of block {1} is {2}: its iterations would share the padded copies",
-        around[0].node if around else "", block, around[0].node.kind if around else "",
-        nodes=[p.node for p in around], legal="pad_einsum before the loop is made so",
-    )  # fmt: skip
+        not around,
+        "loop {0} around the nest of block {1} is {2}: its iterations would share the padded copies",
+        around[0].node if around else "",
+        block,
+        around[0].node.kind if around else "",
+        nodes=[p.node for p in around],
+        legal="pad_einsum before the loop is made so",
+    )
     stores = _stores(block)
     domains = {i.var: i.dom.extent for i in body.iter_vars}
     padded = {v for v in domains if v in sizes}
@@ -179,17 +187,27 @@ def _own_nest(block: BlockRef) -> list[LoopRef]:
     loops = {p.var: p for p in block.loops()}
     for iterator, value in zip(block.block.iter_vars, values):
         require(
-            isinstance(value, Var) and value in loops, "iterator {0} of block {1} is `{2}`, not a loop",
-            iterator.var.name, block, short_text(value), nodes=[block.node],
-        )  # fmt: skip
+            isinstance(value, Var) and value in loops,
+            "iterator {0} of block {1} is `{2}`, not a loop",
+            iterator.var.name,
+            block,
+            short_text(value),
+            nodes=[block.node],
+        )
         require(
-            iterator.iter_type in ("spatial", "reduce"), "iterator {0} of block {1} is {2}: it may mean anything",
-            iterator.var.name, block, iterator.iter_type, nodes=[block.node],
-        )  # fmt: skip
+            iterator.iter_type in ("spatial", "reduce"),
+            "iterator {0} of block {1} is {2}: it may mean anything",
+            iterator.var.name,
+            block,
+            iterator.iter_type,
+            nodes=[block.node],
+        )
     require(
         len({*values}) == len(values) > 0 and is_const(block.node.predicate, 1),
-        "block {0} runs under a condition, or a loop is named twice", block, nodes=[block.node],
-    )  # fmt: skip
+        "block {0} runs under a condition, or a loop is named twice",
+        block,
+        nodes=[block.node],
+    )
     nest = [p for p in block.loops() if p.var in {*values}]
     analyzer = Analyzer()
     for iterator, value in zip(block.block.iter_vars, values):
@@ -198,14 +216,20 @@ def _own_nest(block: BlockRef) -> list[LoopRef]:
         exact = is_const(node.min, 0) and is_const(iterator.dom.min, 0)
         require(
             exact and analyzer.can_prove_equal(node.extent, iterator.dom.extent),
-            "loop {0} does not run over just the domain of iterator {1}, from zero", node, iterator.var.name, nodes=[node],
-        )  # fmt: skip
+            "loop {0} does not run over just the domain of iterator {1}, from zero",
+            node,
+            iterator.var.name,
+            nodes=[node],
+        )
     inner: Any = block
     for ref in reversed(nest):
         require(
-            ref.node.body is inner.node, "loop {0} is around more than block {1} and its loops", ref.node, block,
+            ref.node.body is inner.node,
+            "loop {0} is around more than block {1} and its loops",
+            ref.node,
+            block,
             nodes=[ref.node],
-        )  # fmt: skip
+        )
         inner = ref
     return nest
 
@@ -252,17 +276,23 @@ def _groups(
         for index in access.indices:
             plain = isinstance(index, IntImm) or (isinstance(index, Var) and index in domains)
             require(
-                plain, "block {0} uses {1} at `{2}`, which is not an iterator or a constant",
-                block, access.buffer.name, short_text(index), nodes=[block.node],
-            )  # fmt: skip
+                plain,
+                "block {0} uses {1} at `{2}`, which is not an iterator or a constant",
+                block,
+                access.buffer.name,
+                short_text(index),
+                nodes=[block.node],
+            )
         store = written.get(access.buffer.data)
         if store is not None:
             same = access.buffer is store.buffer and _pattern(access.indices) == _pattern(store.indices)
             require(
                 same and [short_text(i) for i in access.indices] == [short_text(i) for i in store.indices],
-                "block {0} uses {1} at other elements than the one it writes", block, access.buffer.name,
+                "block {0} uses {1} at other elements than the one it writes",
+                block,
+                access.buffer.name,
                 nodes=[block.node],
-            )  # fmt: skip
+            )
         if any(i in padded for i in access.indices if isinstance(i, Var)):
             axes: list[tuple[Var | None, Range]] = [
                 (i, Range(const(0, i.dtype), domains[i])) if isinstance(i, Var) else (None, Range(i, const(1, i.dtype)))
@@ -271,17 +301,23 @@ def _groups(
             found.setdefault((access.buffer, _pattern(access.indices)), axes)
     for store in stores:
         missing = [
-            i.var.name for i in block.block.iter_vars
+            i.var.name
+            for i in block.block.iter_vars
             if i.iter_type == "spatial" and i.var in padded and not any(x is i.var for x in store.indices)
-        ]  # fmt: skip
+        ]
         require(
-            not missing, "iterator {0} of block {1} is spatial but does not index {2}: every padded run would write it",
-            missing[0] if missing else "", block, store.buffer.name, nodes=[block.node],
-        )  # fmt: skip
+            not missing,
+            "iterator {0} of block {1} is spatial but does not index {2}: every padded run would write it",
+            missing[0] if missing else "",
+            block,
+            store.buffer.name,
+            nodes=[block.node],
+        )
         reduced = [
-            i.var.name for i in block.block.iter_vars
+            i.var.name
+            for i in block.block.iter_vars
             if i.iter_type == "reduce" and any(x is i.var for x in store.indices)
-        ]  # fmt: skip
+        ]
         require(not reduced, "block {0} writes {1} at reduction iterator {2}", block, store.buffer.name, reduced[:1])
     return found
 
@@ -317,9 +353,12 @@ def _pad_values(block: BlockRef, stores: Sequence[BufferStore], padded: set[Var]
         False,
         "past the end of reduction iterator {0}, block {1} would combine `{2}` of padded elements, "
         "which cannot be proved to leave the result as it is",
-        wrong, block, short_text(term), nodes=[block.node],
+        wrong,
+        block,
+        short_text(term),
+        nodes=[block.node],
         legal="padding 1 for that iterator; or padding every factor of the term along it",
-    )  # fmt: skip
+    )
     raise AssertionError
 
 
@@ -339,13 +378,17 @@ def _require_divisible(block: BlockRef, padded: set[Var]) -> None:
     for item in walk(block.block.body):
         if isinstance(item, (FloorDiv, FloorMod, Div, Mod)) and item.dtype.is_int:
             zero = [
-                a for a in walk(item.b)
+                a
+                for a in walk(item.b)
                 if isinstance(a, BufferLoad) and any(i in padded for i in a.indices if isinstance(i, Var))
-            ]  # fmt: skip
+            ]
             require(
-                not zero, "block {0} divides by {1}, which the padding would make 0", block,
-                zero[0].buffer.name if zero else "", nodes=[block.node],
-            )  # fmt: skip
+                not zero,
+                "block {0} divides by {1}, which the padding would make 0",
+                block,
+                zero[0].buffer.name if zero else "",
+                nodes=[block.node],
+            )
 
 
 def _number(e: Expr) -> Any:
@@ -390,9 +433,13 @@ def _limits(axes: Sequence[tuple[Var | None, Range]], padded: set[Var], buffer: 
 
 
 def _pad_block(
-    name: str, source: Buffer, target: Buffer, box: Sequence[Range], limits: Sequence[tuple[int, Expr]],
+    name: str,
+    source: Buffer,
+    target: Buffer,
+    box: Sequence[Range],
+    limits: Sequence[tuple[int, Expr]],
     values: Mapping[Buffer, Expr],
-) -> Stmt:  # fmt: skip
+) -> Stmt:
     """Loops around a block that copies ``source`` into the larger ``target``, and fills the rest."""
 
     def padded(point: tuple[Var, ...]) -> Stmt:

@@ -68,51 +68,70 @@ def _check_decompose_padding(
     store = body.body
     require(
         body.init is None and isinstance(store, BufferStore) and not body.match_buffers and not body.alloc_buffers,
-        "block {0} is more than one store of a padded value", block, nodes=[block.node],
+        "block {0} is more than one store of a padded value",
+        block,
+        nodes=[block.node],
         legal="a block that stores T.if_then_else(inside, value, padding)",
-    )  # fmt: skip
+    )
     assert isinstance(store, BufferStore)
     condition, value, padding = _padded(store.value)
     require(
         condition is not None,
-        "block {0} does not store T.if_then_else(inside, value, padding), but `{1}`", block, short_text(store.value),
+        "block {0} does not store T.if_then_else(inside, value, padding), but `{1}`",
+        block,
+        short_text(store.value),
         nodes=[block.node],
         legal="a block that stores T.if_then_else(inside, value, padding)",
-    )  # fmt: skip
+    )
     assert condition is not None and value is not None and padding is not None
     analyzer = Analyzer()
     for iterator in body.iter_vars:
         analyzer.bind(iterator.var, iterator.dom)
     require(
         not analyzer.can_prove(condition),
-        "the condition `{0}` of block {1} always holds: nothing is padded", short_text(condition), block,
+        "the condition `{0}` of block {1} always holds: nothing is padded",
+        short_text(condition),
+        block,
         nodes=[block.node],
-    )  # fmt: skip
+    )
     require(
         not any(True for _ in accesses(padding)),
-        "the padding `{0}` of block {1} reads memory", short_text(padding), block, nodes=[block.node],
+        "the padding `{0}` of block {1} reads memory",
+        short_text(padding),
+        block,
+        nodes=[block.node],
         legal="a padding that is computed from constants and iterators",
-    )  # fmt: skip
+    )
     require(
         all(i.iter_type == "spatial" for i in body.iter_vars),
-        "block {0} has an iterator that is not spatial", block, nodes=[block.node],
-    )  # fmt: skip
+        "block {0} has an iterator that is not spatial",
+        block,
+        nodes=[block.node],
+    )
     require_above(state, loop, block)
     users = [
-        p for p in state.index.blocks_below(loop)
+        p
+        for p in state.index.blocks_below(loop)
         if p is not block and any(a.buffer.data is store.buffer.data for a in accesses(p.node))
-    ]  # fmt: skip
+    ]
     require(
         unsafe or not users or _pads_for_good(block, loop, store, condition, padding),
-        "block {0} under loop {1} uses {2}: the fill would come between", users[0] if users else "", loop.node,
-        store.buffer.name, nodes=[p.node for p in users], legal=_inner_loops(block, users),
-    )  # fmt: skip
+        "block {0} under loop {1} uses {2}: the fill would come between",
+        users[0] if users else "",
+        loop.node,
+        store.buffer.name,
+        nodes=[p.node for p in users],
+        legal=_inner_loops(block, users),
+    )
     again = [a for a in accesses(value) if a.buffer.data is store.buffer.data]
     again += [a for a in accesses(condition) if a.buffer.data is store.buffer.data]
     require(
-        unsafe or not again, "block {0} reads {1}, which the fill would overwrite first", block, store.buffer.name,
+        unsafe or not again,
+        "block {0} reads {1}, which the fill would overwrite first",
+        block,
+        store.buffer.name,
         nodes=[block.node],
-    )  # fmt: skip
+    )
     require_distinct_results(block, unsafe)
     name = state.fresh_block_name(body.name + "_pad_const")
     fill = _fill(block, loop, store.replace(value=padding), name)

@@ -53,23 +53,36 @@ def _check_privatize(state: State, loop: LoopRef, buffer: str | Buffer, *, unsaf
     allocated = [b for ref in state.index.blocks.values() if ref in loop.ancestors() for b in ref.block.alloc_buffers]
     found = next((b for b in allocated if b is buffer or b.name == buffer), None)
     require(
-        found is not None, "no block around loop {0} allocates a buffer `{1}`", node, getattr(buffer, "name", buffer),
-        nodes=[node], legal=[b.name for b in allocated],
-    )  # fmt: skip
+        found is not None,
+        "no block around loop {0} allocates a buffer `{1}`",
+        node,
+        getattr(buffer, "name", buffer),
+        nodes=[node],
+        legal=[b.name for b in allocated],
+    )
     assert found is not None
     require(
-        node.kind != THREAD_BINDING, "loop {0} is bound to {1}: the scope of `{2}` says whose it is",
-        node, node.thread, found.name, nodes=[node], legal="set_scope",
-    )  # fmt: skip
+        node.kind != THREAD_BINDING,
+        "loop {0} is bound to {1}: the scope of `{2}` says whose it is",
+        node,
+        node.thread,
+        found.name,
+        nodes=[node],
+        legal="set_scope",
+    )
     why = why_not_private(state.func, loop, found)
     require(why is None, "`{0}` cannot be private to loop {1}: {2}", found.name, node, why, nodes=[node])
     around = [*(p.node for p in loop.loops()), node]
     require(
         unsafe or is_privatizable(found, around) or initialized_before_read(found, around),
         "`{0}` cannot be private to loop {1}: it is not shown that an iteration writes each element of it before it "
-        "reads it", found.name, node, nodes=[node], witness=_carried(state, loop, found),
+        "reads it",
+        found.name,
+        node,
+        nodes=[node],
+        witness=_carried(state, loop, found),
         legal="write what an iteration reads at its start; or unsafe=True, if it surely does",
-    )  # fmt: skip
+    )
     return PrivatizePlan(loop, found)
 
 

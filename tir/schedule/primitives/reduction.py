@@ -67,25 +67,36 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     require(
         unsafe or not others,
         "block {0} under loop {1} uses the result of {2} while it is being made",
-        others[0] if others else "", loop.node, block, nodes=[o.node for o in others],
-    )  # fmt: skip
+        others[0] if others else "",
+        loop.node,
+        block,
+        nodes=[o.node for o in others],
+    )
     read = {a.buffer.data for a in accesses(body.init) if isinstance(a, BufferLoad)}
     makers = [
-        ref for ref in state.index.blocks_below(loop)
+        ref
+        for ref in state.index.blocks_below(loop)
         if ref is not block and any(r.buffer.data in read for r in ref.block.writes)
-    ]  # fmt: skip
+    ]
     require(
         unsafe or not makers,
         "the init of block {0} reads what block {1} writes under loop {2}: before that loop it has another value, or none",
-        block, makers[0] if makers else "", loop.node, nodes=[m.node for m in makers],
+        block,
+        makers[0] if makers else "",
+        loop.node,
+        nodes=[m.node for m in makers],
         legal="decompose before the copy is made, or at a loop inside",
-    )  # fmt: skip
+    )
     require_distinct_results(block, unsafe)
     other = wrapped_in(block, loop)
     require(
-        unsafe or other is None, "block {0} is inside of `{1}`, under loop {2}: its init, before that loop, would not be",
-        block, first_line(other), loop.node, nodes=[block.node],
-    )  # fmt: skip
+        unsafe or other is None,
+        "block {0} is inside of `{1}`, under loop {2}: its init, before that loop, would not be",
+        block,
+        first_line(other),
+        loop.node,
+        nodes=[block.node],
+    )
     init_name = state.fresh_block_name(body.name + "_init")
     init = _init_nest(InitRuns.below(block, loop), init_name, unsafe)
     update = body.replace(name=state.fresh_block_name(body.name + "_update"), init=None, reads=_update_reads(body))
@@ -104,8 +115,11 @@ def require_distinct_results(block: BlockRef, unsafe: bool) -> None:
         require(
             unsafe or detect_iter_map(mins, spatial, check="bijective"),
             "two instances of block {0} differing in {1} write the same element of {2}, or may",
-            block, ", ".join(v.name for v in missing), region.buffer.name, nodes=[block.node],
-        )  # fmt: skip
+            block,
+            ", ".join(v.name for v in missing),
+            region.buffer.name,
+            nodes=[block.node],
+        )
 
 
 def _init_nest(runs: InitRuns, name: str, unsafe: bool) -> Stmt:

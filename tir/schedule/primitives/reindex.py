@@ -138,13 +138,18 @@ def _staged(block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any,
     for i in every:
         require(
             i.dom is not None and Analyzer().can_prove_equal(i.dom.min, const(0, i.dtype)),
-            "iterator {0} of block {1} does not start at 0", i.var.name, block,
-        )  # fmt: skip
+            "iterator {0} of block {1} does not start at 0",
+            i.var.name,
+            block,
+        )
     outside = {r.var for r in block.loops()}
     require(
         not any(uses_var(i, outside) for i in indices),
-        "block {0} indexes buffer {1} by a loop, not by its iterators", block, buffer.name, nodes=[block.node],
-    )  # fmt: skip
+        "block {0} indexes buffer {1} by a loop, not by its iterators",
+        block,
+        buffer.name,
+        nodes=[block.node],
+    )
     domains = {i.var: i.dom for i in every if i.dom is not None}
     recorded: dict[str, Any] = {}
     analyzer = Analyzer(domains)
@@ -176,29 +181,37 @@ def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
     """The indices at which ``block`` accesses ``buffer``: the same everywhere in it."""
     require(
         not any(isinstance(n, BlockRealize) for n in walk(block.block.body)),
-        "block {0} has blocks inside; only a block that loads and stores itself has one place", block,
-    )  # fmt: skip
+        "block {0} has blocks inside; only a block that loads and stores itself has one place",
+        block,
+    )
     require(
         not uses_pointer(block.node, buffer),
         "cannot prove where block {0} uses buffer {1}: its pointer is used directly or through another view",
-        block, buffer.name,
-    )  # fmt: skip
+        block,
+        buffer.name,
+    )
     found = [a.indices for a in accesses(block.block) if a.buffer is buffer]
     require(found, "block {0} does not load or store buffer {1} itself", block, buffer.name)
     for other in found[1:]:
         require(
             same_index(found[0], other),
             "block {0} uses buffer {1} at more than one place: [{2}] and [{3}]",
-            block, buffer.name, _listed(found[0]), _listed(other), nodes=[block.node],
+            block,
+            buffer.name,
+            _listed(found[0]),
+            _listed(other),
+            nodes=[block.node],
             legal="cache_read or cache_write, which copy the buffer at its own indices",
-        )  # fmt: skip
+        )
     own = {i.var for i in block.block.iter_vars}
     inner = {n.loop_var for n in walk(block.block.body) if hasattr(n, "loop_var")}
     require(
         not any(uses_var(e, inner - own) for e in found[0]),
-        "block {0} indexes buffer {1} by a loop inside it: it uses many places at a time", block, buffer.name,
+        "block {0} indexes buffer {1} by a loop inside it: it uses many places at a time",
+        block,
+        buffer.name,
         nodes=[block.node],
-    )  # fmt: skip
+    )
     return found[0]
 
 
@@ -232,9 +245,12 @@ def _copying(block: BlockRef, staged: _Staged, box: Mapping[Var, Range], name: s
     inside = _inside(block, staged) if to_copy else _computed(block, staged)
     where = {i.var: n for n, i in enumerate(staged.iters)}
     return elementwise_block(
-        name, [box[i.var] for i in staged.iters], domains, body,
+        name,
+        [box[i.var] for i in staged.iters],
+        domains,
+        body,
         lambda values: substitute(inside, {v: values[n] for v, n in where.items()}),
-    )  # fmt: skip
+    )
 
 
 def _computed(block: BlockRef, staged: _Staged) -> Expr:
@@ -259,8 +275,11 @@ def _inside(block: BlockRef, staged: _Staged) -> Expr:
     require(
         not (data and parts) or (runs_whole_domain(block) and not _has_condition(block.block)),
         "block {0} reads buffer {1} only where a condition holds, and the place depends on data: "
-        "the copy would have to read everywhere", block, staged.buffer.name, nodes=[block.node],
-    )  # fmt: skip
+        "the copy would have to read everywhere",
+        block,
+        staged.buffer.name,
+        nodes=[block.node],
+    )
     return const(1, "bool") if data else analyzer.simplify(all_of(parts))
 
 
@@ -307,17 +326,22 @@ def _stage_read(
     sources = {buffer, *(n.buffer for e in staged.indices for n in walk(e) if isinstance(n, BufferLoad))}
     require(
         unsafe or not any(r.buffer in sources for r in block.block.writes),
-        "block {0} writes buffer {1} as well; a copy made before would miss that", block, buffer.name,
-        nodes=[block.node], legal="cache_inplace, or reindex its write",
-    )  # fmt: skip
+        "block {0} writes buffer {1} as well; a copy made before would miss that",
+        block,
+        buffer.name,
+        nodes=[block.node],
+        legal="cache_inplace, or reindex its write",
+    )
     others = _others(scope, block, sources, reads=False)
     host = _apart_from(others, block, scope)
     other = _beside(others, block, host)
     require(
         unsafe or other is None,
-        "block {0} writes in the loops of block {1} what the copy before those loops would read", other, block,
+        "block {0} writes in the loops of block {1} what the copy before those loops would read",
+        other,
+        block,
         nodes=[other.node if other else block.node],
-    )  # fmt: skip
+    )
     box, whole = _box(block, staged, host)
     stage = _laid_out(state, block, staged, host, box, name, to_copy=True)
     if not (unsafe or whole and not _has_condition(block.block)):
@@ -327,9 +351,15 @@ def _stage_read(
 
 
 def _laid_out(
-    state: State, block: BlockRef, staged: _Staged, host: BlockRef | LoopRef, box: Mapping[Var, Range], name: str, *,
+    state: State,
+    block: BlockRef,
+    staged: _Staged,
+    host: BlockRef | LoopRef,
+    box: Mapping[Var, Range],
+    name: str,
+    *,
     to_copy: bool,
-) -> Stage:  # fmt: skip
+) -> Stage:
     """``block`` working on the copy, of ``box``, that is made before its statement of ``host``, or written back after
     it."""
     block_name = state.fresh_block_name(name)
@@ -354,14 +384,18 @@ def _stage_write(
     require(
         unsafe or whole and not _skips_store(block.block, buffer),
         "block {0} does not store at every value of its iterators: the copy back would store what was never computed",
-        block, nodes=[block.node],
-    )  # fmt: skip
+        block,
+        nodes=[block.node],
+    )
     updates = any(isinstance(a, BufferLoad) and a.buffer is buffer for a in accesses(block.block.body))
     require(
         unsafe or not updates or block.block.init is not None,
         "block {0} reads {1} before anything here has written it: the copy would start uninitialised",
-        block, buffer.name, nodes=[block.node], legal="cache_inplace",
-    )  # fmt: skip
+        block,
+        buffer.name,
+        nodes=[block.node],
+        legal="cache_inplace",
+    )
     rule = "block {0} stores more than once at one place of buffer {1}, and the copy back would not keep their order"
     if not unsafe:
         domains = {i.var: i.dom for i in staged.iters if i.dom is not None}
@@ -370,8 +404,11 @@ def _stage_write(
     require(
         unsafe or other is None,
         "block {0} uses buffer {1} in the loops of block {2}, before the copy back after those loops",
-        other, buffer.name, block, nodes=[other.node if other else block.node],
-    )  # fmt: skip
+        other,
+        buffer.name,
+        block,
+        nodes=[other.node if other else block.node],
+    )
     require_not_steering(buffer, [top_statement(block, host).node], unsafe)
     stage = _laid_out(state, block, staged, host, box, name, to_copy=False)
     if not (unsafe or begins_with_init(block)):
@@ -433,9 +470,12 @@ def _check_cache_inplace(
     scope = scope_of(state, block)
     buffer = pick_buffer(block, "reads", read_buffer_index)
     require(
-        any(r.buffer is buffer for r in block.block.writes), "block {0} does not write buffer {1}, which it reads",
-        block, buffer.name, legal="cache_read",
-    )  # fmt: skip
+        any(r.buffer is buffer for r in block.block.writes),
+        "block {0} does not write buffer {1}, which it reads",
+        block,
+        buffer.name,
+        legal="cache_read",
+    )
     require_known_uses([block], buffer, unsafe)
     others = _others(scope, block, {buffer}, reads=True)
     host = _apart_from(others, block, scope)
@@ -443,8 +483,11 @@ def _check_cache_inplace(
     require(
         unsafe or other is None,
         "block {0} uses buffer {1} in the loops of block {2}, between the copy in and the copy back",
-        other, buffer.name, block, nodes=[other.node if other else block.node],
-    )  # fmt: skip
+        other,
+        buffer.name,
+        block,
+        nodes=[other.node if other else block.node],
+    )
     require_not_steering(buffer, [top_statement(block, host).node], unsafe)
     box = accessed_box([block], buffer, host, "reads", "writes")
     cached = cached_buffer(buffer, storage_scope)

@@ -74,10 +74,12 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     require(
         not spatial_use and used,
         "loop {0} does not only reduce: block {1} uses it for {2}",
-        loop.node, block, ", ".join(spatial_use) or "no iterator", nodes=[loop.node],
-        legal=[r.name for r in block.loops()
-               if any(i.iter_type == "reduce" and uses_var(v, r.var) for i, v in pairs)],
-    )  # fmt: skip
+        loop.node,
+        block,
+        ", ".join(spatial_use) or "no iterator",
+        nodes=[loop.node],
+        legal=[r.name for r in block.loops() if any(i.iter_type == "reduce" and uses_var(v, r.var) for i, v in pairs)],
+    )
     _require_rectangular(block, pairs)
     reduction = _reduction(block)
     first = _first_reducing(block, loop)
@@ -97,16 +99,21 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     require(
         all(v in allowed or v in state.func.params for v in walk(extent) if isinstance(v, Var)),
         "the extent `{0}` of loop {1} changes while the function runs, so partial results have no fixed size",
-        short_text(extent), loop.node, nodes=[loop.node],
-    )  # fmt: skip
+        short_text(extent),
+        loop.node,
+        nodes=[loop.node],
+    )
     started = _started(block, loop, pairs)
     _require_lasting(state, block, started)
     other = wrapped_in(block, scope_of(state, block))
     require(
         other is None,
         "block {0} is inside of `{1}`, which the loops that add up the partial results would not be",
-        block, first_line(other), nodes=[block.node], legal="hoist it after rfactor, or split with tail=\"cut\"",
-    )  # fmt: skip
+        block,
+        first_line(other),
+        nodes=[block.node],
+        legal='hoist it after rfactor, or split with tail="cut"',
+    )
     plan = RfactorPlan(block, loop, reduction, axis, tuple(started), _stays(state, block, first, reduction))
     _require_distinct_terms(plan, first)
     return plan
@@ -121,8 +128,11 @@ def _require_lasting(state: State, block: BlockRef, conditions: Sequence[Expr]) 
         not writers,
         "block {0} runs under a condition on memory that {1} writes in the same loops: the partial results and their "
         "combination, which runs outside of them, would find it different",
-        block, writers[0] if writers else "", nodes=[w.node for w in writers], legal="fission the loops before rfactor",
-    )  # fmt: skip
+        block,
+        writers[0] if writers else "",
+        nodes=[w.node for w in writers],
+        legal="fission the loops before rfactor",
+    )
 
 
 def _first_reducing(block: BlockRef, loop: LoopRef) -> LoopRef:
@@ -136,14 +146,15 @@ def _require_distinct_terms(plan: RfactorPlan, first: LoopRef) -> None:
     block = plan.block
     values = [*block.node.iter_values, plan.loop.var]
     repeats = [
-        r.node for r in block.loops()
-        if not is_const(r.node.extent, 1) and not any(uses_var(v, r.var) for v in values)
-    ]  # fmt: skip
+        r.node for r in block.loops() if not is_const(r.node.extent, 1) and not any(uses_var(v, r.var) for v in values)
+    ]
     require(
         block.block.init is not None or not repeats,
         "loop {0} repeats the updates of block {1}: no iterator tells its iterations apart",
-        repeats[0] if repeats else "", block, nodes=repeats[:1],
-    )  # fmt: skip
+        repeats[0] if repeats else "",
+        block,
+        nodes=repeats[:1],
+    )
     partial = _partial_block(plan, _partial_buffers(plan), block.name)
     InitRuns.below(block, first, partial).require_first()
 
@@ -160,9 +171,13 @@ def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) 
         return None
     inside = [b for b in sharing if first in b.all_loops()]
     require(
-        not inside, "block {0}, in the reduction's loop {1}, uses the result of {2}", inside[0] if inside else "",
-        first.node, block, nodes=[b.node for b in inside],
-    )  # fmt: skip
+        not inside,
+        "block {0}, in the reduction's loop {1}, uses the result of {2}",
+        inside[0] if inside else "",
+        first.node,
+        block,
+        nodes=[b.node for b in inside],
+    )
     read = {a.buffer.data for a in accesses(block.node)} | {r.buffer.data for r in block.block.reads}
     read -= {b.data for b in reduction.targets}
     scope = scope_of(state, block)
@@ -171,9 +186,12 @@ def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) 
         not making and not scope.block.match_buffers and state.index.blocks_below(first) == [block],
         "block {0}, in the same loops, uses the result of {1}, and the partial results cannot be made before these loops: "
         "{2} is in them, too",
-        sharing[0], block, f"`{making[0].name}`, which makes what they are made of," if making else "other work",
-        nodes=[sharing[0].node], legal="rfactor before compute_at",
-    )  # fmt: skip
+        sharing[0],
+        block,
+        f"`{making[0].name}`, which makes what they are made of," if making else "other work",
+        nodes=[sharing[0].node],
+        legal="rfactor before compute_at",
+    )
     return first
 
 
@@ -185,22 +203,29 @@ def _reduction(block: BlockRef) -> Reduction:
     require(
         not found.loops and not block.block.match_buffers,
         "block {0} reduces in loops of its own, or through views of buffers: partial results would need these, too",
-        block, nodes=[block.node],
-    )  # fmt: skip
+        block,
+        nodes=[block.node],
+    )
     first = found.stores[0]
     require(
         all(structural_equal(s.indices, first.indices) for s in found.stores),
         "block {0} stores its results at different places: {1} and {2}",
-        block, short_text(first), short_text(found.stores[-1]), nodes=[block.node],
-    )  # fmt: skip
+        block,
+        short_text(first),
+        short_text(found.stores[-1]),
+        nodes=[block.node],
+    )
     steps = [i.var for i in block.block.iter_vars if i.iter_type == "reduce"]
     chosen = next((v for v in steps if any(uses_var(i, v) for i in first.indices)), None)
     require(
         chosen is None,
         "block {0} stores to `{1}`, an element that reduction iterator {2} chooses: it does not reduce along {2}",
-        block, short_text(first.buffer[first.indices]), chosen.name if chosen is not None else "", nodes=[block.node],
+        block,
+        short_text(first.buffer[first.indices]),
+        chosen.name if chosen is not None else "",
+        nodes=[block.node],
         legal="make that iterator spatial",
-    )  # fmt: skip
+    )
     return found
 
 
@@ -214,8 +239,10 @@ def _require_rectangular(block: BlockRef, pairs: list[Any]) -> None:
         require(
             not any(uses_var(e, spatial) for e in (value, *bounds)),
             "rfactor needs a rectangular reduction domain; the range of `{0}` in block {1} depends on a spatial loop",
-            iterator.var.name, block, nodes=[block.node],
-        )  # fmt: skip
+            iterator.var.name,
+            block,
+            nodes=[block.node],
+        )
 
 
 def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
@@ -237,9 +264,11 @@ def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
             require(
                 analyzer.can_prove(first),
                 "some partial results would have no first term: `{0}` of block {1} can be false at their start",
-                short_text(first), block, nodes=[block.node],
+                short_text(first),
+                block,
+                nodes=[block.node],
                 legal="split the reduction so that it divides, or pad it",
-            )  # fmt: skip
+            )
         kept.append(first)
     outside = Analyzer({ref.var: ref.range for ref in block.all_loops() if ref.var not in start})
     for condition in kept:

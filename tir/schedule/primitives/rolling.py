@@ -96,9 +96,13 @@ def _check_rolling_buffer(
     buffer = pick_buffer(block, "writes", write_buffer_index)
     require(
         any(b is buffer for b in scope.block.alloc_buffers),
-        "buffer {0} is not allocated by block {1} around {2}: others may look at all of it", buffer.name, scope, block,
-        nodes=[block.node], legal=[b.name for b in scope.block.alloc_buffers],
-    )  # fmt: skip
+        "buffer {0} is not allocated by block {1} around {2}: others may look at all of it",
+        buffer.name,
+        scope,
+        block,
+        nodes=[block.node],
+        legal=[b.name for b in scope.block.alloc_buffers],
+    )
     makers = [w for w in writers(scope, buffer) if w is not block]
     require(
         not makers, "block {0} writes {1} too", makers[0] if makers else "", buffer.name, nodes=[m.node for m in makers]
@@ -107,21 +111,31 @@ def _check_rolling_buffer(
     require(users, "nothing reads buffer {0}", buffer.name, nodes=[block.node])
     for user in (block, *users):
         require(
-            not uses_pointer(user.node, buffer), "block {0} uses the pointer of buffer {1}", user, buffer.name,
+            not uses_pointer(user.node, buffer),
+            "block {0} uses the pointer of buffer {1}",
+            user,
+            buffer.name,
             nodes=[user.node],
-        )  # fmt: skip
+        )
     common = [p for p in block.loops() if all(p in u.ancestors() for u in users)]
     require(
-        common, "block {0} and those that read {1} share no loop", block, buffer.name, nodes=[block.node],
+        common,
+        "block {0} and those that read {1} share no loop",
+        block,
+        buffer.name,
+        nodes=[block.node],
         legal="compute_at first",
-    )  # fmt: skip
+    )
     rolls = _rolls(block, buffer, common)
     kinds = (SERIAL, UNROLLED)
     late = [p for roll in rolls for p in roll.loops if p.node.kind not in kinds]
     require(
-        unsafe or not late, "loop {0} is {1}: its iterations cannot use what the one before made",
-        late[0].node if late else "", late[0].node.kind if late else "", nodes=[p.node for p in late],
-    )  # fmt: skip
+        unsafe or not late,
+        "loop {0} is {1}: its iterations cannot use what the one before made",
+        late[0].node if late else "",
+        late[0].node.kind if late else "",
+        nodes=[p.node for p in late],
+    )
     first: ScheduleError | None = None
     for chosen in [rolls, *([roll] for roll in rolls if len(rolls) > 1)]:
         try:
@@ -154,9 +168,13 @@ def _rolls(block: BlockRef, buffer: Buffer, common: Sequence[LoopRef]) -> list[R
         else:
             reasons.append(f"axis {axis} of {buffer.name}, `{short_text(index)}`: {why}")
     require(
-        found, "no window of {0} that block {1} makes overlaps the one of the next iteration", buffer.name, block,
-        witness=reasons, nodes=[block.node],
-    )  # fmt: skip
+        found,
+        "no window of {0} that block {1} makes overlaps the one of the next iteration",
+        buffer.name,
+        block,
+        witness=reasons,
+        nodes=[block.node],
+    )
     order = {p.var: n for n, p in enumerate(common)}
     return sorted(found, key=lambda roll: order[roll.loops[0].var])
 
@@ -227,9 +245,14 @@ def _step_bounds(start: Expr, var: Var) -> tuple[int, int]:
 
 
 def _rolled(
-    state: State, scope: BlockRef, block: BlockRef, users: Sequence[BlockRef], buffer: Buffer, rolls: Sequence[Roll],
+    state: State,
+    scope: BlockRef,
+    block: BlockRef,
+    users: Sequence[BlockRef],
+    buffer: Buffer,
+    rolls: Sequence[Roll],
     unsafe: bool,
-) -> State:  # fmt: skip
+) -> State:
     kept = [logical_or(roll.first, roll.new) for roll in rolls]
     guarded = block.node.replace(predicate=all_of([*conjuncts(block.node.predicate), *kept]))
     once = state.replace(block.node, guarded)
@@ -258,8 +281,10 @@ def _require_there(once: State, block: BlockRef, buffer: Buffer, axis: int, size
             if witness is not None:
                 raise ScheduleError(
                     f"an element of `{buffer.name}` would be gone before it is read: of axis {axis} only {size} are kept",
-                    witness=witness, nodes=[block.node], func=once.func,
-                )  # fmt: skip
+                    witness=witness,
+                    nodes=[block.node],
+                    func=once.func,
+                )
 
 
 def _folded(state: State, scope: BlockRef, names: Sequence[str], buffer: Buffer, axis: int, size: int) -> State:

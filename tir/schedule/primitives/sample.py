@@ -94,8 +94,11 @@ def _check_sample_perfect_tile(
         require(
             decision is None or tuple(decision) == values,
             "decision {0} is not {1}, the tiling of loop {2}, whose extent {3} is symbolic",
-            decision, list(values), loop.node, extent,
-        )  # fmt: skip
+            decision,
+            list(values),
+            loop.node,
+            extent,
+        )
         return SamplePlan(after, values, {"decision": list(values)})
     if decision is None:
         decision = draw_tiling(generator, extent.value, n, max_innermost_factor)
@@ -103,8 +106,11 @@ def _check_sample_perfect_tile(
     require(
         len(decision) == len(factors) == n and prod(factors) == extent.value,
         "decision {0} is not {1} factors of the extent {2} of loop {3}",
-        list(decision), n, extent.value, loop.node,
-    )  # fmt: skip
+        list(decision),
+        n,
+        extent.value,
+        loop.node,
+    )
     return SamplePlan(after, factors, {"decision": list(factors)})
 
 

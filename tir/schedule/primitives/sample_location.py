@@ -46,9 +46,13 @@ def _check_sample_partitioned_tile(
     )
     require(
         innerpart_factor >= 1 and size % innerpart_factor == 0,
-        "the extent {0} of loop {1} is not a multiple of {2}", size, loop.node, innerpart_factor, nodes=[loop.node],
+        "the extent {0} of loop {1} is not a multiple of {2}",
+        size,
+        loop.node,
+        innerpart_factor,
+        nodes=[loop.node],
         legal=", ".join(map(str, divisors(size)[:16])) if size > 0 else "",
-    )  # fmt: skip
+    )
     after, generator = state.draw()
     if decision is None:
         decision = _draw_partitioned(generator, size, n, partition_pos, innerpart_factor)
@@ -57,8 +61,13 @@ def _check_sample_partitioned_tile(
     require(
         len(values) == n and _product(values) == size and inner % innerpart_factor == 0,
         "decision {0} is not {1} factors of the extent {2} of loop {3} with a multiple of {4} from number {5} on",
-        list(values), n, size, loop.node, innerpart_factor, partition_pos,
-    )  # fmt: skip
+        list(values),
+        n,
+        size,
+        loop.node,
+        innerpart_factor,
+        partition_pos,
+    )
     return SamplePlan(after, values, {"decision": list(values)})
 
 

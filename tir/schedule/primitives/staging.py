@@ -24,9 +24,14 @@ class StagePlan:
 
 
 def _check_stage(
-    state: State, block: BlockRef, buffer: int | str | Buffer, loop: LoopRef, storage_scope: str = "local", *,
+    state: State,
+    block: BlockRef,
+    buffer: int | str | Buffer,
+    loop: LoopRef,
+    storage_scope: str = "local",
+    *,
     unsafe: bool = False,
-) -> StagePlan:  # fmt: skip
+) -> StagePlan:
     """Make the blocks under ``loop`` work on a copy of the window of ``buffer`` that an iteration needs.
 
     ``buffer`` is the name of a buffer that ``block`` reads or writes, or the number of a region that it reads. A buffer
@@ -67,8 +72,11 @@ def _check_stage(
         require(
             unsafe or not outside,
             "block {0} outside loop {1} writes {2} too, so it cannot be copied back from there",
-            outside[0] if outside else "", loop.node, window.name, nodes=[ref.node for ref in outside],
-        )  # fmt: skip
+            outside[0] if outside else "",
+            loop.node,
+            window.name,
+            nodes=[ref.node for ref in outside],
+        )
         cached, rv = plan_cache_write(state, block, window.name, storage_scope, unsafe=unsafe).result()
         place = cached.index.blocks[rv.name]
         moved = plan_reverse_compute_at(cached, place, cached.index.loops[loop.var], unsafe=unsafe)
@@ -83,8 +91,14 @@ def _pick(block: BlockRef, which: int | str | Buffer) -> tuple[Buffer, str]:
     if written:
         return written[0], "writes"
     names = dict.fromkeys(r.buffer.name for r in (*block.block.reads, *block.block.writes))
-    require(which in names, "block {0} neither reads nor writes a buffer `{1}`", block, which, nodes=[block.node],
-            legal=list(names))  # fmt: skip
+    require(
+        which in names,
+        "block {0} neither reads nor writes a buffer `{1}`",
+        block,
+        which,
+        nodes=[block.node],
+        legal=list(names),
+    )
     return pick_buffer(block, "reads", which), "reads"
 
 

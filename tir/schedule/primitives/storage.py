@@ -48,9 +48,12 @@ def require_no_view(state: State, buffer: Buffer) -> None:
     """Refuse a ``match_buffer`` view: its memory is that of another buffer."""
     source = next((m.source.buffer for m in _matches(state) if m.buffer is buffer), None)
     require(
-        source is None, "buffer {0} is a view of a region of {1}, whose memory it uses",
-        buffer.name, source.name if source else "", legal=source.name if source else "",
-    )  # fmt: skip
+        source is None,
+        "buffer {0} is a view of a region of {1}, whose memory it uses",
+        buffer.name,
+        source.name if source else "",
+        legal=source.name if source else "",
+    )
 
 
 def _matches(state: State) -> list[MatchBufferRegion]:
@@ -131,9 +134,13 @@ def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | s
     views = _with_views(state, buffer)
     other = [v for v in views if v.dtype is not buffer.dtype]
     require(
-        not other, "{0} holds {1} in the memory of {2}, which would hold {3}",
-        other[0].name if other else "", other[0].dtype if other else "", buffer.name, wanted,
-    )  # fmt: skip
+        not other,
+        "{0} holds {1} in the memory of {2}, which would hold {3}",
+        other[0].name if other else "",
+        other[0].dtype if other else "",
+        buffer.name,
+        wanted,
+    )
     return BufferPlan({view: view.with_dtype(wanted) for view in views})
 
 
@@ -177,9 +184,12 @@ def _check_set_axis_separator(state: State, block: BlockRef, buffer: Any, axis_s
     ends = [0, *axis_separators, found.ndim]
     require(
         all(a <= b for a, b in zip(ends, ends[1:])),
-        "axis separators {0} do not increase within the {1} axes of {2}", list(axis_separators), found.ndim, found.name,
+        "axis separators {0} do not increase within the {1} axes of {2}",
+        list(axis_separators),
+        found.ndim,
+        found.name,
         legal=f"ascending numbers from 0 to {found.ndim}",
-    )  # fmt: skip
+    )
     return BufferPlan({found: found.replace(axis_separators=tuple(int(a) for a in axis_separators))})
 
 
@@ -278,9 +288,11 @@ def _check_storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> 
     buffer = pick_buffer(block, "writes", buffer_index)
     require(
         buffer.scope.startswith("shared"),
-        "buffer {0} is in `{1}` memory; banks are a matter of shared memory", buffer.name, buffer.scope,
+        "buffer {0} is in `{1}` memory; banks are a matter of shared memory",
+        buffer.name,
+        buffer.scope,
         legal="set_scope to shared or shared.dyn first",
-    )  # fmt: skip
+    )
     require(buffer.ndim >= 2, "buffer {0} has {1} axes; a swizzle exchanges pieces of rows", buffer.name, buffer.ndim)
     notes = block.block.annotations
     aligned = any(int(entry[0]) == buffer_index for entry in notes.get(DIM_ALIGN, ()))

@@ -323,8 +323,13 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
     views = views_under(state.func.body)
     for ref in (inner, *state.index.below(inner)):
         node: Any = ref.node
-        parts = (node.min, node.extent) if isinstance(node, For) else (*node.iter_values, node.predicate) if isinstance(
-            node, BlockRealize) else ()  # fmt: skip
+        parts = (
+            (node.min, node.extent)
+            if isinstance(node, For)
+            else (*node.iter_values, node.predicate)
+            if isinstance(node, BlockRealize)
+            else ()
+        )
         require(
             not any(outer.var in vars_in(e) for e in parts),
             already + "{2} below loop {3} uses {1}: what it does differs from thread to thread",
@@ -450,11 +455,13 @@ def _require_one_result(ref: BlockRef) -> None:
 def _require_result_after(state: State, loop: LoopRef, ref: BlockRef) -> None:
     """Refuse a reduction across threads whose result is used inside its loops: the partial results are combined
     once, after the outermost reduction loop."""
-    reduced = {v for i, e in zip(ref.block.iter_vars, ref.node.iter_values) if i.iter_type == "reduce"
-               for v in vars_in(e)}  # fmt: skip
+    reduced = {
+        v for i, e in zip(ref.block.iter_vars, ref.node.iter_values) if i.iter_type == "reduce" for v in vars_in(e)
+    }
     loops = ref.loops()
-    spatial = {v for i, e in zip(ref.block.iter_vars, ref.node.iter_values) if i.iter_type != "reduce"
-               for v in vars_in(e)}  # fmt: skip
+    spatial = {
+        v for i, e in zip(ref.block.iter_vars, ref.node.iter_values) if i.iter_type != "reduce" for v in vars_in(e)
+    }
     for p in loops:
         require(
             p.node.thread or p.var not in reduced & spatial,

@@ -63,8 +63,9 @@ def _check_tile(
     depth = max(len(sizes) for sizes in levels)
     require(
         all(len(sizes) == depth for sizes in levels) and depth > 0,
-        "every loop needs the same number of tile sizes; they have {0}", ", ".join(str(len(s)) for s in levels),
-    )  # fmt: skip
+        "every loop needs the same number of tile sizes; they have {0}",
+        ", ".join(str(len(s)) for s in levels),
+    )
     require(tail != "cut", 'tile makes one nest, so tail="cut" does not fit', legal='"guard" or "exact"')
     loops = _loops_to_tile(where, len(levels))
     rows = []
@@ -83,17 +84,23 @@ def _loops_to_tile(where: Any, count: int) -> list[LoopRef]:
         loops = where.loops()
         require(
             count <= len(loops),
-            "block {0} has {1} loops, but there are {2} factors", where, len(loops), count, nodes=[where.node],
+            "block {0} has {1} loops, but there are {2} factors",
+            where,
+            len(loops),
+            count,
+            nodes=[where.node],
             legal=f"at most {len(loops)} factors",
-        )  # fmt: skip
+        )
         return loops[len(loops) - count :]
     loops = where if isinstance(where, list) else [where]
     require(len(loops) == count, "{0} loops but {1} factors", len(loops), count, legal=f"{len(loops)} factors")
     blocks = [ref for ref in loops if isinstance(ref, BlockRef)]
     require(
-        not blocks, "{0} is a block; give a list of loops, or one block alone", blocks[0] if blocks else "",
+        not blocks,
+        "{0} is a block; give a list of loops, or one block alone",
+        blocks[0] if blocks else "",
         nodes=[ref.node for ref in blocks],
-    )  # fmt: skip
+    )
     return loops
 
 
@@ -137,13 +144,20 @@ def _check_skew(state: State, outer: LoopRef, inner: LoopRef, factor: int = 1) -
     require(factor != 0, "a factor of 0 does not skew", legal="any other integer")
     require_plain(inner, "skew")
     require(
-        outer in inner.ancestors(), "loop {0} is not outside loop {1}", outer.node, inner.node,
-        nodes=[outer.node, inner.node], legal=[ref.name for ref in inner.loops()],
-    )  # fmt: skip
+        outer in inner.ancestors(),
+        "loop {0} is not outside loop {1}",
+        outer.node,
+        inner.node,
+        nodes=[outer.node, inner.node],
+        legal=[ref.name for ref in inner.loops()],
+    )
     require(
         outer.var not in vars_in(inner.node.extent) | vars_in(inner.node.min),
-        "the range of {0} depends on {1} already", inner.node, outer.node, nodes=[inner.node],
-    )  # fmt: skip
+        "the range of {0} depends on {1} already",
+        inner.node,
+        outer.node,
+        nodes=[inner.node],
+    )
     crossing = vars_in(outer.node.extent) & {p.var for p in inner.all_loops()[len(outer.all_loops()) :]}
     require(not crossing, "the range of {0} is not known outside {1}", outer.node, inner.node, nodes=[outer.node])
     return SkewPlan(outer, inner, int(factor), derived_name(inner.name, "_s", visible_names(state, [inner])))
@@ -216,19 +230,28 @@ def _check_fission(
     node = loop.node
     body = node.body
     require(
-        isinstance(body, SeqStmt), "the body of loop {0} is one statement: there are no parts to distribute it over",
-        node, nodes=[node], legal=_loops_with_parts(state),
-    )  # fmt: skip
+        isinstance(body, SeqStmt),
+        "the body of loop {0} is one statement: there are no parts to distribute it over",
+        node,
+        nodes=[node],
+        legal=_loops_with_parts(state),
+    )
     assert isinstance(body, SeqStmt)
     require(
-        node.kind != THREAD_BINDING, "loop {0} is bound to {1}: its parts would lose the barrier between them",
-        node, node.thread, nodes=[node], legal="fission first, and bind the loops it gives",
-    )  # fmt: skip
+        node.kind != THREAD_BINDING,
+        "loop {0} is bound to {1}: its parts would lose the barrier between them",
+        node,
+        node.thread,
+        nodes=[node],
+        legal="fission first, and bind the loops it gives",
+    )
     cuts = _cuts(at, len(body.stmts), node)
     require(
         unsafe or not (has_load(node.extent) or has_load(node.min)),
-        "cannot prove that loop {0} runs as often the second time: its range is read from a buffer", node, nodes=[node],
-    )  # fmt: skip
+        "cannot prove that loop {0} runs as often the second time: its range is read from a buffer",
+        node,
+        nodes=[node],
+    )
     edges = [0, *cuts, len(body.stmts)]
     parts = tuple(body.stmts[a:b] for a, b in zip(edges, edges[1:]))
     taken = visible_names(state, [loop])
@@ -262,8 +285,12 @@ def _cuts(at: int | Sequence[int] | None, size: int, node: For) -> list[int]:
     require(
         given and not bad,
         "a cut before statement {0} leaves nothing on one side: the body of loop {1} has {2} statements",
-        bad[0] if bad else "", node, size, nodes=[node], legal=f"1 to {size - 1}",
-    )  # fmt: skip
+        bad[0] if bad else "",
+        node,
+        size,
+        nodes=[node],
+        legal=f"1 to {size - 1}",
+    )
     return sorted({int(n) for n in given})
 
 

@@ -96,9 +96,12 @@ def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
     """The first condition that can leave ``loop``; of block ``about``, where that is given."""
     node = loop.node
     require(
-        node.kind != THREAD_BINDING, "loop {0} is bound to {1}; a condition can be moved out of other loops only", node, node.thread,
+        node.kind != THREAD_BINDING,
+        "loop {0} is bound to {1}; a condition can be moved out of other loops only",
+        node,
+        node.thread,
         nodes=[node],
-    )  # fmt: skip
+    )
     written = {s.buffer.data for s in accesses(node) if isinstance(s, BufferStore)}
     written |= {r.buffer.data for b in state.index.below(loop) if isinstance(b, BlockRef) for r in b.block.writes}
     written |= {v for v in walk(node) if isinstance(v, Var) and v.dtype.is_handle}  # passed on by pointer
@@ -124,9 +127,12 @@ def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
             reasons.append(f"`{short_text(taken[0])}` is about block `{stmt.block.name}` only")  # type: ignore[union-attr]
     of = "" if about is None else f" of block `{about.name}`"
     require(
-        False, "no condition" + of + " under loop {0} is the same for all its iterations", node,
-        witness=reasons or ["there is no `if` and no predicate"], nodes=places or [node],
-    )  # fmt: skip
+        False,
+        "no condition" + of + " under loop {0} is the same for all its iterations",
+        node,
+        witness=reasons or ["there is no `if` and no predicate"],
+        nodes=places or [node],
+    )
     raise AssertionError
 
 

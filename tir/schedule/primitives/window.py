@@ -24,9 +24,14 @@ from .compute_at import accessed_box, position_under
 
 
 def _check_read_at(
-    state: State, loop: LoopRef, block: BlockRef, read_buffer_index: int | str | Buffer, storage_scope: str, *,
+    state: State,
+    loop: LoopRef,
+    block: BlockRef,
+    read_buffer_index: int | str | Buffer,
+    storage_scope: str,
+    *,
     unsafe: bool = False,
-) -> Stage:  # fmt: skip
+) -> Stage:
     """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
 
     ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer. All blocks under ``loop``
@@ -60,9 +65,12 @@ def _check_read_at(
     require_known_uses(consumers, buffer, unsafe)
     updated = next((c for c in consumers if reads_own_writes(c.block, buffer)), None)
     require(
-        unsafe or updated is None, "block {0} stores to {1} and then reads it: a copy made before would miss that",
-        updated, buffer.name, nodes=[updated.node if updated else block.node],
-    )  # fmt: skip
+        unsafe or updated is None,
+        "block {0} stores to {1} and then reads it: a copy made before would miss that",
+        updated,
+        buffer.name,
+        nodes=[updated.node if updated else block.node],
+    )
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     box = _window(loop, consumers, buffer, "reads")
@@ -78,9 +86,14 @@ def _check_read_at(
 
 
 def _check_write_at(
-    state: State, loop: LoopRef, block: BlockRef, write_buffer_index: int | str | Buffer, storage_scope: str, *,
+    state: State,
+    loop: LoopRef,
+    block: BlockRef,
+    write_buffer_index: int | str | Buffer,
+    storage_scope: str,
+    *,
     unsafe: bool = False,
-) -> Stage:  # fmt: skip
+) -> Stage:
     """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
 
     ``write_buffer_index`` is the number of a region that ``block`` writes, or names the buffer. All blocks under
@@ -190,9 +203,11 @@ def _require_alone(after: State, buffer: Buffer, cached: Buffer, name: str) -> N
             witness = clobbered_between(moments, touch, since, [(w, same) for w in others])
             if witness is not None:
                 raise ScheduleError(
-                    f"an element of `{buffer.name}` is written elsewhere while its copy is in use", witness=witness,
-                    nodes=[touch.unit.node], func=after.func,
-                )  # fmt: skip
+                    f"an element of `{buffer.name}` is written elsewhere while its copy is in use",
+                    witness=witness,
+                    nodes=[touch.unit.node],
+                    func=after.func,
+                )
 
 
 @primitive(check=_check_read_at)

@@ -61,6 +61,7 @@ def is_of_rows(stage: Nest, of: Nest) -> bool:
     """Whether a stage has the same rows as ``of``, and little work for each beside a row of columns."""
     rows = [a.extent for a in of.axes[:-1]]
     own = [a.extent for a in stage.spatial]
-    if Contraction.of(stage) is not None or len(stage.spatial) + len(stage.reduce) < len(stage.axes):
+    product = Contraction.of(stage)
+    if (product and product.rows) or len(stage.spatial) + len(stage.reduce) < len(stage.axes):
         return False
     return own[: len(rows)] == rows and len(own) <= len(of.axes) and None not in rows
