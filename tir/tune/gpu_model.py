@@ -243,8 +243,8 @@ class _Counter:
             return
         pieces, width = ceil(width / 16), min(width, 16)
         addresses, active = self._addresses(access, inner)
-        requests = runs * pieces * self.warps * active
-        self.counts.instructions += requests
+        requests = runs * pieces * self.warps
+        self.counts.instructions += requests * active
         rows = addresses.reshape(-1, WARP)
         if is_shared(scope):
             passes, _ = bank_passes(rows, max(4, width))
