@@ -105,7 +105,7 @@ class Used:
     shared: int
 
 
-def predict(
+def predict_kernels(
     program: Schedule | IRModule | PrimFunc, env: Env, used: Mapping[str, Used] | None = None
 ) -> Prediction | None:
     """The time of a scheduled program on a GPU; ``used`` has what the compiler says of kernels, by name. None where the model
@@ -114,7 +114,7 @@ def predict(
     >>> import tir
     >>> from tir.library import elementwise
     >>> env = Env.of("cuda -arch=sm_80")
-    >>> found = predict(tir.tune.default(elementwise.scale_add(1 << 20), env.target), env)
+    >>> found = predict_kernels(tir.tune.default(elementwise.scale_add(1 << 20), env.target), env)
     >>> 0 < found.floor <= found.seconds < 1e-3
     True
     """

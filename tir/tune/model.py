@@ -21,7 +21,7 @@ from ..stmt import PARALLEL, SERIAL, UNROLLED, VECTORIZED, BlockRealize, BufferS
 from ..visit import substitute, walk
 from .machine import measured
 from .nest import USUAL, Access, cost
-from .space import Env
+from .space import GPUS, Env
 
 SHARPNESS = 6  # of the smooth maximum
 FITS = (0.7, 0.85, 1.0)  # shares of a cache that data is taken to fill before it overflows
@@ -40,7 +40,7 @@ class Prediction:
 
 
 def predict(program: Schedule | PrimFunc, env: Env) -> Prediction | None:
-    """The time of a scheduled program on a CPU. None where the model has no answer: sizes that are not constants.
+    """The time of a scheduled program on one core of a CPU, or on a GPU. None where the model has no answer: sizes that are not constants.
 
     >>> from tir.library import rows
     >>> from tir.tune import Env
@@ -48,6 +48,10 @@ def predict(program: Schedule | PrimFunc, env: Env) -> Prediction | None:
     >>> found is not None and found.floor <= found.seconds
     True
     """
+    if env.target.kind in GPUS:
+        from .gpu_model import predict_kernels
+
+        return predict_kernels(program, env)
     func = program.func if isinstance(program, Schedule) else program
     machine = measured(env.target)
     try:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from ..arith.index_map import IndexMap
+from ..errors import ScheduleError
 from ..expr import Expr, const
 from ..schedule import Schedule
 from .nest import Access, Axis, Nest
@@ -18,7 +19,7 @@ def as_product(sch: Schedule, found: Contraction) -> Contraction:
     """The contraction with axes of one kind fused, as a matrix product of ``sch``; itself if it is one.
 
     Operands that are indexed otherwise are read through blocks that gather them (the windows of a convolution), to be inlined
-    into what copies tiles of them.
+    into what copies tiles of them. Raises ``ScheduleError`` where axes of one element leave no matrices.
     """
     groups = [found.batch, found.rows, [*found.columns, found.lane], found.terms]
     name, block = found.nest.name, found.nest.block
@@ -34,7 +35,17 @@ def as_product(sch: Schedule, found: Contraction) -> Contraction:
         sch.transform_block_layout(name, _fused(block.iter_vars, groups))
     nest = Nest.of(sch, name)
     made = nest and Contraction.of(nest)
-    return made or found
+    if not made or not _is_product(made):
+        raise ScheduleError(f"{name} is no product of matrices")
+    return made
+
+
+def _is_product(made: Contraction) -> bool:
+    """Whether a contraction has one axis of rows, of columns and of terms, which index both operands."""
+    if made.columns or len(made.rows) != 1 or len(made.terms) != 1:
+        return False
+    term, sides = made.terms[0].var, ((made.other, made.rows[0].var), (made.panel, made.lane.var))
+    return all(term in operand.places and own in operand.places for operand, own in sides)
 
 
 def _order(operand: Access, found: Contraction, groups: Groups) -> list[Sequence[Axis]]:
@@ -48,7 +59,8 @@ def _order(operand: Access, found: Contraction, groups: Groups) -> list[Sequence
 def _is_plain(operand: Access, order: Groups) -> bool:
     """Whether an operand has one axis for each group, in this order."""
     wanted = [g[0].var for g in order if len(g) == 1]
-    return all(len(g) <= 1 for g in order) and list(operand.indices) == wanted
+    same = len(operand.indices) == len(wanted) and all(i is v for i, v in zip(operand.indices, wanted))
+    return same and all(len(g) <= 1 for g in order)
 
 
 def _gather(sch: Schedule, name: str, access: Access, order: Groups) -> None:

@@ -18,9 +18,9 @@ from ..function import IRModule, PrimFunc
 from ..library.machine import threads as usual_threads
 from ..schedule import Schedule, Trace
 from ..target import Target
-from . import gpu_model
 from .default import default
 from .drawing import FunctionSource, RuleSource, Source
+from .gpu_model import Used, predict_kernels
 from .machine_key import about_machine, machine_key
 from .model import predict
 from .naming import Naming
@@ -29,10 +29,9 @@ from .records import Records
 from .result import Result, Tuned, no_result
 from .runner import Job, LocalRunner, Measurement, Problem, Runner
 from .search import BATCH, PATIENCE, Model, Predicted, Search, Trial
-from .space import Env, Space, space_of
+from .space import GPUS, Env, Space, space_of
 from .tasks import Task, extract_tasks
 
-GPUS = ("cuda", "cuda-sim")
 DRAWING_SHARE = 0.2  # of the time, at most, for scheduling candidates before the first is measured
 
 
@@ -163,7 +162,7 @@ class _Plan:
 
 def usual_model(rules: Space) -> Model:
     """The model of a CPU or a GPU; where a schedule is beyond it, no prediction."""
-    return lambda sch: (gpu_model.predict if rules.env.target.kind in GPUS else predict)(sch, rules.env)
+    return lambda sch: predict(sch, rules.env)
 
 
 def thread_count(target: Target) -> int:
@@ -281,8 +280,8 @@ class Unmeasured:
             return self._model(Schedule(job.mod, seed=0, target=problem.target))
         target = Target("cuda", **{k: v for k, v in problem.target.attrs.items() if k != "host"})
         rows = build(job.mod, target).report()
-        used = {row.kernel: gpu_model.Used(row.registers, row.spills, row.shared + row.dynamic) for row in rows}
-        return gpu_model.predict(job.mod, Env.of(target), used)
+        used = {row.kernel: Used(row.registers, row.spills, row.shared + row.dynamic) for row in rows}
+        return predict_kernels(job.mod, Env.of(target), used)
 
     def close(self) -> None:
         """It started nothing."""

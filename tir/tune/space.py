@@ -24,6 +24,8 @@ from ..library.machine import threads
 from ..schedule import Schedule
 from ..target import Target
 
+GPUS = ("cuda", "cuda-sim")  # kinds of targets
+
 
 @dataclass(frozen=True)
 class Env:

@@ -113,7 +113,7 @@ def _stored(sch: Schedule, name: str, scope: str, before: Sequence[str]) -> Bloc
     return store
 
 
-def inside(sch: Schedule, block: BlockRV, loop: LoopRV) -> list[LoopRV]:
+def inside(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> list[LoopRV]:
     """The loops of a block inside of ``loop``."""
     loops = sch.get_loops(block)
     return loops[loops.index(loop) + 1 :]
@@ -123,7 +123,7 @@ def share(sch: Schedule, loops: Sequence[LoopRV], threads: Mapping[str, int], wi
     """Distribute the iterations of ``loops`` over threads (their number by axis), ``width`` neighbours each at a time."""
     size = prod(extent_of(sch, loop) for loop in loops)
     fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
-    more, *own, lanes = sch.split(fused, [None, *threads.values(), width])
+    more, *own, lanes = sch.split(fused, [None, *threads.values(), width], preserve_unit_iters=False)
     for loop, axis in zip(own, threads):
         sch.bind(loop, axis)
     if width > 1:
@@ -132,11 +132,10 @@ def share(sch: Schedule, loops: Sequence[LoopRV], threads: Mapping[str, int], wi
         sch.unroll(more)
 
 
-def vector_width(nest: Nest) -> int:
-    """How many neighbours of the last axis a thread accesses at once: 16 bytes, where that axis is whole vectors of them and
+def vector_width(nest: Nest, column: Axis) -> int:
+    """How many neighbours along ``column`` a thread accesses at once: 16 bytes, where that axis is whole vectors of them and
     all operands are read along it."""
     width = max(1, VECTOR * 8 // nest.width)
-    column = nest.axes[-1]
     whole = column.extent is not None and column.extent % width == 0
     return width if whole and all(a.stride(column.var) in (0, 1) for a in nest.accesses) else 1
 

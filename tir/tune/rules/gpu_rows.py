@@ -51,10 +51,10 @@ def row_blocks(sch: Schedule, block: str, env: Env) -> list[Schedule]:
             _, across = made.split(own[-1], [None, threads])
             made.bind(across, "threadIdx.x")
         else:
-            _spread(made, own, threads, vector_width(stage))
+            _spread(made, own, threads, vector_width(stage, stage.axes[-1]))
     for each in copies:
-        _spread(made, inside(made, each, row), threads, vector_width(nest))
-    _spread(made, inside(made, nest.name, row), threads, vector_width(nest))
+        _spread(made, inside(made, each, row), threads, vector_width(nest, nest.axes[-1]))
+    _spread(made, inside(made, nest.name, row), threads, vector_width(nest, nest.axes[-1]))
     return [made]
 
 

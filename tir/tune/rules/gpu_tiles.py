@@ -21,6 +21,7 @@ PATCHES = (8, 4, 2, 1)  # rows of the result that a thread sums
 THREADS = (32, 16, 8, 4, 2, 1)  # of a block, along its rows
 DEPTHS = (16, 8, 32, 4)  # terms of a step
 MOST_THREADS, LEAST_THREADS = 512, 64
+LEAST = 4  # columns and terms of a product
 SUMS = 96  # most registers of a thread that hold sums
 BANKS = 32  # of shared memory, of 4 bytes
 
@@ -30,7 +31,7 @@ def block_tiles(sch: Schedule, block: str, env: Env) -> list[Fork]:
     """Tile a contraction for thread blocks and threads; one fork for each number of columns of a thread."""
     nest = Nest.of(sch, block)
     found = nest and Contraction.of(nest)
-    if not found or found.lane.size < 4 or volume(found.rows) < 2:
+    if not found or found.lane.size < LEAST or volume(found.rows) < 2 or volume(found.terms) < LEAST:
         return []
     made = [_Tiles.of(found, vectors, env) for vectors in (1, 2)]
     ordered = sorted((t for t in made if t is not None), key=lambda t: min(t.costs))

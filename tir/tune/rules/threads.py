@@ -30,13 +30,13 @@ def threads(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     if len(nest.axes) > 1:
         made.reorder(*loops, *others) if made.can.reorder(*loops, *others) else None
     limit = min(THREADS, env.target.limit("max_threads_per_block") or THREADS)
-    if nest.reduction is not None and volume(terms) >= LONG and (volume(rows) <= FEW or walks(nest, terms[-1])):
+    if nest.reduction is not None and volume(terms) >= LONG and (volume(rows) <= FEW or walks(nest, nest.reduce[-1])):
         across = _across(made, nest, loops, [a.loop for a in terms], limit)
         if across is not None:
             return [across]
     if not loops:
         return []
-    width = vector_width(nest) if rows[-1] is nest.axes[-1] and nest.contiguous() is rows[-1] else 1
+    width = vector_width(nest, rows[-1]) if nest.contiguous() is rows[-1] else 1
     return [_one_each(made, loops, volume(rows), limit, width)]
 
 
