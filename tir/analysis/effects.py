@@ -127,6 +127,14 @@ class Effects:
     def __iter__(self) -> Iterator[Effect]:
         return iter(self.effects)
 
+    def located(self) -> Iterator[Effect]:
+        """The reads and writes that say best which elements they are of: in blocks with effects behind pointers, the
+        declared regions."""
+        opaque = {e.block for e in self.effects if e.node is e.block}
+        for effect in self.effects:
+            if effect.kind != PREFETCH and (effect.block not in opaque or effect.node is effect.block):
+                yield effect
+
     @cached_property
     def reads(self) -> frozenset[Var]:
         """Pointers of the memory that is read."""
