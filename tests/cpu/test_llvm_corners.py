@@ -200,3 +200,22 @@ def test_sums_keep_their_order_and_nan_its_meaning_unless_fast_math_is_asked():
     fast = tir.build(parse(SUM), tir.Target("llvm", fast_math=True))
     flags = [set(re.findall(r"\bf(?:add|cmp)\b \w+", m.get_source("ll"))) for m in (strict, fast)]
     assert not any("fast" in f for f in flags[0]) and "fadd fast" in flags[1]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64"])
+def test_only_signed_arithmetic_of_indices_may_not_wrap(dtype):
+    """The place n + n * 3 is computed as one that does not overflow; the value and an unsigned place wrap."""
+    module = tir.build(
+        parse(f"""
+@T.prim_func
+def f(A: T.Buffer((64,), "{dtype}"), n: T.{dtype}):
+    A[n + n * n] = n + n * n
+""")
+    )
+    sums = re.findall(r"= (?:add|mul) ((?:nsw )?)i(\d+) ", module.get_source("ll"))
+    places = [nsw for nsw, bits in sums if bits == dtype[-2:] and nsw]
+    assert len(places) == (0 if dtype == "uint32" else 2)
+    assert ("", dtype[-2:]) in sums
+    a = np.zeros(64, dtype)
+    module(a, 3)
+    assert a[12] == 12 and a.sum() == 12
