@@ -9,7 +9,7 @@ from ..display import html_table, svg_box, svg_figure, svg_text, text_table
 
 HEAD = ("kernel", "buffer", "scope", "bytes", "lifetime", "offset")
 COLOURS = ("#4c78a8", "#54a24b", "#b7791f", "#9d7bb5", "#d1495b", "#1b8a9e")
-_HEIGHT, _STEP = 200, 46  # pixels: of all bytes of a scope, and of a statement
+_HEIGHT, _WIDTH, _STEP = 200, 620, 46  # pixels: of all bytes of a scope, of a kernel, and of a statement at most
 
 
 @dataclass(frozen=True)
@@ -58,22 +58,22 @@ class SharedMemoryPlan(tuple[PlannedBuffer, ...]):
             )
             parts += _boxes(mine, total, top + 14)
             top += _HEIGHT + 54
-        statements = max((b.last for b in self), default=0) + 1
-        return svg_figure(max(420, 80 + _STEP * statements), top, *parts)
+        return svg_figure(_WIDTH + 100, top, *parts)
 
 
 def _boxes(buffers: Sequence[PlannedBuffer], total: int, top: float) -> list[str]:
     """The buffers of one scope, and the statements as an axis below."""
     made: list[str] = []
+    last = max(b.last for b in buffers)
+    step = min(_STEP, _WIDTH / (last + 1))
     for n, b in enumerate(buffers):
-        x, y = 60 + _STEP * b.first, top + _HEIGHT * b.offset / max(total, 1)
-        width, height = _STEP * (b.last - b.first + 1) - 2, _HEIGHT * b.bytes / max(total, 1) - 1
+        x, y = 60 + step * b.first, top + _HEIGHT * b.offset / max(total, 1)
+        width, height = step * (b.last - b.first + 1) - 2, _HEIGHT * b.bytes / max(total, 1) - 1
         what = f"{b.name}: {b.bytes} B at {b.offset}, statements {b.first} to {b.last}"
         made.append(svg_box(x, y, width, height, COLOURS[n % len(COLOURS)], what, opacity="0.75"))
         made.append(svg_text(x + 4, y + min(height - 2, 14), f"{b.name} {b.bytes} B", font_size="11"))
         made.append(svg_text(54, y + 10, str(b.offset), "end", font_size="10"))
-    last = max(b.last for b in buffers)
-    made += [
-        svg_text(60 + _STEP * (n + 0.5), top + _HEIGHT + 14, str(n), "middle", font_size="10") for n in range(last + 1)
-    ]
+    every = max(1, round(20 / step))
+    for n in range(0, last + 1, every):
+        made.append(svg_text(60 + step * (n + 0.5), top + _HEIGHT + 14, str(n), "middle", font_size="10"))
     return made
