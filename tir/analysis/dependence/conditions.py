@@ -8,7 +8,7 @@ from typing import Any
 from ...expr import BufferLoad, Expr, FloatImm, IntImm, StringImm, Var, all_of, conjuncts
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
 from ...visit import walk
-from .access_relations import add_affine_loops
+from .relations import add_affine_loops
 from .statements import Statement
 
 Question = tuple[Any, Relation]  # its form, and the numbers in it that each instance puts there

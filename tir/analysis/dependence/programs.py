@@ -17,13 +17,12 @@ from ..contents import has_blocks
 from ..difference import kept_members
 from ..effects import effects
 from ..structure import path_to
-from .access_relations import schedule_map
 from .conditions import moved_condition, other_condition
 from .delinearize import split_fused_loops
 from .oracle import Question, Tier, tier
 from .order import compare, is_equal, same_order
 from .reduction_summary import with_reductions_collapsed
-from .relations import Context, StatementRelations, by_loops, same_element
+from .relations import Context, StatementRelations, by_loops, same_element, schedule_map
 from .statements import Statement, statements_of
 from .verdict import NOT_SHOWN, PROVED, Refuted, Unknown, Verdict, undecided
 from .witness import show_element
