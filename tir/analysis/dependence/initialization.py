@@ -19,7 +19,7 @@ from ...function import PrimFunc
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
 from ...stmt import BufferStore, For, While
 from ...visit import substitute, uses_var, walk
-from .oracle import Question, Tier, tier
+from .oracle import PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .order import shared_order
 from .relations import (
     Context,
@@ -33,7 +33,6 @@ from .relations import (
     without_swizzles,
 )
 from .statements import Access, Statement, bare_statements_of, statements_of
-from .verdict import PROVED, Refuted, Unknown, Verdict
 from .witness import show_element
 
 

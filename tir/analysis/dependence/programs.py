@@ -18,12 +18,11 @@ from ..difference import kept_members
 from ..effects import effects
 from ..structure import path_to
 from .delinearize import split_fused_loops
-from .oracle import Question, Tier, tier
+from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier, undecided
 from .order import compare, is_equal, same_order
 from .reduction_summary import with_reductions_collapsed
 from .relations import Context, StatementRelations, add_affine_loops, by_loops, same_element, schedule_map
 from .statements import Statement, statements_of
-from .verdict import NOT_SHOWN, PROVED, Refuted, Unknown, Verdict, undecided
 from .witness import show_element
 
 
