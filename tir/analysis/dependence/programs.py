@@ -13,8 +13,7 @@ from ...poly import Formula, IntegerSet, Names, NotAffine, Relation, Undecided, 
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import walk
-from ..contents import has_blocks
-from ..difference import kept_members
+from ..contents import has_blocks, kept_members
 from ..effects import effects
 from ..structure import path_to
 from .delinearize import split_fused_loops
