@@ -9,7 +9,7 @@ uses sets shares the budget of :func:`tir.poly.bounded` with the questions that 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -178,7 +178,7 @@ _explaining = False
 
 
 @contextmanager
-def tiers(only: Collection[Tier] | None = None, without: Collection[Tier] = ()) -> Iterator[None]:
+def tiers(only: Collection[Tier] | None = None, without: Collection[Tier] = ()) -> Generator[None, None, None]:
     """Restricts the tiers inside the ``with``: to test that tiers agree, or to measure what one contributes.
 
     Answers are not cached meanwhile. Tiers that ask other questions (of pairs of accesses, say) are restricted in the
@@ -197,7 +197,7 @@ def tiers(only: Collection[Tier] | None = None, without: Collection[Tier] = ()) 
 
 
 @contextmanager
-def recorded() -> Iterator[list[Question]]:
+def recorded() -> Generator[list[Question], None, None]:
     """Collects the questions that are decided inside the ``with`` (not those whose answers are cached).
 
     >>> with recorded() as questions:

@@ -387,7 +387,7 @@ def _same_instances(side: StatementRelations, context: Context, outside: Callabl
     return PROVED
 
 
-Question = tuple[Any, Relation]  # its form, and the numbers in it that each instance puts there
+Asked = tuple[Any, Relation]  # its form, and the numbers in it that each instance puts there
 
 
 def other_condition(
@@ -435,7 +435,7 @@ def _requires(formula: Formula, condition: Expr) -> bool:
     return True
 
 
-def _questions(unit: Statement, names: Names, dims: Sequence[str]) -> Iterator[tuple[Expr, Question]]:
+def _questions(unit: Statement, names: Names, dims: Sequence[str]) -> Iterator[tuple[Expr, Asked]]:
     for condition in _open_parts(unit):
         formula = Formula(names)
         add_affine_loops(formula, unit.loops)
@@ -467,7 +467,7 @@ def _form(e: Any, formula: Formula, numbers: list[str]) -> Any:
     return (type(e), getattr(e, "op", ""), e.dtype, *(_form(c, formula, numbers) for c in e.children()))
 
 
-def _same(a: Question, b: Question, instances: IntegerSet) -> bool:
+def _same(a: Asked, b: Asked, instances: IntegerSet) -> bool:
     if not _alike(a[0], b[0]):
         return False
     return a[1].domain_in(instances).is_equal(b[1].domain_in(instances))
