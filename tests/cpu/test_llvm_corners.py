@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tir
-from codegen.llvm.compile import Loaded
+from codegen.llvm.compile import Loaded, Machine, llvm
 from codegen.runtime.packed import register_func
 from tir import BuildError
 from tir.buffer import decl_buffer
@@ -130,3 +130,29 @@ def test_a_loop_that_never_runs_has_no_first_iteration():
         b = np.full(1, 7, "int32")
         compile_lowered(IRModule.of(func))(b)
         assert b[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("cpu", "features", "bits"),
+    [
+        ("x86-64", None, 128),
+        ("x86-64-v2", None, 128),
+        ("haswell", None, 256),
+        ("x86-64-v3", None, 256),
+        ("znver3", None, 256),
+        ("skylake", None, 256),
+        ("skylake-avx512", None, 512),
+        ("x86-64-v4", None, 512),
+        ("znver4", None, 512),
+        ("sapphirerapids", None, 512),
+        ("x86-64", "+avx", 256),
+        ("haswell", "+avx512f", 512),
+        ("", "+avx", 256),
+        ("", "+sse4.2", 128),
+        ("host", "+avx,+avx512f", 512),
+    ],
+)
+def test_the_widest_vectors_of_a_cpu(cpu, features, bits):
+    if not llvm().get_process_triple().startswith("x86_64"):
+        pytest.skip("names of x86 processors")
+    assert Machine(cpu, features).width == bits

@@ -27,6 +27,7 @@ import sys
 import tempfile
 import time
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,10 +46,11 @@ Record = Callable[[Mutant, str, str], None]
 
 @dataclass(frozen=True)
 class Limits:
-    """CPU seconds of tests for a mutant, and seconds of everything."""
+    """CPU seconds of tests for a mutant; seconds of everything, and of those for measuring tests."""
 
     mutant: float
     total: float
+    measuring: float = math.inf
 
 
 @dataclass
@@ -62,23 +64,35 @@ class Coverage:
         return item.nodeid in self.tests and self.tests[item.nodeid][0] == _hash(item)
 
     def running(self, statements: Iterable[str]) -> dict[str, float]:
-        """The seconds of the tests that run one of the statements: the fastest of each file, then the next of each."""
+        """The seconds of the tests that run one of the statements: the same time for each file, its fastest first."""
         wanted = [self.numbers[key] for key in statements if key in self.numbers]
         found: dict[str, float] = {}
         for name, (_, seconds, packed) in self.tests.items():
             hits = zlib.decompress(packed)
             if seconds is not None and any(n < len(hits) and hits[n] for n in wanted):
                 found[name] = seconds
-        return dict(_in_turn(found))
+        ends = _ends(found)
+        return dict(sorted(found.items(), key=lambda test: ends[test[0]]))
 
 
-def _in_turn(tests: dict[str, float]) -> Iterator[tuple[str, float]]:
-    """Tests of different files find different faults: each file's fastest one first."""
-    files: dict[str, list[tuple[str, float]]] = {}
+def _ends(tests: dict[str, float]) -> dict[str, float]:
+    """When each test ends, if the files run at once, each its fastest test first."""
+    clocks: dict[str, float] = defaultdict(float)
+    ends: dict[str, float] = {}
     for name, seconds in sorted(tests.items(), key=lambda test: test[1]):
-        files.setdefault(name.partition("::")[0], []).append((name, seconds))
+        file = name.partition("::")[0]
+        clocks[file] += seconds
+        ends[name] = clocks[file]
+    return ends
+
+
+def _in_turn(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """The first test of each file, then the second of each."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
     for turn in itertools.zip_longest(*files.values()):
-        yield from (test for test in turn if test is not None)
+        yield from (item for item in turn if item is not None)
 
 
 _hashes: dict[Path, str] = {}
@@ -120,7 +134,8 @@ class _Runner:
         items = {item.nodeid: item for item in session.items}
         forget()
         live = LiveCode(self.root)
-        self.measure(live, [item for item in session.items if not self.coverage().knows(item)])
+        known = self.coverage()
+        self.measure(live, [item for item in session.items if not known.knows(item)])
         coverage = self.coverage()
         for mutant in self.mutants:
             if time.monotonic() > self.end:
@@ -135,7 +150,7 @@ class _Runner:
     # which tests run what
 
     def measure(self, live: LiveCode, items: Sequence[pytest.Item]) -> None:
-        """Adds what ``items`` run to the stored coverage, as many as there is time for."""
+        """Adds what ``items`` run to the stored coverage, as many as there is time for, of each file in turn."""
         if items:
             _child(lambda send: self._measure(live, items), lambda line: None, 1e9)
 
@@ -147,8 +162,9 @@ class _Runner:
             module = live.module(file)
             if module is not None:
                 vars(module)["__hits__"] = hits
-        for number, item in enumerate(items):
-            if time.monotonic() > self.end:
+        end = min(self.end, time.monotonic() + self.limits.measuring)
+        for number, item in enumerate(_in_turn(items)):
+            if time.monotonic() > end:
                 break
             coverage.tests[item.nodeid] = (_hash(item), *_measured(item, hits))
             if number % 100 == 99:

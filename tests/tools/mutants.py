@@ -41,7 +41,7 @@ ROOMS = {
     "schedule": ("tir/schedule/*.py", "tir/schedule/primitives/*.py"),
 }
 # tests that say what a program means or costs; those of texts, documents and tools find little else
-TESTS = ("analysis", "arith", "interp", "lower", "cpu", "cuda", "library", "core", "schedule")
+TESTS = ("analysis", "arith", "interp", "lower", "cpu", "cuda", "library", "core", "schedule", "ops")
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--timeout", type=float, default=120, help="CPU seconds of tests for each mutant")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after this time; the next run goes on")
+    parser.add_argument("--measuring", type=float, default=1e9, help="of these, at most so many to measure tests")
     parser.add_argument("--room", action="append", choices=ROOMS, help="only this room (may be repeated)")
     parser.add_argument("--again", action="store_true", help="draw none, and repeat those that were not killed")
     parser.add_argument("--summary", action="store_true", help="run nothing")
@@ -170,7 +171,15 @@ def main(argv: list[str] | None = None) -> int:
     folders = options.tests or [str(ROOT / "tests" / name) for name in TESTS]
     if due and not options.summary:
         all_files = [file for room in ROOMS for file in files_of(ROOT, room)]
-        run(ROOT, due, folders, all_files, STORE / "tests.pickle", Limits(options.timeout, options.seconds), record)
+        run(
+            ROOT,
+            due,
+            folders,
+            all_files,
+            STORE / "tests.pickle",
+            Limits(options.timeout, options.seconds, options.measuring),
+            record,
+        )
     results = [before[key] for key in by_key if key in before]
     print(summary(results, known))
     for key in stale(ROOT, known):

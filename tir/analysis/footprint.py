@@ -19,7 +19,7 @@ from ..node import Memo
 from ..op import effect_of
 from ..stmt import BlockRealize, For, IfThenElse, Stmt
 from ..visit import substitute
-from .effects import PREFETCH, effects
+from .effects import effects
 from .footprint_table import LEVELS, Footprint, Level, Machine
 
 LINE = 64  # bytes of a cache line
@@ -186,12 +186,8 @@ def _add_accesses(body: Stmt, root: _Node) -> None:
     effects accesses what it declares."""
     nodes = _by_loops(root)
     rows = {var for path in nodes for var in path}
-    found = effects(body)
-    opaque = {e.block for e in found if e.node is e.block}
-    for effect in found:
-        if effect.kind == PREFETCH or effect.first is not None:
-            continue
-        if effect.block not in opaque or effect.node is effect.block:
+    for effect in effects(body).located():
+        if effect.first is None:
             around = tuple(v for v, _, _ in effect.loops if v in rows)
             nodes[around].accesses.append((effect.buffer, effect.box() or effect.buffer.full_region().region))
 

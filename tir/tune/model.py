@@ -205,4 +205,4 @@ def tile_cost(rows: Sequence[tuple[int, int]], columns: int, vectors: int, lanes
     stream = max(0.0, 6 / high - 1)  # of panels from L2
     latency = max(0.0, 2 * LATENCY / (high * vectors) - 1)
     tails = sum(size % tile > 0 for size, tile in rows) + (columns % (vectors * lanes) > 0)
-    return padded * (1 + 0.1 * max(0.0, loads - 0.4) + 0.03 * stream + latency + 0.01 * tails)
+    return padded * (1 + 0.25 * max(0.0, loads - 0.4) + 0.03 * stream + latency + 0.01 * tails)
