@@ -13,10 +13,16 @@ from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any
 
-from ...analysis.dependence.access_relations import without_swizzles
 from ...analysis.dependence.affine import AffineForms, index_tells_iteration, indices_differ
 from ...analysis.dependence.order import shared_order
-from ...analysis.dependence.relations import AccessRelation, Context, StatementRelations, loop_times, same_element
+from ...analysis.dependence.relations import (
+    AccessRelation,
+    Context,
+    StatementRelations,
+    loop_times,
+    same_element,
+    without_swizzles,
+)
 from ...analysis.dependence.statements import Access, Statement
 from ...analysis.dependence.witness import witness
 from ...analysis.effects import as_range
