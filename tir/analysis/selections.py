@@ -1,11 +1,12 @@
 """Whether a reduction by selection (arg-max and the like) is associative and commutative: decided by enumeration.
 
-Such a reducer only compares values and selects one, so it depends only on the order of the compared values: a few
-representatives cover all cases.
+Such a reducer only compares values and selects one, so it depends only on the order of the compared values: three
+representatives of each region between constants cover all cases, as three values are combined at a time.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -45,7 +46,7 @@ _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-_MOST = 50_000  # triples of values tried
+_MOST = 600_000  # triples of values tried
 
 
 class _Undecided(Exception):
@@ -73,11 +74,9 @@ class _Selection:
     ranges: list[list[Any]]
 
     @staticmethod
-    def of(comm: CommReducer) -> _Selection | None:
-        """None if nothing is selected. Raises ``_Undecided`` for a reducer that does more."""
+    def of(comm: CommReducer) -> _Selection:
+        """What ``comm`` selects, if anything. Raises ``_Undecided`` for a reducer that does more."""
         conditions = [parts[0] for r in comm.result for n in walk(r) if (parts := choice_parts(n))]
-        if not conditions:
-            return None
         used = {n for c in conditions for n in walk(c) if isinstance(n, Var)}
         numbers = list(range(len(comm.lhs)))
         compared = [k for k in numbers if comm.lhs[k] in used or comm.rhs[k] in used]
@@ -86,13 +85,17 @@ class _Selection:
         functions = [_compiled(comm.result[k], comm, kept) for k in kept]
         constants = [_number(n) for c in conditions for n in walk(c) if isinstance(n, (IntImm, FloatImm))]
         starts = tuple(_number(comm.identity[k]) if k in compared else "init" for k in kept)
-        few = len(compared) > 1
-        ranges = [list(_samples(comm.lhs[k].dtype, starts[n], constants, few)) for n, k in enumerate(compared)]
+        ranges = [list(_samples(comm.lhs[k].dtype, starts[n], constants)) for n, k in enumerate(compared)]
         return _Selection(functions, compared, picked, starts, ranges)
 
-    def join(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
-        both = (*a, *b)
-        return tuple(f(both) for f in self.functions)
+    @functools.cached_property
+    def join(self) -> Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]]:
+        @functools.cache
+        def joined(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+            both = (*a, *b)
+            return tuple(f(both) for f in self.functions)
+
+        return joined
 
     def points(self, name: str) -> list[tuple[Any, ...]]:
         """All values, of which those that are only picked are called after ``name``."""
@@ -108,8 +111,6 @@ def associativity_counterexample(comm: CommReducer) -> str | None:
         found = _Selection.of(comm)
     except _Undecided as why:
         return f"{why}, so it cannot be proved that values may be grouped in any order"
-    if found is None:
-        return None
     a, b, c = map(found.points, "abc")
     if len(a) ** 3 > _MOST:
         return "it compares too many values to prove that they may be grouped in any order"
@@ -136,8 +137,8 @@ def is_independent_of_order(comm: CommReducer) -> bool:
         found = _Selection.of(comm)
     except _Undecided:
         return False
-    if found is None or found.picked:
-        return found is None
+    if found.picked:
+        return False
     for k, values in zip(found.compared, found.ranges):
         values += [math.nan] * comm.lhs[k].dtype.is_float
     points, join = found.points(""), found.join
@@ -156,11 +157,11 @@ def _shown(point: Sequence[Any], width: int) -> str:
     return str(point[0]) if width == 1 else f"({', '.join(map(str, point[:width]))})"
 
 
-def _samples(dtype: DType, start: Any, constants: Sequence[Any], few: bool) -> Iterator[Any]:
-    """Representative values: below, between and above every constant that values are compared with."""
-    near = [start] if few else [start - 1, start, start + 1]
-    around = [v for c in constants for v in (c - 1, c, c + 1)]
-    for value in dict.fromkeys((0, 1, 2, *near, *around)):
+def _samples(dtype: DType, start: Any, constants: Sequence[Any]) -> Iterator[Any]:
+    """Representative values: three below, between and above the constants that values are compared with, and some below
+    and above the one that is started from."""
+    around = [c + step for c in constants for step in range(-3, 4)]
+    for value in dict.fromkeys((*(around or (0, 1, 2)), start - 1, start, start + 1)):
         if dtype.min_value <= value <= dtype.max_value:
             yield value
 
