@@ -52,3 +52,17 @@ def read(path: Path) -> dict[str, str]:
 def program_of(sections: dict[str, str]) -> str:
     """The program that a golden case starts from."""
     return next(text for title, text in sections.items() if title.split()[0] == "before")
+
+
+def perform(before: str, steps: str) -> tuple[tir.Schedule, tir.ScheduleError | None]:
+    """The schedule after the steps, and the refusal of the last one, if it was refused."""
+    sch = tir.Schedule(parse(before), seed=0)
+    lines = steps.splitlines()
+    names = {"sch": sch, "tir": tir, "dot_16x4": dot_16x4}
+    for number, line in enumerate(lines):
+        try:
+            exec(line, names)
+        except tir.ScheduleError as refusal:
+            assert number == len(lines) - 1, f"step {number + 1} of {len(lines)} is refused already: {refusal}"
+            return sch, refusal
+    return sch, None

@@ -65,3 +65,25 @@ def refused(call, *words: str) -> tir.ScheduleError:
         assert word in text, text
     assert "fault inside" not in text, text
     return caught.value
+
+
+def on_simulator(sch: tir.Schedule, orders=("forward", "random"), rtol=1e-4) -> None:
+    """The lowered kernel gives the executor's results in every order of threads, and the simulator finds nothing."""
+    func = sch.mod["main"]
+    want = results(sch.history[0].mod["main"], {})
+    module = tir.build(sch.mod, target="cuda-sim")
+    for order in orders:
+        rng = np.random.default_rng(0)
+        args = []
+        for p in func.params:
+            buffer = func.buffer_map[p]
+            shape = [int(s) for s in buffer.shape]
+            if buffer.dtype.is_float:
+                args.append(rng.standard_normal(shape).astype(buffer.dtype))
+            else:
+                args.append(rng.integers(0, 4, shape).astype(buffer.dtype))
+        module.order = order
+        module(*args)
+        assert module.report().ok, str(module.report())
+        for a, b in zip(want, args):
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-5)

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 _Self = TypeVar("_Self")
 
-# The colour of text: JupyterLab's, VS Code's, or by what the reader's system prefers where a page says nothing.
-_TEXT = "var(--jp-content-font-color1, var(--vscode-editor-foreground, {}))"
+# The colour of text: JupyterLab's, VS Code's, the site's, or by what the reader's system prefers where a page says nothing.
+_TEXT = "var(--jp-content-font-color1, var(--vscode-editor-foreground, var(--md-typeset-color, {})))"
 STYLE = (
     f".tir-shown{{color:{_TEXT.format('#1f2328')}}}"
     f"@media (prefers-color-scheme:dark){{.tir-shown{{color:{_TEXT.format('#e6edf3')}}}}}"

@@ -1,4 +1,4 @@
-"""Expression nodes, and Python operators that build them.
+"""Expressions: the nodes, and what builds them, Python's operators among it.
 
 Python's ``//`` and ``%`` build floor division and modulo; ``/`` builds ``Div`` (true division for floats; integers
 must say ``truncdiv`` or ``floordiv``). Operators fold constants, and widen the narrower of two integer types.
@@ -8,386 +8,41 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, Any
-
-from .dtype import BOOL, HANDLE, INT32, VOID, DType
-from .node import EMPTY, Node, node
-
-
-class Expr(Node):
-    """Base of expressions. Every expression has a ``dtype``."""
-
-    __slots__ = ()
-    dtype: DType
-    __hash__ = object.__hash__
-
-    def __add__(self, other: ExprLike) -> Expr:
-        return add(self, other)
-
-    def __radd__(self, other: ExprLike) -> Expr:
-        return add(other, self)
-
-    def __sub__(self, other: ExprLike) -> Expr:
-        return sub(self, other)
-
-    def __rsub__(self, other: ExprLike) -> Expr:
-        return sub(other, self)
-
-    def __mul__(self, other: ExprLike) -> Expr:
-        return mul(self, other)
-
-    def __rmul__(self, other: ExprLike) -> Expr:
-        return mul(other, self)
-
-    def __truediv__(self, other: ExprLike) -> Expr:
-        return div(self, other)
-
-    def __rtruediv__(self, other: ExprLike) -> Expr:
-        return div(other, self)
-
-    def __floordiv__(self, other: ExprLike) -> Expr:
-        return floordiv(self, other)
-
-    def __rfloordiv__(self, other: ExprLike) -> Expr:
-        return floordiv(other, self)
-
-    def __mod__(self, other: ExprLike) -> Expr:
-        return floormod(self, other)
-
-    def __rmod__(self, other: ExprLike) -> Expr:
-        return floormod(other, self)
-
-    def __neg__(self) -> Expr:
-        return neg(self)
-
-    def __pos__(self) -> Expr:
-        return self
-
-    def __lshift__(self, other: ExprLike) -> Expr:
-        return bit_op("shift_left", self, other)
-
-    def __rlshift__(self, other: ExprLike) -> Expr:
-        return bit_op("shift_left", other, self)
-
-    def __rshift__(self, other: ExprLike) -> Expr:
-        return bit_op("shift_right", self, other)
-
-    def __rrshift__(self, other: ExprLike) -> Expr:
-        return bit_op("shift_right", other, self)
-
-    def __and__(self, other: ExprLike) -> Expr:
-        return bit_op("bitwise_and", self, other)
-
-    def __rand__(self, other: ExprLike) -> Expr:
-        return bit_op("bitwise_and", other, self)
-
-    def __or__(self, other: ExprLike) -> Expr:
-        return bit_op("bitwise_or", self, other)
-
-    def __ror__(self, other: ExprLike) -> Expr:
-        return bit_op("bitwise_or", other, self)
-
-    def __xor__(self, other: ExprLike) -> Expr:
-        return bit_op("bitwise_xor", self, other)
-
-    def __rxor__(self, other: ExprLike) -> Expr:
-        return bit_op("bitwise_xor", other, self)
-
-    def __invert__(self) -> Expr:
-        if self.dtype.is_bool:
-            return logical_not(self)
-        if not self.dtype.is_int:
-            raise TypeError(f"`~` takes integers, not {self.dtype}")
-        return Call("bitwise_not", (self,), self.dtype)
-
-    def __lt__(self, other: ExprLike) -> Expr:
-        return compare(LT, self, other)
-
-    def __le__(self, other: ExprLike) -> Expr:
-        return compare(LE, self, other)
-
-    def __gt__(self, other: ExprLike) -> Expr:
-        return compare(GT, self, other)
-
-    def __ge__(self, other: ExprLike) -> Expr:
-        return compare(GE, self, other)
-
-    def __eq__(self, other: object) -> Any:
-        if other is None or not isinstance(other, (Expr, int, float)):
-            return NotImplemented
-        return compare(EQ, self, other)
-
-    def __ne__(self, other: object) -> Any:
-        if other is None or not isinstance(other, (Expr, int, float)):
-            return NotImplemented
-        return compare(NE, self, other)
-
-    def __bool__(self) -> bool:
-        raise TypeError(
-            f"the value of `{self!r}` is not known while the program is being built, so Python cannot branch on it; "
-            "use T.if_then_else(cond, a, b), T.Select, or an `if` statement inside the prim_func"
-        )
-
-    def astype(self, dtype: str) -> Expr:
-        return cast(dtype, self)
-
-    def equal(self, other: Any) -> Expr:
-        """``self == other``."""
-        return compare(EQ, self, other)
-
-
-ExprLike = Expr | int | float | bool
-
-
-@node
-class Var(Expr):
-    """A variable: a loop variable, parameter, let binding, or (dtype handle) a pointer.
-
-    For a pointer ``pointer_dtype`` and ``scope`` describe the pointee, if known. Variables are distinguished by
-    identity: two variables called ``i`` are different.
-    """
-
-    name: str
-    dtype: DType = INT32
-    pointer_dtype: DType | None = None
-    scope: str = ""
-
-    if TYPE_CHECKING:  # a name of a type will do
-
-        def __init__(
-            self, name: str, dtype: str = ..., pointer_dtype: DType | None = ..., scope: str = ..., span: Any = ...
-        ) -> None: ...
-
-    computed = {"dtype": "dtype if type(dtype) is DType else DType(dtype)"}
-
-
-@node
-class IntImm(Expr):
-    """An integer or bool constant."""
-
-    value: int
-    dtype: DType = INT32
-
-    def __bool__(self) -> bool:
-        return bool(self.value)
-
-    def __int__(self) -> int:
-        return self.value
-
-    def __index__(self) -> int:
-        return self.value
-
-
-@node
-class FloatImm(Expr):
-    """A floating constant; value may be inf, nan or -0.0."""
-
-    value: float
-    dtype: DType
-
-    def __float__(self) -> float:
-        return self.value
-
-
-@node
-class StringImm(Expr):
-    value: str
-    dtype: DType = HANDLE
-
-
-class BinaryOp(Expr):
-    """Base of two-operand nodes ``a``, ``b``; arithmetic ones have the operands' dtype."""
-
-    __slots__ = ()
-    a: Expr
-    b: Expr
-
-
-class Arithmetic(BinaryOp):
-    __slots__ = ()
-    computed = {"dtype": "a.dtype"}
-
-
-class Comparison(BinaryOp):
-    __slots__ = ()
-    computed = {"dtype": "BOOL if a.dtype.lanes == 1 else BOOL.with_lanes(a.dtype.lanes)"}
-
-
-def _binary(name: str, base: type, doc: str) -> Any:
-    """One binary node class; all have the same shape."""
-    from dataclasses import field
-
-    namespace = {
-        "__module__": __name__,
-        "__qualname__": name,
-        "__doc__": doc,
-        "__annotations__": {"a": Expr, "b": Expr, "dtype": DType},
-        "dtype": field(init=False),
-    }
-    return node(type(name, (base,), namespace))
-
-
-Add = _binary("Add", Arithmetic, "a + b")
-Sub = _binary("Sub", Arithmetic, "a - b")
-Mul = _binary("Mul", Arithmetic, "a * b")
-Div = _binary("Div", Arithmetic, "a / b for floats; division rounding toward zero for integers")
-Mod = _binary("Mod", Arithmetic, "remainder of Div: sign of a")
-FloorDiv = _binary("FloorDiv", Arithmetic, "a // b, rounding toward minus infinity")
-FloorMod = _binary("FloorMod", Arithmetic, "a % b, sign of b")
-Min = _binary("Min", Arithmetic, "min(a, b)")
-Max = _binary("Max", Arithmetic, "max(a, b)")
-EQ = _binary("EQ", Comparison, "a == b")
-NE = _binary("NE", Comparison, "a != b")
-LT = _binary("LT", Comparison, "a < b")
-LE = _binary("LE", Comparison, "a <= b")
-GT = _binary("GT", Comparison, "a > b")
-GE = _binary("GE", Comparison, "a >= b")
-And = _binary("And", Comparison, "a and b")
-Or = _binary("Or", Comparison, "a or b")
-
-
-@node
-class Not(Expr):
-    """not a"""
-
-    a: Expr
-
-    @property
-    def dtype(self) -> DType:  # type: ignore[override]
-        return self.a.dtype
-
-
-@node
-class Select(Expr):
-    """condition ? true_value : false_value, both sides evaluated."""
-
-    condition: Expr
-    true_value: Expr
-    false_value: Expr
-
-    @property
-    def dtype(self) -> DType:  # type: ignore[override]
-        return self.true_value.dtype
-
-
-@node
-class Cast(Expr):
-    """``value`` converted to ``dtype``."""
-
-    dtype: DType
-    value: Expr
-
-
-@node
-class Ramp(Expr):
-    """The vector base, base + stride, …, base + (lanes-1) * stride."""
-
-    base: Expr
-    stride: Expr
-    lanes: int
-
-    @property
-    def dtype(self) -> DType:  # type: ignore[override]
-        return self.base.dtype.with_lanes(self.lanes * self.base.dtype.lanes)
-
-
-@node
-class Broadcast(Expr):
-    """``value`` in every one of ``lanes`` lanes."""
-
-    value: Expr
-    lanes: int
-
-    @property
-    def dtype(self) -> DType:  # type: ignore[override]
-        return self.value.dtype.with_lanes(self.lanes * self.value.dtype.lanes)
-
-
-@node
-class Shuffle(Expr):
-    """Lanes picked by ``indices`` from the concatenation of ``vectors``."""
-
-    vectors: tuple[Expr, ...]
-    indices: tuple[Expr, ...]
-
-    @property
-    def dtype(self) -> DType:  # type: ignore[override]
-        return self.vectors[0].dtype.with_lanes(len(self.indices))
-
-
-@node
-class Let(Expr):
-    """``body`` with ``var`` bound to ``value``."""
-
-    var: Var
-    value: Expr
-    body: Expr
-
-    @property
-    def dtype(self) -> DType:  # type: ignore[override]
-        return self.body.dtype
-
-
-@node
-class Call(Expr):
-    """A call of the named operator ``op`` (see :mod:`tir.op`); arguments are expressions, strings as ``StringImm``.
-
-    ``address_of`` takes a ``BufferLoad``. Operators that take a buffer region or a type get them as ``BufferRegion``
-    and ``StringImm``.
-    """
-
-    op: str
-    args: tuple[Any, ...]
-    dtype: DType
-    annotations: Any = EMPTY
-
-    @property
-    def name(self) -> str:
-        """The name of the operator, as rules that are written for older TVM ask for it."""
-        return self.op
-
-
-@node
-class BufferLoad(Expr):
-    """``buffer[indices]``; a Ramp as last index makes it a vector load."""
-
-    buffer: Any
-    indices: tuple[Expr, ...]
-
-    @property
-    def dtype(self) -> DType:  # type: ignore[override]
-        base = self.buffer.dtype
-        lanes = self.indices[-1].dtype.lanes if self.indices else 1
-        return base if lanes == 1 else base.with_lanes(base.lanes * lanes)
-
-
-@node
-class CommReducer(Node):
-    """A commutative reducer: ``result`` over the parameters ``lhs`` and ``rhs``, with its ``identity`` elements."""
-
-    lhs: tuple[Var, ...]
-    rhs: tuple[Var, ...]
-    result: tuple[Expr, ...]
-    identity: tuple[Expr, ...]
-
-
-@node
-class Reduce(Expr):
-    """Component ``value_index`` of reducing ``source`` over ``axis`` (IterVars) where ``condition``."""
-
-    combiner: CommReducer
-    source: tuple[Expr, ...]
-    init: tuple[Expr, ...]
-    axis: tuple[Any, ...]
-    condition: Expr
-    value_index: int = 0
-
-    @property
-    def dtype(self) -> DType:  # type: ignore[override]
-        return self.source[self.value_index].dtype
-
-
-# ---------------------------------------------------------------- building
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from .dtype import BOOL, INT32, VOID, DType
+from .expr_nodes import *  # noqa: F403
+from .expr_nodes import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Broadcast,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    ExprLike,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    StringImm,
+    Sub,
+    Var,
+)
 
 
 def const(value: int | float | bool, dtype: str | None = None) -> Expr:
@@ -812,3 +467,53 @@ def cast(dtype: str, value: ExprLike) -> Expr:
 
 TRUE = IntImm(1, BOOL)
 FALSE = IntImm(0, BOOL)
+
+
+def invert(a: Expr) -> Expr:
+    """``~a`` of an integer; of a bool, ``not a``."""
+    if a.dtype.is_bool:
+        return logical_not(a)
+    if not a.dtype.is_int:
+        raise TypeError(f"`~` takes integers, not {a.dtype}")
+    return Call("bitwise_not", (a,), a.dtype)
+
+
+# ---------------------------------------------------------------- Python's operators
+
+
+def _attach_operators() -> None:
+    """Give expressions the operators, also of a number on the left: ``1 + x`` is ``x.__radd__(1)``."""
+    binary: dict[str, Callable[[Any, Any], Expr]] = {
+        "add": add,
+        "sub": sub,
+        "mul": mul,
+        "truediv": div,
+        "floordiv": floordiv,
+        "mod": floormod,
+        "lshift": partial(bit_op, "shift_left"),
+        "rshift": partial(bit_op, "shift_right"),
+        "and": partial(bit_op, "bitwise_and"),
+        "or": partial(bit_op, "bitwise_or"),
+        "xor": partial(bit_op, "bitwise_xor"),
+    }
+    for name, build in binary.items():
+        setattr(Expr, f"__{name}__", lambda self, other, build=build: build(self, other))
+        setattr(Expr, f"__r{name}__", lambda self, other, build=build: build(other, self))
+    for kind in (LT, LE, GT, GE):
+        setattr(Expr, f"__{kind.__name__.lower()}__", lambda self, other, kind=kind: compare(kind, self, other))
+    for kind in (EQ, NE):
+        setattr(Expr, f"__{kind.__name__.lower()}__", lambda self, other, kind=kind: _compare_with(kind, self, other))
+    Expr.__neg__ = neg
+    Expr.__invert__ = invert
+    Expr.astype = lambda self, dtype: cast(dtype, self)
+    Expr.equal = lambda self, other: compare(EQ, self, other)
+
+
+def _compare_with(kind: Any, a: Expr, b: object) -> Any:
+    """``a == b`` or ``a != b``; of what is no number, what Python makes of it."""
+    if b is None or not isinstance(b, (Expr, int, float)):
+        return NotImplemented
+    return compare(kind, a, b)
+
+
+_attach_operators()

@@ -6,11 +6,14 @@ compile a kernel. The conversions and operations needed are one PTX instruction 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 INLINE = "__device__ __forceinline__"
 
-_VEC = """
+# Parts, each under its name and what it needs; `DEVICE` stands for the qualifiers.
+_VECTORS_AND_NUMBERS = r"""
+=== vec
 // N values of one type, aligned so that memory is accessed up to 16 bytes at a time.
 template <class T, int N>
 struct alignas(sizeof(T) * N >= 16 ? 16 : sizeof(T) * N >= 8 ? 8 : sizeof(T) * N >= 4 ? 4 : sizeof(T)) vec {
@@ -18,22 +21,20 @@ struct alignas(sizeof(T) * N >= 16 ? 16 : sizeof(T) * N >= 8 ? 8 : sizeof(T) * N
   DEVICE T& operator[](int i) { return lane[i]; }
   DEVICE const T& operator[](int i) const { return lane[i]; }
 };
-"""
-
-_VEC_OPERATORS = """
-#define TIR_VECTOR_OPERATOR(op)                                          \\
-  template <class T, int N>                                              \\
-  DEVICE auto operator op(vec<T, N> a, vec<T, N> b) {                    \\
-    vec<decltype((T)(a[0] op b[0])), N> r;                               \\
-    _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = (T)(a[i] op b[i]); \\
-    return r;                                                            \\
+=== vec_operators: vec
+#define TIR_VECTOR_OPERATOR(op)                                          \
+  template <class T, int N>                                              \
+  DEVICE auto operator op(vec<T, N> a, vec<T, N> b) {                    \
+    vec<decltype((T)(a[0] op b[0])), N> r;                               \
+    _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = (T)(a[i] op b[i]); \
+    return r;                                                            \
   }
-#define TIR_VECTOR_TEST(op)                                              \\
-  template <class T, int N>                                              \\
-  DEVICE vec<bool, N> operator op(vec<T, N> a, vec<T, N> b) {            \\
-    vec<bool, N> r;                                                      \\
-    _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = a[i] op b[i];   \\
-    return r;                                                            \\
+#define TIR_VECTOR_TEST(op)                                              \
+  template <class T, int N>                                              \
+  DEVICE vec<bool, N> operator op(vec<T, N> a, vec<T, N> b) {            \
+    vec<bool, N> r;                                                      \
+    _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = a[i] op b[i];   \
+    return r;                                                            \
   }
 TIR_VECTOR_OPERATOR(+) TIR_VECTOR_OPERATOR(-) TIR_VECTOR_OPERATOR(*) TIR_VECTOR_OPERATOR(/) TIR_VECTOR_OPERATOR(%)
 TIR_VECTOR_OPERATOR(&) TIR_VECTOR_OPERATOR(|) TIR_VECTOR_OPERATOR(^) TIR_VECTOR_OPERATOR(<<) TIR_VECTOR_OPERATOR(>>)
@@ -47,13 +48,7 @@ template <class T, int N>
 DEVICE vec<bool, N> operator!(vec<T, N> a) { vec<bool, N> r; _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = !a[i]; return r; }
 template <class T, int N>
 DEVICE vec<T, N> operator~(vec<T, N> a) { _Pragma("unroll") for (int i = 0; i < N; ++i) a[i] = ~a[i]; return a; }
-"""
-
-# name -> (what it needs, text); `DEVICE` stands for the qualifiers
-_PARTS: dict[str, tuple[tuple[str, ...], str]] = {
-    "vec": ((), _VEC),
-    "vec_operators": (("vec",), _VEC_OPERATORS),
-    "each": (("vec",), """
+=== each: vec
 // f of the lanes of one vector or more
 template <class F, class T, int N>
 DEVICE auto each(F f, vec<T, N> a) {
@@ -73,56 +68,48 @@ DEVICE auto each(F f, vec<T, N> a, vec<U, N> b, vec<V, N> c) {
   _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = f(a[i], b[i], c[i]);
   return r;
 }
-"""),
-    "convert": (("vec", "widened"), """
+=== convert: vec widened
 template <class U, class T, int N>
 DEVICE vec<U, N> convert(vec<T, N> a) {
   vec<U, N> r;
   _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = (U)widened(a[i]);
   return r;
 }
-"""),
-    "widened": ((), """
+=== widened
 template <class T> DEVICE T widened(T x) { return x; }
-"""),
-    "ramp": (("vec",), """
+=== ramp: vec
 template <int N, class T>
 DEVICE vec<T, N> ramp(T base, T stride) {
   vec<T, N> r;
   _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = base + i * stride;
   return r;
 }
-"""),
-    "broadcast": (("vec",), """
+=== broadcast: vec
 template <int N, class T>
 DEVICE vec<T, N> broadcast(T x) {
   vec<T, N> r;
   _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = x;
   return r;
 }
-"""),
-    "select": (("vec",), """
+=== select: vec
 template <class T, int N>
 DEVICE vec<T, N> select(vec<bool, N> c, vec<T, N> a, vec<T, N> b) {
   _Pragma("unroll") for (int i = 0; i < N; ++i) a[i] = c[i] ? a[i] : b[i];
   return a;
 }
-"""),
-    "gather": (("vec",), """
+=== gather: vec
 template <class T, class I, int N>
 DEVICE vec<T, N> gather(const T* p, vec<I, N> at) {
   vec<T, N> r;
   _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = p[at[i]];
   return r;
 }
-"""),
-    "scatter": (("vec",), """
+=== scatter: vec
 template <class T, class I, int N>
 DEVICE void scatter(T* p, vec<I, N> at, vec<T, N> x) {
   _Pragma("unroll") for (int i = 0; i < N; ++i) p[at[i]] = x[i];
 }
-"""),
-    "load_lanes": (("vec",), """
+=== load_lanes: vec
 // N neighbours whose address is aligned to K of them only
 template <int N, int K, class T>
 DEVICE vec<T, N> load_lanes(const T* p) {
@@ -133,8 +120,7 @@ DEVICE vec<T, N> load_lanes(const T* p) {
   }
   return r;
 }
-"""),
-    "store_lanes": (("vec",), """
+=== store_lanes: vec
 template <int K, class T, int N>
 DEVICE void store_lanes(T* p, vec<T, N> x) {
   _Pragma("unroll") for (int i = 0; i < N; i += K) {
@@ -143,8 +129,7 @@ DEVICE void store_lanes(T* p, vec<T, N> x) {
     *(vec<T, K>*)(p + i) = part;
   }
 }
-"""),
-    "bits_to": ((), """
+=== bits_to
 // the same bits as another type
 template <class U, class T>
 DEVICE U bits_to(T x) {
@@ -153,8 +138,7 @@ DEVICE U bits_to(T x) {
   memcpy(&r, &x, sizeof(U));
   return r;
 }
-"""),
-    "mixed_dp4a": ((), """
+=== mixed_dp4a
 // the sum and four products of bytes, one side signed and the other not, which __dp4a has no overload for
 DEVICE int mixed_dp4a(int a, unsigned b, int sum) {
   int r;
@@ -162,14 +146,11 @@ DEVICE int mixed_dp4a(int a, unsigned b, int sum) {
   return r;
 }
 DEVICE int mixed_dp4a(unsigned a, int b, int sum) { return mixed_dp4a(b, a, sum); }
-"""),
-    "floordiv": ((), """
+=== floordiv
 template <class T> DEVICE T floordiv(T a, T b) { T q = a / b, r = a % b; return r != 0 && (r < 0) != (b < 0) ? q - 1 : q; }
-"""),
-    "floormod": ((), """
+=== floormod
 template <class T> DEVICE T floormod(T a, T b) { T r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
-"""),
-    "minimum": ((), """
+=== minimum
 // nan if either is nan
 template <class T> DEVICE T minimum(T a, T b) { return a != a ? a : a < b ? a : b != b ? b : a < b ? a : b; }
 template <> DEVICE float minimum(float a, float b) {
@@ -181,8 +162,7 @@ template <> DEVICE float minimum(float a, float b) {
   return a != a || a < b ? a : b;
 #endif
 }
-"""),
-    "maximum": ((), """
+=== maximum
 // nan if either is nan
 template <class T> DEVICE T maximum(T a, T b) { return a != a ? a : a > b ? a : b != b ? b : a > b ? a : b; }
 template <> DEVICE float maximum(float a, float b) {
@@ -194,8 +174,7 @@ template <> DEVICE float maximum(float a, float b) {
   return a != a || a > b ? a : b;
 #endif
 }
-"""),
-    "float16": ((), """
+=== float16
 struct half {
   unsigned short bits;
   half() = default;
@@ -209,12 +188,11 @@ struct half {
   DEVICE static half of_bits(unsigned short b) { half h; h.bits = b; return h; }
   DEVICE operator float() const { float r; asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(bits)); return r; }
 };
-#define TIR_HALF_OPERATOR(op, name) \\
+#define TIR_HALF_OPERATOR(op, name) \
   DEVICE half operator op(half a, half b) { half r; asm(name ".f16 %0, %1, %2;" : "=h"(r.bits) : "h"(a.bits), "h"(b.bits)); return r; }
 TIR_HALF_OPERATOR(+, "add.rn") TIR_HALF_OPERATOR(-, "sub.rn") TIR_HALF_OPERATOR(*, "mul.rn")
 DEVICE half operator/(half a, half b) { return half((float)a / (float)b); }
-"""),
-    "bfloat16": ((), """
+=== bfloat16
 struct bfloat16 {
   unsigned short bits;
   bfloat16() = default;
@@ -230,11 +208,10 @@ struct bfloat16 {
   DEVICE static bfloat16 of_bits(unsigned short b) { bfloat16 h; h.bits = b; return h; }
   DEVICE operator float() const { return __uint_as_float((unsigned)bits << 16); }
 };
-#define TIR_BFLOAT_OPERATOR(op) \\
+#define TIR_BFLOAT_OPERATOR(op) \
   DEVICE bfloat16 operator op(bfloat16 a, bfloat16 b) { return bfloat16((float)a op (float)b); }
 TIR_BFLOAT_OPERATOR(+) TIR_BFLOAT_OPERATOR(-) TIR_BFLOAT_OPERATOR(*) TIR_BFLOAT_OPERATOR(/)
-"""),
-}  # fmt: skip
+"""
 
 
 def _float8(name: str, exponent: int, fraction: int, ptx: str) -> str:
@@ -284,33 +261,30 @@ TIR_{name.upper()}_OPERATOR(+) TIR_{name.upper()}_OPERATOR(-) TIR_{name.upper()}
 """
 
 
-_PARTS["float8_e4m3"] = ((), _float8("float8_e4m3", 4, 3, "e4m3"))
-_PARTS["float8_e5m2"] = ((), _float8("float8_e5m2", 5, 2, "e5m2"))
-_PARTS["shuffle"] = ((), """
+_WARPS_AND_MATRICES = r"""
+=== shuffle
 // the shuffles of a warp, for types that they do not know
-#define TIR_SHUFFLE(name)                                                              \\
-  template <class T, class I>                                                          \\
-  DEVICE T shuffle##name(unsigned mask, T x, I lane, int width) {                      \\
-    if constexpr (sizeof(T) < 4) {                                                     \\
-      unsigned short wide = 0;                                                         \\
-      memcpy(&wide, &x, sizeof(T));                                                    \\
-      wide = (unsigned short)__shfl##name##_sync(mask, (unsigned)wide, lane, width);   \\
-      memcpy(&x, &wide, sizeof(T));                                                    \\
-      return x;                                                                        \\
-    } else {                                                                           \\
-      return __shfl##name##_sync(mask, x, lane, width);                                \\
-    }                                                                                  \\
+#define TIR_SHUFFLE(name)                                                              \
+  template <class T, class I>                                                          \
+  DEVICE T shuffle##name(unsigned mask, T x, I lane, int width) {                      \
+    if constexpr (sizeof(T) < 4) {                                                     \
+      unsigned short wide = 0;                                                         \
+      memcpy(&wide, &x, sizeof(T));                                                    \
+      wide = (unsigned short)__shfl##name##_sync(mask, (unsigned)wide, lane, width);   \
+      memcpy(&x, &wide, sizeof(T));                                                    \
+      return x;                                                                        \
+    } else {                                                                           \
+      return __shfl##name##_sync(mask, x, lane, width);                                \
+    }                                                                                  \
   }
 TIR_SHUFFLE() TIR_SHUFFLE(_up) TIR_SHUFFLE(_down) TIR_SHUFFLE(_xor)
-""")  # fmt: skip
-_PARTS["atomic_add_half"] = (("float16",), """
+=== atomic_add_half: float16
 DEVICE half atomicAdd(half* p, half x) {
   half r;
   asm volatile("atom.add.noftz.f16 %0, [%1], %2;" : "=h"(r.bits) : "l"(p), "h"(x.bits) : "memory");
   return r;
 }
-""")  # fmt: skip
-_PARTS["atomic_add_bfloat16"] = (("bfloat16",), """
+=== atomic_add_bfloat16: bfloat16
 DEVICE bfloat16 atomicAdd(bfloat16* p, bfloat16 x) {
 #if __CUDA_ARCH__ >= 900
   bfloat16 r;
@@ -328,18 +302,14 @@ DEVICE bfloat16 atomicAdd(bfloat16* p, bfloat16 x) {
   return bfloat16::of_bits(before >> shift);
 #endif
 }
-""")  # fmt: skip
-_PARTS["atomic_add_int64"] = ((), """
+=== atomic_add_int64
 DEVICE long long atomicAdd(long long* p, long long x) { return (long long)atomicAdd((unsigned long long*)p, (unsigned long long)x); }
-""")  # fmt: skip
-_PARTS["shared_address"] = ((), """
+=== shared_address
 DEVICE unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
-""")  # fmt: skip
-_PARTS["fill"] = ((), """
+=== fill
 template <int N, class T, class U>
 DEVICE void fill(T* registers, U x) { _Pragma("unroll") for (int i = 0; i < N; ++i) registers[i] = x; }
-""")  # fmt: skip
-_PARTS["mma_store_16x16"] = ((), """
+=== mma_store_16x16
 // Sums of mma.sync, two tiles of 16 x 8: a lane has rows lane / 4 and 8 on, columns 2 (lane % 4) and the next.
 template <class T, class S>
 DEVICE void mma_store_16x16(T* out, const S* sums, int stride) {
@@ -348,8 +318,7 @@ DEVICE void mma_store_16x16(T* out, const S* sums, int stride) {
     out[(r % 4 / 2 * 8 + lane / 4) * stride + r / 4 * 8 + lane % 4 * 2 + r % 2] = (T)sums[r];
   }
 }
-""")  # fmt: skip
-_PARTS["mma_store_16x16_pairs"] = (("vec",), """
+=== mma_store_16x16_pairs: vec
 // The same, with two neighbours stored at once: rows begin at even elements.
 template <class T, class S>
 DEVICE void mma_store_16x16_pairs(T* out, const S* sums, int stride) {
@@ -361,7 +330,7 @@ DEVICE void mma_store_16x16_pairs(T* out, const S* sums, int stride) {
     *(vec<T, 2>*)&out[(r % 4 / 2 * 8 + lane / 4) * stride + r / 4 * 8 + lane % 4 * 2] = pair;
   }
 }
-""")  # fmt: skip
+"""
 
 
 def _copy_async(size: int) -> str:
@@ -379,38 +348,30 @@ DEVICE void copy_async_{size}(void* to, const void* from, bool really) {{
 """
 
 
-for _size in (4, 8, 16):
-    _PARTS[f"copy_async_{_size}"] = (("shared_address",), _copy_async(_size))
-_PARTS["commit_copies"] = ((), """
+_COPIES_AND_BARRIERS = r"""
+=== commit_copies
 DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-""")  # fmt: skip
-_PARTS["wait_copies"] = ((), """
+=== wait_copies
 // until at most N groups of copies are under way
 template <int N> DEVICE void wait_copies() { asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory"); }
-""")  # fmt: skip
-# what a barrier in shared memory, which counts arrivals and bytes, has: sm_80, of which some from sm_90 on
-_PARTS["barrier_init"] = (("shared_address",), """
+=== barrier_init: shared_address
 DEVICE void barrier_init(unsigned long long* barrier, unsigned arrivals) {
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(shared_address(barrier)), "r"(arrivals) : "memory");
 }
-""")  # fmt: skip
-_PARTS["barrier_arrive"] = (("shared_address",), """
+=== barrier_arrive: shared_address
 DEVICE void barrier_arrive(unsigned long long* barrier) {
   asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" :: "r"(shared_address(barrier)) : "memory");
 }
-""")  # fmt: skip
-_PARTS["barrier_expect"] = (("shared_address",), """
+=== barrier_expect: shared_address
 DEVICE void barrier_expect(unsigned long long* barrier, unsigned bytes) {
   asm volatile("{ .reg .b64 state; mbarrier.arrive.expect_tx.shared.b64 state, [%0], %1; }"
                :: "r"(shared_address(barrier)), "r"(bytes) : "memory");
 }
-""")  # fmt: skip
-_PARTS["barrier_arrive_after_copies"] = (("shared_address",), """
+=== barrier_arrive_after_copies: shared_address
 DEVICE void barrier_arrive_after_copies(unsigned long long* barrier) {
   asm volatile("cp.async.mbarrier.arrive.shared.b64 [%0];" :: "r"(shared_address(barrier)) : "memory");
 }
-""")  # fmt: skip
-_PARTS["barrier_wait"] = (("shared_address",), """
+=== barrier_wait: shared_address
 // until the phase of this parity is over
 DEVICE void barrier_wait(unsigned long long* barrier, unsigned parity) {
 #if __CUDA_ARCH__ >= 900
@@ -421,14 +382,32 @@ DEVICE void barrier_wait(unsigned long long* barrier, unsigned parity) {
   asm volatile("{ .reg .pred over; again_%=: mbarrier." TIR_WAIT ".parity.shared.b64 over, [%0], %1; @!over bra again_%=; }"
                :: "r"(shared_address(barrier)), "r"(parity) : "memory");
 }
-""")  # fmt: skip
-_PARTS["copy_bulk"] = (("shared_address",), """
+=== copy_bulk: shared_address
 // a copy to shared memory by the copy engine, whose bytes the barrier counts; sizes and addresses are multiples of 16
 DEVICE void copy_bulk(void* to, const void* from, unsigned bytes, unsigned long long* barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
                :: "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(barrier)) : "memory");
 }
-""")  # fmt: skip
+"""
+
+
+def _parts(text: str) -> dict[str, tuple[tuple[str, ...], str]]:
+    """Name -> (what it needs, text) of a text in sections: ``=== name: needed needed``."""
+    _, *sections = re.split(r"^=== (\w+)(?:: (.+))?(?=\n)", text, flags=re.M)
+    return {
+        name: (tuple((needs or "").split()), body)
+        for name, needs, body in zip(sections[::3], sections[1::3], sections[2::3])
+    }
+
+
+_PARTS = {
+    **_parts(_VECTORS_AND_NUMBERS),
+    "float8_e4m3": ((), _float8("float8_e4m3", 4, 3, "e4m3")),
+    "float8_e5m2": ((), _float8("float8_e5m2", 5, 2, "e5m2")),
+    **_parts(_WARPS_AND_MATRICES),
+    **{f"copy_async_{size}": (("shared_address",), _copy_async(size)) for size in (4, 8, 16)},
+    **_parts(_COPIES_AND_BARRIERS),
+}
 
 
 def part_names() -> list[str]:

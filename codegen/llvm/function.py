@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tir.analysis.aliasing import may_alias
 from tir.errors import BuildError
-from tir.expr import BufferLoad, Expr, Let, Var
+from tir.expr import BufferLoad, Let, Var
 from tir.function import IRModule, PrimFunc
 from tir.stmt import LetStmt
 from tir.visit import walk
@@ -97,7 +98,7 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
     g = Generator(program, out, name)
     g.env = g_env
     g.nonnegative.update(v for v in size_vars(func) if v.dtype.is_int)
-    if noalias and not _renames_pointers(func):
+    if not may_alias(func):
         for var in slots:
             buffer = func.buffer_map.get(var)
             if buffer is not None:
@@ -111,15 +112,3 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
     if not out.terminated:
         out.ret("i32 0")
     out.finish()
-
-
-def _renames_pointers(func: PrimFunc) -> bool:
-    """Whether a let gives a pointer a second name, so that two names may alias."""
-    statements = walk(func.body, lambda n: not isinstance(n, Expr))
-    return any(isinstance(n, LetStmt) and n.var.dtype.is_handle for n in statements) or _shared(func)
-
-
-def _shared(func: PrimFunc) -> bool:
-    """Whether two parameters share one data variable."""
-    data = [b.data for b in func.buffers()]
-    return len(set(data)) != len(data)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tir.analysis.aliasing import may_alias
 from tir.arith.linear import linear
 from tir.buffer import Buffer, decl_buffer
 from tir.expr import TRUE, BufferLoad, Call, Expr, IntImm, Let, Ramp, Var
@@ -43,17 +44,14 @@ def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> Prim
     ``notes`` gets a tuple for each buffer with such elements: the loop's name, the buffer's, the number of elements, the
     lanes of each, and why they were not held (empty if they were).
     """
+    if may_alias(func):
+        return func
     handed_out = set()
     for node in walk(func.body):
-        if isinstance(node, LetStmt) and node.var.dtype.is_handle:
-            return func  # pointers may alias
         if isinstance(node, Call):
             handed_out.update(a for a in node.args if isinstance(a, Var) and a.dtype.is_handle)
             if node.op == "address_of" and isinstance(node.args[0], BufferLoad):
                 handed_out.add(node.args[0].buffer.data)
-    data = [b.data for b in func.buffers()]
-    if len(set(data)) != len(data) or not func.attrs.get("tir.noalias", True):
-        return func
 
     known = _Known()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,11 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from drawings import drawing
+from figures import with_figures
 
 ROOT = Path(__file__).parents[2]
 # pages from above docs/, by their names on the site
@@ -147,7 +153,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links into the repository: those to pages of the site lead there, of others the text stays."""
+    """Figures, made by running the page; and links into the repository: those to pages of the site lead there, of others
+    the text stays."""
     on_site = {source: name for name, source in ABOVE.items()}
     here = "" if page.file.src_uri in ABOVE else "docs"
 
@@ -167,5 +174,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     pattern = re.compile(r"\[([^\]\[]+)\]\(([^)#\s]+)(#[\w-]+)?\)")
     if page.file.src_uri.startswith("reference/"):
         return markdown
+    if "<!-- shows:" in markdown:
+        markdown = with_figures(page.file.src_uri, markdown)
+    markdown = re.sub(r"^<!-- drawing: (\w+) -->$", lambda found: drawing(found[1]), markdown, flags=re.M)
     done = [part if n % 2 else pattern.sub(link, part) for n, part in enumerate(outside)]
     return "".join(done)

@@ -168,3 +168,16 @@ def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32"), K: T.Buffer(
 def test_what_a_loop_touches(body, touched):
     program = parse(BODY.format(body.replace("\n", "\n        ")))
     assert footprint(program, machine())["i"].touched == touched
+
+
+def test_the_least_point_of_the_roofline_is_the_bound():
+    found = footprint(matmul, machine())
+    assert min(allowed for _, allowed in found.roofline.values()) == pytest.approx(found.bound)
+    for level, (intensity, allowed) in found.roofline.items():
+        assert intensity == found.flops / found.traffic[level]
+        assert allowed == min(intensity * found.machine.bandwidth[level], found.machine.peak)
+    drawn = ET.fromstring(found.roofline_svg())
+    circles = list(drawn.iter("{http://www.w3.org/2000/svg}circle"))
+    assert [c[0].text.partition(":")[0] for c in circles] == list(found.roofline)
+    x, y = (float(c.get(k)) for k in ("cx", "cy") for c in circles[:1])
+    assert 0 < x < 720 and 0 < y < 320

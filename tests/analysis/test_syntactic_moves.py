@@ -1,5 +1,7 @@
 """Moves that are legal by the program's form keep its results, and need no sets."""
 
+import pytest
+
 from tests.prim_checks import refused, same, schedule
 from tir.analysis.dependence.oracle import Tier, recorded, tiers
 from tir.analysis.dependence.programs import SameMeaning
@@ -178,3 +180,96 @@ def test_a_consumer_that_stores_an_element_twice_is_not_plain():
     sch = schedule(TWICE.replace("v // 2", "v").replace("(4,)", "(8,)"))
     sch.reverse_compute_at("C", sch.get_loops("B")[0])
     same(sch)
+
+
+FEWER = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(5):
+        with T.block("B"):
+            v = T.axis.spatial(5, i)
+            B[v] = A[v] * 2.0
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = T.if_then_else(v < 5, B[v], 7.0)
+"""
+
+
+def test_a_consumer_of_more_than_is_made_stays_for_the_rest():
+    sch = schedule(FEWER)
+    refused(lambda: sch.reverse_compute_at("C", sch.get_loops("B")[0]), "would no longer run for every iterator value")
+
+
+PACKED = """
+@T.prim_func
+def main(A: T.Buffer((5, {n}), "float32"), C: T.Buffer((3, {n}), "float32")):
+    for i, j, k in T.grid(3, {n}, 5):
+        with T.block("C"):
+            v, w, r = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[v, w] = 0.0
+            C[v, w] += A[r, w] * T.cast(v + 1, "float32")
+"""
+
+
+@pytest.mark.parametrize("n", [7, 12, 15])
+@pytest.mark.parametrize("width", [2, 4])
+@pytest.mark.parametrize("together", [1, 2, 3])
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_panels_are_packed_and_results_stored_without_sets(n, width, together, lanes):
+    """The moves of the tuner's rule for products, at sizes that the tiles divide and that they do not."""
+    sch = schedule(PACKED.format(n=n))
+    if n % width:
+        sch.pad_einsum("C", [1, width, 1])
+        pack, store = "A_pad", "C_pad"
+    else:
+        pack, store = sch.cache_read("C", 0, "global").name, sch.cache_write("C", 0, "global").name
+    sch.transform_layout(pack, ("write", 0), lambda r, w: (w // width, r, w % width))
+    i, j, k = sch.get_loops("C")
+    outer, tile, inner, lane = sch.split(j, [None, together, width // lanes, lanes])
+    sch.reorder(outer, i, tile, k, inner, lane)
+    with recorded() as questions, tiers(without=[Tier.SETS]):
+        sch.compute_at(pack, outer)
+        sch.reverse_compute_at(store, tile)
+    assert all(q.answer_by(Tier.PAIRS).is_proved for q in questions if isinstance(q, SameMeaning))
+    same(sch)
+
+
+WINDOW = """
+@T.prim_func
+def main(A: T.Buffer((12,), "float32"), P: T.Buffer((8,), "int32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((12,), "float32")
+    for i in range(12):
+        with T.block("B"):
+            v = T.axis.spatial(12, i)
+            B[v] = A[v] * 2.0
+    for j in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, j)
+            T.reads(B[REGION], P[v])
+            T.writes(C[v])
+            C[v] = VALUE
+"""
+
+
+@pytest.mark.parametrize(
+    ("region", "value", "by_form"),
+    [
+        ("v : v + 3", "B[v] + B[v + 1] + B[v + 2]", True),
+        ("v : v + 3", "B[v + 2 - v // 8]", True),
+        ("v : v + 2", "B[v] + B[v + 2]", False),  # past the region
+        ("v + 1 : v + 3", "B[v] + B[v + 1]", False),  # before it
+        ("0:12", "B[P[v]]", False),  # a place that data decides
+        ("0:12", "B[v % 5 + 6]", True),
+    ],
+)
+def test_a_consumer_of_a_window_needs_no_sets_where_its_region_has_it(region, value, by_form):
+    sch = schedule(WINDOW.replace("REGION", region).replace("VALUE", value))
+    with tiers(only=[Tier.SIMPLE_BLOCK]):
+        answer = sch.can.compute_at("B", sch.get_loops("C")[0])
+    assert bool(answer) == by_form, answer.reason
+    if by_form:
+        sch.compute_at("B", sch.get_loops("C")[0])
+        same(sch)

@@ -12,7 +12,7 @@ import pytest
 import tir
 from codegen import disk
 from codegen.build import build, compile_lowered
-from codegen.machine_peak import measure_copy_bandwidth, measure_fma_peak
+from codegen.machine_peak import _KINDS, _TILES, measure_copy_bandwidth, measure_fma_peak
 from codegen.module import load
 from tir.buffer import decl_buffer
 from tir.errors import BuildError, RunError
@@ -178,6 +178,14 @@ def test_files_that_are_no_modules(tmp_path):
 def test_measured_limits_are_plausible():
     assert 1 < measure_fma_peak(seconds=0.02) < 10_000
     assert 0.1 < measure_copy_bandwidth(16, 2) < 10_000
+
+
+def test_instructions_read_operands_as_wide_as_their_sums():
+    """A lane of sums takes as many bytes of products; a tile is 16 rows of 64 bytes, its sums 16 x 16."""
+    for dtype, (_, bits, products, _, _) in _KINDS.items():
+        assert products * tir.DType(dtype).bits == bits
+    for name, (_, products, _) in _TILES.items():
+        assert products == 16 * 16 * (64 // tir.DType(name.removesuffix(" tiles")).bytes)
 
 
 @pytest.mark.parametrize("target", [tir.Target("llvm", host="llvm"), tir.Target("cuda", arch="sm_80", host="llvm")])

@@ -38,3 +38,34 @@ def test_a_condition_of_the_first_iteration(condition):
 def test_a_condition_of_other_iterations(condition):
     before = parse(PROGRAM.replace("CONDITION", condition))
     assert peel_first_iterations(before) is before
+
+
+EXTENTS = """
+@T.prim_func
+def main(A: T.Buffer((4, 6), "int32"), n: T.int32):
+    for i in range(4):
+        for k in range(EXTENT):
+            STORE
+"""
+STORES = {
+    "if": "if k == 0:\n                A[i, k] = 7",
+    "if and else": "if k == 0:\n                A[i, k] = 7\n            else:\n                A[i, k] += i * 10 + k",
+    "select": "A[i, k] = T.Select(k == 0, 7, A[i, k] + k)",
+    "lazy": "A[i, k] = T.if_then_else(k <= 0, 7, A[i, k - 1] + k)",
+    "nested": "for j in range(2):\n                if j + k == 0:\n                    A[i, k] = 7\n                A[i, k] += j",
+}
+
+
+@pytest.mark.parametrize("extent", ["0", "1", "2", "5", "n"])
+@pytest.mark.parametrize("store", STORES)
+def test_loops_of_any_extent(store, extent):
+    before = parse(EXTENTS.replace("STORE", STORES[store]).replace("EXTENT", extent))
+    after = peel_first_iterations(before)
+    assert after is not before
+    for n in (0, 1, 3) if extent == "n" else (9,):
+        results = []
+        for func in (before, after):
+            a = np.arange(24, dtype="int32").reshape(4, 6)
+            run(func, a, n)
+            results.append(a)
+        np.testing.assert_array_equal(*results)

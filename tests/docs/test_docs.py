@@ -82,6 +82,53 @@ def test_code_blocks_run(page, capsys, registries, monkeypatch):
             assert missing == [], f"{page.name}, block {number} printed {sorted(printed)}"
 
 
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if "<!-- shows: " in p.read_text(encoding="utf-8")], ids=lambda p: p.name
+)
+def test_figures_of_pages_are_drawn(page, registries, monkeypatch):
+    """Each ``<!-- shows: … -->`` becomes one block of HTML that a browser can read, as the site has it."""
+    figures = _site("figures")
+    text = page.read_text(encoding="utf-8")
+    made = figures.with_figures(page.name, text)
+    assert "<!-- shows:" not in made
+    found = re.findall(
+        r'^<div class="tir-figure">.*?</div>$(?=\n\n|\n*\Z|\n<div class="tir-figure">)', made, re.M | re.S
+    )
+    assert len(found) == text.count("<!-- shows: ")
+    for block in found:
+        ElementTree.fromstring(block)
+        assert "<svg" in block or "<table" in block or "<pre" in block
+
+
+def test_every_primitive_has_a_drawing():
+    from tir.schedule.docs import ours
+
+    drawings = _site("drawings")
+    without = []
+    for name in ours():
+        drawn = drawings.drawing(name)
+        if drawn:
+            ElementTree.fromstring(drawn)
+        if "<svg" not in drawn:
+            without.append(name)
+    assert set(without) <= NO_NEST, "these change the loop nest, so a golden case can show it"
+
+
+# what changes a program, but neither its loops nor what its blocks access
+NO_NEST = {"annotate", "unannotate", "reorder_block_iter_var", "unsafe_set_dtype", "sample_compute_location"}
+
+
+def _site(name: str):
+    """A module of docs/site."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location(f"site_{name}", ROOT / f"docs/site/{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.mark.parametrize("module", _modules())
 def test_docstring_examples(module):
     result = doctest.testmod(importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE)

@@ -466,8 +466,8 @@ def f(A: T.Buffer((512,), "float32"), D: T.Buffer((512,), "float32")):
 @T.prim_func
 def f(A: T.Buffer((512,), "float32"), D: T.Buffer((512,), "float32")):
     p = T.allocate([512], "float32", "global")
-    q = T.allocate([512], "float32", "global")
     B = T.decl_buffer((512,), "float32", data=p)
+    q = T.allocate([512], "float32", "global")
     C = T.decl_buffer((512,), "float32", data=q)
     E = T.decl_buffer((512,), "float32", data=p)
     for i in range(512):

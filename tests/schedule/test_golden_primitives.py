@@ -11,25 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from golden_cases import CASES, GOLDEN, dot_16x4, program_of, read
+from golden_cases import CASES, GOLDEN, perform, program_of, read
 from prim_checks import same
-
-import tir
-from tir.script import parse
-
-
-def perform(before: str, steps: str) -> tuple[tir.Schedule, tir.ScheduleError | None]:
-    """The schedule after the steps, and the refusal of the last one, if it was refused."""
-    sch = tir.Schedule(parse(before), seed=0)
-    lines = steps.splitlines()
-    names = {"sch": sch, "tir": tir, "dot_16x4": dot_16x4}
-    for number, line in enumerate(lines):
-        try:
-            exec(line, names)
-        except tir.ScheduleError as refusal:
-            assert number == len(lines) - 1, f"step {number + 1} of {len(lines)} is refused already: {refusal}"
-            return sch, refusal
-    return sch, None
 
 
 def outcome(path: Path, sections: dict[str, str]) -> tuple[str, str]:

@@ -3,6 +3,9 @@
 A child gives the loaded functions the changed code (:mod:`tests.tools.live_code`) and runs the tests that need it, so
 that a mutant costs only these. Before, every test runs alone in a child with counters in all functions: that says which
 statements it runs, and how long it takes. Tests that fail or take long even so are not used.
+
+Times are CPU times, so that a machine with other work gives the same outcomes. A child that waits for ever takes none:
+it is ended when its test has lasted ``PATIENCE`` times as long as it may compute.
 """
 
 from __future__ import annotations
@@ -12,9 +15,11 @@ import hashlib
 import importlib
 import itertools
 import json
+import math
 import os
 import pickle
 import re
+import resource
 import select
 import shutil
 import signal
@@ -22,6 +27,7 @@ import sys
 import tempfile
 import time
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,21 +39,23 @@ from _pytest.runner import runtestprotocol
 from tests.tools.live_code import Counters, LiveCode, forget
 from tests.tools.mutant_sites import Mutant
 
-SLOW = 15.0  # seconds; a test that takes longer is not used
+SLOW = 15.0  # CPU seconds; a test that takes longer is not used
+PATIENCE = 10.0  # seconds on the clock for each CPU second that a child may take
 Record = Callable[[Mutant, str, str], None]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds of tests for a mutant, and of everything."""
+    """CPU seconds of tests for a mutant; seconds of everything, and of those for measuring tests."""
 
     mutant: float
     total: float
+    measuring: float = math.inf
 
 
 @dataclass
 class Coverage:
-    """What each test runs: its file's hash, its seconds (none if it is not used), the numbers of its statements."""
+    """What each test runs: its file's hash, its CPU seconds (none if it is not used), the numbers of its statements."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     tests: dict[str, tuple[str, float | None, bytes]] = field(default_factory=dict)
@@ -56,23 +64,35 @@ class Coverage:
         return item.nodeid in self.tests and self.tests[item.nodeid][0] == _hash(item)
 
     def running(self, statements: Iterable[str]) -> dict[str, float]:
-        """The seconds of the tests that run one of the statements: the fastest of each file, then the next of each."""
+        """The seconds of the tests that run one of the statements: the same time for each file, its fastest first."""
         wanted = [self.numbers[key] for key in statements if key in self.numbers]
         found: dict[str, float] = {}
         for name, (_, seconds, packed) in self.tests.items():
             hits = zlib.decompress(packed)
             if seconds is not None and any(n < len(hits) and hits[n] for n in wanted):
                 found[name] = seconds
-        return dict(_in_turn(found))
+        ends = _ends(found)
+        return dict(sorted(found.items(), key=lambda test: ends[test[0]]))
 
 
-def _in_turn(tests: dict[str, float]) -> Iterator[tuple[str, float]]:
-    """Tests of different files find different faults: each file's fastest one first."""
-    files: dict[str, list[tuple[str, float]]] = {}
+def _ends(tests: dict[str, float]) -> dict[str, float]:
+    """When each test ends, if the files run at once, each its fastest test first."""
+    clocks: dict[str, float] = defaultdict(float)
+    ends: dict[str, float] = {}
     for name, seconds in sorted(tests.items(), key=lambda test: test[1]):
-        files.setdefault(name.partition("::")[0], []).append((name, seconds))
+        file = name.partition("::")[0]
+        clocks[file] += seconds
+        ends[name] = clocks[file]
+    return ends
+
+
+def _in_turn(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """The first test of each file, then the second of each."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
     for turn in itertools.zip_longest(*files.values()):
-        yield from (test for test in turn if test is not None)
+        yield from (item for item in turn if item is not None)
 
 
 _hashes: dict[Path, str] = {}
@@ -114,7 +134,8 @@ class _Runner:
         items = {item.nodeid: item for item in session.items}
         forget()
         live = LiveCode(self.root)
-        self.measure(live, [item for item in session.items if not self.coverage().knows(item)])
+        known = self.coverage()
+        self.measure(live, [item for item in session.items if not known.knows(item)])
         coverage = self.coverage()
         for mutant in self.mutants:
             if time.monotonic() > self.end:
@@ -129,7 +150,7 @@ class _Runner:
     # which tests run what
 
     def measure(self, live: LiveCode, items: Sequence[pytest.Item]) -> None:
-        """Adds what ``items`` run to the stored coverage, as many as there is time for."""
+        """Adds what ``items`` run to the stored coverage, as many as there is time for, of each file in turn."""
         if items:
             _child(lambda send: self._measure(live, items), lambda line: None, 1e9)
 
@@ -141,8 +162,9 @@ class _Runner:
             module = live.module(file)
             if module is not None:
                 vars(module)["__hits__"] = hits
-        for number, item in enumerate(items):
-            if time.monotonic() > self.end:
+        end = min(self.end, time.monotonic() + self.limits.measuring)
+        for number, item in enumerate(_in_turn(items)):
+            if time.monotonic() > end:
                 break
             coverage.tests[item.nodeid] = (_hash(item), *_measured(item, hits))
             if number % 100 == 99:
@@ -163,13 +185,14 @@ class _Runner:
 
     def statements(self, mutant: Mutant) -> list[str]:
         """The statements that make a mutant matter: of a table, all in functions that name it. Of a statement newer than
-        the coverage, those of its function, or else of its file."""
+        the coverage, those of its function, or else of its file, or else all."""
         numbers = self.coverage().numbers
         if mutant.table is None:
             place = mutant.statement.split(": ", 1)[0]
             same = [mutant.statement] if mutant.statement in numbers else []
             same = same or [key for key in numbers if key.startswith(f"{place}: ")]
-            return same or [key for key in numbers if key.startswith(f"{mutant.file}:")]
+            same = same or [key for key in numbers if key.startswith(f"{mutant.file}:")]
+            return same or list(numbers)
         name = mutant.statement.split(":")[1]
         word, found = re.compile(rf"\b{re.escape(name)}\b"), []
         for file in self.files:
@@ -186,32 +209,32 @@ class _Runner:
         """``killed``, ``survived``, ``undecided``, ``uncovered`` or ``invalid``, and by which test or how many."""
         if not tests:
             return "uncovered", ""
-        items, started = list(tests), time.monotonic()
-        messages: list[list[Any]] = []
+        following = dict(zip(tests, [*tests][1:]))
+        heard: list[tuple[str, str]] = []
 
         def work(send: Callable[..., None]) -> None:
             _apply(live, self.root, mutant)
-            for item, following in zip(items, [*items[1:], None]):
-                send("run", item.nodeid)
-                if not _passes(item, following):
+            for number, (item, usual) in enumerate(tests.items()):
+                if _cpu_seconds() > self.limits.mutant:
+                    send("undecided", f"{number} of {len(tests)} tests")
+                    return
+                may_take = 10 * usual + min(20, self.limits.mutant)
+                send("run", item.nodeid, may_take)
+                _allow(may_take)
+                if not _passes(item, following.get(item)):
                     send("killed", item.nodeid)
                     return
-            send("survived", f"{len(items)} tests")
+            send("survived", f"{len(tests)} tests")
 
         def patience(line: list[Any]) -> float:
-            """How long a test may take: then it does not end any more."""
-            messages.append(line)
-            usual = next((s for item, s in tests.items() if item.nodeid == line[1]), 0)
-            left = started + self.limits.mutant - time.monotonic()
-            return min(20 * usual + 20, left)
+            heard.append((line[0], line[1]))
+            return PATIENCE * (line[2] if line[0] == "run" else 1)
 
-        ended = _child(work, patience, 60)
-        kind, what = messages[-1] if messages else ("invalid", "the change could not be made")
+        ended_by = _child(work, patience, 60)
+        kind, what = heard[-1] if heard else ("invalid", "the change could not be made")
         if kind != "run":
             return kind, what
-        if not ended and time.monotonic() - started > self.limits.mutant:
-            return "undecided", f"{len(messages) - 1} of {len(items)} tests"
-        return "killed", f"{what} ({'crash' if ended else 'no end'})"
+        return "killed", f"{what} ({'no end' if ended_by in (signal.SIGXCPU, signal.SIGKILL) else 'crash'})"
 
 
 def _apply(live: LiveCode, root: Path, mutant: Mutant) -> None:
@@ -223,17 +246,17 @@ def _apply(live: LiveCode, root: Path, mutant: Mutant) -> None:
 
 
 def _measured(item: pytest.Item, hits: bytearray) -> tuple[float | None, bytes]:
-    """The seconds of a test that passes in time, and the statements that it runs."""
+    """The CPU seconds of a test that passes in time, and the statements that it runs."""
     found: list[Any] = []
 
     def work(send: Callable[..., None]) -> None:
         hits[:] = bytes(len(hits))
-        begin = time.monotonic()
+        _allow(SLOW)
         if _passes(item, None):
             packed = zlib.compress(bytes(hits))
-            send(time.monotonic() - begin, packed.hex())
+            send(_cpu_seconds(), packed.hex())
 
-    if _child(work, lambda line: found.append(line) or SLOW, SLOW) and found:
+    if _child(work, lambda line: found.append(line) or PATIENCE, PATIENCE * SLOW) == 0 and found:
         return found[0][0], bytes.fromhex(found[0][1])
     return None, zlib.compress(b"")
 
@@ -257,8 +280,19 @@ def _load(file: str) -> None:
         print(f"{name} is left out: {error}", file=sys.stderr)
 
 
-def _child(work: Callable[..., None], heard: Callable[[list[Any]], float | None], seconds: float) -> bool:
-    """Runs ``work(send)`` in a child; whether it ended in time.
+def _cpu_seconds() -> float:
+    """What this process and those that it waited for have computed."""
+    return sum(os.times()[:4])
+
+
+def _allow(seconds: float) -> None:
+    """This process may compute for so long from now on; then SIGXCPU ends it."""
+    most = math.ceil(time.process_time() + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def _child(work: Callable[..., None], heard: Callable[[list[Any]], float | None], seconds: float) -> int:
+    """Runs ``work(send)`` in a child; the signal that ended it, or 0.
 
     ``heard`` gets each message and answers how long to wait for the next, at first ``seconds``.
     """
@@ -278,8 +312,8 @@ def _child(work: Callable[..., None], heard: Callable[[list[Any]], float | None]
                 limit = time.monotonic() + (heard(json.loads(line)) or 0.0)
     if not ended:
         os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return ended
+    status = os.waitpid(child, 0)[1]
+    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
 
 def _in_child(work: Callable[..., None], reading: int, writing: int) -> None:

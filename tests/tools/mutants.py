@@ -3,13 +3,14 @@
 Each mutant is one small change of the code (a comparison, an operator, a constant, a condition turned round, a guard or
 a statement removed), drawn at random over the rooms of :data:`ROOMS`. The tests that run the changed statement are run
 with it, the fastest first, up to the first failure. A mutant is *killed* by a failure, or by a test that no longer ends;
-where all of them pass it *survives*; it is *undecided* where ``--timeout`` seconds were not enough, and *uncovered*
-where no test runs the statement. The last three are printed as a diff: a test is missing, the code is not needed, or the
+where all of them pass it *survives*; it is *undecided* where ``--timeout`` seconds of computing were not enough, and
+*uncovered* where no test runs the statement. The last three are printed as a diff: a test is missing, the code is not needed, or the
 change makes no difference. The latter are listed, each with its reason, in ``equivalent_mutants.json``.
 
 Which tests run which statements is measured once and kept in ``build/mutants``, beside the results, so that a run can be
-stopped (``--seconds``) and goes on where it was; ``--again`` repeats the mutants that were not killed, with the tests
-that there are now.
+stopped (``--seconds``) and goes on where it was. It is measured again for files of tests that changed; of a statement
+that changed, the tests of its function count. ``--again`` repeats the mutants that were not killed, with the tests that
+there are now, or with those of the files named behind it: what these do not kill stays what it was.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ ROOMS = {
     "schedule": ("tir/schedule/*.py", "tir/schedule/primitives/*.py"),
 }
 # tests that say what a program means or costs; those of texts, documents and tools find little else
-TESTS = ("analysis", "arith", "interp", "lower", "cpu", "cuda", "library", "core", "schedule")
+TESTS = ("analysis", "arith", "interp", "lower", "cpu", "cuda", "library", "core", "schedule", "ops")
 
 
 @dataclass(frozen=True)
@@ -124,12 +125,17 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.tools.mutants", description=__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--timeout", type=float, default=120, help="seconds of tests for each mutant")
+    parser.add_argument("--timeout", type=float, default=120, help="CPU seconds of tests for each mutant")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after this time; the next run goes on")
+    parser.add_argument("--measuring", type=float, default=1e9, help="of these, at most so many to measure tests")
     parser.add_argument("--room", action="append", choices=ROOMS, help="only this room (may be repeated)")
     parser.add_argument("--again", action="store_true", help="draw none, and repeat those that were not killed")
     parser.add_argument("--summary", action="store_true", help="run nothing")
-    return parser.parse_args(argv)
+    parser.add_argument("tests", nargs="*", help="files or folders of tests to run alone (with --again)")
+    options = parser.parse_args(argv)
+    if options.tests and not options.again:
+        parser.error("some tests say what they kill, not what survives: they go with --again only")
+    return options
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -151,6 +157,8 @@ def main(argv: list[str] | None = None) -> int:
 
     def record(mutant: Mutant, outcome: str, by: str) -> None:
         key = mutant.key(sources[mutant.file])
+        if options.tests and outcome != "killed":
+            return
         before[key] = Result(key, by_key[key][0], outcome, by)
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(before[key])) + "\n")
@@ -160,10 +168,18 @@ def main(argv: list[str] | None = None) -> int:
             print(mutant.diff(sources[mutant.file]), flush=True)
 
     due = [m for key, (_, m) in by_key.items() if is_due(key)]
-    folders = [str(ROOT / "tests" / name) for name in TESTS]
+    folders = options.tests or [str(ROOT / "tests" / name) for name in TESTS]
     if due and not options.summary:
         all_files = [file for room in ROOMS for file in files_of(ROOT, room)]
-        run(ROOT, due, folders, all_files, STORE / "tests.pickle", Limits(options.timeout, options.seconds), record)
+        run(
+            ROOT,
+            due,
+            folders,
+            all_files,
+            STORE / "tests.pickle",
+            Limits(options.timeout, options.seconds, options.measuring),
+            record,
+        )
     results = [before[key] for key in by_key if key in before]
     print(summary(results, known))
     for key in stale(ROOT, known):

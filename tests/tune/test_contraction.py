@@ -109,3 +109,42 @@ def test_a_left_operand_that_lies_across_is_copied_in_strips():
     strip = next(b for b in sch.get_child_blocks("root") if b.name == "A_global")
     assert len(sch.get_loops(strip)) > 2, "it is copied whole"
     assert_same_result(func, sch.mod, engines=("llvm",))
+
+
+def same(func: tir.PrimFunc, cores: int = 1) -> tir.Schedule:
+    """The default schedule, which computes what the function does."""
+    sch = tir.tune.default(func, SMALL.format(cores=cores))
+    assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))
+    return sch
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize(
+    "sizes", [((3, 20), (20, 67)), ((1, 33), (33, 70)), ((45, 21), (21, 50)), ((5, 331), (331, 51))]
+)
+def test_few_rows_read_a_large_matrix_in_order(sizes: tuple[tuple[int, ...], tuple[int, ...]], cores: int):
+    sch = same(product(*sizes, "ik,kj->ij"), cores)
+    order = [i.var.name for i in sch.get(sch.get_block("C_update")).iter_vars]
+    assert order and not any(b.name.startswith("C_") for b in sch.func.root.alloc_buffers), "results are not copied"
+
+
+def test_a_vector_by_a_large_matrix_is_read_in_order():
+    sch = same(product((33,), (33, 67), "k,kj->j"), 2)
+    assert kinds(sch, "C_update")[-2:] == ["unrolled", "vectorized"]
+
+
+@pytest.mark.parametrize("layout", ["nbchw", "five axes", "with what follows"])
+def test_short_rows_become_one_axis(layout: str):
+    if layout == "five axes":
+        sch = same(product((4, 5, 6), (6, 7, 3), "abe,ecd->abcd"))
+        assert len(sch.get(sch.get_block("C_update")).iter_vars) == 4
+        return
+    X, W = te.placeholder((2, 3, 7, 7), name="X"), te.placeholder((5, 3, 3, 3), name="W")
+    c, p, q = (te.reduce_axis((0, 3), x) for x in "cpq")
+    Y = te.compute(
+        (2, 5, 5, 5), lambda n, o, y, x: te.sum(X[n, c, y + p, x + q] * W[o, c, p, q], axis=[c, p, q]), name="Y"
+    )
+    if layout == "with what follows":
+        Y = te.compute(Y.shape, lambda *at: tir.max(Y[at], 0.0), name="Z")
+    sch = same(te.create_prim_func([X, W, Y]), 2)
+    assert [i.dom.extent.value for i in sch.get(sch.get_block("Y_update")).iter_vars][2] >= 25

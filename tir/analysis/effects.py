@@ -127,6 +127,14 @@ class Effects:
     def __iter__(self) -> Iterator[Effect]:
         return iter(self.effects)
 
+    def located(self) -> Iterator[Effect]:
+        """The reads and writes that say best which elements they are of: in blocks with effects behind pointers, the
+        declared regions."""
+        opaque = {e.block for e in self.effects if e.node is e.block}
+        for effect in self.effects:
+            if effect.kind != PREFETCH and (effect.block not in opaque or effect.node is effect.block):
+                yield effect
+
     @cached_property
     def reads(self) -> frozenset[Var]:
         """Pointers of the memory that is read."""
@@ -424,10 +432,14 @@ class _Walker:
         address, *rest = call.args
         for arg in rest:
             self.visit(arg)
-        if isinstance(address, Call) and address.op == "address_of" and isinstance(address.args[0], BufferLoad):
-            place = address.args[0]
-            for index in place.indices:
-                self.visit(index)
+        if not isinstance(address, Call):
+            return
+        place = address.args[0] if address.op == "address_of" and isinstance(address.args[0], BufferLoad) else None
+        parts: Sequence[Any] = address.args if place is None else place.indices
+        for part in parts:
+            if not part.dtype.is_handle:
+                self.visit(part)
+        if place is not None:
             self.touch(PREFETCH, place.buffer, place.indices, call)
 
     # ------------------------------------------------------------ accesses

@@ -121,9 +121,21 @@ class Footprint:
     def _repr_html_(self) -> str:
         return as_html(self)
 
+    @property
+    def roofline(self) -> dict[str, tuple[float, float]]:
+        """For each level that data comes from: operations per byte of its traffic, and the operations per second that it
+        allows, at most the peak. The least of these is ``bound``."""
+        rates = self.machine.bandwidth
+        found = {level: self.flops / size for level, size in self.traffic.items() if size}
+        return {level: (each, min(each * rates[level], self.machine.peak)) for level, each in found.items()}
+
     def svg(self) -> str:
         """The loops' footprints against the caches, and the minimum time of each level, as an SVG figure."""
         return as_svg(self)
+
+    def roofline_svg(self) -> str:
+        """The roofline as an SVG figure, on logarithmic scales."""
+        return roofline_figure(self)
 
 
 def number(value: float, unit: str = "") -> str:
@@ -192,7 +204,7 @@ def as_text(found: Footprint) -> str:
 
 def as_html(found: Footprint) -> str:
     table = html_table(HEAD, map(cells, found.rows), f"{found.name}: {verdict(found)}")
-    return f"{table}{as_svg(found)}"
+    return f"{table}{as_svg(found)}{roofline_figure(found)}"
 
 
 def as_svg(found: Footprint) -> str:
@@ -231,3 +243,47 @@ def as_svg(found: Footprint) -> str:
         out.append(svg_text(left + length + 6, y + 11, words, font_weight="bold" if mine else "normal"))
         y += step
     return svg_figure(width, y + 12, *out)
+
+
+def roofline_figure(found: Footprint) -> str:
+    """A roof for each level (its bandwidth, up to the peak) and the point on it at which the program stands."""
+    places = found.roofline
+    width, height, left, top = 720, 260, 80, 40
+    peak, rates = found.machine.peak, {level: found.machine.bandwidth[level] for level in places}
+    if not places or not found.flops:
+        return svg_figure(width, 30, svg_text(12, 20, f"{found.name}: no arithmetic, so no roofline"))
+    crossings = [peak / rate for rate in rates.values()]
+    low = log2(min([each for each, _ in places.values()] + crossings) / 2)
+    high = log2(max([each for each, _ in places.values()] + crossings) * 2)
+    least = log2(min([allowed for _, allowed in places.values()] + [2**low * rate for rate in rates.values()]))
+    span, most = width - left - 130, log2(peak) + 0.5
+
+    def at(each: float, allowed: float) -> tuple[float, float]:
+        x = left + span * (log2(each) - low) / (high - low)
+        return x, top + height * (most - log2(allowed)) / (most - least)
+
+    out = [svg_text(12, 22, f"{found.name}: roofline", font_weight="bold")]
+    end = left + span
+    for row, (level, rate) in enumerate(rates.items()):
+        (x0, y0), (x1, y1) = at(2**low, 2**low * rate), at(peak / rate, peak)
+        line = f'points="{x0:.1f},{y0:.1f} {x1:.1f},{y1:.1f} {end:.1f},{y1:.1f}"'
+        out.append(f'<polyline {line} fill="none" stroke="{COLOURS[level]}" stroke-width="1.5"/>')
+        x, y = at(*places[level])
+        title = f"{level}: {number(places[level][0])} flop/byte, at most {number(places[level][1], 'flop/s')}"
+        out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{COLOURS[level]}"><title>{title}</title></circle>')
+        bold = "bold" if level == found.bottleneck else "normal"
+        out.append(
+            svg_text(
+                x + 8,
+                y + 14 + 12 * row,
+                f"{level}  {number(places[level][1], 'flop/s')}",
+                font_size="11",
+                font_weight=bold,
+            )
+        )
+    out.append(svg_text(end + 6, at(1, peak)[1] + 4, f"peak {number(peak, 'flop/s')}", font_size="11"))
+    axis = top + height + 22
+    for power in range(int(low), int(high) + 1, max(1, int(high - low) // 6)):
+        out.append(svg_text(at(2.0**power, peak)[0], axis, f"{2.0**power:g}", "middle", font_size="10"))
+    out.append(svg_text(left + span / 2, axis + 16, "flop/byte from this level", "middle", font_size="11"))
+    return svg_figure(width, axis + 24, *out)

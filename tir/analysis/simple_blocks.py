@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..arith.linear import linear
-from ..expr import BufferLoad, Call, Expr, IntImm, Var
+from ..arith.itermap import detect_iter_map
+from ..arith.linear import is_index, key, linear
+from ..buffer import Range
+from ..expr import BufferLoad, Call, Expr, Var
 from ..node import Memo
 from ..op import OPS
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt
@@ -18,9 +20,9 @@ _SIMPLE: Memo[bool] = Memo()
 
 
 def same_index(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    """Whether two index lists are the same variables and constants."""
+    """Whether two index lists are equal, and have no boxes in them that are two objects."""
     return len(a) == len(b) and all(
-        x is y or (isinstance(x, IntImm) and isinstance(y, IntImm) and x.value == y.value) for x, y in zip(a, b)
+        x is y or (isinstance(x, Expr) and isinstance(y, Expr) and key(x) == key(y)) for x, y in zip(a, b)
     )
 
 
@@ -31,9 +33,9 @@ def iterators(block: Block, kind: str) -> list[Var]:
 def is_simple_block(block: Block) -> bool:
     """Whether instances of ``block`` commute, as a syntactic test.
 
-    Unconditional stores indexed by all spatial iterators with more than one value (and by no reduction iterator), which
-    read what the block writes only at the element being written, and under reduction iterators only to combine it with
-    new values (a ``Reduction``).
+    Unconditional stores whose indices tell all values of the spatial iterators apart (and use no reduction iterator),
+    which read what the block writes only at the element being written, and under reduction iterators only to combine it
+    with new values (a ``Reduction``).
     """
     found = _SIMPLE.get(block)
     if found is None:
@@ -57,18 +59,28 @@ def _is_simple(block: Block) -> bool:
         return False
     target: dict[Var, Sequence[Expr]] = {}
     for store in stores:
-        plain = {i for i in store.indices if isinstance(i, Var)}
-        if not spatial <= plain or any(vars_in(i) & reduce for i in store.indices):
-            return False
         known = target.setdefault(store.buffer.data, store.indices)
         if not same_index(known, store.indices):
             return False
+    domains = {i.var: i.dom for i in block.iter_vars if i.var in spatial}
+    for indices in target.values():
+        if any(vars_in(i) & reduce for i in indices) or not _tell_apart(indices, domains):
+            return False
     for store in stores:
-        for item in walk(store.value):
+        for item in walk(store):
             if isinstance(item, BufferLoad) and item.buffer.data in target:
                 if not same_index(item.indices, target[item.buffer.data]):
                     return False
     return not reduce or isinstance(Reduction.of(block), Reduction)
+
+
+def _tell_apart(indices: Sequence[Expr], domains: Mapping[Var, Range | None]) -> bool:
+    """Whether no two points of ``domains`` have the same indices."""
+    if domains.keys() <= set(indices):
+        return True
+    known = {v: dom for v, dom in domains.items() if dom is not None}
+    scalar = len(known) == len(domains) and all(is_index(i.dtype) for i in indices)
+    return scalar and bool(detect_iter_map(indices, known, check="bijective"))
 
 
 def _parts(stmt: Any) -> Sequence[Any]:

@@ -3,14 +3,14 @@ as a figure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import log2
 
 from ..analysis.footprint import footprint
 from ..analysis.footprint_table import COLOURS, Level, number
 from ..analysis.index import BlockRef, LoopRef
-from ..display import FAINT, svg_box, svg_figure, svg_text, text_table
+from ..display import FAINT, YES, svg_box, svg_figure, svg_text, text_table
 from ..expr import IntImm, Var
 from ..render import short_text
 from ..schedule.alternatives import label
@@ -75,6 +75,23 @@ class LoopTree:
     def _repr_html_(self) -> str:
         return self.svg()
 
+    def drawing(self, known: Collection[str] | None = None) -> str:
+        """The nest alone as a figure, without bytes: what has a name that is not in ``known`` is framed as new."""
+        wide = max([16 * row.depth + 7 * len(row.name + _extent_and_kind(row)) for row in self.rows], default=0)
+        regions = max([16 * row.depth + 8 * len(row.name) + 7 * len(row.regions) for row in self.rows], default=0)
+        parts = []
+        for n, row in enumerate(self.rows):
+            x, y = 12 + 16 * row.depth, 22 + 22 * n
+            parts.append(svg_box(x, y - 11, 4, 14, "currentColor" if row.is_block else row.colour, row.kind))
+            if known is not None and row.name not in known:
+                frame = {"stroke": YES, "stroke_width": "1.5", "rx": "3"}
+                parts.append(svg_box(x - 3, y - 14, 16 + 7.5 * len(row.name), 20, "none", "new", **frame))
+            parts.append(svg_text(x + 10, y, row.name, font_weight="bold" if row.is_block else "normal"))
+            more = {"font_family": "monospace", "font_size": "11"} if row.is_block else {"fill": row.colour}
+            words = row.regions if row.is_block else _extent_and_kind(row)
+            parts.append(svg_text(x + 18 + 7.5 * len(row.name), y, words, **more))
+        return svg_figure(40 + max(wide, regions), 16 + 22 * len(self.rows), *parts)
+
     def svg(self) -> str:
         """A line for each loop and block: a bar as long as the logarithm of the bytes that a loop touches, in the colour of
         what holds them; a block's regions."""
@@ -94,7 +111,15 @@ class LoopTree:
                 title = ", ".join(f"{name} {number(size, 'B')}" for name, size in row.touched.items())
                 parts.append(svg_box(middle, y - 10, length, 12, COLOURS[row.holds], title))
                 parts.append(svg_text(middle + length + 6, y, f"{number(row.bytes, 'B')}, {row.holds}", font_size="11"))
-        return svg_figure(760, 26 + step * len(self.rows), *parts)
+        text = max([6.7 * len(row.regions) for row in self.rows], default=0)
+        return svg_figure(max(760, middle + text), 26 + step * len(self.rows), *parts)
+
+
+def before_and_after(before: LoopTree, after: LoopTree) -> str:
+    """Two loop nests next to each other as HTML; what is new is framed."""
+    names = {row.name for row in before.rows}
+    drawings = (before.drawing(), '<span style="align-self:center">→</span>', after.drawing(names))
+    return f'<div style="display:flex;flex-wrap:wrap;gap:1em">{"".join(drawings)}</div>'
 
 
 def loop_tree(state: State) -> LoopTree:

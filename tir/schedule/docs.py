@@ -108,6 +108,7 @@ def _title(p: Primitive) -> str:
 
 def _entry(p: Primitive) -> str:
     lines = [f"### {p.name}", "", "```text", signature_text(p), "```", ""]
+    lines += [f"<!-- drawing: {p.name} -->", ""] if p.apply is not None else []  # the site draws a golden case here
     return "\n".join([*lines, _markdown(p.doc), "", ""])
 
 

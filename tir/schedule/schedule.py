@@ -35,7 +35,9 @@ from .signatures import public_signature
 from .state import State
 
 if TYPE_CHECKING:
+    from ..notebook.access_picture import AccessPicture
     from ..notebook.loop_tree import LoopTree
+    from ..transform.shared_memory_table import SharedMemoryPlan
 
 _log = logging.getLogger(__name__)
 ERROR_LEVELS = ("detail", "fast", "none")
@@ -241,6 +243,7 @@ class Schedule:
         self._also = (EXECUTED,) if verify else ()
         self.debug_mask = debug_mask
         self.can = Asker(self)
+        _complete_names()
 
     # ------------------------------------------------------------ properties
 
@@ -353,6 +356,12 @@ class Schedule:
         """The snapshots up to here; number 0 is the start."""
         return tuple(self._states[: self._at + 1])
 
+    def _after(self, step: int) -> State:
+        """The snapshot after a step of the history, counted from 0, the start, or backwards from the last (-1)."""
+        if not -len(self.states) <= step < len(self.states):
+            raise ScheduleError(f"step={step}: steps 0 to {self._at} are in the history")
+        return self.states[step]
+
     @property
     def undone(self) -> int:
         """How many steps ``redo`` can take."""
@@ -410,12 +419,40 @@ class Schedule:
         ``ValueError`` for loops or buffers of unknown size."""
         return footprint(self, machine, self.target)
 
-    def loop_tree(self) -> LoopTree:
+    def loop_tree(self, *, step: int = -1) -> LoopTree:
         """The loops and blocks with their extents, kinds and regions, and the bytes that each loop touches: a table, in a
-        notebook a figure."""
+        notebook a figure. ``step``: after an earlier step of the history, 0 for the start."""
         from ..notebook.loop_tree import loop_tree
 
-        return loop_tree(self.state)
+        return loop_tree(self._after(step))
+
+    def access_picture(
+        self,
+        buffer: str,
+        loop: LoopRV | str | None = None,
+        *,
+        at: Mapping[str, int] | None = None,
+        step: int = -1,
+    ) -> AccessPicture:
+        """Which elements of ``buffer`` each iteration of ``loop`` touches, and of shared memory the bank conflicts: text,
+        in a notebook a figure (docs/pictures.md).
+
+        ``loop``: by default the outermost around the first access. The loops around it stand at their first iteration, or
+        where ``at`` says (``{"i": 3}``). ``step`` looks at the program after an earlier step of the history, 0 at the
+        first; so ``sch.access_picture("B", "i", step=-2).beside(sch.access_picture("B", "i"))`` shows what the last step
+        changed. Raises ``ScheduleError`` for names that are none, ``ValueError`` where sizes or elements are not known
+        before the program runs."""
+        from ..notebook.access_picture import access_picture
+
+        return access_picture(self._after(step), buffer, loop, at)
+
+    def shared_memory_plan(self) -> SharedMemoryPlan:
+        """The shared memory of each kernel: buffers with their bytes, lifetimes and offsets, a table, in a notebook a
+        figure. Raises ``BuildError`` as lowering does."""
+        from ..transform.plan_shared_memory import shared_memory_plan
+
+        target = self.target
+        return shared_memory_plan(self.mod, target if target is not None and target.kind.startswith("cuda") else "cuda")
 
     def explore(self) -> Any:
         """A view on this schedule in a notebook: its loop tree, its history with diffs, what may be done to each loop and
@@ -533,6 +570,15 @@ class Schedule:
             if new is not settled.mod[name]:
                 settled = settled.replaced(mod=settled.mod.with_function(name, new))
         return settled
+
+
+@functools.cache
+def _complete_names() -> None:
+    """In an IPython session, from the first schedule on, Tab completes names inside of strings and after ``sch.can.``."""
+    if "IPython" in sys.modules:
+        from ..notebook import join_session
+
+        join_session()
 
 
 def _method(step: Primitive) -> Callable[..., Any]:

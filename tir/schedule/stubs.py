@@ -25,9 +25,11 @@ from ..analysis.footprint_table import Footprint, Machine
 from ..buffer import Buffer
 from ..expr import Expr
 from ..function import IRModule, PrimFunc
+from ..notebook.access_picture import AccessPicture
 from ..notebook.loop_tree import LoopTree
 from ..stmt import Block, For
 from ..target import Target
+from ..transform.shared_memory_table import SharedMemoryPlan
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
 from .offers import Offers
 from .state import State

@@ -25,6 +25,7 @@ from ..equal import assert_structural_equal
 from ..errors import BuildError, RunError
 from ..function import IRModule, PrimFunc
 from ..interp import run as interp_run
+from ..progress import track
 from ..schedule import Schedule
 from .classes import CLASSES, classes_of
 from .decisions import SeededChoice
@@ -230,7 +231,7 @@ def run(
     """
     report = Report(forced=Confirmations() if force else None)
     begin = time.monotonic()
-    for number in range(seed, seed + examples):
+    for number in track(range(seed, seed + examples), "fuzz", examples):
         try:
             if gpu:
                 run_gpu_example(number, report, steps, families)

@@ -17,7 +17,8 @@ from .. import extension
 from .context import PassContext
 from .passes import PASSES, ModulePass, Pass, Sequential, find, func_pass, module_pass
 from .pipeline import cpu_pipeline, gpu_pipeline, inserted, lower
-from .plan_shared_memory import SharedMemoryPlan, shared_memory_plan
+from .plan_shared_memory import shared_memory_plan
+from .shared_memory_table import SharedMemoryPlan
 
 __all__ = [
     "PASSES", "ModulePass", "Pass", "PassContext", "Sequential", "SharedMemoryPlan", "cpu_pipeline", "find", "func_pass",

@@ -41,11 +41,11 @@ from .pipeline import gpu_pipeline as gpu_pipeline
 from .pipeline import inserted as inserted
 from .pipeline import lower as lower
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location as plan_and_update_buffer_allocation_location
-from .plan_shared_memory import SharedMemoryPlan as SharedMemoryPlan
 from .plan_shared_memory import plan_shared_memory as plan_shared_memory
 from .plan_shared_memory import shared_memory_plan as shared_memory_plan
 from .reject_thread_axes import reject_thread_axes as reject_thread_axes
 from .remove_no_op import remove_no_op as remove_no_op
+from .shared_memory_table import SharedMemoryPlan as SharedMemoryPlan
 from .simplify import remove_likely as remove_likely
 from .simplify import simplify as simplify
 from .skip_vectorize import skip_vectorize as skip_vectorize

@@ -1,89 +1,246 @@
-"""Common subexpression elimination within a statement."""
+"""Common subexpression elimination, within statements and between them."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
+from ..analysis.aliasing import may_alias
 from ..arith.linear import key
-from ..expr import And, BufferLoad, Call, Expr, FloorDiv, FloorMod, Let, Mod, Or, Var
+from ..expr import And, BufferLoad, Call, Expr, FloorDiv, FloorMod, IntImm, Let, Mod, Or, Var
 from ..function import PrimFunc
-from ..op import OPS
-from ..stmt import BufferStore, Evaluate, LetStmt, Stmt
-from ..visit import rewrite
+from ..op import OPS, effect_of
+from ..stmt import (
+    Allocate,
+    AllocateConst,
+    AssertStmt,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    While,
+)
+from ..visit import substitute, uses_var, walk
 from .passes import func_pass
 
-_DEAR = (FloorDiv, FloorMod, Mod)
+N = TypeVar("N")
+_DIVISIONS = (FloorDiv, FloorMod, Mod)
+_LEAVES = (AssertStmt, BufferStore, Evaluate)
+_COMPOUND = (Allocate, AllocateConst, AttrStmt, DeclBuffer, For, IfThenElse, LetStmt, SeqStmt, While)
 
 
-def _dear(e: Any) -> bool:
-    """Worth eliminating: divisions, and named functions; scalars only, without loads."""
+def _is_expensive(e: Any) -> bool:
+    """Worth eliminating: divisions, and named functions of scalars. Sums and products stay: in indices they say what
+    the strides are."""
     if not isinstance(e, Expr) or e.dtype.lanes > 1 or e.dtype.is_bool or e.dtype.is_handle:
         return False
-    if isinstance(e, _DEAR):
+    if isinstance(e, _DIVISIONS):
         return e.dtype.is_int
     return isinstance(e, Call) and e.op != "if_then_else" and e.op in OPS and OPS[e.op].numpy is not None
 
 
-def _candidates(s: Stmt) -> dict[Any, list[Expr]]:
-    """Expensive expressions that occur several times and are certain to be evaluated, by structural key."""
-    found: dict[Any, list[Expr]] = {}
-    certain: set[Any] = set()
+@dataclass(frozen=True)
+class _Found:
+    """An expensive expression, how often it occurs in a statement, and whether the statement is sure to compute it."""
 
-    def visit(e: Any, sure: bool) -> bool:
-        """Whether ``e``, which is certain to be evaluated if ``sure``, is free of loads and of names bound inside the
-        statement."""
-        if isinstance(e, Var):
-            return True
-        if not isinstance(e, Expr) or isinstance(e, Let):
+    expr: Expr
+    count: int
+    sure: bool
+
+
+@dataclass
+class _Summary:
+    """The expressions that have the same value at the start of a statement as where they occur in it, those of its
+    parts, and what else it does: the memory that it writes, whether it has unknown effects, and whether it may stop."""
+
+    found: dict[Hashable, _Found] = field(default_factory=dict[Hashable, _Found])
+    parts: list[dict[Hashable, _Found]] = field(default_factory=list[dict[Hashable, _Found]])
+    writes: set[Var] = field(default_factory=set[Var])
+    opaque: bool = False
+    stops: bool = False
+
+    def repeated(self) -> list[Hashable]:
+        """The expressions to name here: some part computes them for sure, and several parts do, or one head twice."""
+        again = (k for k, f in self.found.items() if f.count > 1 and f.sure)
+        return [k for k in again if not any(p[k].count == self.found[k].count for p in self.parts if k in p)]
+
+
+def _in_expression(e: Any, sure: bool, found: dict[Hashable, _Found]) -> bool:
+    """Add the expensive expressions of ``e`` to ``found``; whether ``e`` has no name bound inside of it."""
+    if isinstance(e, Var):
+        return True
+    if not isinstance(e, Expr) or isinstance(e, Let):
+        return False
+    lazy = isinstance(e, (And, Or)) or (isinstance(e, Call) and e.op == "if_then_else")
+    children = [c for c in e.children() if isinstance(c, Expr)]
+    parts = [_in_expression(c, sure and not (lazy and n), found) for n, c in enumerate(children)]
+    free = all(parts)
+    if free and _is_expensive(e):
+        _add(found, key(e), _Found(e, 1, sure))
+    return free
+
+
+def _add(found: dict[Hashable, _Found], at: Hashable, more: _Found) -> None:
+    old = found.get(at)
+    found[at] = more if old is None else _Found(old.expr, old.count + more.count, old.sure or more.sure)
+
+
+def _loaded(e: Expr) -> set[Var]:
+    return {n.buffer.data for n in walk(e) if isinstance(n, BufferLoad)}
+
+
+class _Summaries:
+    """The summaries of statements. Without ``loads`` no expression that reads memory is valid beyond its statement."""
+
+    def __init__(self, loads: bool):
+        self.loads = loads
+        self.known: dict[Stmt, _Summary] = {}
+
+    def of(self, s: Stmt) -> _Summary:
+        made = self.known.get(s)
+        if made is None:
+            made = self.known[s] = self._leaf(s) if isinstance(s, _LEAVES) else self._compound(s)
+        return made
+
+    def _leaf(self, s: Stmt) -> _Summary:
+        made = _Summary()
+        self._head(s, made)
+        if made.opaque:
+            made.found = {k: f for k, f in made.found.items() if not _loaded(f.expr)}
+        made.stops = made.opaque or isinstance(s, AssertStmt)
+        if isinstance(s, BufferStore):
+            made.writes.add(s.buffer.data)
+        return made
+
+    @staticmethod
+    def _head(s: Stmt, made: _Summary) -> None:
+        """What ``s`` computes outside of the statements in it."""
+        for part in s.children():
+            if isinstance(part, Expr):
+                _in_expression(part, True, made.found)
+                calls = (n for n in walk(part) if isinstance(n, Call))
+                made.opaque |= any(effect_of(c) not in ("pure", "read") for c in calls)
+
+    def _compound(self, s: Stmt) -> _Summary:
+        made = _Summary()
+        self._head(s, made)
+        made.parts.append({})  # the head is none of the parts: what it computes twice is named here
+        inner = [c for c in s.children() if isinstance(c, Stmt)]
+        for part in map(self.of, inner):
+            made.parts.append(part.found)
+            for k, f in part.found.items():
+                _add(made.found, k, _Found(f.expr, f.count, f.sure and self._runs(s, made)))
+            made.writes |= part.writes
+            made.opaque |= part.opaque
+            made.stops |= part.stops
+        if isinstance(s, IfThenElse) and s.else_case is not None:
+            self._in_both_branches(made)
+        if not isinstance(s, _COMPOUND):
+            return _Summary(writes=made.writes, opaque=True, stops=made.stops)
+        made.found = {k: f for k, f in made.found.items() if self._is_valid(f.expr, s, made)}
+        return made
+
+    @staticmethod
+    def _runs(s: Stmt, before: _Summary) -> bool:
+        """Whether the next part of ``s`` is sure to run."""
+        if isinstance(s, For):
+            return isinstance(s.extent, IntImm) and s.extent.value > 0
+        return not isinstance(s, (IfThenElse, While)) and not before.stops
+
+    @staticmethod
+    def _in_both_branches(made: _Summary) -> None:
+        *_, yes, no = made.parts
+        for k in yes.keys() & no.keys():
+            if yes[k].sure and no[k].sure:
+                _add(made.found, k, _Found(yes[k].expr, 0, True))
+
+    def _is_valid(self, e: Expr, s: Stmt, made: _Summary) -> bool:
+        """Whether ``e`` means the same before ``s``: its names are not bound in ``s``, its memory is not written."""
+        bound = _bound(s)
+        if uses_var(e, bound):
             return False
-        children = [c for c in e.children() if isinstance(c, Expr)]
-        lazy = isinstance(e, (And, Or)) or (isinstance(e, Call) and e.op == "if_then_else")
-        parts = [visit(c, sure and not (lazy and n)) for n, c in enumerate(children)]
-        free = all(parts) and not isinstance(e, BufferLoad)
-        if free and _dear(e):
-            found.setdefault(key(e), []).append(e)
-            if sure:
-                certain.add(key(e))
-        return free
+        loaded = _loaded(e)
+        if not loaded:
+            return True
+        declared = isinstance(s, DeclBuffer) and any(
+            isinstance(n, BufferLoad) and n.buffer is s.buffer for n in walk(e)
+        )
+        return self.loads and not made.opaque and not declared and not loaded & (made.writes | bound)
 
-    parts = (s.value, *s.indices) if isinstance(s, BufferStore) else (s.value,)  # type: ignore[attr-defined]
-    for part in parts:
-        visit(part, True)
-    return {k: es for k, es in found.items() if len(es) > 1 and k in certain}
+
+def _bound(s: Stmt) -> set[Var]:
+    """The variable that ``s`` binds for its body."""
+    if isinstance(s, For):
+        return {s.loop_var}
+    if isinstance(s, LetStmt):
+        return {s.var}
+    if isinstance(s, (Allocate, AllocateConst)):
+        return {s.buffer_var}
+    return {s.node.var} if isinstance(s, AttrStmt) and s.attr_key == "thread_extent" else set()
 
 
 class _Namer:
-    def __init__(self) -> None:
+    """Names what a statement computes repeatedly, at the innermost statement around all the places."""
+
+    def __init__(self, summaries: _Summaries):
+        self.summaries = summaries
         self.count = 0
 
-    def visit(self, item: Any) -> Any:
-        if not isinstance(item, (BufferStore, Evaluate)):
-            return None
-        statement: Stmt = item
-        names: list[tuple[Var, Expr]] = []
-        while True:
-            repeated = _candidates(statement)
-            if not repeated:
-                break
-            # the largest first: what is inside it then occurs less often
-            occurrences = max(repeated.values(), key=lambda es: _size(es[0]))
+    def visit(self, s: Any) -> Any:
+        if not isinstance(s, Stmt):
+            return s
+        summary = self.summaries.of(s)
+        lets, made = self._named(s, [summary.found[k].expr for k in summary.repeated()])
+        made = made.map_children(self.visit)
+        for var, value in reversed(lets):
+            made = LetStmt(var, value, made)
+        return made
+
+    def _named(self, s: Stmt, exprs: Sequence[Expr]) -> tuple[list[tuple[Var, Expr]], Stmt]:
+        """Names for ``exprs`` with their values, the smaller first since larger ones use them, and ``s`` with the names."""
+        if not exprs:
+            return [], s
+        names: dict[Hashable, Var] = {}
+        values: dict[Var, Expr] = {}
+        for e in sorted(exprs, key=_size):
             self.count += 1
-            var = Var(f"cse_v{self.count}", occurrences[0].dtype)
-            again = {id(e) for e in occurrences}
-            statement = _replace(statement, again, var)
-            names.append((var, occurrences[0]))
-        for var, value in names:
-            statement = LetStmt(var, value, statement)
-        return statement if names else None
+            var = Var(f"cse_v{self.count}", e.dtype)
+            values[var] = _named_inside(e, names)
+            names[key(e)] = var
+        made = _named_inside(s, names)
+        uses = Counter(n for root in (made, *values.values()) for n in walk(root) if isinstance(n, Var))
+        once: dict[Var, Expr] = {}  # what occurs only inside of one larger expression needs no name
+        lets: list[tuple[Var, Expr]] = []
+        for var, value in values.items():
+            value = substitute(value, once)
+            if uses[var] > 1:
+                lets.append((var, value))
+            else:
+                once[var] = value
+        return lets, substitute(made, once) if once else made
 
 
-def _replace(s: Any, again: set[int], var: Var) -> Any:
+def _named_inside(root: N, names: Mapping[Hashable, Var]) -> N:
+    """``root`` with the expressions that have ``names`` replaced, the largest first."""
+    memo: dict[Any, Any] = {}
+
     def visit(item: Any) -> Any:
-        if id(item) in again:
-            return var
-        return item if isinstance(item, Var) or not isinstance(item, (Expr, Stmt)) else item.map_children(visit)
+        if isinstance(item, Var) or not isinstance(item, (Expr, Stmt)):
+            return item
+        done = memo.get(item)
+        if done is None:
+            name = names.get(key(item)) if _is_expensive(item) else None
+            done = memo[item] = item.map_children(visit) if name is None else name
+        return done
 
-    return visit(s)
+    return visit(root)
 
 
 def _size(e: Any) -> int:
@@ -94,6 +251,9 @@ def _size(e: Any) -> int:
 def common_subexpr_elim(func: PrimFunc) -> PrimFunc:
     """``B[f(i)] = A[f(i)]`` becomes ``cse_v1 = f(i); B[cse_v1] = A[cse_v1]``.
 
-    Within one statement, for divisions, remainders and pure functions of scalars that are certain to be evaluated.
+    Names divisions, remainders and pure functions of scalars that occur repeatedly, in one statement or in several, in
+    front of the innermost statement around them: where their variables are bound, and where some of them are sure to be
+    computed (not under a condition only, in a loop that may be empty, or after an assertion). Of two that load, nothing
+    between may write that memory, or have effects that are not known.
     """
-    return func.with_body(rewrite(func.body, _Namer().visit))
+    return func.with_body(_Namer(_Summaries(not may_alias(func))).visit(func.body))

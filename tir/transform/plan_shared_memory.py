@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..buffer import Buffer
@@ -13,97 +13,19 @@ from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, Var, const
 from ..function import IRModule, PrimFunc
 from ..op import offsets_of
 from ..schedule.invariants.shared_memory import DYNAMIC, size_text
-from ..stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, SeqStmt, Stmt, While, seq
+from ..stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, SeqStmt, Stmt, seq
 from ..target import Target
 from ..visit import rewrite, walk
+from .lifetimes import Lifetimes, Spans, disjoint
 from .passes import func_pass
+from .shared_memory_table import PlannedBuffer, SharedMemoryPlan
 from .threads import is_launch, is_shared, number
 
 SMALLEST = 1024  # bytes: to share less is not worth the barrier it may cost
 
 
-@dataclass(frozen=True)
-class PlannedBuffer:
-    """``bytes`` of shared memory from ``offset`` on, in use from statement ``first`` to ``last`` of the kernel."""
-
-    kernel: int
-    name: str
-    scope: str
-    bytes: int
-    first: int
-    last: int
-    offset: int
-
-
-class SharedMemoryPlan(tuple):
-    """The planned buffers of a program's kernels, in order of their first use; prints as a table."""
-
-    def __repr__(self) -> str:
-        if not self:
-            return "no shared memory"
-        rows = [("kernel", "buffer", "scope", "bytes", "lifetime", "offset")]
-        rows += [(str(b.kernel), b.name, b.scope, str(b.bytes), f"{b.first}..{b.last}", str(b.offset)) for b in self]
-        widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
-        return "\n".join("  ".join(text.ljust(w) for text, w in zip(r, widths)).rstrip() for r in rows)
-
-    def total(self, kernel: int = 0, scope: str | None = None) -> int:
-        """Bytes that a kernel needs, of one scope or of both."""
-        return max((b.offset + b.bytes for b in self if b.kernel == kernel and scope in (None, b.scope)), default=0)
-
-
-class _Lives:
-    """First and last statement that uses each pointer; a loop is one statement for memory allocated outside it."""
-
-    def __init__(self, kernel: Stmt):
-        self.allocs: dict[Var, Allocate] = {}
-        self.depth: dict[Var, int] = {}
-        self.exact: dict[Var, list[int]] = {}
-        self.wide: dict[Var, list[int]] = {}
-        self.views: dict[Var, list[Buffer]] = {}
-        self.clock = 0
-        self._visit(kernel, 0)
-
-    def _visit(self, s: Any, depth: int) -> set[Var]:
-        """Pointers used under ``s``; ``depth`` counts the loops around it."""
-        if isinstance(s, Allocate):
-            if is_shared(s.buffer_var.scope):
-                self.allocs[s.buffer_var] = s
-                self.depth[s.buffer_var] = depth
-            return self._visit(s.body, depth)
-        if isinstance(s, DeclBuffer):
-            self.views.setdefault(s.buffer.data, []).append(s.buffer)
-            return self._visit(s.body, depth)
-        if isinstance(s, SeqStmt):
-            return set().union(*(self._visit(c, depth) for c in s.stmts))
-        if isinstance(s, (For, While)):
-            start = self.clock
-            used = self._visit(s.body, depth + 1)
-            for pointer in used:
-                if self.depth[pointer] <= depth:
-                    self._live(self.exact, pointer, start, self.clock - 1)
-                self._live(self.wide, pointer, start, self.clock - 1)
-            return used
-        inner = [c for c in s.children() if isinstance(c, Stmt)]
-        if inner:
-            return set().union(*(self._visit(c, depth) for c in inner), self._leaf(s, inner))
-        return self._leaf(s, [])
-
-    def _leaf(self, s: Any, inner: list[Any]) -> set[Var]:
-        used: set[Var] = set()
-        for n in walk(s, enter=lambda n: not any(n is c for c in inner)):
-            pointer: Any = n.buffer.data if isinstance(n, (BufferLoad, BufferStore)) else n
-            if isinstance(pointer, Var) and pointer in self.allocs:
-                used.add(pointer)
-        for pointer in used:
-            for lives in (self.exact, self.wide):
-                self._live(lives, pointer, self.clock, self.clock)
-        self.clock += 1
-        return used
-
-    @staticmethod
-    def _live(lives: dict[Var, list[int]], pointer: Var, first: int, last: int) -> None:
-        span = lives.setdefault(pointer, [first, last])
-        span[0], span[1] = min(span[0], first), max(span[1], last)
+def _lives(kernel: Stmt) -> Lifetimes:
+    return Lifetimes(kernel, lambda a: is_shared(a.buffer_var.scope))
 
 
 def bytes_of(a: Allocate) -> int:
@@ -126,9 +48,7 @@ def _alignment(size: int, views: list[Buffer]) -> int:
     )
 
 
-def _placed(
-    lives: _Lives, scope: str, spans: Mapping[Var, list[int]], kernel: int, smallest: int = 0
-) -> dict[Var, PlannedBuffer]:
+def _placed(lives: Lifetimes, scope: str, spans: Spans, kernel: int, smallest: int = 0) -> dict[Var, PlannedBuffer]:
     """First fit, largest buffers first: each at the lowest offset free during its live range."""
     done: dict[Var, PlannedBuffer] = {}
     mine = [(v, bytes_of(a)) for v, a in lives.allocs.items() if v.scope == scope and v in spans]
@@ -137,7 +57,7 @@ def _placed(
         step = _alignment(size, lives.views.get(pointer, []))
         offset = 0
         for other in sorted(done.values(), key=lambda b: b.offset):
-            apart = other.last < first or last < other.first
+            apart = disjoint((first, last), (other.first, other.last))
             apart = apart and min(size, other.bytes) >= smallest or other.offset >= offset + size
             if not apart and other.offset + other.bytes > offset:
                 offset = -(-(other.offset + other.bytes) // step) * step
@@ -156,7 +76,7 @@ def limits_of(target: Target) -> dict[str, int]:
     return {"shared": static, "shared.dyn": max(dynamic, static)}
 
 
-def _plan(name: str, lives: _Lives, target: Target, kernel: int) -> dict[Var, PlannedBuffer]:
+def _plan(name: str, lives: Lifetimes, target: Target, kernel: int) -> dict[Var, PlannedBuffer]:
     """Reuse between the loops of a kernel; inside a loop, where it costs barriers, only if nothing else fits."""
     limits = limits_of(target)
     done: dict[Var, PlannedBuffer] = {}
@@ -181,7 +101,7 @@ def _plan(name: str, lives: _Lives, target: Target, kernel: int) -> dict[Var, Pl
 class _Rewriter:
     """Moves the shared buffers of one kernel to their planned offsets."""
 
-    def __init__(self, lives: _Lives, plan: Mapping[Var, PlannedBuffer]):
+    def __init__(self, lives: Lifetimes, plan: Mapping[Var, PlannedBuffer]):
         self.plan = plan
         self.lives = lives
         self.arenas: dict[str, tuple[Var, int]] = {}
@@ -282,7 +202,7 @@ def plan_shared_memory(func: PrimFunc, target: Any = "cuda") -> PrimFunc:
     """
     new: dict[Any, Stmt] = {}
     for count, kernel in enumerate(kernels_of(func.body)):
-        lives = _Lives(kernel)
+        lives = _lives(kernel)
         plan = _plan(func.name, lives, Target.of(target), count)
         if lives.allocs:
             new[kernel] = _Rewriter(lives, plan).run(kernel)
@@ -310,7 +230,7 @@ def shared_memory_plan(program: PrimFunc | IRModule, target: Any = "cuda") -> Sh
     count = 0
     for name, func in mod.items():
         for kernel in kernels_of(func.body):
-            plan = _plan(name, _Lives(kernel), Target.of(target), count)
+            plan = _plan(name, _lives(kernel), Target.of(target), count)
             rows += sorted((replace(b, kernel=count) for b in plan.values()), key=lambda b: (b.first, b.offset))
             count += 1
     return SharedMemoryPlan(rows)

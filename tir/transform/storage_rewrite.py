@@ -2,109 +2,161 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any
 
-from ..expr import BufferLoad, IntImm, Var, is_const
+from ..arith.linear import key
+from ..expr import Var, is_const
 from ..function import PrimFunc
-from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, SeqStmt, Stmt
-from ..visit import substitute, walk
+from ..stmt import Allocate, AttrStmt, BufferStore, For, Stmt
+from ..visit import free_vars, substitute, walk
+from .layout import element_count
+from .lifetimes import Lifetimes, Spans, disjoint, pointers_in
 from .passes import func_pass
 
 SMALLEST = 1024  # bytes: smaller buffers are better kept apart, where they can live in registers
+Path = tuple[Stmt, ...]
+
+
+class _Places:
+    """Where each pointer is allocated, and how pointers are used that cannot share memory, or only with their type."""
+
+    def __init__(self, func: PrimFunc):
+        self.paths: dict[Var, list[Path]] = {}  # the statements around each allocation, and itself
+        self.zones: dict[Var, list[For | None]] = {}  # the innermost concurrent loop around it
+        self.fixed: set[Var] = set()  # used when its statement is over, or by threads
+        self.raw: set[Var] = set()  # used as a pointer to its type
+        self._visit(func.body, (), None)
+
+    def _visit(self, s: Stmt, path: Path, zone: For | None) -> None:
+        path = (*path, s)
+        if isinstance(s, Allocate):
+            self.paths.setdefault(s.buffer_var, []).append(path)
+            self.zones.setdefault(s.buffer_var, []).append(zone)
+            self._visit(s.body, path, zone)
+            return
+        if isinstance(s, AttrStmt) and (s.attr_key.startswith("async_") or s.attr_key == "thread_extent"):
+            self.fixed.update(pointers_in(s))
+        if isinstance(s, BufferStore) and s.value.dtype.is_handle:
+            self.fixed.update(pointers_in(s.value))
+        if isinstance(s, For) and s.kind not in ("serial", "unrolled"):
+            zone = s
+        for child in s.children():
+            if isinstance(child, Stmt):
+                self._visit(child, path, zone)
+            else:
+                self.raw.update(n for n in walk(child) if isinstance(n, Var) and n.dtype.is_handle)
+
+    def common(self, pointers: list[Var]) -> Stmt:
+        """The innermost statement around all allocations of ``pointers``."""
+        first, *others = (path for p in pointers for path in self.paths[p])
+        return [s for depth, s in enumerate(first) if all(o[depth : depth + 1] == (s,) for o in others)][-1]
+
+
+@dataclass
+class _Memory:
+    """An allocation, and the pointers that share it: the first is its own, the others are not larger."""
+
+    owner: Allocate
+    zone: For | None
+    pointers: list[Var] = field(default_factory=list[Var])
+
+    def has_room(self, other: Allocate, lives: Spans, raw: set[Var]) -> bool:
+        """Whether ``other`` fits in size, scope, type and time."""
+        if other.buffer_var.scope != self.owner.buffer_var.scope or not self._fits(other, raw):
+            return False
+        return all(disjoint(lives[other.buffer_var], lives[p]) for p in self.pointers)
+
+    def _fits(self, other: Allocate, raw: set[Var]) -> bool:
+        mine, its = self.owner.dtype, other.dtype
+        room, needed = _bytes(self.owner), _bytes(other)
+        if room is None or needed is None:
+            return mine is its and room is needed and _same_extents(self.owner, other)
+        if mine is its:
+            return needed <= room
+        plain = all(t.bits % 8 == 0 and not t.is_bool and not t.is_handle for t in (mine, its))
+        return plain and other.buffer_var not in raw and needed <= room and room % its.element.bytes == 0
 
 
 def _bytes(a: Allocate) -> int | None:
-    total = a.dtype.bytes
-    for extent in a.extents:
-        if not isinstance(extent, IntImm):
-            return None
-        total *= extent.value
-    return total
+    """Bytes of an allocation of constant size."""
+    count = element_count(a.extents)
+    return None if count is None else count * a.dtype.bytes
 
 
-def _used(stmt: Stmt, pointers: set[Var]) -> set[Var]:
-    """Which of ``pointers`` are used under ``stmt``, in accesses, views or as values."""
-    found: set[Var] = set()
-    for n in walk(stmt):
-        if isinstance(n, (BufferLoad, BufferStore, DeclBuffer)):
-            if n.buffer.data in pointers:
-                found.add(n.buffer.data)
-        elif isinstance(n, Var) and n in pointers:
-            found.add(n)
-    return found
+def _same_extents(a: Allocate, b: Allocate) -> bool:
+    return [key(e) for e in a.extents] == [key(e) for e in b.extents]
 
 
-Wrapper: TypeAlias = "Allocate | DeclBuffer | AttrStmt"
+def _may_share(a: Allocate, known: set[Var]) -> bool:
+    """Whether the allocation may stand elsewhere in its function: it is large, unconditional, and of a size that is
+    known at the start."""
+    if (
+        not is_const(a.condition, 1)
+        or a.annotations
+        or a.buffer_var.scope.startswith(("shared", "warp", "wmma", "amx"))
+    ):
+        return False
+    size = _bytes(a)
+    return all(known.issuperset(free_vars(e)) for e in a.extents) if size is None else size >= SMALLEST
 
 
-def _visit(item: Any) -> Any:
-    """``item`` with the allocations of each run of them around a sequence shared, outermost first."""
-    if not isinstance(item, Stmt):
-        return item
-    chain: list[Wrapper] = []
-    inner: Any = item
-    while isinstance(inner, (Allocate, DeclBuffer, AttrStmt)):
-        chain.append(inner)
-        inner = inner.body
-    if not chain:
-        return item.map_children(_visit)
-    body = _visit(inner)
-    owner = _owners(chain, body) if isinstance(body, SeqStmt) else {}
-    if owner:
-        return substitute(_wrapped(_kept(chain, owner), body), owner)
-    return item if body is inner else _wrapped(chain, body)
+def _sizes_known(func: PrimFunc) -> set[Var]:
+    """The scalar parameters, and the variables in shapes of parameters."""
+    sizes: list[Any] = [*func.params, *(e for b in func.buffer_map.values() for e in b.shape)]
+    return {v for e in sizes for v in free_vars(e)}
 
 
-def _kept(chain: list[Wrapper], owner: dict[Var, Var]) -> list[Wrapper]:
-    """The allocations of ``chain`` that remain. A view of shared memory may stand outside its new allocation:
-    allocations come first."""
-    kept = [c for c in chain if not (isinstance(c, Allocate) and c.buffer_var in owner)]
-    return sorted(kept, key=lambda c: not isinstance(c, Allocate))
+def _memories(lives: Lifetimes, places: _Places) -> list[_Memory]:
+    """Who shares: the largest first, each in the first memory that has room."""
+    made: dict[For | None, list[_Memory]] = {}
+    largest_first = sorted(lives.allocs.values(), key=lambda a: -(_bytes(a) or 0))
+    for a in largest_first:
+        pointer, zones = a.buffer_var, places.zones[a.buffer_var]
+        if pointer in places.fixed or pointer not in lives.exact or any(z is not zones[0] for z in zones):
+            continue
+        memories = made.setdefault(zones[0], [])
+        found = next((m for m in memories if m.has_room(a, lives.exact, places.raw)), None)
+        if found is None:
+            memories.append(found := _Memory(a, zones[0]))
+        found.pointers.append(pointer)
+    return [m for memories in made.values() for m in memories if len(m.pointers) > 1]
 
 
-def _wrapped(chain: list[Wrapper], body: Stmt) -> Stmt:
-    for wrapper in reversed(chain):
-        body = wrapper.replace(body=body)
-    return body
+def _rebuilt(body: Stmt, shared: set[Var], placed: dict[Stmt, list[_Memory]]) -> Stmt:
+    """``body`` without the allocations ``shared``, and with those ``placed`` around the statements they are for."""
 
+    def visit(s: Any) -> Any:
+        if not isinstance(s, Stmt):
+            return s
+        made = visit(s.body) if isinstance(s, Allocate) and s.buffer_var in shared else s.map_children(visit)
+        for memory in placed.get(s, ()):
+            made = memory.owner.replace(body=made)
+        return made
 
-def _lives(pointers: set[Var], body: SeqStmt) -> dict[Var, tuple[int, int]]:
-    """The first and the last statement of ``body`` that uses each of ``pointers``, by the first."""
-    life: dict[Var, tuple[int, int]] = {}
-    for k, part in enumerate(body.stmts):
-        for pointer in _used(part, pointers):
-            life[pointer] = (life.get(pointer, (k, k))[0], k)
-    return dict(sorted(life.items(), key=lambda found: found[1]))
-
-
-def _owners(chain: list[Wrapper], body: SeqStmt) -> dict[Var, Var]:
-    """The allocation that replaces another, for those of ``chain`` that may share memory."""
-    sizes = {
-        a.buffer_var: (a, size)
-        for a in chain
-        if isinstance(a, Allocate) and is_const(a.condition, 1) and not a.annotations
-        if (size := _bytes(a)) is not None and size >= SMALLEST
-    }
-    owner: dict[Var, Var] = {}
-    free_from: dict[Var, int] = {}  # an allocation that is kept -> the statement after which it is free
-    for pointer, (begin, end) in _lives(set(sizes), body).items() if len(sizes) > 1 else ():
-        mine, size = sizes[pointer]
-        for other, busy in free_from.items():
-            theirs, room = sizes[other]
-            if busy < begin and size <= room and theirs.dtype is mine.dtype and other.scope == pointer.scope:
-                owner[pointer] = other
-                free_from[other] = end
-                break
-        else:
-            free_from[pointer] = end
-    return owner
+    return visit(body)
 
 
 @func_pass
 def storage_rewrite(func: PrimFunc) -> PrimFunc:
-    """A buffer reuses the memory of a dead buffer of the same type and scope.
+    """Buffers whose lifetimes do not overlap share one allocation, also across loop nests and types.
 
-    Only adjacent allocations of constant size take part, from 1 KiB up. Two buffers used by one statement never share
-    memory.
+    Allocations from 1 KiB on take part, and those of symbolic sizes with others of the same extents and type. The
+    largest of those that share stays, around all of them; views of the others name its pointer. Memory is shared
+    within a function or within one iteration of a parallel loop, in one scope, never with what an asynchronous
+    statement or a GPU thread uses (``plan_shared_memory`` does that for shared memory), nor with a pointer that is
+    stored somewhere. Every allocation is aligned to 64 bytes, so sharing keeps alignment.
     """
-    return func.with_body(_visit(func.body))
+    known = _sizes_known(func)
+    lives = Lifetimes(func.body, lambda a: _may_share(a, known))
+    if len(lives.allocs) < 2:
+        return func
+    places = _Places(func)
+    memories = _memories(lives, places)
+    if not memories:
+        return func
+    placed: dict[Stmt, list[_Memory]] = {}
+    for memory in memories:
+        placed.setdefault(places.common(memory.pointers), []).append(memory)
+    owners = {p: m.owner.buffer_var for m in memories for p in m.pointers}
+    return func.with_body(substitute(_rebuilt(func.body, set(owners), placed), owners))

@@ -19,11 +19,20 @@ from ...function import PrimFunc
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
 from ...stmt import BufferStore, For, While
 from ...visit import substitute, uses_var, walk
-from .access_relations import access_map, has_bits, is_exact, schedule_map, without_swizzles
-from .oracle import Question, Tier, tier
-from .relations import Context, StatementRelations, by_loops, loop_times
+from .oracle import PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
+from .order import shared_order
+from .relations import (
+    Context,
+    StatementRelations,
+    access_map,
+    by_loops,
+    has_bits,
+    is_exact,
+    loop_times,
+    schedule_map,
+    without_swizzles,
+)
 from .statements import Access, Statement, bare_statements_of, statements_of
-from .verdict import PROVED, Refuted, Unknown, Verdict
 from .witness import show_element
 
 
@@ -237,7 +246,8 @@ class _Filled:
 
     def __init__(self, writer: Statement, store: Access, reader: Statement, names: Names):
         self.writer, self.store, self.reader, self.names = writer, store, reader, names
-        self.shared = _shared_loops(writer, reader)
+        order = shared_order(writer.time, reader.time)
+        self.shared = order[0] if order is not None and order[1] else None
         tied = {v for g in writer.guards if isinstance(g, EQ) and isinstance(g.b, IntImm) for v in walk(g.a)}
         self.start: dict[Var, Expr] = {v: low for v, low, _ in writer.loops if v in tied}
         self.around = {v for v in self.shared or () if v not in self.start}
@@ -306,16 +316,3 @@ class _Filled:
             return None
         one = {v: Range(value, IntImm(1, value.dtype)) for v, value in pairs if v not in boxes}
         return [(v, boxes[v] if v in boxes else one[v]) for v, _ in pairs]
-
-
-def _shared_loops(writer: Statement, reader: Statement) -> list[Var] | None:
-    """The common loops, if in one iteration of them ``writer`` runs before ``reader``; None otherwise."""
-    shared: list[Var] = []
-    for x, y in zip(writer.time, reader.time):
-        if isinstance(x, Var) or isinstance(y, Var):
-            if x is not y:
-                return None
-            shared.append(x)
-        elif x != y:
-            return shared if x < y else None
-    return None

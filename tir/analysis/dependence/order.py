@@ -11,10 +11,9 @@ from ...equal import structural_equal
 from ...expr import Expr, Var
 from ...poly import Relation
 from .affine import tells_instance
-from .oracle import Question, Tier, tier
+from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .relations import AccessRelation, Context, StatementRelations, conflicting_pairs, same_element
 from .statements import Access, Statement
-from .verdict import NOT_SHOWN, PROVED, Refuted, Unknown, Verdict
 from .witness import why_unknown, witness
 
 
@@ -96,7 +95,7 @@ class DependenceKept(Question):
     def by_iterator_map(self) -> Verdict:
         first, second = self.first.access, self.second.access
         own = self.statements.same and all(tells_instance(self.statements.source.unit, a) for a in (first, second))
-        same = own and all(map(_is_equal, first.indices or (), second.indices or ()))
+        same = own and all(map(is_equal, first.indices or (), second.indices or ()))
         return PROVED if same and first.buffer is second.buffer else NOT_SHOWN
 
     @tier(Tier.SETS)
@@ -140,8 +139,9 @@ class DependenceKept(Question):
         return Unknown(f"{claim}, because {reason}: {what.format('may')}", proof, nodes)
 
 
-def _is_equal(a: Expr, b: Expr) -> bool:
-    return a is b or structural_equal(a, b, map_free_vars=False)
+def is_equal(a: Expr, b: Expr) -> bool:
+    """Whether two expressions are the same."""
+    return a is b or structural_equal(a, b)
 
 
 _BROKEN = {

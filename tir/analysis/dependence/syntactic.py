@@ -12,7 +12,7 @@ from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map
 from ...arith.linear import key
 from ...buffer import Buffer, Range
-from ...expr import BufferLoad, Ramp, Var, is_const
+from ...expr import BufferLoad, Expr, Ramp, Var, is_const
 from ...node import Memo
 from ...stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
 from ...visit import accesses, uses_var, walk
@@ -20,6 +20,7 @@ from ..effects import READ, Effect, effects, steering
 from ..index import BlockRef, LoopRef
 from ..simple_blocks import is_simple_block, same_index
 from ..structure import has_load, members_of, named, order, statements, top_statement
+from .domains import runs_whole_domain
 
 
 def producer_move_is_legal(block: BlockRef, loop: LoopRef, consumers: Sequence[BlockRef]) -> bool:
@@ -47,10 +48,14 @@ def producer_move_is_legal(block: BlockRef, loop: LoopRef, consumers: Sequence[B
 
 
 def consumer_move_is_legal(
-    block: BlockRef, loop: LoopRef, producer: BlockRef, boxes: Mapping[Buffer, tuple[Range, ...]]
+    block: BlockRef,
+    loop: LoopRef,
+    producer: BlockRef,
+    boxes: Mapping[Buffer, tuple[Range, ...]],
+    when: Sequence[Expr] = (),
 ) -> bool:
     """Whether ``block``, elementwise, may consume what an iteration of ``loop`` produces just after its ``producer``
-    there.
+    there, ``when`` anything is produced.
 
     The boxes produced by the iterations are complete, disjoint, and cover the block's domain. If a predicate on an
     element keeps the producer from writing it, nothing ever writes it.
@@ -70,7 +75,10 @@ def consumer_move_is_legal(
     between = [s for n, s in enumerate(statements(scope)[here : there + 1], here) if n != order(scope, block)]
     if any(not written.isdisjoint(named(s)) and any(a.buffer.data in written for a in accesses(s)) for s in between):
         return False
-    return _makes_whole_boxes(producer, loop, boxes[made])
+    covered, sizes = _whole_boxes(producer, loop, boxes[made]), _domain_read(block, made)
+    if covered is None or (when and not _makes_all(producer, sizes)):
+        return False
+    return all(map(_is_tiled, sizes, boxes[made], covered))
 
 
 def _sole_result(block: BlockRef) -> Buffer | None:
@@ -152,14 +160,21 @@ def _only_stores(s: Any) -> bool:
 
 def _runs_all(block: BlockRef) -> bool:
     """Whether ``block`` runs once for each value of its iterators, except for its predicate."""
-    pairs = list(zip(block.block.iter_vars, block.node.iter_values))
-    domains = block.loop_ranges()
-    found = detect_iter_map([v for _, v in pairs], domains, check="bijective")
+    counts = _counts(block)
     analyzer = Analyzer()
-    return isinstance(found, IterMap) and all(
-        is_const(i.dom.min, 0) and analyzer.can_prove_equal(extent, i.dom.extent)
-        for (i, _), extent in zip(pairs, found.extents)
+    return counts is not None and all(
+        analyzer.can_prove_equal(count, i.dom.extent) for i, count in zip(block.block.iter_vars, counts)
     )
+
+
+def _counts(block: BlockRef) -> Sequence[Expr] | None:
+    """How many values each iterator takes, from 0 on, where the loops run each combination of them once, except for the
+    predicate; None if that is not evident."""
+    iterators = block.block.iter_vars
+    found = detect_iter_map(block.node.iter_values, block.loop_ranges(), check="bijective")
+    if not isinstance(found, IterMap) or not all(is_const(i.dom.min, 0) for i in iterators):
+        return None
+    return found.extents if all(is_const(index.base, 0) for index in found.indices) else None
 
 
 def _only_blocks(s: Any) -> bool:
@@ -239,10 +254,34 @@ def _reads_each(block: BlockRef, buffer: Buffer) -> bool:
     plain = [i for i in loads[0] if isinstance(i, Var) and i in domains]
     if len(plain) != len(loads[0]) or len(set(plain)) != len(domains):
         return False
+    return all(is_const(domains[v].min, 0) for v in plain)
+
+
+def _domain_read(block: BlockRef, buffer: Buffer) -> list[Expr]:
+    """For each axis of ``buffer``, how many of its elements ``block`` reads, from 0 on, of which :func:`_reads_each`
+    holds."""
+    extents = {i.var: i.dom.extent for i in block.block.iter_vars}
+    indices: Any = next(e.indices for e in _reads(block) if e.buffer is buffer)
+    return [extents[index] for index in indices]
+
+
+def _is_tiled(size: Expr, tile: Range, covered: Expr) -> bool:
+    """Whether tiles that cover an axis up to ``covered`` divide the first ``size`` elements: a tile that is no smaller
+    would be taken for all of them."""
     analyzer = Analyzer()
-    return all(
-        is_const(domains[v].min, 0) and analyzer.can_prove_equal(domains[v].extent, size)
-        for v, size in zip(plain, buffer.shape)
+    if not analyzer.can_prove(size <= covered):
+        return False
+    return analyzer.can_prove(tile.extent < size) or analyzer.can_prove_equal(tile.extent, covered)
+
+
+def _makes_all(producer: BlockRef, sizes: Sequence[Expr]) -> bool:
+    """Whether ``producer`` writes the first elements, as many as ``sizes``, along each axis."""
+    domains: dict[Expr, Expr] = {i.var: i.dom.extent for i in producer.block.iter_vars}
+    (region,) = producer.block.writes
+    made = [domains.get(axis.min) for axis in region.region]
+    analyzer = Analyzer()
+    return runs_whole_domain(producer) and all(
+        extent is not None and analyzer.can_prove(size <= extent) for size, extent in zip(sizes, made)
     )
 
 
@@ -257,23 +296,30 @@ def _is_about_elements(producer: BlockRef) -> bool:
     return not any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n in mine and n not in told) for n in used)
 
 
-def _makes_whole_boxes(producer: BlockRef, loop: LoopRef, box: Sequence[Range]) -> bool:
-    """Whether each iteration of ``loop`` completes all elements of ``box``, each element in one iteration only."""
+def _whole_boxes(producer: BlockRef, loop: LoopRef, box: Sequence[Range]) -> list[Expr] | None:
+    """How many elements of each axis the iterations of ``loop`` and the loops around complete, from 0 on, each element in
+    one iteration, which completes all elements of ``box``; None if that is not evident."""
     pairs = list(zip(producer.block.iter_vars, producer.node.iter_values))
     around = {loop.var, *(p.var for p in loop.all_loops())}
     if any(uses_var(v, around) for i, v in pairs if i.iter_type == "reduce"):
-        return False
-    if not _runs_all(producer) or not _is_about_elements(producer):
-        return False
-    domains = producer.loop_ranges()
+        return None
+    counts = _counts(producer)
     analyzer = Analyzer()
+    if counts is None or not _is_about_elements(producer):
+        return None
+    if not all(analyzer.can_prove(i.dom.extent <= count) for (i, _), count in zip(pairs, counts)):
+        return None
+    domains = producer.loop_ranges()
     inner = {v: r for v, r in domains.items() if v not in around}
     spatial = [(i, v) for i, v in pairs if i.iter_type != "reduce"]
     part = detect_iter_map([v for _, v in spatial], inner, check="surjective")
     if not isinstance(part, IterMap) or len(box) != len(spatial):
-        return False
+        return None
     (region,) = producer.block.writes
     extents = {axis.min: b.extent for axis, b in zip(region.region, box)}
-    return all(
+    if not all(
         i.var in extents and analyzer.can_prove_equal(extents[i.var], e) for (i, _), e in zip(spatial, part.extents)
-    )
+    ):
+        return None
+    covered: dict[Expr, Expr] = {i.var: count for (i, _), count in zip(pairs, counts)}
+    return [covered[axis.min] for axis in region.region]

@@ -268,8 +268,8 @@ def _move_consumer(
     users = [position_under(loop, b) for b in below if any(r.buffer in written for r in b.block.reads)]
     latest = min((u for u in users if u >= last), default=_size(loop))
     when = _runs_when(loop, producers[0]) if len(producers) == 1 else []
-    at_producer = (index < 0 or last <= index) and len(producers) == 1 and not when
-    move = partial(consumer_move_is_legal, block, loop, producers[0], made) if at_producer else None
+    at_producer = (index < 0 or last <= index) and len(producers) == 1
+    move = partial(consumer_move_is_legal, block, loop, producers[0], made, when) if at_producer else None
     place = (index, last, latest, unsafe)
     if not is_const(block.node.predicate, 1) and any(_idle(p, loop) for p in producers):
         # loops over all threads that write it, so that they can be bound to these; the guard stays

@@ -6,21 +6,26 @@ L2 cache; a tile of the result is summed in registers over the whole reduction, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...analysis.reductions import Update
 from ...arith.index_map import IndexMap
 from ...expr import BufferLoad, Cast, Expr, Mul
+from ...library.machine import streams
 from ...schedule import BlockRV, LoopRV, Schedule
+from ...stmt import BufferStore
 from ..model import tile_cost
 from ..nest import Access, Axis, Nest, volume
 from ..space import Env, Fork, block_names, choose, rule
+from .inline import is_view
 from .spatial import share_out
 
 LINE = 64  # bytes of a cache line
 THIN = 48  # most rows for which the streamed operand is read in place
 STEPS = (4, 2, 3, 1)  # of the reduction in straight code, best first
+WINDOW = 9  # terms of the window of a convolution that are straight code
+STREAMED = 4  # panels at a time where the result is stored past the caches
 SINGLE = 1e6  # operations below which one core is enough
 
 
@@ -35,6 +40,7 @@ class Contraction:
     lane: Axis
     panel: Access
     other: Access
+    gather: str = ""  # the block that gathers the panels from somewhere else, if nothing else reads what it makes
 
     @staticmethod
     def of(nest: Nest) -> Contraction | None:
@@ -46,8 +52,7 @@ class Contraction:
         sides = [o for o in operands if o.stride(lane.var) != 0]
         if len(operands) != 2 or len(sides) != 1:
             return None
-        found = Contraction(nest, lane, sides[0], operands[operands[0] is sides[0]])
-        return found if found.rows else None
+        return Contraction(nest, lane, sides[0], operands[operands[0] is sides[0]])
 
     def _spatial(self, in_panel: bool, in_other: bool) -> list[Axis]:
         wanted = [
@@ -73,7 +78,7 @@ class Contraction:
     @cached_property
     def terms(self) -> list[Axis]:
         """The axes summed over, as ``other`` lies in memory."""
-        return sorted(self.nest.reduce, key=lambda a: -abs(self.other.stride(a.var) or 0))
+        return sorted(self.nest.reduce, key=lambda a: (a.size > 1, -abs(self.other.stride(a.var) or 0)))
 
     @property
     def element(self) -> int:
@@ -108,18 +113,19 @@ def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     """Tile a contraction for registers and caches; one fork for each width of the panels, the cheapest first."""
     nest = Nest.of(sch, block)
     found = nest and Contraction.of(nest)
-    if not found:
+    if not found or not found.rows:
         return []
+    found = replace(found, gather=_gather(sch, found))
     lanes = env.lanes(found.nest.stores[0].buffer.dtype.bits)
     if found.lane.size * 2 < lanes:
         return []
-    made = [_Tiling.of(found, vectors, lanes, env) for vectors in (1, 2, 3, 4)]
+    made = [Tiling.of(found, vectors, lanes, env) for vectors in (1, 2, 3, 4)]
     ordered = sorted((t for t in made if t is not None), key=lambda t: min(t.costs))
     return [lambda t=t: t.apply(sch.copy()) for t in ordered]
 
 
 @dataclass(frozen=True)
-class _Tiling:
+class Tiling:
     """How a contraction is tiled: panels of ``vectors`` vectors, and ``tiles`` of rows (high * 64 + wide) to choose from."""
 
     found: Contraction
@@ -130,24 +136,19 @@ class _Tiling:
     costs: tuple[float, ...]
 
     @staticmethod
-    def of(found: Contraction, vectors: int, lanes: int, env: Env) -> _Tiling | None:
+    def of(found: Contraction, vectors: int, lanes: int, env: Env) -> Tiling | None:
         """The tilings with panels of ``vectors`` vectors; None if there are none."""
         registers = 32 if env.vector_bits >= 512 else 16
-        *outer, row = found.rows
-        heights = (1, 2) if outer and row.size < 14 else (1,)
+        above, row = ([1, 1, *(a.size for a in found.rows)])[-2:]
+        heights = (1, 2) if above > 1 and row < 14 else (1,)
         tiles = [
             high * 64 + wide
             for high in heights
             for wide in range(1, 15)
-            if high * wide * vectors + vectors + 1 < registers
-            and wide <= row.size
-            and (high == 1 or high <= outer[-1].size)
+            if high * wide * vectors + vectors + 1 < registers and wide <= row and high <= above
         ]
-        costs = [
-            tile_cost([(row.size, t % 64), (outer[-1].size if outer else 1, t // 64)], found.lane.size, vectors, lanes)
-            for t in tiles
-        ]
-        return _Tiling(found, env, lanes, vectors, tuple(tiles), tuple(costs)) if tiles else None
+        costs = [tile_cost([(row, t % 64), (above, t // 64)], found.lane.size, vectors, lanes) for t in tiles]
+        return Tiling(found, env, lanes, vectors, tuple(tiles), tuple(costs)) if tiles else None
 
     @property
     def width(self) -> int:
@@ -163,7 +164,7 @@ class _Tiling:
         found = self.found
         if not found.is_packable:
             return False
-        if found.panel.stride(found.lane.var) != 1:
+        if found.gather or found.panel.stride(found.lane.var) != 1:
             return True
         rows = volume(found.rows)
         size = found.element * volume(found.terms) * found.lane.size
@@ -172,10 +173,11 @@ class _Tiling:
     @property
     def strides_across(self) -> bool:
         """Whether ``other`` lies across its terms (a transposed left operand): each would be on a page of its own, so
-        that a strip of rows is copied before use."""
+        that it is transposed before use."""
         found = self.found
-        row, term = (found.other.stride(a.var) for a in (found.rows[-1], found.terms[-1]))
-        return self.is_packed and row == 1 and (term or 0) * found.other.buffer.dtype.bytes >= LINE
+        (row, i), (term, p) = ((found.other.stride(a.var), a.var) for a in (found.rows[-1], found.terms[-1]))
+        far = row == 1 and (term or 0) * found.other.buffer.dtype.bytes >= LINE
+        return self.is_packed and far and {i, p} <= found.other.places.keys()
 
     @cached_property
     def shared(self) -> str:
@@ -187,6 +189,13 @@ class _Tiling:
             return "batch"
         return "panels" if self.panels >= cores else "rows"
 
+    @property
+    def streams(self) -> bool:
+        """Whether the result is stored past the caches: it is large, and there is little work for each element."""
+        found = self.found
+        results, width = volume(found.nest.spatial), found.nest.stores[0].buffer.dtype.bytes
+        return volume(found.terms) <= THIN and found.lane.size % self.lanes == 0 and streams(results, width)
+
     def together(self) -> list[int]:
         """How many panels may be used at a time, best first: those in half of the L2 cache, in groups of equal size."""
         if not self.is_packed:
@@ -195,17 +204,27 @@ class _Tiling:
         share = self.panels // self.env.threads if self.shared == "panels" else self.panels
         fitting = max(1, min(self.env.machine.sizes["L2"] // 2 // one, share))
         best = max(f for f in range(1, min(fitting, self.panels) + 1) if self.panels % f == 0 or f * 2 > fitting)
+        best = min(best, STREAMED) if self.streams else best
+        if self.found.gather and self._bytes_of_other <= self.env.machine.sizes["L2"] // 2:
+            best = 1  # what is used with each panel stays in the cache
         return [best, *(f for f in (2 * best, best // 2) if 0 < f <= self.panels)]
+
+    @property
+    def _bytes_of_other(self) -> int:
+        other = self.found.other
+        return other.buffer.dtype.bytes * volume(a for a in self.found.nest.axes if other.stride(a.var) != 0)
 
     def apply(self, sch: Schedule) -> Schedule:
         """The schedule, with its choices at their best values."""
         found = self.found
         name = found.nest.name
         pack, store = self._stages(sch)
+        if self.strides_across:
+            self._transpose(sch)
         tile = choose(sch, self.tiles, self.costs)
         groups = self.together()
         together = choose(sch, groups, [1 + 0.1 * n for n in range(len(groups))])
-        last = found.terms[-1].size
+        *_, before, last = [1, *(a.size for a in found.terms)]
         steps = [f for f in STEPS if last % f == 0]
         step = choose(sch, steps, [1 + 0.1 * n for n in range(len(steps))])
 
@@ -223,45 +242,56 @@ class _Tiling:
         around = [*strips, jc] if self.shared == "rows" else [jc, *strips]
         sch.reorder(*batch, *around, jr, *outer_terms, po, pi, *inner_rows, jv, lane)
         if pack is not None:
-            self._pack(sch, pack, None if self.shared == "rows" else jc)
-        if self.strides_across:
-            strip = sch.cache_read(name, found.other.buffer.name, "global")
-            sch.compute_at(strip, io, preserve_unit_loops=True)
-            sch.unroll(sch.get_loops(strip)[-1])
+            self.pack(sch, pack, None if self.shared == "rows" else jc)
         sch.reverse_compute_at(store, jr, preserve_unit_loops=True)
         if found.nest.stores[0].buffer.scope != "local":
             sch.set_scope(name, 0, "local")
         sch.vectorize(lane)
         init = sch.decompose_reduction(name, [*outer_terms, po][0])
         inner_init = sch.get_loops(init)
-        for loop in (pi, *inner_rows, jv, *inner_init[inner_init.index(jr) + 1 : -1]):
+        window = outer_terms[-1:] if last == steps[0] and 1 < before * last <= WINDOW else []
+        for loop in (*window, pi, *inner_rows, jv, *inner_init[inner_init.index(jr) + 1 : -1]):
             sch.unroll(loop)
         self._store(sch, store, jr)
-        self._share(sch, {"batch": batch, "panels": [jc], "rows": strips, "": []}[self.shared])
+        shared = {"batch": batch, "panels": [jc], "rows": strips, "": []}[self.shared]
+        share_out(sch, shared, found.operations, self.env)
         return sch
 
     def _stages(self, sch: Schedule) -> tuple[BlockRV | None, BlockRV]:
         """The block that packs panels, if they are packed, and the block that stores a tile of the result."""
         found, name = self.found, self.found.nest.name
-        epilogue = _epilogue(sch, found)
+        after = epilogue(sch, found.nest)
         before = block_names(sch)
         pack = store = None
         if found.lane.size % self.width and found.is_packable and self.is_packed:
             sch.pad_einsum(name, [self.width if i.var is found.lane.var else 1 for i in found.nest.block.iter_vars])
             pack, store = (sch.get_block(n) for n in block_names(sch) if n not in before)
-            if epilogue is not None:
+            if after is not None:
                 sch.compute_inline(store)
         elif self.is_packed:
             pack = sch.cache_read(name, found.panel.buffer.name, "global")
-        if epilogue is not None:
-            store = sch.get_block(epilogue)
+        if pack is not None and found.gather:
+            sch.compute_inline(found.gather)
+        if after is not None:
+            store = sch.get_block(after)
         elif store is None:
             store = sch.cache_write(name, 0, "local")
         if pack is not None:
-            sch.transform_layout(pack, ("write", 0), self._layout())
+            sch.transform_layout(pack, ("write", 0), self.layout())
         return pack, store
 
-    def _layout(self) -> IndexMap:
+    def _transpose(self, sch: Schedule) -> None:
+        """Copy ``other`` with its terms side by side; how is left to the rule of transposes."""
+        found = self.found
+        places = found.other.places
+        row, term = places[found.rows[-1].var], places[found.terms[-1].var]
+        order = list(range(len(found.other.indices)))
+        order[row], order[term] = term, row
+        copy = sch.cache_read(found.nest.name, found.other.buffer.name, "global")
+        swapped = IndexMap.from_func(lambda *point: tuple(point[n] for n in order), ndim=len(order))
+        sch.transform_layout(copy, ("write", 0), swapped)
+
+    def layout(self) -> IndexMap:
         """Where an element of the panel operand is packed: panels outside of the terms, the lanes of a panel inside."""
         found, width, places = self.found, self.width, self.found.panel.places
         outer = [places[a.var] for a in (*found.batch, *found.columns) if a.var in places]
@@ -273,15 +303,17 @@ class _Tiling:
 
         return IndexMap.from_func(packed, ndim=len(found.panel.indices))
 
-    def _pack(self, sch: Schedule, pack: BlockRV, at: LoopRV | None) -> None:
+    def pack(self, sch: Schedule, pack: BlockRV, at: LoopRV | None) -> None:
         """Pack the panels of a group under ``at``, or all of them at once, in parallel."""
         if at is not None:
             sch.compute_at(pack, at, preserve_unit_loops=True)
         loops = sch.get_loops(pack)[-len(self.found.panel.indices) :]
         lane = loops[self.found.panel.places[self.found.lane.var]]
         others = [loop for loop in loops if loop is not lane]
-        if lane is loops[-1]:
-            _, middle, inner = sch.split(lane, [None, self.vectors, self.lanes])
+        if lane is loops[-1] or self.found.gather:
+            panel, middle, inner = sch.split(lane, [None, self.vectors, self.lanes])
+            if lane is not loops[-1]:
+                sch.reorder(panel, *others, middle, inner)
             sch.vectorize(inner)
             sch.unroll(middle)
         else:
@@ -301,19 +333,29 @@ class _Tiling:
         _, middle, lane = sch.split(inner[-1], [None, self.vectors, self.lanes])
         sch.vectorize(lane)
         sch.unroll(middle)
+        if self.streams:
+            sch.annotate(loops[0], "pragma_nontemporal", sch.get(store).writes[0].buffer.name)
 
-    def _share(self, sch: Schedule, loops: list[LoopRV]) -> None:
-        share_out(sch, loops, self.found.operations, self.env)
 
-
-def _epilogue(sch: Schedule, found: Contraction) -> str | None:
+def epilogue(sch: Schedule, product: Nest) -> str | None:
     """The only consumer, if it is elementwise in the result: it is computed for a tile while that is in registers."""
-    consumers = sch.get_consumers(found.nest.name)
+    consumers = sch.get_consumers(product.name)
     nest = Nest.of(sch, consumers[0].name) if len(consumers) == 1 else None
-    if nest is None or nest.reduce or len(nest.stores) != 1 or nest.runs * found.nest.runs == 0:
+    if nest is None or nest.reduce or len(nest.stores) != 1 or nest.runs != volume(product.spatial):
         return None
-    own = [a for a in nest.loads if a.buffer is found.nest.stores[0].buffer]
-    if len(own) != 1 or nest.runs != volume(found.nest.spatial):
+    own = [a for a in nest.loads if a.buffer is product.stores[0].buffer]
+    if len(own) != 1 or len(own[0].places) != len(own[0].indices):
         return None
-    same = own[0].places == nest.stores[0].places and len(own[0].places) == len(own[0].indices)
-    return nest.name if same and len(nest.stores[0].indices) == len(own[0].indices) else None
+    store = nest.stores[0]
+    in_place = own[0].places == store.places and len(own[0].indices) == len(store.indices)
+    in_order = [own[0].places.get(a.var) for a in nest.axes] == list(range(len(own[0].indices)))
+    return nest.name if in_place or in_order else None
+
+
+def _gather(sch: Schedule, found: Contraction) -> str:
+    """The block that copies the panels from somewhere else, if nothing else reads what it makes."""
+    producers = [p for p in sch.get_producers(found.nest.name) if sch.get(p).writes[0].buffer is found.panel.buffer]
+    nest = Nest.of(sch, producers[0].name) if len(producers) == 1 else None
+    if nest is None or not isinstance(nest.block.body, BufferStore) or not is_view(nest.block.body.value):
+        return ""
+    return nest.name if len(sch.get_consumers(nest.name)) == 1 else ""

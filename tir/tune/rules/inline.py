@@ -17,7 +17,7 @@ def inline(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     nest = Nest.of(sch, block)
     if nest is None or nest.reduce or not isinstance(nest.block.body, BufferStore):
         return []
-    if not (_is_view(nest.block.body.value) or _reads(sch, nest) <= REPEATED * nest.runs):
+    if not (is_view(nest.block.body.value) or _reads(sch, nest) <= REPEATED * nest.runs):
         return []
     if not sch.can.compute_inline(block):
         return []
@@ -26,10 +26,10 @@ def inline(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     return [made]
 
 
-def _is_view(value: Expr) -> bool:
+def is_view(value: Expr) -> bool:
     """Whether a value is no work of its own: one element of another buffer, or a constant."""
     if isinstance(value, Cast):
-        return _is_view(value.value) and value.value.dtype == value.dtype
+        return is_view(value.value) and value.value.dtype == value.dtype
     return isinstance(value, BufferLoad) or cost(value) == 0
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from ...schedule import BlockRV, LoopRV, Schedule
 from ..nest import Axis, Nest, extent_of, kinds_under
-from ..space import Env, rule
+from ..space import Env, choose, rule
 from .spatial import PARALLEL, UNROLL, share_out, vectorize
 
 WIDE = 4096  # elements of a result that stay in the L1 cache while all rows are added to them
 TOGETHER = (8, 4, 2)  # rows that are added at a time
+ROWS = (4, 3, 2, 1)  # results at a time that share an operand, best first
+SUMS = 2  # vectors of partial sums of each of them
 
 
 @rule(targets=("llvm",), order=70)
@@ -25,7 +27,7 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)
     elif along is not None and along.size >= lanes and walks(nest, along):
         (_along_streamed_result if _streams(nest) else _along_result)(made, nest, along, env)
-    elif row is not None and row.size >= 2 * lanes and len(nest.stores) == 1:
+    elif row is not None and row.size >= 2 * lanes and nest.reduction.is_independent_of_order:
         _along_row(made, nest, row, env)
     else:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)
@@ -99,6 +101,9 @@ def _along_row(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
         _by_chunks(sch, nest, env)
         return
     _leading(sch, nest)
+    if nest.spatial and any(a.stride(nest.spatial[-1].var) == 0 for a in nest.loads) and row.size >= 4 * SUMS:
+        _rows_together(sch, nest, row, env)
+        return
     parts = in_parts(sch, nest.name, row, env.lanes(nest.width))
     rows = sch.get_loops(nest.name)[: len(nest.spatial)]  # around the combination of the parts
     if rows:
@@ -107,6 +112,34 @@ def _along_row(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
     else:
         for part in parts:
             _vectorize_part(sch, part, sch.get_loops(part), env.lanes(nest.width))
+
+
+def _rows_together(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
+    """Some results at a time, each in vectors of partial sums in registers: what they share is loaded once."""
+    lanes = env.lanes(nest.width)
+    heights = [h for h in ROWS if nest.spatial[-1].size % h == 0]
+    height = choose(sch, heights, [1 + 0.1 * n for n in range(len(heights))])
+    _, part = sch.split(row.loop, [None, SUMS * lanes])
+    sums = sch.rfactor(part, -1)
+    *outer, result = sch.get_loops(nest.name)[: len(nest.spatial)]  # around the sum of the partial sums
+    strip, _ = sch.split(result, [None, height])
+    sch.compute_at(sums, strip, preserve_unit_loops=True)
+    sch.set_scope(sums, 0, "local")
+    loops = sch.get_loops(sums)
+    inner = loops[loops.index(strip) + 1 :]
+    terms = [loop for loop in inner if "reduce" in kinds_under(sch, sums, loop)]
+    part = max((loop for loop in inner if loop not in terms), key=lambda loop: extent_of(sch, loop))
+    single = [loop for loop in inner if loop not in terms and loop is not part]
+    vector, lane = sch.split(part, [None, lanes])
+    sch.reorder(*terms, *single, vector, lane)
+    sch.vectorize(lane)
+    init = sch.decompose_reduction(sums, terms[0])
+    started = sch.get_loops(init)
+    sch.vectorize(started[-1])
+    own = sch.get_loops(nest.name)
+    for loop in (*single, vector, *started[started.index(strip) + 1 : -1], *own[own.index(strip) + 1 :]):
+        sch.unroll(loop)
+    share_out(sch, [*outer, strip], nest.runs * nest.work, env)
 
 
 def _by_chunks(sch: Schedule, nest: Nest, env: Env) -> None:

@@ -18,7 +18,7 @@ def row_fuse(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     nest = Nest.of(sch, block)
     if nest is None or nest.reduce or len(nest.spatial) < 2 or nest.contiguous() is not nest.axes[-1]:
         return []
-    stages = _stages(sch, nest)
+    stages = stages_of(sch, nest)
     sums = [s for s in stages if s.reduce]
     if not sums or not all(_is_of_rows(s, nest) for s in stages):
         return []
@@ -42,7 +42,7 @@ def row_fuse(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     return [made]
 
 
-def _stages(sch: Schedule, nest: Nest) -> list[Nest]:
+def stages_of(sch: Schedule, nest: Nest) -> list[Nest]:
     """The blocks that compute what ``nest`` reads, in program order, which nothing else reads; none if one is no nest."""
     blocks = index_of(sch.func).blocks
     inside = {nest.name}
@@ -61,6 +61,7 @@ def _is_of_rows(stage: Nest, of: Nest) -> bool:
     """Whether a stage has the same rows as ``of``, and little work for each beside a row of columns."""
     rows = [a.extent for a in of.axes[:-1]]
     own = [a.extent for a in stage.spatial]
-    if Contraction.of(stage) is not None or len(stage.spatial) + len(stage.reduce) < len(stage.axes):
+    product = Contraction.of(stage)
+    if (product and product.rows) or len(stage.spatial) + len(stage.reduce) < len(stage.axes):
         return False
     return own[: len(rows)] == rows and len(own) <= len(of.axes) and None not in rows

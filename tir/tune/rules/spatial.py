@@ -10,7 +10,7 @@ from ..nest import USUAL, Axis, Nest, extent_of
 from ..space import Env, rule
 
 UNROLL = 4  # vectors at a time
-PARALLEL = 1 << 17  # operations for which starting threads pays off
+PARALLEL = 1 << 20  # operations for which starting threads pays off
 CHUNK = 1 << 14  # elements of a parallel chunk of one long loop
 
 

@@ -1,0 +1,283 @@
+"""Reductions across the threads of a GPU, judged by the executor and the simulator."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from prim_checks import on_simulator, refused, same, schedule
+
+import tir
+
+ROWS = """
+@T.prim_func
+def main(A: T.Buffer(({m}, {n}), "float32"), B: T.Buffer(({m},), "float32")):
+    for i, k in T.grid({m}, {n}):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = {start}
+            B[vi] = {update}
+"""
+
+SUM = {"start": "T.float32(0)", "update": "B[vi] + A[vi, vk]"}
+
+REDUCERS = [
+    SUM,
+    {"start": "T.float32(1)", "update": "B[vi] * A[vi, vk]"},
+    {"start": "T.min_value('float32')", "update": "T.max(B[vi], A[vi, vk])"},
+    {"start": "T.max_value('float32')", "update": "T.min(A[vi, vk], B[vi])"},
+    {"start": "T.float32(3)", "update": "B[vi] + A[vi, vk] * A[vi, vk]"},
+]
+
+
+@pytest.mark.parametrize("reducer", REDUCERS, ids=["sum", "product", "max", "min", "from three"])
+@pytest.mark.parametrize("threads", [8, 32, 96], ids=["part of a warp", "one warp", "three warps"])
+def test_a_bound_reduction(reducer, threads):
+    sch = schedule(ROWS.format(m=4, n=96, **reducer))
+    sch.bind("i", "blockIdx.x")
+    _, tx = sch.split("k", [None, threads])
+    sch.bind(tx, "threadIdx.x")
+    same(sch)
+    on_simulator(sch, orders=("forward", "random"))
+
+
+def test_a_bound_reduction_beside_other_threads_and_guarded():
+    """Two rows on threadIdx.y, a row that the threads do not divide, the outer part of k on threads and the inner not."""
+    for factors in ([None, 16], [16, None]):
+        sch = schedule(ROWS.format(m=6, n=50, **SUM))
+        bx, ty = sch.split("i", [None, 2])
+        loops = sch.split("k", factors)
+        sch.bind(bx, "blockIdx.x")
+        sch.bind(ty, "threadIdx.y")
+        sch.bind(loops[factors.index(16)], "threadIdx.x")
+        same(sch)
+        on_simulator(sch, orders=("forward", "reverse"))
+
+
+def test_a_reduction_on_two_axes():
+    sch = schedule(ROWS.format(m=3, n=64, **SUM))
+    sch.bind("i", "blockIdx.x")
+    ty, tx = sch.split("k", [4, 16])
+    sch.bind(ty, "threadIdx.y")
+    sch.bind(tx, "threadIdx.x")
+    same(sch)
+    on_simulator(sch, orders=("forward", "random"))
+
+
+def test_an_argmax_across_threads():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((4, 64), "float32"), P: T.Buffer((4,), "int32"), V: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 64):
+        with T.block("best"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                P[vi] = -1
+                V[vi] = T.min_value("float32")
+            p: T.int32 = T.Select(V[vi] >= A[vi, vk], P[vi], vk)
+            v: T.float32 = T.Select(V[vi] >= A[vi, vk], V[vi], A[vi, vk])
+            P[vi] = p
+            V[vi] = v
+""")
+    sch.bind("i", "blockIdx.x")
+    sch.bind("k", "threadIdx.x")
+    same(sch)
+    on_simulator(sch, orders=("forward", "reverse"))
+
+
+def test_a_loop_of_elements_and_of_their_reductions():
+    """Threads that share B[0] would not be done with it when the loop goes on to B[1]."""
+    sch = schedule(ROWS.format(m=2, n=8, **SUM))
+    outer, inner = sch.split(sch.fuse(*sch.get_loops("B")), [None, 4])
+    refused(lambda: sch.bind(inner, "threadIdx.x"), "reduce across the threads of loop", "indexes both the result")
+    late = schedule(ROWS.format(m=2, n=8, **SUM))
+    i, k = late.get_loops("B")
+    outer, inner = late.split(k, [None, 4])
+    late.bind(inner, "threadIdx.x")
+    late.fuse(i, outer)
+    with pytest.raises(tir.BuildError, match="block `B` reduces across threads, but loop .* indexes both"):
+        tir.lower(late.mod, target="cuda")
+
+
+def test_factored_and_bound():
+    sch = schedule(ROWS.format(m=4, n=128, **SUM))
+    _, ki = sch.split("k", [None, 32])
+    part = sch.rfactor(ki, factor_axis=1)
+    sch.set_scope(part, 0, "local")
+    i, kf = sch.get_loops("B")
+    sch.bind(i, "blockIdx.x")
+    sch.bind(kf, "threadIdx.x")
+    sch.compute_at(part, kf)
+    same(sch)
+    on_simulator(sch)
+
+
+def test_what_threads_cannot_reduce():
+    order = {"start": "T.float32(0)", "update": "B[vi] * T.float32(0.5) + A[vi, vk]"}
+    sch = schedule(ROWS.format(m=4, n=32, **order))
+    refused(lambda: sch.bind("k", "threadIdx.x"), "bound to threads", "B[")
+    plain = schedule(ROWS.format(m=4, n=32, **SUM))
+    refused(lambda: plain.bind("k", "blockIdx.x"), "same element", "rfactor")
+    refused(lambda: plain.bind("k", "vthread"), "same element")
+
+
+GEMV = """
+@T.prim_func
+def main(A: T.Buffer((4, 64), "float32"), X: T.Buffer((64,), "float32"), Y: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 64):
+        with T.block("Y"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                Y[vi] = T.float32(0)
+            Y[vi] = Y[vi] + A[vi, vk] * X[vk]
+"""
+
+
+def gemv(order: str, inner: int = 16) -> tir.Schedule:
+    """Two rows on threadIdx.y (``r``, or serial where that is not in ``order``), a tile of X in shared memory for each
+    step of k."""
+    sch = schedule(GEMV)
+    i, k = sch.get_loops("Y")
+    loops = dict(zip("br", sch.split(i, [None, 2])))
+    loops.update(zip("ot", sch.split(k, [None, inner])))
+    sch.reorder(*(loops[c] for c in order.lower()))
+    sch.bind(loops["b"], "blockIdx.x")
+    if "r" in order:
+        sch.bind(loops["r"], "threadIdx.y")
+    sch.bind(loops["t"], "threadIdx.x")
+    copy = sch.cache_read("Y", 1, "shared")
+    sch.compute_at(copy, loops["o"])
+    sch.bind(sch.get_loops(copy)[-1], "threadIdx.x")
+    return sch
+
+
+@pytest.mark.parametrize("order", ["brot", "bort", "boRt", "brto"])
+@pytest.mark.parametrize("note", [False, True], ids=["", "pipelined"])
+def test_threads_reduce_beside_a_tile_they_load(order, note):
+    """Threads inside and outside the serial loop of the reduction; R: two sums for each thread."""
+    sch = gemv(order)
+    if note:
+        serial = next(ref for ref in sch.get_loops("Y") if ref.name == "k_0")
+        sch.annotate(serial, "software_pipeline_stage", [0, 1])
+        sch.annotate(serial, "software_pipeline_order", [0, 1])
+    same(sch)
+    on_simulator(sch, orders=("reverse", "warp_interleaved"))
+
+
+def test_threads_reduce_several_warps_beside_a_tile_and_with_the_init_apart():
+    sch = gemv("brot", inner=64)
+    on_simulator(sch, orders=("reverse", "random"))
+    sch = gemv("brot", inner=48)
+    sch.decompose_reduction("Y", "k_0")
+    same(sch)
+    on_simulator(sch, orders=("reverse", "random"))
+
+
+MOMENTS = """
+@T.prim_func
+def main(A: T.Buffer((2, 96), "float32"), B: T.Buffer((2, 96), "float32")):
+    S = T.alloc_buffer((2,), "float32", scope="{scope}")
+    Q = T.alloc_buffer((2,), "float32", scope="{scope}")
+    for i in range(2):
+        for k in range(96):
+            with T.block("S"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    S[vi] = T.float32(0)
+                S[vi] = S[vi] + A[vi, vk]
+            with T.block("Q"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    Q[vi] = T.float32(0)
+                Q[vi] = Q[vi] + A[vi, vk] * A[vi, vk]
+        for k in range(96):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                B[vi, vk] = (A[vi, vk] - S[vi] / 96.0) * T.rsqrt(Q[vi] / 96.0 - S[vi] / 96.0 * (S[vi] / 96.0) + 1e-5)
+"""
+
+
+@pytest.mark.parametrize("scope", ["local", "shared"])
+@pytest.mark.parametrize("threads", [8, 64])
+def test_two_reductions_in_one_loop(scope, threads):
+    """A layer norm that reads its row once: both sums in one loop, and all threads use both."""
+    sch = schedule(MOMENTS.format(scope=scope))
+    sch.bind("i", "blockIdx.x")
+    for name in "SB":
+        sch.bind(sch.split(sch.get_loops(name)[1], [None, threads])[1], "threadIdx.x")
+    same(sch)
+    on_simulator(sch, orders=("reverse", "random"), rtol=1e-3)
+
+
+CONDITIONAL = """
+@T.prim_func
+def main(A: T.Buffer((8, {n}), "float32"), Y: T.Buffer((8,), "float32")):
+    for i in T.thread_binding(2, thread="blockIdx.x"):
+        for r in T.thread_binding(4, thread="threadIdx.y"):
+            for k in T.thread_binding({n}, thread="threadIdx.x"):
+                if {condition}:
+                    with T.block("Y"):
+                        vi = T.axis.spatial(8, i * 4 + r)
+                        vk = T.axis.reduce({n}, k)
+                        with T.init():
+                            Y[vi] = T.float32(0)
+                        Y[vi] = Y[vi] + A[vi, vk]
+"""
+
+
+@pytest.mark.parametrize("n", [8, 20, 32, 64])
+@pytest.mark.parametrize("condition", ["r < 3", "A[i, 0] > 0.0"])
+def test_groups_of_threads_that_do_not_all_reduce(condition, n):
+    """Shuffles name only lanes that get there: three groups of eight, of the four in a warp."""
+    on_simulator(schedule(CONDITIONAL.format(n=n, condition=condition)), orders=("reverse", "warp_interleaved"))
+
+
+def test_threads_that_do_not_all_get_to_their_reduction():
+    sch = schedule(CONDITIONAL.format(n=8, condition="k < 3"))
+    with pytest.raises(tir.BuildError, match=r"`k < 3` decides whether they get there(.|\n)*predicate of the block"):
+        tir.lower(sch.mod, target="cuda")
+
+
+@pytest.mark.parametrize("threads, masks", [(8, {"255"}), (32, {"4294967295"}), (40, {"255", "4294967295"})])
+def test_shuffles_name_the_lanes_that_are_there(threads, masks):
+    sch = schedule(ROWS.format(m=2, n=threads * 2, **SUM))
+    sch.bind("i", "blockIdx.x")
+    sch.bind(sch.split("k", [None, threads])[1], "threadIdx.x")
+    text = tir.lower(sch.mod, target="cuda").script()
+    assert "activemask" not in text and set(re.findall(r"uint32\((\d+)\)", text)) == masks
+    on_simulator(sch, orders=("forward", "warp_interleaved"))
+
+
+def test_a_result_that_is_used_before_it_is_complete():
+    running = schedule("""
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), B: T.Buffer((1,), "float32"), C: T.Buffer((64,), "float32")):
+    for k in range(64):
+        with T.block("B"):
+            vk = T.axis.reduce(64, k)
+            with T.init():
+                B[0] = T.float32(0)
+            B[0] = B[0] + A[vk]
+        with T.block("C"):
+            vk = T.axis.spatial(64, k)
+            C[vk] = B[0]
+""")
+    outer, inner = running.split("k", [2, 32])
+    refused(
+        lambda: running.bind(inner, "threadIdx.x"),
+        "block `B` would reduce across the threads of loop `k_1`",
+        "`C` uses B inside loop `k_0`, before all threads' parts are combined",
+    )
+    running.bind(inner, "threadIdx.x", unsafe=True)
+    with pytest.raises(tir.BuildError, match=r"uses `B` before all threads' parts are combined"):
+        tir.lower(running.mod, target="cuda")
+
+
+def test_threads_of_no_kernel_reduce_beside_a_tile():
+    sch = schedule(GEMV)
+    _, inner = sch.split("k", [None, 16])
+    sch.bind(inner, "threadIdx.x")
+    sch.compute_at(sch.cache_read("Y", 1, "global"), "k_0")
+    with pytest.raises(tir.BuildError, match=r"all thread loops are inside it; bind a loop around it to blockIdx\.x"):
+        tir.lower(sch.mod, target="cuda")

@@ -1,0 +1,71 @@
+"""Memory-bound programs: tiles of transposes, strips of stencils, vectors times matrices."""
+
+from __future__ import annotations
+
+import pytest
+
+import tir
+from tir import ops, te
+from tir.library import elementwise
+from tir.testing import assert_same_result
+from tir.tune.rules import spatial
+
+WIDE = "llvm -vector_width=512 -num-cores={}"
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small programs run in parallel too."""
+    monkeypatch.setattr(spatial, "PARALLEL", 0)
+
+
+def same(func: tir.PrimFunc, cores: int) -> tir.Schedule:
+    sch = tir.tune.default(func, WIDE.format(cores))
+    assert_same_result(func, sch.mod, engines=("llvm",))
+    return sch
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("sizes", [(32, 48), (33, 50), (17, 16), (40, 31)])
+def test_tiles_of_a_transpose_are_turned_in_registers(sizes: tuple[int, int], cores: int):
+    assert "Shuffle" in same(elementwise.transpose(*sizes), cores).mod.script()
+
+
+@pytest.mark.parametrize("axes", [(1, 0), (0, 2, 1)])
+def test_iterators_in_the_order_of_the_result_are_turned_too(axes: tuple[int, ...]):
+    A = te.placeholder((33, 40) if len(axes) == 2 else (33, 20, 40), name="A")
+    assert "Shuffle" in same(te.create_prim_func([A, ops.transpose(A, axes)]), 1).mod.script()
+
+
+def test_tiles_that_no_instruction_sequence_turns_are_loops():
+    A = te.placeholder((33, 20, 40), name="A")
+    sch = same(te.create_prim_func([A, ops.transpose(A, (2, 1, 0))]), 1)
+    assert [sch.get(loop).extent.value for loop in sch.get_loops("transpose")[-2:]] == [16, 16]
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_an_image_changes_its_layout_in_tiles(cores: int):
+    A = te.placeholder((2, 20, 3, 33), name="A")
+    same(te.create_prim_func([A, te.compute((2, 33, 20, 3), lambda n, c, y, x: A[n, y, x, c], name="B")]), cores)
+    same(te.create_prim_func([A, te.compute((2, 33, 20, 3), lambda n, c, y, x: A[n, y, x, c] + 1.0, name="B")]), cores)
+    wide = te.compute((33, 2, 3, 20), lambda c, n, x, y: A[n, y, x, c] * 2.0, name="B")
+    sch = same(te.create_prim_func([A, wide]), cores)
+    assert [sch.get(loop).extent.value for loop in sch.get_loops("B")[-2:]] == [16, 16]
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("sizes", [(64, 48), (37, 50), (9, 130)])
+def test_stages_of_a_stencil_are_computed_for_a_strip(sizes: tuple[int, int], cores: int):
+    sch = same(elementwise.blur(*sizes), cores)
+    assert sch.get_loops("along")[0] == sch.get_loops("out")[0], "each stage has loops of its own"
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("sizes", [(8, 256), (7, 140), (5, 133)])
+def test_results_that_share_a_vector_are_computed_together(sizes: tuple[int, int], cores: int):
+    A, x = te.placeholder(sizes, name="A"), te.placeholder(sizes[1:], name="x")
+    k = te.reduce_axis((0, sizes[1]), "k")
+    sch = same(
+        te.create_prim_func([A, x, te.compute(sizes[:1], lambda i: te.sum(A[i, k] * x[k], axis=k), name="y")]), cores
+    )
+    assert any(b.scope == "local" for b in sch.func.root.alloc_buffers)

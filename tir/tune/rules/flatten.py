@@ -1,0 +1,95 @@
+"""Products whose vectors run along a short axis, such as a row of pixels: axes that the result walks through as through one
+become one, and what they read is gathered into panels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...arith.index_map import IndexMap
+from ...expr import BufferLoad, Expr, Var
+from ...schedule import Schedule
+from ...visit import walk
+from ..nest import Access, Axis, Nest
+from ..space import Env, rule
+from .contraction import THIN, Contraction, epilogue
+
+ENOUGH = 4  # vectors along one axis of which the last may be partly empty
+
+
+@rule(targets=("llvm",), order=38)
+def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
+    """Make one axis of those along which the result is contiguous, where vectors along the last would be partly empty."""
+    nest = Nest.of(sch, block)
+    found = nest and Contraction.of(nest)
+    if not found or not found.rows:
+        return []
+    lanes = env.lanes(found.nest.stores[0].buffer.dtype.bits)
+    together = _continued(found)
+    if len(together) < 2 or found.lane.size % lanes == 0 or found.lane.size > THIN * ENOUGH:
+        return []
+    made = sch.copy()
+    _flatten(made, found, together)
+    return [made]
+
+
+def _continued(found: Contraction) -> list[Axis]:
+    """The axes of columns that the result passes through as one, outermost first, the lane axis last."""
+    store = found.nest.stores[0]
+    together, size = [found.lane], found.lane.size
+    while True:
+        around = next((a for a in found.columns if store.stride(a.var) == size and a not in together), None)
+        if around is None:
+            return together
+        together.insert(0, around)
+        size *= around.size
+
+
+def _flatten(sch: Schedule, found: Contraction, together: Sequence[Axis]) -> None:
+    """Index operand, block and result by one axis in place of ``together``."""
+    name, own = found.nest.name, found.nest.stores[0].buffer
+    loads = [n.buffer for n in walk(found.nest.block.body) if isinstance(n, BufferLoad) and n.buffer is not own]
+    reads = list(dict.fromkeys(loads))
+    gather = sch.reindex(name, ("read", reads.index(found.panel.buffer)))
+    copy = sch.reindex(name, ("write", 0))
+    after = Nest.of(sch, copy.name)
+    last = after and epilogue(sch, after)
+    if last:
+        sch.compute_inline(copy)
+    variables, sizes = [a.var for a in together], [a.size for a in together]
+    _join(sch, name, gather.name, "write", variables, sizes)
+    _join(sch, name, last or copy.name, "read", variables, sizes)
+    iterators = {i.var: n for n, i in enumerate(found.nest.block.iter_vars)}
+    sch.transform_block_layout(name, joined([iterators[v] for v in variables], sizes, len(iterators)))
+
+
+def _join(sch: Schedule, product: str, other: str, side: str, variables: Sequence[Var], sizes: Sequence[int]) -> None:
+    """Index by one axis what another block writes for the product, or reads of it, and the iterators of that block."""
+    mine, theirs = (Nest.of(sch, name) for name in (product, other))
+    if mine is None or theirs is None:
+        return
+    buffers = [a.buffer for a in mine.accesses]
+    number, access = next((n, a) for n, a in _regions(sch, theirs, side) if a.buffer in buffers)
+    places = next(a for a in mine.accesses if a.buffer is access.buffer).places
+    at = [places[v] for v in variables]
+    iterators = {i.var: n for n, i in enumerate(theirs.block.iter_vars)}
+    positions = {place: iterators[v] for v, place in access.places.items()}
+    sch.transform_layout(other, (side, number), joined(at, sizes, len(access.indices)))
+    sch.transform_block_layout(other, joined([positions[n] for n in at], sizes, len(iterators)))
+
+
+def _regions(sch: Schedule, nest: Nest, side: str) -> list[tuple[int, Access]]:
+    """The accesses of a block, each with its number among the regions that it reads or writes."""
+    regions = nest.block.writes if side == "write" else nest.block.reads
+    return [(n, a) for n, r in enumerate(regions) for a in nest.accesses if a.buffer is r.buffer]
+
+
+def joined(places: Sequence[int], sizes: Sequence[int], count: int) -> IndexMap:
+    """The map of ``count`` indices that makes one, at the last of ``places``, of those at ``places``, of these sizes."""
+
+    def one(*point: Expr) -> tuple[Expr, ...]:
+        whole = point[places[0]]
+        for place, size in zip(places[1:], sizes[1:]):
+            whole = whole * size + point[place]
+        return tuple(whole if n == places[-1] else e for n, e in enumerate(point) if n not in places[:-1])
+
+    return IndexMap.from_func(one, ndim=count)

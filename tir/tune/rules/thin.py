@@ -1,0 +1,85 @@
+"""Products of few rows with a large matrix: bound by reading the matrix once, from end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...schedule import BlockRV, LoopRV, Schedule
+from ..nest import Nest, volume
+from ..space import Env, Fork, choose, rule
+from .contraction import THIN, Contraction, Tiling
+from .spatial import share_out
+
+DEPTHS = (32, 64, 16, 128)  # rows of the matrix that are read at a time, best first
+PACKED_DEPTHS = (128, 64, 256)
+PACKED = 2  # vectors of a packed panel
+LINE = 16  # rows that are whole multiples of this are aligned to cache lines
+
+
+@rule(targets=("llvm",), order=39)
+def thin(sch: Schedule, block: str, env: Env) -> list[Fork]:
+    """Read some rows of a large matrix at a time, and add their products to results that stay in the cache."""
+    nest = Nest.of(sch, block)
+    found = nest and Contraction.of(nest)
+    if (
+        not found
+        or found.batch
+        or found.columns
+        or volume(found.rows) > THIN
+        or found.panel.stride(found.lane.var) != 1
+    ):
+        return []
+    if found.lane.size <= THIN or volume(found.terms) * found.lane.size * found.element <= env.machine.sizes["L2"]:
+        return []
+    lanes = env.lanes(found.nest.stores[0].buffer.dtype.bits)
+    tilings = [t for t in (Tiling.of(found, vectors, lanes, env) for vectors in (1, 2, 3, 4)) if t is not None]
+    if not tilings:
+        return []
+    plain = min(tilings, key=lambda t: min(t.costs))
+    forks: list[Fork] = [lambda: _streamed(sch.copy(), plain, None, DEPTHS)]
+    if found.rows and found.is_packable and len(found.terms) == 1:
+        made = Tiling.of(found, PACKED, lanes, env) or plain
+        forks.append(lambda: _packed(sch.copy(), made))
+    unaligned = found.lane.size % LINE and volume(found.terms) > 4 * found.lane.size
+    return forks[::-1] if unaligned else forks
+
+
+def _packed(sch: Schedule, tiling: Tiling) -> Schedule:
+    """The rows that are read at a time are copied to aligned panels first."""
+    name, panel = tiling.found.nest.name, tiling.found.panel
+    pack = sch.cache_read(name, panel.buffer.name, "global")
+    return _streamed(sch, tiling, pack, PACKED_DEPTHS)
+
+
+def _streamed(sch: Schedule, tiling: Tiling, pack: BlockRV | None, depths: Sequence[int]) -> Schedule:
+    found, env, name = tiling.found, tiling.env, tiling.found.nest.name
+    tile = choose(sch, [t % 64 for t in tiling.tiles], tiling.costs)
+    *outer_terms, term = found.terms
+    fitting = [d for d in depths if d <= term.size] or [term.size]
+    depth = choose(sch, fitting, [1 + 0.1 * n for n in range(len(fitting))])
+    cores = env.threads if found.operations >= 1e6 else 1
+    group = max(1, -(-tiling.panels // cores))
+    jc, jr, jv, lane = sch.split(found.lane.loop, [None, group, tiling.vectors, tiling.lanes])
+    po, pi = sch.split(term.loop, [None, depth])
+    rows, inner = _row_loops(sch, tiling, tile)
+    around = [*(a.loop for a in outer_terms), po]
+    sch.reorder(jc, *around, jr, *rows, pi, *inner, jv, lane)
+    if pack is not None:
+        sch.transform_layout(pack, ("write", 0), tiling.layout())
+        tiling.pack(sch, pack, po)
+    init = sch.decompose_reduction(name, around[0])
+    sch.vectorize(lane)
+    sch.vectorize(sch.get_loops(init)[-1])
+    for loop in (*inner, jv):
+        sch.unroll(loop)
+    share_out(sch, [jc], found.operations, env)
+    return sch
+
+
+def _row_loops(sch: Schedule, tiling: Tiling, tile: int) -> tuple[list[LoopRV], list[LoopRV]]:
+    """The loops over strips of rows, and over the rows of a strip; a product with a vector has none."""
+    if not tiling.found.rows:
+        return [], []
+    *outer, row = tiling.found.rows
+    io, ii = sch.split(row.loop, [None, tile])
+    return [*(a.loop for a in outer), io], [ii]
