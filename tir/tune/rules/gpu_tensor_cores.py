@@ -152,7 +152,9 @@ def _is_plain_copy(sch: Schedule, store: BlockRV) -> bool:
     if nest is None or len(nest.stores) != 1 or len(nest.loads) != 1:
         return False
     whole = all(a.extent is not None and a.extent % 16 == 0 for a in nest.axes[-2:])
-    return whole and nest.stores[0].indices == nest.loads[0].indices and nest.work <= 2
+    source, result = nest.loads[0], nest.stores[0]
+    same = source.places == result.places and len(source.places) == len(source.indices) == len(result.indices)
+    return whole and same and nest.work <= 2
 
 
 def _in_lanes(layout: Callable[[Any, Any], tuple[Any, Any]], shape: tuple[int, int]) -> Callable[..., tuple[Any, ...]]:
