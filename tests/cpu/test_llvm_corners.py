@@ -219,3 +219,21 @@ def f(A: T.Buffer((64,), "{dtype}"), n: T.{dtype}):
     a = np.zeros(64, dtype)
     module(a, 3)
     assert a[12] == 12 and a.sum() == 12
+
+
+def test_constants_of_bool():
+    module = tir.build(
+        parse("""
+@T.prim_func
+def f(A: T.Buffer((4,), "bool"), B: T.Buffer((4,), "bool")):
+    A[0] = T.bool(True)
+    A[1] = T.bool(False)
+    for i in T.vectorized(2):
+        A[i + 2] = T.bool(True)
+    for i in range(4):
+        B[i] = T.Select(A[i], T.bool(False), T.bool(True))
+""")
+    )
+    a, b = np.array([False, True, False, False]), np.ones(4, bool)
+    module(a, b)
+    assert a.tolist() == [True, False, True, True] and b.tolist() == [False, True, False, False]
