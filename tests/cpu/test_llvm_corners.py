@@ -24,11 +24,11 @@ from tir.stmt import BufferStore, For, IfThenElse
 def test_more_memory_than_any_machine_addresses_is_refused():
     text = """
 @T.prim_func
-def f(A: T.Buffer((4,), "float32")):
+def f(A: T.Buffer((4,), "float32"), n: T.int64):
     memory = T.allocate([EXTENT], "float32", "global")
     B = T.decl_buffer((EXTENT,), "float32", data=memory)
-    B[0] = A[0]
-    A[1] = B[0]
+    B[n] = A[0]
+    A[1] = B[n]
 """
     with pytest.raises(BuildError, match="`memory` takes 1152921504606846976 bytes, more than any machine can address"):
         tir.build(parse(text.replace("EXTENT", f"T.int64({1 << 58})")))
