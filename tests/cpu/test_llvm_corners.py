@@ -27,8 +27,9 @@ def test_more_memory_than_any_machine_addresses_is_refused():
 def f(A: T.Buffer((4,), "float32"), n: T.int64):
     memory = T.allocate([EXTENT], "float32", "global")
     B = T.decl_buffer((EXTENT,), "float32", data=memory)
-    B[n] = A[0]
-    A[1] = B[n]
+    for i in range(4):
+        B[i * n] = A[i]
+    A[1] = B[n + 5]
 """
     with pytest.raises(BuildError, match="`memory` takes 1152921504606846976 bytes, more than any machine can address"):
         tir.build(parse(text.replace("EXTENT", f"T.int64({1 << 58})")))
