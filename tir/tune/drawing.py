@@ -12,13 +12,17 @@ from ..function import IRModule
 from ..schedule import Schedule, Trace
 from ..schedule.trace import Entry
 from ..target import Target
+from .ranking import Ranked, ranked, samplings
 from .space import Space as RuleSpace
 
 SKETCHES = 6  # attempts at different results of the rules
+SURPRISE = 4  # one of so many schedules is not the next best one, but any
 
 
 class Source(Protocol):
-    """The schedules of a program that a search chooses from."""
+    """The schedules of a program that a search chooses from; ``enough`` are drawn before the first is measured."""
+
+    enough: int
 
     def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
         """Up to ``count`` schedules at random, each kind of them early on."""
@@ -31,6 +35,8 @@ class FunctionSource:
     What it returns, if anything, are schedules to take in place of ``sch``. A draw that a step refuses is left out;
     ``refused`` counts these, ``error`` is the last one.
     """
+
+    enough = 300
 
     def __init__(self, function: Callable[[Schedule], Any], mod: IRModule, target: Target):
         self.function, self.mod, self.target = function, mod, target
@@ -52,33 +58,46 @@ class FunctionSource:
 
 class RuleSource:
     """The schedules that the rules of ``space`` make of the function of ``mod``: sketches, and other values of what these
-    leave open."""
+    leave open.
 
-    def __init__(self, space: RuleSpace, mod: IRModule):
-        self.space, self.mod, self.target = space, mod, space.env.target
+    Thousands of values are ranked by what the rules said of them (:mod:`tir.tune.ranking`); those that come first are
+    scheduled. ``model`` gives the seconds of a sketch, None where it has no answer.
+    """
+
+    enough = 32  # schedules of which a model can choose the first to measure
+
+    def __init__(self, space: RuleSpace, mod: IRModule, model: Callable[[Schedule], float | None] = lambda sch: None):
+        self.space, self.mod, self.target, self.model = space, mod, space.env.target, model
+        self.considered = 0  # values that were ranked
+        self._sketches: list[Schedule] = []
+        self._waiting: list[Ranked] = []
 
     def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
-        sketches = self._sketches(generator, min(count, SKETCHES))
-        yield from sketches
-        open_ = [sch.trace for sch in sketches if samplings(sch.trace)]
-        for number in range(count - len(sketches) if open_ else 0):
-            made = redrawn(open_[number % len(open_)], self.mod, generator.getrandbits(31), self.target)
+        given = 0
+        if not self._sketches:
+            self._sketches = self._made(generator, SKETCHES)
+            seconds = [self.model(sch) or 1.0 for sch in self._sketches]
+            self._waiting = ranked([sch.trace for sch in self._sketches], seconds, generator)
+            self.considered = len(self._waiting)
+            given = len(self._sketches)
+            yield from self._sketches
+        while given < count and self._waiting:
+            given += 1
+            at = generator.randrange(len(self._waiting)) if given % SURPRISE == 0 else 0
+            chosen = self._waiting.pop(at)
+            trace = self._sketches[chosen.sketch].trace
+            made = replayed(trace, self.mod, chosen.decisions, self.target, generator.getrandbits(31))
             if made is not None:
                 yield made
 
-    def _sketches(self, generator: random.Random, tries: int) -> list[Schedule]:
-        """Results of the rules, with another one of what each rule offers at every try."""
+    def _made(self, generator: random.Random, tries: int) -> list[Schedule]:
+        """Results of the rules: the likeliest, and another one of what each rule offers at every further try."""
         found: dict[str, Schedule] = {}
-        for _ in range(tries):
+        for number in range(tries):
             sch = Schedule(self.mod, seed=generator.getrandbits(31), target=self.target, error_render_level="none")
-            sch = self.space.schedule(sch, generator.randrange)
+            sch = self.space.schedule(sch, generator.randrange if number else lambda count: 0)
             found.setdefault(structural_digest(sch.mod), sch)
         return list(found.values())
-
-
-def redrawn(trace: Trace, mod: IRModule, seed: int, target: Target) -> Schedule | None:
-    """A schedule of ``mod`` by ``trace``, every decision drawn anew; None where a step is refused."""
-    return replayed(trace, mod, [None] * len(samplings(trace)), target, seed)
 
 
 def replayed(trace: Trace, mod: IRModule, decisions: Sequence[Any], target: Target, seed: int = 0) -> Schedule | None:
@@ -90,11 +109,6 @@ def replayed(trace: Trace, mod: IRModule, decisions: Sequence[Any], target: Targ
     except TirError:
         return None
     return sch
-
-
-def samplings(trace: Trace) -> list[Entry]:
-    """The calls of a trace that take a decision."""
-    return [step for step in trace.steps if "decision" in step.args]
 
 
 def neighbouring_decisions(trace: Trace) -> Iterator[list[Any]]:

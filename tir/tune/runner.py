@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from ..function import IRModule
 from ..target import Target
 from .process import CandidateFailed, Child, ChildFailed
+from .reference import in_order
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ class LocalRunner:
                 "serial": problem.threads == 1,
             }
             try:
-                made = child.request("task", problem.mod, self.reference_timeout, **about)
+                made = child.request("task", in_order(problem.mod, problem.target), self.reference_timeout, **about)
             except ChildFailed:
                 self._replace(0)
                 raise

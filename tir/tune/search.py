@@ -22,8 +22,8 @@ from .naming import Naming
 from .records import Record, Records, digest, split_decisions
 from .runner import Job, Measurement, Problem, Runner
 
-DRAWN = 300  # candidates scheduled before any is measured
-POOL = 48  # candidates scheduled in each round after that
+KEPT = 300  # candidates scheduled and not measured that later rounds choose from
+POOL = 24  # candidates scheduled in each round after that
 BATCH = 8
 MEASURED_BEFORE_LEARNING = 6
 ENOUGH = 1.05  # times the floor: what is that fast is as good as it gets
@@ -205,7 +205,9 @@ class Search:
     def _drawn(self, predicted: bool) -> list[Trial]:
         """Candidates of the space: many where a model can choose from them."""
         found: list[Trial] = []
-        for sch in self.source.draw(random.Random(self.fresh_seed()), DRAWN if predicted else 2 * self.batch):
+        for sch in self.source.draw(
+            random.Random(self.fresh_seed()), self.source.enough if predicted else 2 * self.batch
+        ):
             one = self.candidate(sch, "model" if predicted else "random")
             found += [] if one is None else [one]
             if self.now() > self._until:
@@ -259,7 +261,7 @@ class Search:
                 break
         chosen = self._ranked(pool)
         taken = {id(t) for t in chosen}
-        self._passed_over = [t for t in pool if id(t) not in taken][-DRAWN:]
+        self._passed_over = [t for t in pool if id(t) not in taken][-KEPT:]
         return chosen
 
     def _neighbours(self, parent: Trial, count: int) -> list[Trial]:

@@ -148,7 +148,8 @@ class _Plan:
         problem = Problem(task.mod, self.target, sizes, threads=thread_count(self.target))
         key = machine_key(self.target, problem.threads)
         self.records.add_machine(key, about_machine(self.target, problem.threads))
-        source: Source = RuleSource(rules, task.mod)
+        model = self.model or usual_model(rules)
+        source: Source = RuleSource(rules, task.mod, seconds_of(model))
         if self.space is not None:
             source = FunctionSource(self.space, task.mod, self.target)
         search = Search(
@@ -162,6 +163,16 @@ class _Plan:
 def usual_model(rules: Space) -> Model:
     """The model of :mod:`tir.tune.model`; where a schedule is beyond it, no prediction."""
     return lambda sch: predict(sch, rules.env)
+
+
+def seconds_of(model: Model) -> Callable[[Schedule], float | None]:
+    """The time alone that a model predicts."""
+
+    def seconds(sch: Schedule) -> float | None:
+        found = model(sch)
+        return None if found is None else found.seconds
+
+    return seconds
 
 
 def thread_count(target: Target) -> int:
