@@ -65,16 +65,37 @@ def predict(program: Schedule | PrimFunc, env: Env) -> Prediction | None:
     return Prediction(max(seconds, lowest), terms, lowest)
 
 
-def floor(program: Schedule | PrimFunc, env: Env) -> float:
-    """Seconds that no schedule of a program can be faster than: its operations at the peak, its arguments read and
-    written once."""
+@dataclass(frozen=True)
+class Roofline:
+    """What limits a program, whatever its schedule: its operations, the bytes of its arguments, and the machine's rates of
+    both a second, with all threads."""
+
+    operations: float
+    bytes: float
+    peak: float
+    bandwidth: float
+
+    @property
+    def seconds(self) -> float:
+        """The least time; writing may be as fast as reading, beside it."""
+        return max(self.operations / self.peak, self.bytes / 2 / self.bandwidth)
+
+
+def roofline(program: Schedule | PrimFunc, env: Env) -> Roofline:
+    """The limits of a program, as it was before it was scheduled. Raises ``ValueError`` for a size that is not constant."""
     machine = measured(env.target)
     func = program.history[0].mod[program.func_working_on] if isinstance(program, Schedule) else program
     each = [b.dtype.bytes * prod(getattr(s, "value", USUAL) for s in b.shape) for b in func.buffer_map.values()]
     holds = next((lv for lv in ("L1", "L2", "L3") if sum(each) <= machine.sizes[lv]), "memory")
     cores = env.threads if holds in ("L1", "L2") else 1
-    least = sum(each) / 2 / machine.bandwidth[holds] / cores  # writing may be as fast as reading, beside it
-    return max(footprint(func, machine).flops / machine.peak / env.threads, least)
+    operations = footprint(func, machine).flops
+    return Roofline(operations, sum(each), machine.peak * env.threads, machine.bandwidth[holds] * cores)
+
+
+def floor(program: Schedule | PrimFunc, env: Env) -> float:
+    """Seconds that no schedule of a program can be faster than: its operations at the peak, its arguments read and
+    written once."""
+    return roofline(program, env).seconds
 
 
 def _memory(func: PrimFunc, machine: Machine) -> dict[str, float]:

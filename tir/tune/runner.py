@@ -20,13 +20,17 @@ from .reference import in_order
 
 @dataclass(frozen=True)
 class Problem:
-    """The unscheduled program (a module of one function), the target, symbolic sizes by name, and a seed for inputs."""
+    """The unscheduled program (a module of one function), the target, symbolic sizes by name, and a seed for inputs.
+
+    ``cold``: each call that is timed finds nothing of its arguments in the caches.
+    """
 
     mod: IRModule
     target: Target
     sizes: Mapping[str, int] = field(default_factory=dict)
     seed: int = 0
     threads: int = 1
+    cold: bool = False
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -227,6 +231,7 @@ class LocalRunner:
                 "seed": problem.seed,
                 "folder": self._place(problem),
                 "serial": problem.threads == 1,
+                "cold": problem.cold,
             }
             try:
                 made = child.request("task", in_order(problem.mod, problem.target), self.reference_timeout, **about)

@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 from ..equal import structural_digest
@@ -18,9 +19,11 @@ from ..errors import TirError
 from ..schedule import Schedule, Trace
 from .drawing import Source, crossed, neighbouring_decisions, numbers, replayed
 from .learner import expected_improvement, learner
+from .model import Roofline, roofline
 from .naming import Naming
 from .records import Record, Records, digest, split_decisions
 from .runner import Job, Measurement, Problem, Runner
+from .space import Env
 
 KEPT = 300  # candidates scheduled and not measured that later rounds choose from
 POOL = 24  # candidates scheduled in each round after that
@@ -113,6 +116,7 @@ class Search:
         self._passed_over: list[Trial] = []  # scheduled, and not measured yet
         self._stale = 0
         self._until = math.inf  # when scheduling candidates has to end
+        self._draws = source.enough  # candidates scheduled before any is measured
         self._measuring = 0.0  # seconds that the last batch took
         self._began = now()
         self.refresh()
@@ -135,6 +139,23 @@ class Search:
     @property
     def at_floor(self) -> bool:
         return self.floor > 0 and self.least <= ENOUGH * self.floor
+
+    @cached_property
+    def limits(self) -> Roofline | None:
+        """What limits the program on this machine; None where that is not known: symbolic sizes, and other machines."""
+        if self.problem.target.kind != "llvm":
+            return None
+        try:
+            return roofline(next(iter(self.problem.mod.functions.values())), Env.of(self.problem.target))
+        except ValueError:
+            return None
+
+    @property
+    def share_of_peak(self) -> float | None:
+        """Operations of the best schedule a second, as a share of the machine's; None where either is not known."""
+        if self.limits is None or self.least == math.inf or not self.limits.operations:
+            return None
+        return self.limits.operations / self.least / self.limits.peak
 
     def fresh_seed(self) -> int:
         return self._generator.getrandbits(31)
@@ -205,9 +226,7 @@ class Search:
     def _drawn(self, predicted: bool) -> list[Trial]:
         """Candidates of the space: many where a model can choose from them."""
         found: list[Trial] = []
-        for sch in self.source.draw(
-            random.Random(self.fresh_seed()), self.source.enough if predicted else 2 * self.batch
-        ):
+        for sch in self.source.draw(random.Random(self.fresh_seed()), self._draws if predicted else 2 * self.batch):
             one = self.candidate(sch, "model" if predicted else "random")
             found += [] if one is None else [one]
             if self.now() > self._until:
@@ -342,6 +361,7 @@ class Search:
         """Measure the next batch, of at most ``most`` trials; the number of those measured. ``reason`` is set when
         there is nothing more to gain."""
         self.refresh()
+        self._draws = min(self.source.enough, max(2 * most, self.batch))
         before = self.least
         self._until = self.now() + max(self.drawing_seconds if not self.trials else 2.0, 2.0 * self._measuring)
         chosen = self._next(min(most, self.batch))
