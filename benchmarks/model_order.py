@@ -2,7 +2,8 @@
 
 Of each program, candidates with values at random (each as likely as any other, of every sketch) are built and timed by turns
 on one thread, the least of each; Spearman's correlation of their times with the model's. Writes model_order.json: sketches as
-traces, decisions, times and the model's terms, so that another model can be judged by the same times (``--again FILE``).
+traces, decisions, times and the model's terms, so that another model can be judged by the same times (``--again benchmarks/model_order.json``: of a Sapphire Rapids Xeon that had
+other work to do, 32 candidates each).
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class RuleSource:
     scheduled. ``model`` gives the seconds of a sketch, None where it has no answer.
     """
 
-    enough = 32  # schedules of which a model can choose the first to measure
+    enough = 24  # schedules of which a model can choose the first to measure
 
     def __init__(self, space: RuleSpace, mod: IRModule, model: Callable[[Schedule], float | None] = lambda sch: None):
         self.space, self.mod, self.target, self.model = space, mod, space.env.target, model

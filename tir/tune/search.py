@@ -116,7 +116,6 @@ class Search:
         self._passed_over: list[Trial] = []  # scheduled, and not measured yet
         self._stale = 0
         self._until = math.inf  # when scheduling candidates has to end
-        self._draws = source.enough  # candidates scheduled before any is measured
         self._measuring = 0.0  # seconds that the last batch took
         self._began = now()
         self.refresh()
@@ -226,7 +225,9 @@ class Search:
     def _drawn(self, predicted: bool) -> list[Trial]:
         """Candidates of the space: many where a model can choose from them."""
         found: list[Trial] = []
-        for sch in self.source.draw(random.Random(self.fresh_seed()), self._draws if predicted else 2 * self.batch):
+        for sch in self.source.draw(
+            random.Random(self.fresh_seed()), self.source.enough if predicted else 2 * self.batch
+        ):
             one = self.candidate(sch, "model" if predicted else "random")
             found += [] if one is None else [one]
             if self.now() > self._until:
@@ -361,7 +362,6 @@ class Search:
         """Measure the next batch, of at most ``most`` trials; the number of those measured. ``reason`` is set when
         there is nothing more to gain."""
         self.refresh()
-        self._draws = min(self.source.enough, max(2 * most, self.batch))
         before = self.least
         self._until = self.now() + max(self.drawing_seconds if not self.trials else 2.0, 2.0 * self._measuring)
         chosen = self._next(min(most, self.batch))
