@@ -24,7 +24,7 @@ import tir
 from tir.function import IRModule
 from tir.schedule import Trace
 from tir.testing.oracle import random_inputs
-from tir.tune.drawing import RuleSource, replayed
+from tir.tune.drawing import Replays, RuleSource
 from tir.tune.model import predict
 from tir.tune.ranking import samplings
 from tir.tune.space import Env, space_of
@@ -72,7 +72,7 @@ def measured(name: str, count: int) -> dict[str, Any]:
 
 
 def _scheduled(sketches: Sequence[Trace], row: tuple[int, list[Any]], func: tir.PrimFunc) -> tir.Schedule | None:
-    return replayed(sketches[row[0]], IRModule.of(func), row[1], tir.Target(TARGET))
+    return Replays(sketches[row[0]], IRModule.of(func), tir.Target(TARGET)).decided(row[1])
 
 
 def judged(found: dict[str, Any]) -> tuple[float, float]:

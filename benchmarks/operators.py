@@ -7,6 +7,7 @@ turns, and the least time of each counts. Prints a table in Markdown.
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ import numpy as np
 import tir
 from tir import ops, te
 
-ROUNDS = 15
+ROUNDS = 42
 ROWS, COLUMNS = 1024, 1024
 SHAPE = (ROWS, COLUMNS)
 
@@ -147,6 +148,65 @@ def _moves(torch: Any, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -
         [x],
     )
 
+    yield Row(
+        "tile", lambda a: ops.tile(a, (1, 2)), lambda a: np.tile(a, (1, 2)), torch and (lambda a: a.repeat(1, 2)), [x]
+    )
+    yield Row(
+        "repeat",
+        lambda a: ops.repeat(a, 2, 1),
+        lambda a: np.repeat(a, 2, 1),
+        torch and (lambda a: a.repeat_interleave(2, 1)),
+        [x],
+    )
+    yield Row("roll", lambda a: ops.roll(a, 3, 1), lambda a: np.roll(a, 3, 1), torch and (lambda a: a.roll(3, 1)), [x])
+    yield Row(
+        "stack",
+        lambda a, b: ops.stack([a, b], -1),
+        lambda a, b: np.stack([a, b], -1),
+        torch and (lambda a, b: torch.stack([a, b], -1)),
+        [x, y],
+    )
+    yield Row(
+        "slice, steps of 2",
+        lambda a: ops.strided_slice(a, [0, 0], [ROWS, COLUMNS], [1, 2]),
+        lambda a: a[:, ::2].copy(),
+        torch and (lambda a: a[:, ::2].contiguous()),
+        [x],
+    )
+    yield Row("triu", ops.triu, np.triu, torch and torch.triu, [x])
+    columns = rng.integers(0, COLUMNS, SHAPE)
+    yield Row(
+        "take along axis",
+        lambda a, i: ops.take_along_axis(a, i, 1),
+        lambda a, i: np.take_along_axis(a, i, 1),
+        torch and (lambda a, i: a.gather(1, i)),
+        [x, columns],
+    )
+    labels = rng.integers(0, 64, 16384)
+    yield Row(
+        "one_hot",
+        lambda i: ops.one_hot(i, 1.0, 0.0, 64, -1, "float32"),
+        lambda i: np.eye(64, dtype="float32")[i],
+        torch and (lambda i: torch.nn.functional.one_hot(i, 64).float()),
+        [labels],
+    )
+    yield from _orders(torch, x)
+
+
+def _orders(torch: Any, x: np.ndarray) -> Iterator[Row]:
+    """Sorting, of rows of 1,024."""
+    yield Row("sort", ops.sort, functools.partial(np.sort, axis=-1), torch and (lambda a: a.sort(-1).values), [x])
+    yield Row("argsort", ops.argsort, functools.partial(np.argsort, axis=-1), torch and (lambda a: a.argsort(-1)), [x])
+    yield Row(
+        "topk, 10",
+        lambda a: ops.topk(a, 10, ret_type="values"),
+        lambda a: -np.partition(-a, 9, -1)[:, :10],
+        torch and (lambda a: a.topk(10, -1).values),
+        [x],
+    )
+    ladder = np.sort(x[0])
+    yield Row("searchsorted", ops.searchsorted, np.searchsorted, torch and torch.searchsorted, [ladder, x])
+
 
 def _networks(torch: Any, x: np.ndarray) -> Iterator[Row]:
     functions = torch and torch.nn.functional
@@ -154,6 +214,7 @@ def _networks(torch: Any, x: np.ndarray) -> Iterator[Row]:
     yield Row("nn.relu", ops.nn.relu, lambda a: np.maximum(a, 0), functions and functions.relu, [x])
     yield Row("nn.gelu", ops.nn.gelu, None, functions and functions.gelu, [x])
     yield Row("nn.silu", ops.nn.silu, None, functions and functions.silu, [x])
+    yield Row("nn.log_softmax", ops.nn.log_softmax, None, functions and (lambda a: functions.log_softmax(a, -1)), [x])
     yield Row("nn.softmax", ops.nn.softmax, None, functions and (lambda a: functions.softmax(a, -1)), [x])
     yield Row(
         "nn.layer_norm",
@@ -161,6 +222,44 @@ def _networks(torch: Any, x: np.ndarray) -> Iterator[Row]:
         None,
         functions and (lambda a, g, b: functions.layer_norm(a, (COLUMNS,), g, b)),
         [x, scale, shift],
+    )
+    yield Row(
+        "nn.rms_norm",
+        lambda a, g: ops.nn.rms_norm(a, g, [1]),
+        None,
+        functions and (lambda a, g: functions.rms_norm(a, (COLUMNS,), g, 1e-5)),
+        [x, scale],
+    )
+    images = x.reshape(1, 16, 256, 256)
+    yield Row(
+        "nn.max_pool2d",
+        lambda a: ops.nn.pool2d(a, (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), "max"),
+        None,
+        functions and (lambda a: functions.max_pool2d(a, 2)),
+        [images],
+    )
+    yield Row(
+        "nn.avg_pool2d",
+        lambda a: ops.nn.pool2d(a, (3, 3), (1, 1), (1, 1), (1, 1, 1, 1), "avg"),
+        None,
+        functions and (lambda a: functions.avg_pool2d(a, 3, 1, 1)),
+        [images],
+    )
+    yield Row("nn.matmul", ops.nn.matmul, np.matmul, torch and torch.matmul, [x, x])
+    filters = np.ones((16, 16, 3, 3), "float32")
+    yield Row(
+        "nn.conv2d",
+        lambda a, w: ops.nn.conv2d(a, w, 1, 1, 1),
+        None,
+        functions and (lambda a, w: functions.conv2d(a, w, padding=1)),
+        [images, filters],
+    )
+    yield Row(
+        "nn.batch_norm",
+        lambda a, *p: ops.nn.batch_norm(a, *p)[0],
+        None,
+        functions and (lambda a, g, b, m, v: functions.batch_norm(a, m, v, g, b)),
+        [images, *(np.ones(16, "float32") for _ in range(4))],
     )
 
 
@@ -190,10 +289,12 @@ def calls_of(row: Row, torch: Any) -> dict[str, Callable[[], Any]]:
 
 
 def least_milliseconds(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """The least processor time of each call; they take turns."""
+    """The least processor time of each call; they take turns, and so does which comes after which (what it left in the
+    caches is the next one's)."""
     best = dict.fromkeys(calls, float("inf"))
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
+    for order in itertools.islice(itertools.cycle(itertools.permutations(calls)), ROUNDS):
+        for name in order:
+            call = calls[name]
             start = time.thread_time()
             call()
             best[name] = min(best[name], time.thread_time() - start)

@@ -21,13 +21,13 @@ from tir.errors import BuildError, RunError
 from tir.expr import Var
 from tir.function import PrimFunc
 
-from .llvm.compile import Library, Loaded, machine, object_code, renamed
+from .llvm.compile import Library, Loaded, Machine, architecture, machine, object_code, renamed
 from .llvm.cpu_features import Needs
 from .llvm.signature import buffer_alignment, slots_of
 from .llvm.text import byte_string, symbol
 from .llvm.types import memory_element
 
-FORMAT = 2  # of the metadata in saved libraries
+FORMAT = 3  # of the metadata in saved libraries
 METADATA = "__tir_metadata"
 SUFFIXES = (".so", ".o", ".dylib")
 
@@ -56,6 +56,19 @@ team:
 serial:
   call void @__tir_serial(ptr %f, ptr %data, i32 %n, i32 %flags)
   ret void
+}
+"""
+# Beside an object that is loaded, which nothing links with OpenMP; a module loaded here has its own team of threads.
+_ONE_THREAD = """\
+define void @GOMP_parallel(ptr %f, ptr %data, i32 %n, i32 %flags) {
+  call void %f(ptr %data)
+  ret void
+}
+define i32 @omp_get_thread_num() {
+  ret i32 0
+}
+define i32 @omp_get_num_threads() {
+  ret i32 1
 }
 """
 
@@ -193,7 +206,7 @@ def write(path: Path, functions: dict[str, Any], program: Any, header: Path | No
     if path.suffix == ".o":
         path.write_bytes(code)
     else:
-        _link(path, code)
+        _link(path, code, program.machine)
     if header is not None:
         header.write_text(_header(saved, prefix), encoding="utf-8")
 
@@ -219,6 +232,7 @@ def _text(saved: list[Function], program: Any, prefix: str) -> str:
         "parallel": program.parallel,
         "cpu": program.needs.cpu,
         "features": program.needs.features,
+        "triple": program.needs.triple,
     }
     metadata = _constant(f"@{METADATA} = weak constant", json.dumps(about))
     return text + "".join(f.wrapper() for f in saved) + _errors(program.messages, prefix) + metadata
@@ -273,10 +287,20 @@ const char *{prefix}_error(int32_t code);
 """
 
 
-def _link(path: Path, code: bytes) -> None:
-    linker = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+def _linkers(on: Machine) -> list[str]:
+    """The C compilers that may link code for ``on``."""
+    if on.is_of_this_architecture:
+        return ["cc", "gcc", "clang"]
+    return [f"{architecture(on.triple)}-linux-gnu-gcc", f"{on.triple}-gcc"]
+
+
+def _link(path: Path, code: bytes, on: Machine) -> None:
+    linkers = _linkers(on)
+    linker = next(filter(None, map(shutil.which, linkers)), None)
     if linker is None:
-        raise BuildError("cannot link a shared library: no C compiler (cc, gcc, clang) on PATH; save to a .o file")
+        raise BuildError(
+            f"cannot link a shared library for {on.triple}: no C compiler ({', '.join(linkers)}) on PATH; save to a .o file"
+        )
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "module.o"
         made.write_bytes(code)
@@ -286,6 +310,21 @@ def _link(path: Path, code: bytes) -> None:
         raise BuildError(f"linking {path.name} failed: {' '.join(command)}\n{done.stderr.strip()}")
 
 
+_ELF_MACHINES = {62: "x86-64", 183: "aarch64"}  # the field e_machine of an ELF header
+
+
+def _require_this_architecture(path: Path) -> None:
+    """Raise ``RunError`` for an ELF file of another architecture, whose code cannot be loaded."""
+    with path.open("rb") as file:
+        head = file.read(20)
+    here = machine().triple
+    if head[:4] == b"\x7fELF" and architecture(here) in _ELF_MACHINES.values():
+        number = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
+        found = _ELF_MACHINES.get(number, f"the machine with the number {number} in ELF")
+        if found != architecture(here):
+            raise RunError(f"{path.name} has code for {found}; this machine is {here}: load it on one of those")
+
+
 class Saved:
     """A file that :func:`write` made, loaded: its code, seen by the names that code in memory has, and what it says of
     itself. Raises ``BuildError`` for a file that is none, ``RunError`` for one that this CPU cannot run."""
@@ -293,10 +332,11 @@ class Saved:
     def __init__(self, path: Path):
         if not path.is_file():
             raise BuildError(f"no file {str(path)!r} to load")
+        _require_this_architecture(path)
         try:
             self._code: Any
             if path.suffix == ".o":
-                self._code = Loaded(path.read_bytes(), machine())
+                self._code = Loaded(path.read_bytes(), machine(), _ONE_THREAD)
             else:
                 self._code = Library(str(path.resolve()))
             address = self._code.variable(METADATA)
@@ -311,7 +351,7 @@ class Saved:
         self.messages: list[str] = about["messages"]
         self.packed: list[Any] = about["packed"]
         self.parallel: bool = about["parallel"]
-        self.needs = Needs(about["cpu"], tuple(about["features"]))
+        self.needs = Needs(about["cpu"], tuple(about["features"]), about["triple"])
         self._prefix: str = about["prefix"]
         refusal = self.needs.refusal()
         if refusal is not None:

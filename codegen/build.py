@@ -23,7 +23,19 @@ _log = logging.getLogger(__name__)
 Program = PrimFunc | IRModule | type  # a class under @I.ir_module is a class to mypy
 
 _CACHES = ("l1_bytes", "l2_bytes", "l3_bytes")
-_CPU_OPTIONS = ("mcpu", "mattr", "num_cores", "fast_math", "vector_width", "opt_level", "host", "keys", "tag", *_CACHES)
+_CPU_OPTIONS = (
+    "mcpu",
+    "mattr",
+    "mtriple",
+    "num_cores",
+    "fast_math",
+    "vector_width",
+    "opt_level",
+    "host",
+    "keys",
+    "tag",
+    *_CACHES,
+)
 
 
 @overload
@@ -46,7 +58,8 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
     """Compile a function or a module of functions.
 
     ``target``: ``"llvm"`` (this machine's CPU; also ``"llvm -mcpu=haswell"`` or ``{"kind": "llvm", "mcpu": …,
-    "num_cores": …, "fast_math": True}``), ``"interpreter"`` (the reference executor), ``"cuda"`` (also ``"cuda
+    "num_cores": …, "fast_math": True}``; another machine, to save code for: ``"llvm -mtriple=aarch64-linux-gnu"``),
+    ``"interpreter"`` (the reference executor), ``"cuda"`` (also ``"cuda
     -arch=sm_90a"``; compiles without a GPU), ``"cuda-sim"`` (GPU kernels on the simulator, with every check), or a
     ``tir.Target``.
 
@@ -141,7 +154,8 @@ def _machine(target: Target) -> Any:
     unknown = [name for name in target.attrs if name not in _CPU_OPTIONS and name not in ("max_num_threads",)]
     if unknown:
         raise BuildError(f"target llvm has no option {unknown[0]!r}; it has {', '.join(_CPU_OPTIONS)}")
-    return machine(str(target.attrs.get("mcpu", "")), target.attrs.get("mattr"))
+    cpu, triple = (str(target.attrs.get(name, "")) for name in ("mcpu", "mtriple"))
+    return machine(cpu, target.attrs.get("mattr"), triple)
 
 
 def _emit(lowered: IRModule, target: Target) -> tuple[Any, Any]:

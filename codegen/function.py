@@ -45,13 +45,19 @@ class Runtime:
 
     def __init__(self, code: Any, program: Any, cores: int | None):
         self.code, self.messages, self.parallel = code, program.messages, program.parallel
-        self.packed = PackedCalls(program.packed) if program.packed else None
+        self.packed, self._team = None, None
         self.refusal = program.needs.refusal()
-        if code.variable(MARK) and self.refusal is None:
+        if self.refusal is None:
+            self._connect(program.packed, cores)
+
+    def _connect(self, packed: list[Any], cores: int | None) -> None:
+        if self.code.variable(MARK):
             request_tiles()
-        if self.packed is not None:
-            ctypes.c_void_p.from_address(code.variable("__tir_packed")).value = self.packed.pointer
-        self._team = Team(code, cores) if self.parallel else None
+        if packed:
+            self.packed = PackedCalls(packed)
+            ctypes.c_void_p.from_address(self.code.variable("__tir_packed")).value = self.packed.pointer
+        if self.parallel:
+            self._team = Team(self.code, cores)
 
     def before_call(self) -> None:
         """Make the team of threads ready, if there is one."""

@@ -18,7 +18,7 @@ from tir.names import near_names
 from . import aot
 from .calls import Function, HostFunction
 from .function import NativeFunction, Runtime
-from .llvm.compile import Loaded, assembly, optimise
+from .llvm.compile import assembly, loaded, optimise
 
 
 @dataclass(frozen=True, repr=False)
@@ -220,7 +220,7 @@ class LLVMModule(Module):
     def __init__(self, source: IRModule, target: Any, compiled: Any, passes: list[Any] | None = None):
         """``passes`` lowered ``source``; None if the program was lowered elsewhere."""
         self._compiled, self._passes = compiled, passes
-        code = Loaded(compiled.code, compiled.machine)
+        code = loaded(compiled.code, compiled.machine)
         code.release_by("__tir_release")
         runtime = Runtime(code, compiled, target.attrs.get("num_cores"))
         functions = {name: NativeFunction(name, about, runtime) for name, about in compiled.functions.items()}

@@ -8,6 +8,8 @@ import functools
 import hashlib
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import weakref
 from typing import Any
@@ -33,14 +35,37 @@ def llvm() -> Any:
     return binding
 
 
-@functools.cache
-def _names() -> tuple[frozenset[str], frozenset[str]]:
-    """The processors and the features that LLVM knows, read from the help that it prints on stderr.
+# the beginnings of names of intrinsics that one architecture has
+_PREFIXES = ("x86", "aarch64", "arm", "riscv", "ppc", "s390", "nvvm", "amdgcn", "wasm", "hexagon", "mips", "loongarch")
+ARCHITECTURES = {"x86-64": "x86", "aarch64": "aarch64"}  # LLVM's name of those to compile for -> of their intrinsics
 
-    They are checked because LLVM ends the process when code needs a feature that an unknown processor lacks.
-    """
+
+@functools.cache
+def architecture(triple: str) -> str:
+    """LLVM's name of the architecture of ``triple``. Raises ``BuildError`` for a triple that LLVM does not know."""
     binding = llvm()
-    target = binding.Target.from_triple(binding.get_process_triple())
+    if triple != binding.get_process_triple():
+        binding.initialize_all_targets()
+        binding.initialize_all_asmprinters()
+    try:
+        return binding.Target.from_triple(triple).name
+    except RuntimeError as error:
+        raise BuildError(f"LLVM knows no target triple {triple!r}: {error}") from error
+
+
+def _require_supported(triple: str) -> None:
+    """Raise ``BuildError`` for a triple for whose system or architecture this package generates no code."""
+    narrow = triple.endswith(("x32", "ilp32"))  # pointers of 32 bits
+    if architecture(triple) not in ARCHITECTURES or "linux" not in triple or narrow:
+        raise BuildError(
+            f"no code is generated for {triple}: a triple is of Linux on {' or '.join(ARCHITECTURES)}, "
+            "as in -mtriple=aarch64-linux-gnu"
+        )
+
+
+def _printed_here(triple: str) -> str:
+    """What LLVM prints on stderr about the processors of ``triple``; only once in a process, whatever the triple."""
+    target = llvm().Target.from_triple(triple)
     with tempfile.TemporaryFile() as file:
         kept = os.dup(2)
         os.dup2(file.fileno(), 2)
@@ -50,14 +75,38 @@ def _names() -> tuple[frozenset[str], frozenset[str]]:
             os.dup2(kept, 2)
             os.close(kept)
         file.seek(0)
-        processors, _, features = file.read().decode().partition("Available features")
-    return tuple(frozenset(re.findall(r"^  (\S+) +- ", text, re.M)) for text in (processors, features))  # type: ignore[return-value]
+        return file.read().decode()
 
 
-def _require_known(cpu: str, features: str) -> None:
+_PRINT = """
+import sys, llvmlite.binding as llvm
+llvm.initialize_all_targets()
+llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu="help")
+"""
+
+
+def _printed_elsewhere(triple: str) -> str:
+    """The same from a process of its own, which can ask about another architecture."""
+    command = [sys.executable, "-c", _PRINT, triple]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+
+
+@functools.cache
+def _names(arch: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The processors and the features of an architecture that LLVM knows.
+
+    They are checked because LLVM ends the process when code needs a feature that an unknown processor lacks.
+    """
+    here = llvm().get_process_triple()
+    text = _printed_here(here) if arch == architecture(here) else _printed_elsewhere(arch.replace("-", "_"))
+    processors, _, features = text.partition("Available features")
+    return tuple(frozenset(re.findall(r"^  (\S+) +- ", part, re.M)) for part in (processors, features))  # type: ignore[return-value]
+
+
+def _require_known(cpu: str, features: str, triple: str) -> None:
     if not cpu and not features:
         return
-    processors, known = _names()
+    processors, known = _names(architecture(triple))
     asked = [(cpu, processors, "processor")] if cpu else []
     asked += [(f.lstrip("+-"), known, "feature of a processor") for f in features.split(",") if f]
     for name, names, what in asked:
@@ -66,19 +115,34 @@ def _require_known(cpu: str, features: str) -> None:
 
 
 class Machine:
-    """The CPU to compile for: its name, features, widest vector in bits. Raises ``BuildError`` for a CPU or feature that
-    LLVM does not know."""
+    """The CPU to compile for: its name, features, widest vector in bits, and the triple of its system.
 
-    def __init__(self, cpu: str = "", features: str | None = None, width: int = 0):
+    Without a triple it is this machine, or the CPU named on a system as this one; with a triple alone, any CPU of that
+    architecture. Raises ``BuildError`` for a CPU, a feature or a triple that cannot be compiled for.
+    """
+
+    def __init__(self, cpu: str = "", features: str | None = None, width: int = 0, triple: str = ""):
         binding = llvm()
-        host = not cpu or cpu in ("native", "host")
-        _require_known("" if host else cpu, features or "")
+        self.triple = triple or binding.get_process_triple()
+        if triple:
+            _require_supported(triple)
+        cpu = cpu or ("generic" if triple else "native")
+        host = cpu in ("native", "host")
+        if host and not self.is_of_this_architecture:
+            raise BuildError(
+                f"-mcpu={cpu} is this machine's CPU, which is not of {triple}; name one of that architecture"
+            )
+        _require_known("" if host else cpu, features or "", self.triple)
         self.cpu = binding.get_host_cpu_name() if host else cpu
         if features is None:
             features = str(binding.get_host_cpu_features().flatten()) if host else ""
         self.features: str = features
-        self.triple = binding.get_process_triple()
         self.width = width or _vector_width(self.cpu, features, host)
+
+    @property
+    def is_of_this_architecture(self) -> bool:
+        """Whether this machine can load its code."""
+        return architecture(self.triple) == architecture(llvm().get_process_triple())
 
     def key(self) -> str:
         import llvmlite
@@ -113,9 +177,9 @@ def _vector_width(cpu: str, features: str, host: bool) -> int:
 
 
 @functools.lru_cache(maxsize=8)
-def machine(cpu: str = "", features: str | None = None) -> Machine:
-    """The Machine of a CPU name (empty: the host), made once."""
-    return Machine(cpu, features)
+def machine(cpu: str = "", features: str | None = None, triple: str = "") -> Machine:
+    """The Machine of a CPU name (empty: the host) and a triple (empty: the host's), made once."""
+    return Machine(cpu, features, triple=triple)
 
 
 def parse(text: str) -> Any:
@@ -127,6 +191,14 @@ def parse(text: str) -> Any:
     except RuntimeError as error:
         raise BuildError(f"LLVM does not accept the generated code: {error}") from error
     return module
+
+
+def _require_intrinsics(text: str, on: Machine) -> None:
+    """Raise ``BuildError`` if ``text`` calls an instruction of another architecture: LLVM would end the process."""
+    mine = ARCHITECTURES.get(architecture(on.triple))
+    for name, prefix in re.findall(rf"@(llvm\.({'|'.join(_PREFIXES)})\.[\w.]+)\(", text):
+        if mine is not None and prefix != mine:
+            raise BuildError(f"{name} is an instruction of {prefix}, and the code is for {on.triple}")
 
 
 def renamed(text: str, start: str, prefix: str, functions: dict[str, str]) -> str:
@@ -143,6 +215,7 @@ def renamed(text: str, start: str, prefix: str, functions: dict[str, str]) -> st
 def optimise(text: str, on: Machine) -> tuple[Any, Any]:
     """(optimised LLVM module, target machine)."""
     binding = llvm()
+    _require_intrinsics(text, on)
     module = parse(text)
     target_machine = on.target_machine()
     module.triple = on.triple
@@ -198,13 +271,17 @@ def assembly(text: str, on: Machine) -> str:
 
 
 class Loaded:
-    """Machine code in memory: addresses of its symbols. Kept alive by whoever calls it."""
+    """Machine code in memory: addresses of its symbols. Kept alive by whoever calls it.
 
-    def __init__(self, code: bytes, on: Machine):
+    ``beside`` is LLVM assembly that defines further symbols for it. Every symbol that it uses has to be defined, weak
+    ones too: where one is missing, LLVM leaves all of them at address 0.
+    """
+
+    def __init__(self, code: bytes, on: Machine, beside: str = ""):
         binding = llvm()
-        empty = binding.parse_assembly("")
-        empty.triple = on.triple
-        self._engine = binding.create_mcjit_compiler(empty, on.target_machine())
+        others = binding.parse_assembly(beside)
+        others.triple = on.triple
+        self._engine = binding.create_mcjit_compiler(others, on.target_machine())
         self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
 
@@ -223,6 +300,24 @@ class Loaded:
 
 def _release(engine: Any, address: int) -> None:
     ctypes.CFUNCTYPE(None)(address)()
+
+
+class NotLoaded:
+    """Code for another architecture, with the interface of :class:`Loaded`: it can be saved, and has no addresses here."""
+
+    def release_by(self, name: str) -> None:
+        """Nothing: it keeps no memory."""
+
+    def function(self, name: str) -> int:
+        return 0
+
+    def variable(self, name: str) -> int:
+        return 0
+
+
+def loaded(code: bytes, on: Machine) -> Loaded | NotLoaded:
+    """``code`` in memory, where this machine is of its architecture."""
+    return Loaded(code, on) if on.is_of_this_architecture else NotLoaded()
 
 
 class Library:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from .compile import Machine, machine, optimise
+from .compile import Machine, architecture, machine, optimise
 
 # Features of the system, of cryptography and of hints: LLVM selects their instructions only for intrinsics, so code does
 # not need them. A feature missing from this list makes the check stricter than necessary.
@@ -19,18 +19,23 @@ _ONLY_INTRINSICS = frozenset(_BY_INTRINSICS.split())
 
 @dataclass(frozen=True)
 class Needs:
-    """The processor that code was compiled for, and the features that it may use."""
+    """The processor and the system that code was compiled for, and the features that it may use."""
 
     cpu: str
     features: tuple[str, ...]
+    triple: str
 
     @staticmethod
     def of(target: Machine) -> Needs:
         """What the code for ``target`` may use."""
-        return Needs(target.cpu, _features(target))
+        return Needs(target.cpu, _features(target), target.triple)
 
     def refusal(self) -> str | None:
         """Why this machine cannot run the code (it would crash); None if it can."""
+        if architecture(self.triple) != architecture(machine().triple):
+            return (
+                f"compiled for {self.triple}; this machine is {machine().triple}: save it, and run it on one of those"
+            )
         there = _host()
         missing = [name for name in self.features if not there.get(name, True)]
         if not missing:
@@ -51,6 +56,8 @@ def _host() -> dict[str, bool]:
 
 @functools.lru_cache(maxsize=16)
 def _features(target: Machine) -> tuple[str, ...]:
+    if not target.is_of_this_architecture:
+        return ()  # code for another architecture is refused for that
     there = _host()
     if target.key() == machine().key():
         found = [name for name, has in there.items() if has]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from .mathlib import F32, F64, Lanes, half_power, libm, log
+from .mathlib import F32, F64, Lanes, half_power, libm, log_edges, log_of_normal, scaled
 from .types import float_constant, splat, vector
 
 HALF_PI = 1.5707963267948966
@@ -38,8 +38,8 @@ class Doubles(Lanes):
         return self.out.value(f"fptrunc {self.f} {x} to {m.f}")
 
 
-def _or_library(m: Lanes, condition: str, fast: str, name: str, args: Sequence[str]) -> str:
-    """``fast``, and where ``condition`` holds what the C library gives, which is called if it holds in some lane."""
+def _or_rarely(m: Lanes, condition: str, fast: str, slow: Callable[[], str]) -> str:
+    """``slow()`` if ``condition`` holds in some lane, in a branch that is rarely taken; else ``fast``."""
     out = m.out
     some = condition
     if m.lanes > 1:
@@ -49,10 +49,17 @@ def _or_library(m: Lanes, condition: str, fast: str, name: str, args: Sequence[s
     before, rare, end = out.block, out.label("rare"), out.label("common")
     out.branch(some, rare, end)
     out.start(rare)
-    slow = m.pick(condition, libm(out, name, F32.with_lanes(m.lanes), args), fast)
+    other = slow()
     after = out.block
     out.start(end)
-    return out.value(f"phi {m.f} [ {fast}, %{before} ], [ {slow}, %{after} ]")
+    return out.value(f"phi {m.f} [ {fast}, %{before} ], [ {other}, %{after} ]")
+
+
+def _or_library(m: Lanes, condition: str, fast: str, name: str, args: Sequence[str]) -> str:
+    """``fast``, and where ``condition`` holds what the C library gives."""
+    return _or_rarely(
+        m, condition, fast, lambda: m.pick(condition, libm(m.out, name, F32.with_lanes(m.lanes), args), fast)
+    )
 
 
 def _tiny_kept(m: Lanes, x: str, r: str) -> str:
@@ -210,13 +217,10 @@ def cosh(m: Lanes, x: str) -> str:
 
 
 def log1p(m: Lanes, x: str) -> str:
-    """log u of the rounded u = 1 + x, and what rounding lost, divided by u."""
+    """The logarithm of the rounded u = 1 + x, and of what rounding lost."""
     u = m.op("fadd", m.const(1.0), x)
-    lost = m.op("fdiv", m.op("fsub", x, m.op("fsub", u, m.const(1.0))), u)
-    usual = m.less("olt", m.op("fmul", u, u), m.const(math.inf))
-    usual = m.out.value(f"and {m.b} {usual}, {m.less('one', u, m.const(0.0))}")
-    r = log(m, u)
-    return _tiny_kept(m, x, m.pick(usual, m.op("fadd", r, lost), r))
+    lost = m.op("fsub", x, m.op("fsub", u, m.const(1.0)))
+    return _tiny_kept(m, x, log_edges(m, u, log_of_normal(m, u, lost)))
 
 
 def _log1p_or_log2x(m: Lanes, big: str, x: str, t: str) -> str:
@@ -226,12 +230,15 @@ def _log1p_or_log2x(m: Lanes, big: str, x: str, t: str) -> str:
 
 
 def asinh(m: Lanes, x: str) -> str:
-    """log(1 + (|x| + x**2 / (1 + sqrt(1 + x**2))))."""
-    a = _size(m, x)
-    z = m.op("fmul", a, a)
-    root = m.op("fadd", m.const(1.0), m.call("sqrt", m.op("fadd", m.const(1.0), z)))
-    t = m.op("fadd", a, m.op("fdiv", z, root))
-    return m.call("copysign", _log1p_or_log2x(m, m.less("ogt", a, m.const(1e6)), a, t), x)
+    """An odd polynomial up to 1/2; further out log(|x| + sqrt(1 + x**2)), or log(2 |x|) where the 1 does not count."""
+    a, z = _size(m, x), m.op("fmul", x, x)
+    p = m.poly(z, [-0.01428850809, 0.02878360622, -0.04450651099, 0.0749958263, -0.1666666459])
+    near = m.fma(m.op("fmul", p, z), a, a)
+    big = m.less("ogt", a, m.const(1e6))
+    u = m.pick(big, a, m.op("fadd", a, m.call("sqrt", m.op("fadd", m.const(1.0), z))))
+    r = m.op("fadd", log_of_normal(m, u), m.pick(big, m.const(math.log(2)), m.const(0.0)))
+    far = m.pick(m.less("olt", u, m.const(math.inf)), r, u)
+    return m.call("copysign", m.pick(m.less("olt", a, m.const(0.5)), near, far), x)
 
 
 def acosh(m: Lanes, x: str) -> str:
@@ -274,66 +281,73 @@ def fmod(m: Lanes, x: str, y: str) -> str:
 
 
 def power(m: Lanes, x: str, y: str) -> str:
-    """2**(y log2 |x|) in float64, and the sign and the edges of C's pow."""
+    """2**(y log2 |x|), the product in float64; the sign and the edges of C's pow where some x is not positive and finite,
+    or some y not finite."""
     d = Doubles(m)
     size = _size(m, x)
-    r = d.narrowed(m, _exp2_double(d, d.op("fmul", d.of(m, y), _log2_double(m, d, size))))
+    fast = _exp2_of_double(m, d, d.op("fmul", d.of(m, y), _log2_double(m, d, size)))
+    below = m.iop("sub", m.bits(x), m.int(1))
+    extreme = m.out.value(f"icmp uge {m.i} {below}, {m.int(0x7F7FFFFF)}")  # not 0 < x < inf
+    rare = m.out.value(f"or {m.b} {extreme}, {m.less('uno', fast, fast)}")  # nan, where y is infinite
+    return _or_rarely(m, rare, fast, lambda: _power_at_edges(m, x, y, fast))
+
+
+def _power_at_edges(m: Lanes, x: str, y: str, r: str) -> str:
+    """C's pow, where ``r`` is right for x and y that are finite and x > 0."""
+    size, infinite = _size(m, x), m.const(math.inf)
     whole = m.less("oeq", m.call("rint", y), y)
+    extremes = m.less("oeq", size, m.const(0.0)), m.less("oeq", size, infinite), m.less("oeq", _size(m, y), infinite)
+    grows = m.out.value(f"xor {m.b} {m.less('ogt', size, m.const(1.0))}, {m.less('olt', y, m.const(0.0))}")
+    for extreme in extremes:
+        r = m.pick(extreme, m.pick(grows, infinite, m.const(0.0)), r)
     half = m.op("fmul", y, m.const(0.5))
     odd = m.out.value(f"and {m.b} {whole}, {m.less('one', m.call('rint', half), half)}")
     r = m.pick(odd, m.call("copysign", r, x), r)
-    root = m.out.value(f"and {m.b} {m.less('olt', x, m.const(0.0))}, {m.less('olt', size, m.const(math.inf))}")
+    root = m.out.value(f"and {m.b} {m.less('olt', x, m.const(0.0))}, {m.less('olt', size, infinite)}")
     root = m.out.value(f"and {m.b} {root}, {m.less('one', m.call('rint', y), y)}")
     r = m.pick(root, m.const(math.nan), r)
     r = m.pick(m.less("uno", x, y), m.const(math.nan), r)
-    unit = m.out.value(
-        f"and {m.b} {m.less('oeq', size, m.const(1.0))}, {m.less('oeq', _size(m, y), m.const(math.inf))}"
-    )
+    unit = m.out.value(f"and {m.b} {m.less('oeq', x, m.const(-1.0))}, {m.less('oeq', _size(m, y), infinite)}")
     ones = m.out.value(f"or {m.b} {m.less('oeq', x, m.const(1.0))}, {m.less('oeq', y, m.const(0.0))}")
     return m.pick(m.out.value(f"or {m.b} {unit}, {ones}"), m.const(1.0), r)
 
 
 def _log2_double(m: Lanes, d: Doubles, x: str) -> str:
-    """log2 of x >= 0, a float32, to 36 bits: x = 2**e k with k near 1, log2 k by powers of (k - 1) / (k + 1)."""
+    """log2 of a positive float32 to 33 bits: x = 2**e (1 + t) with t near 0; a polynomial takes less time than a division."""
     wide = d.of(m, x)
     bits = d.out.value(f"bitcast {d.f} {wide} to {d.i}")
     moved = d.iop("sub", bits, d.int(0x3FE6A09E667F3BCD))  # sqrt(1/2)
     e = d.iop("ashr", moved, d.int(52))
-    k = d.out.value(f"bitcast {d.i} {d.iop('sub', bits, d.iop('shl', e, d.int(52)))} to {d.f}")
-    s = d.op("fdiv", d.op("fsub", k, d.const(1.0)), d.op("fadd", k, d.const(1.0)))
-    z = d.op("fmul", s, s)
+    near_one = d.out.value(f"bitcast {d.i} {d.iop('sub', bits, d.iop('shl', e, d.int(52)))} to {d.f}")
+    t = d.op("fsub", near_one, d.const(1.0))
     p = d.poly(
-        z, [0.34073959249539865, 0.41167223379387874, 0.5770835919521691, 0.9617966733224765, 2.8853900817900175]
-    )
-    whole = d.out.value(f"sitofp {d.i} {e} to {d.f}")
-    r = d.fma(p, s, whole)
-    r = d.pick(d.less("oeq", wide, d.const(0.0)), d.const(-math.inf), r)
-    return d.pick(d.less("oeq", wide, d.const(math.inf)), d.const(math.inf), r)
-
-
-def _exp2_double(d: Doubles, t: str) -> str:
-    """2**t to 34 bits; beyond what float32 has it is infinite, or 0."""
-    low, high = d.const(-200.0), d.const(200.0)
-    t = d.pick(d.less("ogt", t, high), high, t)
-    t = d.pick(d.less("olt", t, low), low, t)
-    n = d.call("rint", t)
-    f = d.op("fsub", t, n)
-    p = d.poly(
-        f,
+        t,
         [
-            1.5314946083947633e-05,
-            0.00015467110419919994,
-            0.0013333430789913975,
-            0.009618036910565305,
-            0.05550410962568837,
-            0.24022651075855733,
-            0.6931471805416536,
-            1.0,
+            -0.08433521045800585,
+            0.1534528693745451,
+            -0.15722652971153048,
+            0.15931300522348446,
+            -0.17905123203322462,
+            0.20607165109914127,
+            -0.24050279825001172,
+            0.28854145553597715,
+            -0.360672845348936,
+            0.4808983110824002,
+            -0.7213475248945522,
+            1.4426950409582302,
         ],
     )
-    biased = d.iop("add", d.out.value(f"fptosi {d.f} {n} to {d.i}"), d.int(1023))
-    scale = d.out.value(f"bitcast {d.i} {d.iop('shl', biased, d.int(52))} to {d.f}")
-    return d.op("fmul", p, scale)
+    return d.fma(p, t, d.out.value(f"sitofp {d.i} {e} to {d.f}"))
+
+
+def _exp2_of_double(m: Lanes, d: Doubles, t: str) -> str:
+    """2**t as float32, infinite or 0 beyond what that has: 2**n 2**f, of which 2**f = 1 + f p(f) is rounded once."""
+    whole = d.call("rint", t)
+    f, n = d.narrowed(m, d.op("fsub", t, whole)), d.narrowed(m, whole)
+    for how, limit in (("ogt", m.const(129.0)), ("olt", m.const(-150.0))):
+        n = m.pick(m.less(how, n, limit), limit, n)
+    p = m.poly(f, [0.0001545316295, 0.001339086336, 0.009618082557, 0.05550357114, 0.2402265076, 0.693147188, 1.0])
+    return scaled(m, p, p, n)
 
 
 ELEMENTARY: dict[str, Callable[..., str]] = {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
+from tir.arith.linear import key
 from tir.dtype import DType
 from tir.expr import (
     EQ,
@@ -38,6 +40,7 @@ from tir.expr import (
     Sub,
     Var,
 )
+from tir.stmt import BufferStore, LetStmt
 from tir.visit import walk
 
 from .convert import F32
@@ -251,14 +254,35 @@ def _compare(g: Generator, e: Any) -> str:
     return g.out.value(f"icmp {table[type(e)]} {value_type(dtype)} {a}, {b}")
 
 
-def may_fault(e: Expr) -> bool:
-    """Whether evaluating ``e`` speculatively could access memory or trap."""
+def may_fault(g: Generator, e: Expr) -> bool:
+    """Whether evaluating ``e`` speculatively could trap, or access memory that the statement does not access anyway."""
     for node in walk(e):
-        if isinstance(node, (BufferLoad, Call)) and not (isinstance(node, Call) and node.op in HARMLESS):
+        if isinstance(node, Call) and node.op not in HARMLESS:
             return True
-        if is_runtime_division(node):
+        if is_runtime_division(node) or (isinstance(node, BufferLoad) and key(node) not in _unconditional(g)):
             return True
     return False
+
+
+def _unconditional(g: Generator) -> set[Hashable]:
+    """The loads that a statement makes, whatever its conditions give: they need no condition anywhere in it."""
+    if g.unconditional is None:
+        values = [s.value for s in g.statements if isinstance(s, (LetStmt, BufferStore))]
+        g.unconditional = {key(load) for value in values for load in _unconditional_loads(value)}
+    return g.unconditional
+
+
+def _unconditional_loads(e: Expr) -> Iterator[BufferLoad]:
+    if isinstance(e, BufferLoad):
+        yield e
+    parts: Sequence[Any] = e.children()
+    if isinstance(e, (And, Or)):
+        parts = [e.a]
+    elif isinstance(e, Call) and e.op not in HARMLESS:
+        parts = e.args[:1] if e.op == "if_then_else" else []
+    for part in parts:
+        if isinstance(part, Expr):
+            yield from _unconditional_loads(part)
 
 
 _HARMLESS = (
@@ -273,7 +297,7 @@ def _logic(g: Generator, e: Any) -> str:
     """Short-circuits if evaluating the right side could fault."""
     is_and = isinstance(e, And)
     a = g.expr(e.a)
-    if not may_fault(e.b):
+    if not may_fault(g, e.b):
         return g.out.value(f"{'and' if is_and else 'or'} {value_type(e.dtype)} {a}, {g.expr(e.b)}")
     if e.dtype.lanes > 1:
         flag, lanes = value_type(e.dtype), e.dtype.lanes

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tir.dtype import DType
 from tir.expr import Expr, IntImm, Var
+from tir.stmt import LetStmt, Stmt
 
 from ..rules import Dispatch, Rules
 from .convert import Converter
@@ -69,6 +70,14 @@ class Generator(Dispatch):
         self.return_dtype: DType | None = None
         self.tiles: dict[Var, int] = {}  # the first tile register of each buffer of tiles
         self.convert_ = Converter(out)
+        self.statements: tuple[Stmt, ...] = ()  # the statement that is generated, after the lets directly around it
+        self.unconditional: set[Hashable] | None = None  # the loads that `statements` make anyway, once asked for
+
+    def stmt(self, s: Stmt) -> None:
+        around = self.statements[-1] if self.statements else None
+        lets = self.statements if isinstance(around, LetStmt) and around.body is s else ()
+        self.statements, self.unconditional = (*lets, s), None
+        super().stmt(s)
 
     @property
     def flags(self) -> str:

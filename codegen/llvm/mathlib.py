@@ -84,7 +84,7 @@ def exp(m: Lanes, x: str) -> str:
         nf = m.call("rint", m.op("fmul", y, m.const(1.4426950408889634)))
     r = m.fma(nf, m.const(-0.693359375), y)
     r = m.fma(nf, m.const(2.12194440e-4), r)
-    return _scaled(m, x, _small_exp(m, r), nf)
+    return scaled(m, x, _small_exp(m, r), nf)
 
 
 def _small_exp(m: Lanes, r: str) -> str:
@@ -119,14 +119,14 @@ def exp2(m: Lanes, x: str) -> str:
     y = m.pick(m.less("olt", y, m.const(-150.0)), m.const(-150.0), y)
     nf = m.call("rint", y)
     r = m.op("fmul", m.op("fsub", y, nf), m.const(0.6931471805599453))
-    return _scaled(m, x, _small_exp(m, r), nf)
+    return scaled(m, x, _small_exp(m, r), nf)
 
 
 def _scales(m: Lanes) -> bool:
     return m.lanes == 16 and "+avx512f" in m.out.module.features
 
 
-def _scaled(m: Lanes, x: str, p: str, nf: str) -> str:
+def scaled(m: Lanes, x: str, p: str, nf: str) -> str:
     """p * 2**nf for an integer nf from -150 to 129; x where x is nan."""
     if _scales(m):
         name = "llvm.x86.avx512.mask.scalef.ps.512"
@@ -141,11 +141,25 @@ def _scaled(m: Lanes, x: str, p: str, nf: str) -> str:
 
 def log(m: Lanes, x: str) -> str:
     """x = 2**e m with m near 1; log m by polynomial."""
-    e, t, p = _split_log(m, x)
+    return log_edges(m, x, _sum_of_logs(m, *_split_log(m, x)))
+
+
+def log_of_normal(m: Lanes, x: str, more: str | None = None) -> str:
+    """log(x + more) for x that is a normal number above 0; ``more`` is at most half of the last place of x."""
+    e, y = _exponent(m, x)
+    t = m.op("fsub", y, m.const(1.0))
+    if more is not None:
+        small = m.op("fmul", more, _power_of_two(m, m.iop("sub", m.int(0), e)))
+        t = m.pick(m.less("one", more, m.const(0.0)), m.op("fadd", t, small), t)
+    return _sum_of_logs(m, m.out.value(f"sitofp {m.i} {e} to {m.f}"), t, _log_series(m, t))
+
+
+def _sum_of_logs(m: Lanes, e: str, t: str, p: str) -> str:
+    """log(2**e (1 + t)), of what ``_split_log`` gives."""
     r = m.fma(e, m.const(-2.12194440e-4), p)
     r = m.fma(m.op("fmul", t, t), m.const(-0.5), r)
     r = m.op("fadd", t, r)
-    return _log_edges(m, x, m.fma(e, m.const(0.693359375), r))
+    return m.fma(e, m.const(0.693359375), r)
 
 
 def log2(m: Lanes, x: str) -> str:
@@ -153,7 +167,7 @@ def log2(m: Lanes, x: str) -> str:
     e, t, p = _split_log(m, x)
     r = m.fma(m.op("fmul", t, t), m.const(-0.5), p)
     r = m.op("fadd", t, r)  # log m; its error and that of the rounded factor are relatively small
-    return _log_edges(m, x, m.fma(r, m.const(1.4426950408889634), e))
+    return log_edges(m, x, m.fma(r, m.const(1.4426950408889634), e))
 
 
 def log10(m: Lanes, x: str) -> str:
@@ -162,30 +176,38 @@ def log10(m: Lanes, x: str) -> str:
     r = m.fma(m.op("fmul", t, t), m.const(-0.5), p)
     r = m.op("fmul", m.op("fadd", t, r), m.const(0.4342944819032518))
     r = m.fma(e, m.const(4.605038981195214e-06), r)
-    return _log_edges(m, x, m.fma(e, m.const(0.301025390625), r))
+    return log_edges(m, x, m.fma(e, m.const(0.301025390625), r))
 
 
 def _split_log(m: Lanes, x: str) -> tuple[str, str, str]:
     """(e, t, p): x = 2**e (1 + t) with 1 + t in [sqrt(1/2), sqrt(2)), log(1 + t) = t - t**2 / 2 + p."""
     tiny = m.less("olt", x, m.const(1.17549435e-38))
-    y = m.pick(tiny, m.op("fmul", x, m.const(8388608.0)), x)
-    bits = m.bits(y)
-    # subtracting the bits of sqrt(1/2) before splitting puts the mantissa in [sqrt(1/2), sqrt(2))
-    moved = m.iop("sub", bits, m.int(0x3F3504F3))
-    e = m.iop("ashr", moved, m.int(23))
-    bits = m.iop("sub", bits, m.iop("shl", e, m.int(23)))
-    t = m.op("fsub", m.from_bits(bits), m.const(1.0))
+    e, y = _exponent(m, m.pick(tiny, m.op("fmul", x, m.const(8388608.0)), x))
+    t = m.op("fsub", y, m.const(1.0))
     ef = m.out.value(f"sitofp {m.i} {e} to {m.f}")
     ef = m.op("fsub", ef, m.pick(tiny, m.const(23.0), m.const(0.0)))
+    return ef, t, _log_series(m, t)
+
+
+def _exponent(m: Lanes, x: str) -> tuple[str, str]:
+    """(e, y) of a normal number x = 2**e y, with y in [sqrt(1/2), sqrt(2))."""
+    bits = m.bits(x)
+    # subtracting the bits of sqrt(1/2) before splitting puts the mantissa in [sqrt(1/2), sqrt(2))
+    e = m.iop("ashr", m.iop("sub", bits, m.int(0x3F3504F3)), m.int(23))
+    return e, m.from_bits(m.iop("sub", bits, m.iop("shl", e, m.int(23))))
+
+
+def _log_series(m: Lanes, t: str) -> str:
+    """log(1 + t) - t + t**2 / 2."""
     p = m.poly(
         t,
         [7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
          2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1],
     )  # fmt: skip
-    return ef, t, m.op("fmul", m.op("fmul", p, t), m.op("fmul", t, t))
+    return m.op("fmul", m.op("fmul", p, t), m.op("fmul", t, t))
 
 
-def _log_edges(m: Lanes, x: str, r: str) -> str:
+def log_edges(m: Lanes, x: str, r: str) -> str:
     """``r``, except for the logarithm of 0, negative numbers, infinity and nan."""
     r = m.pick(m.less("oeq", x, m.const(math.inf)), x, r)
     r = m.pick(m.less("ult", x, m.const(0.0)), m.const(math.nan), r)

@@ -235,14 +235,14 @@ def _if_then_else(g: Generator, e: Call) -> str:
         c = g.convert_.is_nonzero(c, condition.dtype)
     if lanes == 1 and isinstance(condition, Broadcast):
         condition = condition.value
-    if not may_fault(yes) and not may_fault(no):
+    if not may_fault(g, yes) and not may_fault(g, no):
         return g.out.value(f"select {vector('i1', lanes)} {c}, {type_} {g.plain(yes)}, {type_} {g.plain(no)}")
     if lanes == 1:
         return g.choose(c, lambda: g.plain(yes), lambda: g.plain(no), type_)
     flags = vector("i1", lanes)
     a = masked(g, c, lanes, yes)
     inverse = g.out.value(f"xor {flags} {c}, {splat('i1', 'true', lanes)}")
-    b = masked(g, inverse, lanes, no) if may_fault(no) else g.plain(no)
+    b = masked(g, inverse, lanes, no) if may_fault(g, no) else g.plain(no)
     return g.out.value(f"select {flags} {c}, {type_} {a}, {type_} {b}")
 
 
@@ -273,7 +273,7 @@ def _same(g: Generator, e: Call) -> str:
 
 @op_rule("assume")
 def _assume(g: Generator, e: Call) -> str:
-    if not may_fault(e.args[0]):
+    if not may_fault(g, e.args[0]):
         name = g.out.module.declare("llvm.assume", "void", ["i1"])
         g.out.emit(f"call void {name}(i1 {g.plain(e.args[0])})")
     return "0"

@@ -8,7 +8,12 @@ import operator
 import pytest
 
 import tir
+from tir import ops, te
+from tir.analysis.reductions import Reduction
+from tir.expr import EQ, Select, logical_and, logical_or
 from tir.script import parse
+from tir.stmt import Block
+from tir.visit import walk
 
 OPS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne}
 STARTS = {"T.min_value('int32')": -(2**31), "T.max_value('int32')": 2**31 - 1, "0": 0}
@@ -68,3 +73,46 @@ def test_selection(first: str, second: str, start: str):
         assert not sch.can.reorder("k_1", "k_0")
     else:
         assert sch.can.reorder("k_1", "k_0")
+
+
+def _best_of_rows(stays):
+    A = te.placeholder((4, 8), "int32", name="A")
+    k = te.reduce_axis((0, 8), "k")
+
+    def combine(x, y):
+        return Select(stays(x, y), x[0], y[0]), Select(stays(x, y), x[1], y[1])
+
+    best = te.comm_reducer(combine, lambda i, v: (te.const(9, i), te.min_value(v)), name="best")
+    func = te.create_prim_func([A, *te.compute((4,), lambda i: best((k.var, A[i, k]), axis=k), name="B")])
+    return Reduction.of(next(n for n in walk(func.body) if isinstance(n, Block) and n.name == "B"))
+
+
+def test_a_selection_that_decides_among_equals_is_the_same_in_any_order():
+    def first(x, y):
+        return logical_or(x[1] > y[1], logical_and(EQ(x[1], y[1]), x[0] < y[0]))
+
+    classic = _best_of_rows(lambda x, y: x[1] >= y[1])
+    assert classic.selects and not classic.is_independent_of_order
+    assert _best_of_rows(first).is_independent_of_order
+
+
+def test_nan_makes_a_selection_depend_on_order_unless_it_is_decided_too():
+    def position(name):
+        func = te.create_prim_func(
+            [A := te.placeholder((4, 8), name="A"), getattr(ops, name)(A, axis=1, dtype="int32")]
+        )
+        return Reduction.of(next(n for n in walk(func.body) if isinstance(n, Block) and n.name != "root"))
+
+    assert position("argmax").is_independent_of_order and position("argmin").is_independent_of_order
+    text = PROGRAM.replace('"int32"', '"float32"', 1).replace(
+        'V: T.Buffer((4,), "int32")', 'V: T.Buffer((4,), "float32")'
+    )
+    ignoring = parse(
+        text.replace("v: T.int32", "v: T.float32").format(
+            first="> A[vi, vk] or V[vi] == A[vi, vk] and P[vi] < vk or V[vi] >",
+            second="> A[vi, vk] or V[vi] == A[vi, vk] and P[vi] < vk or V[vi] >",
+            start="T.min_value('float32')",
+        )
+    )
+    found = Reduction.of(next(n for n in walk(ignoring.body) if isinstance(n, Block) and n.name == "best"))
+    assert found.selects and not found.is_independent_of_order

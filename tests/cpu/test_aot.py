@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -158,3 +159,19 @@ def test_a_file_under_another_name_loads(tmp_path, suffix):
     assert (a == 7).all()
     with pytest.raises(RunError, match="division by zero"):
         tir.load(tmp_path / f"other{suffix}")(a, 0)
+
+
+def test_an_object_that_calls_the_c_library_loads_in_a_process_without_openmp(tmp_path):
+    saved(tmp_path, "cube", """
+@T.prim_func
+def cube(A: T.Buffer((300,), "float64"), B: T.Buffer((300,), "float64")):
+    for i in T.parallel(300):
+        B[i] = T.pow(A[i], T.float64(3))
+""")  # fmt: skip
+    program = """
+import sys, numpy, tir
+a, b = numpy.linspace(0, 2, 300), numpy.zeros(300)
+tir.load(sys.argv[1])(a, b)
+numpy.testing.assert_allclose(b, a**3, rtol=1e-13)
+"""
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "cube.o")], check=True)

@@ -86,6 +86,40 @@ def test_masked_code_has_no_scalar_loop():
     assert "masked.load" in module.source("llvm")
 
 
+@T.prim_func
+def read_anyway(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
+    for j in T.vectorized(16):
+        first: T.float32 = T.Select(A[j] > B[j] or A[j] == B[j] and B[j] > T.float32(0), A[j], B[j])
+        C[j] = T.Select(first > B[j] and A[j] < T.float32(5), first, B[j])
+
+
+@T.prim_func
+def read_elsewhere(A: T.Buffer((9,), "float32"), B: T.Buffer((16,), "int32"), C: T.Buffer((16,), "float32")):
+    for j in T.vectorized(16):
+        C[j] = T.Select(j < 9 and A[j] > T.float32(0), T.float32(1), T.if_then_else(j > 7, A[j - 7], A[j + 1]))
+
+
+@T.prim_func
+def moved_between(A: T.Buffer((4,), "float32"), B: T.Buffer((1,), "int32"), C: T.Buffer((2,), "float32")):
+    B[0] = 1
+    first: T.float32 = A[B[0]]
+    B[0] = 100
+    C[0] = first
+    C[1] = T.if_then_else(first > T.float32(9), A[B[0]], first)
+
+
+def test_what_a_statement_reads_anyway_needs_no_mask():
+    """The conditions of a selection read what is selected: neither masks nor branches, or reductions to positions are slow."""
+    code = tir.build(read_anyway).source("llvm")
+    assert "masked" not in code and "phi <16" not in code
+    assert_same_result(read_anyway, read_anyway, engines=["interpreter", "llvm"])
+
+
+@pytest.mark.parametrize("program", [read_elsewhere, moved_between], ids=lambda f: f.attrs["global_symbol"])
+def test_what_only_a_condition_allows_is_read_under_it(program):
+    assert_same_result(program, program, engines=["interpreter", "llvm"])
+
+
 def test_a_vector_that_runs_over_rows_keeps_their_layout():
     """Compaction sees whole rows where a vector runs on from one row into the next."""
 

@@ -184,6 +184,20 @@ def test_memory_that_is_only_read_is_const():
     assert re.search(r"copy\(const half\* A, half\* B\)", source)
 
 
+def test_the_head_of_a_kernel_is_one_line_where_it_fits():
+    for length in range(40, 60):
+        name = "A" * length
+        func = parse(f"""
+def k({name}: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    B[tx] = {name}[tx]
+""")
+        head, _, _ = emit_kernel(func, "k").text.partition("{")
+        in_one = " ".join(head.split()).replace("( ", "(") + " {"
+        assert head.count("\n") == (0 if len(in_one) <= 120 else 2)
+    assert head.count("\n") == 2  # the last one did not
+
+
 def test_atomics_of_every_type():
     for dtype in ("int32", "uint32", "int64", "uint64", "float32", "float64", "float16", "bfloat16"):
         compiled(
@@ -210,6 +224,18 @@ def f(A: T.Buffer((64,), "float32")):
     tx = T.launch_thread("vthread.x", 64)
     A[tx] = T.float32(1)
 """)
+
+
+@pytest.mark.parametrize("count", ["popcount", "clz"])
+def test_bits_are_counted_of_scalars(count):
+    text = f"""
+def f(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+    tx = T.launch_thread("threadIdx.x", 1)
+    B[T.Ramp(tx, 1, 4)] = T.{count}(A[T.Ramp(tx, 1, 4)])
+"""
+    with pytest.raises(BuildError, match="bits are counted of scalars"):
+        compiled(text)
+    assert f"__{count.removesuffix('count').replace('pop', 'popc')}" in compiled(text.replace("T.Ramp(tx, 1, 4)", "tx"))
 
 
 BARRIERS = """

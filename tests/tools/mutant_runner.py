@@ -27,10 +27,11 @@ import sys
 import tempfile
 import time
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -41,7 +42,6 @@ from tests.tools.mutant_sites import Mutant
 SLOW = 15.0  # CPU seconds; a test that takes longer is not used
 PATIENCE = 10.0  # seconds on the clock for each CPU second that a child may take
 Record = Callable[[Mutant, str, str], None]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -64,24 +64,35 @@ class Coverage:
         return item.nodeid in self.tests and self.tests[item.nodeid][0] == _hash(item)
 
     def running(self, statements: Iterable[str]) -> dict[str, float]:
-        """The seconds of the tests that run one of the statements: the fastest of each file, then the next of each."""
+        """The seconds of the tests that run one of the statements: the same time for each file, its fastest first."""
         wanted = [self.numbers[key] for key in statements if key in self.numbers]
         found: dict[str, float] = {}
         for name, (_, seconds, packed) in self.tests.items():
             hits = zlib.decompress(packed)
             if seconds is not None and any(n < len(hits) and hits[n] for n in wanted):
                 found[name] = seconds
-        in_order = sorted(found.items(), key=lambda test: test[1])
-        return dict(_in_turn(in_order, lambda test: test[0].partition("::")[0]))
+        ends = _ends(found)
+        return dict(sorted(found.items(), key=lambda test: ends[test[0]]))
 
 
-def _in_turn(tests: Iterable[T], file: Callable[[T], str]) -> Iterator[T]:
-    """The first of each file, then the second of each: tests of different files find different faults."""
-    files: dict[str, list[T]] = {}
-    for test in tests:
-        files.setdefault(file(test), []).append(test)
+def _ends(tests: dict[str, float]) -> dict[str, float]:
+    """When each test ends, if the files run at once, each its fastest test first."""
+    clocks: dict[str, float] = defaultdict(float)
+    ends: dict[str, float] = {}
+    for name, seconds in sorted(tests.items(), key=lambda test: test[1]):
+        file = name.partition("::")[0]
+        clocks[file] += seconds
+        ends[name] = clocks[file]
+    return ends
+
+
+def _in_turn(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """The first test of each file, then the second of each."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
     for turn in itertools.zip_longest(*files.values()):
-        yield from (test for test in turn if test is not None)
+        yield from (item for item in turn if item is not None)
 
 
 _hashes: dict[Path, str] = {}
@@ -152,7 +163,7 @@ class _Runner:
             if module is not None:
                 vars(module)["__hits__"] = hits
         end = min(self.end, time.monotonic() + self.limits.measuring)
-        for number, item in enumerate(_in_turn(items, lambda item: str(item.path))):
+        for number, item in enumerate(_in_turn(items)):
             if time.monotonic() > end:
                 break
             coverage.tests[item.nodeid] = (_hash(item), *_measured(item, hits))

@@ -41,7 +41,7 @@ ROOMS = {
     "schedule": ("tir/schedule/*.py", "tir/schedule/primitives/*.py"),
 }
 # tests that say what a program means or costs; those of texts, documents and tools find little else
-TESTS = ("analysis", "arith", "interp", "lower", "cpu", "cuda", "library", "core", "schedule")
+TESTS = ("analysis", "arith", "interp", "lower", "cpu", "cuda", "library", "core", "schedule", "ops")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tir
-from tir import te
+from tir import ops, te
 from tir.library import elementwise
 from tir.testing import assert_same_result
 from tir.tune.rules import spatial
@@ -29,6 +29,18 @@ def same(func: tir.PrimFunc, cores: int) -> tir.Schedule:
 @pytest.mark.parametrize("sizes", [(32, 48), (33, 50), (17, 16), (40, 31)])
 def test_tiles_of_a_transpose_are_turned_in_registers(sizes: tuple[int, int], cores: int):
     assert "Shuffle" in same(elementwise.transpose(*sizes), cores).mod.script()
+
+
+@pytest.mark.parametrize("axes", [(1, 0), (0, 2, 1)])
+def test_iterators_in_the_order_of_the_result_are_turned_too(axes: tuple[int, ...]):
+    A = te.placeholder((33, 40) if len(axes) == 2 else (33, 20, 40), name="A")
+    assert "Shuffle" in same(te.create_prim_func([A, ops.transpose(A, axes)]), 1).mod.script()
+
+
+def test_tiles_that_no_instruction_sequence_turns_are_loops():
+    A = te.placeholder((33, 20, 40), name="A")
+    sch = same(te.create_prim_func([A, ops.transpose(A, (2, 1, 0))]), 1)
+    assert [sch.get(loop).extent.value for loop in sch.get_loops("transpose")[-2:]] == [16, 16]
 
 
 @pytest.mark.parametrize("cores", [1, 2])

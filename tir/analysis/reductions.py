@@ -41,7 +41,7 @@ from ..op import call
 from ..render import short_text
 from ..stmt import Block, BufferStore, For, IfThenElse, LetStmt, SeqStmt, Stmt
 from ..visit import rewrite, substitute, walk
-from .selections import associativity_counterexample, choice_parts
+from .selections import associativity_counterexample, choice_parts, is_independent_of_order
 
 # ---------------------------------------------------------------- operations
 
@@ -273,6 +273,11 @@ class Reduction:
     def selects(self) -> bool:
         """Whether some result is an arg-reduction; which of equal candidates it selects is unspecified."""
         return any(u.combination is None for u in self.updates)
+
+    @functools.cached_property
+    def is_independent_of_order(self) -> bool:
+        """Whether results are the same in any order but for rounding: a selection is, if it decides among equals and NaN."""
+        return not self.selects or is_independent_of_order(self.comm)
 
     @property
     def is_idempotent(self) -> bool:

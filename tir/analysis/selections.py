@@ -1,14 +1,17 @@
 """Whether a reduction by selection (arg-max and the like) is associative and commutative: decided by enumeration.
 
-Such a reducer only compares values and selects one, so it depends only on the order of the compared values: a few
-representatives cover all cases.
+Such a reducer only compares values and selects one, so it depends only on the order of the compared values: three
+representatives of each region between constants cover all cases, as three values are combined at a time.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..dtype import DType
@@ -43,7 +46,7 @@ _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-_MOST = 50_000  # triples of values tried
+_MOST = 600_000  # triples of values tried
 
 
 class _Undecided(Exception):
@@ -59,37 +62,59 @@ def choice_parts(value: Any) -> tuple[Expr, Expr, Expr] | None:
     return None
 
 
+@dataclass(frozen=True)
+class _Selection:
+    """A reducer that compares values and selects among them: ``join`` combines two, each the ``width`` values that are
+    compared and those that are only picked; ``starts`` is the identity, ``ranges`` what each compared value may be."""
+
+    functions: list[Callable[[tuple[Any, ...]], Any]]
+    compared: list[int]
+    picked: list[int]
+    starts: tuple[Any, ...]
+    ranges: list[list[Any]]
+
+    @staticmethod
+    def of(comm: CommReducer) -> _Selection:
+        """What ``comm`` selects, if anything. Raises ``_Undecided`` for a reducer that does more."""
+        conditions = [parts[0] for r in comm.result for n in walk(r) if (parts := choice_parts(n))]
+        used = {n for c in conditions for n in walk(c) if isinstance(n, Var)}
+        numbers = list(range(len(comm.lhs)))
+        compared = [k for k in numbers if comm.lhs[k] in used or comm.rhs[k] in used]
+        picked = [k for k in numbers if k not in compared and choice_parts(comm.result[k])]
+        kept = compared + picked
+        functions = [_compiled(comm.result[k], comm, kept) for k in kept]
+        constants = [_number(n) for c in conditions for n in walk(c) if isinstance(n, (IntImm, FloatImm))]
+        starts = tuple(_number(comm.identity[k]) if k in compared else "init" for k in kept)
+        ranges = [list(_samples(comm.lhs[k].dtype, starts[n], constants)) for n, k in enumerate(compared)]
+        return _Selection(functions, compared, picked, starts, ranges)
+
+    @functools.cached_property
+    def join(self) -> Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]]:
+        @functools.cache
+        def joined(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+            both = (*a, *b)
+            return tuple(f(both) for f in self.functions)
+
+        return joined
+
+    def points(self, name: str) -> list[tuple[Any, ...]]:
+        """All values, of which those that are only picked are called after ``name``."""
+        return [(*p, *(f"{name}{k}" for k in self.picked)) for p in itertools.product(*self.ranges)]
+
+
 def associativity_counterexample(comm: CommReducer) -> str | None:
     """Why the result of ``comm`` depends on the grouping of values, or on their order if no two are equal.
 
     None if it does not, except for NaN and rounding. Which of equal candidates is selected is unspecified.
     """
-    conditions = [parts[0] for r in comm.result for n in walk(r) if (parts := choice_parts(n))]
-    if not conditions:
-        return None
-    used = {n for c in conditions for n in walk(c) if isinstance(n, Var)}
-    numbers = list(range(len(comm.lhs)))
-    compared = [k for k in numbers if comm.lhs[k] in used or comm.rhs[k] in used]
-    picked = [k for k in numbers if k not in compared and choice_parts(comm.result[k])]
-    kept = compared + picked
     try:
-        functions = [_compiled(comm.result[k], comm, kept) for k in kept]
-        constants = [_number(n) for c in conditions for n in walk(c) if isinstance(n, (IntImm, FloatImm))]
-        starts = [_number(comm.identity[k]) if k in compared else "init" for k in kept]
+        found = _Selection.of(comm)
     except _Undecided as why:
         return f"{why}, so it cannot be proved that values may be grouped in any order"
-
-    def join(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
-        both = (*a, *b)
-        return tuple(f(both) for f in functions)
-
-    few = len(compared) > 1
-    ranges = [list(_samples(comm.lhs[k].dtype, starts[n], constants, few)) for n, k in enumerate(compared)]
-    points = list(itertools.product(*ranges))
-    if len(points) ** 3 > _MOST:
+    a, b, c = map(found.points, "abc")
+    if len(a) ** 3 > _MOST:
         return "it compares too many values to prove that they may be grouped in any order"
-    a, b, c = ([(*p, *(f"{name}{k}" for k in picked)) for p in points] for name in "abc")
-    width = len(compared)
+    width, join = len(found.compared), found.join
     for x, y in itertools.product(a, b):
         apart = all(m != n for m, n in zip(x[:width], y[:width]))
         if apart and join(x, y) != join(y, x):
@@ -97,22 +122,46 @@ def associativity_counterexample(comm: CommReducer) -> str | None:
     for x, y, z in itertools.product(a, b, c):
         if join(join(x, y), z) != join(x, join(y, z)):
             return f"of {', '.join(_shown(p, width) for p in (x, y, z))} it matters which two are combined first"
-    init = tuple(starts)
+    init = found.starts
     for x, y in itertools.product([join(init, p) for p in a], b):
         if join(x, join(init, y)) != join(x, y):
             return f"partial results that start from init lose {_shown(x, width)} or {_shown(y, width)}"
     return None
 
 
+def is_independent_of_order(comm: CommReducer) -> bool:
+    """Whether ``comm``, which is associative but for NaN, selects the same in any order: among equal candidates and NaN too."""
+    if any(isinstance(n, (Min, Max)) for r in comm.result for n in walk(r)):
+        return False  # of NaN another than Python's
+    try:
+        found = _Selection.of(comm)
+    except _Undecided:
+        return False
+    if found.picked:
+        return False
+    for k, values in zip(found.compared, found.ranges):
+        values += [math.nan] * comm.lhs[k].dtype.is_float
+    points, join = found.points(""), found.join
+    return (
+        len(points) ** 3 <= _MOST
+        and all(_same(join(x, y), join(y, x)) for x, y in itertools.product(points, points))
+        and all(_same(join(join(x, y), z), join(x, join(y, z))) for x, y, z in itertools.product(points, repeat=3))
+    )
+
+
+def _same(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    return all(m == n or (m != m and n != n) for m, n in zip(a, b))
+
+
 def _shown(point: Sequence[Any], width: int) -> str:
     return str(point[0]) if width == 1 else f"({', '.join(map(str, point[:width]))})"
 
 
-def _samples(dtype: DType, start: Any, constants: Sequence[Any], few: bool) -> Iterator[Any]:
-    """Representative values: below, between and above every constant that values are compared with."""
-    near = [start] if few else [start - 1, start, start + 1]
-    around = [v for c in constants for v in (c - 1, c, c + 1)]
-    for value in dict.fromkeys((0, 1, 2, *near, *around)):
+def _samples(dtype: DType, start: Any, constants: Sequence[Any]) -> Iterator[Any]:
+    """Representative values: three below, between and above the constants that values are compared with, and some below
+    and above the one that is started from."""
+    around = [c + step for c in constants for step in range(-3, 4)]
+    for value in dict.fromkeys((*(around or (0, 1, 2)), start - 1, start, start + 1)):
         if dtype.min_value <= value <= dtype.max_value:
             yield value
 

@@ -43,6 +43,8 @@ _CASES: list[Case] = [
     case(arg((2, 9), "bfloat16"), keepdims=True),
     case(arg((16, 2), "float32", "special"), axis=0),
     case(arg((16, 2), "float32", "special"), axis=0, select_last_index=True),
+    case(arg((2, 140), "float32", "special"), axis=1),
+    case(arg((3, 70), "int32", 4), axis=1, select_last_index=True),
     case(arg((5,), "float32", -float("inf")), axis=0),
     case(arg((0, 3), "float32"), axis=1),
     case(arg((3, 9), "int8"), axis=1),

@@ -24,6 +24,7 @@ import numpy as np
 from ..equal import assert_structural_equal
 from ..errors import BuildError
 from ..function import IRModule, PrimFunc
+from ..progress import track
 from .classes import CLASSES, classes_of
 from .decisions import SeededChoice
 from .gpu_schedules import random_gpu_schedule
@@ -209,7 +210,7 @@ def run(
     """
     report = Report(forced=Confirmations() if force else None)
     begin = time.monotonic()
-    for number in range(seed, seed + examples):
+    for number in track(range(seed, seed + examples), "fuzz", examples):
         try:
             if gpu:
                 run_gpu_example(number, report, steps, families)

@@ -10,24 +10,26 @@ from ..analysis.annotations import DIM_ALIGN
 from ..analysis.effects import PREFETCH, Effect, effects
 from ..analysis.structure import has_load
 from ..arith import Analyzer
+from ..arith.linear import key
 from ..arith.regions import Box, relax, union
 from ..buffer import Buffer, BufferRegion, Range
 from ..expr import BufferLoad, Expr, IntImm, Var, all_of, as_bool, const, is_const
 from ..function import PrimFunc
 from ..node import Node
 from ..op import is_pure
-from ..stmt import Block, BufferStore, For, Stmt
+from ..stmt import Allocate, Block, BufferStore, DeclBuffer, For, Stmt
 from ..visit import rewrite, walk
 from .layout import minus
 from .passes import func_pass
-from .threads import is_shared
+from .threads import is_launch, is_shared
 
 Loops = Mapping[Var, Range]
 
 
 @dataclass(frozen=True)
 class _Allocation:
-    """A buffer that a block allocates, the loops around the block, and the threads of these that share the memory."""
+    """A buffer that a block or an ``allocate`` allocates, the loops around, and the threads of these that share the
+    memory."""
 
     buffer: Buffer
     loops: Loops
@@ -129,18 +131,38 @@ def _alignment_rules(root: Any) -> dict[Buffer, list[tuple[int, int, int]]]:
     return rules
 
 
+def _allocated_by(item: Any) -> tuple[Buffer, ...]:
+    """The buffers that a block allocates, or the one that is declared over the whole memory of an ``allocate``."""
+    if isinstance(item, Block):
+        return item.alloc_buffers
+    if not isinstance(item, Allocate) or not isinstance(item.body, DeclBuffer) or not is_const(item.condition, 1):
+        return ()
+    buffer = item.body.buffer
+    whole = buffer.data is item.buffer_var and buffer.elem_offset is None and buffer.dtype is item.dtype
+    return (buffer,) if whole and [key(e) for e in buffer.shape] == [key(e) for e in item.extents] else ()
+
+
+def _axis(item: Any) -> tuple[Var, Range, str] | None:
+    """The variable, the domain and the thread axis (or ``""``) of a loop or a launch of threads."""
+    if isinstance(item, For):
+        return item.loop_var, item.domain, item.thread or ""
+    if is_launch(item):
+        return item.node.var, Range(const(0, item.node.var.dtype), item.value), item.node.thread_tag
+    return None
+
+
 def _allocations(root: Any) -> Iterator[_Allocation]:
-    """The buffers that blocks allocate."""
+    """The buffers allocated under ``root``."""
     stack: list[tuple[Any, dict[Var, tuple[Range, str]]]] = [(root, {})]
     while stack:
         item, around = stack.pop()
-        if isinstance(item, Block):
+        for buffer in _allocated_by(item):
             loops = {v: r for v, (r, _) in around.items()}
-            for buffer in item.alloc_buffers:
-                sharing = frozenset(v for v, (_, thread) in around.items() if _meet(buffer.scope, thread))
-                yield _Allocation(buffer, loops, sharing)
-        if isinstance(item, For):
-            around = {**around, item.loop_var: (item.domain, item.thread or "")}
+            sharing = frozenset(v for v, (_, thread) in around.items() if _meet(buffer.scope, thread))
+            yield _Allocation(buffer, loops, sharing)
+        axis = _axis(item)
+        if axis is not None:
+            around = {**around, axis[0]: axis[1:]}
         if isinstance(item, Stmt):
             stack.extend((child, around) for child in item.children() if isinstance(child, Node))
 
@@ -149,7 +171,8 @@ def _allocations(root: Any) -> Iterator[_Allocation]:
 def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
     """Each allocation shrinks to the box that its block uses; indices are shifted accordingly.
 
-    Expects opaque blocks (:func:`convert_blocks_to_opaque`). A buffer whose pointer is passed on keeps its size.
+    Expects opaque blocks (:func:`convert_blocks_to_opaque`), or a program without blocks, in which each ``allocate``
+    with one buffer over it shrinks. A buffer whose pointer is passed on keeps its size.
     Memory shared by threads (``shared``) contains the boxes of all of them. ``storage_align`` annotations become
     strides here.
     """
@@ -169,6 +192,7 @@ def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
         return func
 
     simplify = Analyzer().simplify
+    extents = {old.data: made.shape for old, (made, _) in new.items()}
 
     def moved(buffer: Buffer, indices: Any) -> tuple[Expr, ...]:
         lows = new[buffer][1]
@@ -182,6 +206,10 @@ def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
             return BufferRegion(new[item.buffer][0], tuple(Range(m, r.extent) for m, r in zip(mins, item.region)))
         if isinstance(item, Block) and any(b in new for b in item.alloc_buffers):
             return item.replace(alloc_buffers=tuple(new[b][0] if b in new else b for b in item.alloc_buffers))
+        if isinstance(item, DeclBuffer) and item.buffer in new:
+            return item.replace(buffer=new[item.buffer][0])
+        if isinstance(item, Allocate) and item.buffer_var in extents:
+            return item.replace(extents=extents[item.buffer_var])
         return None
 
     return func.with_body(rewrite(func.body, redirect))

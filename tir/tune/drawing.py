@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 from ..equal import structural_digest
 from ..errors import TirError
 from ..function import IRModule
 from ..schedule import Schedule, Trace
-from ..schedule.trace import Entry
+from ..schedule.trace import Entry, replay_steps
 from ..target import Target
 from .ranking import Ranked, ranked, samplings
 from .space import Space as RuleSpace
@@ -69,24 +70,24 @@ class RuleSource:
     def __init__(self, space: RuleSpace, mod: IRModule, model: Callable[[Schedule], float | None] = lambda sch: None):
         self.space, self.mod, self.target, self.model = space, mod, space.env.target, model
         self.considered = 0  # values that were ranked
-        self._sketches: list[Schedule] = []
+        self._sketches: list[Replays] = []
         self._waiting: list[Ranked] = []
 
     def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
         given = 0
         if not self._sketches:
-            self._sketches = self._made(generator, SKETCHES)
-            seconds = [self.model(sch) or 1.0 for sch in self._sketches]
-            self._waiting = ranked([sch.trace for sch in self._sketches], seconds, generator)
+            sketches = self._made(generator, SKETCHES)
+            self._sketches = [Replays(sch.trace, self.mod, self.target) for sch in sketches]
+            seconds = [self.model(sch) or 1.0 for sch in sketches]
+            self._waiting = ranked([sch.trace for sch in sketches], seconds, generator)
             self.considered = len(self._waiting)
-            given = len(self._sketches)
-            yield from self._sketches
+            given = len(sketches)
+            yield from sketches
         while given < count and self._waiting:
             given += 1
             at = generator.randrange(len(self._waiting)) if given % SURPRISE == 0 else 0
             chosen = self._waiting.pop(at)
-            trace = self._sketches[chosen.sketch].trace
-            made = replayed(trace, self.mod, chosen.decisions, self.target, generator.getrandbits(31))
+            made = self._sketches[chosen.sketch].decided(chosen.decisions, generator.getrandbits(31))
             if made is not None:
                 yield made
 
@@ -100,15 +101,35 @@ class RuleSource:
         return list(found.values())
 
 
-def replayed(trace: Trace, mod: IRModule, decisions: Sequence[Any], target: Target, seed: int = 0) -> Schedule | None:
-    """A schedule of ``mod`` by ``trace`` with other decisions; None where a step is refused."""
-    sch = Schedule(mod, seed=seed, target=target, error_render_level="none")
-    rest = iter(decisions)
-    try:
-        trace.apply_to_schedule(sch, decision_provider=lambda *_: next(rest))
-    except TirError:
-        return None
-    return sch
+class Replays:
+    """Schedules of ``mod`` by a trace with other decisions. What comes before the first decision is replayed once."""
+
+    def __init__(self, trace: Trace, mod: IRModule, target: Target):
+        first = next((n for n, step in enumerate(trace.steps) if "decision" in step.args), len(trace))
+        self._begin, self._rest = trace.steps[:first], trace.steps[first:]
+        self._mod, self._target = mod, target
+
+    @cached_property
+    def _begun(self) -> tuple[Schedule, dict[Any, Any]] | None:
+        """The schedule before the first decision, with its handles; None if a step is refused."""
+        sch, handles = Schedule(self._mod, target=self._target, error_render_level="none"), {}
+        try:
+            replay_steps(self._begin, sch, handles)
+        except TirError:
+            return None
+        return sch, handles
+
+    def decided(self, decisions: Sequence[Any], seed: int = 0) -> Schedule | None:
+        """With these decisions; None where a step is refused."""
+        if self._begun is None:
+            return None
+        sch, rest = self._begun[0].copy(), iter(decisions)
+        sch.seed(seed)
+        try:
+            replay_steps(self._rest, sch, dict(self._begun[1]), lambda *_: next(rest))
+        except TirError:
+            return None
+        return sch
 
 
 def neighbouring_decisions(trace: Trace) -> Iterator[list[Any]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from ..analysis.footprint import footprint, traffic
+from ..analysis.footprint import operations, traffic
 from ..analysis.footprint_table import Machine
 from ..arith import Analyzer
 from ..expr import BufferLoad, Expr, IntImm, Var
@@ -94,8 +94,7 @@ def roofline(program: Schedule | PrimFunc, env: Env) -> Roofline:
     moved = _argument_bytes(func)
     holds = next((lv for lv in ("L1", "L2", "L3") if moved <= machine.sizes[lv]), "memory")
     cores = env.threads if holds in ("L1", "L2") else 1
-    operations = footprint(func, machine).flops
-    return Roofline(operations, moved, machine.peak * env.threads, machine.bandwidth[holds] * cores)
+    return Roofline(operations(func), moved, machine.peak * env.threads, machine.bandwidth[holds] * cores)
 
 
 def _argument_bytes(func: PrimFunc) -> int:

@@ -27,7 +27,7 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)
     elif along is not None and along.size >= lanes and walks(nest, along):
         (_along_streamed_result if _streams(nest) else _along_result)(made, nest, along, env)
-    elif row is not None and row.size >= 2 * lanes and len(nest.stores) == 1:
+    elif row is not None and row.size >= 2 * lanes and nest.reduction.is_independent_of_order:
         _along_row(made, nest, row, env)
     else:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)

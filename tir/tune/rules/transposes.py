@@ -8,7 +8,7 @@ from ...library.machine import streams
 from ...schedule import LoopRV, Schedule
 from ...stmt import BufferStore
 from ..nest import Access, Axis, Nest, extent_of, volume
-from ..space import Env, block_names, rule
+from ..space import Env, Fork, block_names, rule
 from .spatial import share_out, vectorize
 
 SIDE = 16  # of a tile: a vector of float32 each way
@@ -16,7 +16,7 @@ GROUP = (4, 3, 2, 1)  # neighbouring tiles along both axes, best first: their ro
 
 
 @rule(targets=("llvm",), order=60)
-def transposes(sch: Schedule, block: str, env: Env) -> list[Schedule]:
+def transposes(sch: Schedule, block: str, env: Env) -> list[Fork]:
     """Go through a block in square tiles if it loads along one axis and stores along another."""
     nest = Nest.of(sch, block)
     if nest is None or nest.reduce or len(nest.spatial) < len(nest.axes) or len(nest.stores) != 1:
@@ -24,9 +24,8 @@ def transposes(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     across = _across(nest)
     if across is None or any(a.extent is None or a.size < SIDE for a in across):
         return []
-    made = sch.copy()
-    (_turned if _is_copy(nest) and env.vector_bits >= 512 else _tiled)(made, nest, *across, env)
-    return [made]
+    ways = (_turned, _tiled) if _is_copy(nest) and env.vector_bits >= 512 else (_tiled,)
+    return [lambda way=way: way(sch.copy(), nest, *across, env) for way in ways]
 
 
 def _across(nest: Nest) -> tuple[Axis, Axis] | None:
@@ -50,10 +49,15 @@ def _is_copy(nest: Nest) -> bool:
     return body.value.dtype == "float32" and all(len(a.places) == len(a.indices) for a in (loaded, *nest.stores))
 
 
-def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> None:
+def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> Schedule:
     """Whole tiles by an instruction sequence; what is left over by vectors along the result."""
     around = [a.loop for a in nest.axes if a not in (stored, along)]
     sch.reorder(*around, stored.loop, along.loop)
+    place = {i.var: n for n, i in enumerate(nest.block.iter_vars)}
+    last = [place[a.var] for a in (stored, along)]
+    order = [*(n for n in place.values() if n not in last), *last]  # as in the instruction sequence
+    if order != sorted(order):
+        sch.reorder_block_iter_var(nest.name, order)
     whole = [a.size // SIDE * SIDE for a in (stored, along)]
     before, left = block_names(sch), stored.loop
     if whole[0] < stored.size:
@@ -77,6 +81,7 @@ def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> N
         sch.annotate(outer[0], "pragma_nontemporal_lines", nest.stores[0].buffer.name)
     share_out(sch, [*around, *outer], nest.runs * nest.work, env)
     sch.tensorize(ii, x86.TRANSPOSE_16)
+    return sch
 
 
 def _few(size: int, large: bool) -> int:
@@ -84,7 +89,7 @@ def _few(size: int, large: bool) -> int:
     return 1 if large else next(f for f in GROUP if size // SIDE % f == 0)
 
 
-def _tiled(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> None:
+def _tiled(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> Schedule:
     """Vectors along the result, in tiles of which the loaded lines stay in the L1 cache."""
     outer: list[LoopRV] = [a.loop for a in nest.by_stride(nest.axes) if a not in (stored, along)]
     lanes = min(SIDE, env.lanes(nest.width))
@@ -93,3 +98,4 @@ def _tiled(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> No
     sch.reorder(*outer, io, jo, ii, ji)
     sch.vectorize(ji)
     share_out(sch, [*outer, io, jo], nest.runs * nest.work, env)
+    return sch
