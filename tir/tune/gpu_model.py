@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.footprint import footprint
+from ..analysis.footprint import operations
 from ..arith.pointwise import Unsupported, compile_numpy
 from ..expr import Add, BufferLoad, Call, Div, Expr, FloatImm, IntImm, Mul, Sub, Var
 from ..function import IRModule, PrimFunc
@@ -27,7 +27,7 @@ from ..target import Target
 from ..transform.gpu_memory_effects import Access, Accesses
 from ..transform.threads import WARP, is_launch, is_private, is_shared
 from ..visit import walk
-from .model import SHARPNESS, Prediction
+from .model import SHARPNESS, Prediction, Roofline
 from .nest import USUAL
 from .space import Env
 from .staging import architecture
@@ -140,20 +140,21 @@ def predict_kernels(
         for part, t in {**terms, "launch": LAUNCH}.items():
             total[part] = total.get(part, 0.0) + t
     try:
-        lowest = _floor(program, mod, chip)
+        first = program.history[0].mod if isinstance(program, Schedule) else mod
+        lowest = kernel_roofline(list(first.functions.values()), env.target).seconds
     except ValueError:  # a size that is not a constant
         return None
     return Prediction(max(seconds, lowest), total, lowest)
 
 
-def _floor(program: Any, mod: IRModule, chip: Chip) -> float:
-    """Seconds that no schedule is faster than: the operations at the peak, the arguments read or written once."""
-    first = program.history[0].mod if isinstance(program, Schedule) else mod
-    buffers = [b for f in first.functions.values() for b in f.buffer_map.values()]
+def kernel_roofline(funcs: Sequence[PrimFunc], target: Target) -> Roofline:
+    """The limits of programs on a GPU. Raises ``ValueError`` for a size that is not constant."""
+    chip = chip_of(target)
+    buffers = [b for f in funcs for b in f.buffer_map.values()]
     size = sum(b.dtype.bytes * prod(getattr(s, "value", USUAL) for s in b.shape) for b in buffers)
     each = chip.tensor if any(b.dtype.bits < 32 for b in buffers) else chip.lanes
-    peak = 2 * each * chip.clock * chip.multiprocessors
-    return max(size / chip.memory, sum(footprint(f).flops for f in first.functions.values()) / peak)
+    peak = 2.0 * each * chip.clock * chip.multiprocessors
+    return Roofline(sum(map(operations, funcs)), size, peak, chip.memory / 2)  # reading and writing share it
 
 
 def _terms(counts: Counts | None, chip: Chip, target: Target, used: Used | None) -> dict[str, float] | None:
