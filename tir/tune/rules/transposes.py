@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from ...expr import BufferLoad
 from ...intrin import x86
 from ...library.machine import streams
@@ -25,7 +28,19 @@ def transposes(sch: Schedule, block: str, env: Env) -> list[Fork]:
     if across is None or any(a.extent is None or a.size < SIDE for a in across):
         return []
     ways = (_turned, _tiled) if _is_copy(nest) and env.vector_bits >= 512 else (_tiled,)
-    return [lambda way=way: way(sch.copy(), nest, *across, env) for way in ways]
+    stored, along = across
+    return [partial(_scheduled, way, sch, nest, stored, along, env) for way in ways]
+
+
+def _scheduled(
+    way: Callable[[Schedule, Nest, Axis, Axis, Env], Schedule],
+    sch: Schedule,
+    nest: Nest,
+    stored: Axis,
+    along: Axis,
+    env: Env,
+) -> Schedule:
+    return way(sch.copy(), nest, stored, along, env)
 
 
 def _across(nest: Nest) -> tuple[Axis, Axis] | None:
