@@ -152,7 +152,7 @@ class _Orders:
         self.stores = stores
         self.around = around  # the loops for each of whose iterations the program has the buffer anew
         self.names = Names()
-        length = max(len(u.time) + len(u.loops) for u in users) + 1
+        length = max(len(u.time) + len(u.loops) for u in users)
         self.sides = [self._side(u, length) for u in users]
         self.context = Context(stores.func, stores.func.body, self.names)
 
