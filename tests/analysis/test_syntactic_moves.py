@@ -5,7 +5,7 @@ import pytest
 from tests.prim_checks import refused, same, schedule
 from tir.analysis.dependence.oracle import Tier, recorded, tiers
 from tir.analysis.dependence.programs import SameMeaning
-from tir.testing.fuzz import run
+from tir.testing.fuzz import EVERY, run
 
 STEPS = ["split", "reorder", "fuse", "cache_read", "cache_write", "compute_at", "reverse_compute_at",
          "compute_at.index", "reverse_compute_at.index", "loop_partition", "decompose_reduction"]  # fmt: skip
@@ -14,7 +14,7 @@ STEPS = ["split", "reorder", "fuse", "cache_read", "cache_write", "compute_at", 
 def test_moves_that_are_legal_by_form_keep_results():
     """The executor judges each of them: see the fuzzer."""
     with recorded() as questions:
-        report = run(40, seed=4000, steps=10, llvm_every=0, families=True, primitives=STEPS, log=False)
+        report = run(40, seed=4000, steps=10, llvm_every=0, families=EVERY, primitives=STEPS, log=False)
     assert not report.failures, report.failures
     moves = [q for q in questions if isinstance(q, SameMeaning)]
     assert sum(q.answer_by(Tier.SIMPLE_BLOCK).is_proved for q in moves) > 5
