@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..analysis.selections import associativity_counterexample
 from ..arith import Analyzer, simplify
 from ..buffer import Range
-from ..expr import Expr, Var, const
+from ..expr import Expr, Reduce, Var, const
 from ..function import IRModule
 from ..names import unique_name
 from ..visit import substitute
@@ -129,7 +130,7 @@ class Schedule:
 
         Returns the tensor of partial results (a list, for several outputs), whose dimension ``factor_axis`` is ``axis``;
         ``s[tensor].op.reduce_axis[0]`` is the axis over which they are combined. Raises ``ScheduleError`` for an axis that
-        is no loop of the reduction.
+        is no loop of the reduction, and for a reducer of which a sequence of values shows that their order matters.
         """
         call = self._call("rfactor", tensor, axis, factor_axis)
         stage = self[tensor]
@@ -146,6 +147,7 @@ class Schedule:
             raise refusal(call, f"factor_axis is a dimension of the partial results: 0 to {len(op.axis)}")
         for a in reduced:
             stage._free_leaf(a, call)
+        _require_any_order(stage, op, call)
         parts, combined = factored(op, self._name(f"{stage.name}_rf"), _reduction_loops(stage), chosen, place)
         self._add(parts, "", call)
         at = next(n for n, a in enumerate(stage.leaf_iter_vars) if a.iter_type == "reduce")
@@ -288,6 +290,13 @@ class Schedule:
 
 
 # ---------------------------------------------------------------- loops of a reduction
+
+
+def _require_any_order(stage: Stage, op: ComputeOp, call: Call) -> None:
+    for e in op.body:
+        fault = associativity_counterexample(e.combiner) if isinstance(e, Reduce) else None
+        if fault is not None:
+            raise refusal(call, f"what `{stage.name}` is reduced by is no reduction: {fault}")
 
 
 def _reduction_loops(stage: Stage) -> ReductionLoops:
