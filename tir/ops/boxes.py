@@ -122,7 +122,7 @@ class _Suppression:
                     self.number[self.cell] = self.number[self.cell] + 1
 
 
-def _numpy_non_max_suppression(
+def numpy_non_max_suppression(
     data: Any, valid_count: Any, indices: Any, max_output_size: int = -1, iou_threshold: float = 0.5,
     force_suppress: bool = False, top_k: int = -1, coord_start: int = 2, score_index: int = 1, id_index: int = 0,
     return_indices: bool = True, invalid_to_bottom: bool = False,
@@ -168,7 +168,7 @@ def _detections() -> list[Any]:
 @operator(
     section="vision",
     namespace="vision",
-    reference=lambda *args, **how: _numpy_non_max_suppression(*args, **how),
+    reference=lambda *args, **how: numpy_non_max_suppression(*args, **how),
     cases=[
         case(*_detections(), 2, 0.4, id_index=-1),
         case(*_detections(), -1, 0.7, True, return_indices=False),
