@@ -5,7 +5,7 @@ A key is an unsigned integer as wide as the elements, and as great as they are i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..dtype import DType
@@ -16,6 +16,9 @@ from ..te import if_then_else
 from .places import constant
 
 SHORT = 128  # elements of a row for which counters of 8 bits take longer than the elements
+LOCAL = (
+    4096  # elements of a row that has memory of its own, which stays in the cache (and which a GPU's thread can have)
+)
 
 
 def key_type(dtype: DType) -> DType:
@@ -41,28 +44,44 @@ def _signed_key(x: Expr, kind: DType) -> Expr:
     return Select(call("isnan", wide), const(kind.max_value, kind), Select(is_zero, top, turned))
 
 
-class RadixSort:
-    """Sorting of a row of ``extent`` keys of type ``kind``, in memory of its own."""
+def row_memory(shape: Sequence[Expr], axis: int, kind: DType) -> list[tuple[Any, Any]]:
+    """The memory for the rows along ``axis`` of a tensor of ``shape``; none, if each row has its own."""
+    if _is_small(shape[axis]):
+        return []
+    return [(shape, kind)] * 2 + [(shape, DType("int32"))] * 2
 
-    def __init__(self, ib: IRBuilder, kind: DType, extent: Expr):
-        self.ib, self.kind = ib, kind
-        self.keys = [ib.allocate(str(kind), (extent,), f"keys_{n}") for n in range(2)]
-        self.order = [ib.allocate("int32", (extent,), f"order_{n}") for n in range(2)]
+
+def _is_small(extent: Expr) -> bool:
+    known = constant(extent)
+    return known is not None and known <= LOCAL
+
+
+class RadixSort:
+    """Sorting of a row of ``extent`` keys of type ``kind``, in memory of the row: what ``row_memory`` asked for, of which
+    ``at(k)`` are the places, or its own."""
+
+    def __init__(self, ib: IRBuilder, kind: DType, extent: Expr, memory: Sequence[BufferVar], at: Callable[[Any], Any]):
+        self.ib, self.kind, self.at = ib, kind, at
+        self.keys, self.order = memory[:2], memory[2:]
+        if _is_small(extent):
+            self.keys = [ib.allocate(str(kind), (extent,), f"keys_{n}", scope="local") for n in range(2)]
+            self.order = [ib.allocate("int32", (extent,), f"order_{n}", scope="local") for n in range(2)]
+            self.at = lambda k: k
         known = constant(extent)
         self.width = 4 if known is not None and known < SHORT else 8
         self.passes = kind.bits // self.width
         self.counts = ib.allocate("int32", (self.passes << self.width,), "counts", scope="local")
 
-    def sort(self, key: Callable[[Any], Expr], count: Expr) -> BufferVar:
+    def sort(self, key: Callable[[Any], Expr], count: Expr) -> Callable[[Any], Expr]:
         """The positions of the first ``count`` elements in the order of ``key(k)``, of the element at place ``k``."""
-        ib, keys, order = self.ib, self.keys, self.order
+        ib, keys, order, at = self.ib, self.keys, self.order, self.at
         with ib.for_range(0, self.passes << self.width, "c") as c:
             self.counts[c] = 0
         with ib.for_range(0, count, "k") as k:
-            keys[0][k] = key(k)
-            order[0][k] = cast("int32", k)
+            keys[0][at(k)] = key(k)
+            order[0][at(k)] = cast("int32", k)
             for number in range(self.passes):
-                digit = self._counter(number, keys[0][k])
+                digit = self._counter(number, keys[0][at(k)])
                 self.counts[digit] = self.counts[digit] + 1
         total = ib.allocate("int32", (1,), "total", scope="local")
         with ib.for_range(0, self.passes, "p") as p:
@@ -73,7 +92,7 @@ class RadixSort:
                 self.counts[counter] = total[0] - self.counts[counter]
         for number in range(self.passes):
             self._pass(number, count)
-        return order[self.passes % 2]
+        return lambda k: order[self.passes % 2][at(k)]
 
     def _counter(self, number: int, key: Any) -> Expr:
         kind = self.kind
@@ -83,14 +102,15 @@ class RadixSort:
 
     def _pass(self, number: int, count: Expr) -> None:
         """Move the elements to where the counters of their digits say."""
-        ib, source = self.ib, number % 2
+        ib, at, keys, order = self.ib, self.at, self.keys, self.order
+        source, target = number % 2, 1 - number % 2
         with ib.for_range(0, count, "k") as k:
-            key = ib.let("key", self.keys[source][k])
+            key = ib.let("key", keys[source][at(k)])
             counter = ib.let("counter", self._counter(number, key))
             place = ib.let("place", self.counts[counter])
             self.counts[counter] = place + 1
-            self.keys[1 - source][place] = key
-            self.order[1 - source][place] = self.order[source][k]
+            keys[target][at(place)] = key
+            order[target][at(place)] = order[source][at(k)]
 
 
 def least_positions(ib: IRBuilder, kind: DType, key: Callable[[Any], Expr], count: Expr, few: int) -> BufferVar:
@@ -98,8 +118,8 @@ def least_positions(ib: IRBuilder, kind: DType, key: Callable[[Any], Expr], coun
 
     Most keys are greater than the greatest of these, so that they cost one comparison.
     """
-    keys = ib.allocate(str(kind), (few,), "least")
-    order = ib.allocate("int32", (few,), "least_order")
+    keys = ib.allocate(str(kind), (few,), "least", scope="local")
+    order = ib.allocate("int32", (few,), "least_order", scope="local")
     kept = ib.allocate("int32", (1,), "kept", scope="local")
     hole = ib.allocate("int32", (1,), "hole", scope="local")
     kept[0] = 0

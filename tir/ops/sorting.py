@@ -18,7 +18,7 @@ from ..te import Tensor, compute
 from ..te.places import error
 from ..te.tensor import data_type, size
 from .places import as_index, chosen, constant, may_differ, replaced, require_integers, require_same_dtype
-from .radix import RadixSort, key_of, key_type, least_positions
+from .radix import RadixSort, key_of, key_type, least_positions, row_memory
 from .registry import arg, case, operator
 from .shapes import axis_of
 from .statements import loops, statements
@@ -43,7 +43,7 @@ def is_less(a: Expr, b: Expr) -> Expr:
 def ordered(x: Tensor, axis: int, is_ascending: bool, valid_count: Tensor | None = None) -> list[Tensor]:
     """The elements of ``x`` in order along ``axis``, and at which index (int32) each was."""
 
-    def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], _: Any) -> None:
+    def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], memory: Sequence[BufferVar]) -> None:
         with loops(ib, replaced(x.shape, axis), "r") as row:
 
             def at(k: Any) -> tuple[Any, ...]:
@@ -51,10 +51,10 @@ def ordered(x: Tensor, axis: int, is_ascending: bool, valid_count: Tensor | None
 
             given = as_index(ins[1][row]) if valid_count is not None else x.shape[axis]
             count = ib.let("count", cast("int32", min_(given, x.shape[axis])))
-            radix = RadixSort(ib, key_type(x.dtype), x.shape[axis])
+            radix = RadixSort(ib, key_type(x.dtype), x.shape[axis], memory, at)
             positions = radix.sort(lambda k: key_of(ins[0][at(k)], is_ascending), count)
             with ib.for_range(0, count, "k") as k:
-                position = ib.let("position", positions[k])
+                position = ib.let("position", positions(k))
                 outs[0][at(k)] = ins[0][at(position)]
                 outs[1][at(k)] = position
             if valid_count is not None:
@@ -63,7 +63,8 @@ def ordered(x: Tensor, axis: int, is_ascending: bool, valid_count: Tensor | None
                     outs[1][at(k)] = cast("int32", k)
 
     inputs = [x] if valid_count is None else [x, valid_count]
-    return statements("sorted", inputs, [(x.shape, x.dtype), (x.shape, DType("int32"))], body)
+    own = row_memory(x.shape, axis, key_type(x.dtype))
+    return statements("sorted", inputs, [(x.shape, x.dtype), (x.shape, DType("int32"))], body, own)
 
 
 def _least(x: Tensor, axis: int, is_ascending: bool, count: int) -> Tensor:
