@@ -13,6 +13,7 @@ VARIABLES = {
     "TIR_DUMP": "a directory that gets the program after each lowering pass as text; unset: none",
     "TIR_VERIFY": "`1`: check that the program is well formed after each lowering pass",
     "TIR_EXPLAIN": "`1`: print which proof decided each question of legality, and how long it took",
+    "TIR_PROGRESS": "`0`: no progress of long runs on standard error; `1`: also where that is no terminal",
     "TIR_CACHE": "`0`: neither read nor write the cache of compiled programs",
     "TIR_CACHE_DIR": "the directory of the cache; unset: `tensorir` in `XDG_CACHE_HOME`, else in `~/.cache`",
     "XDG_CACHE_HOME": "where caches of programs are kept on this system, read if `TIR_CACHE_DIR` is unset",
@@ -28,15 +29,20 @@ class Config:
     ``verify`` (TIR_VERIFY): check that each lowering stage is well formed.
 
     ``explain`` (TIR_EXPLAIN): print which tier of proof decided which question of legality, and how long it took.
+
+    ``progress`` (TIR_PROGRESS): ``"0"`` shows no progress of long runs, ``"1"`` always; empty: on terminals and in notebooks.
     """
 
     dump: str = ""
     verify: bool = False
     explain: bool = False
+    progress: str = ""
 
 
 def _from_environment() -> Config:
-    return Config(os.environ.get("TIR_DUMP", ""), _flag("TIR_VERIFY"), _flag("TIR_EXPLAIN"))
+    return Config(
+        os.environ.get("TIR_DUMP", ""), _flag("TIR_VERIFY"), _flag("TIR_EXPLAIN"), os.environ.get("TIR_PROGRESS", "")
+    )
 
 
 def _flag(name: str) -> bool:

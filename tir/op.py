@@ -13,7 +13,7 @@ from .dtype import VOID, DType
 from .expr import Call, Expr, StringImm, as_expr, cast
 from .names import did_you_mean
 from .node import Memo
-from .visit import walk
+from .visit import LEAVES
 
 
 @dataclass(frozen=True)
@@ -159,11 +159,26 @@ def is_pure(e: Expr) -> bool:
     """Whether evaluating ``e`` has no effect beyond its value (loads count as pure)."""
     found = _PURE.get(e)
     if found is None:
-        found = _PURE[e] = all(effect_of(n) in ("pure", "read") for n in walk(e) if type(n) is Call)
+        found = _PURE[e] = _has_no_effects(e)
     return found
 
 
 _PURE: Memo[bool] = Memo()
+
+
+def _has_no_effects(e: Expr) -> bool:
+    stack: list[Any] = [e]
+    while stack:
+        item = stack.pop()
+        if type(item) is Call and effect_of(item) not in ("pure", "read"):
+            return False
+        for child in item.children():
+            known = True if type(child) in LEAVES else _PURE.get(child)
+            if known is None:
+                stack.append(child)
+            elif not known:
+                return False
+    return True
 
 
 def effect_of(e: Call) -> str:

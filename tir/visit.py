@@ -14,7 +14,7 @@ from .node import Node, made_from
 from .stmt import Allocate, AllocateConst, Block, BufferStore, For, LetStmt, SeqStmt
 
 N = TypeVar("N")
-_LEAVES = frozenset((Buffer, Var, IntImm, FloatImm, StringImm))
+LEAVES = frozenset((Buffer, Var, IntImm, FloatImm, StringImm))  # classes below which nothing is visited
 
 
 def walk(root: Any, enter: Callable[[Node], bool] | None = None) -> Iterator[Node]:
@@ -26,7 +26,7 @@ def walk(root: Any, enter: Callable[[Node], bool] | None = None) -> Iterator[Nod
     while stack:
         item = stack.pop()
         yield item
-        if type(item) in _LEAVES or (enter is not None and not enter(item)):
+        if type(item) in LEAVES or (enter is not None and not enter(item)):
             continue
         children = item.children()
         children.reverse()
@@ -48,7 +48,7 @@ def rewrite(root: N, fn: Callable[[Any], Any], enter: Callable[[Any], bool] | No
         if enter is not None and not enter(item):
             result = item
         else:
-            inner = item if type(item) in _LEAVES else item.map_children(visit)
+            inner = item if type(item) in LEAVES else item.map_children(visit)
             changed = fn(inner)
             result = inner if changed is None else changed
             if type(item) is SeqStmt:
@@ -70,7 +70,7 @@ def substitute(root: N, variables: Mapping[Var, Any], buffers: Mapping[Buffer, B
     def visit(item: Any) -> Any:
         if type(item) is Var:
             return variables.get(item, item)
-        if type(item) in _LEAVES and type(item) is not Buffer:
+        if type(item) in LEAVES and type(item) is not Buffer:
             return item
         done = memo.get(item)
         if done is None:
@@ -134,7 +134,7 @@ def contains(root: Any, kind: type) -> bool:
         item = stack.pop()
         if type(item) is kind:
             return True
-        if type(item) not in _LEAVES:
+        if type(item) not in LEAVES:
             stack += item.children()
     return False
 
@@ -162,6 +162,6 @@ def uses_var(root: Any, variables: Any) -> bool:
         if kind is Var:
             if item in wanted:
                 return True
-        elif kind not in _LEAVES:
+        elif kind not in LEAVES:
             stack += item.children()
     return False

@@ -3,6 +3,8 @@ would show as the value of the expression."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import linecache
 import re
 import sys
@@ -34,9 +36,10 @@ def with_figures(page: str, markdown: str) -> str:
 
 
 def run(code: str, name: str, namespace: dict[str, object]) -> None:
-    """Run a block so that errors and the parser of programs find its lines."""
+    """Run a block so that errors and the parser of programs find its lines; what it prints the page says already."""
     linecache.cache[name] = (len(code), None, code.splitlines(True), name)
-    exec(compile(code, name, "exec"), namespace)
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(code, name, "exec"), namespace)
 
 
 def figure(value: object) -> str:

@@ -9,7 +9,7 @@ from tests.prim_checks import schedule
 from tir.schedule import invariants
 from tir.schedule.invariants.delta import Delta, uses_of
 from tir.stmt import seq
-from tir.testing.fuzz import run
+from tir.testing.fuzz import EVERY, run
 from tir.visit import buffers_in
 
 CHAIN = """
@@ -106,7 +106,7 @@ def _agree(monkeypatch) -> list[str]:
 
 def test_random_schedules_get_the_same_answers(monkeypatch):
     asked = _agree(monkeypatch)
-    report = run(40, seed=7100, steps=10, llvm_every=0, families=True, log=False)
+    report = run(40, seed=7100, steps=10, llvm_every=0, families=EVERY, log=False)
     assert not report.failures, report.failures
     assert asked.count("parallel_loops") > 20
 

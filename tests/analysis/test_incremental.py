@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tir.analysis.contents import sub_statements
-from tir.analysis.difference import difference
+from tir.analysis.contents import difference, sub_statements
 from tir.analysis.index import BlockRef, Index, LoopRef, Place, index_of
 from tir.analysis.structure import blocks_using
 from tir.analysis.wellformed import check

@@ -6,8 +6,7 @@ import pytest
 import tir
 from tests.prim_checks import refused, same, schedule
 from tir.analysis.dependence.initialization import Initialized
-from tir.analysis.dependence.oracle import Tier, recorded
-from tir.analysis.dependence.verdict import Refuted
+from tir.analysis.dependence.oracle import Refuted, Tier, recorded
 from tir.analysis.privatization import is_privatizable
 from tir.stmt import For
 from tir.visit import walk

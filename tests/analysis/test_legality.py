@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tir.analysis.dependence.initialization import check_initialized
 from tir.analysis.dependence.loops import check_merge, check_parallel, check_reorder
+from tir.analysis.dependence.oracle import Refuted
 from tir.analysis.dependence.programs import check
-from tir.analysis.dependence.verdict import Refuted
 from tir.analysis.simple_blocks import distinguishes_iterations
 from tir.buffer import IterVar, Range, decl_buffer
 from tir.expr import TRUE, BufferLoad, IntImm, Var, const

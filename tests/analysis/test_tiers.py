@@ -14,9 +14,8 @@ from tests.gpu_examples import load
 from tir import config
 from tir.analysis.dependence.initialization import Initialized
 from tir.analysis.dependence.loops import CarriedDependence, LoopIndependent, check_parallel
-from tir.analysis.dependence.oracle import Question, Tier, recorded, tiers
+from tir.analysis.dependence.oracle import Proved, Question, Refuted, Tier, recorded, tiers
 from tir.analysis.dependence.programs import SameMeaning
-from tir.analysis.dependence.verdict import Proved, Refuted
 from tir.buffer import decl_buffer
 from tir.expr import BufferLoad, IntImm, Var, const
 from tir.function import IRModule, PrimFunc

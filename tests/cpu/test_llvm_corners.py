@@ -156,3 +156,66 @@ def test_the_widest_vectors_of_a_cpu(cpu, features, bits):
     if not llvm().get_process_triple().startswith("x86_64"):
         pytest.skip("names of x86 processors")
     assert Machine(cpu, features).width == bits
+
+
+@pytest.mark.parametrize(("returns", "value"), [("float32", 2.75), ("int32", -3), ("float64", 0.1), ("int8", 100)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+def test_the_result_of_a_call_in_another_type(returns, value, dtype):
+    text = f"""
+@I.ir_module
+class Module:
+    @T.prim_func
+    def caller(B: T.Buffer((1,), "{dtype}")):
+        B[0] = T.call_global("callee", dtype="{dtype}")
+
+    @T.prim_func
+    def callee() -> T.{returns}:
+        T.ret(T.{returns}({value}))
+"""
+    b = np.zeros(1, dtype)
+    tir.build(parse(text))["caller"](b)
+    assert b[0] == np.array(value, returns).astype(dtype)
+
+
+SUM = """
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), B: T.Buffer((1,), "float32")):
+    B[0] = T.float32(0)
+    for i in range(64):
+        B[0] = B[0] + A[i]
+    if A[1] != A[1]:
+        B[0] = T.float32(7)
+"""
+
+
+def test_sums_keep_their_order_and_nan_its_meaning_unless_fast_math_is_asked():
+    a, b = np.full(64, 1, "float32"), np.zeros(1, "float32")
+    a[0] = 2.0**24  # to which each 1 is lost
+    strict = tir.build(parse(SUM))
+    strict(a, b)
+    assert b[0] == 2.0**24
+    a[1] = np.nan
+    strict(a, b)
+    assert b[0] == 7
+    fast = tir.build(parse(SUM), tir.Target("llvm", fast_math=True))
+    flags = [set(re.findall(r"\bf(?:add|cmp)\b \w+", m.get_source("ll"))) for m in (strict, fast)]
+    assert not any("fast" in f for f in flags[0]) and "fadd fast" in flags[1]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64"])
+def test_only_signed_arithmetic_of_indices_may_not_wrap(dtype):
+    """The place n + n * 3 is computed as one that does not overflow; the value and an unsigned place wrap."""
+    module = tir.build(
+        parse(f"""
+@T.prim_func
+def f(A: T.Buffer((64,), "{dtype}"), n: T.{dtype}):
+    A[n + n * n] = n + n * n
+""")
+    )
+    sums = re.findall(r"= (?:add|mul) ((?:nsw )?)i(\d+) ", module.get_source("ll"))
+    places = [nsw for nsw, bits in sums if bits == dtype[-2:] and nsw]
+    assert len(places) == (0 if dtype == "uint32" else 2)
+    assert ("", dtype[-2:]) in sums
+    a = np.zeros(64, dtype)
+    module(a, 3)
+    assert a[12] == 12 and a.sum() == 12

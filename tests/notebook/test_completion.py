@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pkgutil
+import subprocess
+import sys
 
 import pytest
 
@@ -39,6 +41,8 @@ def names() -> dict:
         ('sch.split("x", tail="', ["guard", "cut", "exact"]),
         ('tir.build(f, "cuda', ["cuda", "cuda-sim"]),
         ('tir.Schedule(f, target="ll', ["llvm"]),
+        ("x = sch.can.spl", ["split"]),
+        ("f.can.spl", []),
         ('print("mul', []),
         ('unknown.split("', []),
         ('f.split("', []),
@@ -123,3 +127,31 @@ def test_in_ipython(shell):
     assert [m for m in shell.Completer.custom_matchers if "tir" in m.matcher_identifier] != []
     shell.run_line_magic("unload_ext", "tir.notebook")
     assert "pack.jo" not in tab(shell, 'sch.split("')
+
+
+def test_without_jedi(shell):
+    """IPython's own completer evaluates no attribute of an object that has ``__getattr__``, as schedules have."""
+    shell.Completer.use_jedi = False
+    shell.run_line_magic("load_ext", "tir.notebook")
+    assert {"split", "parallel", "cache_read"} <= set(tab(shell, "sch.can."))
+    assert tab(shell, "sch.can.storage_al") == ["storage_align"]
+    assert "pack.jo" in tab(shell, 'sch.split("')
+
+
+def test_a_session_completes_from_the_first_schedule_on():
+    pytest.importorskip("IPython")
+    code = """
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+config = Config()
+config.HistoryManager.enabled = False
+shell = InteractiveShell.instance(config=config)
+shell.run_cell("import tir; from tir.library import gemm; sch = tir.Schedule(gemm.gemm(8, 8, 8))")
+print([m.matcher_identifier for m in shell.Completer.custom_matchers])
+shell.run_line_magic("unload_ext", "tir.notebook")
+shell.run_cell("tir.Schedule(gemm.gemm(8, 8, 8))")
+print([m.matcher_identifier for m in shell.Completer.custom_matchers])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    shown = [line for line in done.stdout.splitlines() if line.startswith("[")]
+    assert shown == ["['tir.notebook']", "[]"]

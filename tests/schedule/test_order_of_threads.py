@@ -11,7 +11,7 @@ import pytest
 
 import tir
 from tests.gpu_examples import load
-from tir.analysis.dependence.access_relations import without_swizzles
+from tir.analysis.dependence.relations import without_swizzles
 from tir.analysis.index import index_of, is_shared
 from tir.schedule.invariants.statement_order import _is_filled_first, _Orders
 from tir.schedule.invariants.thread_values import Stores

@@ -554,3 +554,42 @@ def test_a_reduction_whose_domain_depends_on_a_dimension_has_an_axis_of_its_own_
     out, a = np.zeros(6, "float32"), np.arange(36, dtype="float32").reshape(6, 6)
     tir.build(s, [A, B], "llvm")(a, out)
     np.testing.assert_array_equal(out, np.tril(a).sum(1))
+
+
+def test_the_state_of_a_scan_is_not_copied():
+    X = te.placeholder((4, 3), name="X")
+    state = te.placeholder((4, 3), name="state")
+    first = te.compute((1, 3), lambda t, i: X[0, i], name="first")
+    step = te.compute((4, 3), lambda t, i: state[t - 1, i] + X[t, i], name="step")
+    S = te.scan(first, step, state, name="S")
+    s = te.create_schedule(S.op)
+    assert "`state` is the state of scan `S`" in refused(lambda: s.cache_read(state, "local", [step]))
+    s.cache_read(X, "local", [step])
+    assert_same_as_unscheduled(s, [X, S])
+
+
+def test_partial_results_have_dimensions_that_do_not_vary():
+    A = te.placeholder((4, 4), name="A")
+
+    def triangle(i):
+        k = te.reduce_axis((0, i + 1), "k")
+        return te.sum(A[i, k], axis=k)
+
+    C = te.compute((4,), triangle, name="C")
+    s = te.create_schedule(C.op)
+    axis = C.op.reduce_axis[0]
+    assert "its extent, `i + 1`, varies" in refused(lambda: s.rfactor(C, axis))
+    s.rfactor(C, s[C].split(axis, factor=2)[1])
+    assert_same_as_unscheduled(s, [A, C])
+
+
+def test_loops_of_a_reduction_that_may_be_empty_are_not_fused_with_others():
+    n = te.var("n")
+    A = te.placeholder((4, n), name="A")
+    k = te.reduce_axis((0, n), "k")
+    C = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    assert "`k` is empty where `n` is 0" in refused(lambda: s[C].fuse(C.op.axis[0], k))
+    result = np.full(4, 7, "float32")
+    tir.build(s, [A, C], "interpreter")(np.zeros((4, 0), "float32"), result)
+    assert result.tolist() == [0] * 4

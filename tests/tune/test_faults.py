@@ -79,7 +79,7 @@ def test_a_tuner_killed_at_random_moments_resumes(tmp_path):
     said = child.communicate(timeout=120)[0].split()
     assert child.returncode == 0 and 0 < int(said[0]) <= 8  # what was done is not done again
     with Records(db) as records:
-        assert records.count() == len(list(records.all())) >= before + int(said[0])  # claims of the dead are void
+        assert len(list(records.all())) >= before + int(said[0])  # claims of the dead are void: no one waits for them
 
 
 def test_four_tuners_on_one_database_measure_nothing_twice(tmp_path):

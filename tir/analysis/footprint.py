@@ -15,6 +15,7 @@ from ..arith.regions import Box, relax, union
 from ..buffer import Buffer
 from ..expr import Add, Call, Div, Expr, IntImm, Max, Min, Mul, Sub, Var
 from ..function import IRModule, PrimFunc
+from ..node import Memo
 from ..op import effect_of
 from ..stmt import BlockRealize, For, IfThenElse, Stmt
 from ..visit import substitute
@@ -57,6 +58,24 @@ def traffic(program: Any, sizes: Sequence[int]) -> list[int]:
     """
     root = _root(_function(program))
     return [_moved(root, size) for size in sizes]
+
+
+def operations(program: Any) -> int:
+    """The floating-point operations of a Schedule, PrimFunc or IRModule, counted as by :func:`footprint`; computed once for
+    each function object.
+
+    >>> from tir.library import gemm
+    >>> operations(gemm.gemm(64, 64, 64)) == 2 * 64**3
+    True
+    """
+    func = _function(program)
+    known = _OPERATIONS.get(func)
+    if known is None:
+        known = _OPERATIONS[func] = _root(func).flops()
+    return known
+
+
+_OPERATIONS: Memo[int] = Memo()
 
 
 def _root(func: PrimFunc) -> _Node:
@@ -114,13 +133,23 @@ class _Node:
         return self._boxes_inside(len(self.around))
 
     def _boxes_inside(self, depth: int) -> dict[Buffer, Box]:
+        """The smallest box of each buffer over all iterations of the loops inside of the outermost ``depth``."""
         if depth not in self.memo:
             found: dict[Buffer, list[Box]] = {}
-            for node, (buffer, box) in self.below():
-                loops = {f.loop_var: f.domain for f in node.around[depth:]}
-                found.setdefault(buffer, []).append(relax(box, loops) or buffer.full_region().region)
+            for buffer, box in self._parts(depth):
+                found.setdefault(buffer, []).append(box)
             self.memo[depth] = {b: boxes[0] if len(boxes) == 1 else union(boxes) for b, boxes in found.items()}
         return self.memo[depth]
+
+    def _parts(self, depth: int) -> Iterator[_Access]:
+        if depth == len(self.around):
+            yield from self.accesses
+            for child in self.children:
+                yield from child.boxes().items()
+            return
+        for node, (buffer, box) in self.below():
+            loops = {f.loop_var: f.domain for f in node.around[depth:]}
+            yield buffer, relax(box, loops) or buffer.full_region().region
 
 
 def _length(loop: For) -> int:

@@ -16,8 +16,7 @@ from ..expr import Expr, Var
 from ..function import PrimFunc
 from ..node import Memo, version_before
 from ..stmt import Block, BlockRealize, For
-from .contents import contents, is_long, marked, path_to, sub_statements, with_memory
-from .difference import difference
+from .contents import contents, difference, is_long, marked, path_to, sub_statements, with_memory
 
 
 class Place:

@@ -18,7 +18,7 @@ from ..stmt import PARALLEL, VECTORIZED, Block, BufferStore, For
 from ..visit import rewrite, walk
 from .annotations import PRIVATE
 from .dependence.loops import check_parallel
-from .dependence.verdict import Proved
+from .dependence.oracle import Proved
 from .index import LoopRef, Place, index_of
 
 

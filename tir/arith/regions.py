@@ -59,35 +59,62 @@ def relax(
     """
     if not loop_ranges:
         return tuple(region)
-    ctx = analyzer or Analyzer()
+    known: list[Range | None] = [None] * len(region)
+    if analyzer is None and is_const(predicate, 1):  # nothing but the loops' ranges is known
+        ends = {v: dom.ends() for v, dom in loop_ranges.items()}
+        known = [_hull_of_a_sum(axis, ends) for axis in region]
+    hulls = tuple(r for r in known if r is not None)
+    return (
+        hulls if len(hulls) == len(known) else _relaxed(region, known, loop_ranges, predicate, analyzer or Analyzer())
+    )
+
+
+def _relaxed(
+    region: Sequence[Range], known: Sequence[Range | None], loops: Mapping[Var, Range], predicate: Expr, ctx: Analyzer
+) -> Box | None:
+    """The hull of ``region``, of which the ``known`` axes are found."""
     with ctx.scope():
-        for var, dom in loop_ranges.items():
+        for var, dom in loops.items():
             ctx.bind(var, dom)
         ctx.assume(ctx.simplify(predicate))
-        relaxer = _Relaxer(ctx, loop_ranges, analyzer is None and is_const(predicate, 1))
-        ranges = []
-        for axis in region:
-            made = relaxer.range(axis)
+        relaxer = _Relaxer(ctx, loops)
+        ranges: list[Range] = []
+        for axis, found in zip(region, known):
+            made = relaxer.range(axis) if found is None else found
             if made is None:
                 return None
             ranges.append(made)
     return tuple(ranges)
 
 
+def _hull_of_a_sum(axis: Range, ends: Mapping[Var, tuple[int, int] | None]) -> Range | None:
+    """The hull of a sum of loops, between these ``ends``, and a term without them; None if it is none, or they are
+    unknown."""
+    first = axis.min
+    if type(axis.extent) is not IntImm or not is_index(first.dtype):
+        return None
+    moving, low = linear(first).split(ends)
+    if moving.is_const:
+        return axis
+    reach = moving.interval(ends)
+    if reach is None:
+        return None
+    low.const += reach[0]
+    start = low.build(first.dtype)
+    size = const(reach[1] - reach[0] + axis.extent.value, first.dtype)
+    return Range(start if low.coefficients() is not None else Analyzer().simplify(start), size)
+
+
 class _Relaxer:
-    def __init__(self, ctx: Analyzer, loops: Mapping[Var, Range], plain: bool = False):
+    def __init__(self, ctx: Analyzer, loops: Mapping[Var, Range]):
         self.ctx = ctx
         self.loops = loops
-        self.plain = plain  # nothing but the loops' ranges is known
 
     def range(self, axis: Range) -> Range | None:
         if not uses_var(axis, self.loops):
             return axis
         first = axis.min
         dtype = first.dtype.element
-        quick = self._of_a_sum(axis) if self.plain else None
-        if quick is not None:
-            return quick
         base = linear(self.ctx.simplify(first)) if is_index(dtype) and first.dtype.lanes == 1 else None
         if base is None:
             return self._vector_range(axis)
@@ -104,20 +131,6 @@ class _Relaxer:
                 return None
             high = ends[1]
         return self._made(low, high, dtype)
-
-    def _of_a_sum(self, axis: Range) -> Range | None:
-        """The hull of a sum of loops of constant extents, plus a loop-invariant term."""
-        first = axis.min
-        if not is_index(first.dtype) or not isinstance(axis.extent, IntImm):
-            return None
-        moving, low = linear(first).split(self.loops)
-        ends = moving.interval({v: ends for v, dom in self.loops.items() if (ends := dom.ends()) is not None})
-        if ends is None:
-            return None
-        low.const += ends[0]
-        start = low.build(first.dtype)
-        reach = const(ends[1] - ends[0] + axis.extent.value, first.dtype)
-        return Range(start if low.is_const else self.ctx.simplify(start), reach)
 
     def _vector_range(self, axis: Range) -> Range | None:
         """A ramp index covers base .. base + stride * (lanes - 1)."""
@@ -385,16 +398,24 @@ def _hull2(ctx: Analyzer, a: Range, b: Range, low_of: Any, high_of: Any) -> Rang
     if a.min.dtype is not b.min.dtype:  # regions may be declared in a narrower type than the indices have
         wide = max(a.min.dtype, b.min.dtype, key=lambda dtype: dtype.bits)
         a, b = (Range(cast(wide, r.min), cast(wide, r.extent)) for r in (a, b))
-    ends = [e for r in (a, b) for e in (r.min, r.extent)]
-    if all(isinstance(e, IntImm) and e.dtype is a.min.dtype for e in ends):
-        (a_low, a_size, b_low, b_size), larger = (e.value for e in ends), low_of is Max  # type: ignore[attr-defined]
-        first = max(a_low, b_low) if larger else min(a_low, b_low)
-        past = (min if larger else max)(a_low + a_size, b_low + b_size)
-        same = first == a_low and past - first == a_size
-        return a if same else Range(const(first, a.min.dtype), const(past - first, a.min.dtype))
+    both = _sizes_and_distance(a, b)
+    if both is not None:
+        (size, other, apart), later = both, low_of is Max
+        first = (max if later else min)(0, apart)
+        extent = (min if later else max)(size, apart + other) - first
+        low = ctx.simplify(b.min if first else a.min)
+        return a if low is a.min and extent == size else Range(low, const(extent, low.dtype))
     low = ctx.simplify(low_of(a.min, b.min))
     high = ctx.simplify(high_of(ctx.simplify(Add(a.min, a.extent)), ctx.simplify(Add(b.min, b.extent))))
     extent = ctx.simplify(Sub(high, low))
     if low is a.min and ctx.can_prove_equal(extent, a.extent):
         return a
     return Range(low, extent)
+
+
+def _sizes_and_distance(a: Range, b: Range) -> tuple[int, int, int] | None:
+    """The extents of two ranges and how far the second begins after the first, if these are constant."""
+    if not (type(a.extent) is IntImm and type(b.extent) is IntImm and is_index(a.min.dtype)):
+        return None
+    gap = linear(b.min).add(linear(a.min), -1)
+    return (a.extent.value, b.extent.value, gap.const) if gap.is_const else None

@@ -12,6 +12,7 @@ from ..buffer import Buffer, BufferRegion
 from ..errors import RunError
 from ..function import PrimFunc
 from ..op import string_arg
+from ..progress import track
 from ..visit import walk
 from . import memory
 from .accesses import MemoryAccess
@@ -30,6 +31,7 @@ class Compiler(MemoryAccess):
         self.func = func
         self.regions = regions
         self.nest = 0
+        self.tracked = False  # inside of a loop whose progress is shown
         self.threads: dict[str, str] = {}
         self.sync_matters = False
         self._survey()
@@ -178,7 +180,10 @@ class Compiler(MemoryAccess):
             instance = self.fresh("run")
             self.emit(f"{instance} = races.enter()")
         stop = count if first == "0" else f"{first}, {first} + {count}"
-        self.emit(f"for {name} in range({stop}):")
+        outside, once = self.tracked, isinstance(extent, E.IntImm) and extent.value == 1
+        values = f"range({stop})" if outside or once else self._tracked(f"range({stop})", var, count)
+        self.tracked = outside or not once
+        self.emit(f"for {name} in {values}:")
         if tracked:
             self.now = self.fresh("now")
             self.emit(f"    {self.now} = races.step({now}, {instance}, {var.name!r}, {name})")
@@ -193,8 +198,13 @@ class Compiler(MemoryAccess):
             self.body(body)
         self.exempt = exempt
         self.nest -= 1
+        self.tracked = outside
         self.context.pop()
         self.now, self.threads, self.sync_matters = now, threads, sync
+
+    def _tracked(self, values: str, var: E.Var, count: str) -> str:
+        """The values of an outermost loop, which shows its progress if it takes long."""
+        return f"{self.helper(track)}({values}, {f'{self.func.name}: loop {var.name}'!r}, {count})"
 
     def _own_copies(self, private: tuple[Buffer, ...], body: S.Stmt) -> None:
         """``body`` of a loop whose every iteration has its own, uninitialised copies of the buffers ``private``."""

@@ -16,6 +16,7 @@ from ..target import KINDS
 
 _CLOSERS = {")": "(", "]": "[", "}": "{"}
 _CALLEE = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*)\s*$")
+_QUERY = re.compile(r"((?:[A-Za-z_]\w*\.)*can)\.(\w*)$")
 _TAKES_TARGET = ("build", "lower", "Schedule", "Target")
 
 
@@ -83,10 +84,11 @@ def _open_call(text: str) -> tuple[int, list[int]]:
 
 
 def completions(line: str, namespace: Mapping[str, Any]) -> list[str]:
-    """What the string that ``line`` ends in may become; ``namespace`` has the objects that names in it stand for."""
+    """What the string that ``line`` ends in may become, or the name after ``sch.can.``; ``namespace`` has the objects that
+    names in it stand for."""
     at = cursor(line)
     if at is None:
-        return []
+        return _queries(line, namespace)
     owner, _, method = at.callee.rpartition(".")
     if method in _TAKES_TARGET and at.keyword == "target" or (method == "build" and len(at.before) == 1):
         return [kind for kind in KINDS if kind.startswith(at.part)]
@@ -98,6 +100,13 @@ def completions(line: str, namespace: Mapping[str, Any]) -> list[str]:
     name = at.keyword or _parameter(step, len(at.before))
     offered = choices(sch.state, step, name, given) if name in step.signature.parameters else []
     return [text for text in offered if isinstance(text, str) and text.startswith(at.part)]
+
+
+def _queries(line: str, namespace: Mapping[str, Any]) -> list[str]:
+    """Primitives after ``sch.can.``: IPython's own completer evaluates no attribute of an object with ``__getattr__``."""
+    asked = _QUERY.search(line)
+    sch = _schedule(asked[1], namespace) if asked is not None else None
+    return [] if asked is None or sch is None else [name for name in dir(sch.can) if name.startswith(asked[2])]
 
 
 def _schedule(owner: str, namespace: Mapping[str, Any]) -> Schedule | None:
@@ -145,7 +154,7 @@ class Completion:
 
         line = context.line_with_cursor[: context.cursor_position]
         found = completions(line, self.shell.user_ns)
-        part = at.part if (at := cursor(line)) else ""
+        part = at.part if (at := cursor(line)) else line.rpartition(".")[2]
         return {
             "completions": [SimpleCompletion(text=text, type="param") for text in found],
             "matched_fragment": part,

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..analysis.dependence.domains import Injective
 from ..analysis.dependence.loops import check_parallel
+from ..analysis.dependence.oracle import PROVED, Refuted, Unknown, Verdict
 from ..analysis.dependence.programs import SameMeaning
-from ..analysis.dependence.verdict import PROVED, Refuted, Unknown, Verdict
 from ..analysis.index import index_of
 from ..analysis.private_clause import needed_private, with_clauses
 from ..analysis.reductions import Reduction

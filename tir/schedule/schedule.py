@@ -243,6 +243,7 @@ class Schedule:
         self._also = (EXECUTED,) if verify else ()
         self.debug_mask = debug_mask
         self.can = Asker(self)
+        _complete_names()
 
     # ------------------------------------------------------------ properties
 
@@ -569,6 +570,15 @@ class Schedule:
             if new is not settled.mod[name]:
                 settled = settled.replaced(mod=settled.mod.with_function(name, new))
         return settled
+
+
+@functools.cache
+def _complete_names() -> None:
+    """In an IPython session, from the first schedule on, Tab completes names inside of strings and after ``sch.can.``."""
+    if "IPython" in sys.modules:
+        from ..notebook import join_session
+
+        join_session()
 
 
 def _method(step: Primitive) -> Callable[..., Any]:

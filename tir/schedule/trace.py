@@ -97,16 +97,7 @@ class Trace:
 
         Raises ``ScheduleError`` if a step is refused; the steps before it stay applied.
         """
-        mapping: dict[Any, Any] = {}
-        for step in self.steps:
-            if remove_postproc and step.name == "enter_postproc":
-                break
-            args = {k: _map(v, mapping) for k, v in step.args.items()}
-            if decision_provider is not None and "decision" in args:
-                args["decision"] = decision_provider(step, args, args["decision"])
-            result = sch._apply_step(_primitive(step.name), args)
-            for old, new in zip(results_of(step.result), results_of(result)):
-                mapping[_identity(old)] = new
+        replay_steps(self._before_postproc() if remove_postproc else self.steps, sch, {}, decision_provider)
 
     def replay(self, mod: Any, **options: Any) -> Schedule:
         """A new schedule of ``mod`` with the record applied; ``options`` as for ``Schedule``."""
@@ -180,6 +171,18 @@ class Trace:
     def apply_json_to_schedule(data: Any, sch: Schedule) -> None:
         """Replay the result of ``as_json`` on ``sch``."""
         Trace.from_json(data).apply_to_schedule(sch)
+
+
+def replay_steps(steps: Sequence[Entry], sch: Schedule, handles: dict[Any, Any], decision_provider: Any = None) -> None:
+    """Replay recorded calls on ``sch``, as :meth:`Trace.apply_to_schedule` does. ``handles`` has those of ``sch`` for those
+    of earlier calls, and gets those of these."""
+    for step in steps:
+        args = {k: _map(v, handles) for k, v in step.args.items()}
+        if decision_provider is not None and "decision" in args:
+            args["decision"] = decision_provider(step, args, args["decision"])
+        result = sch._apply_step(_primitive(step.name), args)
+        for old, new in zip(results_of(step.result), results_of(result)):
+            handles[_identity(old)] = new
 
 
 def _handles_in(value: Any) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..analysis.dependence.loops import check_parallel
-from ..analysis.dependence.verdict import Proved
+from ..analysis.dependence.oracle import Proved
 from ..buffer import Buffer
 from ..errors import ScheduleError
 from ..expr import Var, const

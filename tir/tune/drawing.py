@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 from ..equal import structural_digest
 from ..errors import TirError
 from ..function import IRModule
 from ..schedule import Schedule, Trace
-from ..schedule.trace import Entry
+from ..schedule.trace import Entry, replay_steps
 from ..target import Target
 from .space import Space as RuleSpace
 
@@ -60,9 +61,9 @@ class RuleSource:
     def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
         sketches = self._sketches(generator, min(count, SKETCHES))
         yield from sketches
-        open_ = [sch.trace for sch in sketches if samplings(sch.trace)]
+        open_ = [Replays(sch.trace, self.mod, self.target) for sch in sketches if samplings(sch.trace)]
         for number in range(count - len(sketches) if open_ else 0):
-            made = redrawn(open_[number % len(open_)], self.mod, generator.getrandbits(31), self.target)
+            made = open_[number % len(open_)].redrawn(generator.getrandbits(31))
             if made is not None:
                 yield made
 
@@ -76,20 +77,40 @@ class RuleSource:
         return list(found.values())
 
 
-def redrawn(trace: Trace, mod: IRModule, seed: int, target: Target) -> Schedule | None:
-    """A schedule of ``mod`` by ``trace``, every decision drawn anew; None where a step is refused."""
-    return replayed(trace, mod, [None] * len(samplings(trace)), target, seed)
+class Replays:
+    """Schedules of ``mod`` by a trace with other decisions. What comes before the first decision is replayed once."""
 
+    def __init__(self, trace: Trace, mod: IRModule, target: Target):
+        first = next((n for n, step in enumerate(trace.steps) if "decision" in step.args), len(trace))
+        self._begin, self._rest = trace.steps[:first], trace.steps[first:]
+        self._mod, self._target = mod, target
+        self._decisions = len(samplings(trace))
 
-def replayed(trace: Trace, mod: IRModule, decisions: Sequence[Any], target: Target, seed: int = 0) -> Schedule | None:
-    """A schedule of ``mod`` by ``trace`` with other decisions; None where a step is refused."""
-    sch = Schedule(mod, seed=seed, target=target, error_render_level="none")
-    rest = iter(decisions)
-    try:
-        trace.apply_to_schedule(sch, decision_provider=lambda *_: next(rest))
-    except TirError:
-        return None
-    return sch
+    @cached_property
+    def _begun(self) -> tuple[Schedule, dict[Any, Any]] | None:
+        """The schedule before the first decision, with its handles; None if a step is refused."""
+        sch, handles = Schedule(self._mod, target=self._target, error_render_level="none"), {}
+        try:
+            replay_steps(self._begin, sch, handles)
+        except TirError:
+            return None
+        return sch, handles
+
+    def redrawn(self, seed: int) -> Schedule | None:
+        """With every decision drawn anew; None where a step is refused."""
+        return self.decided([None] * self._decisions, seed)
+
+    def decided(self, decisions: Sequence[Any], seed: int = 0) -> Schedule | None:
+        """With these decisions; None where a step is refused."""
+        if self._begun is None:
+            return None
+        sch, rest = self._begun[0].copy(), iter(decisions)
+        sch.seed(seed)
+        try:
+            replay_steps(self._rest, sch, dict(self._begun[1]), lambda *_: next(rest))
+        except TirError:
+            return None
+        return sch
 
 
 def samplings(trace: Trace) -> list[Entry]:

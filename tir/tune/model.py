@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from ..analysis.footprint import footprint, traffic
+from ..analysis.footprint import operations, traffic
 from ..analysis.footprint_table import Machine
 from ..arith import Analyzer
 from ..expr import BufferLoad, Expr, IntImm, Var
@@ -74,7 +74,7 @@ def floor(program: Schedule | PrimFunc, env: Env) -> float:
     holds = next((lv for lv in ("L1", "L2", "L3") if sum(each) <= machine.sizes[lv]), "memory")
     cores = env.threads if holds in ("L1", "L2") else 1
     least = sum(each) / 2 / machine.bandwidth[holds] / cores  # writing may be as fast as reading, beside it
-    return max(footprint(func, machine).flops / machine.peak / env.threads, least)
+    return max(operations(func) / machine.peak / env.threads, least)
 
 
 def _memory(func: PrimFunc, machine: Machine) -> dict[str, float]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import math
 import sys
 from typing import Any
 
+from ..progress import bar
 from .search import Search, Trial
 
 FAILED = ("timeout", "crashed", "wrong", "refused", "build")
@@ -39,8 +38,8 @@ class Progress:
         self._best: dict[int, float] = {}
         self._bar: Any = None
         self._verbose = verbose
-        if verbose and importlib.util.find_spec("tqdm") is not None:
-            self._bar = importlib.import_module("tqdm.auto").tqdm(total=trials, desc="tune", leave=False)
+        if verbose:
+            self._bar = bar("tune", trials)
 
     def tell(self, search: Search, trial: Trial) -> None:
         """A trial has a result."""

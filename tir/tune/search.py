@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from ..equal import structural_digest
 from ..errors import TirError
 from ..schedule import Schedule, Trace
-from .drawing import Source, crossed, neighbouring_decisions, numbers, replayed
+from .drawing import Replays, Source, crossed, neighbouring_decisions, numbers
 from .learner import expected_improvement, learner
 from .naming import Naming
 from .records import Record, Records, digest, split_decisions
@@ -282,12 +282,13 @@ class Search:
     def _replays(self, parent: Trial, options: Iterable[Sequence[Any]], origin: str, count: int) -> list[Trial]:
         """New candidates by the trace of ``parent`` with other decisions."""
         found: list[Trial] = []
+        replays = Replays(parent.schedule.trace, self.problem.mod, self.problem.target)
         for decisions in options:
             key = parent.sketch + digest(list(decisions))
             if key in self._tried:
                 continue
             self._tried.add(key)
-            sch = replayed(parent.schedule.trace, self.problem.mod, decisions, self.problem.target)
+            sch = replays.decided(decisions)
             one = None if sch is None else self.candidate(sch, origin)
             found += [] if one is None else [one]
             if len(found) >= count or self.now() > self._until:

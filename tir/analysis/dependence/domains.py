@@ -18,8 +18,7 @@ from ...poly import Formula, Names, Undecided
 from ...visit import substitute, uses_var
 from ..index import BlockRef, LoopRef
 from ..structure import entered, has_load, wrapped_in
-from .oracle import Question, Tier, tier
-from .verdict import NOT_SHOWN, PROVED, Refuted, Unknown, Verdict, undecided
+from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier, undecided
 
 
 def runs_whole_domain(ref: BlockRef) -> bool:

@@ -19,12 +19,20 @@ from ...function import PrimFunc
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
 from ...stmt import BufferStore, For, While
 from ...visit import substitute, uses_var, walk
-from .access_relations import access_map, has_bits, is_exact, schedule_map, without_swizzles
-from .oracle import Question, Tier, tier
+from .oracle import PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .order import shared_order
-from .relations import Context, StatementRelations, by_loops, loop_times
+from .relations import (
+    Context,
+    StatementRelations,
+    access_map,
+    by_loops,
+    has_bits,
+    is_exact,
+    loop_times,
+    schedule_map,
+    without_swizzles,
+)
 from .statements import Access, Statement, bare_statements_of, statements_of
-from .verdict import PROVED, Refuted, Unknown, Verdict
 from .witness import show_element
 
 

@@ -12,10 +12,9 @@ from ...buffer import Buffer
 from ...errors import ScheduleError
 from ...function import PrimFunc
 from ...poly import IntegerSet, Names, NotAffine, Relation, Undecided
-from .access_relations import access_map, schedule_map
-from .relations import Context
+from .oracle import undecided
+from .relations import Context, access_map, schedule_map
 from .statements import Access, Statement, statements_of
-from .verdict import undecided
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,9 @@ from ..index import index_of
 from ..privatization import private_buffers
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
 from ..structure import is_nest_of_blocks, is_steered_by_memory
-from .access_relations import without_swizzles
 from .affine import AffineForms, index_tells_iteration, indices_differ
 from .delinearize import MixedRadix, delinearized, pairs_of
-from .oracle import Question, Tier, tier
+from .oracle import NOT_SHOWN, PROVED, Proved, Question, Refuted, Tier, Unknown, Verdict, tier, undecided
 from .order import compare
 from .relations import (
     AccessRelation,
@@ -29,9 +28,9 @@ from .relations import (
     conflicting_pairs,
     loop_times,
     same_element,
+    without_swizzles,
 )
 from .statements import Statement, bare_statements_in, statements_in
-from .verdict import NOT_SHOWN, PROVED, Proved, Refuted, Unknown, Verdict, undecided
 from .witness import why_unknown, witness
 
 

@@ -9,16 +9,68 @@ uses sets shares the budget of :func:`tir.poly.bounded` with the questions that 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
 from time import perf_counter
 from typing import Any, ClassVar, TypeVar
 
 from ... import config
+from ...buffer import Buffer
 from ...node import Memo
 from ...poly import Undecided, bounded
-from .verdict import NOT_SHOWN, Refuted, Unknown, Verdict, undecided
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """One of :class:`Proved`, :class:`Refuted` and :class:`Unknown`."""
+
+    @property
+    def is_proved(self) -> bool:
+        return isinstance(self, Proved)
+
+
+@dataclass(frozen=True, eq=False)
+class Proved(Verdict):
+    """It holds. ``private``: for iterations of a loop that are independent, the buffers that each must have a copy of for
+    that, besides those of the loop's clause."""
+
+    private: tuple[Buffer, ...] = ()
+
+
+PROVED = Proved()
+
+
+@dataclass(frozen=True, eq=False)
+class _Against(Verdict):
+    """Not shown to hold: the ``rule`` as shown to a user, two instances as lines of text, and the place."""
+
+    rule: str
+    witness: Sequence[str] = ()
+    nodes: Sequence[Any] = ()
+    memory: Buffer | None = None  # in which two instances conflict
+    legal: str = ""  # what would be legal
+
+
+@dataclass(frozen=True, eq=False)
+class Refuted(_Against):
+    """The claim does not hold: ``witness`` proves it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Unknown(_Against):
+    """Neither proved nor refuted. ``witness`` is a possible conflict, if known."""
+
+
+NOT_SHOWN = Unknown("")  # the answer of a tier that can only prove
+
+
+def undecided(
+    error: Undecided, claim: str = "the step keeps the program's meaning", nodes: Sequence[Any] = ()
+) -> Unknown:
+    """Exact sets cannot decide whether ``claim`` holds."""
+    return Unknown(f"cannot prove that {claim}: {error}", nodes=nodes)
 
 
 class Tier(Enum):
@@ -126,7 +178,7 @@ _explaining = False
 
 
 @contextmanager
-def tiers(only: Collection[Tier] | None = None, without: Collection[Tier] = ()) -> Iterator[None]:
+def tiers(only: Collection[Tier] | None = None, without: Collection[Tier] = ()) -> Generator[None, None, None]:
     """Restricts the tiers inside the ``with``: to test that tiers agree, or to measure what one contributes.
 
     Answers are not cached meanwhile. Tiers that ask other questions (of pairs of accesses, say) are restricted in the
@@ -145,7 +197,7 @@ def tiers(only: Collection[Tier] | None = None, without: Collection[Tier] = ()) 
 
 
 @contextmanager
-def recorded() -> Iterator[list[Question]]:
+def recorded() -> Generator[list[Question], None, None]:
     """Collects the questions that are decided inside the ``with`` (not those whose answers are cached).
 
     >>> with recorded() as questions:

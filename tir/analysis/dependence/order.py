@@ -11,10 +11,9 @@ from ...equal import structural_equal
 from ...expr import Expr, Var
 from ...poly import Relation
 from .affine import tells_instance
-from .oracle import Question, Tier, tier
+from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .relations import AccessRelation, Context, StatementRelations, conflicting_pairs, same_element
 from .statements import Access, Statement
-from .verdict import NOT_SHOWN, PROVED, Refuted, Unknown, Verdict
 from .witness import why_unknown, witness
 
 

@@ -167,7 +167,7 @@ def _runs_all(block: BlockRef) -> bool:
     )
 
 
-def _counts(block: BlockRef) -> list[Expr] | None:
+def _counts(block: BlockRef) -> Sequence[Expr] | None:
     """How many values each iterator takes, from 0 on, where the loops run each combination of them once, except for the
     predicate; None if that is not evident."""
     iterators = block.block.iter_vars
@@ -276,7 +276,7 @@ def _is_tiled(size: Expr, tile: Range, covered: Expr) -> bool:
 
 def _makes_all(producer: BlockRef, sizes: Sequence[Expr]) -> bool:
     """Whether ``producer`` writes the first elements, as many as ``sizes``, along each axis."""
-    domains = {i.var: i.dom.extent for i in producer.block.iter_vars}
+    domains: dict[Expr, Expr] = {i.var: i.dom.extent for i in producer.block.iter_vars}
     (region,) = producer.block.writes
     made = [domains.get(axis.min) for axis in region.region]
     analyzer = Analyzer()
@@ -321,5 +321,5 @@ def _whole_boxes(producer: BlockRef, loop: LoopRef, box: Sequence[Range]) -> lis
         i.var in extents and analyzer.can_prove_equal(extents[i.var], e) for (i, _), e in zip(spatial, part.extents)
     ):
         return None
-    covered = {i.var: count for (i, _), count in zip(pairs, counts)}
+    covered: dict[Expr, Expr] = {i.var: count for (i, _), count in zip(pairs, counts)}
     return [covered[axis.min] for axis in region.region]

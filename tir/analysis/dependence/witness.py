@@ -8,7 +8,7 @@ from typing import Any
 from ...expr import BufferLoad
 from ...poly import Relation
 from ...visit import walk
-from .access_relations import why_inexact
+from .relations import why_inexact
 from .statements import Access, Statement
 
 

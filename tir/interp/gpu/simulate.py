@@ -13,6 +13,7 @@ from ...errors import RunError
 from ...expr import IntImm, Var
 from ...function import PrimFunc
 from ...node import Memo
+from ...progress import track
 from ...recursion import with_recursion_limit
 from ..arguments import bind_arguments, evaluate
 from .compiler import Compiler
@@ -213,13 +214,14 @@ def _run_blocks(
         chance.shuffle(numbers)
     blocks = np.array(numbers)
     batch = max(1, min(_BATCH // launch.threads, _MEMORY // max(1, shared)))
-    for first in range(0, total, batch):
+    batches = range(0, total, batch)
+    for first in track(batches, f"simulator: {min(batch, total)} thread blocks at a time", len(batches)):
         group = Group(blocks[first : first + batch])
         count = len(group.blocks)
         if order == "forward":
             place = np.repeat(np.arange(count), launch.threads)
             chunk = Chunk(launch, group, place, np.tile(np.arange(launch.threads), count))
-            for _ in run(chunk, memories, scalars):
+            for _ in track(run(chunk, memories, scalars), "simulator: barriers"):
                 pass
             continue
         chunks = []

@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection, Container, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...analysis.contents import has_blocks
-from ...analysis.difference import difference, kept_members
+from ...analysis.contents import difference, has_blocks, kept_members
 from ...analysis.effects import effects
 from ...analysis.index import LoopRef, index_of
 from ...analysis.structure import has_load

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...analysis.dependence.verdict import Refuted, Unknown
+from ...analysis.dependence.oracle import Refuted, Unknown
 from ...analysis.index import Index, LoopRef, index_of
 from ...analysis.simple_blocks import constant
 from ...function import PrimFunc

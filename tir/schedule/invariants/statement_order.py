@@ -13,10 +13,16 @@ from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any
 
-from ...analysis.dependence.access_relations import without_swizzles
 from ...analysis.dependence.affine import AffineForms, index_tells_iteration, indices_differ
 from ...analysis.dependence.order import shared_order
-from ...analysis.dependence.relations import AccessRelation, Context, StatementRelations, loop_times, same_element
+from ...analysis.dependence.relations import (
+    AccessRelation,
+    Context,
+    StatementRelations,
+    loop_times,
+    same_element,
+    without_swizzles,
+)
 from ...analysis.dependence.statements import Access, Statement
 from ...analysis.dependence.witness import witness
 from ...analysis.effects import as_range
@@ -148,7 +154,7 @@ class _Orders:
         self.stores = stores
         self.around = around  # the loops for each of whose iterations the program has the buffer anew
         self.names = Names()
-        length = max(len(u.time) + len(u.loops) for u in users) + 1
+        length = max(len(u.time) + len(u.loops) for u in users)
         self.sides = [self._side(u, length) for u in users]
         self.context = Context(stores.func, stores.func.body, self.names)
 

@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...analysis.dependence.access_relations import is_exact, without_swizzles
 from ...analysis.dependence.relations import (
     Context,
     StatementRelations,
     by_loops,
     conflicting_pairs,
+    is_exact,
     loop_times,
     same_element,
+    without_swizzles,
 )
 from ...analysis.dependence.statements import Access, Statement, statements_of
 from ...analysis.dependence.witness import witness

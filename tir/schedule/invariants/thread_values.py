@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from ...analysis.dependence.access_relations import is_exact
-from ...analysis.dependence.relations import StatementRelations, same_element
+from ...analysis.dependence.relations import StatementRelations, is_exact, same_element
 from ...analysis.dependence.statements import Access, Statement, bare_statements_of
 from ...analysis.effects import READ
 from ...analysis.index import LoopRef, index_of

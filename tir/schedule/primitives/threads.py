@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from ...analysis.dependence.loops import are_disjoint, check_parallel
-from ...analysis.dependence.verdict import Proved, Unknown
+from ...analysis.dependence.oracle import Proved, Unknown
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.private_clause import with_private
 from ...analysis.privatization import THREADS_OWN, is_uniform, views_under
