@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from ...expr import BufferLoad
@@ -28,19 +27,7 @@ def transposes(sch: Schedule, block: str, env: Env) -> list[Fork]:
     if across is None or any(a.extent is None or a.size < SIDE for a in across):
         return []
     ways = (_turned, _tiled) if _is_copy(nest) and env.vector_bits >= 512 else (_tiled,)
-    stored, along = across
-    return [partial(_scheduled, way, sch, nest, stored, along, env) for way in ways]
-
-
-def _scheduled(
-    way: Callable[[Schedule, Nest, Axis, Axis, Env], Schedule],
-    sch: Schedule,
-    nest: Nest,
-    stored: Axis,
-    along: Axis,
-    env: Env,
-) -> Schedule:
-    return way(sch.copy(), nest, stored, along, env)
+    return [partial(way, sch.copy(), nest, *across, env) for way in ways]
 
 
 def _across(nest: Nest) -> tuple[Axis, Axis] | None:
