@@ -11,9 +11,9 @@ from ...schedule import Schedule
 from ...visit import walk
 from ..nest import Access, Axis, Nest
 from ..space import Env, rule
-from .contraction import THIN, Contraction, epilogue
+from .contraction import Contraction, epilogue
 
-ENOUGH = 4  # vectors along one axis of which the last may be partly empty
+ENOUGH = 2  # vectors along one axis: with more, an empty part of the last costs less than gathering
 
 
 @rule(targets=("llvm",), order=38)
@@ -25,7 +25,7 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         return []
     lanes = env.lanes(found.nest.stores[0].buffer.dtype.bits)
     together = _continued(found)
-    if len(together) < 2 or found.lane.size % lanes == 0 or found.lane.size > THIN * ENOUGH:
+    if len(together) < 2 or found.lane.size % lanes == 0 or found.lane.size > ENOUGH * lanes:
         return []
     made = sch.copy()
     _flatten(made, found, together)
