@@ -13,7 +13,7 @@ from ..nest import Access, Axis, Nest
 from ..space import Env, rule
 from .contraction import Contraction, epilogue
 
-ENOUGH = 2  # vectors along one axis: with more, an empty part of the last costs less than gathering
+ENOUGH = 32  # columns along one axis: with more, an empty part of the last vector costs less than gathering
 
 
 @rule(targets=("llvm",), order=38)
@@ -25,7 +25,7 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         return []
     lanes = env.lanes(found.nest.stores[0].buffer.dtype.bits)
     together = _continued(found)
-    if len(together) < 2 or found.lane.size % lanes == 0 or found.lane.size > ENOUGH * lanes:
+    if len(together) < 2 or found.lane.size % lanes == 0 or found.lane.size > ENOUGH:
         return []
     made = sch.copy()
     _flatten(made, found, together)
