@@ -152,3 +152,14 @@ def test_privatize_by_hand_and_what_it_refuses():
     sch.parallel("i")
     same(sch)
     refused(lambda: schedule(program("range(8)")).privatize("i", "A"), "no block around loop `i` allocates")
+
+
+def test_a_clause_is_proved_and_stays_while_it_is_needed():
+    sch = schedule(program("range(8)", BRANCHES))
+    refused(lambda: sch.annotate("i", "private", ["C"]), "privatize adds it once it is proved")
+    sch.privatize("i", "C", unsafe=True)
+    copy = sch.copy()
+    sch.parallel("i")
+    refused(lambda: sch.unannotate("i", "private"), "run in no order, each with its own C")
+    copy.unannotate("i", "private")
+    assert "private" not in copy.script()

@@ -491,3 +491,26 @@ def test_random_programs_with_random_bindings(seed):
     run_everywhere(scheduled, inputs, ORDERS[seed // 2 % 4 :][:1])
     for got, expected in zip(inputs, want):
         np.testing.assert_array_equal(got, expected)
+
+
+def test_what_an_asynchronous_stage_copies_may_be_read_within_the_stage():
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8, 16), "float32")):
+    S = T.alloc_buffer((16,), "float32", scope="shared")
+    R = T.alloc_buffer((1,), "float32", scope="local")
+    for t in T.thread_binding(16, thread="threadIdx.x"):
+        for i in T.serial(8, annotations={"software_pipeline_stage": [0, 0, 1], "software_pipeline_order": [0, 1, 2], "software_pipeline_async_stages": [0]}):
+            with T.block("copy"):
+                vi, vt = T.axis.remap("SS", [i, t])
+                S[vt] = A[vi, vt]
+            with T.block("turn"):
+                vi, vt = T.axis.remap("SS", [i, t])
+                R[0] = S[15 - vt]
+            with T.block("use"):
+                vi, vt = T.axis.remap("SS", [i, t])
+                B[vi, vt] = R[0] * T.float32(2)
+""")
+    a, b = random_inputs(func, 0)
+    tir.build(func, "cuda-sim")(a, b)
+    np.testing.assert_array_equal(b, a[:, ::-1] * 2)

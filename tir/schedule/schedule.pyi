@@ -471,8 +471,8 @@ class Schedule:
         checked: ``software_pipeline_stage`` and ``software_pipeline_order`` (one number for each statement of the loop's
         body; the order is a permutation; no statement before its dependences), ``software_pipeline_async_stages`` (a subset
         of the stages), ``double_buffer_scope`` (the number of a buffer that the block writes). Any other key may be used; an
-        existing one gets the new value. Raises ``ScheduleError`` for an annotation that lowering could not implement, and for
-        a key that is a misspelled one of these and the other known ones.
+        existing one gets the new value. Raises ``ScheduleError`` for an annotation that lowering could not implement, for
+        ``private``, which ``privatize`` proves, and for a key that is a misspelled one of these and the other known ones.
 
         Before, and after ``sch.annotate("B", "note", 1)``::
 
@@ -1602,7 +1602,8 @@ class Schedule:
         index can be negative, and when the buffer is also accessed through its pointer.
         """
     def unannotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str) -> None:
-        """Remove the annotation ``ann_key`` from a block or loop. Raises ``ScheduleError`` when there is none.
+        """Remove the annotation ``ann_key`` from a block or loop. Raises ``ScheduleError`` when there is none, and for
+        ``private`` of a loop whose iterations do not run one after the other.
 
         Before, and after ``sch.unannotate("i", "note")``::
 

@@ -233,11 +233,11 @@ class _Pipeline:
         if waits:
             made.append(_wait(min(waits.values())))
         for part, iteration, guard in active:
-            if part.number in late:
-                made.append(_wait(late[part.number]))
+            if part.number in late:  # what its own stage has copied so far is a group of its own
+                made += [_commit(), _wait(late[part.number])]
             made.append(self.copy(part, iteration, guard))
             if part.stage in self.asynchronous and self._last(part):
-                made.append(Evaluate(call("ptx_commit_group")))
+                made.append(_commit())
         return made
 
     def _last(self, part: _Part) -> bool:
@@ -315,6 +315,10 @@ class _Pipeline:
 
             after += self.step(active, *self.waits(active, committed))
         return [seq(part) for part in (before, steady, after) if part]
+
+
+def _commit() -> Stmt:
+    return Evaluate(call("ptx_commit_group"))
 
 
 def _wait(groups: int) -> Stmt:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.annotations import PRIVATE
 from ...analysis.index import BlockRef, LoopRef
 from ...errors import require
 from ...names import near_names
 from ...node import Node, freeze, frozendict
-from ...stmt import For
+from ...stmt import SERIAL, UNROLLED, For
 from ..arguments import BadArgument, shown
 from ..invariants import Keeps
 from ..primitive import primitive
@@ -35,8 +36,8 @@ def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: st
     checked: ``software_pipeline_stage`` and ``software_pipeline_order`` (one number for each statement of the loop's
     body; the order is a permutation; no statement before its dependences), ``software_pipeline_async_stages`` (a subset
     of the stages), ``double_buffer_scope`` (the number of a buffer that the block writes). Any other key may be used; an
-    existing one gets the new value. Raises ``ScheduleError`` for an annotation that lowering could not implement, and for
-    a key that is a misspelled one of these and the other known ones.
+    existing one gets the new value. Raises ``ScheduleError`` for an annotation that lowering could not implement, for
+    ``private``, which ``privatize`` proves, and for a key that is a misspelled one of these and the other known ones.
 
     Before, and after ``sch.annotate("B", "note", 1)``::
 
@@ -54,6 +55,13 @@ def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: st
     node = _noted(block_or_loop)
     require(isinstance(ann_key, str), "an annotation key is a string, not {0}", type(ann_key).__name__)
     value = _plain(ann_val)
+    require(
+        ann_key != PRIVATE,
+        "{0} is what steps trust of a loop; privatize adds it once it is proved",
+        PRIVATE,
+        nodes=[block_or_loop.node],
+        legal="privatize(loop, buffer)",
+    )
     check_annotation(state, block_or_loop, ann_key, value)
     return AnnotatePlan(node, frozendict({**node.annotations, ann_key: value}))
 
@@ -80,7 +88,8 @@ def annotate(state: State, plan: AnnotatePlan) -> State:
 
 
 def _check_unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: str) -> AnnotatePlan:
-    """Remove the annotation ``ann_key`` from a block or loop. Raises ``ScheduleError`` when there is none.
+    """Remove the annotation ``ann_key`` from a block or loop. Raises ``ScheduleError`` when there is none, and for
+    ``private`` of a loop whose iterations do not run one after the other.
 
     Before, and after ``sch.unannotate("i", "note")``::
 
@@ -102,6 +111,13 @@ def _check_unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: 
         ann_key,
         nodes=[block_or_loop.node],
         legal=lambda: near_names(ann_key, node.annotations),
+    )
+    require(
+        ann_key != PRIVATE or getattr(node, "kind", SERIAL) in (SERIAL, UNROLLED),
+        "the iterations of {0} run in no order, each with its own {1}",
+        block_or_loop,
+        ", ".join(b.name for b in node.annotations[ann_key]) if ann_key == PRIVATE else "",
+        nodes=[block_or_loop.node],
     )
     return AnnotatePlan(node, frozendict((k, v) for k, v in node.annotations.items() if k != ann_key))
 
