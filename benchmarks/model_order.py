@@ -66,9 +66,10 @@ def measured(name: str, count: int) -> dict[str, Any]:
     modules = [tir.build(sch.mod, target=TARGET) for _, sch in made]
     seconds = timed([functools.partial(m, *arrays) for m in modules], 1, 0.12)
     return {
-        "name": name, "sketches": [trace.as_json() for trace in sketches],
+        "name": name,
+        "sketches": [trace.as_json() for trace in sketches],
         "candidates": [{"sketch": r[0], "decisions": r[1], "seconds": t} for (r, _), t in zip(made, seconds)],
-    }  # fmt: skip
+    }
 
 
 def _scheduled(sketches: Sequence[Trace], row: tuple[int, list[Any]], func: tir.PrimFunc) -> tir.Schedule | None:

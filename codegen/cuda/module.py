@@ -36,8 +36,19 @@ from .kernel import KernelText, emit_kernel, source_of
 from .plan import Address, Plan
 from .report import Report, check_limits
 
-_OPTIONS = ("arch", "device_id", "fast_math", "max_threads_per_block", "max_shared_memory_per_block",
-            "thread_warp_size", "max_num_threads", "host", "keys", "tag", "max_registers")  # fmt: skip
+_OPTIONS = (
+    "arch",
+    "device_id",
+    "fast_math",
+    "max_threads_per_block",
+    "max_shared_memory_per_block",
+    "thread_warp_size",
+    "max_num_threads",
+    "host",
+    "keys",
+    "tag",
+    "max_registers",
+)
 
 
 def build_cuda(mod: IRModule, target: Target) -> CUDAModule:

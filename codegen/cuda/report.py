@@ -92,10 +92,20 @@ class Report(CallableReport):
         made = []
         for r in self.rows:
             known = r.blocks is not None and r.occupancy is not None
-            made.append((
-                r.kernel, str(r.registers), f"{r.spills} B", f"{r.stack} B", f"{r.shared} B", f"{r.dynamic} B",
-                str(r.threads or "?"), str(r.blocks) if known else "?", f"{r.occupancy:.0%}" if known else "?", r.limited,
-            ))  # fmt: skip
+            made.append(
+                (
+                    r.kernel,
+                    str(r.registers),
+                    f"{r.spills} B",
+                    f"{r.stack} B",
+                    f"{r.shared} B",
+                    f"{r.dynamic} B",
+                    str(r.threads or "?"),
+                    str(r.blocks) if known else "?",
+                    f"{r.occupancy:.0%}" if known else "?",
+                    r.limited,
+                )
+            )
         return made
 
     def _title(self) -> str:

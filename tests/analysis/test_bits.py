@@ -10,13 +10,13 @@ PROGRAM = """
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
     B = T.alloc_buffer((16,), "float32")
-    for i in range(8):
+    for i, k in T.grid(4, 2):
         with T.block("B"):
-            v = T.axis.spatial(8, i)
+            v = T.axis.spatial(8, i * 2 + k)
             B[{written}] = A[v] * 2.0
-    for j in range(8):
+    for j, k in T.grid(4, 2):
         with T.block("C"):
-            v = T.axis.spatial(8, j)
+            v = T.axis.spatial(8, j * 2 + k)
             C[v] = B[{read}]
 """
 

@@ -46,7 +46,7 @@ READS_P = {
     "a predicate": "with T.block('b'):\n            vi = T.axis.spatial(8, i)\n            T.where(P[i] > 0)\n            A[vi] = 1",
     "a binding": "with T.block('b'):\n            vi = T.axis.spatial(64, P[i])\n            A[vi] = 1",
     "an inner block": "with T.block('b'):\n            vi = T.axis.spatial(8, i)\n            A[vi] = P[vi]",
-}  # fmt: skip
+}
 
 
 def body_of(statement: str, around: str = PROGRAM) -> tuple[Var, object]:

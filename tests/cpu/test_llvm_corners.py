@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import tir
+from codegen.build import compile_lowered
 from codegen.llvm.compile import Loaded, Machine, llvm
 from codegen.llvm.scalar_replacement import promote_accumulators
 from codegen.runtime.packed import register_func
 from tir import BuildError
 from tir.buffer import decl_buffer
-from tir.expr import EQ, BufferLoad, IntImm, Ramp, Var
+from tir.expr import EQ, BufferLoad, Call, IntImm, Ramp, Var
 from tir.function import IRModule, PrimFunc
 from tir.node import frozendict
 from tir.script import parse
@@ -270,3 +271,15 @@ def f(X: T.Buffer((8,), "int32"), Y: T.Buffer((8,), "int32"), Z: T.Buffer((8,), 
     tir.build(func)(x, y, z)
     factors = y if factor == "Y[i]" else [1395864320] * 8
     assert z.tolist() == [(int(a) * int(b) + (1 << 33)) >> 34 for a, b in zip(x, factors)]
+
+
+def test_a_fixed_point_product_of_a_vector_and_scalars():
+    x, y = (decl_buffer((8,), "int32", name=n) for n in ("x", "y"))
+    lanes = Ramp(IntImm(0), IntImm(1), 8)
+    loaded = BufferLoad(x, (lanes,))
+    product = Call("q_multiply_shift", (loaded, IntImm(1395864320), IntImm(31), IntImm(-3)), loaded.dtype)
+    handles = [b.data for b in (x, y)]
+    func = PrimFunc(tuple(handles), BufferStore(y, product, (lanes,)), buffer_map=frozendict(zip(handles, (x, y))))
+    data, found = np.arange(-4, 4, dtype="int32") * 98765432, np.zeros(8, "int32")
+    compile_lowered(IRModule.of(func))(data, found)
+    assert found.tolist() == [(int(a) * 1395864320 + (1 << 33)) >> 34 for a in data]

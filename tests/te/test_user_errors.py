@@ -72,8 +72,11 @@ def test_a_loop_of_another_stage():
     ty, _ = s[C].split(C.op.axis[0], factor=4)
     refused(
         lambda: s[AA].compute_at(s[CC], ty),
-        "s[A_shared].compute_at(s[C_local], i_outer)", __file__, "`i_outer` is an axis of `C`, not of `C_local`", "`i_c`, `j_c`, `k`",
-    )  # fmt: skip
+        "s[A_shared].compute_at(s[C_local], i_outer)",
+        __file__,
+        "`i_outer` is an axis of `C`, not of `C_local`",
+        "`i_c`, `j_c`, `k`",
+    )
 
 
 def test_an_axis_that_was_split():
@@ -83,8 +86,9 @@ def test_an_axis_that_was_split():
     s[C].split(C.op.axis[0], factor=4)
     refused(
         lambda: s[C].split(C.op.axis[0], factor=2),
-        __file__, "`i` is `i_outer` and `i_inner` since s[C].split(i, factor=4) at line",
-    )  # fmt: skip
+        __file__,
+        "`i` is `i_outer` and `i_inner` since s[C].split(i, factor=4) at line",
+    )
 
 
 def test_a_tile_that_an_instruction_does_not_fit():
@@ -120,8 +124,11 @@ def test_a_tuple_whose_results_are_chosen_by_different_conditions():
     ko, _ = s[both[0]].split(k, factor=4)
     refused(
         lambda: s.rfactor(both[0], ko),
-        "s.rfactor(C_v0, k_outer", __file__, "what `C` is reduced by is no reduction", "it matters which two are combined first",
-    )  # fmt: skip
+        "s.rfactor(C_v0, k_outer",
+        __file__,
+        "what `C` is reduced by is no reduction",
+        "it matters which two are combined first",
+    )
 
 
 def test_more_than_1024_threads_are_refused_where_they_are_bound():

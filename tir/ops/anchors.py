@@ -222,15 +222,29 @@ def _numpy_detection(
     cases=[
         case(arg((2, 3, 6), values="distinct"), arg((2, 24)), arg((1, 6, 4), values="positive"), False, -1.0, 0.2),
         case(
-            arg((1, 4, 6), values="distinct"), arg((1, 24), values="small"), arg((1, 6, 4), values="small"),
-            True, -9.0, 0.3, True, (1, 1, 0.5, 0.5), 4,
+            arg((1, 4, 6), values="distinct"),
+            arg((1, 24), values="small"),
+            arg((1, 6, 4), values="small"),
+            True,
+            -9.0,
+            0.3,
+            True,
+            (1, 1, 0.5, 0.5),
+            4,
         ),
     ],
-)  # fmt: skip
+)
 def multibox_detection(
-    cls_prob: Tensor, loc_pred: Tensor, anchor: Tensor, clip: bool = True, threshold: Any = 0.01, nms_threshold: Any = 0.5,
-    force_suppress: bool = False, variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2), nms_topk: int = -1,
-) -> Tensor:  # fmt: skip
+    cls_prob: Tensor,
+    loc_pred: Tensor,
+    anchor: Tensor,
+    clip: bool = True,
+    threshold: Any = 0.01,
+    nms_threshold: Any = 0.5,
+    force_suppress: bool = False,
+    variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2),
+    nms_topk: int = -1,
+) -> Tensor:
     """What a single-shot detector finds: the boxes of :func:`multibox_transform_loc`, of which
     :func:`non_max_suppression` leaves those that none with a better score overlaps by ``nms_threshold`` or more.
 

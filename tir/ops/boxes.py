@@ -123,10 +123,19 @@ class _Suppression:
 
 
 def numpy_non_max_suppression(
-    data: Any, valid_count: Any, indices: Any, max_output_size: int = -1, iou_threshold: float = 0.5,
-    force_suppress: bool = False, top_k: int = -1, coord_start: int = 2, score_index: int = 1, id_index: int = 0,
-    return_indices: bool = True, invalid_to_bottom: bool = False,
-) -> Any:  # fmt: skip
+    data: Any,
+    valid_count: Any,
+    indices: Any,
+    max_output_size: int = -1,
+    iou_threshold: float = 0.5,
+    force_suppress: bool = False,
+    top_k: int = -1,
+    coord_start: int = 2,
+    score_index: int = 1,
+    id_index: int = 0,
+    return_indices: bool = True,
+    invalid_to_bottom: bool = False,
+) -> Any:
     made, places = np.full(data.shape, -1.0), np.full(data.shape[:2], -1)
     counts = np.zeros((len(data), 1))
     for b, boxes in enumerate(data):
@@ -176,10 +185,19 @@ def _detections() -> list[Any]:
     ],
 )
 def non_max_suppression(
-    data: Tensor, valid_count: Tensor, indices: Tensor, max_output_size: Any = -1, iou_threshold: Any = 0.5,
-    force_suppress: bool = False, top_k: int = -1, coord_start: int = 2, score_index: int = 1, id_index: int = 0,
-    return_indices: bool = True, invalid_to_bottom: bool = False,
-) -> Any:  # fmt: skip
+    data: Tensor,
+    valid_count: Tensor,
+    indices: Tensor,
+    max_output_size: Any = -1,
+    iou_threshold: Any = 0.5,
+    force_suppress: bool = False,
+    top_k: int = -1,
+    coord_start: int = 2,
+    score_index: int = 1,
+    id_index: int = 0,
+    return_indices: bool = True,
+    invalid_to_bottom: bool = False,
+) -> Any:
     """Of the boxes ``data`` (batch, number, fields) those that none with a better score overlaps by ``iou_threshold`` or more.
 
     Only boxes of one class (field ``id_index``, negative: none) suppress each other, or all with ``force_suppress`` or a negative

@@ -70,9 +70,18 @@ def explain(
     if space is not None:
         source = FunctionSource(space, module, where)
     search = Search(
-        Problem(module, where), source, lambda: default(module, where), predict, Unmeasured(predict),
-        Records(None), "", seed=seed, run=0, now=lambda: 0.0, tell=lambda *_: None,
-    )  # fmt: skip
+        Problem(module, where),
+        source,
+        lambda: default(module, where),
+        predict,
+        Unmeasured(predict),
+        Records(None),
+        "",
+        seed=seed,
+        run=0,
+        now=lambda: 0.0,
+        tell=lambda *_: None,
+    )
     found = [search.candidate(default(module, where), "default")]
     found += [search.candidate(sch, "model") for sch in source.draw(random.Random(seed), draw)]
     candidates = [one for one in found if one is not None]

@@ -113,17 +113,36 @@ def tune(
 
 
 def tune_source(
-    mod: IRModule, target: Target, source: Source, default: Callable[[], Schedule], runner: Runner, *, trials: int,
-    seconds: float, seed: int, patience: int, tell: Callable[[Search, Trial], None],
-) -> Result:  # fmt: skip
+    mod: IRModule,
+    target: Target,
+    source: Source,
+    default: Callable[[], Schedule],
+    runner: Runner,
+    *,
+    trials: int,
+    seconds: float,
+    seed: int,
+    patience: int,
+    tell: Callable[[Search, Trial], None],
+) -> Result:
     """Search the schedules of a source, for a module of one function. Raises ``TirError`` if no trial gave a result."""
     problem = Problem(mod, target, threads=thread_count(target))
     begin = time.monotonic()
     with Records(None) as records, _interruptible(runner) as interrupted:
         search = Search(
-            problem, source, default, lambda sch: None, runner, records, machine_key(target, problem.threads), seed=seed,
-            run=0, now=time.monotonic, tell=tell, patience=patience,
-        )  # fmt: skip
+            problem,
+            source,
+            default,
+            lambda sch: None,
+            runner,
+            records,
+            machine_key(target, problem.threads),
+            seed=seed,
+            run=0,
+            now=time.monotonic,
+            tell=tell,
+            patience=patience,
+        )
         tuned = [Tuned(extract_tasks(mod)[0], search)]
         _spend(tuned, trials, seconds, time.monotonic, interrupted)
     taken = time.monotonic() - begin

@@ -60,8 +60,17 @@ class Annotate:
 
     anns: tuple[str, ...]
 
-    def apply(self, sch: Any, op: Any, axes: Sequence[Any], axis_lens: Any = None, max_unroll: int | None = None,
-              vec_size: Sequence[int] | None = None, cfg: Any = None, source: Any = None) -> list[Any]:  # fmt: skip
+    def apply(
+        self,
+        sch: Any,
+        op: Any,
+        axes: Sequence[Any],
+        axis_lens: Any = None,
+        max_unroll: int | None = None,
+        vec_size: Sequence[int] | None = None,
+        cfg: Any = None,
+        source: Any = None,
+    ) -> list[Any]:
         """Annotate the axes. An axis longer than ``max_unroll`` is not unrolled, one whose length is not in ``vec_size``
         not vectorized, where ``axis_lens`` says how long they are."""
         target = sch if isinstance(sch, Schedule) else sch[op]
