@@ -31,7 +31,7 @@ from tir.visit import walk
 
 from . import nvrtc, saved
 from .arrays import DeviceArray, as_shadow, device_number, where_is
-from .driver import Driver, driver, has_device
+from .driver import Driver, arch_of, driver
 from .kernel import KernelText, emit_kernel, source_of
 from .plan import Address, Plan
 from .report import Report, check_limits
@@ -121,7 +121,7 @@ class CUDAModule(Module):
         if self._binary is not None:
             return self._binary.arch
         if not self._arch:
-            self._arch = self.device.arch if self._injected or has_device() else nvrtc.DEFAULT_ARCH
+            self._arch = self._injected.arch if self._injected else arch_of(self.target)
         return self._arch
 
     @property

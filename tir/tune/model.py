@@ -22,7 +22,7 @@ from ..stmt import PARALLEL, SERIAL, UNROLLED, VECTORIZED, BlockRealize, BufferS
 from ..visit import substitute, walk
 from .machine import measured
 from .nest import USUAL, Access, cost
-from .space import Env
+from .space import GPUS, Env
 
 SHARPNESS = 6  # of the smooth maximum
 FITS = (0.7, 0.85, 1.0)  # shares of a cache that data is taken to fill before it overflows
@@ -44,7 +44,7 @@ class Prediction:
 
 
 def predict(program: Schedule | PrimFunc, env: Env) -> Prediction | None:
-    """The time of a scheduled program on a CPU. None where the model has no answer: sizes that are not constants.
+    """The time of a scheduled program on one core of a CPU, or on a GPU. None where the model has no answer: sizes that are not constants.
 
     >>> from tir.library import rows
     >>> from tir.tune import Env
@@ -52,6 +52,10 @@ def predict(program: Schedule | PrimFunc, env: Env) -> Prediction | None:
     >>> found is not None and found.floor <= found.seconds
     True
     """
+    if env.target.kind in GPUS:
+        from .gpu_model import predict_kernels
+
+        return predict_kernels(program, env)
     func = program.func if isinstance(program, Schedule) else program
     machine = measured(env.target)
     try:
@@ -89,8 +93,12 @@ class Roofline:
 
 def roofline(program: Schedule | PrimFunc, env: Env) -> Roofline:
     """The limits of a program, as it was before it was scheduled. Raises ``ValueError`` for a size that is not constant."""
-    machine = measured(env.target)
     func = program.history[0].mod[program.func_working_on] if isinstance(program, Schedule) else program
+    if env.target.kind in GPUS:
+        from .gpu_model import kernel_roofline
+
+        return kernel_roofline([func], env.target)
+    machine = measured(env.target)
     moved = _argument_bytes(func)
     holds = next((lv for lv in ("L1", "L2", "L3") if moved <= machine.sizes[lv]), "memory")
     cores = env.threads if holds in ("L1", "L2") else 1

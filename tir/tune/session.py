@@ -21,6 +21,7 @@ from ..schedule import Schedule, Trace
 from ..target import Target
 from .default import default
 from .drawing import FunctionSource, RuleSource, Source
+from .gpu_model import Used, predict_kernels
 from .machine import about_machine, machine_key
 from .model import predict
 from .naming import Naming
@@ -28,8 +29,8 @@ from .progress import Progress
 from .records import Records
 from .result import Result, Tuned, no_result
 from .runner import Job, LocalRunner, Measurement, Problem, Runner
-from .search import BATCH, PATIENCE, Model, Search, Trial
-from .space import Space, space_of
+from .search import BATCH, PATIENCE, Model, Predicted, Search, Trial
+from .space import GPUS, Env, Space, space_of
 from .tasks import Task, extract_tasks
 
 DRAWING_SHARE = 0.2  # of the time, at most, for scheduling candidates before the first is measured
@@ -187,7 +188,7 @@ class _Plan:
 
 
 def usual_model(rules: Space) -> Model:
-    """The model of :mod:`tir.tune.model`; where a schedule is beyond it, no prediction."""
+    """The model of a CPU or a GPU; where a schedule is beyond it, no prediction."""
     return lambda sch: predict(sch, rules.env)
 
 
@@ -285,7 +286,7 @@ def _interruptible(runner: Runner) -> Generator[list[bool], None, None]:
 
 class Unmeasured:
     """A runner for a target that is not here: the time of a candidate is what the model predicts, and the result says
-    so. What cannot be built has no time."""
+    so. What cannot be built has no time. Kernels for a GPU are compiled: the model is told their registers and spills."""
 
     def __init__(self, model: Model):
         self._model = model
@@ -294,12 +295,9 @@ class Unmeasured:
         return [self._one(problem, job) for job in jobs]
 
     def _one(self, problem: Problem, job: Job) -> Measurement:
-        from codegen.build import build
-
         start = time.perf_counter()
         try:
-            build(job.mod, problem.target)
-            found = self._model(Schedule(job.mod, seed=0, target=problem.target))
+            found = self._predicted(problem, job)
         except Exception as error:  # whatever building raises is a result
             return Measurement(job.number, "build", error=f"{type(error).__name__}: {error}")
         taken = time.perf_counter() - start
@@ -311,16 +309,27 @@ class Unmeasured:
             )
         return Measurement(job.number, "ok", found.seconds, (found.seconds,), build_seconds=taken)
 
+    def _predicted(self, problem: Problem, job: Job) -> Predicted | None:
+        from codegen.build import build
+
+        if problem.target.kind not in GPUS:
+            build(job.mod, problem.target)
+            return self._model(Schedule(job.mod, seed=0, target=problem.target))
+        target = Target("cuda", **{k: v for k, v in problem.target.attrs.items() if k != "host"})
+        rows = build(job.mod, target).report()
+        used = {row.kernel: Used(row.registers, row.spills, row.shared + row.dynamic) for row in rows}
+        return predict_kernels(job.mod, Env.of(target), used)
+
     def close(self) -> None:
         """It started nothing."""
 
 
 def runner_for(target: Target) -> Runner:
-    """Children of this machine; for a GPU that is not here, the model."""
-    if target.kind == "cuda":
+    """Children of this machine; for a GPU that is not here, and a simulated one, the model."""
+    if target.kind in GPUS:
         from codegen.cuda.driver import has_device
 
-        if not has_device():
+        if target.kind == "cuda-sim" or not has_device():
             return Unmeasured(usual_model(space_of(target)))
     made = LocalRunner()
     made.start()

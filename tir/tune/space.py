@@ -24,6 +24,7 @@ from ..library.machine import threads
 from ..schedule import Schedule
 from ..target import Target
 
+GPUS = ("cuda", "cuda-sim")  # kinds of targets
 ODDS = 8.0  # a value that costs twice the best is drawn exp(-ODDS) times as often
 
 
