@@ -8,7 +8,7 @@ SEED ?= 0
 AGAINST ?= HEAD
 MUTANTS ?= 100
 
-.PHONY: demo test test-gpu lint generated fuzz fuzz-gpu mutants replay counts bench bench-gpu site clean
+.PHONY: demo test test-gpu lint generated fuzz fuzz-gpu mutants pythons replay counts bench bench-gpu site clean
 
 $(VENV)/.lean: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -52,6 +52,10 @@ mutants: $(VENV)/.installed
 
 replay: $(VENV)/.installed
 	$(BIN)/python -m tests.tools.replay --against $(AGAINST) --jobs $(JOBS)
+
+# the wheel, the README and the core of the tests on every supported Python that is found here
+pythons: $(VENV)/.installed
+	$(BIN)/python -m tests.tools.pythons
 
 counts: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.counts
