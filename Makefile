@@ -8,7 +8,7 @@ SEED ?= 0
 AGAINST ?= HEAD
 MUTANTS ?= 100
 
-.PHONY: demo test test-gpu lint generated fuzz fuzz-gpu mutants replay counts bench bench-gpu site clean
+.PHONY: demo test test-gpu lint generated fuzz fuzz-gpu mutants pythons replay counts bench bench-gpu site clean
 
 $(VENV)/.lean: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -53,6 +53,10 @@ mutants: $(VENV)/.installed
 replay: $(VENV)/.installed
 	$(BIN)/python -m tests.tools.replay --against $(AGAINST) --jobs $(JOBS)
 
+# the wheel, the README and the core of the tests on every supported Python that is found here
+pythons: $(VENV)/.installed
+	$(BIN)/python -m tests.tools.pythons
+
 counts: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.counts
 
@@ -66,7 +70,7 @@ bench-gpu: $(VENV)/.installed
 site: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@$(BIN)/python -c "import json; found = [d['location'] for d in json.load(open('build/site/search/search_index.json'))['docs'] \
-	  if d['title'].endswith('compute_at')]; assert found; print('build/site: searching compute_at finds', *found)"
+	  if d['title'].endswith('compute_at')]; assert found; assert 'class=\"tir-figure\"' in open('build/site/primitives.html').read(), 'no drawings'; print('build/site: searching compute_at finds', *found)"
 
 $(VENV)/.installed-docs: $(VENV)/.installed
 	$(BIN)/python -m pip install -q -e '.[docs]'

@@ -10,8 +10,9 @@ from .. import expr as e
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ..dtype import DType
 from ..equal import structural_equal
-from ..node import Node
+from ..node import Memo, Node
 from ..op import FLOAT_BINARY, FLOAT_UNARY, OPS
+from ..visit import walk
 from .print_names import Names
 
 # Binding strength, as in Python.
@@ -68,6 +69,34 @@ def number(value: float) -> str:
     return repr(value) if math.isfinite(value) else f'float("{value}")'
 
 
+MOST_BRACKETS = 60  # levels in one line; Python parses 200, and counts those of statements and regions too
+_BRACKETS: Memo[int] = Memo()
+
+
+def _brackets(x: Any) -> int:
+    """How deep the text of ``x`` nests brackets, or more: an operand of another operator may be in parentheses."""
+    if not isinstance(x, Node):
+        return 0
+    found = _BRACKETS.get(x)
+    if found is None:
+        for n in _inside_out(x, lambda n: _BRACKETS.get(n) is None):
+            chained = n.a if type(n) in _INFIX and type(n.a) is type(n) else None
+            _BRACKETS[n] = max((_brackets(c) + (c is not chained) for c in n.children()), default=0)
+        found = _brackets(x)
+    return found
+
+
+def _inside_out(x: Node, enter: Callable[[Any], bool]) -> list[Any]:
+    """The nodes of ``x``, those in others first: long before Python's stack ends, recursion would."""
+    return list(walk(x, enter))[::-1]
+
+
+def _has_own_line(x: Any) -> bool:
+    """Whether ``x`` is a part that gets a name of its own: one at every so many levels of brackets."""
+    depth = _brackets(x)
+    return depth > 0 and depth % MOST_BRACKETS == 0 and all(_brackets(c) < depth for c in x.children())
+
+
 class ExprPrinter:
     """Prints expressions, regions, buffers' declarations and attribute values under the names in ``names``."""
 
@@ -75,6 +104,8 @@ class ExprPrinter:
         self.names = Names()
         self.marks = set(marks)
         self.pending: list[str] = []  # declarations that must come before the statement being printed
+        self.part_names: dict[Node, str] = {}  # of those among them that are parts of expressions
+        self.naming = False  # inside of an expression whose deep parts have names
         self.fragment = False  # a part of a program: unknown names are shown, not declared
         self.known_data: dict[e.Var, Buffer] = {}
 
@@ -94,8 +125,27 @@ class ExprPrinter:
         rule = EXPRESSIONS.get(type(x))
         if rule is None:
             return self.other(x), ATOM
-        text, strength = rule(self, x)
+        if not self.fragment and not self.naming and _brackets(x) >= MOST_BRACKETS:
+            self.naming = True
+            self.name_parts(x)
+            text, strength = self.parts(x)
+            self.naming = False
+            return text, strength
+        text, strength = (self.part_names[x], ATOM) if x in self.part_names else rule(self, x)
         return (self.mark(x, text), strength) if self.marks else (text, strength)
+
+    def taken(self) -> list[str]:
+        """The declarations that must come before the statement being printed; they are printed, or dropped, now."""
+        pending, self.pending, self.part_names = self.pending, [], {}
+        return pending
+
+    def name_parts(self, x: Node) -> None:
+        """Name the parts of a deep expression before the current statement, inner ones first; the parser puts them back."""
+        for n in _inside_out(x, lambda n: n not in self.part_names and not isinstance(n, e.CommReducer)):
+            if _has_own_line(n) and n not in self.part_names:
+                text, _ = EXPRESSIONS[type(n)](self, n)
+                self.part_names[n] = self.names.reserved("part")
+                self.pending.append(f"{self.part_names[n]} = T.meta_var({text})")
 
     def list(self, items: Any) -> str:
         return ", ".join(self.expr(item) for item in items)
@@ -337,9 +387,11 @@ class ExprPrinter:
 
     def let(self, x: e.Let) -> tuple[str, int]:
         value = self.expr(x.value)
-        name = self.names.define(x.var, x.var.name)
-        if not self.fragment:
-            self.pending.append(f"{name} = {self.type_of(x.var)}")
+        name = self.names.of.get(x.var)  # known where a part with the variable stands before
+        if name is None:
+            name = self.names.define(x.var, x.var.name)
+            if not self.fragment:
+                self.pending.append(f"{name} = {self.type_of(x.var)}")
         return f"T.Let({self.expr(x.body)}, where={{{name}: {value}}})", ATOM
 
     def load(self, x: e.BufferLoad) -> tuple[str, int]:

@@ -56,3 +56,12 @@ class Names:
         self.scopes[-1].append((item, name, self.of.get(item)))
         self.of[item] = name
         return name
+
+    def reserved(self, wanted: str) -> str:
+        """A name that nothing else gets, in any scope."""
+        count, name = 1, f"{wanted}_1"
+        while name in self.live:
+            count += 1
+            name = f"{wanted}_{count}"
+        self.live.add(name)
+        return name

@@ -44,8 +44,7 @@ class Printer(ExprPrinter):
         self.lines.append(self.step * self.depth + text)
 
     def flush(self) -> None:
-        pending, self.pending = self.pending, []
-        for text in pending:
+        for text in self.taken():
             self.lines.append(self.step * self.depth + text)
 
     def body(self, stmt: s.Stmt | Callable[[], None]) -> None:
@@ -118,7 +117,7 @@ class Printer(ExprPrinter):
             text = self.condition(other.condition)
             self.names.pop()
             if self.pending:  # what it declares must stand before it: in an `else:` of its own
-                self.pending = []
+                self.taken()
                 break
             self.line(f"elif {text}:", other)
             self.body(other.then_case)
@@ -387,7 +386,7 @@ class Printer(ExprPrinter):
         private = "(private=True)" if "global_symbol" not in f.attrs else ""
         self.line(f"@T.prim_func{private}")
         params, matched = self.params(f)
-        self.pending = []
+        self.taken()
         result = "" if f.ret_type == "void" else f" -> T.{f.ret_type}"
         self.line(f"def {shown}({', '.join(params)}){result}:", f)
         self.body(lambda: self.function_body(f, matched, shown))
