@@ -37,7 +37,7 @@ from ...stmt import THREAD_BINDING
 from ...visit import substitute, uses_var
 from . import Keeps, Problem, invariant
 from .delta import Delta
-from .thread_values import Stores, is_element
+from .thread_values import Stores, is_element, stores_of
 
 
 @invariant(kept_by=Keeps.THREADS)
@@ -46,7 +46,7 @@ def statement_order(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     if not delta.changed_loops((THREAD_BINDING,)):
         return
     index = index_of(after)
-    stores = Stores(after)
+    stores = stores_of(after)
     for realize, buffer in index.allocations(is_shared):
         if buffer.data not in delta.unchanged_buffers:
             found = _changed_value(stores, buffer, index.place(realize).loops())
