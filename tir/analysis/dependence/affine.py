@@ -142,20 +142,20 @@ def index_tells_iteration(s: AffineForms, access: Access, t: AffineForms, other:
         return False
     if any(not isinstance(i, Expr) or isinstance(i, Ramp) for i in access.indices):
         return False
-    return var in _told_apart(s, access)
+    return var in _told_apart(s, access, access.indices)
 
 
-def _told_apart(s: AffineForms, access: Access) -> frozenset[Var]:
-    """The loops that the indices of an access use, if these tell all of their iterations apart; none otherwise. Found once
+def _told_apart(s: AffineForms, access: Access, indices: Sequence[Expr]) -> frozenset[Var]:
+    """The loops that the ``indices`` of an access use, if these tell all of their iterations apart; none otherwise. Found once
     for each access in the same loops: steps keep most of them."""
     loops: Sequence[Loop] = s.unit.loops
-    about = (*access.indices, *(part for loop in loops for part in loop), *(x for pair in s.unit.inner for x in pair))
+    about = (*indices, *(part for loop in loops for part in loop), *(x for pair in s.unit.inner for x in pair))
     known = _TOLD_APART.setdefault(access.buffer, {})
     place = tuple(map(id, about))
     if place not in known:  # the entry keeps ``about`` alive, so that no other node can get one of these ids
         if len(known) >= MOST_KNOWN:
             known.clear()
-        known[place] = about, _found_apart([substitute(i, s.values) for i in access.indices], loops)
+        known[place] = about, _found_apart([substitute(i, s.values) for i in indices], loops)
     return known[place][1]
 
 
