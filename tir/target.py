@@ -214,12 +214,23 @@ def _parse(spec: Any) -> tuple[str, dict[str, Any]]:
         if product not in _PRODUCTS:
             raise ValueError(f"no GPU is known as {words[0]!r}; those known are {', '.join(_PRODUCTS)}")
         words[0], attrs["arch"] = "cuda", _PRODUCTS[product]
-    for word in words[1:]:
+    for word in _options(words[1:]):
         if not word.startswith("-"):
             raise ValueError(f"target option {word!r} should read -name=value")
         name, _, value = word.lstrip("-").partition("=")
         attrs[name.replace("-", "_")] = _value(value)
     return _ALIASES.get(words[0], words[0]), attrs
+
+
+def _options(words: list[str]) -> list[str]:
+    """The options, each as ``-name=value``; ``-name value`` is also read."""
+    made: list[str] = []
+    for word in words:
+        if not word.startswith("-") and made and "=" not in made[-1]:
+            made[-1] += f"={word}"
+        else:
+            made.append(word)
+    return made
 
 
 def _literal(value: Any) -> str:

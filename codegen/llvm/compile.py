@@ -8,6 +8,8 @@ import functools
 import hashlib
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import weakref
 from typing import Any
@@ -61,12 +63,8 @@ def _require_supported(triple: str) -> None:
         )
 
 
-@functools.cache
-def _names(triple: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The processors and the features that LLVM knows, read from the help that it prints on stderr.
-
-    They are checked because LLVM ends the process when code needs a feature that an unknown processor lacks.
-    """
+def _printed_here(triple: str) -> str:
+    """What LLVM prints on stderr about the processors of ``triple``; only once in a process, whatever the triple."""
     target = llvm().Target.from_triple(triple)
     with tempfile.TemporaryFile() as file:
         kept = os.dup(2)
@@ -77,14 +75,38 @@ def _names(triple: str) -> tuple[frozenset[str], frozenset[str]]:
             os.dup2(kept, 2)
             os.close(kept)
         file.seek(0)
-        processors, _, features = file.read().decode().partition("Available features")
-    return tuple(frozenset(re.findall(r"^  (\S+) +- ", text, re.M)) for text in (processors, features))  # type: ignore[return-value]
+        return file.read().decode()
+
+
+_PRINT = """
+import sys, llvmlite.binding as llvm
+llvm.initialize_all_targets()
+llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu="help")
+"""
+
+
+def _printed_elsewhere(triple: str) -> str:
+    """The same from a process of its own, which can ask about another architecture."""
+    command = [sys.executable, "-c", _PRINT, triple]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+
+
+@functools.cache
+def _names(arch: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The processors and the features of an architecture that LLVM knows.
+
+    They are checked because LLVM ends the process when code needs a feature that an unknown processor lacks.
+    """
+    here = llvm().get_process_triple()
+    text = _printed_here(here) if arch == architecture(here) else _printed_elsewhere(arch.replace("-", "_"))
+    processors, _, features = text.partition("Available features")
+    return tuple(frozenset(re.findall(r"^  (\S+) +- ", part, re.M)) for part in (processors, features))  # type: ignore[return-value]
 
 
 def _require_known(cpu: str, features: str, triple: str) -> None:
     if not cpu and not features:
         return
-    processors, known = _names(triple)
+    processors, known = _names(architecture(triple))
     asked = [(cpu, processors, "processor")] if cpu else []
     asked += [(f.lstrip("+-"), known, "feature of a processor") for f in features.split(",") if f]
     for name, names, what in asked:

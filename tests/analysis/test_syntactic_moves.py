@@ -5,7 +5,7 @@ import pytest
 from tests.prim_checks import refused, same, schedule
 from tir.analysis.dependence.oracle import Tier, recorded, tiers
 from tir.analysis.dependence.programs import SameMeaning
-from tir.testing.fuzz import run
+from tir.testing.fuzz import EVERY, run
 
 STEPS = ["split", "reorder", "fuse", "cache_read", "cache_write", "compute_at", "reverse_compute_at",
          "compute_at.index", "reverse_compute_at.index", "loop_partition", "decompose_reduction"]  # fmt: skip
@@ -14,7 +14,7 @@ STEPS = ["split", "reorder", "fuse", "cache_read", "cache_write", "compute_at", 
 def test_moves_that_are_legal_by_form_keep_results():
     """The executor judges each of them: see the fuzzer."""
     with recorded() as questions:
-        report = run(40, seed=4000, steps=10, llvm_every=0, families=True, primitives=STEPS, log=False)
+        report = run(40, seed=4000, steps=10, llvm_every=0, families=EVERY, primitives=STEPS, log=False)
     assert not report.failures, report.failures
     moves = [q for q in questions if isinstance(q, SameMeaning)]
     assert sum(q.answer_by(Tier.SIMPLE_BLOCK).is_proved for q in moves) > 5
@@ -235,3 +235,41 @@ def test_panels_are_packed_and_results_stored_without_sets(n, width, together, l
         sch.reverse_compute_at(store, tile)
     assert all(q.answer_by(Tier.PAIRS).is_proved for q in questions if isinstance(q, SameMeaning))
     same(sch)
+
+
+WINDOW = """
+@T.prim_func
+def main(A: T.Buffer((12,), "float32"), P: T.Buffer((8,), "int32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((12,), "float32")
+    for i in range(12):
+        with T.block("B"):
+            v = T.axis.spatial(12, i)
+            B[v] = A[v] * 2.0
+    for j in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, j)
+            T.reads(B[REGION], P[v])
+            T.writes(C[v])
+            C[v] = VALUE
+"""
+
+
+@pytest.mark.parametrize(
+    ("region", "value", "by_form"),
+    [
+        ("v : v + 3", "B[v] + B[v + 1] + B[v + 2]", True),
+        ("v : v + 3", "B[v + 2 - v // 8]", True),
+        ("v : v + 2", "B[v] + B[v + 2]", False),  # past the region
+        ("v + 1 : v + 3", "B[v] + B[v + 1]", False),  # before it
+        ("0:12", "B[P[v]]", False),  # a place that data decides
+        ("0:12", "B[v % 5 + 6]", True),
+    ],
+)
+def test_a_consumer_of_a_window_needs_no_sets_where_its_region_has_it(region, value, by_form):
+    sch = schedule(WINDOW.replace("REGION", region).replace("VALUE", value))
+    with tiers(only=[Tier.SIMPLE_BLOCK]):
+        answer = sch.can.compute_at("B", sch.get_loops("C")[0])
+    assert bool(answer) == by_form, answer.reason
+    if by_form:
+        sch.compute_at("B", sch.get_loops("C")[0])
+        same(sch)

@@ -142,6 +142,11 @@ def test_parts_known_to_be_good_are_checked_where_they_are(monkeypatch):
             {},
             "thread axis threadIdx.x is bound inside itself with another extent",
         ),
+        "axis around a block": (
+            For(Var("t"), IntImm(0), IntImm(4), "thread_binding", root, thread="threadIdx.x"),
+            {"alloc_buffers": ()},
+            "thread axis threadIdx.x is bound inside itself with another extent",
+        ),
         "allocated twice": (
             BlockRealize((), TRUE, Block((), (), (), "again", root, alloc_buffers=root.block.alloc_buffers)),
             {},

@@ -9,8 +9,9 @@ import pytest
 
 import tir
 from tir.arith import Analyzer
+from tir.arith.pointwise import compile_expr
 from tir.buffer import Range
-from tir.expr import Var, const
+from tir.expr import EQ, FloorMod, Mod, Var, const
 from tir.script import parse
 
 ROWS = """
@@ -103,3 +104,18 @@ def test_a_loop_that_is_entered_has_iterations():
         known.bind(o, Range(const(0), (n + step - 1 + extra) // step))
         assert known.can_prove(n >= 1 - extra)
         assert not known.can_prove(n >= 2 - extra)
+
+
+@pytest.mark.parametrize("operator", [FloorMod, Mod])
+@pytest.mark.parametrize("rest", [-2, -1, 0, 1, 2, 3])
+def test_a_known_remainder_is_known_of_what_it_is_of(operator, rest):
+    """Of a truncating operator only that it is 0: -1 rem 4 is -1, and 3 rem 4 is 3."""
+    n = Var("n")
+    remainder = compile_expr(operator(n, const(4)), [n])
+    values = [x for x in range(-40, 41) if remainder(x) == rest]
+    known = Analyzer()
+    known.assume(EQ(operator(n, const(4)), const(rest)))
+    step, base = known.modular(n * 3 + 1)
+    assert all((3 * x + 1 - base) % step == 0 for x in values)
+    if values and (operator is FloorMod or rest == 0):
+        assert (step, base) == (12, (3 * rest + 1) % 12)

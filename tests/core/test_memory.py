@@ -8,7 +8,7 @@ import pytest
 
 import tir
 from tir.node import Memo, Node
-from tir.testing.fuzz import Report, run_example, run_gpu_example
+from tir.testing.fuzz import EVERY, Report, run_example, run_gpu_example
 
 
 def nodes() -> list[Node]:
@@ -29,7 +29,7 @@ def left_by(work) -> list[Node]:
 @pytest.mark.parametrize("seed", range(5))
 def test_random_schedules_that_are_refused_built_and_run_leave_no_node(seed):
     report = Report()
-    assert left_by(lambda: run_example(seed, report, 8, None, True, families=True)) == []
+    assert left_by(lambda: run_example(seed, report, 8, None, True, families=EVERY)) == []
 
 
 def test_a_gpu_schedule_on_the_simulator_leaves_no_node():

@@ -10,6 +10,7 @@ import pytest
 
 import tir
 from codegen.llvm.compile import Loaded, Machine, llvm
+from codegen.llvm.scalar_replacement import promote_accumulators
 from codegen.runtime.packed import register_func
 from tir import BuildError
 from tir.buffer import decl_buffer
@@ -23,11 +24,12 @@ from tir.stmt import BufferStore, For, IfThenElse
 def test_more_memory_than_any_machine_addresses_is_refused():
     text = """
 @T.prim_func
-def f(A: T.Buffer((4,), "float32")):
+def f(A: T.Buffer((4,), "float32"), n: T.int64):
     memory = T.allocate([EXTENT], "float32", "global")
     B = T.decl_buffer((EXTENT,), "float32", data=memory)
-    B[0] = A[0]
-    A[1] = B[0]
+    for i in range(4):
+        B[i * n] = A[i]
+    A[1] = B[n + 5]
 """
     with pytest.raises(BuildError, match="`memory` takes 1152921504606846976 bytes, more than any machine can address"):
         tir.build(parse(text.replace("EXTENT", f"T.int64({1 << 58})")))
@@ -156,3 +158,115 @@ def test_the_widest_vectors_of_a_cpu(cpu, features, bits):
     if not llvm().get_process_triple().startswith("x86_64"):
         pytest.skip("names of x86 processors")
     assert Machine(cpu, features).width == bits
+
+
+@pytest.mark.parametrize(("returns", "value"), [("float32", 2.75), ("int32", -3), ("float64", 0.1), ("int8", 100)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+def test_the_result_of_a_call_in_another_type(returns, value, dtype):
+    text = f"""
+@I.ir_module
+class Module:
+    @T.prim_func
+    def caller(B: T.Buffer((1,), "{dtype}")):
+        B[0] = T.call_global("callee", dtype="{dtype}")
+
+    @T.prim_func
+    def callee() -> T.{returns}:
+        T.ret(T.{returns}({value}))
+"""
+    b = np.zeros(1, dtype)
+    tir.build(parse(text))["caller"](b)
+    assert b[0] == np.array(value, returns).astype(dtype)
+
+
+SUM = """
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), B: T.Buffer((1,), "float32")):
+    B[0] = T.float32(0)
+    for i in range(64):
+        B[0] = B[0] + A[i]
+    if A[1] != A[1]:
+        B[0] = T.float32(7)
+"""
+
+
+def test_sums_keep_their_order_and_nan_its_meaning_unless_fast_math_is_asked():
+    a, b = np.full(64, 1, "float32"), np.zeros(1, "float32")
+    a[0] = 2.0**24  # to which each 1 is lost
+    strict = tir.build(parse(SUM))
+    strict(a, b)
+    assert b[0] == 2.0**24
+    a[1] = np.nan
+    strict(a, b)
+    assert b[0] == 7
+    fast = tir.build(parse(SUM), tir.Target("llvm", fast_math=True))
+    flags = [set(re.findall(r"\bf(?:add|cmp)\b \w+", m.get_source("ll"))) for m in (strict, fast)]
+    assert not any("fast" in f for f in flags[0]) and "fadd fast" in flags[1]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64"])
+def test_only_signed_arithmetic_of_indices_may_not_wrap(dtype):
+    """The place n + n * 3 is computed as one that does not overflow; the value and an unsigned place wrap."""
+    module = tir.build(
+        parse(f"""
+@T.prim_func
+def f(A: T.Buffer((64,), "{dtype}"), n: T.{dtype}):
+    A[n + n * n] = n + n * n
+""")
+    )
+    sums = re.findall(r"= (?:add|mul) ((?:nsw )?)i(\d+) ", module.get_source("ll"))
+    places = [nsw for nsw, bits in sums if bits == dtype[-2:] and nsw]
+    assert len(places) == (0 if dtype == "uint32" else 2)
+    assert ("", dtype[-2:]) in sums
+    a = np.zeros(64, dtype)
+    module(a, 3)
+    assert a[12] == 12 and a.sum() == 12
+
+
+def test_constants_of_bool():
+    module = tir.build(
+        parse("""
+@T.prim_func
+def f(A: T.Buffer((4,), "bool"), B: T.Buffer((4,), "bool")):
+    A[0] = T.bool(True)
+    A[1] = T.bool(False)
+    for i in T.vectorized(2):
+        A[i + 2] = T.bool(True)
+    for i in range(4):
+        B[i] = T.Select(A[i], T.bool(False), T.bool(True))
+""")
+    )
+    a, b = np.array([False, True, False, False]), np.ones(4, bool)
+    module(a, b)
+    assert a.tolist() == [True, False, True, True] and b.tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("index", "kept"),
+    [("0", True), ("n", True), ("n + 1", True), ("T.min(n, 3)", True), ("P[0]", False), ("k % 8", False)],
+)
+def test_which_accumulators_a_loop_keeps_in_registers(index, kept):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), P: T.Buffer((4,), "int32"), C: T.Buffer((8,), "float32"), n: T.int32):
+    for k in range(64):
+        C[{index}] = C[{index}] + A[k]
+""")
+    assert (promote_accumulators(func) is not func) == kept
+
+
+@pytest.mark.parametrize("kind", ["range", "T.vectorized"])
+@pytest.mark.parametrize("factor", ["1395864320", "Y[i]"])
+def test_fixed_point_products_of_vectors(kind, factor):
+    func = parse(f"""
+@T.prim_func
+def f(X: T.Buffer((8,), "int32"), Y: T.Buffer((8,), "int32"), Z: T.Buffer((8,), "int32")):
+    for i in {kind}(8):
+        Z[i] = T.q_multiply_shift(X[i], {factor}, 31, -3, dtype="int32")
+""")
+    x = np.array([0, 1, -1, 1000, -1000, 123456789, -123456789, 2**31 - 1], "int32")
+    y = np.arange(8, dtype="int32") * 123456789
+    z = np.zeros(8, "int32")
+    tir.build(func)(x, y, z)
+    factors = y if factor == "Y[i]" else [1395864320] * 8
+    assert z.tolist() == [(int(a) * int(b) + (1 << 33)) >> 34 for a, b in zip(x, factors)]

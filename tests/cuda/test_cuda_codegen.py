@@ -226,6 +226,18 @@ def f(A: T.Buffer((64,), "float32")):
 """)
 
 
+@pytest.mark.parametrize("count", ["popcount", "clz"])
+def test_bits_are_counted_of_scalars(count):
+    text = f"""
+def f(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+    tx = T.launch_thread("threadIdx.x", 1)
+    B[T.Ramp(tx, 1, 4)] = T.{count}(A[T.Ramp(tx, 1, 4)])
+"""
+    with pytest.raises(BuildError, match="bits are counted of scalars"):
+        compiled(text)
+    assert f"__{count.removesuffix('count').replace('pop', 'popc')}" in compiled(text.replace("T.Ramp(tx, 1, 4)", "tx"))
+
+
 BARRIERS = """
 def k(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32")):
     tx = T.launch_thread("threadIdx.x", 32)

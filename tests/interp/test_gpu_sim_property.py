@@ -7,13 +7,12 @@ import pytest
 
 from tir.testing import fuzz
 from tir.testing.fuzz import Report, run_gpu_example
-from tir.testing.kernel_programs import FAMILIES
 
 
 def test_every_family_on_the_simulator():
     """What ``make fuzz-gpu`` does at length."""
-    count = len(FAMILIES) + 1 + len(fuzz.WEIGHTED)
-    report = fuzz.run(count, seed=count * 40, steps=6, families=True, gpu=True)
+    count = len(fuzz.EVERY)
+    report = fuzz.run(count, seed=count * 40, steps=6, families=fuzz.EVERY, gpu=True)
     assert not report.failures
     assert report.compiled >= count / 3 and report.accepted["bind"] > count
 
@@ -22,7 +21,7 @@ def test_every_family_on_the_simulator():
 def test_random_chains(first: int):
     report = Report()
     for seed in range(first, first + 12):
-        run_gpu_example(seed, report, 6, families=False)
+        run_gpu_example(seed, report, 6, families=fuzz.CHAIN)
     assert report.compiled >= 4
 
 

@@ -85,4 +85,4 @@ def test_invariants_are_asked_in_one_order_whatever_was_imported_first():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = done.stdout.split()
-    assert modules[0] == "wellformedness" and modules[1:] == sorted(modules[1:])
+    assert modules[0] == "invariants" and modules[1:] == sorted(modules[1:])

@@ -148,6 +148,30 @@ def main(A: T.Buffer((4, 4), "int32"), O: T.Buffer((7,), "int32")):
         sch.set_scope("row", 0, "shared")
 
 
+def test_the_rule_is_about_shared_memory_only():
+    """Beside it, each thread writes another value to the only element of its registers."""
+    sch = tir.Schedule(
+        tir.script.parse("""
+@T.prim_func
+def main(A: T.Buffer((4,), "int32"), O: T.Buffer((4,), "int32")):
+    S = T.alloc_buffer((4,), "int32", scope="shared")
+    L = T.alloc_buffer((1,), "int32", scope="local")
+    for i in range(4):
+        with T.block("row"):
+            v = T.axis.spatial(4, i)
+            L[0] = A[v] + v
+        with T.block("copy"):
+            v = T.axis.spatial(4, i)
+            S[v] = L[0]
+        with T.block("O"):
+            v = T.axis.spatial(4, i)
+            O[v] = S[v]
+""")
+    )
+    sch.bind("i", "threadIdx.x")
+    assert _result(sch) == [5, 7, 9, 12]
+
+
 ORDER = "`S` .shared memory. would be read with another value than in the program"
 
 

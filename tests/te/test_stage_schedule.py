@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -380,6 +382,21 @@ CALLS = {  # name of a call: the calls it needs, and what it does with what they
     ),
     "unroll": (("split k",), lambda s, C, got: s[got["cache"]].unroll(got["split k"][1])),
     "read": (("cache",), lambda s, C, got: s.cache_read(s.stages[0].op.output(0), "global", [got["cache"]])),
+    "unroll rows": (("split i",), lambda s, C, got: s[C].unroll(got["split i"][1])),
+    "pragma": (("cache",), lambda s, C, got: s[got["cache"]].pragma(s[got["cache"]].op.axis[0], "unroll_explicit", 1)),
+    "scope": (("cache",), lambda s, C, got: s[got["cache"]].set_scope("global")),
+    "move the copy": (
+        ("read", "split k"),
+        lambda s, C, got: s[got["read"]].compute_at(s[got["cache"]], got["split k"][0]),
+    ),
+    "split the copy": (("read",), lambda s, C, got: s[got["read"]].split(s[got["read"]].op.axis[1], factor=2)),
+    "vectorize the copy": (("split the copy",), lambda s, C, got: s[got["read"]].vectorize(got["split the copy"][1])),
+    "align": (("read",), lambda s, C, got: s[got["read"]].storage_align(s[got["read"]].op.axis[0], 16, 4)),
+    "double": (("read",), lambda s, C, got: s[got["read"]].double_buffer()),
+    "read B": (
+        ("cache",),
+        lambda s, C, got: s.cache_read(s[got["cache"]].op.input_tensors[1], "global", [got["cache"]]),
+    ),
 }
 
 
@@ -405,9 +422,10 @@ def orders(draw):
 BASE = in_order(CALLS)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=int(os.environ.get("ORDERS", "20")), deadline=None)
 @given(orders())
 def test_the_order_of_independent_calls_does_not_matter(order):
+    """Twenty calls; ``ORDERS=1000`` in the environment tries so many orders."""
     tir.assert_structural_equal(in_order(order), BASE)
 
 
@@ -536,3 +554,42 @@ def test_a_reduction_whose_domain_depends_on_a_dimension_has_an_axis_of_its_own_
     out, a = np.zeros(6, "float32"), np.arange(36, dtype="float32").reshape(6, 6)
     tir.build(s, [A, B], "llvm")(a, out)
     np.testing.assert_array_equal(out, np.tril(a).sum(1))
+
+
+def test_the_state_of_a_scan_is_not_copied():
+    X = te.placeholder((4, 3), name="X")
+    state = te.placeholder((4, 3), name="state")
+    first = te.compute((1, 3), lambda t, i: X[0, i], name="first")
+    step = te.compute((4, 3), lambda t, i: state[t - 1, i] + X[t, i], name="step")
+    S = te.scan(first, step, state, name="S")
+    s = te.create_schedule(S.op)
+    assert "`state` is the state of scan `S`" in refused(lambda: s.cache_read(state, "local", [step]))
+    s.cache_read(X, "local", [step])
+    assert_same_as_unscheduled(s, [X, S])
+
+
+def test_partial_results_have_dimensions_that_do_not_vary():
+    A = te.placeholder((4, 4), name="A")
+
+    def triangle(i):
+        k = te.reduce_axis((0, i + 1), "k")
+        return te.sum(A[i, k], axis=k)
+
+    C = te.compute((4,), triangle, name="C")
+    s = te.create_schedule(C.op)
+    axis = C.op.reduce_axis[0]
+    assert "its extent, `i + 1`, varies" in refused(lambda: s.rfactor(C, axis))
+    s.rfactor(C, s[C].split(axis, factor=2)[1])
+    assert_same_as_unscheduled(s, [A, C])
+
+
+def test_loops_of_a_reduction_that_may_be_empty_are_not_fused_with_others():
+    n = te.var("n")
+    A = te.placeholder((4, n), name="A")
+    k = te.reduce_axis((0, n), "k")
+    C = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    assert "`k` is empty where `n` is 0" in refused(lambda: s[C].fuse(C.op.axis[0], k))
+    result = np.full(4, 7, "float32")
+    tir.build(s, [A, C], "interpreter")(np.zeros((4, 0), "float32"), result)
+    assert result.tolist() == [0] * 4

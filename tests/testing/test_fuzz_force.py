@@ -2,7 +2,7 @@
 
 import tir
 from tests.prim_checks import schedule
-from tir.testing.fuzz import run
+from tir.testing.fuzz import EVERY, run
 from tir.testing.refusal_audit import Confirmations, is_confirmed
 from tir.testing.schedules import Attempt
 
@@ -62,7 +62,13 @@ def test_counts():
 
 def test_most_refusals_of_a_short_run_are_confirmed():
     report = run(
-        60, seed=5000, llvm_every=0, families=True, primitives=["reverse_compute_at", "parallel"], log=False, force=True
+        60,
+        seed=5000,
+        llvm_every=0,
+        families=EVERY,
+        primitives=["reverse_compute_at", "parallel"],
+        log=False,
+        force=True,
     )
     assert not report.failures and report.forced is not None
     assert report.forced.confirmed.total() >= 5

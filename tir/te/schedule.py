@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..analysis.selections import associativity_counterexample
 from ..arith import Analyzer, simplify
 from ..buffer import Range
-from ..expr import Expr, Var, const
+from ..expr import Expr, Reduce, Var, const
 from ..function import IRModule
 from ..names import unique_name
-from ..visit import substitute
+from ..visit import substitute, uses_var
 from .computation import ComputeOp, loads_in
 from .places import error, user_place
 from .recurrence import ScanOp
@@ -84,11 +85,19 @@ class Schedule:
     def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
         """Let ``readers``, tensors or operations, read a copy of ``tensor`` in the memory ``scope``. Returns the copy.
 
-        Raises ``ScheduleError`` for a reader that does not read it.
+        Raises ``ScheduleError`` for a reader that does not read it, and for the state of a scan.
         """
         call = self._call("cache_read", tensor, scope, readers)
         stages = [self[r] for r in (readers if isinstance(readers, (list, tuple)) else [readers])]
         source = self._now(tensor)
+        scan = next((s.name for s in self.stages if isinstance(s.op, ScanOp) and source in s.op.states), None)
+        if scan is not None:
+            raise refusal(
+                call,
+                f"`{tensor.name}` is the state of scan `{scan}`: a copy of the row that a step makes would be taken before "
+                "the step",
+                f"a copy of what else the steps read, or of the result `{scan}`",
+            )
         for stage in stages:
             if source not in stage.op.input_tensors:
                 reads = ", ".join(t.name for t in stage.op.input_tensors)
@@ -129,7 +138,8 @@ class Schedule:
 
         Returns the tensor of partial results (a list, for several outputs), whose dimension ``factor_axis`` is ``axis``;
         ``s[tensor].op.reduce_axis[0]`` is the axis over which they are combined. Raises ``ScheduleError`` for an axis that
-        is no loop of the reduction.
+        is no loop of the reduction, or whose extent depends on other axes, and for a reducer of which a sequence of values
+        shows that their order matters.
         """
         call = self._call("rfactor", tensor, axis, factor_axis)
         stage = self[tensor]
@@ -146,7 +156,17 @@ class Schedule:
             raise refusal(call, f"factor_axis is a dimension of the partial results: 0 to {len(op.axis)}")
         for a in reduced:
             stage._free_leaf(a, call)
-        parts, combined = factored(op, self._name(f"{stage.name}_rf"), _reduction_loops(stage), chosen, place)
+        _require_any_order(stage, op, call)
+        loops = _reduction_loops(stage)
+        extent = loops.domains[chosen].extent
+        others = [a.var for a in (*op.axis, *op.reduce_axis)]
+        if uses_var(extent, others) or next(loads_in(extent), None) is not None:
+            raise refusal(
+                call,
+                f"`{axis_name(chosen)}` would be a dimension of the partial results, and its extent, `{extent!r}`, varies",
+                f"split it by a factor first: rfactor(…, s[{stage.name}].split({axis_name(chosen)}, factor=4)[1])",
+            )
+        parts, combined = factored(op, self._name(f"{stage.name}_rf"), loops, chosen, place)
         self._add(parts, "", call)
         at = next(n for n, a in enumerate(stage.leaf_iter_vars) if a.iter_type == "reduce")
         self._change(stage, combined)
@@ -288,6 +308,13 @@ class Schedule:
 
 
 # ---------------------------------------------------------------- loops of a reduction
+
+
+def _require_any_order(stage: Stage, op: ComputeOp, call: Call) -> None:
+    for e in op.body:
+        fault = associativity_counterexample(e.combiner) if isinstance(e, Reduce) else None
+        if fault is not None:
+            raise refusal(call, f"what `{stage.name}` is reduced by is no reduction: {fault}")
 
 
 def _reduction_loops(stage: Stage) -> ReductionLoops:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..arith import Analyzer
 from ..errors import ScheduleError
 from ..expr import Expr, IntImm, Var
 from ..node import Span
@@ -142,7 +143,8 @@ class Stage:
     def fuse(self, *args: Any) -> Axis:
         """Fuse axes that follow each other, outermost first. Returns the fused axis.
 
-        Raises ``ScheduleError`` for axes that are no loops of this stage, or do not follow each other.
+        Raises ``ScheduleError`` for axes that are no loops of this stage, or do not follow each other, and for a reduction
+        axis that may be empty beside one that is none.
         """
         call = self._call("fuse", *args)
         given = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
@@ -158,6 +160,7 @@ class Stage:
             )
         if len(parts) == 1:
             return parts[0]
+        self._check_start(parts, call)
         fused = _derived("_".join([*map(axis_name, parts), "fused"]), parts[0])
         self._replace(parts, [fused])
         self.relations.append(Fuse(tuple(parts), fused, call))
@@ -300,6 +303,19 @@ class Stage:
     def _replace(self, old: Sequence[Axis], new: Sequence[Axis]) -> None:
         at = self._position(old[0])
         self.leaf_iter_vars[at : at + len(old)] = new
+
+    def _check_start(self, parts: Sequence[Axis], call: Call) -> None:
+        """Raise where a fused loop would have no place before it for the initial values of an empty reduction."""
+        if len({a.iter_type == "reduce" for a in parts}) == 1:
+            return
+        for axis in self.op.reduce_axis:
+            if axis.dom is not None and not Analyzer().can_prove(axis.dom.extent >= 1):
+                raise refusal(
+                    call,
+                    f"reduction axis `{axis_name(axis)}` is empty where `{axis.dom.extent!r}` is 0, and `{self.name}` would "
+                    "have no value there: its initial values are stored before the loops of the reduction",
+                    "fuse axes of the result with each other, and axes of the reduction",
+                )
 
     def _position(self, axis: Axis) -> int:
         return next(n for n, a in enumerate(self.leaf_iter_vars) if a is axis)

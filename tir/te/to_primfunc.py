@@ -303,6 +303,8 @@ class _Nest:
         bindings: tuple[Expr, ...] = tuple(loop for loop, _ in self.loops[:count]) or (const(0),)
 
         def placed(s: Any) -> Any:
+            if isinstance(s, IfThenElse):  # which element a reduction updates does not follow from its condition
+                return IfThenElse(inside.simplify(self.lowering.access(s.condition, values)), placed(s.then_case))
             return None if s is None else simplify_stmt(self.lowering.access(s, values), inside)
 
         made = Block(tuple(iterators), (), (), self.lowering.block_name(name, self.op), placed(body), placed(init))

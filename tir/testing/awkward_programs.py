@@ -359,4 +359,91 @@ def main(A: T.Buffer(({n}, {m}), "int32"), W: T.Buffer(({m},), "int32"), O: T.Bu
 """
 
 
-AWKWARD = (starts, backwards, views, widths, inside, empty, module, scalars, instructions)
+def _declared(c: Choice, side: str, buffer: str, size: int, element: str) -> str:
+    """What a block declares that it reads or writes: nothing, what it does, more, less, or other elements."""
+    said = (element, f"{buffer}[0:{size}]", "", f"{buffer}[0]", f"A[0:{size}]")
+    return c.pick(("T.evaluate(0)", *(f"T.{side}({region})" for region in said)))
+
+
+def declared(c: Choice) -> str:
+    """Blocks that declare other regions than they access: schedules and lowering have to go by what blocks do."""
+    n, m = c.pick((1, 2, 3)), c.pick((1, 2, 4))
+    size = n * m
+    at, back = "vi", f"{size - 1} - vi"
+    place = f"vo * {m} + vk"
+    first, second, third = c.pick((at, back)), c.pick((at, back, "0")), c.pick((at, back))
+    return f"""
+@T.prim_func
+def main(A: T.Buffer(({size},), "int32"), O: T.Buffer(({size},), "int32")):
+    B = T.alloc_buffer(({size},), "int32")
+    C = T.alloc_buffer(({size},), "int32")
+    S = T.alloc_buffer(({n},), "int32")
+    for i in range({size}):
+        with T.block("B"):
+            vi = T.axis.spatial({size}, i)
+            {_declared(c, "writes", "B", size, "B[vi]")}
+            B[vi] = A[{first}] * 2
+    for i in range({size}):
+        with T.block("C"):
+            vi = T.axis.spatial({size}, i)
+            {_declared(c, "reads", "B", size, f"B[{second}]")}
+            {_declared(c, "writes", "C", size, "C[vi]")}
+            C[vi] = B[{second}] - 1
+    for i in range({size}):
+        with T.block("update"):
+            vi = T.axis.spatial({size}, i)
+            {_declared(c, "reads", "C", size, "C[vi]")}
+            B[vi] = {c.pick(("B[vi] + C[vi]", f"C[{back}]"))}
+    for o in range({n}):
+        with T.block("tile"):
+            vo = T.axis.spatial({n}, o)
+            {_declared(c, "reads", "B", size, f"B[vo * {m}:vo * {m} + {m}]")}
+            {_declared(c, "writes", "S", n, "S[vo]")}
+            for k in range({m}):
+                with T.block("S"):
+                    vk = T.axis.reduce({m}, k)
+                    {_declared(c, "reads", "B", size, f"B[{place}]")}
+                    with T.init():
+                        S[vo] = 0
+                    S[vo] = S[vo] + B[{place}]
+    for i in range({size}):
+        with T.block("O"):
+            vi = T.axis.spatial({size}, i)
+            {_declared(c, "reads", "S", n, f"S[vi // {m}]")}
+            O[vi] = S[vi // {m}] + C[{third}]
+"""
+
+
+def reindexed(c: Choice) -> str:
+    """A reduction in the loops of the copies that bring its operand and its result into another order of dimensions."""
+    n, m, k = c.pick((1, 2, 3)), c.pick((1, 2, 3)), c.pick((1, 2, 4))
+    kept, shape = c.pick((("vi, vk", (n, k)), ("vk, vi", (k, n)), ("vk", (k,)), ("vk, 0, vi", (k, 1, n))))
+    result, size = c.pick((("vi, vj", (n, m)), ("vj, vi", (m, n)), ("vj", (m,)), ("0", (1,))))
+    shared = result != "0"  # one element for all of `j`: the copy back has to stand in that loop too
+    after = f"""        for j in range({m}):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vj, vi] = R[{result}] - X[{kept.replace("vk", "0")}]
+"""
+    inner = after if shared else after.replace(f"        for j in range({m}):\n", "")
+    return f"""
+@T.prim_func
+def main(A: T.Buffer(({n}, {k}), "int32"), W: T.Buffer(({k}, {m}), "int32"), Y: T.Buffer(({m}, {n}), "int32")):
+    X = T.alloc_buffer({shape}, "int32")
+    R = T.alloc_buffer({size}, "int32")
+    for i in range({n}):
+        for r in range({k}):
+            with T.block("X"):
+                vi, vk = T.axis.remap("SS", [i, r])
+                X[{kept}] = A[vi, {c.pick(("vk", f"{k - 1} - vk"))}] * 2
+        for j in range({m}):
+            for r in range({k}):
+                with T.block("R"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, r])
+                    with T.init():
+                        R[{result}] = 0
+                    R[{result}] = R[{result}] + X[{kept}] * W[vk, vj]
+{inner}"""
+
+
+AWKWARD = (starts, backwards, views, widths, inside, empty, module, scalars, instructions, declared, reindexed)

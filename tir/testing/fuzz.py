@@ -15,27 +15,33 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..equal import assert_structural_equal
-from ..errors import BuildError
+from ..errors import BuildError, RunError
 from ..function import IRModule, PrimFunc
+from ..interp import run as interp_run
 from ..progress import track
+from ..schedule import Schedule
 from .classes import CLASSES, classes_of
 from .decisions import SeededChoice
 from .gpu_schedules import random_gpu_schedule
 from .kernel_programs import FAMILIES, family_program
-from .oracle import assert_roundtrip, assert_same_call, assert_same_result, random_inputs
+from .oracle import assert_roundtrip, assert_same_call, assert_same_result, copied, random_inputs
 from .programs import random_program
 from .reduce import Case, reduce_case
 from .refusal_audit import Confirmations, is_confirmed, symbolic_sizes, without_names
-from .schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt, random_schedule
+from .schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt, random_schedule, started
+from .tensor_programs import stages
 
 WEIGHTED = ("steered",) * 3  # families with many variants, drawn more often
+STAGES = "stages"  # the family whose schedules begin as stage schedules
+CHAIN = ("chain",)  # of tir.testing.programs
+EVERY = (*CHAIN, *FAMILIES, *WEIGHTED, STAGES)
 
 
 @dataclass
@@ -68,20 +74,20 @@ class Report:
 
 
 def run_example(
-    seed: int, report: Report, steps: int, primitives: list[str] | None, llvm: bool, families: bool = False
+    seed: int, report: Report, steps: int, primitives: list[str] | None, llvm: bool, families: Sequence[str] = CHAIN
 ) -> None:
     """Test one program and one schedule of it; any failure is raised.
 
-    With ``families``, the kernels of :mod:`tir.testing.kernel_programs` alternate with random chains.
+    ``families`` take turns: the random chains, kernels of :mod:`tir.testing.kernel_programs`, stage schedules.
     """
-    family, program = _drawn(seed, report, families)
+    family, program, start = _drawn(seed, report, families)
 
     def refused(sch: Any, attempt: Attempt) -> None:
         if report.forced is not None and attempt.refusal is not None and attempt.refusal.witness:
             example = f"seed {seed} ({family}): {attempt}"
             report.forced.add(attempt.name, is_confirmed(sch, attempt), example, attempt.refusal.rule)
 
-    sch, attempts = random_schedule(program, seed + 1, steps, primitives, refused)
+    sch, attempts = random_schedule(start, seed + 1, steps, primitives, refused)
     _count(report, attempts)
 
     def check(program: PrimFunc | IRModule, sch: Any) -> None:
@@ -91,12 +97,12 @@ def run_example(
         for name, inputs in _inputs(program, family, seed, names):
             assert_same_result(program, sch.mod, inputs, engines, func=name)
         report.compiled += "llvm" in engines
-        _check_history(program, sch)
+        _check_history(sch)
 
     _checked(check, program, sch)
 
 
-def run_gpu_example(seed: int, report: Report, steps: int, families: bool = True) -> None:
+def run_gpu_example(seed: int, report: Report, steps: int, families: Sequence[str] = EVERY) -> None:
     """Test one program and one GPU schedule of it, lowered and run by the simulator; any failure is raised.
 
     A schedule that lowering refuses is counted with the reason: limits of the GPU (threads, shared memory, memory that
@@ -104,12 +110,12 @@ def run_gpu_example(seed: int, report: Report, steps: int, families: bool = True
     """
     from codegen.build import build
 
-    family, program = _drawn(seed, report, families)
-    sch, attempts = random_gpu_schedule(program, seed + 1, steps)
+    family, program, start = _drawn(seed, report, families)
+    sch, attempts = random_gpu_schedule(start, seed + 1, steps)
     _count(report, attempts)
 
     def check(program: PrimFunc | IRModule, sch: Any) -> None:
-        _check_history(program, sch)
+        _check_history(sch)
         try:
             built = build(sch.mod, target="cuda-sim")
         except BuildError as refusal:
@@ -124,16 +130,19 @@ def run_gpu_example(seed: int, report: Report, steps: int, families: bool = True
     _checked(check, program, sch)
 
 
-def _drawn(seed: int, report: Report, families: bool) -> tuple[str, PrimFunc | IRModule]:
-    """The program of a seed, and the name of its family; counts it in ``report``."""
-    names = ["chain", *FAMILIES, *WEIGHTED] if families else ["chain"]
-    family = names[seed % len(names)]
-    program = random_program(seed) if family == "chain" else family_program(family, SeededChoice(seed))
+def _drawn(seed: int, report: Report, families: Sequence[str]) -> tuple[str, PrimFunc | IRModule, Schedule]:
+    """The family and the program of a seed, and the schedule to begin with; counts them in ``report``."""
+    family = families[seed % len(families)]
+    if family == STAGES:
+        program, start = stages(SeededChoice(seed))
+    else:
+        program = random_program(seed) if family == "chain" else family_program(family, SeededChoice(seed))
+        start = started(program)
     report.programs += 1
     report.families[family] += 1
     report.classes.update(classes_of(program))
     assert_roundtrip(program)
-    return family, program
+    return family, program, start
 
 
 def _count(report: Report, attempts: list[Attempt]) -> None:
@@ -169,17 +178,29 @@ def _inputs(
 ) -> Iterator[tuple[str, list[Any]]]:
     """Arguments for each function: random ones, and random ones with each symbolic size zero.
 
-    The latter are left out after ``decompose_reduction``, which sets the result of an empty reduction to its init.
+    The latter are left out where the program does not run with them, and after ``decompose_reduction``, which sets the
+    result of an empty reduction to its init (stage schedules always do that).
     """
+    keeps = family == STAGES or "decompose_reduction" not in steps
     for name, func in IRModule.of(program).items():
-        for sizes in ({}, *({size: 0} for size in symbolic_sizes(func) if "decompose_reduction" not in steps)):
+        for sizes in ({}, *({size: 0} for size in symbolic_sizes(func) if keeps)):
             inputs = random_inputs(func, seed, sizes)
-            yield name, [_distinct(a, seed) for a in inputs] if family in ("argmax", "argmin") else inputs
+            if not sizes or _runs(program, name, inputs):
+                yield name, [_distinct(a, seed) for a in inputs] if family in ("argmax", "argmin") else inputs
 
 
-def _check_history(program: PrimFunc | IRModule, sch: Any) -> None:
+def _runs(program: PrimFunc | IRModule, name: str, inputs: list[Any]) -> bool:
+    """Whether a function accepts arguments: an index modulo a size has no value where that is zero."""
+    try:
+        interp_run(program, *map(copied, inputs), func=name)
+    except RunError:
+        return False
+    return True
+
+
+def _check_history(sch: Any) -> None:
     """Check that replaying the trace gives the same program, and undo and redo the same object."""
-    assert_structural_equal(sch.trace.replay(program).mod, sch.mod)
+    assert_structural_equal(sch.trace.replay(sch.history[0].mod).mod, sch.mod)
     final = sch.mod
     if len(sch.history) > 1:
         sch.undo()
@@ -197,7 +218,7 @@ def _distinct(array: Any, seed: int) -> Any:
 
 def run(
     examples: int, seed: int = 0, *, steps: int = 6, primitives: list[str] | None = None, llvm_every: int = 10,
-    seconds: float | None = None, log: bool = True, families: bool = False, force: bool = False, gpu: bool = False,
+    seconds: float | None = None, log: bool = True, families: Sequence[str] = CHAIN, force: bool = False, gpu: bool = False,
     reduce: bool = False,
 ) -> Report:  # fmt: skip
     """Run ``examples`` seeds from ``seed`` on (stopping early after ``seconds``); returns the counts.
@@ -238,12 +259,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=None, help="stop after this time")
     parser.add_argument("--blocks", action="store_true", help="try the block family too")
     parser.add_argument("--all", action="store_true", help="every primitive, and whole kernels as well as chains")
+    parser.add_argument("--family", choices=EVERY, metavar="NAME", help="programs of one family only")
     parser.add_argument("--gpu", action="store_true", help="GPU schedules, run by the simulator")
     parser.add_argument("--force", action="store_true", help="force refused steps, and count how often it matters")
     parser.add_argument("--reduce", action="store_true", help="look for the smallest case of each failure")
     options = parser.parse_args(argv)
     primitives = [*LOOP_PRIMITIVES, *BLOCK_PRIMITIVES] if options.blocks else None
     primitives = list(ALL_PRIMITIVES) if options.all else primitives
+    families = (options.family,) if options.family else EVERY if options.all else CHAIN
     report = run(
         options.examples,
         options.seed,
@@ -251,7 +274,7 @@ def main(argv: list[str] | None = None) -> int:
         primitives=primitives,
         llvm_every=options.llvm_every,
         seconds=options.seconds,
-        families=options.all,
+        families=families,
         force=options.force,
         gpu=options.gpu,
         reduce=options.reduce,

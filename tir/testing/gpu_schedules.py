@@ -8,10 +8,11 @@ from typing import Any
 
 from ..analysis.annotations import THROUGH_REGISTERS
 from ..function import IRModule, PrimFunc
+from ..schedule import Schedule
 from ..stmt import Block, For, SeqStmt, Stmt
 from ..visit import walk
 from .decisions import Choice, SeededChoice
-from .schedules import ALL_PRIMITIVES, Attempt, Walk
+from .schedules import ALL_PRIMITIVES, Attempt, Walk, started
 
 THREADS = (1, 2, 4, 8, 32)
 BLOCKS = ("blockIdx.x", "blockIdx.x", "blockIdx.y")
@@ -25,16 +26,16 @@ _NOT_HERE = {"parallel", "pad_einsum"}
 ANYWHERE = [name for name in ALL_PRIMITIVES if name.partition(".")[0] not in _NOT_HERE]
 
 
-def random_gpu_schedule(func: PrimFunc | IRModule, seed: int | Choice, steps: int = 6) -> tuple[Any, list[Attempt]]:
-    """A schedule of every function of ``func`` for a GPU, and the attempts in order.
+def random_gpu_schedule(
+    func: PrimFunc | IRModule | Schedule, seed: int | Choice, steps: int = 6
+) -> tuple[Any, list[Attempt]]:
+    """A schedule of every function of ``func``, a program or a schedule of one, for a GPU, and the attempts in order.
 
     Up to half of ``steps`` random primitives, then loops are bound and results copied, then the other half; a block that
     no thread runs gets a loop of one thread.
     """
-    from ..schedule import Schedule
-
     choice = SeededChoice(seed) if isinstance(seed, int) else seed
-    on_gpu = OnGPU(Schedule(func, seed=1), choice)
+    on_gpu = OnGPU(started(func), choice)
     for name in list(on_gpu.sch.mod):
         on_gpu.sch.work_on(name)
         on_gpu.schedule(choice.number(0, steps // 2), choice.number(0, steps // 2))

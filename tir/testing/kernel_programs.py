@@ -14,6 +14,7 @@ from .decisions import Choice, SeededChoice
 from .edge_case_programs import CORNERS
 from .reduction_programs import REDUCTIONS
 from .steered_programs import steered
+from .tensor_programs import tensors
 
 ODD = (1, 2, 3, 5, 7)
 
@@ -269,11 +270,19 @@ def main(A: T.Buffer(({n}, {m}), "int32"), O: T.Buffer(({n}, {m}), "int32")):
 """
 
 
-FAMILIES: dict[str, Callable[[Choice], str]] = {
+def functions(c: Choice) -> IRModule:
+    """Two functions of other families, whose blocks, loops and buffers may have equal names."""
+    names = [name for name in FAMILIES if name not in ("functions", "module")]
+    first, second = (family_program(c.pick(names), c) for _ in range(2))
+    assert isinstance(first, PrimFunc) and isinstance(second, PrimFunc)
+    return IRModule({"main": first, "other": second.with_attr("global_symbol", "other")})
+
+
+FAMILIES: dict[str, Callable[[Choice], str | PrimFunc | IRModule]] = {
     f.__name__: f
     for f in (
         matmul, conv2d, stencil, softmax, layer_norm, argmax, gather, scatter, padded, symbolic, recurrence, *CORNERS,
-        *REDUCTIONS, steered, *AWKWARD,
+        *REDUCTIONS, steered, *AWKWARD, tensors, functions,
     )
 }  # fmt: skip
 
@@ -286,6 +295,7 @@ def family_program(name: str, seed: int | Choice) -> PrimFunc | IRModule:
     """
     from ..script import parse
 
-    made = parse(FAMILIES[name](SeededChoice(seed) if isinstance(seed, int) else seed))
+    drawn = FAMILIES[name](SeededChoice(seed) if isinstance(seed, int) else seed)
+    made = parse(drawn) if isinstance(drawn, str) else drawn
     assert isinstance(made, (PrimFunc, IRModule))
     return made

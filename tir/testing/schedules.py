@@ -10,6 +10,7 @@ from ..analysis.structure import constant
 from ..arith.index_map import IndexMap
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
+from ..schedule import Schedule
 from ..stmt import Block, For
 from ..visit import walk
 from .decisions import Choice, SeededChoice
@@ -177,6 +178,8 @@ def _ndim(s: _Scene, block: Any) -> tuple[Any, int]:
 
 
 def _index_map(s: _Scene, ndim: int) -> IndexMap:
+    if not ndim:
+        raise ScheduleError("there are no axes")
     kind = s.choice.number(0, 3)
     factor = s.choice.number(2, 4)
 
@@ -215,10 +218,7 @@ def _swizzled_layout(s: _Scene) -> Arguments:
 
 def _transform_block_layout(s: _Scene) -> Arguments:
     block = s.block()
-    ndim = len(s.sch.get(block).iter_vars)
-    if not ndim:
-        raise ScheduleError("the block has no iterators")
-    return (block, _index_map(s, ndim)), {}
+    return (block, _index_map(s, len(s.sch.get(block).iter_vars))), {}
 
 
 def _reorder_iters(s: _Scene) -> Arguments:
@@ -286,10 +286,8 @@ def _inplace(s: _Scene) -> Arguments:
 
 def _reindex_cache(s: _Scene) -> Arguments:
     block = s.block()
-    ndim = len(s.sch.get(block).iter_vars)
-    if not ndim:
-        raise ScheduleError("the block has no iterators")
-    return (block, s.choice.number(0, 1), s.choice.pick(("global", "local")), _index_map(s, ndim)), {}
+    change = _index_map(s, len(s.sch.get(block).iter_vars))
+    return (block, s.choice.number(0, 1), s.choice.pick(("global", "local")), change), {}
 
 
 def _axis_separator(s: _Scene) -> Arguments:
@@ -409,25 +407,28 @@ ALL_PRIMITIVES = {**LOOP_PRIMITIVES, **BLOCK_PRIMITIVES, **OTHER_PRIMITIVES}
 
 
 def random_schedule(
-    func: PrimFunc | IRModule,
+    func: PrimFunc | IRModule | Schedule,
     seed: int | Choice,
     steps: int = 6,
     primitives: Sequence[str] | None = None,
     on_refusal: Callable[[Any, Attempt], None] = lambda sch, attempt: None,
 ) -> tuple[Any, list[Attempt]]:
-    """A schedule of ``func`` after trying ``steps`` random primitives, and the attempts in order.
+    """A schedule of ``func``, or of what that schedules so far, after trying ``steps`` random primitives, and the attempts in order.
 
     ``primitives`` are names in :data:`ALL_PRIMITIVES`; the default is the loop family. A refusal is a
     ``ScheduleError``; any other exception is a bug of the primitive, and propagates. ``on_refusal`` is called with the
     current schedule at each refusal.
     """
-    from ..schedule import Schedule
-
     choice = SeededChoice(seed) if isinstance(seed, int) else seed
-    taken = Walk(Schedule(func, seed=1), choice, on_refusal)
+    taken = Walk(started(func), choice, on_refusal)
     for _ in range(steps):
         taken.draw(list(LOOP_PRIMITIVES) if primitives is None else primitives)
     return taken.sch, taken.attempts
+
+
+def started(program: PrimFunc | IRModule | Schedule) -> Schedule:
+    """``program`` as a schedule, with the same random numbers each time."""
+    return program if isinstance(program, Schedule) else Schedule(program, seed=1)
 
 
 class Walk:

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from ..errors import TirError
 from ..function import IRModule, PrimFunc
 from ..library.machine import threads as usual_threads
 from ..schedule import Schedule, Trace
 from ..target import Target
 from .default import default
 from .drawing import FunctionSource, RuleSource, Source
-from .machine_key import about_machine, machine_key
+from .machine import about_machine, machine_key
 from .model import predict
 from .naming import Naming
 from .progress import Progress
@@ -48,6 +49,7 @@ def tune(
     sizes: Mapping[str, int] | None = None,
     weights: Mapping[str, float] | None = None,
     fresh: bool = False,
+    cold: bool = False,
     model: Model | None = None,
     batch: int = BATCH,
     patience: int = PATIENCE,
@@ -61,6 +63,8 @@ def tune(
 
     ``db`` is a file that keeps every trial: what it has of this program (whatever its names) and machine counts as
     measured, unless ``fresh``, and the same call after an interruption goes on. Several processes may share one.
+    ``cold`` empties the caches of a CPU before each call that is timed: for a program that runs now and then between
+    others. Its records are kept apart.
     ``space`` is a function that schedules and samples: ``def space(sch): …``; the default are the rules. ``sizes`` gives
     symbolic sizes by name; ``weights`` how often each function runs. ``runner`` measures, ``model`` predicts, ``clock``
     tells seconds: each has a default. Every choice follows from ``seed`` and the times.
@@ -74,6 +78,8 @@ def tune(
     ('default', True)
     """
     module, where = IRModule.of(mod), Target.of(target)
+    if cold and where.kind != "llvm":
+        raise TirError(f"cold=True empties the caches of a CPU before each call; the target is {where.kind}")
     owned = runner is None
     chosen = runner if runner is not None else runner_for(where)
     now = clock or time.monotonic
@@ -82,7 +88,7 @@ def tune(
     with _records(db) as records, _closing(chosen, owned):
         run = records.begin_run(seed, options)
         plan = _Plan(
-            where, seed, run, space, chosen, records, model, now, fresh, batch, patience, seconds * DRAWING_SHARE
+            where, seed, run, space, chosen, records, model, now, fresh, cold, batch, patience, seconds * DRAWING_SHARE
         )
         progress = Progress(trials, verbose)
         tuned = [
@@ -139,16 +145,18 @@ class _Plan:
     model: Model | None
     now: Callable[[], float]
     fresh: bool
+    cold: bool
     batch: int
     patience: int
     drawing_seconds: float
 
     def tuned(self, task: Task, sizes: dict[str, int], number: int, progress: Progress) -> Tuned:
         rules = space_of(self.target)
-        problem = Problem(task.mod, self.target, sizes, threads=thread_count(self.target))
-        key = machine_key(self.target, problem.threads)
+        problem = Problem(task.mod, self.target, sizes, threads=thread_count(self.target), cold=self.cold)
+        key = machine_key(self.target, problem.threads, self.cold)
         self.records.add_machine(key, about_machine(self.target, problem.threads))
-        source: Source = RuleSource(rules, task.mod)
+        model = self.model or usual_model(rules)
+        source: Source = RuleSource(rules, task.mod, seconds_of(model))
         if self.space is not None:
             source = FunctionSource(self.space, task.mod, self.target)
         search = Search(
@@ -162,6 +170,16 @@ class _Plan:
 def usual_model(rules: Space) -> Model:
     """The model of :mod:`tir.tune.model`; where a schedule is beyond it, no prediction."""
     return lambda sch: predict(sch, rules.env)
+
+
+def seconds_of(model: Model) -> Callable[[Schedule], float | None]:
+    """The time alone that a model predicts."""
+
+    def seconds(sch: Schedule) -> float | None:
+        found = model(sch)
+        return None if found is None else found.seconds
+
+    return seconds
 
 
 def thread_count(target: Target) -> int:
@@ -299,6 +317,7 @@ def apply_best(
     db: str | os.PathLike[str] | Records = "tune.db",
     *,
     sizes: Mapping[str, int] | None = None,
+    cold: bool = False,
 ) -> Schedule:
     """The fastest schedule that ``db`` has of each function of ``mod`` on this machine; nothing is measured.
 
@@ -313,7 +332,7 @@ def apply_best(
     1
     """
     module, where = IRModule.of(mod), Target.of(target)
-    key = machine_key(where, thread_count(where))
+    key = machine_key(where, thread_count(where), cold)
     sch = Schedule(module, seed=0, target=where, error_render_level="none")
     with _records(db) as records:
         for name, func in module.items():

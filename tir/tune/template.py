@@ -330,6 +330,8 @@ def knobs_of(one: Template, args: Sequence[Any]) -> Config:
 class TemplateSource:
     """The schedules of a template: ``order`` is ``random`` or ``grid``."""
 
+    enough = 300
+
     def __init__(self, one: Template, args: Sequence[Any], order: str):
         self.template, self.args, self.order = one, tuple(args), order
         self.space = knobs_of(one, args)

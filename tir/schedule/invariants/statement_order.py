@@ -40,11 +40,9 @@ from .delta import Delta
 from .thread_values import Stores, is_element, stores_of
 
 
-@invariant(kept_by=Keeps.THREADS)
+@invariant(kept_by=Keeps.THREADS, loops=(THREAD_BINDING,))
 def statement_order(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """A read of shared memory gets the value that it gets when the threads run one after the other."""
-    if not delta.changed_loops((THREAD_BINDING,)):
-        return
     index = index_of(after)
     stores = stores_of(after)
     for realize, buffer in index.allocations(is_shared):
@@ -154,7 +152,7 @@ class _Orders:
         self.stores = stores
         self.around = around  # the loops for each of whose iterations the program has the buffer anew
         self.names = Names()
-        length = max(len(u.time) + len(u.loops) for u in users) + 1
+        length = max(len(u.time) + len(u.loops) for u in users)
         self.sides = [self._side(u, length) for u in users]
         self.context = Context(stores.func, stores.func.body, self.names)
 

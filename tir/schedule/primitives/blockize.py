@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.index_types import same_size, with_narrow_indices
@@ -136,18 +136,18 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
         block.block.iter_vars, division.outer, division.inner
     ):
         dtype = iterator.var.dtype
-        zero = const(0, dtype)
-        whole: Expr = zero
+        whole: Expr = const(0, dtype)
+        o_domain, i_domain = _domains(iterator, o_extent, i_extent)
         if keep_units or not is_const(o_extent, 1):
             o_var = Var(f"{iterator.var.name}_o", dtype)
-            outer_iters.append(IterVar(Range(zero, o_extent), o_var, iterator.iter_type))
+            outer_iters.append(IterVar(o_domain, o_var, iterator.iter_type))
             outer_values.append(o_value)
             whole = o_var * i_extent
         elif not is_const(o_value, 0):
             whole = o_value * i_extent
         if inner and (not is_const(i_extent, 1) or not is_const(i_value, 0)):
             i_var = Var(f"{iterator.var.name}_i", dtype)
-            inner_iters.append(IterVar(Range(zero, i_extent), i_var, iterator.iter_type))
+            inner_iters.append(IterVar(i_domain, i_var, iterator.iter_type))
             inner_values.append(i_value)
             whole = whole + i_var
         inside[iterator.var] = analyzer.simplify(whole)
@@ -171,6 +171,26 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
     if outer_init is not None:  # which would run where the reduction inside is empty
         predicate = all_of([predicate, *entered(_reduced(inner, inner_iters, inner_values), Analyzer())])
     return BlockRealize(tuple(outer_values), predicate, with_regions(outer))
+
+
+def _domains(iterator: IterVar, outer: Expr, inner: Expr) -> tuple[Range, Range]:
+    """The domains of both parts of an iterator, whose extents, counted from zero, are given: a reduction starts at its
+    first value, which need not be zero."""
+    zero, first = const(0, iterator.var.dtype), iterator.dom.min if iterator.dom else const(0)
+    if is_const(first, 0):
+        return Range(zero, outer), Range(zero, inner)
+    if is_const(outer, 1):
+        return Range(zero, outer), cast(Range, iterator.dom)
+    analyzer = Analyzer()
+    begin = analyzer.simplify(first // inner)
+    require(
+        is_const(inner, 1) or analyzer.can_prove_equal(first % inner, 0),
+        "{0} starts at {1}, inside of a part of {2}",
+        iterator.var.name,
+        short_text(first),
+        short_text(inner),
+    )
+    return Range(begin, analyzer.simplify(outer - begin)), Range(zero, inner)
 
 
 def _reduced(inner: list[LoopRef], iters: list[IterVar], values: list[Expr]) -> list[Expr]:

@@ -1,0 +1,66 @@
+"""A reduction across threads is lowered wherever its thread loop is: around blocks, or inside of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tir
+from tir.script import parse
+from tir.transform import lower_cross_thread_reduction
+
+HEAD = """
+@T.prim_func
+def main(A: T.Buffer((4, 32), "int32"), B: T.Buffer((4,), "int32")):
+"""
+SUM = """with T.block("B"):
+    vi = T.axis.spatial(4, {i})
+    vk = T.axis.reduce(32, {k})
+    with T.init():
+        B[vi] = 0
+    B[vi] += A[vi, vk]
+"""
+NESTS = {
+    "no scope": ["for i in T.thread_binding(4, thread='blockIdx.x'):", "for k in T.thread_binding(32, thread='threadIdx.x'):"],
+    "a scope between the thread loop and the reduction": [
+        "for i in T.thread_binding(4, thread='blockIdx.x'):", "for k in T.thread_binding(32, thread='threadIdx.x'):",
+        "with T.block('scope'):",
+    ],
+    "a scope around the thread loop": [
+        "for i in T.thread_binding(4, thread='blockIdx.x'):", "with T.block('scope'):",
+        "for k in T.thread_binding(32, thread='threadIdx.x'):",
+    ],
+    "two scopes": [
+        "for i in T.thread_binding(4, thread='blockIdx.x'):", "with T.block('scope'):",
+        "for k in T.thread_binding(32, thread='threadIdx.x'):", "with T.block('inner'):",
+    ],
+    "a block with an iterator around the thread loop": [
+        "for i in T.thread_binding(4, thread='blockIdx.x'):", "with T.block('tile'):", ":vt = T.axis.spatial(4, i)",
+        "for k in T.thread_binding(32, thread='threadIdx.x'):",
+    ],
+    "a serial part": [
+        "for i in T.thread_binding(4, thread='blockIdx.x'):", "for k0 in range(4):",
+        "for k in T.thread_binding(8, thread='threadIdx.x'):", "with T.block('scope'):",
+    ],
+}  # fmt: skip
+
+
+def program(nest: list[str]) -> tir.PrimFunc:
+    lines, depth = [], 1
+    for line in nest:
+        lines.append("    " * depth + line.lstrip(":"))
+        depth += not line.startswith(":")
+    body = SUM.format(
+        i="vt" if any("vt =" in n for n in nest) else "i", k="k0 * 8 + k" if "k0" in " ".join(nest) else "k"
+    )
+    return parse(HEAD + "\n".join([*lines, *("    " * depth + line for line in body.splitlines())]))
+
+
+@pytest.mark.parametrize("name", NESTS)
+def test_a_sum_across_threads(name):
+    func = program(NESTS[name])
+    assert "tvm_thread_allreduce" in lower_cross_thread_reduction(func).script()
+    a = np.random.default_rng(0).integers(-9, 9, (4, 32)).astype("int32")
+    b = np.zeros(4, "int32")
+    tir.build(func, target="cuda-sim")(a, b)
+    np.testing.assert_array_equal(b, a.sum(1))

@@ -1,0 +1,37 @@
+"""Barriers where the index of shared memory is a swizzle: it may be any number of as many bits, and no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from tir.script import parse
+from tir.transform import thread_storage_sync
+
+PROGRAM = """
+@T.prim_func
+def f(A: T.Buffer((32,), "int32"), B: T.Buffer((32,), "int32")):
+    tx = T.launch_thread("threadIdx.x", 32)
+    memory = T.allocate([128], "int32", "shared")
+    S = T.decl_buffer((128,), "int32", data=memory, scope="shared")
+    S[{written}] = A[tx]
+    B[tx] = S[{read}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "barrier"),
+    [
+        ("T.bitwise_xor(tx, tx // 4)", "0", True),
+        ("T.bitwise_xor(tx, tx // 4)", "31", True),
+        ("T.bitwise_xor(tx, tx // 4)", "32 + tx", False),
+        ("T.bitwise_xor(tx, tx // 4) + 64", "64", True),
+        ("T.bitwise_xor(tx, tx // 4) + 64", "tx", False),
+        ("T.bitwise_xor(tx, tx // 4) + 64", "96 + tx", False),
+        ("tx", "T.bitwise_xor(tx, tx // 4)", True),
+        ("tx * 2 % 64 + 32", "T.bitwise_and(tx, 31)", False),
+        ("T.bitwise_or(tx, tx // 4)", "31", True),
+    ],
+)
+def test_a_barrier_where_threads_may_meet(written, read, barrier):
+    func = parse(PROGRAM.format(written=written, read=read))
+    assert ("tvm_storage_sync" in thread_storage_sync(func).script()) == barrier

@@ -1,0 +1,64 @@
+"""What differs between virtual threads, in whatever form, is each one's own; what does not is done once."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pytest
+
+import tir
+from tir.script import parse
+from tir.transform import inject_virtual_thread
+
+PROGRAM = """
+@T.prim_func
+def f(A: T.Buffer((3, 8), "int32"), O: T.Buffer((3, 8), "int32")):
+    v = T.launch_thread("vthread.x", 3)
+    memory = T.allocate([3], "int32", "local")
+    S = T.decl_buffer((3,), "int32", data=memory, scope="local")
+    S[0] = 1
+    S[1] = 2
+    S[2] = 3
+"""
+FORMS = {
+    "a value": "S[0] = v",
+    "a load": "S[0] = A[v, 0]",
+    "a place": "S[v] = 7",
+    "a place and what it held": "S[v] = S[v] + 7",
+    "a condition": "if v == 1:\n    S[0] = 5",
+    "a condition on data": "if A[v, 0] > 4:\n    S[0] = 5",
+    "an alternative": "if v == 1:\n    S[0] = 5\nelse:\n    S[0] = 6",
+    "a condition around a loop": "if v == 1:\n    for k in range(2):\n        S[0] = S[0] + 4",
+    "a condition in a loop": "for k in range(3):\n    if v == k:\n        S[0] = S[0] + k + 10",
+    "two conditions": "if A[0, 0] > 0:\n    if v > 0:\n        if A[0, 1] > 0:\n            S[0] = 9",
+    "an extent": "for k in range(v + 1):\n    S[0] = S[0] + 2",
+    "a start": "for k in range(v, 3):\n    S[0] = S[0] + 2",
+    "a while loop": "while S[0] < v + 3:\n    S[0] = S[0] + 1",
+    "a while loop and another value": "while S[0] < v + 3:\n    S[1] = S[1] + 1\n    S[0] = S[0] + 1",
+    "a name": "w: T.int32 = v * 2\nS[0] = w",
+    "a name of a load": "w: T.int32 = A[v, 1]\nif w > 4:\n    S[0] = 8",
+    "a name of a name": "w: T.int32 = v\nx: T.int32 = w + 1\nS[0] = x",
+    "one copied to another": "S[0] = v\nS[1] = S[0]\nif S[1] > 0:\n    S[2] = 4",
+    "nothing": "S[0] = A[0, 0]",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_virtual_thread_has_its_own(form):
+    kept = "\nO[v, 0] = S[0]\nO[v, 1] = S[1]\nO[v, 2] = S[2]"
+    func = parse(PROGRAM + textwrap.indent(FORMS[form] + kept, "    "))
+    done = inject_virtual_thread(func)
+    assert "vthread" not in done.script()
+    data = np.arange(24, dtype="int32").reshape(3, 8) % 7
+    results = []
+    for program in (func, done):
+        results.append(np.zeros((3, 8), "int32"))
+        tir.interp.run(program, data, results[-1])
+    np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_one_copy_where_nothing_differs(form):
+    text = inject_virtual_thread(parse(PROGRAM + textwrap.indent(FORMS[form], "    "))).script()
+    assert ("S[0] = 1" in text) == (form == "nothing")
