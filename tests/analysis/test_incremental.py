@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
+from tests.gpu_examples import load
 from tir.analysis.contents import difference, sub_statements
 from tir.analysis.index import BlockRef, Index, LoopRef, Place, index_of
+from tir.analysis.privatization import private_buffers
 from tir.analysis.structure import blocks_using
 from tir.analysis.wellformed import check
 from tir.function import IRModule, PrimFunc
+from tir.schedule.invariants import shared_writes, thread_memory
 from tir.schedule.state import State
+from tir.script import parse
 from tir.stmt import Block, BlockRealize, BufferStore, For, Stmt
 from tir.testing.programs import random_program
 from tir.testing.schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES, random_schedule
@@ -125,3 +129,26 @@ def test_faults_are_found_as_in_the_program_alone(seed):
                 assert messages == {p.message for p in check(afresh(made.func))}
                 found += bool(messages)
     assert found
+
+
+def _private(func: PrimFunc) -> list[Any]:
+    """The buffers that each iteration of each loop could have for itself, by name."""
+    loops = [ref.node for ref in index_of(func).loops.values()]
+    return [(loop.loop_var.name, sorted(v.name for v in private_buffers(func, loop))) for loop in loops]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_privatizable_is_that_of_the_program_alone(seed):
+    for func in versions(seed):
+        assert _private(func) == _private(parse(func.script()))
+
+
+@pytest.mark.parametrize("name", ["sgemm", "mma_gemm"])
+def test_the_memory_of_threads_is_judged_as_in_the_program_alone(name):
+    _, sch = load(name).small()
+    for step in sch.history:
+        (func,) = step.mod.functions.values()
+        alone = parse(func.script())
+        for asked in (thread_memory, shared_writes):
+            found = [[(p.about, p.rule) for p in asked.problems_when_complete(f)] for f in (func, alone)]
+            assert found[0] == found[1]

@@ -17,6 +17,7 @@ from tir.arith.regions import intersect, relax, union
 from tir.arith.swizzle import unswizzled
 from tir.buffer import Range, decl_buffer
 from tir.dtype import INT32, DType
+from tir.equal import structural_equal
 from tir.expr import (
     EQ,
     GE,
@@ -190,6 +191,33 @@ def test_relax_is_a_hull(e, dom, loops, extent):
     if len(loops) == 3 and isinstance(box[0].extent, IntImm) and not _has(e, (Mul, Select, Call, Div, Mod)):
         seen = [value(*p) for p in points(dom)]
         assert (low(0, 0, 0), size(0, 0, 0)) == (min(seen), max(seen) - min(seen) + extent), e
+
+
+@BOUNDED
+@given(int_exprs(), domains(), st.sets(st.sampled_from(VARS), min_size=1), st.integers(1, 3))
+def test_the_hull_of_a_sum_is_that_of_the_analyzer(e, dom, loops, extent):
+    ranges = {v: rng(lo, n) for v, (lo, n) in zip(VARS, dom) if v in loops}
+    quick, proved = relax([rng(e, extent)], ranges), relax([rng(e, extent)], ranges, analyzer=Analyzer())
+    assert structural_equal(quick, proved), (quick, proved)
+
+
+@BOUNDED
+@given(
+    st.lists(st.tuples(int_exprs(), st.integers(1, 4)), min_size=2, max_size=3),
+    st.lists(st.integers(-9, 9), min_size=3),
+)
+def test_unions_and_intersections_contain_what_they_must(boxes, shifts):
+    boxes = [*boxes, *((boxes[0][0] + shift, size) for shift, (_, size) in zip(shifts, boxes))]
+    hulls = [(kind, *kind([[rng(e, n)] for e, n in boxes])) for kind in (union, intersect)]
+    for kind, box in hulls:
+        low, size = compile_expr(box.min, VARS), compile_expr(box.extent, VARS)
+        ends = [(compile_expr(e, VARS), n) for e, n in boxes]
+        for p in ((0, 0, 0), (1, 2, 3), (7, 0, 5), (3, 9, 2)):
+            first, last = [f(*p) for f, _ in ends], [f(*p) + n for f, n in ends]
+            if kind is union:
+                assert (low(*p), low(*p) + size(*p)) == (min(first), max(last))
+            elif min(last) > max(first):
+                assert (low(*p), low(*p) + size(*p)) == (max(first), min(last))
 
 
 def _has(e, kinds) -> bool:

@@ -290,6 +290,12 @@ def _scopes_of(buffers: tuple[Buffer, ...]) -> frozenset[str]:
 _SCOPES: Memo[tuple[tuple[Buffer, ...], frozenset[str]]] = Memo()  # by the first of the buffers
 
 
+def reduction_iterators(index: Index) -> set[Var]:
+    """The iterators of the function's blocks that are summed over."""
+    blocks = (n.block for n in index.nodes if type(n) is BlockRealize)
+    return {i.var for b in blocks for i in b.iter_vars if i.iter_type == "reduce"}
+
+
 def is_shared(scope: str) -> bool:
     """Whether memory of this storage scope is shared by the threads of a block."""
     return scope.startswith("shared")

@@ -88,8 +88,27 @@ def _known_accesses(part: Stmt, buffer: Buffer, loops: Sequence[For]) -> list[_A
     memo = _KNOWN.setdefault(part, {})
     if place not in memo:
         # the entry keeps ``about`` alive, so that no other node can get one of these ids
-        memo[place] = about, list(_accesses(part, buffer, [loop.loop_var for loop in loops]))
+        found = _accesses(part, buffer, [loop.loop_var for loop in loops])
+        if not any(map(has_load, about)):  # what the loops' bounds are does not change in them
+            found = (_same_access(access, place, about) for access in found)
+        memo[place] = about, list(found)
     return memo[place][1]
+
+
+def _same_access(access: _Access, place: tuple[Any, ...], about: tuple[Any, ...]) -> _Access:
+    """``access``, inside of the loops that ``about`` and ``place`` tell of, or an equal one that was found there before:
+    with what is known of it."""
+    memo = _ACCESSES.setdefault(about[-3], {})  # the variable of the innermost loop
+    whole = (place, access.key())
+    if whole not in memo:
+        if len(memo) >= MOST_KNOWN:
+            memo.clear()
+        memo[whole] = about, access
+    return memo[whole][1]
+
+
+MOST_KNOWN = 256  # accesses kept with a variable, which may outlive many schedules
+_ACCESSES: Memo[dict[Any, tuple[Any, _Access]]] = Memo()
 
 
 def _conjuncts(condition: Expr) -> frozenset[Any]:
@@ -209,6 +228,12 @@ class _Access:
         self._filled: Any = False  # not asked yet
         self._box: Any = False
         self.inside: dict[_Access, bool] = {}  # whether what it touches lies in what another access fills
+
+    def key(self) -> Any:
+        """Equal for accesses of which everything else is equal too."""
+        loops = tuple((id(v), key(r.min), key(r.extent)) for v, r in self.loops.items())
+        indices = None if self.indices is None else tuple(map(key, self.indices))
+        return indices, loops, key(self.condition), self.is_write, self.own
 
     def box(self, analyzer: Analyzer) -> Box | None:
         if self._box is False:

@@ -12,6 +12,7 @@ from ...arith.itermap import IterMap, detect_iter_map
 from ...arith.linear import Linear, linear
 from ...buffer import Range
 from ...expr import Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var
+from ...node import Memo
 from ...visit import substitute, walk
 from .statements import Access, Loop, Statement
 
@@ -141,14 +142,36 @@ def index_tells_iteration(s: AffineForms, access: Access, t: AffineForms, other:
         return False
     if any(not isinstance(i, Expr) or isinstance(i, Ramp) for i in access.indices):
         return False
-    indices: Sequence[Expr] = [substitute(i, s.values) for i in access.indices]
+    return var in _told_apart(s, access, access.indices)
+
+
+def _told_apart(s: AffineForms, access: Access, indices: Sequence[Expr]) -> frozenset[Var]:
+    """The loops that the ``indices`` of an access use, if these tell all of their iterations apart; none otherwise. Found once
+    for each access in the same loops: steps keep most of them."""
+    loops: Sequence[Loop] = s.unit.loops
+    about = (*indices, *(part for loop in loops for part in loop), *(x for pair in s.unit.inner for x in pair))
+    known = _TOLD_APART.setdefault(access.buffer, {})
+    place = tuple(map(id, about))
+    if place not in known:  # the entry keeps ``about`` alive, so that no other node can get one of these ids
+        if len(known) >= MOST_KNOWN:
+            known.clear()
+        known[place] = about, _found_apart([substitute(i, s.values) for i in indices], loops)
+    return known[place][1]
+
+
+MOST_KNOWN = 256  # what is kept with a buffer, which may outlive many schedules
+_TOLD_APART: Memo[dict[tuple[int, ...], tuple[Any, frozenset[Var]]]] = Memo()
+
+
+def _found_apart(indices: Sequence[Expr], around: Sequence[Loop]) -> frozenset[Var]:
     used = {n for i in indices for n in walk(i) if isinstance(n, Var)}
-    loops: list[Loop] = [loop for loop in s.unit.loops if loop[0] in used]
-    own = {v for v, _, _ in s.unit.loops}
-    if var not in used or any(n in own for _, low, n_ in loops for e in (low, n_) for n in walk(e)):
-        return False
+    loops = [loop for loop in around if loop[0] in used]
+    own = {v for v, _, _ in around}
+    if any(n in own for _, low, size in loops for e in (low, size) for n in walk(e)):
+        return frozenset()
     domains = {v: Range(low, extent) for v, low, extent in loops}
-    return isinstance(detect_iter_map(indices, domains, check="bijective"), IterMap)
+    found = detect_iter_map(indices, domains, check="bijective")
+    return frozenset(used) if isinstance(found, IterMap) else frozenset()
 
 
 def tells_instance(unit: Statement, access: Access) -> bool:

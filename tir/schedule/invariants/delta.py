@@ -18,7 +18,7 @@ from ...expr import Var
 from ...function import IRModule, PrimFunc
 from ...node import Memo
 from ...recursion import with_recursion_limit
-from ...stmt import THREAD_BINDING, Block, BlockRealize, For, SeqStmt
+from ...stmt import SERIAL, THREAD_BINDING, UNROLLED, Block, BlockRealize, For, SeqStmt
 from . import Keeps
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _uses(stmt: Any) -> Uses | None:
         return _together(map(uses_of, stmt.stmts))
     if isinstance(stmt, For):
         inner = None if has_load(stmt.min) or has_load(stmt.extent) else uses_of(stmt.body)
-        return None if inner is None else inner.inside(_loop_key(stmt), (stmt.kind, stmt.thread))
+        return None if inner is None else inner.inside(_loop_key(stmt), _how_it_runs(stmt))
     if not isinstance(stmt, BlockRealize):
         return None
     if not has_blocks(stmt.block):
@@ -118,6 +118,11 @@ def _is_plain(realize: BlockRealize) -> bool:
 
 def _loop_key(loop: For) -> Any:
     return (id(loop.loop_var), id(loop.min), id(loop.extent))
+
+
+def _how_it_runs(loop: For) -> tuple[str, str] | None:
+    """How the iterations of a loop run at once; None if one after the other, unrolled or not."""
+    return None if loop.kind in (SERIAL, UNROLLED) else (loop.kind, loop.thread)
 
 
 def _realize_key(realize: BlockRealize) -> Any:
@@ -248,7 +253,7 @@ class Delta:
     def unchanged_buffers(self) -> BufferSet:
         """Pointers of the memory whose accesses are unchanged; none if anything but blocks in loops was changed, or
         contains what was."""
-        return self._unchanged(lambda uses: uses.order, lambda loop: (loop.kind, loop.thread))
+        return self._unchanged(lambda uses: uses.order, _how_it_runs)
 
     @cached_property
     def unchanged_accesses(self) -> BufferSet:

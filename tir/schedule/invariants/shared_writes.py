@@ -21,7 +21,7 @@ from ...poly import Names, Relation, Undecided, bounded, everything
 from ...stmt import THREAD_BINDING, BufferStore
 from . import Keeps, Problem, invariant
 from .delta import BufferSet, Delta
-from .thread_values import Stores, is_element, moving
+from .thread_values import Stores, is_element, moving, stores_of
 
 
 @invariant(kept_by=Keeps.THREADS, loops=(THREAD_BINDING,))
@@ -41,7 +41,7 @@ def _problems(func: PrimFunc, same: BufferSet) -> Iterator[Problem]:
     shared = {b.data for b in allocated if b.data not in same}
     if not shared:
         return
-    stores = Stores(func)
+    stores = stores_of(func)
     for unit in stores.units:
         for access in unit.writes():
             if access.buffer.data in shared and isinstance(unit.node, BufferStore):

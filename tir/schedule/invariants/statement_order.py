@@ -37,14 +37,14 @@ from ...stmt import THREAD_BINDING
 from ...visit import substitute, uses_var
 from . import Keeps, Problem, invariant
 from .delta import Delta
-from .thread_values import Stores, is_element
+from .thread_values import Stores, is_element, stores_of
 
 
 @invariant(kept_by=Keeps.THREADS, loops=(THREAD_BINDING,))
 def statement_order(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """A read of shared memory gets the value that it gets when the threads run one after the other."""
     index = index_of(after)
-    stores = Stores(after)
+    stores = stores_of(after)
     for realize, buffer in index.allocations(is_shared):
         if buffer.data not in delta.unchanged_buffers:
             found = _changed_value(stores, buffer, index.place(realize).loops())

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...analysis.contents import marked
 from ...analysis.dependence.relations import (
     Context,
     StatementRelations,
@@ -23,14 +24,14 @@ from ...analysis.dependence.relations import (
 )
 from ...analysis.dependence.statements import Access, Statement, statements_of
 from ...analysis.dependence.witness import witness
-from ...analysis.index import BlockRef, Index, LoopRef, index_of
+from ...analysis.index import BlockRef, Index, LoopRef, index_of, reduction_iterators
 from ...analysis.privatization import THREADS_OWN, is_privatizable
 from ...analysis.structure import blocks_using
 from ...buffer import Buffer
 from ...expr import BufferLoad, Var, is_const
 from ...function import PrimFunc
 from ...poly import Names, NotAffine, Relation, TooLong, bounded, everything
-from ...stmt import THREAD_BINDING, Block, For, SeqStmt
+from ...stmt import THREAD_BINDING, For, SeqStmt
 from ...visit import walk
 from . import Keeps, Problem, invariant
 from .delta import BufferSet, Delta
@@ -88,7 +89,7 @@ def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> 
     users = blocks_using(scope, buffer)
     axes = private_axes(buffer.scope)
     threads = [[p for p in ref.loops() if p.node.thread in axes] for ref in users]
-    if any(isinstance(n, For) and n.thread in axes for ref in users for n in walk(ref.block)):
+    if any(n.thread in axes for ref in users for n in marked(ref.block) if isinstance(n, For)):
         return False  # threads inside of a user share its work
     if not any(threads):
         return True
@@ -134,8 +135,7 @@ class _Kernels:
         self.func = func
         self.loops = {ref.var: ref for ref in bound}
         self.units = without_swizzles(statements_of(func.body))
-        blocks = (n for n in walk(func.body) if isinstance(n, Block))
-        self.reductions = {i.var for b in blocks for i in b.iter_vars if i.iter_type == "reduce"}
+        self.reductions = reduction_iterators(index_of(func))
 
     def kernel(self, unit: Statement) -> LoopRef | None:
         return next((self.loops[v] for v, _, _ in unit.loops if v in self.loops), None)

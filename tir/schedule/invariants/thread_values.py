@@ -10,17 +10,18 @@ from typing import Any
 from ...analysis.dependence.relations import StatementRelations, is_exact, same_element
 from ...analysis.dependence.statements import Access, Statement, bare_statements_of
 from ...analysis.effects import READ
-from ...analysis.index import LoopRef, index_of
+from ...analysis.index import LoopRef, index_of, reduction_iterators
 from ...analysis.privatization import THREADS_OWN
 from ...analysis.simple_blocks import constant
 from ...analysis.structure import has_load
 from ...buffer import Buffer, decl_buffer
 from ...expr import BufferLoad, Expr, Var
 from ...function import PrimFunc
+from ...node import Memo
 from ...op import is_pure
 from ...poly import Names, Relation, everything
-from ...stmt import Block, BufferStore, LetStmt
-from ...visit import uses_var, walk
+from ...stmt import BufferStore, LetStmt
+from ...visit import uses_var
 
 _VALUE = decl_buffer((1,), "int32", "value")  # stands for the memory of a variable's value
 
@@ -48,13 +49,13 @@ class Stores:
 
     @cached_property
     def _reductions(self) -> set[Var]:
-        blocks = (n for n in walk(self.func.body) if isinstance(n, Block))
-        return {i.var for b in blocks for i in b.iter_vars if i.iter_type == "reduce"}
+        return reduction_iterators(index_of(self.func))
 
     @cached_property
     def _named(self) -> set[Var]:
         """Variables that have a value by a ``let``."""
-        return {n.var for n in walk(self.func.body) if isinstance(n, LetStmt)}
+        index = index_of(self.func)
+        return {p.node.var for p in index.below(index.root) if isinstance(p.node, LetStmt)}
 
     def threads_of(self, unit: Statement) -> list[LoopRef]:
         """The loops of threads around a statement, except those across which it reduces."""
@@ -133,6 +134,17 @@ class Stores:
         """Whether memory of the threads' own makes a difference between them."""
         own = [a for a in unit.reads() if _is_own(a)]
         return bool(own) and self.varies(replace(unit, node=None, accesses=own), thread.node.thread)
+
+
+def stores_of(func: PrimFunc) -> Stores:
+    """The stores of ``func``, found once for each function object."""
+    found = _STORES.get(func)
+    if found is None:
+        found = _STORES[func] = Stores(func)
+    return found
+
+
+_STORES: Memo[Stores] = Memo()
 
 
 def _agreeing(side: StatementRelations) -> Relation:
