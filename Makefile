@@ -66,7 +66,7 @@ bench-gpu: $(VENV)/.installed
 site: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@$(BIN)/python -c "import json; found = [d['location'] for d in json.load(open('build/site/search/search_index.json'))['docs'] \
-	  if d['title'].endswith('compute_at')]; assert found; print('build/site: searching compute_at finds', *found)"
+	  if d['title'].endswith('compute_at')]; assert found; assert 'class=\"tir-figure\"' in open('build/site/primitives.html').read(), 'no drawings'; print('build/site: searching compute_at finds', *found)"
 
 $(VENV)/.installed-docs: $(VENV)/.installed
 	$(BIN)/python -m pip install -q -e '.[docs]'

@@ -63,8 +63,9 @@ def conv2d_nhwc(*sizes: int) -> tir.PrimFunc:
     p, q, r = te.reduce_axis((0, k), "p"), te.reduce_axis((0, k), "q"), te.reduce_axis((0, c), "r")
     C = te.compute(
         (n, layer.out, layer.out, o),
-        lambda b, y, x, f: te.sum(P[b, y * s + p, x * s + q, r] * W[p, q, r, f], axis=[p, q, r]), name="C",
-    )  # fmt: skip
+        lambda b, y, x, f: te.sum(P[b, y * s + p, x * s + q, r] * W[p, q, r, f], axis=[p, q, r]),
+        name="C",
+    )
     return te.create_prim_func([A, W, C])
 
 
@@ -76,8 +77,9 @@ def conv2d_nchw(*sizes: int) -> tir.PrimFunc:
     r, p, q = te.reduce_axis((0, c), "r"), te.reduce_axis((0, k), "p"), te.reduce_axis((0, k), "q")
     C = te.compute(
         (n, o, layer.out, layer.out),
-        lambda b, f, y, x: te.sum(P[b, r, y * s + p, x * s + q] * W[f, r, p, q], axis=[r, p, q]), name="C",
-    )  # fmt: skip
+        lambda b, f, y, x: te.sum(P[b, r, y * s + p, x * s + q] * W[f, r, p, q], axis=[r, p, q]),
+        name="C",
+    )
     return te.create_prim_func([A, W, C])
 
 
@@ -89,8 +91,9 @@ def depthwise_nhwc(*sizes: int) -> tir.PrimFunc:
     p, q = te.reduce_axis((0, k), "p"), te.reduce_axis((0, k), "q")
     C = te.compute(
         (n, layer.out, layer.out, c),
-        lambda b, y, x, f: te.sum(P[b, y * s + p, x * s + q, f] * W[p, q, f], axis=[p, q]), name="C",
-    )  # fmt: skip
+        lambda b, y, x, f: te.sum(P[b, y * s + p, x * s + q, f] * W[p, q, f], axis=[p, q]),
+        name="C",
+    )
     return te.create_prim_func([A, W, C])
 
 
@@ -132,7 +135,7 @@ PLAIN: dict[str, Callable[..., tir.PrimFunc]] = {
     "blur": elementwise.blur,
     "scale_add": elementwise.scale_add,
     "gelu_chain": elementwise.gelu_chain,
-}  # fmt: skip
+}
 
 
 def more() -> list[Work]:

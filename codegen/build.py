@@ -7,15 +7,13 @@ import time
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from tir.errors import BuildError
-from tir.function import IRModule, PrimFunc, answered_by_program
+from tir.function import IRModule, LowersItself, PrimFunc, answered_by_program
 from tir.recursion import with_recursion_limit
 from tir.target import Target, added_kind
 
 from .module import InterpreterModule, LLVMModule, Module
 
 if TYPE_CHECKING:
-    from tir.te.schedule import Schedule as StageSchedule
-
     from .cuda.module import CUDAModule
     from .simulator import SimulatorModule
 
@@ -50,7 +48,7 @@ def build(func_or_mod: Program, target: Literal["cuda-sim"]) -> SimulatorModule:
 def build(func_or_mod: Program, target: Any) -> Module: ...
 @overload
 def build(
-    func_or_mod: StageSchedule, args: Any, target: Any = ..., target_host: Any = ..., name: str = ...
+    func_or_mod: LowersItself, args: Any, target: Any = ..., target_host: Any = ..., name: str = ...
 ) -> Module: ...
 @answered_by_program
 @with_recursion_limit

@@ -166,6 +166,10 @@ class Module:
         """Write the compiled code where :func:`load` reads it. Raises ``BuildError`` for a module that has none."""
         raise BuildError(f"a module for {self.target.kind} has no code to save; build for llvm or cuda")
 
+    def export_library(self, file_name: str | Path) -> None:
+        """:meth:`save`, under TVM's name."""
+        self.save(file_name)
+
     def time_evaluator(
         self,
         func_name: str | None = None,

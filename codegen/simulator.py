@@ -121,9 +121,18 @@ class SimulatorModule(Module):
     def _launch(self, name: str, args: Any, grid: Any, block: Any, dyn_shared: int, fresh: dict[int, Any]) -> None:
         stops = [stop for kernel, stop in self._stops if kernel in (None, name)]
         report = simulate(
-            self.kernels[name], args, grid, block, dyn_shared, self.order, self.seed,
-            strict=False, trace=self.trace, breakpoints=stops, fresh=fresh,
-        )  # fmt: skip
+            self.kernels[name],
+            args,
+            grid,
+            block,
+            dyn_shared,
+            self.order,
+            self.seed,
+            strict=False,
+            trace=self.trace,
+            breakpoints=stops,
+            fresh=fresh,
+        )
         self.last_report.append(report)
         if self.strict and not report.ok:
             raise SimulationError(report)

@@ -128,7 +128,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "tir":  # `import tir as tvm` makes tvm.tir this package
+    if name in ("tir", "s_tir", "tirx"):  # `import tir as tvm` makes tvm.tir this package, and its names of TVM 0.27
         value = importlib.import_module("tir")
     elif name in _LAZY:
         module, attribute = _LAZY[name]

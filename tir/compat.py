@@ -165,7 +165,16 @@ CallEffectKind = SimpleNamespace(
     ExprAnnotation="pure", Pure="pure", ReadState="read", UpdateState="opaque", Opaque="opaque"
 )  # words of tir.op
 nd = SimpleNamespace(array=array, empty=empty, NDArray=NDArray, cpu=cpu, cuda=cuda, device=device)
-runtime = SimpleNamespace(**vars(nd), tensor=array)
+
+
+def load_module(path: str) -> Any:
+    """``tir.load``, under TVM's name."""
+    from codegen.module import load
+
+    return load(path)
+
+
+runtime = SimpleNamespace(**vars(nd), tensor=array, load_module=load_module)
 stmt_functor = SimpleNamespace(
     post_order_visit=post_order_visit, pre_order_visit=pre_order_visit, ir_transform=ir_transform, substitute=substitute
 )

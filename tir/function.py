@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from .buffer import Buffer
 from .dtype import VOID, DType
@@ -70,6 +70,14 @@ class PrimFunc(Printable):
 
     def with_body(self, body: Stmt) -> PrimFunc:
         return self if body is self.body else self.replace(body=body)
+
+
+class LowersItself(Protocol):
+    """A program that knows how it is lowered and built from arguments, as a schedule of stages does."""
+
+    def lower(self, args: Any, name: str = ..., simple_mode: bool = ..., target: Any = ..., **options: Any) -> Any: ...
+
+    def build(self, args: Any, target: Any = ..., target_host: Any = ..., name: str = ...) -> Any: ...
 
 
 def answered_by_program(function: Callable[..., Any]) -> Any:

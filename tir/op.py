@@ -326,13 +326,23 @@ def _fill() -> None:
     for name in FLOAT_BINARY:
         register(name, 2, effect="pure", result="same", numpy=_LazyNumpy(name), takes="floats")
     for name, arity, result, takes in (
-        ("fabs", 1, "same", "floats"), ("abs", 1, "same", "numbers"), ("fma", 3, "same", "floats"),
-        ("isnan", 1, "bool", ""), ("isinf", 1, "bool", ""), ("isfinite", 1, "bool", ""), ("likely", 1, "same", ""),
-        ("ldexp", 2, "same", ""), ("popcount", 1, "same", "integers"), ("clz", 1, "int32", "integers"),
-        ("bitwise_and", 2, "same", "integers"), ("bitwise_or", 2, "same", "integers"),
-        ("bitwise_xor", 2, "same", "integers"), ("bitwise_not", 1, "same", "integers"),
-        ("shift_left", 2, "same", "integers"), ("shift_right", 2, "same", "integers"),
-    ):  # fmt: skip
+        ("fabs", 1, "same", "floats"),
+        ("abs", 1, "same", "numbers"),
+        ("fma", 3, "same", "floats"),
+        ("isnan", 1, "bool", ""),
+        ("isinf", 1, "bool", ""),
+        ("isfinite", 1, "bool", ""),
+        ("likely", 1, "same", ""),
+        ("ldexp", 2, "same", ""),
+        ("popcount", 1, "same", "integers"),
+        ("clz", 1, "int32", "integers"),
+        ("bitwise_and", 2, "same", "integers"),
+        ("bitwise_or", 2, "same", "integers"),
+        ("bitwise_xor", 2, "same", "integers"),
+        ("bitwise_not", 1, "same", "integers"),
+        ("shift_left", 2, "same", "integers"),
+        ("shift_right", 2, "same", "integers"),
+    ):
         register(name, arity, effect="pure", result=result, numpy=_LazyNumpy(name), takes=takes)
     for text in _GIVEN.strip().splitlines():
         effect, _, names = text.partition(":")

@@ -22,11 +22,22 @@ _GPU_LIMITS = {"max_threads_per_block": 1024, "max_shared_memory_per_block": 491
 # Of each architecture, by the number in sm_NN: bytes of shared memory that a block may ask for at launch, and threads
 # and blocks that a multiprocessor holds (the CUDA programming guide's table of compute capabilities).
 _ARCHITECTURES = {
-    70: (98304, 2048, 32), 72: (98304, 2048, 32), 75: (65536, 1024, 16), 80: (166912, 2048, 32),
-    86: (101376, 1536, 16), 87: (166912, 1536, 16), 88: (101376, 1536, 24), 89: (101376, 1536, 24),
-    90: (232448, 2048, 32), 100: (232448, 2048, 32), 101: (232448, 2048, 32), 103: (232448, 2048, 32),
-    110: (232448, 1536, 24), 120: (101376, 1536, 24), 121: (101376, 1536, 24),
-}  # fmt: skip
+    70: (98304, 2048, 32),
+    72: (98304, 2048, 32),
+    75: (65536, 1024, 16),
+    80: (166912, 2048, 32),
+    86: (101376, 1536, 16),
+    87: (166912, 1536, 16),
+    88: (101376, 1536, 24),
+    89: (101376, 1536, 24),
+    90: (232448, 2048, 32),
+    100: (232448, 2048, 32),
+    101: (232448, 2048, 32),
+    103: (232448, 2048, 32),
+    110: (232448, 1536, 24),
+    120: (101376, 1536, 24),
+    121: (101376, 1536, 24),
+}
 
 
 # The architecture of a GPU that is called by the name of a product, as in "nvidia/nvidia-a100".
@@ -214,12 +225,23 @@ def _parse(spec: Any) -> tuple[str, dict[str, Any]]:
         if product not in _PRODUCTS:
             raise ValueError(f"no GPU is known as {words[0]!r}; those known are {', '.join(_PRODUCTS)}")
         words[0], attrs["arch"] = "cuda", _PRODUCTS[product]
-    for word in words[1:]:
+    for word in _options(words[1:]):
         if not word.startswith("-"):
             raise ValueError(f"target option {word!r} should read -name=value")
         name, _, value = word.lstrip("-").partition("=")
         attrs[name.replace("-", "_")] = _value(value)
     return _ALIASES.get(words[0], words[0]), attrs
+
+
+def _options(words: list[str]) -> list[str]:
+    """The options, each as ``-name=value``; ``-name value`` is also read."""
+    made: list[str] = []
+    for word in words:
+        if not word.startswith("-") and made and "=" not in made[-1]:
+            made[-1] += f"={word}"
+        else:
+            made.append(word)
+    return made
 
 
 def _literal(value: Any) -> str:

@@ -10,6 +10,9 @@ import functools
 from typing import Any
 
 from tir.errors import RunError
+from tir.target import Target
+
+DEFAULT_ARCH = "sm_80"
 
 NO_DEVICE = (
     'no CUDA device here: lowering, the CUDA source (`.source("cuda")`), the cubin and target "cuda-sim" still work; '
@@ -164,6 +167,13 @@ def _bindings() -> Any:
 def driver(device_id: int = 0) -> Driver:
     """The device, opened once. Raises ``RunError`` if there is none."""
     return Driver(device_id)
+
+
+def arch_of(target: Target) -> str:
+    """The architecture to compile for: the target's, else this machine's, else sm_80."""
+    if "arch" in target.attrs:
+        return str(target.attrs["arch"])
+    return driver(int(target.attrs.get("device_id", 0))).arch if has_device() else DEFAULT_ARCH
 
 
 def has_device() -> bool:

@@ -31,13 +31,24 @@ from tir.visit import walk
 
 from . import nvrtc, saved
 from .arrays import DeviceArray, as_shadow, device_number, where_is
-from .driver import Driver, driver, has_device
+from .driver import Driver, arch_of, driver
 from .kernel import KernelText, emit_kernel, source_of
 from .plan import Address, Plan
 from .report import Report, check_limits
 
-_OPTIONS = ("arch", "device_id", "fast_math", "max_threads_per_block", "max_shared_memory_per_block",
-            "thread_warp_size", "max_num_threads", "host", "keys", "tag", "max_registers")  # fmt: skip
+_OPTIONS = (
+    "arch",
+    "device_id",
+    "fast_math",
+    "max_threads_per_block",
+    "max_shared_memory_per_block",
+    "thread_warp_size",
+    "max_num_threads",
+    "host",
+    "keys",
+    "tag",
+    "max_registers",
+)
 
 
 def build_cuda(mod: IRModule, target: Target) -> CUDAModule:
@@ -110,7 +121,7 @@ class CUDAModule(Module):
         if self._binary is not None:
             return self._binary.arch
         if not self._arch:
-            self._arch = self.device.arch if self._injected or has_device() else nvrtc.DEFAULT_ARCH
+            self._arch = self._injected.arch if self._injected else arch_of(self.target)
         return self._arch
 
     @property

@@ -15,7 +15,6 @@ from tir.errors import BuildError
 
 from .. import disk
 
-DEFAULT_ARCH = "sm_80"
 _log = logging.getLogger(__name__)
 _ARCH = re.compile(r"(sm|compute)_(\d+)([af]?)$")
 

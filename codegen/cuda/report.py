@@ -92,10 +92,20 @@ class Report(CallableReport):
         made = []
         for r in self.rows:
             known = r.blocks is not None and r.occupancy is not None
-            made.append((
-                r.kernel, str(r.registers), f"{r.spills} B", f"{r.stack} B", f"{r.shared} B", f"{r.dynamic} B",
-                str(r.threads or "?"), str(r.blocks) if known else "?", f"{r.occupancy:.0%}" if known else "?", r.limited,
-            ))  # fmt: skip
+            made.append(
+                (
+                    r.kernel,
+                    str(r.registers),
+                    f"{r.spills} B",
+                    f"{r.stack} B",
+                    f"{r.shared} B",
+                    f"{r.dynamic} B",
+                    str(r.threads or "?"),
+                    str(r.blocks) if known else "?",
+                    f"{r.occupancy:.0%}" if known else "?",
+                    r.limited,
+                )
+            )
         return made
 
     def _title(self) -> str:
@@ -110,21 +120,32 @@ class Report(CallableReport):
         return html_table(_HEAD, self._cells(), self._title())
 
 
-def _row(text: Any, used: Any, arch: str) -> Row:
+def resident_blocks(arch: str, threads: int, registers: int, shared: int) -> tuple[int, str]:
+    """How many blocks of ``threads`` threads fit one multiprocessor at a time, each thread with so many registers and each block
+    with ``shared`` bytes of shared memory; and the resource that limits them.
+
+    >>> resident_blocks("sm_80", 256, 128, 32768)
+    (2, 'registers')
+    """
     _, sm, most, most_blocks = chip(arch)
+    warps = -(-threads // 32)
+    each = -(-registers * 32 // 256) * 256  # registers are allocated to warps in units of 256
+    own = shared + _reserved(arch)
+    fits = {
+        "threads": most // (warps * 32),
+        "registers": REGISTERS // (each * warps) if each else most_blocks,
+        "shared memory": sm // own if own else most_blocks,
+        "blocks": most_blocks,
+    }
+    limited = min(fits, key=lambda k: fits[k])
+    return fits[limited], limited
+
+
+def _row(text: Any, used: Any, arch: str) -> Row:
     blocks, limited = None, ""
     if text.threads:
-        warps = -(-text.threads // 32)
-        each = -(-used.registers * 32 // 256) * 256  # registers are allocated to warps in units of 256
-        shared = used.shared + text.dynamic + _reserved(arch)
-        fits = {
-            "threads": most // (warps * 32),
-            "registers": REGISTERS // (each * warps) if each else most_blocks,
-            "shared memory": sm // shared if shared else most_blocks,
-            "blocks": most_blocks,
-        }
-        limited = min(fits, key=lambda k: fits[k])
-        blocks = fits[limited]
+        blocks, limited = resident_blocks(arch, text.threads, used.registers, used.shared + text.dynamic)
+    most = chip(arch)[2]
     occupancy = None if blocks is None else blocks * (-(-text.threads // 32)) * 32 / most
     spills = used.spill_stores + used.spill_loads
     return Row(

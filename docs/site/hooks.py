@@ -170,12 +170,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return f"[{text}]({inside.removeprefix('docs/')}{anchor})"
         return text
 
-    outside = re.split(r"(^```.*?^```)", markdown, flags=re.M | re.S)
     pattern = re.compile(r"\[([^\]\[]+)\]\(([^)#\s]+)(#[\w-]+)?\)")
     if page.file.src_uri.startswith("reference/"):
         return markdown
     if "<!-- shows:" in markdown:
         markdown = with_figures(page.file.src_uri, markdown)
     markdown = re.sub(r"^<!-- drawing: (\w+) -->$", lambda found: drawing(found[1]), markdown, flags=re.M)
+    outside = re.split(r"(^```.*?^```)", markdown, flags=re.M | re.S)
     done = [part if n % 2 else pattern.sub(link, part) for n, part in enumerate(outside)]
     return "".join(done)

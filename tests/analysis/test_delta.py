@@ -6,9 +6,10 @@ import pytest
 
 from tests.gpu_examples import load
 from tests.prim_checks import schedule
+from tir.expr import TRUE
 from tir.schedule import invariants
 from tir.schedule.invariants.delta import Delta, uses_of
-from tir.stmt import seq
+from tir.stmt import Block, BlockRealize, seq
 from tir.testing.fuzz import EVERY, run
 from tir.visit import buffers_in
 
@@ -127,3 +128,15 @@ def test_a_statement_object_that_stands_in_two_places():
     assert uses_of(before.body).order != uses_of(after.body).order
     delta = Delta(before, after)
     assert not any(b.data in delta.unchanged_buffers for b in buffers_in(loop))
+
+
+def test_what_an_init_keeps_is_left_alone():
+    """An init of two nests, the second of which is marked."""
+    first, second, last = schedule(CHAIN).func.body.block.body.stmts
+    root = schedule(CHAIN).func
+    programs = []
+    for nest in (second, second.replace(kind="parallel")):
+        block = Block((), (), (), "outer", last, seq([first, nest]))
+        programs.append(root.with_body(BlockRealize((), TRUE, block)))
+    same = Delta(*programs).unchanged_buffers
+    assert {b.name for b in buffers_in(programs[0].body) if b.data in same} == {"A", "D"}

@@ -38,13 +38,15 @@ READS_P = {
     "an argument": "T.evaluate(T.call_extern('int32', 'f', P[i]))",
     "an address": "T.evaluate(T.call_extern('int32', 'f', T.address_of(A[P[i]])))",
     "an offset": f"T.evaluate(T.call_extern('int32', 'f', {POINTER.format('A', 'P[i]', 1, 1)}))",
+    "a computed pointer": "T.evaluate(T.call_extern('int32', 'f', "
+    "T.tvm_access_ptr(T.type_annotation('int32'), T.address_of(A[P[i]]), 0, 1, 1)))",
     "a number of elements": f"T.evaluate(T.call_extern('int32', 'f', {POINTER.format('A', 0, 'P[i]', 1)}))",
     "a prefetched address": "T.evaluate(T.prefetch(T.address_of(A[P[i]]), 0, 3, 1))",
     "a prefetched offset": f"T.evaluate(T.prefetch({POINTER.format('A', 'P[i]', 1, 1)}, 0, 3, 1))",
     "a predicate": "with T.block('b'):\n            vi = T.axis.spatial(8, i)\n            T.where(P[i] > 0)\n            A[vi] = 1",
     "a binding": "with T.block('b'):\n            vi = T.axis.spatial(64, P[i])\n            A[vi] = 1",
     "an inner block": "with T.block('b'):\n            vi = T.axis.spatial(8, i)\n            A[vi] = P[vi]",
-}  # fmt: skip
+}
 
 
 def body_of(statement: str, around: str = PROGRAM) -> tuple[Var, object]:

@@ -7,8 +7,19 @@ from tir.analysis.dependence.oracle import Tier, recorded, tiers
 from tir.analysis.dependence.programs import SameMeaning
 from tir.testing.fuzz import EVERY, run
 
-STEPS = ["split", "reorder", "fuse", "cache_read", "cache_write", "compute_at", "reverse_compute_at",
-         "compute_at.index", "reverse_compute_at.index", "loop_partition", "decompose_reduction"]  # fmt: skip
+STEPS = [
+    "split",
+    "reorder",
+    "fuse",
+    "cache_read",
+    "cache_write",
+    "compute_at",
+    "reverse_compute_at",
+    "compute_at.index",
+    "reverse_compute_at.index",
+    "loop_partition",
+    "decompose_reduction",
+]
 
 
 def test_moves_that_are_legal_by_form_keep_results():

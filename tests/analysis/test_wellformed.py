@@ -61,17 +61,27 @@ def test_a_good_function():
         (loop(I, block(BufferStore(A, ONE, (V, I)))), "uses `i` of a loop outside it"),
         (loop(I, BufferStore(A, ONE, (I,))), "has 2 dimensions, but 1 indices"),
         (loop(I, BufferStore(A, const(1, "int32"), (I, I))), "a store of int32 into `A`"),
-        (loop(I, BufferStore(A, ONE, (I, Add(I, const(1, "int64"))))), "the operands of `T.Add(i, T.int64(1))` are int32 and int64"),
+        (
+            loop(I, BufferStore(A, ONE, (I, Add(I, const(1, "int64"))))),
+            "the operands of `T.Add(i, T.int64(1))` are int32 and int64",
+        ),
         (loop(I, BufferStore(A, ONE, (I, ONE))), "indices are integers"),
         (loop(I, BufferStore(LOCAL, ONE, (I,))), "`local` is used but not declared"),
         (seq([loop(I, block(STORE)), loop(I, block(BufferStore(A, ONE, (V, V))))]), "two blocks are called `b`"),
         (loop(I, block(STORE, values=(I, I))), "1 iterators and 2 bindings"),
-        (loop(I, loop(J, Evaluate(I), kind="thread_binding", thread="threadIdx.x"), kind="thread_binding",
-              thread="threadIdx.x"), "threadIdx.x is bound inside itself"),
+        (
+            loop(
+                I,
+                loop(J, Evaluate(I), kind="thread_binding", thread="threadIdx.x"),
+                kind="thread_binding",
+                thread="threadIdx.x",
+            ),
+            "threadIdx.x is bound inside itself",
+        ),
         (For(I, const(0, "int64"), const(8, "int64"), "serial", Evaluate(I)), "`i` is int32, but its minimum int64"),
         (loop(I, Evaluate(I), kind="wild"), "unknown kind"),
     ],
-)  # fmt: skip
+)
 def test_each_rule(body, message):
     problems = wellformed.check(function(body))
     assert any(message in str(p) for p in problems), [str(p) for p in problems]

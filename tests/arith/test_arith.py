@@ -221,6 +221,7 @@ READABLE = [
     (Max(Min(I, IntImm(15)), IntImm(0)), I),
     (LT(I * 4 + J, IntImm(32)), LT(I, IntImm(8))),
     (LT(K, N), TRUE),
+    (LT(N * 8 + J * 2 + I // 8, IntImm(32)), LT(N, IntImm(4))),
     (IntImm(3) + I, I + 3),
     (IntImm(32) * N + J, N * 32 + J),
     (cast("int64", I) * 2 + cast("int64", I), cast("int64", I) * 3),

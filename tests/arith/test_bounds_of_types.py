@@ -27,9 +27,12 @@ BINARY: dict[str, tuple[Callable, Callable]] = {
     "//": (lambda a, b: a // b, np.floor_divide),
 }
 BITS: dict[str, Callable] = {
-    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
-    "shift_left": np.left_shift, "shift_right": np.right_shift,
-}  # fmt: skip
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "shift_left": np.left_shift,
+    "shift_right": np.right_shift,
+}
 
 
 def cases(dtype: str):

@@ -20,10 +20,20 @@ def calls(e) -> int:
 @pytest.mark.parametrize(
     "e",
     [
-        Mul(F, const(0)), FloorMod(F, const(1)), Or(F > 0, TRUE), And(F > 0, F < 0), F - F, F + F, EQ(F, F), Min(F, F),
-        Select(TRUE, X, F), F // F, call("bitwise_xor", F, F), X + F - X - F,
+        Mul(F, const(0)),
+        FloorMod(F, const(1)),
+        Or(F > 0, TRUE),
+        And(F > 0, F < 0),
+        F - F,
+        F + F,
+        EQ(F, F),
+        Min(F, F),
+        Select(TRUE, X, F),
+        F // F,
+        call("bitwise_xor", F, F),
+        X + F - X - F,
     ],
-)  # fmt: skip
+)
 def test_simplification_keeps_calls_with_effects(e):
     assert calls(Analyzer().simplify(e)) == calls(e)
 

@@ -94,3 +94,16 @@ def test_cuda_source() -> None:
 def test_errors_have_one_root() -> None:
     assert issubclass(tvm.tir.ScheduleError, tvm.TVMError) and tvm.TVMError is tir.TirError
     assert I.ir_module is tvm.script.ir_module
+
+
+def test_names_of_tvm_0_27(tmp_path):
+    import shutil
+
+    assert tvm.s_tir.Schedule is tvm.tirx.Schedule is tvm.Schedule
+    if shutil.which("cc") is None:
+        pytest.skip("linking needs a C compiler")
+    from tir.library import rows
+
+    path = str(tmp_path / "sum.so")
+    tvm.compile(rows.row_sum(4, 8)).export_library(path)
+    assert (tvm.runtime.load_module(path).new(np.ones((4, 8), "float32")) == 8).all()

@@ -162,12 +162,16 @@ def test_a_file_under_another_name_loads(tmp_path, suffix):
 
 
 def test_an_object_that_calls_the_c_library_loads_in_a_process_without_openmp(tmp_path):
-    saved(tmp_path, "cube", """
+    saved(
+        tmp_path,
+        "cube",
+        """
 @T.prim_func
 def cube(A: T.Buffer((300,), "float64"), B: T.Buffer((300,), "float64")):
     for i in T.parallel(300):
         B[i] = T.pow(A[i], T.float64(3))
-""")  # fmt: skip
+""",
+    )
     program = """
 import sys, numpy, tir
 a, b = numpy.linspace(0, 2, 300), numpy.zeros(300)

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import tir
+from codegen.build import compile_lowered
 from codegen.llvm.compile import Loaded, Machine, llvm
+from codegen.llvm.scalar_replacement import promote_accumulators
 from codegen.runtime.packed import register_func
 from tir import BuildError
 from tir.buffer import decl_buffer
-from tir.expr import EQ, BufferLoad, IntImm, Ramp, Var
+from tir.expr import EQ, BufferLoad, Call, IntImm, Ramp, Var
 from tir.function import IRModule, PrimFunc
 from tir.node import frozendict
 from tir.script import parse
@@ -23,11 +25,12 @@ from tir.stmt import BufferStore, For, IfThenElse
 def test_more_memory_than_any_machine_addresses_is_refused():
     text = """
 @T.prim_func
-def f(A: T.Buffer((4,), "float32")):
+def f(A: T.Buffer((4,), "float32"), n: T.int64):
     memory = T.allocate([EXTENT], "float32", "global")
     B = T.decl_buffer((EXTENT,), "float32", data=memory)
-    B[0] = A[0]
-    A[1] = B[0]
+    for i in range(4):
+        B[i * n] = A[i]
+    A[1] = B[n + 5]
 """
     with pytest.raises(BuildError, match="`memory` takes 1152921504606846976 bytes, more than any machine can address"):
         tir.build(parse(text.replace("EXTENT", f"T.int64({1 << 58})")))
@@ -219,3 +222,64 @@ def f(A: T.Buffer((64,), "{dtype}"), n: T.{dtype}):
     a = np.zeros(64, dtype)
     module(a, 3)
     assert a[12] == 12 and a.sum() == 12
+
+
+def test_constants_of_bool():
+    module = tir.build(
+        parse("""
+@T.prim_func
+def f(A: T.Buffer((4,), "bool"), B: T.Buffer((4,), "bool")):
+    A[0] = T.bool(True)
+    A[1] = T.bool(False)
+    for i in T.vectorized(2):
+        A[i + 2] = T.bool(True)
+    for i in range(4):
+        B[i] = T.Select(A[i], T.bool(False), T.bool(True))
+""")
+    )
+    a, b = np.array([False, True, False, False]), np.ones(4, bool)
+    module(a, b)
+    assert a.tolist() == [True, False, True, True] and b.tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("index", "kept"),
+    [("0", True), ("n", True), ("n + 1", True), ("T.min(n, 3)", True), ("P[0]", False), ("k % 8", False)],
+)
+def test_which_accumulators_a_loop_keeps_in_registers(index, kept):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), P: T.Buffer((4,), "int32"), C: T.Buffer((8,), "float32"), n: T.int32):
+    for k in range(64):
+        C[{index}] = C[{index}] + A[k]
+""")
+    assert (promote_accumulators(func) is not func) == kept
+
+
+@pytest.mark.parametrize("kind", ["range", "T.vectorized"])
+@pytest.mark.parametrize("factor", ["1395864320", "Y[i]"])
+def test_fixed_point_products_of_vectors(kind, factor):
+    func = parse(f"""
+@T.prim_func
+def f(X: T.Buffer((8,), "int32"), Y: T.Buffer((8,), "int32"), Z: T.Buffer((8,), "int32")):
+    for i in {kind}(8):
+        Z[i] = T.q_multiply_shift(X[i], {factor}, 31, -3, dtype="int32")
+""")
+    x = np.array([0, 1, -1, 1000, -1000, 123456789, -123456789, 2**31 - 1], "int32")
+    y = np.arange(8, dtype="int32") * 123456789
+    z = np.zeros(8, "int32")
+    tir.build(func)(x, y, z)
+    factors = y if factor == "Y[i]" else [1395864320] * 8
+    assert z.tolist() == [(int(a) * int(b) + (1 << 33)) >> 34 for a, b in zip(x, factors)]
+
+
+def test_a_fixed_point_product_of_a_vector_and_scalars():
+    x, y = (decl_buffer((8,), "int32", name=n) for n in ("x", "y"))
+    lanes = Ramp(IntImm(0), IntImm(1), 8)
+    loaded = BufferLoad(x, (lanes,))
+    product = Call("q_multiply_shift", (loaded, IntImm(1395864320), IntImm(31), IntImm(-3)), loaded.dtype)
+    handles = [b.data for b in (x, y)]
+    func = PrimFunc(tuple(handles), BufferStore(y, product, (lanes,)), buffer_map=frozendict(zip(handles, (x, y))))
+    data, found = np.arange(-4, 4, dtype="int32") * 98765432, np.zeros(8, "int32")
+    compile_lowered(IRModule.of(func))(data, found)
+    assert found.tolist() == [(int(a) * 1395864320 + (1 << 33)) >> 34 for a in data]

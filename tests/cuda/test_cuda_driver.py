@@ -27,8 +27,18 @@ class Bindings:
 
     CUdevice_attribute = real.CUdevice_attribute
     CUfunction_attribute = real.CUfunction_attribute
-    FREE = ("cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuCtxGetCurrent",
-            "cuDeviceGetAttribute", "cuDeviceGetName", "cuGetErrorString", "cuModuleGetFunction")  # fmt: skip
+    FREE = (
+        "cuInit",
+        "cuDeviceGetCount",
+        "cuDeviceGet",
+        "cuDevicePrimaryCtxRetain",
+        "cuCtxSetCurrent",
+        "cuCtxGetCurrent",
+        "cuDeviceGetAttribute",
+        "cuDeviceGetName",
+        "cuGetErrorString",
+        "cuModuleGetFunction",
+    )
     OURS, OTHER = 1000, 2000
 
     def __init__(self):

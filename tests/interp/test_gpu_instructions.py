@@ -22,11 +22,20 @@ def product(rows: int, depth: int, dtype: str, out: str, seed: int) -> tuple[np.
 
 
 MMA = [
-    ("m16n8k16", "fp16", "fp32"), ("m16n8k8", "fp16", "fp32"), ("m16n8k16", "bf16", "fp32"), ("m16n8k16", "fp16", "fp16"),
-    ("m16n8k8", "tf32", "fp32"), ("m16n8k4", "tf32", "fp32"), ("m16n8k16", "int8", "int32"), ("m16n8k32", "int8", "int32"),
-    ("m16n8k32", "uint8", "int32"), ("m16n8k32", "e4m3", "fp32"), ("m16n8k32", "e5m2", "fp32"), ("m8n8k4", "fp64", "fp64"),
+    ("m16n8k16", "fp16", "fp32"),
+    ("m16n8k8", "fp16", "fp32"),
+    ("m16n8k16", "bf16", "fp32"),
+    ("m16n8k16", "fp16", "fp16"),
+    ("m16n8k8", "tf32", "fp32"),
+    ("m16n8k4", "tf32", "fp32"),
+    ("m16n8k16", "int8", "int32"),
+    ("m16n8k32", "int8", "int32"),
+    ("m16n8k32", "uint8", "int32"),
+    ("m16n8k32", "e4m3", "fp32"),
+    ("m16n8k32", "e5m2", "fp32"),
+    ("m8n8k4", "fp64", "fp64"),
     ("m8n8k16", "int8", "int32"),
-]  # fmt: skip
+]
 
 NAMES = {
     "fp16": "float16",

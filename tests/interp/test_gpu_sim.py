@@ -332,13 +332,24 @@ def f(C: T.Buffer((4,), "int32")):
         simulate(scale, [np.zeros(64, "float32"), np.zeros(64, "float32")])
 
 
-@pytest.mark.parametrize(("call", "message"), [
-    ('T.ptx_cp_async(T.address_of(S[tx]), 0, T.address_of(C[tx]), 0, 12, dtype="float32")', "4, 8 or 16 bytes, not 12"),
-    ('T.ptx_mma("m8n8k4", "row", "row", "fp16", "fp16", "fp32", S_data, 0, S_data, 0, S_data, 0, False, dtype="float32")',
-     "rows and B in columns"),
-    ("T.ptx_init_barrier_thread_count(0, 32)", "cannot evaluate `ptx_init_barrier_thread_count`"),
-    ('T.evaluate(T.call_extern("int32", "my_function", 3))', "'my_function', which the simulator does not implement"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            'T.ptx_cp_async(T.address_of(S[tx]), 0, T.address_of(C[tx]), 0, 12, dtype="float32")',
+            "4, 8 or 16 bytes, not 12",
+        ),
+        (
+            'T.ptx_mma("m8n8k4", "row", "row", "fp16", "fp16", "fp32", S_data, 0, S_data, 0, S_data, 0, False, dtype="float32")',
+            "rows and B in columns",
+        ),
+        ("T.ptx_init_barrier_thread_count(0, 32)", "cannot evaluate `ptx_init_barrier_thread_count`"),
+        (
+            'T.evaluate(T.call_extern("int32", "my_function", 3))',
+            "'my_function', which the simulator does not implement",
+        ),
+    ],
+)
 def test_what_has_no_meaning_is_told(call: str, message: str):
     with pytest.raises(tir.RunError, match=message):
         run(

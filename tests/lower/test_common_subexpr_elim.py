@@ -37,17 +37,25 @@ def computed(func, kind) -> int:
 # the body, what is counted, how often it occurs after
 NAMED = {
     "in two statements": ("for i in range(64):\n    C[i] = i % 7\n    B[i] = A[i % 7]", "/", 1),
-    "in two nests": ("for i in range(8):\n    C[i] = i + n // 7\nfor i in range(8):\n    C[i + 8] = i - n // 7", "/", 1),
+    "in two nests": (
+        "for i in range(8):\n    C[i] = i + n // 7\nfor i in range(8):\n    C[i + 8] = i - n // 7",
+        "/",
+        1,
+    ),
     "in a loop and its head": ("for i in range(n // 7):\n    C[i] = n // 7", "/", 1),
     "in both branches": ("if n > 3:\n    C[0] = n // 7\nelse:\n    C[1] = n // 7", "/", 1),
     "in a condition and a branch": ("if n % 7 == 1:\n    C[0] = n % 7", "/", 1),
-    "a load that nothing writes": ("for i in range(64):\n    B[i] = T.exp(A[i])\n    C[i] = T.Cast(\"int32\", T.exp(A[i]))", "exp", 1),
+    "a load that nothing writes": (
+        'for i in range(64):\n    B[i] = T.exp(A[i])\n    C[i] = T.Cast("int32", T.exp(A[i]))',
+        "exp",
+        1,
+    ),
     "a load in its own update": ("for i in range(64):\n    A[i] = T.exp(A[i]) + T.exp(A[i]) * A[i]", "exp", 1),
     "one in another": ("for i in range(64):\n    C[i] = i // 7 + i // 7 // 3\n    B[i // 7] = A[i // 7 // 3]", "/", 2),
     "only inside of a larger one": ("for i in range(64):\n    C[i] = i // 7 // 3\n    B[i] = A[i // 7 // 3]", "/", 2),
     "sums in another order": ("for i in range(64):\n    C[i] = (i + n) % 7\n    B[i] = A[(n + i) % 7]", "/", 1),
     "inside of one branch": ("if n > 3:\n    C[0] = n // 7\n    C[1] = n // 7 + 1", "/", 1),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", NAMED)
@@ -76,13 +84,13 @@ KEPT = {
     "past a condition": "if n != 0:\n    C[0] = 20 // n\nif n != 0:\n    C[1] = 20 // n",
     "past a lazy operand": "C[0] = T.if_then_else(n != 0, 20 // n, 0) + T.if_then_else(n != 0, 20 // n, 1)",
     "past a loop that may be empty": "for i in range(n):\n    C[i] = 20 // n\nfor i in range(n):\n    C[i + 8] = 20 // n",
-    "past an assertion": "assert n != 0, \"zero\"\nC[0] = 20 // n\nC[1] = 20 // n",
+    "past an assertion": 'assert n != 0, "zero"\nC[0] = 20 // n\nC[1] = 20 // n',
     "past a write": "C[0] = C[5] // 7\nC[5] = 9\nC[1] = C[5] // 7",
     "past a write in a loop": "for i in range(64):\n    B[i] = T.exp(A[0])\n    B[63 - i] = T.exp(A[0])\n    A[0] = A[0] + T.float32(1)",
     "past the iterations of a while": "while C[0] % 7 != 0:\n    C[0] = C[0] % 7 - 1",
     "past a binding": "for i in range(3):\n    x: T.int32 = C[i]\n    C[i] = x // 7\nfor i in range(3):\n    y: T.int32 = C[i]\n    C[i] = y // 7",
-    "past a call": "C[0] = C[5] // 7\nT.call_extern(\"void\", \"change\", C.data)\nC[1] = C[5] // 7",
-}  # fmt: skip
+    "past a call": 'C[0] = C[5] // 7\nT.call_extern("void", "change", C.data)\nC[1] = C[5] // 7',
+}
 
 
 @pytest.mark.parametrize("what", KEPT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tir
@@ -61,3 +62,21 @@ def test_a_condition_on_memory_that_the_loop_writes_is_no_place_to_cut():
     made = tir.transform.loop_partition(func)
     assert len(conditions(made)) == 1
     assert_same_result(func, made, engines=["interpreter"])
+
+
+@pytest.mark.parametrize(
+    "condition", ["i < 5", "T.likely(i < 5)", "T.likely(i < 5) and i < 7", "T.likely(T.likely(i < 5))"]
+)
+def test_a_condition_said_to_be_likely_is_partitioned_as_it_is(condition):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((20,), "int32")):
+    for i in T.serial(20, annotations={{"pragma_loop_partition_hint": 1}}):
+        if {condition}:
+            A[i] = i
+""")
+    done = tir.transform.loop_partition(func)
+    assert "range(5)" in done.script() and "if " not in done.script()
+    a = np.full(20, 9, "int32")
+    tir.interp.run(done, a)
+    assert a.tolist() == [0, 1, 2, 3, 4, *[9] * 15]

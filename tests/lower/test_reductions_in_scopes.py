@@ -21,28 +21,39 @@ SUM = """with T.block("B"):
     B[vi] += A[vi, vk]
 """
 NESTS = {
-    "no scope": ["for i in T.thread_binding(4, thread='blockIdx.x'):", "for k in T.thread_binding(32, thread='threadIdx.x'):"],
+    "no scope": [
+        "for i in T.thread_binding(4, thread='blockIdx.x'):",
+        "for k in T.thread_binding(32, thread='threadIdx.x'):",
+    ],
     "a scope between the thread loop and the reduction": [
-        "for i in T.thread_binding(4, thread='blockIdx.x'):", "for k in T.thread_binding(32, thread='threadIdx.x'):",
+        "for i in T.thread_binding(4, thread='blockIdx.x'):",
+        "for k in T.thread_binding(32, thread='threadIdx.x'):",
         "with T.block('scope'):",
     ],
     "a scope around the thread loop": [
-        "for i in T.thread_binding(4, thread='blockIdx.x'):", "with T.block('scope'):",
+        "for i in T.thread_binding(4, thread='blockIdx.x'):",
+        "with T.block('scope'):",
         "for k in T.thread_binding(32, thread='threadIdx.x'):",
     ],
     "two scopes": [
-        "for i in T.thread_binding(4, thread='blockIdx.x'):", "with T.block('scope'):",
-        "for k in T.thread_binding(32, thread='threadIdx.x'):", "with T.block('inner'):",
+        "for i in T.thread_binding(4, thread='blockIdx.x'):",
+        "with T.block('scope'):",
+        "for k in T.thread_binding(32, thread='threadIdx.x'):",
+        "with T.block('inner'):",
     ],
     "a block with an iterator around the thread loop": [
-        "for i in T.thread_binding(4, thread='blockIdx.x'):", "with T.block('tile'):", ":vt = T.axis.spatial(4, i)",
+        "for i in T.thread_binding(4, thread='blockIdx.x'):",
+        "with T.block('tile'):",
+        ":vt = T.axis.spatial(4, i)",
         "for k in T.thread_binding(32, thread='threadIdx.x'):",
     ],
     "a serial part": [
-        "for i in T.thread_binding(4, thread='blockIdx.x'):", "for k0 in range(4):",
-        "for k in T.thread_binding(8, thread='threadIdx.x'):", "with T.block('scope'):",
+        "for i in T.thread_binding(4, thread='blockIdx.x'):",
+        "for k0 in range(4):",
+        "for k in T.thread_binding(8, thread='threadIdx.x'):",
+        "with T.block('scope'):",
     ],
-}  # fmt: skip
+}
 
 
 def program(nest: list[str]) -> tir.PrimFunc:

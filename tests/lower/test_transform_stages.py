@@ -28,10 +28,19 @@ def _programs() -> list[tuple[str, PrimFunc]]:
 
 # programs that need inputs of a special kind, or a GPU
 _NOT_RUN = {
-    "arithmetic.indirect", "buffers.offset", "buffers.shared_pointer", "buffers.typed_pointer", "buffers.symbolic_from",
-    "loops.thread_loops", "loops.thread_from", "real_kernels.gather", "real_kernels.scatter_add",
-    "real_kernels.embedding_sum", "real_kernels.layernorm", "real_kernels.attention_scores",
-}  # fmt: skip
+    "arithmetic.indirect",
+    "buffers.offset",
+    "buffers.shared_pointer",
+    "buffers.typed_pointer",
+    "buffers.symbolic_from",
+    "loops.thread_loops",
+    "loops.thread_from",
+    "real_kernels.gather",
+    "real_kernels.scatter_add",
+    "real_kernels.embedding_sum",
+    "real_kernels.layernorm",
+    "real_kernels.attention_scores",
+}
 
 
 def _check_stages(func: PrimFunc, engines: tuple[str, ...] = ("interpreter",)) -> None:

@@ -78,6 +78,27 @@ def test_what_is_shown_is_right(change, shown, right):
     assert exact or not found
 
 
+BEFORE = """
+@T.prim_func
+def f(A: T.Buffer((4, 16), "float32"), B: T.Buffer((4, 16), "float32")):
+    W = T.alloc_buffer((4, 16), "float32")
+    S = T.alloc_buffer((16,), "float32", scope="shared")
+    for k0, i0 in T.grid(4, 16):
+        with T.block("W"):
+            vk, vi = T.axis.remap("SS", [k0, i0])
+            W[vk, vi] = A[vk, vi] * T.float32(2)
+"""
+
+
+def test_what_another_nest_wrote_does_not_change_while_threads_run():
+    tiles = TILES.format(first=FILL.format(count=16, start=0, value="W[vk, vi]"), second=READ)
+    loops = tiles[tiles.index("    for t in") :]
+    assert list(answers(parse(BEFORE + loops))) == [(True, True)]
+    changed = READ.replace("B[vk, vt * 2 + vj] =", "W[vk, vt * 2 + vj] =")  # what the next thread copies
+    [(shown, _)] = answers(parse(BEFORE + loops.replace(READ, changed)))
+    assert not shown
+
+
 def test_invariants_are_asked_in_one_order_whatever_was_imported_first():
     code = (
         "import tir.schedule.invariants.statement_order, tir; from tir.schedule import invariants; "
@@ -85,4 +106,4 @@ def test_invariants_are_asked_in_one_order_whatever_was_imported_first():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = done.stdout.split()
-    assert modules[0] == "wellformedness" and modules[1:] == sorted(modules[1:])
+    assert modules[0] == "invariants" and modules[1:] == sorted(modules[1:])

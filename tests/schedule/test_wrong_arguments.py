@@ -61,10 +61,20 @@ USUAL = {
     "outer": "B.i", "inner": "B.j", "axis": 0, "factor": 4, "offset": 1, "tensor_intrin": "dot_4x4_i8i8s32_sdot",
     "buf_index_array": [0], "dtype": "float64", "name": "B", "scope_block": "root",
 }  # fmt: skip
-OTHERS = {"stage": {"block": "C", "buffer": 0, "loop": "C.i"}, "rolling_buffer": {"block": "B"}, "set_scope": {"block": "B"},
-          "compute_at": {"block": "B", "loop": "C.i"}, "reverse_compute_at": {"block": "D", "loop": "C.i"},
-          "compute_inline": {"block": "B"}, "merge": {"loops": ("C.i", "D.i")}, "parallel": {"loop": "B.i"}, "skew": {"factor": 1},
-          "bind": {"loop": "B.i"}, "storage_align": {"block": "B"}, "unsafe_set_dtype": {"block": "B"}}  # fmt: skip
+OTHERS = {
+    "stage": {"block": "C", "buffer": 0, "loop": "C.i"},
+    "rolling_buffer": {"block": "B"},
+    "set_scope": {"block": "B"},
+    "compute_at": {"block": "B", "loop": "C.i"},
+    "reverse_compute_at": {"block": "D", "loop": "C.i"},
+    "compute_inline": {"block": "B"},
+    "merge": {"loops": ("C.i", "D.i")},
+    "parallel": {"loop": "B.i"},
+    "skew": {"factor": 1},
+    "bind": {"loop": "B.i"},
+    "storage_align": {"block": "B"},
+    "unsafe_set_dtype": {"block": "B"},
+}
 STEPS = {**PRIMITIVES, **QUERIES}
 
 

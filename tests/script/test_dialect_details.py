@@ -148,8 +148,17 @@ def test_a_range_has_one_type():
 # ---------------------------------------------------------------- constants stored to another type
 
 
-@pytest.mark.parametrize("store", ["D[0] = T.int32(3)", "D[0] = T.float32(3)", "D[0] = T.min(1, 2)",
-    "A[0, 0] = T.min(1, 2)", "A[0, 0:4] = T.float64(0.5)", 'A[0, 0] = T.float16("inf")'])  # fmt: skip
+@pytest.mark.parametrize(
+    "store",
+    [
+        "D[0] = T.int32(3)",
+        "D[0] = T.float32(3)",
+        "D[0] = T.min(1, 2)",
+        "A[0, 0] = T.min(1, 2)",
+        "A[0, 0:4] = T.float64(0.5)",
+        'A[0, 0] = T.float16("inf")',
+    ],
+)
 def test_a_constant_is_stored_in_the_buffers_type(store):
     program(store)
 
@@ -260,11 +269,20 @@ def test_a_private_function_has_no_global_symbol():
 # ---------------------------------------------------------------- targets
 
 
-@pytest.mark.parametrize("text", [
-    '"cuda", host="llvm"', '{"kind": "cuda", "host": T.target("llvm")}', '{"kind": "cuda", "host": {"kind": "llvm"}}',
-    '"llvm -mcpu=x", "llvm -num-cores=4"', '"nvidia/nvidia-a100"', '"c"', '"ext_dev"', '"hexagon -keys=a,b"',
-    '{"kind": "ext_dev", "keys": ["a", "b"], "options": {"x": [1, 2.5], "y": True}}',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"cuda", host="llvm"',
+        '{"kind": "cuda", "host": T.target("llvm")}',
+        '{"kind": "cuda", "host": {"kind": "llvm"}}',
+        '"llvm -mcpu=x", "llvm -num-cores=4"',
+        '"nvidia/nvidia-a100"',
+        '"c"',
+        '"ext_dev"',
+        '"hexagon -keys=a,b"',
+        '{"kind": "ext_dev", "keys": ["a", "b"], "options": {"x": [1, 2.5], "y": True}}',
+    ],
+)
 def test_a_target_as_an_attribute_reads_back(text):
     func = program(f'T.func_attr({{"target": T.target({text})}})\nC[0] = 1')
     assert isinstance(func.attrs["target"], Target)

@@ -49,10 +49,19 @@ class Writer:
         """An index that stays inside ``limit`` elements, whatever the names hold."""
         a, b = self.pick(*names), self.pick(*names)
         inner = self.pick(
-            a, f"{a} + {b}", f"{a} + 1", f"{a} + T.int64(1)", f"T.min({a}, T.int64(2)) + {b}", f"T.max({a}, {b} - 1)",
-            f"{a} * 2 + T.Cast('int64', {b})", f"T.Cast('int32', {a}) + {b}", f"({a} + {b}) // 2", f"m + {a}",
-            f"T.if_then_else({a} < n, {a}, T.int64(0))", f"T.Select({a} < {b}, {b}, {a} + 1)",
-        )  # fmt: skip
+            a,
+            f"{a} + {b}",
+            f"{a} + 1",
+            f"{a} + T.int64(1)",
+            f"T.min({a}, T.int64(2)) + {b}",
+            f"T.max({a}, {b} - 1)",
+            f"{a} * 2 + T.Cast('int64', {b})",
+            f"T.Cast('int32', {a}) + {b}",
+            f"({a} + {b}) // 2",
+            f"m + {a}",
+            f"T.if_then_else({a} < n, {a}, T.int64(0))",
+            f"T.Select({a} < {b}, {b}, {a} + 1)",
+        )
         return self.pick(f"T.max(T.min({inner}, {limit} - 1), 0)", f"({inner}) % {limit}")
 
     def loop(self, name: str, pad: str) -> None:

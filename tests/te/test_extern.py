@@ -191,12 +191,21 @@ CASES = {
     "no statement": (lambda: te.extern((4,), [A], lambda i, o: None), "gives a statement or an expression, not None"),
     "no tensor": (lambda: te.extern((4,), [3], lambda i, o: None), "an input of `extern` is a tensor, not 3"),
     "no type": (lambda: te.extern((4,), [], lambda i, o: tir.const(0)), "cannot be that of its inputs (none)"),
-    "too many types": (lambda: te.extern((4,), [A], lambda i, o: tir.const(0), dtype=["int8", "int8"]), "1 outputs, and 2"),
-    "other buffers": (lambda: te.extern((4,), [A], lambda i, o: tir.const(0), in_buffers=[]), "1 inputs, and buffers for 0"),
-    "another rank": (lambda: te.extern((4,), [A], lambda i, o: tir.const(0), in_buffers=[tir.decl_buffer((24,))]),
-        "float32 of 1 dimensions", "of 2"),
+    "too many types": (
+        lambda: te.extern((4,), [A], lambda i, o: tir.const(0), dtype=["int8", "int8"]),
+        "1 outputs, and 2",
+    ),
+    "other buffers": (
+        lambda: te.extern((4,), [A], lambda i, o: tir.const(0), in_buffers=[]),
+        "1 inputs, and buffers for 0",
+    ),
+    "another rank": (
+        lambda: te.extern((4,), [A], lambda i, o: tir.const(0), in_buffers=[tir.decl_buffer((24,))]),
+        "float32 of 1 dimensions",
+        "of 2",
+    ),
     "no buffer": (lambda: te.extern((4,), [A], lambda i, o: tir.const(0), in_buffers=[A]), "is a buffer, not Tensor"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -380,6 +382,21 @@ CALLS = {  # name of a call: the calls it needs, and what it does with what they
     ),
     "unroll": (("split k",), lambda s, C, got: s[got["cache"]].unroll(got["split k"][1])),
     "read": (("cache",), lambda s, C, got: s.cache_read(s.stages[0].op.output(0), "global", [got["cache"]])),
+    "unroll rows": (("split i",), lambda s, C, got: s[C].unroll(got["split i"][1])),
+    "pragma": (("cache",), lambda s, C, got: s[got["cache"]].pragma(s[got["cache"]].op.axis[0], "unroll_explicit", 1)),
+    "scope": (("cache",), lambda s, C, got: s[got["cache"]].set_scope("global")),
+    "move the copy": (
+        ("read", "split k"),
+        lambda s, C, got: s[got["read"]].compute_at(s[got["cache"]], got["split k"][0]),
+    ),
+    "split the copy": (("read",), lambda s, C, got: s[got["read"]].split(s[got["read"]].op.axis[1], factor=2)),
+    "vectorize the copy": (("split the copy",), lambda s, C, got: s[got["read"]].vectorize(got["split the copy"][1])),
+    "align": (("read",), lambda s, C, got: s[got["read"]].storage_align(s[got["read"]].op.axis[0], 16, 4)),
+    "double": (("read",), lambda s, C, got: s[got["read"]].double_buffer()),
+    "read B": (
+        ("cache",),
+        lambda s, C, got: s.cache_read(s[got["cache"]].op.input_tensors[1], "global", [got["cache"]]),
+    ),
 }
 
 
@@ -405,9 +422,10 @@ def orders(draw):
 BASE = in_order(CALLS)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=int(os.environ.get("ORDERS", "20")), deadline=None)
 @given(orders())
 def test_the_order_of_independent_calls_does_not_matter(order):
+    """Twenty calls; ``ORDERS=1000`` in the environment tries so many orders."""
     tir.assert_structural_equal(in_order(order), BASE)
 
 

@@ -188,3 +188,17 @@ def test_long_chains():
 
     run(func, np.zeros(2, "float32"), out)
     assert out.tolist() == [300.0, 300.0]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "instead"),
+    [
+        (te, "gradient", "computations of their own"),
+        (te.hybrid, "build", "tir.lower"),
+        (te.hybrid, "decorate", "te.hybrid.script"),
+        (te.hybrid, "source_to_op", "te.hybrid.script"),
+    ],
+)
+def test_names_that_are_missing_say_what_to_use(module, name, instead):
+    with pytest.raises(AttributeError, match=instead):
+        getattr(module, name)

@@ -140,8 +140,11 @@ class _Runner:
         for mutant in self.mutants:
             if time.monotonic() > self.end:
                 break
-            tests = coverage.running(self.statements(mutant))
-            self.record(mutant, *self.outcome(live, mutant, {items[t]: s for t, s in tests.items() if t in items}))
+            seconds = coverage.running(self.statements(mutant))
+            tests = {items[name]: s for name, s in seconds.items() if name in items}
+            if mutant.table is not None:
+                tests |= _naming(mutant, items, coverage)
+            self.record(mutant, *self.outcome(live, mutant, tests))
         return True
 
     def coverage(self) -> Coverage:
@@ -235,6 +238,14 @@ class _Runner:
         if kind != "run":
             return kind, what
         return "killed", f"{what} ({'no end' if ended_by in (signal.SIGXCPU, signal.SIGKILL) else 'crash'})"
+
+
+def _naming(mutant: Mutant, items: dict[str, pytest.Item], coverage: Coverage) -> dict[pytest.Item, float]:
+    """The tests whose own file names the table of a mutant."""
+    word = re.compile(rf"\b{re.escape(mutant.statement.split(':')[1])}\b")
+    files = {path for path in {item.path for item in items.values()} if word.search(path.read_text("utf-8"))}
+    known = {name: test[1] for name, test in coverage.tests.items() if name in items and items[name].path in files}
+    return {items[name]: seconds for name, seconds in known.items() if seconds is not None}
 
 
 def _apply(live: LiveCode, root: Path, mutant: Mutant) -> None:

@@ -11,8 +11,18 @@ from dataclasses import dataclass
 
 from tests.tools.live_code import statement_key
 
-_COMPARE = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "is not": "is", "is": "is not",
-            "not in": "in", "in": "not in"}  # fmt: skip
+_COMPARE = {
+    "<": "<=",
+    "<=": "<",
+    ">": ">=",
+    ">=": ">",
+    "==": "!=",
+    "!=": "==",
+    "is not": "is",
+    "is": "is not",
+    "not in": "in",
+    "in": "not in",
+}
 _ARITHMETIC = {"+": "-", "-": "+", "*": "+", "//": "*", "%": "//"}
 _BOOL = {"and": "or", "or": "and"}
 _OPPOSITE = {"min": "max", "max": "min", "any": "all", "all": "any"}

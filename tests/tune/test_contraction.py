@@ -47,6 +47,7 @@ PRODUCTS = {
     "batched": ((3, 51, 6), (3, 6, 9), "bik,bkj->bij"),
     "five axes": ((7, 8, 6), (6, 5, 9), "abe,ecd->abcd"),
     "two sums": ((50, 4, 3), (3, 4, 9), "ikl,lkj->ij"),
+    "one gate": ((50, 6), (1, 6, 9), "ik,gkj->igj"),
 }
 
 

@@ -38,7 +38,7 @@ def test_nothing_is_faster_than_the_floor():
     func, env = product(256), Env.of(FIXED.format(1))
     found = predict(tir.tune.default(func, env.target), env)
     assert found is not None and floor(func, env) == pytest.approx(found.floor) and found.floor <= found.seconds
-    assert set(found.terms) == {"core", "L2", "L3", "memory"}
+    assert set(found.terms) == {"core", "L2", "L3", "memory", "arguments"}
 
 
 def test_two_cores_share_the_work():

@@ -11,6 +11,7 @@ import pytest
 import tir
 from tir.script import parse
 from tir.target import Target
+from tir.tune.machine import machine_key
 from tir.tune.process import CandidateFailed, Child, ChildFailed
 from tir.tune.runner import Job, LocalRunner, Problem, _margin, _Race
 
@@ -85,6 +86,31 @@ def test_a_crash_an_endless_loop_and_an_exception_are_rows_and_the_rest_goes_on(
     found = runner.measure(problem, jobs(COPY, crashing(), ENDLESS, COPY, OFF_BY_ONE))
     assert [m.status for m in found] == ["ok", "crashed", "timeout", "ok", "wrong"]
     assert "SIGSEGV" in found[1].error and "longer than" in found[2].error
+
+
+def test_the_caches_are_emptied_before_a_cold_call(monkeypatch):
+    from tir.tune import child
+
+    problem = Problem(tir.IRModule.of(parse(COPY)), Target.of("llvm"))
+    filled = []
+    monkeypatch.setattr(child, "fill_caches", lambda: filled.append(1))
+    for cold, times in ((True, 3), (False, 0)):
+        filled.clear()
+        about = {"target": problem.spec, "sizes": {}, "seed": 0, "folder": "", "serial": True, "cold": cold}
+        task = child.Task(problem.mod, about)
+        loaded = child.Loaded(problem.mod, "llvm")
+        assert not loaded.check(task)["wrong"] and loaded.time(5, 3, task) > 0
+        assert len(filled) == times
+
+
+def test_times_with_empty_caches_are_kept_apart():
+    keys = {machine_key(Target.of("llvm"), 1, cold) for cold in (True, False)}
+    assert len(keys) == 2 and machine_key(Target.of("llvm"), 1) in keys
+
+
+def test_a_gpu_has_no_cold_runs():
+    with pytest.raises(tir.errors.TirError, match="cold=True"):
+        tir.tune(parse(COPY), "cuda-sim", cold=True)
 
 
 def test_the_margin_of_a_race_narrows():

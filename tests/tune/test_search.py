@@ -14,8 +14,10 @@ import tir
 from tir.script import parse
 from tir.tune.drawing import neighbouring_decisions, numbers
 from tir.tune.learner import Forest, Nearest
+from tir.tune.model import Roofline
 from tir.tune.records import Records
 from tir.tune.runner import Measurement
+from tir.tune.search import Search
 
 MATMUL = """
 @T.prim_func
@@ -284,6 +286,17 @@ def test_the_table_and_the_pictures_show_themselves():
     assert len(repr(result.trials).splitlines()) == 11 and "default" in repr(result.trials[:1])
     ElementTree.fromstring(f"<div>{result._repr_html_()}</div>")
     assert "<svg" in result.plot().svg and "def schedule(sch" in result.script
+
+
+def test_the_roofline_shows_where_the_best_schedule_stands(monkeypatch):
+    limits = Roofline(operations=2e9, bytes=1e6, peak=1e9, bandwidth=1e6)
+    monkeypatch.setattr(Search, "limits", limits)
+    result = tuned(trials=4)
+    search = result.tuned[0].search
+    assert limits.seconds == 2.0 and search.share_of_peak == pytest.approx(2.0 / result.best_seconds)
+    text = result.plot().svg
+    assert "of the roof" in text and "0.001 GB/s" in text and "2e+03 operations for each byte" in text
+    assert "4 trials" in text and "seconds of the search" not in text, "no time has passed"
 
 
 def test_the_line_of_progress_has_what_one_waits_for(capsys, monkeypatch):

@@ -150,7 +150,7 @@ def _number(value: Any) -> Any:
         return value
     if isinstance(value, IntImm):
         return value.value
-    if isinstance(value, Expr) and is_index(value.dtype):
+    if isinstance(value, Expr):
         form = linear(value)
         return form.const if form.is_const else form.build(value.dtype)
     return value

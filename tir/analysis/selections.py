@@ -41,9 +41,19 @@ from ..render import short_text
 from ..visit import walk
 
 _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
-    EQ: operator.eq, NE: operator.ne, LT: operator.lt, LE: operator.le, GT: operator.gt, GE: operator.ge, Min: min,
-    Max: max, Add: operator.add, Sub: operator.sub, And: lambda a, b: a and b, Or: lambda a, b: a or b,
-}  # fmt: skip
+    EQ: operator.eq,
+    NE: operator.ne,
+    LT: operator.lt,
+    LE: operator.le,
+    GT: operator.gt,
+    GE: operator.ge,
+    Min: min,
+    Max: max,
+    Add: operator.add,
+    Sub: operator.sub,
+    And: lambda a, b: a and b,
+    Or: lambda a, b: a or b,
+}
 
 
 _MOST = 600_000  # triples of values tried

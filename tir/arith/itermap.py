@@ -575,5 +575,14 @@ def _extent(ctx: Analyzer, e: Expr, domains: Mapping[Var, Range]) -> Expr:
     return ctx.simplify(Add(box[0].min, box[0].extent))
 
 
-__all__ = ["Division", "Failure", "Fused", "IterMap", "IterSum", "Split", "detect_iter_map", "inverse_iter_map",
-           "subspace_divide"]  # fmt: skip
+__all__ = [
+    "Division",
+    "Failure",
+    "Fused",
+    "IterMap",
+    "IterSum",
+    "Split",
+    "detect_iter_map",
+    "inverse_iter_map",
+    "subspace_divide",
+]

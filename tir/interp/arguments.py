@@ -227,7 +227,11 @@ def _check_layout(buffer: Buffer, array: np.ndarray, where: str, values: dict[Va
         want = [math.prod(array.shape[axis + 1 : buffer.ndim]) for axis in range(buffer.ndim)]
     for axis, (a, b) in enumerate(zip(actual, want)):
         if array.shape[axis] > 1 and b is not None and a != b:
-            hint = "" if buffer.strides else "; pass np.ascontiguousarray(x), or give the parameter `strides=`"
+            hint = (
+                ""
+                if buffer.strides
+                else "; pass np.ascontiguousarray(x) if it is only read, or give the parameter `strides=`"
+            )
             kind = "strides" if buffer.strides else "a compact row-major array, strides"
             raise RunError(f"{where}: expected {kind} {tuple(want)}, got {tuple(actual)} elements{hint}")
         if a < 0 and array.shape[axis] > 1:

@@ -13,10 +13,19 @@ from ..errors import RunError
 CPU, CUDA, PINNED, MANAGED = 1, 2, 3, 13  # device types of DLPack
 _NUMBERS = {0: "int", 1: "uint", 2: "float"}
 _SMALL_FLOATS = {  # DLPack codes of the types that NumPy lacks, by the names that add-on packages give them
-    4: "bfloat16", 7: "float8_e3m4", 8: "float8_e4m3", 9: "float8_e4m3b11fnuz", 10: "float8_e4m3fn",
-    11: "float8_e4m3fnuz", 12: "float8_e5m2", 13: "float8_e5m2fnuz", 14: "float8_e8m0fnu", 15: "float6_e2m3fn",
-    16: "float6_e3m2fn", 17: "float4_e2m1fn",
-}  # fmt: skip
+    4: "bfloat16",
+    7: "float8_e3m4",
+    8: "float8_e4m3",
+    9: "float8_e4m3b11fnuz",
+    10: "float8_e4m3fn",
+    11: "float8_e4m3fnuz",
+    12: "float8_e5m2",
+    13: "float8_e5m2fnuz",
+    14: "float8_e8m0fnu",
+    15: "float6_e2m3fn",
+    16: "float6_e3m2fn",
+    17: "float4_e2m1fn",
+}
 _FOREIGN_NAMES = {
     "bfloat16": ("bfloat16",),
     "float8_e4m3": ("float8_e4m3fn",),

@@ -15,8 +15,18 @@ if TYPE_CHECKING:
     from . import attention, conv, conv_nchw, dot_gemm, elementwise, gemm, gemv, machine, padding, rows, tile_gemm
 
 __all__ = [
-    "attention", "conv", "conv_nchw", "dot_gemm", "elementwise", "gemm", "gemv", "machine", "padding", "rows", "tile_gemm",
-]  # fmt: skip
+    "attention",
+    "conv",
+    "conv_nchw",
+    "dot_gemm",
+    "elementwise",
+    "gemm",
+    "gemv",
+    "machine",
+    "padding",
+    "rows",
+    "tile_gemm",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -18,7 +18,7 @@ from ..buffer import Buffer
 from ..display import svg_box, svg_figure, svg_text
 from ..errors import ScheduleError
 from ..expr import IntImm
-from ..schedule.alternatives import label
+from ..schedule.offers import label
 from ..schedule.state import State
 from .bank_accesses import BankAccess, bank_accesses, banks_figure, banks_text
 
@@ -201,9 +201,14 @@ def access_picture(state: State, buffer: str, loop: Any = None, at: Mapping[str,
     touched = _touched(inside, ref, count, fixed)
     shape = tuple(_constant(n, f"`{buffer}`") for n in found.shape)
     return AccessPicture(
-        buffer, shape, label(state, ref), {v.name: n for v, n in fixed.items()}, touched,
-        tuple(_cache_lines(elements, found, shape) for elements in touched), bank_accesses(state, buffer),
-    )  # fmt: skip
+        buffer,
+        shape,
+        label(state, ref),
+        {v.name: n for v, n in fixed.items()},
+        touched,
+        tuple(_cache_lines(elements, found, shape) for elements in touched),
+        bank_accesses(state, buffer),
+    )
 
 
 def _loop(state: State, effect: Effect, loop: Any) -> LoopRef:

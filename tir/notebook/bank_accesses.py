@@ -155,11 +155,13 @@ def _figure(buffer: str, access: BankAccess) -> str:
     parts = [
         svg_text(left, 16, f"{access.what} {buffer}: {access.text}", font_weight="bold"),
         svg_text(
-            left, 32, f"{access.requests} requests, {access.passes} passes, {access.conflicts} bank conflicts",
+            left,
+            32,
+            f"{access.requests} requests, {access.passes} passes, {access.conflicts} bank conflicts",
             fill=NO if access.conflicts else YES,
         ),
         svg_text(left, 46, "one request; a column is a bank", font_size="11"),
-    ]  # fmt: skip
+    ]
     for y, row in enumerate(rows):
         for bank in range(BANKS):
             mine = lanes.get(row * BANKS + bank)

@@ -13,6 +13,7 @@ from ..expr import Expr, cast, const, max_, min_
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor, compute, exp, if_then_else
 from ..te.places import error
+from .boxes import non_max_suppression, numpy_non_max_suppression
 from .places import may_differ, require_rank, require_same_dtype
 from .registry import arg, case, operator
 from .statements import loops, statements
@@ -194,3 +195,68 @@ def multibox_transform_loc(
     int32 = DType("int32")
     specs = [((batch, count, 6), kind), ((batch,), int32)]
     return statements("multibox_transform_loc", [cls_prob, loc_pred, anchor], specs, body, [((batch,), int32)])
+
+
+def _numpy_detection(
+    cls_prob: Any,
+    loc_pred: Any,
+    anchor: Any,
+    clip: bool = True,
+    threshold: float = 0.01,
+    nms_threshold: float = 0.5,
+    force_suppress: bool = False,
+    variances: Any = (0.1, 0.1, 0.2, 0.2),
+    nms_topk: int = -1,
+) -> Any:
+    boxes, counts = _numpy_transform(cls_prob, loc_pred, anchor, clip, threshold, variances)
+    positions = np.tile(np.arange(boxes.shape[1]), (len(boxes), 1))
+    return numpy_non_max_suppression(
+        boxes, counts.astype(int), positions, -1, nms_threshold, force_suppress, nms_topk, return_indices=False
+    )
+
+
+@operator(
+    section="vision",
+    namespace="vision.ssd",
+    reference=_numpy_detection,
+    cases=[
+        case(arg((2, 3, 6), values="distinct"), arg((2, 24)), arg((1, 6, 4), values="positive"), False, -1.0, 0.2),
+        case(
+            arg((1, 4, 6), values="distinct"),
+            arg((1, 24), values="small"),
+            arg((1, 6, 4), values="small"),
+            True,
+            -9.0,
+            0.3,
+            True,
+            (1, 1, 0.5, 0.5),
+            4,
+        ),
+    ],
+)
+def multibox_detection(
+    cls_prob: Tensor,
+    loc_pred: Tensor,
+    anchor: Tensor,
+    clip: bool = True,
+    threshold: Any = 0.01,
+    nms_threshold: Any = 0.5,
+    force_suppress: bool = False,
+    variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2),
+    nms_topk: int = -1,
+) -> Tensor:
+    """What a single-shot detector finds: the boxes of :func:`multibox_transform_loc`, of which
+    :func:`non_max_suppression` leaves those that none with a better score overlaps by ``nms_threshold`` or more.
+
+    The result (batch, anchors, 6) has class, score and corners by score, with -1 in the place of other boxes. Raises as they do.
+
+    >>> from tir import ops, te
+    >>> parts = [te.placeholder(s, name=n) for n, s in (("p", (1, 3, 8)), ("l", (1, 32)), ("a", (1, 8, 4)))]
+    >>> ops.vision.ssd.multibox_detection(*parts).shape
+    (1, 8, 6)
+    """
+    boxes, counts = multibox_transform_loc(cls_prob, loc_pred, anchor, clip, threshold, variances)
+    positions = compute(boxes.shape[:2], lambda _, n: cast("int32", n), name="positions")
+    return non_max_suppression(
+        boxes, counts, positions, -1, nms_threshold, force_suppress, nms_topk, return_indices=False
+    )

@@ -15,7 +15,7 @@ from ..te import all as all_
 from ..te.places import error
 from .places import chosen, constant_of, integer, may_differ, require_integers, require_rank, require_same_dtype
 from .registry import arg, case, operator
-from .sorting import comparison, ordered
+from .sorting import ordered
 from .statements import loops, statements
 
 INT32, INT64 = DType("int32"), DType("int64")
@@ -122,11 +122,20 @@ class _Suppression:
                     self.number[self.cell] = self.number[self.cell] + 1
 
 
-def _numpy_non_max_suppression(
-    data: Any, valid_count: Any, indices: Any, max_output_size: int = -1, iou_threshold: float = 0.5,
-    force_suppress: bool = False, top_k: int = -1, coord_start: int = 2, score_index: int = 1, id_index: int = 0,
-    return_indices: bool = True, invalid_to_bottom: bool = False,
-) -> Any:  # fmt: skip
+def numpy_non_max_suppression(
+    data: Any,
+    valid_count: Any,
+    indices: Any,
+    max_output_size: int = -1,
+    iou_threshold: float = 0.5,
+    force_suppress: bool = False,
+    top_k: int = -1,
+    coord_start: int = 2,
+    score_index: int = 1,
+    id_index: int = 0,
+    return_indices: bool = True,
+    invalid_to_bottom: bool = False,
+) -> Any:
     made, places = np.full(data.shape, -1.0), np.full(data.shape[:2], -1)
     counts = np.zeros((len(data), 1))
     for b, boxes in enumerate(data):
@@ -168,7 +177,7 @@ def _detections() -> list[Any]:
 @operator(
     section="vision",
     namespace="vision",
-    reference=lambda *args, **how: _numpy_non_max_suppression(*args, **how),
+    reference=lambda *args, **how: numpy_non_max_suppression(*args, **how),
     cases=[
         case(*_detections(), 2, 0.4, id_index=-1),
         case(*_detections(), -1, 0.7, True, return_indices=False),
@@ -176,10 +185,19 @@ def _detections() -> list[Any]:
     ],
 )
 def non_max_suppression(
-    data: Tensor, valid_count: Tensor, indices: Tensor, max_output_size: Any = -1, iou_threshold: Any = 0.5,
-    force_suppress: bool = False, top_k: int = -1, coord_start: int = 2, score_index: int = 1, id_index: int = 0,
-    return_indices: bool = True, invalid_to_bottom: bool = False,
-) -> Any:  # fmt: skip
+    data: Tensor,
+    valid_count: Tensor,
+    indices: Tensor,
+    max_output_size: Any = -1,
+    iou_threshold: Any = 0.5,
+    force_suppress: bool = False,
+    top_k: int = -1,
+    coord_start: int = 2,
+    score_index: int = 1,
+    id_index: int = 0,
+    return_indices: bool = True,
+    invalid_to_bottom: bool = False,
+) -> Any:
     """Of the boxes ``data`` (batch, number, fields) those that none with a better score overlaps by ``iou_threshold`` or more.
 
     Only boxes of one class (field ``id_index``, negative: none) suppress each other, or all with ``force_suppress`` or a negative
@@ -208,7 +226,7 @@ def non_max_suppression(
         )
     batch, extent = data.shape[:2]
     scores = compute((batch, extent), lambda b, n: data[b, n, score_index], name="scores")
-    _, order = ordered(scores, 1, comparison(False), valid_count)
+    _, order = ordered(scores, 1, False, valid_count)
     threshold = constant_of(iou_threshold, data.dtype)
     limit = if_then_else(as_expr(max_output_size) < 0, extent, max_output_size)
 
@@ -300,7 +318,7 @@ def all_class_non_max_suppression(
     batch, classes, extent = scores.shape
     for axis, expected in ((0, batch), (1, extent), (2, 4)):
         _require_extent(boxes, axis, expected)
-    ranked, order = ordered(scores, 2, comparison(False))
+    ranked, order = ordered(scores, 2, False)
     overlap, least = constant_of(iou_threshold, boxes.dtype), constant_of(score_threshold, boxes.dtype)
 
     def suppress(

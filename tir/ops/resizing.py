@@ -282,10 +282,19 @@ def _numpy_row(place: Any, old: int, method: str, rounding: str, alpha: float, e
 
 def _numpy_resize(letters: str) -> Callable[..., Any]:
     def resize(
-        data: Any, roi: Any, size: Any, layout: str = "", method: str = "linear",
-        coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", bicubic_alpha: float = -0.5,
-        bicubic_exclude: Any = 0, extrapolation_value: float = 0.0, out_dtype: Any = None, output_shape: Any = None,
-    ) -> Any:  # fmt: skip
+        data: Any,
+        roi: Any,
+        size: Any,
+        layout: str = "",
+        method: str = "linear",
+        coordinate_transformation_mode: str = "half_pixel",
+        rounding_method: str = "",
+        bicubic_alpha: float = -0.5,
+        bicubic_exclude: Any = 0,
+        extrapolation_value: float = 0.0,
+        out_dtype: Any = None,
+        output_shape: Any = None,
+    ) -> Any:
         mode, made = coordinate_transformation_mode, data
         rounding = rounding_method or ("round" if mode == "align_corners" else "floor")
         sizes, count = (size if isinstance(size, (tuple, list)) else (size,)), len(letters)
@@ -321,10 +330,19 @@ _SIZES = [(5, 3), (2, 8)]
     ],
 )
 def resize1d(
-    data: Tensor, roi: Any, size: Any, layout: str = "NCW", method: str = "linear",
-    coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", bicubic_alpha: float = -0.5,
-    bicubic_exclude: Any = 0, extrapolation_value: float = 0.0, out_dtype: Any = None, output_shape: Any = None,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    roi: Any,
+    size: Any,
+    layout: str = "NCW",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    bicubic_alpha: float = -0.5,
+    bicubic_exclude: Any = 0,
+    extrapolation_value: float = 0.0,
+    out_dtype: Any = None,
+    output_shape: Any = None,
+) -> Tensor:
     """A sequence (NCW or NWC) of another length; for the parameters see :func:`resize2d`.
 
     >>> from tir import ops, te
@@ -358,10 +376,19 @@ def resize1d(
     ],
 )
 def resize2d(
-    data: Tensor, roi: Any, size: Any, layout: str = "NCHW", method: str = "linear",
-    coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", bicubic_alpha: float = -0.5,
-    bicubic_exclude: Any = 0, extrapolation_value: float = 0.0, out_dtype: Any = None, output_shape: Any = None,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    roi: Any,
+    size: Any,
+    layout: str = "NCHW",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    bicubic_alpha: float = -0.5,
+    bicubic_exclude: Any = 0,
+    extrapolation_value: float = 0.0,
+    out_dtype: Any = None,
+    output_shape: Any = None,
+) -> Tensor:
     """An image (NCHW, NHWC, NCHW4c …) of ``size`` (height, width).
 
     ``method`` is ``"nearest_neighbor"``, ``"linear"`` or ``"cubic"`` (with ``bicubic_alpha``; ``bicubic_exclude`` leaves out elements
@@ -392,10 +419,19 @@ def resize2d(
     ],
 )
 def resize3d(
-    data: Tensor, roi: Any, size: Any, layout: str = "NCDHW", method: str = "linear",
-    coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", bicubic_alpha: float = -0.5,
-    bicubic_exclude: Any = 0, extrapolation_value: float = 0.0, out_dtype: Any = None, output_shape: Any = None,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    roi: Any,
+    size: Any,
+    layout: str = "NCDHW",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    bicubic_alpha: float = -0.5,
+    bicubic_exclude: Any = 0,
+    extrapolation_value: float = 0.0,
+    out_dtype: Any = None,
+    output_shape: Any = None,
+) -> Tensor:
     """A volume (NCDHW or NDHWC) of another size (depth, height, width); for the parameters see :func:`resize2d`.
 
     >>> from tir import ops, te

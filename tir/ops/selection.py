@@ -15,7 +15,7 @@ from ..te import Tensor
 from ..te.places import error
 from .places import may_differ, product, require_rank, sized
 from .registry import arg, case, operator
-from .sorting import comparison, is_less, ordered
+from .sorting import is_less, ordered
 from .statements import loops, statements
 
 INT32 = DType("int32")
@@ -173,7 +173,7 @@ def _grouped(data: Tensor) -> list[Tensor]:
             inverse[order[k]] = number[0] - 1
             counts[number[0] - 1] = counts[number[0] - 1] + 1
 
-    return statements("unique", ordered(data, 0, comparison(True)), _specs(data), body)
+    return statements("unique", ordered(data, 0, True), _specs(data), body)
 
 
 def _opened(key: Expr, place: Expr, values: BufferVar, first: BufferVar, number: BufferVar) -> None:

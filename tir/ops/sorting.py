@@ -1,28 +1,29 @@
 """Operators that put elements in order, and that search in what is ordered. NaN is greater than all other values.
 
-Rows are sorted by merging runs of twice the length at every pass: stable, and of n log n steps.
+Rows are sorted by radix: stable, and of as many passes as the type has digits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..dtype import DType
-from ..expr import Expr, cast, const, logical_and, logical_not, logical_or, min_
+from ..expr import Expr, cast, logical_and, logical_not, logical_or, min_
 from ..ir_builder import BufferVar, IRBuilder
 from ..op import call
-from ..te import Tensor, compute, if_then_else
+from ..te import Tensor, compute
 from ..te.places import error
 from ..te.tensor import data_type, size
 from .places import as_index, chosen, constant, may_differ, replaced, require_integers, require_same_dtype
+from .radix import RadixSort, key_of, key_type, least_positions, row_memory
 from .registry import arg, case, operator
 from .shapes import axis_of
 from .statements import loops, statements
 
-Before = Callable[[Expr, Expr], Expr]
+FEW = 32  # elements that are found faster by inserting each among those found than by sorting the row
 
 
 def is_less(a: Expr, b: Expr) -> Expr:
@@ -36,85 +37,11 @@ def is_less(a: Expr, b: Expr) -> Expr:
     return logical_or(x < y, logical_and(call("isnan", y), logical_not(call("isnan", x))))
 
 
-def comparison(is_ascending: bool) -> Before:
-    """Which of two values stands before the other."""
-    return is_less if is_ascending else lambda a, b: is_less(b, a)
+# ---------------------------------------------------------------- rows
 
 
-# ---------------------------------------------------------------- merging
-
-
-class _Merge:
-    """Sorting of rows: the first ``count`` elements of a row of ``extent``, of which ``at(k)`` are the indices.
-
-    ``columns`` are pairs of memory: what is sorted, and as much to spare. The first column decides.
-    """
-
-    def __init__(self, ib: IRBuilder, columns: Sequence[tuple[BufferVar, BufferVar]], before: Before):
-        self.ib = ib
-        self.columns = columns
-        self.before = before
-        self.left = ib.allocate("int64", (1,), "left", scope="local")
-        self.right = ib.allocate("int64", (1,), "right", scope="local")
-
-    def sort(self, at: Callable[[Any], tuple[Any, ...]], extent: Expr, count: Expr) -> None:
-        """Two passes at a time: into the memory to spare, and back."""
-        known = constant(extent)
-        passes = 31 if known is None else (max(known - 1, 0).bit_length() + 1) // 2
-        with self.ib.for_range(0, passes, "step") as step:
-            width = self.ib.let("width", const(1, "int64") << cast("int64", step * 2))
-            with self.ib.if_scope(width < count):
-                self._pass(at, count, width, [(main, spare) for main, spare in self.columns])
-                self._pass(at, count, width * 2, [(spare, main) for main, spare in self.columns])
-
-    def _pass(self, at: Any, count: Expr, width: Expr, columns: Sequence[tuple[BufferVar, BufferVar]]) -> None:
-        ib = self.ib
-        with ib.for_range(0, (count + width * 2 - 1) // (width * 2), "run") as run:
-            begin = ib.let("begin", run * width * 2)
-            middle = ib.let("middle", min_(begin + width, count))
-            end = ib.let("end", min_(begin + width * 2, count))
-            self.left[0], self.right[0] = begin, middle
-            with ib.for_range(begin, end, "k") as k:
-                self._merged(at, k, middle, end, columns)
-
-    def _merged(self, at: Any, k: Any, middle: Expr, end: Expr, columns: Sequence[tuple[BufferVar, BufferVar]]) -> None:
-        """Element ``k`` of two runs that are merged: of equal ones, that of the left."""
-        ib, keys = self.ib, columns[0][0]
-        stays = logical_not(self.before(keys[at(self.right[0])], keys[at(self.left[0])]))
-        from_left = if_then_else(
-            self.left[0] >= middle, const(False), if_then_else(self.right[0] >= end, const(True), stays)
-        )
-        for condition, place in ((ib.if_scope(from_left), self.left), (ib.else_scope(), self.right)):
-            with condition:
-                for source, target in columns:
-                    target[at(k)] = source[at(place[0])]
-                place[0] = place[0] + 1
-
-
-def ordered(x: Tensor, axis: int, before: Before, valid_count: Tensor | None = None) -> list[Tensor]:
+def ordered(x: Tensor, axis: int, is_ascending: bool, valid_count: Tensor | None = None) -> list[Tensor]:
     """The elements of ``x`` in order along ``axis``, and at which index (int32) each was."""
-    others = replaced(x.shape, axis)
-
-    def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], memory: Sequence[BufferVar]) -> None:
-        with loops(ib, others, "r") as row:
-
-            def at(k: Any) -> tuple[Any, ...]:
-                return (*row[:axis], k, *row[axis:])
-
-            with ib.for_range(0, x.shape[axis], "c") as k:
-                outs[0][at(k)] = ins[0][at(k)]
-                outs[1][at(k)] = cast("int32", k)
-            count = as_index(ins[1][row]) if valid_count is not None else x.shape[axis]
-            merge = _Merge(ib, list(zip(outs, memory)), before)
-            merge.sort(at, x.shape[axis], ib.let("count", cast("int64", min_(count, x.shape[axis]))))
-
-    inputs = [x] if valid_count is None else [x, valid_count]
-    kinds = [(x.shape, x.dtype), (x.shape, DType("int32"))]
-    return statements("sorted", inputs, kinds, body, kinds)
-
-
-def _only_sorted(x: Tensor, axis: int, before: Before) -> Tensor:
-    """The elements of ``x`` in order along ``axis``."""
 
     def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], memory: Sequence[BufferVar]) -> None:
         with loops(ib, replaced(x.shape, axis), "r") as row:
@@ -122,12 +49,38 @@ def _only_sorted(x: Tensor, axis: int, before: Before) -> Tensor:
             def at(k: Any) -> tuple[Any, ...]:
                 return (*row[:axis], k, *row[axis:])
 
-            with ib.for_range(0, x.shape[axis], "c") as k:
-                outs[0][at(k)] = ins[0][at(k)]
-            merge = _Merge(ib, list(zip(outs, memory)), before)
-            merge.sort(at, x.shape[axis], cast("int64", x.shape[axis]))
+            given = as_index(ins[1][row]) if valid_count is not None else x.shape[axis]
+            count = ib.let("count", cast("int32", min_(given, x.shape[axis])))
+            radix = RadixSort(ib, key_type(x.dtype), x.shape[axis], memory, at)
+            positions = radix.sort(lambda k: key_of(ins[0][at(k)], is_ascending), count)
+            with ib.for_range(0, count, "k") as k:
+                position = ib.let("position", positions(k))
+                outs[0][at(k)] = ins[0][at(position)]
+                outs[1][at(k)] = position
+            if valid_count is not None:
+                with ib.for_range(count, x.shape[axis], "k") as k:
+                    outs[0][at(k)] = ins[0][at(k)]
+                    outs[1][at(k)] = cast("int32", k)
 
-    return statements("sorted", [x], [(x.shape, x.dtype)], body, [(x.shape, x.dtype)])[0]
+    inputs = [x] if valid_count is None else [x, valid_count]
+    own = row_memory(x.shape, axis, key_type(x.dtype))
+    return statements("sorted", inputs, [(x.shape, x.dtype), (x.shape, DType("int32"))], body, own)
+
+
+def _least(x: Tensor, axis: int, is_ascending: bool, count: int) -> Tensor:
+    """The positions (int32) of the first ``count`` elements of ``x`` in order along ``axis``."""
+
+    def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], _: Any) -> None:
+        with loops(ib, replaced(x.shape, axis), "r") as row:
+
+            def key(k: Any) -> Expr:
+                return key_of(ins[0][(*row[:axis], k, *row[axis:])], is_ascending)
+
+            order = least_positions(ib, key_type(x.dtype), key, x.shape[axis], count)
+            with ib.for_range(0, count, "k") as k:
+                outs[0][(*row[:axis], k, *row[axis:])] = order[k]
+
+    return statements("topk_order", [x], [(replaced(x.shape, axis, count), DType("int32"))], body)[0]
 
 
 # ---------------------------------------------------------------- order
@@ -156,7 +109,7 @@ def sort(x: Tensor, axis: int = -1, is_ascend: Any = True, *, descending: bool =
     >>> ops.sort(te.placeholder((2, 17), name="x"), descending=True)
     Tensor(sorted, (2, 17), float32)
     """
-    return _only_sorted(x, axis_of(axis, x.ndim), comparison(bool(is_ascend) and not descending))
+    return ordered(x, axis_of(axis, x.ndim), bool(is_ascend) and not descending)[0]
 
 
 def _numpy_argsort(
@@ -217,7 +170,7 @@ def argsort(
         expected = replaced(x.shape, at)
         if valid_count.ndim != len(expected) or any(may_differ(a, b) for a, b in zip(valid_count.shape, expected)):
             raise error(f"counts of shape {valid_count.shape} are not one for each row of {x.shape} along axis {at}")
-    _, order = ordered(x, at, comparison(bool(is_ascend) and not descending), valid_count)
+    _, order = ordered(x, at, bool(is_ascend) and not descending, valid_count)
     return compute(x.shape, lambda *i: cast(kind, order(*i)), name="argsort")
 
 
@@ -237,6 +190,8 @@ def _numpy_topk(
     cases=[
         case(arg((3, 7), "int8"), 2),
         case(arg((7, 3)), 3, 0, "both", True, "int32"),
+        case(arg((3, 50), "float32", "special"), 33, 1, "values"),
+        case(arg((2, 50), "float32", "special"), 7),
         case(arg((2, 4), "bfloat16"), 0, 1, "values"),
         case(arg(("n",), "int32"), 3, ret_type="indices"),
     ],
@@ -261,9 +216,12 @@ def topk(
         count = x.shape[at]
     elif known is not None and extent is not None and known > extent:
         raise error(f"there are {extent} elements along axis {at}, not {known}")
-    values, order = ordered(x, at, comparison(is_ascend))
     shape = replaced(x.shape, at, count)
-    first = compute(shape, lambda *i: values(*i), name="topk_values")
+    if known is not None and extent is not None and 0 < known <= FEW:
+        order = _least(x, at, bool(is_ascend), known)
+    else:
+        _, order = ordered(x, at, bool(is_ascend))
+    first = compute(shape, lambda *i: x(*i[:at], order(*i), *i[at + 1 :]), name="topk_values")
     places = compute(shape, lambda *i: cast(kind, order(*i)), name="topk_indices")
     return {"both": [first, places], "values": first, "indices": places}[ret_type]
 

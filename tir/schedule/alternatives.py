@@ -1,4 +1,4 @@
-"""What would be legal instead of a refused step: the same call with other loops, or without a proof.
+"""What would be legal instead of a refused step: the same call with other loops, blocks or buffers, or without a proof.
 
 A refusal that does not name a legal alternative itself gets this answer, computed when the error is first shown: variants
 of the call are tried on the snapshot that refused it, each with every check.
@@ -13,6 +13,7 @@ from typing import Any
 from ..analysis.index import LoopRef
 from ..errors import ScheduleError, Unproved
 from .arguments import BadArgument
+from .offers import choices, label
 from .primitive import Primitive, request_text
 from .state import State
 
@@ -35,23 +36,36 @@ def alternatives(
     return ", ".join(found)
 
 
-def label(state: State, ref: LoopRef) -> str:
-    """A name that finds the loop again: unqualified if unique, otherwise with a block below it."""
-    if len(state.index.loops_named(ref.name)) == 1:
-        return ref.name
-    blocks = state.index.blocks_below(ref)
-    return f"{blocks[0].name}.{ref.name}" if blocks else ref.name
-
-
 def _variants(step: Primitive, state: State, given: Given) -> Iterator[Given]:
-    """The call with one loop, or list of loops, replaced."""
-    for name, kind in step.kinds.items():
-        value = given.get(name)
-        if "loop" not in kind or value is None:
-            continue
-        several = isinstance(value, (list, tuple))
-        for other in _rearranged(value) if several else _other_loops(state, value):
+    """The call with one loop, list of loops, block or buffer replaced: loops first, since a step is most about them."""
+    for name in sorted(given, key=lambda name: "loop" not in step.kinds.get(name, "")):
+        for other in _others(step, state, name, given):
             yield {**given, name: other}
+
+
+def _others(step: Primitive, state: State, name: str, given: Given) -> Iterator[Any]:
+    """Other values of an argument."""
+    kind, value = step.kinds.get(name, ""), given[name]
+    if value is None:
+        return
+    if "loop" in kind:
+        several = isinstance(value, (list, tuple))
+        yield from _several(state, value) if several else _other_loops(state, value)
+    elif kind == "block" or "buffer" in name:
+        now = getattr(value, "name", value)
+        yield from (other for other in choices(state, step, name, given) if other not in (now, "root"))
+
+
+def _several(state: State, loops: Any) -> Iterator[list[Any]]:
+    """Other orders of these loops, fewer of them, and whole stretches of the nests that they are in."""
+    yield from _rearranged(loops)
+    known = [ref for ref in (_loop(state, value) for value in dict.fromkeys(loops)) if ref is not None]
+    for block in dict.fromkeys(block for ref in known for block in state.index.blocks_below(ref)):
+        nest = block.loops()
+        at = [n for n, ref in enumerate(nest) if any(ref is mine for mine in known)]
+        for first, last in ((min(at), max(at)), (max(at) - 1, max(at)), (min(at), min(at) + 1)):
+            if 0 <= first < last < len(nest):
+                yield [label(state, ref) for ref in nest[first : last + 1]]
 
 
 def _rearranged(loops: Any) -> Iterator[list[Any]]:
@@ -67,9 +81,16 @@ def _rearranged(loops: Any) -> Iterator[list[Any]]:
 
 def _other_loops(state: State, value: Any) -> Iterator[str]:
     """The other loops around the blocks that the loop ``value`` is around, or that the block ``value`` is in."""
-    try:
-        place = value if isinstance(value, LoopRef) else state.find_loop(value)
-    except (ScheduleError, AttributeError):
+    place = _loop(state, value)
+    if place is None:
         return
     nest = [ref for block in state.index.blocks_below(place) for ref in block.loops()]
     yield from (label(state, ref) for ref in dict.fromkeys(nest) if ref is not place)
+
+
+def _loop(state: State, value: Any) -> LoopRef | None:
+    """The loop that a name or handle refers to; None where it refers to none."""
+    try:
+        return value if isinstance(value, LoopRef) else state.find_loop(value)
+    except (ScheduleError, AttributeError):
+        return None

@@ -293,8 +293,17 @@ _SCALARS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "Buffer": ("a buffer", _buffer),
     "Expr": ("an integer expression", _expr),
 }
-_PLURAL: dict[Any, str] = {_int: "ints", _bool: "booleans", _float: "finite numbers", _str: "strings", _none: "None",
-                           _callable: "functions", _index_map: "index maps", _expr: "integer expressions", _buffer: "buffers"}  # fmt: skip
+_PLURAL: dict[Any, str] = {
+    _int: "ints",
+    _bool: "booleans",
+    _float: "finite numbers",
+    _str: "strings",
+    _none: "None",
+    _callable: "functions",
+    _index_map: "index maps",
+    _expr: "integer expressions",
+    _buffer: "buffers",
+}
 
 
 # ---------------------------------------------------------------- loops and blocks

@@ -16,7 +16,6 @@ from ..analysis.index import BlockRef, LoopRef
 from ..display import html_table, text_table
 from ..errors import ScheduleError
 from ..intrin import TensorIntrin
-from .alternatives import label
 from .handles import BlockRV, LoopRV
 from .primitive import PRIMITIVES, Primitive, load_entry_points, request_text
 from .primitives.loops import TAILS
@@ -109,6 +108,14 @@ class OneClick:
 def places(state: State) -> list[str]:
     """Names of all blocks and loops that find them again."""
     return [*state.index.blocks, *loop_labels(state)]
+
+
+def label(state: State, ref: LoopRef) -> str:
+    """A name that finds the loop again: unqualified if unique, otherwise with a block below it."""
+    if len(state.index.loops_named(ref.name)) == 1:
+        return ref.name
+    blocks = state.index.blocks_below(ref)
+    return f"{blocks[0].name}.{ref.name}" if blocks else ref.name
 
 
 def loop_labels(state: State) -> list[str]:

@@ -24,13 +24,13 @@ from ..target import Target
 from . import primitives as _families  # noqa: F401  (registers every primitive)
 from . import queries as _queries  # noqa: F401
 from . import trace as _trace
-from .alternatives import alternatives, label
+from .alternatives import alternatives
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
 from .invariants import check_step
 from .invariants.delta import Delta
 from .invariants.executed import EXECUTED
 from .legality import with_needed_clauses
-from .offers import Offers, offers, one_click, places
+from .offers import Offers, label, offers, one_click, places
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load_entry_points, lookup, request_text, run
 from .signatures import public_signature
 from .state import State

@@ -11,8 +11,19 @@ from ..expr import BufferLoad, Expr, Ramp, as_expr, const
 from .diagnostics import did_you_mean
 from .frames import BufferSpec, StoreFrame
 
-_FIELDS = ("name", "shape", "dtype", "data", "strides", "elem_offset", "data_alignment", "offset_factor",
-           "axis_separators", "buffer_type", "ndim")  # fmt: skip
+_FIELDS = (
+    "name",
+    "shape",
+    "dtype",
+    "data",
+    "strides",
+    "elem_offset",
+    "data_alignment",
+    "offset_factor",
+    "axis_separators",
+    "buffer_type",
+    "ndim",
+)
 
 
 class _Scope(str):

@@ -18,10 +18,21 @@ from .print_names import Names
 OR, AND, NOT, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, UNARY, ATOM = range(12)
 
 _INFIX: dict[type, tuple[str, int]] = {
-    e.Add: ("+", SUM), e.Sub: ("-", SUM), e.Mul: ("*", PRODUCT), e.Div: ("/", PRODUCT), e.FloorDiv: ("//", PRODUCT),
-    e.FloorMod: ("%", PRODUCT), e.EQ: ("==", COMPARE), e.NE: ("!=", COMPARE), e.LT: ("<", COMPARE),
-    e.LE: ("<=", COMPARE), e.GT: (">", COMPARE), e.GE: (">=", COMPARE), e.And: ("and", AND), e.Or: ("or", OR),
-}  # fmt: skip
+    e.Add: ("+", SUM),
+    e.Sub: ("-", SUM),
+    e.Mul: ("*", PRODUCT),
+    e.Div: ("/", PRODUCT),
+    e.FloorDiv: ("//", PRODUCT),
+    e.FloorMod: ("%", PRODUCT),
+    e.EQ: ("==", COMPARE),
+    e.NE: ("!=", COMPARE),
+    e.LT: ("<", COMPARE),
+    e.LE: ("<=", COMPARE),
+    e.GT: (">", COMPARE),
+    e.GE: (">=", COMPARE),
+    e.And: ("and", AND),
+    e.Or: ("or", OR),
+}
 _FUNCTIONS = {e.Min: "T.min", e.Max: "T.max", e.Div: "T.truncdiv", e.Mod: "T.truncmod"}
 _BITS = {
     "bitwise_and": ("&", BIT_AND),

@@ -126,8 +126,18 @@ def match_buffer(
     axis_separators: Any = None,
 ) -> _f.BufferSpec:
     """A name for a handle parameter's memory or, in a block, for a region: ``T.match_buffer(A[0:16, j], (16,))``."""
-    spec = Buffer(() if shape is None else shape, dtype, data, strides, elem_offset, scope, align, offset_factor,
-                  buffer_type, axis_separators)  # fmt: skip
+    spec = Buffer(
+        () if shape is None else shape,
+        dtype,
+        data,
+        strides,
+        elem_offset,
+        scope,
+        align,
+        offset_factor,
+        buffer_type,
+        axis_separators,
+    )
     spec.how, spec.source = "match_buffer", param
     if shape is None:
         spec.options["shape_of_source"] = True

@@ -69,7 +69,8 @@ def __getattr__(name: str) -> Any:
     if not name.startswith("_") and (name in package.EXPRESSIONS or _is_pure(name)):
         value = globals()[name] = getattr(package, name)
         return value
-    raise AttributeError(f"module 'tir.te' has no attribute {name!r}")
+    instead = {"gradient": "; no derivatives are made: write them as computations of their own"}
+    raise AttributeError(f"module 'tir.te' has no attribute {name!r}{instead.get(name, '')}")
 
 
 def _is_pure(name: str) -> bool:

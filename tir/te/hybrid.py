@@ -273,3 +273,13 @@ def _python() -> dict[str, Any]:
 
 
 __all__ = ["HybridFunction", "HybridOp", "script"]
+
+
+def __getattr__(name: str) -> Any:
+    """Says what to use in the place of TVM's functions on schedules and sources."""
+    instead = {
+        "build": "; tir.lower(s, args) is the program of a schedule as text, and tir.build(s, args) runs it",
+        "decorate": "; te.hybrid.script is the decorator",
+        "source_to_op": "; te.hybrid.script makes an operation of a function that is called with tensors",
+    }
+    raise AttributeError(f"module 'tir.te.hybrid' has no attribute {name!r}{instead.get(name, '')}")

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..analysis.selections import associativity_counterexample
 from ..arith import Analyzer, simplify
 from ..buffer import Range
-from ..expr import Expr, Var, const
+from ..expr import Expr, Reduce, Var, const
 from ..function import IRModule
 from ..names import unique_name
 from ..visit import substitute, uses_var
@@ -137,7 +138,8 @@ class Schedule:
 
         Returns the tensor of partial results (a list, for several outputs), whose dimension ``factor_axis`` is ``axis``;
         ``s[tensor].op.reduce_axis[0]`` is the axis over which they are combined. Raises ``ScheduleError`` for an axis that
-        is no loop of the reduction, or whose extent depends on other axes.
+        is no loop of the reduction, or whose extent depends on other axes, and for a reducer of which a sequence of values
+        shows that their order matters.
         """
         call = self._call("rfactor", tensor, axis, factor_axis)
         stage = self[tensor]
@@ -154,6 +156,7 @@ class Schedule:
             raise refusal(call, f"factor_axis is a dimension of the partial results: 0 to {len(op.axis)}")
         for a in reduced:
             stage._free_leaf(a, call)
+        _require_any_order(stage, op, call)
         loops = _reduction_loops(stage)
         extent = loops.domains[chosen].extent
         others = [a.var for a in (*op.axis, *op.reduce_axis)]
@@ -305,6 +308,13 @@ class Schedule:
 
 
 # ---------------------------------------------------------------- loops of a reduction
+
+
+def _require_any_order(stage: Stage, op: ComputeOp, call: Call) -> None:
+    for e in op.body:
+        fault = associativity_counterexample(e.combiner) if isinstance(e, Reduce) else None
+        if fault is not None:
+            raise refusal(call, f"what `{stage.name}` is reduced by is no reduction: {fault}")
 
 
 def _reduction_loops(stage: Stage) -> ReductionLoops:

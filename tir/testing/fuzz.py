@@ -217,10 +217,19 @@ def _distinct(array: Any, seed: int) -> Any:
 
 
 def run(
-    examples: int, seed: int = 0, *, steps: int = 6, primitives: list[str] | None = None, llvm_every: int = 10,
-    seconds: float | None = None, log: bool = True, families: Sequence[str] = CHAIN, force: bool = False, gpu: bool = False,
+    examples: int,
+    seed: int = 0,
+    *,
+    steps: int = 6,
+    primitives: list[str] | None = None,
+    llvm_every: int = 10,
+    seconds: float | None = None,
+    log: bool = True,
+    families: Sequence[str] = CHAIN,
+    force: bool = False,
+    gpu: bool = False,
     reduce: bool = False,
-) -> Report:  # fmt: skip
+) -> Report:
     """Run ``examples`` seeds from ``seed`` on (stopping early after ``seconds``); returns the counts.
 
     Whatever an example raises is a finding: it is counted with its seed, and the run goes on. ``reduce``: the smallest case

@@ -286,9 +286,20 @@ def _triangle(b: _Builder) -> bool:
 
 
 STAGES: tuple[Callable[[_Builder], bool], ...] = (
-    _elementwise, _transpose, _reversed, _strided, _stencil, _reduction, _matmul, _predicated, _broadcast, _prefix,
-    _in_place, _shared_loop, _triangle,
-)  # fmt: skip
+    _elementwise,
+    _transpose,
+    _reversed,
+    _strided,
+    _stencil,
+    _reduction,
+    _matmul,
+    _predicated,
+    _broadcast,
+    _prefix,
+    _in_place,
+    _shared_loop,
+    _triangle,
+)
 
 
 def random_text(choice: Choice, max_stages: int = 4) -> str:

@@ -11,11 +11,21 @@ from .decisions import Choice
 ODD = (1, 2, 3, 5)
 
 UPDATES = (
-    "S[vi] + X", "S[vi] - X", "T.max(S[vi], X)", "T.min(X, S[vi])", "S[vi] ^ X", "S[vi] | X", "X & S[vi]",
-    "(S[vi] + X) + 1", "(S[vi] - X) + (W[vi] - 1)", "(X ^ W[vi]) ^ (S[vi] ^ 5)", "T.max(T.max(S[vi], W[vi]), X)",
-    "T.if_then_else(X > W[vi], S[vi] + X, S[vi])", "X - S[vi]",
+    "S[vi] + X",
+    "S[vi] - X",
+    "T.max(S[vi], X)",
+    "T.min(X, S[vi])",
+    "S[vi] ^ X",
+    "S[vi] | X",
+    "X & S[vi]",
+    "(S[vi] + X) + 1",
+    "(S[vi] - X) + (W[vi] - 1)",
+    "(X ^ W[vi]) ^ (S[vi] ^ 5)",
+    "T.max(T.max(S[vi], W[vi]), X)",
+    "T.if_then_else(X > W[vi], S[vi] + X, S[vi])",
+    "X - S[vi]",
     "S[vi] + T.Cast('int32', T.Cast('int8', X))",
-)  # fmt: skip
+)
 
 
 def _iterator(c: Choice, m: int) -> tuple[str, str]:

@@ -381,12 +381,22 @@ LOOP_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "annotate": _annotate,
 }
 BLOCK_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
-    "compute_at": _block_and_loop, "reverse_compute_at": _block_and_loop, "compute_inline": _one_block,
-    "reverse_compute_inline": _one_block, "fuse_reduction_epilogue": _two_blocks, "cache_read": _cache, "cache_write": _cache,
-    "decompose_reduction": _block_and_loop, "rfactor": _rfactor,
-    "read_at": _at, "write_at": _at, "rolling_buffer": _rolling_buffer, "cache_index": _cache_index,
-    "pad_einsum": _pad_einsum, "sample_compute_location": _one_block,
-}  # fmt: skip
+    "compute_at": _block_and_loop,
+    "reverse_compute_at": _block_and_loop,
+    "compute_inline": _one_block,
+    "reverse_compute_inline": _one_block,
+    "fuse_reduction_epilogue": _two_blocks,
+    "cache_read": _cache,
+    "cache_write": _cache,
+    "decompose_reduction": _block_and_loop,
+    "rfactor": _rfactor,
+    "read_at": _at,
+    "write_at": _at,
+    "rolling_buffer": _rolling_buffer,
+    "cache_index": _cache_index,
+    "pad_einsum": _pad_einsum,
+    "sample_compute_location": _one_block,
+}
 
 # The rest, drawn with "--all": each entry is a name (a method of Schedule, a dot, a variant) and how to draw its arguments.
 OTHER_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {

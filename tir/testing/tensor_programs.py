@@ -225,6 +225,14 @@ def _rfactor(s: Any, stage: Any, c: Choice) -> None:
 
 
 CALLS: tuple[Callable[[Any, Any, Choice], None], ...] = (
-    _split, _split, _fuse, _reorder, _mark, _compute_at, _cache_read, _cache_write, _rfactor,
+    _split,
+    _split,
+    _fuse,
+    _reorder,
+    _mark,
+    _compute_at,
+    _cache_read,
+    _cache_write,
+    _rfactor,
     lambda s, stage, c: stage.compute_inline(),
-)  # fmt: skip
+)

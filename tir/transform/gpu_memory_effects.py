@@ -23,6 +23,7 @@ from ..expr import (
     Broadcast,
     BufferLoad,
     Call,
+    Cast,
     Expr,
     IntImm,
     Let,
@@ -253,11 +254,26 @@ def _elements(e: Effect, s: Any) -> Elements:
     own: tuple[Loop, ...] = ()
     if isinstance(index, Ramp) and is_const(index.stride, 1):
         index, lanes = index.base, index.lanes
-    elif isinstance(index, Ramp):
-        lane = Var("lane", index.base.dtype)
-        own = ((lane, const(0, lane.dtype), const(index.lanes, lane.dtype)),)
-        index = index.base + lane * index.stride
+    elif index.dtype.lanes > 1:
+        lane = Var("lane", index.dtype.element)
+        own = ((lane, const(0, lane.dtype), const(index.dtype.lanes, lane.dtype)),)
+        index = _element(index, lane)
     return unit, index if offset is None else index + offset, lanes, own
+
+
+def _element(index: Expr, lane: Var) -> Expr:
+    """The index of one lane of a vector."""
+
+    def change(item: Any) -> Any:
+        if isinstance(item, Ramp):
+            return item.base + lane * item.stride
+        if isinstance(item, Broadcast):
+            return item.value
+        if isinstance(item, (Call, Cast)) and item.dtype.lanes > 1:
+            return item.replace(dtype=item.dtype.element)
+        return None
+
+    return rewrite(index, change)
 
 
 def _uses_lets(e: Expr, s: Any) -> bool:

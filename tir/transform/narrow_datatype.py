@@ -105,9 +105,7 @@ class _Narrower:
             return None if value is None else Broadcast(value, e.lanes)
         if isinstance(e, Ramp):
             base, stride = self.narrow(e.base), self.narrow(e.stride)
-            if base is None or stride is None or e.base.dtype.lanes > 1 or not self.fits(e):
-                return None
-            return Ramp(base, stride, e.lanes)
+            return None if base is None or stride is None or not self.fits(e) else Ramp(base, stride, e.lanes)
         if isinstance(e, Select):
             a, b = self.narrow(e.true_value), self.narrow(e.false_value)
             return None if a is None or b is None else Select(self.expr(e.condition), a, b)

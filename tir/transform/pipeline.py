@@ -6,11 +6,11 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from .. import config
 from ..analysis.private_clause import with_inferred_clauses
-from ..function import IRModule, PrimFunc, answered_by_program
+from ..function import IRModule, LowersItself, PrimFunc, answered_by_program
 from ..stmt import THREAD_BINDING
 from ..target import Target, added_kind
 from .canonicalize_loop import canonicalize_loop
@@ -49,9 +49,6 @@ from .unify_thread_binding import unify_thread_binding
 from .unroll_loop import unroll_loop
 from .vectorize_loop import vectorize_loop
 from .verify_gpu_code import verify_gpu_code
-
-if TYPE_CHECKING:
-    from ..te.schedule import Schedule as StageSchedule
 
 _log = logging.getLogger(__name__)
 GPUS = ("cuda", "cuda-sim")
@@ -192,7 +189,7 @@ def lower(
 ) -> IRModule: ...
 @overload
 def lower(
-    func_or_mod: StageSchedule, args: Any, name: str = ..., simple_mode: bool = ..., target: Any = ..., **options: Any
+    func_or_mod: LowersItself, args: Any, name: str = ..., simple_mode: bool = ..., target: Any = ..., **options: Any
 ) -> IRModule: ...
 @answered_by_program
 def lower(

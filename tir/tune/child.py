@@ -7,6 +7,7 @@ standard error.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import math
@@ -32,7 +33,7 @@ class Task:
 
         self.func = next(iter(IRModule.of(mod).functions.values()))
         self.mod, self.target = mod, about["target"]
-        self.serial = bool(about["serial"])
+        self.serial, self.cold = bool(about["serial"]), bool(about["cold"])
         self.inputs = random_inputs(self.func, int(about["seed"]), about["sizes"])
         self.seconds = 0.0
         self.written: frozenset[int] = frozenset()
@@ -150,6 +151,22 @@ def _copy(value: Any) -> Any:
     return made
 
 
+@functools.cache
+def _filling() -> Any:
+    """An array that leaves no room in the caches, up to 256 MiB."""
+    import numpy as np
+
+    from tir.target import cache_bytes
+
+    return np.zeros(min(256 << 20, max(2 * cache_bytes(2), cache_bytes(3))) // 8)
+
+
+def fill_caches() -> None:
+    """Read and write so much that nothing else stays in the caches."""
+    array = _filling()
+    array += 1.0
+
+
 class Loaded:
     """A candidate that was built: its module, and its arguments once they are checked."""
 
@@ -176,15 +193,18 @@ class Loaded:
             self.timed = self.module.entry.prepared(*self.args)
         return {"seconds": seconds, "wrong": wrong}
 
-    def time(self, number: int, groups: int, serial: bool) -> float:
-        """Seconds of a call: the least over ``groups`` of ``number`` calls in a row. Of this thread alone, if the program
-        runs on one; the time of several has the waiting for those that the system has put aside."""
-        run = self.timed
+    def time(self, number: int, groups: int, task: Task) -> float:
+        """Seconds of a call: the least over ``groups`` of ``number`` calls in a row, or of one after the caches were
+        filled with something else. Of this thread alone, if the program runs on one; the time of several has the waiting
+        for those that the system has put aside."""
+        run, number = self.timed, 1 if task.cold else number
         if run is None:
             return self.module.time_evaluator(number=number * groups, repeat=1)(*self.args).min
-        clock = time.thread_time if serial else time.perf_counter
+        clock = time.thread_time if task.serial else time.perf_counter
         least = math.inf
         for _ in range(groups):
+            if task.cold:
+                fill_caches()
             start = clock()
             for _ in range(number):
                 run()
@@ -227,7 +247,7 @@ class Server:
         return self._loaded[about["id"]].check(self._current)
 
     def time(self, about: dict[str, Any], mod: Any) -> dict[str, Any]:
-        return {"seconds": self._loaded[about["id"]].time(about["number"], about["groups"], self._current.serial)}
+        return {"seconds": self._loaded[about["id"]].time(about["number"], about["groups"], self._current)}
 
     def drop(self, about: dict[str, Any], mod: Any) -> dict[str, Any]:
         self._loaded.pop(about["id"], None)

@@ -40,6 +40,7 @@ class DaskRunner:
             "sizes": dict(problem.sizes),
             "seed": problem.seed,
             "threads": problem.threads,
+            "cold": problem.cold,
         }
         futures = [
             self.client.submit(
@@ -79,7 +80,8 @@ def measured_here(about: dict[str, Any], number: int, script: str, best: float |
     key = repr(sorted(about.items(), key=lambda item: item[0]))
     if key not in problems:
         mod = IRModule.of(parse(about["script"]))
-        problems[key] = Problem(mod, Target.of(about["target"]), about["sizes"], about["seed"], about["threads"])
+        about = {**about, "target": Target.of(about["target"])}
+        problems[key] = Problem(mod, **{name: value for name, value in about.items() if name != "script"})
     job = Job(number, IRModule.of(parse(script)))
     (made,) = runner.measure(problems[key], [job], math.inf if best is None else best)
     row = {name: getattr(made, name) for name in ("number", "status", "times", "error", "build_seconds", "load")}

@@ -13,13 +13,17 @@ from ..function import IRModule
 from ..schedule import Schedule, Trace
 from ..schedule.trace import Entry, replay_steps
 from ..target import Target
+from .ranking import Ranked, ranked, samplings
 from .space import Space as RuleSpace
 
 SKETCHES = 6  # attempts at different results of the rules
+SURPRISE = 4  # one of so many schedules is not the next best one, but any
 
 
 class Source(Protocol):
-    """The schedules of a program that a search chooses from."""
+    """The schedules of a program that a search chooses from; ``enough`` are drawn before the first is measured."""
+
+    enough: int
 
     def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
         """Up to ``count`` schedules at random, each kind of them early on."""
@@ -32,6 +36,8 @@ class FunctionSource:
     What it returns, if anything, are schedules to take in place of ``sch``. A draw that a step refuses is left out;
     ``refused`` counts these, ``error`` is the last one.
     """
+
+    enough = 300
 
     def __init__(self, function: Callable[[Schedule], Any], mod: IRModule, target: Target):
         self.function, self.mod, self.target = function, mod, target
@@ -53,26 +59,44 @@ class FunctionSource:
 
 class RuleSource:
     """The schedules that the rules of ``space`` make of the function of ``mod``: sketches, and other values of what these
-    leave open."""
+    leave open.
 
-    def __init__(self, space: RuleSpace, mod: IRModule):
-        self.space, self.mod, self.target = space, mod, space.env.target
+    Thousands of values are ranked by what the rules said of them (:mod:`tir.tune.ranking`); those that come first are
+    scheduled. ``model`` gives the seconds of a sketch, None where it has no answer.
+    """
+
+    enough = 24  # schedules of which a model can choose the first to measure
+
+    def __init__(self, space: RuleSpace, mod: IRModule, model: Callable[[Schedule], float | None] = lambda sch: None):
+        self.space, self.mod, self.target, self.model = space, mod, space.env.target, model
+        self.considered = 0  # values that were ranked
+        self._sketches: list[Replays] = []
+        self._waiting: list[Ranked] = []
 
     def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
-        sketches = self._sketches(generator, min(count, SKETCHES))
-        yield from sketches
-        open_ = [Replays(sch.trace, self.mod, self.target) for sch in sketches if samplings(sch.trace)]
-        for number in range(count - len(sketches) if open_ else 0):
-            made = open_[number % len(open_)].redrawn(generator.getrandbits(31))
+        given = 0
+        if not self._sketches:
+            sketches = self._made(generator, SKETCHES)
+            self._sketches = [Replays(sch.trace, self.mod, self.target) for sch in sketches]
+            seconds = [self.model(sch) or 1.0 for sch in sketches]
+            self._waiting = ranked([sch.trace for sch in sketches], seconds, generator)
+            self.considered = len(self._waiting)
+            given = len(sketches)
+            yield from sketches
+        while given < count and self._waiting:
+            given += 1
+            at = generator.randrange(len(self._waiting)) if given % SURPRISE == 0 else 0
+            chosen = self._waiting.pop(at)
+            made = self._sketches[chosen.sketch].decided(chosen.decisions, generator.getrandbits(31))
             if made is not None:
                 yield made
 
-    def _sketches(self, generator: random.Random, tries: int) -> list[Schedule]:
-        """Results of the rules, with another one of what each rule offers at every try."""
+    def _made(self, generator: random.Random, tries: int) -> list[Schedule]:
+        """Results of the rules: the likeliest, and another one of what each rule offers at every further try."""
         found: dict[str, Schedule] = {}
-        for _ in range(tries):
+        for number in range(tries):
             sch = Schedule(self.mod, seed=generator.getrandbits(31), target=self.target, error_render_level="none")
-            sch = self.space.schedule(sch, generator.randrange)
+            sch = self.space.schedule(sch, generator.randrange if number else lambda count: 0)
             found.setdefault(structural_digest(sch.mod), sch)
         return list(found.values())
 
@@ -84,7 +108,6 @@ class Replays:
         first = next((n for n, step in enumerate(trace.steps) if "decision" in step.args), len(trace))
         self._begin, self._rest = trace.steps[:first], trace.steps[first:]
         self._mod, self._target = mod, target
-        self._decisions = len(samplings(trace))
 
     @cached_property
     def _begun(self) -> tuple[Schedule, dict[Any, Any]] | None:
@@ -95,10 +118,6 @@ class Replays:
         except TirError:
             return None
         return sch, handles
-
-    def redrawn(self, seed: int) -> Schedule | None:
-        """With every decision drawn anew; None where a step is refused."""
-        return self.decided([None] * self._decisions, seed)
 
     def decided(self, decisions: Sequence[Any], seed: int = 0) -> Schedule | None:
         """With these decisions; None where a step is refused."""
@@ -111,11 +130,6 @@ class Replays:
         except TirError:
             return None
         return sch
-
-
-def samplings(trace: Trace) -> list[Entry]:
-    """The calls of a trace that take a decision."""
-    return [step for step in trace.steps if "decision" in step.args]
 
 
 def neighbouring_decisions(trace: Trace) -> Iterator[list[Any]]:

@@ -11,12 +11,13 @@ from ..function import IRModule, PrimFunc
 from ..schedule import Schedule
 from ..target import Target
 from .default import default
-from .drawing import FunctionSource, RuleSource, Source, samplings
+from .drawing import FunctionSource, RuleSource, Source
 from .progress import duration
+from .ranking import samplings
 from .records import Records
 from .runner import Problem
 from .search import Model, Search, Trial, diverse
-from .session import Unmeasured, usual_model
+from .session import Unmeasured, seconds_of, usual_model
 from .space import space_of
 
 
@@ -64,12 +65,23 @@ def explain(
     """
     module, where = IRModule.of(mod), Target.of(target)
     rules = space_of(where)
-    source: Source = RuleSource(rules, module) if space is None else FunctionSource(space, module, where)
     predict = model or usual_model(rules)
+    source: Source = RuleSource(rules, module, seconds_of(predict))
+    if space is not None:
+        source = FunctionSource(space, module, where)
     search = Search(
-        Problem(module, where), source, lambda: default(module, where), predict, Unmeasured(predict),
-        Records(None), "", seed=seed, run=0, now=lambda: 0.0, tell=lambda *_: None,
-    )  # fmt: skip
+        Problem(module, where),
+        source,
+        lambda: default(module, where),
+        predict,
+        Unmeasured(predict),
+        Records(None),
+        "",
+        seed=seed,
+        run=0,
+        now=lambda: 0.0,
+        tell=lambda *_: None,
+    )
     found = [search.candidate(default(module, where), "default")]
     found += [search.candidate(sch, "model") for sch in source.draw(random.Random(seed), draw)]
     candidates = [one for one in found if one is not None]

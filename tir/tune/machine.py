@@ -1,10 +1,11 @@
-"""The rates of this machine, measured once: multiply-adds, and reading from each level of memory."""
+"""This machine: its key in records, and its rates, measured once: multiply-adds, and reading from each level of memory."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import json
+import platform
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 
 from ..analysis.footprint_table import Machine
 from ..target import Target
+from .records import digest
 
 SHARE = {"L1": 0.5, "L2": 0.5, "L3": 0.25}  # of a level that is read to measure it: the rest is others'
 MOST = 64 << 20  # bytes that are read to measure a level
@@ -94,3 +96,36 @@ def _summing(vectors: int, rounds: int) -> Callable[..., Any]:
         sch.vectorize(loops[-1])
         sch.unroll(loops[-2])
     return build(sch.mod, "llvm")
+
+
+def about_machine(target: Target, threads: int) -> dict[str, Any]:
+    """What a time depends on besides the program: the processor, what the compiler uses of it, the threads; of a GPU, the
+    device and its driver."""
+    found: dict[str, Any] = {"target": {"kind": target.kind, **target.attrs}}
+    if target.kind == "cuda":
+        return {**found, **_device()}
+    if target.kind == "llvm":
+        from codegen.llvm.compile import machine
+
+        on = machine(str(target.attrs.get("mcpu", "")), target.attrs.get("mattr"))
+        found |= {"cpu": on.cpu, "features": on.features}
+    caches = [target.cache_bytes(level) for level in (1, 2, 3)]
+    return {**found, "architecture": platform.machine(), "caches": caches, "threads": threads}
+
+
+def _device() -> dict[str, Any]:
+    from codegen.cuda.driver import driver, has_device
+
+    if not has_device():
+        return {"device": "none: not measured"}
+    found = driver()
+    return {"device": found.name, "arch": found.arch}
+
+
+def machine_key(target: Target, threads: int, cold: bool = False) -> str:
+    """The key of a machine, 32 hex digits: times measured on one, or with empty caches, are not those of another.
+
+    >>> machine_key(Target.of("llvm"), 1) == machine_key(Target.of("llvm"), 2)
+    False
+    """
+    return digest(about_machine(target, threads) | ({"cold": True} if cold else {}))

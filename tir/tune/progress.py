@@ -29,8 +29,8 @@ def duration(seconds: float) -> str:
 class Progress:
     """Told of every trial; ``verbose`` false is silent.
 
-    Trials of a database are not shown. The line has the best time, its share of the floor (the least time that the
-    model finds possible), how many failed, and about how long it will take.
+    Trials of a database are not shown. The line has the best time, its share of the machine's peak and of the floor (the
+    least time that the model finds possible), how many failed, and about how long it will take.
     """
 
     def __init__(self, trials: int, verbose: bool):
@@ -58,6 +58,8 @@ class Progress:
 
     def _line(self, search: Search, trial: Trial) -> str:
         parts = [f"best {duration(search.least)}"]
+        if search.share_of_peak is not None:
+            parts.append(f"{search.share_of_peak:.0%} of the peak")
         if search.floor > 0 and math.isfinite(search.least):
             parts.append(f"{search.floor / search.least:.0%} of the floor's speed")
         if self.failed:

@@ -300,9 +300,18 @@ class Records:
         return workload, where, one, json.dumps(decisions)
 
     def claim(
-        self, program: Canonical, machine: str, trace: list[Any], *, run: int = 0, number: int = 0,
-        predicted: float | None = None, rules: Iterable[str] = (), sizes: Mapping[str, int] | None = None, again: bool = False,
-    ) -> int | None:  # fmt: skip
+        self,
+        program: Canonical,
+        machine: str,
+        trace: list[Any],
+        *,
+        run: int = 0,
+        number: int = 0,
+        predicted: float | None = None,
+        rules: Iterable[str] = (),
+        sizes: Mapping[str, int] | None = None,
+        again: bool = False,
+    ) -> int | None:
         """The number of a trial that is now this process's to measure; None if it has been measured (unless it is to be
         ``again``), or another process that is alive has claimed it."""
 

@@ -15,17 +15,22 @@ from typing import Any, Protocol
 from ..function import IRModule
 from ..target import Target
 from .process import CandidateFailed, Child, ChildFailed
+from .reference import in_order
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The unscheduled program (a module of one function), the target, symbolic sizes by name, and a seed for inputs."""
+    """The unscheduled program (a module of one function), the target, symbolic sizes by name, and a seed for inputs.
+
+    ``cold``: each call that is timed finds nothing of its arguments in the caches.
+    """
 
     mod: IRModule
     target: Target
     sizes: Mapping[str, int] = field(default_factory=dict)
     seed: int = 0
     threads: int = 1
+    cold: bool = False
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -226,9 +231,10 @@ class LocalRunner:
                 "seed": problem.seed,
                 "folder": self._place(problem),
                 "serial": problem.threads == 1,
+                "cold": problem.cold,
             }
             try:
-                made = child.request("task", problem.mod, self.reference_timeout, **about)
+                made = child.request("task", in_order(problem.mod, problem.target), self.reference_timeout, **about)
             except ChildFailed:
                 self._replace(0)
                 raise

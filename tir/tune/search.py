@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 from ..equal import structural_digest
@@ -18,12 +19,14 @@ from ..errors import TirError
 from ..schedule import Schedule, Trace
 from .drawing import Replays, Source, crossed, neighbouring_decisions, numbers
 from .learner import expected_improvement, learner
+from .model import Roofline, roofline
 from .naming import Naming
 from .records import Record, Records, digest, split_decisions
 from .runner import Job, Measurement, Problem, Runner
+from .space import Env
 
-DRAWN = 300  # candidates scheduled before any is measured
-POOL = 48  # candidates scheduled in each round after that
+KEPT = 300  # candidates scheduled and not measured that later rounds choose from
+POOL = 24  # candidates scheduled in each round after that
 BATCH = 8
 MEASURED_BEFORE_LEARNING = 6
 ENOUGH = 1.05  # times the floor: what is that fast is as good as it gets
@@ -136,6 +139,23 @@ class Search:
     def at_floor(self) -> bool:
         return self.floor > 0 and self.least <= ENOUGH * self.floor
 
+    @cached_property
+    def limits(self) -> Roofline | None:
+        """What limits the program on this machine; None where that is not known: symbolic sizes, and other machines."""
+        if self.problem.target.kind != "llvm":
+            return None
+        try:
+            return roofline(next(iter(self.problem.mod.functions.values())), Env.of(self.problem.target))
+        except ValueError:
+            return None
+
+    @property
+    def share_of_peak(self) -> float | None:
+        """Operations of the best schedule a second, as a share of the machine's; None where either is not known."""
+        if self.limits is None or self.least == math.inf or not self.limits.operations:
+            return None
+        return self.limits.operations / self.least / self.limits.peak
+
     def fresh_seed(self) -> int:
         return self._generator.getrandbits(31)
 
@@ -205,7 +225,9 @@ class Search:
     def _drawn(self, predicted: bool) -> list[Trial]:
         """Candidates of the space: many where a model can choose from them."""
         found: list[Trial] = []
-        for sch in self.source.draw(random.Random(self.fresh_seed()), DRAWN if predicted else 2 * self.batch):
+        for sch in self.source.draw(
+            random.Random(self.fresh_seed()), self.source.enough if predicted else 2 * self.batch
+        ):
             one = self.candidate(sch, "model" if predicted else "random")
             found += [] if one is None else [one]
             if self.now() > self._until:
@@ -259,7 +281,7 @@ class Search:
                 break
         chosen = self._ranked(pool)
         taken = {id(t) for t in chosen}
-        self._passed_over = [t for t in pool if id(t) not in taken][-DRAWN:]
+        self._passed_over = [t for t in pool if id(t) not in taken][-KEPT:]
         return chosen
 
     def _neighbours(self, parent: Trial, count: int) -> list[Trial]:

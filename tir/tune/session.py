@@ -14,21 +14,23 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from ..errors import TirError
 from ..function import IRModule, PrimFunc
 from ..library.machine import threads as usual_threads
 from ..schedule import Schedule, Trace
 from ..target import Target
 from .default import default
 from .drawing import FunctionSource, RuleSource, Source
-from .machine_key import about_machine, machine_key
+from .gpu_model import Used, predict_kernels
+from .machine import about_machine, machine_key
 from .model import predict
 from .naming import Naming
 from .progress import Progress
 from .records import Records
 from .result import Result, Tuned, no_result
 from .runner import Job, LocalRunner, Measurement, Problem, Runner
-from .search import BATCH, PATIENCE, Model, Search, Trial
-from .space import Space, space_of
+from .search import BATCH, PATIENCE, Model, Predicted, Search, Trial
+from .space import GPUS, Env, Space, space_of
 from .tasks import Task, extract_tasks
 
 DRAWING_SHARE = 0.2  # of the time, at most, for scheduling candidates before the first is measured
@@ -48,6 +50,7 @@ def tune(
     sizes: Mapping[str, int] | None = None,
     weights: Mapping[str, float] | None = None,
     fresh: bool = False,
+    cold: bool = False,
     model: Model | None = None,
     batch: int = BATCH,
     patience: int = PATIENCE,
@@ -61,6 +64,8 @@ def tune(
 
     ``db`` is a file that keeps every trial: what it has of this program (whatever its names) and machine counts as
     measured, unless ``fresh``, and the same call after an interruption goes on. Several processes may share one.
+    ``cold`` empties the caches of a CPU before each call that is timed: for a program that runs now and then between
+    others. Its records are kept apart.
     ``space`` is a function that schedules and samples: ``def space(sch): …``; the default are the rules. ``sizes`` gives
     symbolic sizes by name; ``weights`` how often each function runs. ``runner`` measures, ``model`` predicts, ``clock``
     tells seconds: each has a default. Every choice follows from ``seed`` and the times.
@@ -74,6 +79,8 @@ def tune(
     ('default', True)
     """
     module, where = IRModule.of(mod), Target.of(target)
+    if cold and where.kind != "llvm":
+        raise TirError(f"cold=True empties the caches of a CPU before each call; the target is {where.kind}")
     owned = runner is None
     chosen = runner if runner is not None else runner_for(where)
     now = clock or time.monotonic
@@ -82,7 +89,7 @@ def tune(
     with _records(db) as records, _closing(chosen, owned):
         run = records.begin_run(seed, options)
         plan = _Plan(
-            where, seed, run, space, chosen, records, model, now, fresh, batch, patience, seconds * DRAWING_SHARE
+            where, seed, run, space, chosen, records, model, now, fresh, cold, batch, patience, seconds * DRAWING_SHARE
         )
         progress = Progress(trials, verbose)
         tuned = [
@@ -107,17 +114,36 @@ def tune(
 
 
 def tune_source(
-    mod: IRModule, target: Target, source: Source, default: Callable[[], Schedule], runner: Runner, *, trials: int,
-    seconds: float, seed: int, patience: int, tell: Callable[[Search, Trial], None],
-) -> Result:  # fmt: skip
+    mod: IRModule,
+    target: Target,
+    source: Source,
+    default: Callable[[], Schedule],
+    runner: Runner,
+    *,
+    trials: int,
+    seconds: float,
+    seed: int,
+    patience: int,
+    tell: Callable[[Search, Trial], None],
+) -> Result:
     """Search the schedules of a source, for a module of one function. Raises ``TirError`` if no trial gave a result."""
     problem = Problem(mod, target, threads=thread_count(target))
     begin = time.monotonic()
     with Records(None) as records, _interruptible(runner) as interrupted:
         search = Search(
-            problem, source, default, lambda sch: None, runner, records, machine_key(target, problem.threads), seed=seed,
-            run=0, now=time.monotonic, tell=tell, patience=patience,
-        )  # fmt: skip
+            problem,
+            source,
+            default,
+            lambda sch: None,
+            runner,
+            records,
+            machine_key(target, problem.threads),
+            seed=seed,
+            run=0,
+            now=time.monotonic,
+            tell=tell,
+            patience=patience,
+        )
         tuned = [Tuned(extract_tasks(mod)[0], search)]
         _spend(tuned, trials, seconds, time.monotonic, interrupted)
     taken = time.monotonic() - begin
@@ -139,16 +165,18 @@ class _Plan:
     model: Model | None
     now: Callable[[], float]
     fresh: bool
+    cold: bool
     batch: int
     patience: int
     drawing_seconds: float
 
     def tuned(self, task: Task, sizes: dict[str, int], number: int, progress: Progress) -> Tuned:
         rules = space_of(self.target)
-        problem = Problem(task.mod, self.target, sizes, threads=thread_count(self.target))
-        key = machine_key(self.target, problem.threads)
+        problem = Problem(task.mod, self.target, sizes, threads=thread_count(self.target), cold=self.cold)
+        key = machine_key(self.target, problem.threads, self.cold)
         self.records.add_machine(key, about_machine(self.target, problem.threads))
-        source: Source = RuleSource(rules, task.mod)
+        model = self.model or usual_model(rules)
+        source: Source = RuleSource(rules, task.mod, seconds_of(model))
         if self.space is not None:
             source = FunctionSource(self.space, task.mod, self.target)
         search = Search(
@@ -160,8 +188,18 @@ class _Plan:
 
 
 def usual_model(rules: Space) -> Model:
-    """The model of :mod:`tir.tune.model`; where a schedule is beyond it, no prediction."""
+    """The model of a CPU or a GPU; where a schedule is beyond it, no prediction."""
     return lambda sch: predict(sch, rules.env)
+
+
+def seconds_of(model: Model) -> Callable[[Schedule], float | None]:
+    """The time alone that a model predicts."""
+
+    def seconds(sch: Schedule) -> float | None:
+        found = model(sch)
+        return None if found is None else found.seconds
+
+    return seconds
 
 
 def thread_count(target: Target) -> int:
@@ -248,7 +286,7 @@ def _interruptible(runner: Runner) -> Generator[list[bool], None, None]:
 
 class Unmeasured:
     """A runner for a target that is not here: the time of a candidate is what the model predicts, and the result says
-    so. What cannot be built has no time."""
+    so. What cannot be built has no time. Kernels for a GPU are compiled: the model is told their registers and spills."""
 
     def __init__(self, model: Model):
         self._model = model
@@ -257,12 +295,9 @@ class Unmeasured:
         return [self._one(problem, job) for job in jobs]
 
     def _one(self, problem: Problem, job: Job) -> Measurement:
-        from codegen.build import build
-
         start = time.perf_counter()
         try:
-            build(job.mod, problem.target)
-            found = self._model(Schedule(job.mod, seed=0, target=problem.target))
+            found = self._predicted(problem, job)
         except Exception as error:  # whatever building raises is a result
             return Measurement(job.number, "build", error=f"{type(error).__name__}: {error}")
         taken = time.perf_counter() - start
@@ -274,16 +309,27 @@ class Unmeasured:
             )
         return Measurement(job.number, "ok", found.seconds, (found.seconds,), build_seconds=taken)
 
+    def _predicted(self, problem: Problem, job: Job) -> Predicted | None:
+        from codegen.build import build
+
+        if problem.target.kind not in GPUS:
+            build(job.mod, problem.target)
+            return self._model(Schedule(job.mod, seed=0, target=problem.target))
+        target = Target("cuda", **{k: v for k, v in problem.target.attrs.items() if k != "host"})
+        rows = build(job.mod, target).report()
+        used = {row.kernel: Used(row.registers, row.spills, row.shared + row.dynamic) for row in rows}
+        return predict_kernels(job.mod, Env.of(target), used)
+
     def close(self) -> None:
         """It started nothing."""
 
 
 def runner_for(target: Target) -> Runner:
-    """Children of this machine; for a GPU that is not here, the model."""
-    if target.kind == "cuda":
+    """Children of this machine; for a GPU that is not here, and a simulated one, the model."""
+    if target.kind in GPUS:
         from codegen.cuda.driver import has_device
 
-        if not has_device():
+        if target.kind == "cuda-sim" or not has_device():
             return Unmeasured(usual_model(space_of(target)))
     made = LocalRunner()
     made.start()
@@ -299,6 +345,7 @@ def apply_best(
     db: str | os.PathLike[str] | Records = "tune.db",
     *,
     sizes: Mapping[str, int] | None = None,
+    cold: bool = False,
 ) -> Schedule:
     """The fastest schedule that ``db`` has of each function of ``mod`` on this machine; nothing is measured.
 
@@ -313,7 +360,7 @@ def apply_best(
     1
     """
     module, where = IRModule.of(mod), Target.of(target)
-    key = machine_key(where, thread_count(where))
+    key = machine_key(where, thread_count(where), cold)
     sch = Schedule(module, seed=0, target=where, error_render_level="none")
     with _records(db) as records:
         for name, func in module.items():

@@ -24,6 +24,9 @@ from ..library.machine import threads
 from ..schedule import Schedule
 from ..target import Target
 
+GPUS = ("cuda", "cuda-sim")  # kinds of targets
+ODDS = 8.0  # a value that costs twice the best is drawn exp(-ODDS) times as often
+
 
 @dataclass(frozen=True)
 class Env:
@@ -120,7 +123,7 @@ def choose(sch: Schedule, values: Sequence[int], costs: Sequence[float]) -> Any:
     An integer that remembers where it came from: what is computed from it is computed anew from another draw.
     """
     best = min(costs)
-    odds = [exp(-8 * (cost / best - 1)) for cost in costs]
+    odds = [exp(-ODDS * (cost / best - 1)) for cost in costs]
     return sch.sample_categorical(list(values), [o / sum(odds) for o in odds], decision=list(costs).index(best))
 
 

@@ -60,8 +60,17 @@ class Annotate:
 
     anns: tuple[str, ...]
 
-    def apply(self, sch: Any, op: Any, axes: Sequence[Any], axis_lens: Any = None, max_unroll: int | None = None,
-              vec_size: Sequence[int] | None = None, cfg: Any = None, source: Any = None) -> list[Any]:  # fmt: skip
+    def apply(
+        self,
+        sch: Any,
+        op: Any,
+        axes: Sequence[Any],
+        axis_lens: Any = None,
+        max_unroll: int | None = None,
+        vec_size: Sequence[int] | None = None,
+        cfg: Any = None,
+        source: Any = None,
+    ) -> list[Any]:
         """Annotate the axes. An axis longer than ``max_unroll`` is not unrolled, one whose length is not in ``vec_size``
         not vectorized, where ``axis_lens`` says how long they are."""
         target = sch if isinstance(sch, Schedule) else sch[op]
@@ -329,6 +338,8 @@ def knobs_of(one: Template, args: Sequence[Any]) -> Config:
 
 class TemplateSource:
     """The schedules of a template: ``order`` is ``random`` or ``grid``."""
+
+    enough = 300
 
     def __init__(self, one: Template, args: Sequence[Any], order: str):
         self.template, self.args, self.order = one, tuple(args), order

@@ -31,8 +31,18 @@ class Copy:
         return Copy(self.view, self.threads[keep], self.at[keep], self.values[keep], self.site)
 
 
-def start(lanes: Lanes, act: Any, site: Site, source: Site, dst: tuple[Any, Any], dst_at: Any, src: tuple[Any, Any],
-          src_at: Any, size: int, predicate: Any = None) -> None:  # fmt: skip
+def start(
+    lanes: Lanes,
+    act: Any,
+    site: Site,
+    source: Site,
+    dst: tuple[Any, Any],
+    dst_at: Any,
+    src: tuple[Any, Any],
+    src_at: Any,
+    size: int,
+    predicate: Any = None,
+) -> None:
     """Begin a copy of ``size`` bytes per thread; if ``predicate`` is false zeros are written."""
     to, of = dst[0], src[0]
     here = lanes.all if act is None else act

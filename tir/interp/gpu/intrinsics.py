@@ -148,23 +148,52 @@ def _mma_fill(c: Any, e: Call) -> None:
 
 def _mma_store(c: Any, e: Call) -> None:
     m, n, dst, src, src_at, stride = e.args
-    _call(c, matrix.mma_store, c.site("write", _name_of(dst)), str(_number(m, "m")), str(_number(n, "n")),
-          c.pointer(dst), c.pointer(src), c.text(src_at), c.text(stride))  # fmt: skip
+    _call(
+        c,
+        matrix.mma_store,
+        c.site("write", _name_of(dst)),
+        str(_number(m, "m")),
+        str(_number(n, "n")),
+        c.pointer(dst),
+        c.pointer(src),
+        c.text(src_at),
+        c.text(stride),
+    )
 
 
 def _wmma(fn: Any, what: str) -> Any:
     def run(c: Any, e: Call) -> None:
         fragment, m, n, k, index, memory, stride, layout = e.args
-        _call(c, fn, c.site(what, _name_of(memory)), c.pointer(fragment), str(int(m)), str(int(n)), str(int(k)),
-              c.text(index), c.pointer(memory), c.text(stride), repr(string_arg(layout)))  # fmt: skip
+        _call(
+            c,
+            fn,
+            c.site(what, _name_of(memory)),
+            c.pointer(fragment),
+            str(int(m)),
+            str(int(n)),
+            str(int(k)),
+            c.text(index),
+            c.pointer(memory),
+            c.text(stride),
+            repr(string_arg(layout)),
+        )
 
     return run
 
 
 def _wmma_fill(c: Any, e: Call) -> None:
     fragment, m, n, k, index, value = e.args
-    _call(c, matrix.wmma_fill, c.site("write", fragment.name), c.pointer(fragment), str(int(m)), str(int(n)),
-          str(int(k)), c.text(index), c.text(value))  # fmt: skip
+    _call(
+        c,
+        matrix.wmma_fill,
+        c.site("write", fragment.name),
+        c.pointer(fragment),
+        str(int(m)),
+        str(int(n)),
+        str(int(k)),
+        c.text(index),
+        c.text(value),
+    )
 
 
 def _wmma_mma(c: Any, e: Call) -> None:
@@ -183,8 +212,18 @@ def _cp_async(c: Any, e: Call) -> None:
         raise RunError(f"cp.async copies 4, 8 or 16 bytes, not {size!r}: `{e!r}`")
     extra = [c.text(p) for p in predicate[:1]]
     kind = e.dtype.element
-    _call(c, copies.start, c.site("write", _name_of(dst)), c.site("read", _name_of(src)), c.pointer(dst, kind),
-          c.text(dst_at), c.pointer(src, kind), c.text(src_at), str(_number(size, "cp.async's size")), *extra)  # fmt: skip
+    _call(
+        c,
+        copies.start,
+        c.site("write", _name_of(dst)),
+        c.site("read", _name_of(src)),
+        c.pointer(dst, kind),
+        c.text(dst_at),
+        c.pointer(src, kind),
+        c.text(src_at),
+        str(_number(size, "cp.async's size")),
+        *extra,
+    )
 
 
 def _commit(c: Any, e: Call) -> None:
@@ -204,11 +243,21 @@ def _nothing(c: Any, e: Call) -> None:
 
 
 EFFECTS = {
-    "tvm_storage_sync": _barrier, "print": _print, "ptx_mma": _mma, "ptx_ldmatrix": _ldmatrix, "mma_fill": _mma_fill,
-    "mma_store": _mma_store, "tvm_load_matrix_sync": _wmma(matrix.wmma_load, "read"),
-    "tvm_store_matrix_sync": _wmma(matrix.wmma_store, "write"), "tvm_fill_fragment": _wmma_fill,
-    "tvm_mma_sync": _wmma_mma, "ptx_cp_async": _cp_async, "ptx_commit_group": _commit, "ptx_wait_group": _wait,
-    "assume": _assume, "prefetch": _nothing,
-}  # fmt: skip
+    "tvm_storage_sync": _barrier,
+    "print": _print,
+    "ptx_mma": _mma,
+    "ptx_ldmatrix": _ldmatrix,
+    "mma_fill": _mma_fill,
+    "mma_store": _mma_store,
+    "tvm_load_matrix_sync": _wmma(matrix.wmma_load, "read"),
+    "tvm_store_matrix_sync": _wmma(matrix.wmma_store, "write"),
+    "tvm_fill_fragment": _wmma_fill,
+    "tvm_mma_sync": _wmma_mma,
+    "ptx_cp_async": _cp_async,
+    "ptx_commit_group": _commit,
+    "ptx_wait_group": _wait,
+    "assume": _assume,
+    "prefetch": _nothing,
+}
 
 EXTERNS = {"print": _print, "printf": _print, "__syncthreads": _barrier, "__syncwarp": _barrier}

@@ -266,8 +266,19 @@ def _extents(view: View, m: int, n: int, k: int) -> tuple[int, int]:
     return {"matrix_a": (m, k), "matrix_b": (k, n)}.get(role, (m, n))
 
 
-def wmma_load(lanes: Lanes, act: Any, site: Site, fragment: Pointer, m: int, n: int, k: int, index: Any,
-              memory: Pointer, stride: Any, layout: str) -> None:  # fmt: skip
+def wmma_load(
+    lanes: Lanes,
+    act: Any,
+    site: Site,
+    fragment: Pointer,
+    m: int,
+    n: int,
+    k: int,
+    index: Any,
+    memory: Pointer,
+    stride: Any,
+    layout: str,
+) -> None:
     """Load each warp's fragment from memory."""
     if not lanes.whole_warps(act, site, "a wmma load"):
         return
@@ -278,8 +289,19 @@ def wmma_load(lanes: Lanes, act: Any, site: Site, fragment: Pointer, m: int, n: 
     fragment[0].memory.written[fragment[0].granules(target)] = True
 
 
-def wmma_store(lanes: Lanes, act: Any, site: Site, fragment: Pointer, m: int, n: int, k: int, index: Any,
-               memory: Pointer, stride: Any, layout: str) -> None:  # fmt: skip
+def wmma_store(
+    lanes: Lanes,
+    act: Any,
+    site: Site,
+    fragment: Pointer,
+    m: int,
+    n: int,
+    k: int,
+    index: Any,
+    memory: Pointer,
+    stride: Any,
+    layout: str,
+) -> None:
     """Store each warp's fragment to memory."""
     if not lanes.whole_warps(act, site, "a wmma store"):
         return

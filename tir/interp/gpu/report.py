@@ -174,11 +174,21 @@ class SimReport:
         made = []
         for t in sorted(self.accesses, key=lambda t: (t.site.line, t.site.number)):
             glob = t.scope == "global"
-            made.append((
-                str(t.site.line), f"{t.site.what} {t.site.buffer}", t.scope, str(t.width), str(t.requests),
-                str(t.sectors) if glob else "", "" if glob else str(t.passes), "" if glob else str(t.conflicts),
-                f"{100 * t.efficiency:.0f}%", str(t.redundant or ""), t.site.text,
-            ))  # fmt: skip
+            made.append(
+                (
+                    str(t.site.line),
+                    f"{t.site.what} {t.site.buffer}",
+                    t.scope,
+                    str(t.width),
+                    str(t.requests),
+                    str(t.sectors) if glob else "",
+                    "" if glob else str(t.passes),
+                    "" if glob else str(t.conflicts),
+                    f"{100 * t.efficiency:.0f}%",
+                    str(t.redundant or ""),
+                    t.site.text,
+                )
+            )
         return made
 
     def summary(self) -> str:

@@ -108,9 +108,18 @@ def _shaped(value: Any, x: np.ndarray, axes: Sequence[int]) -> Any:
 
 
 def _batch_norm_reference(
-    x: Any, gamma: Any, beta: Any, mean: Any, variance: Any, axis: int = 1, epsilon: float = 1e-5, center: bool = True,
-    scale: bool = True, training: bool = False, momentum: float = 0.1,
-) -> Any:  # fmt: skip
+    x: Any,
+    gamma: Any,
+    beta: Any,
+    mean: Any,
+    variance: Any,
+    axis: int = 1,
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+    training: bool = False,
+    momentum: float = 0.1,
+) -> Any:
     others = tuple(a for a in range(x.ndim) if a != axis % x.ndim)
     kept = [axis % x.ndim]
     own = (x.mean(axis=others), x.var(axis=others)) if training else (mean, variance)

@@ -181,9 +181,18 @@ def _rnn_reference(
 
 
 def _gru_reference(
-    x: Any, w_i: Any, w_h: Any, b_i: Any = None, b_h: Any = None, h_init: Any = None, f_act: str = "sigmoid",
-    g_act: str = "tanh", reverse: bool = False, linear_before_reset: bool = False, weight_layout: str = "ZRH",
-) -> np.ndarray:  # fmt: skip
+    x: Any,
+    w_i: Any,
+    w_h: Any,
+    b_i: Any = None,
+    b_h: Any = None,
+    h_init: Any = None,
+    f_act: str = "sigmoid",
+    g_act: str = "tanh",
+    reverse: bool = False,
+    linear_before_reset: bool = False,
+    weight_layout: str = "ZRH",
+) -> np.ndarray:
     hidden = len(w_i) // 3
     state = [np.zeros((x.shape[1], hidden)) if h_init is None else h_init]
     n = weight_layout.index("H")

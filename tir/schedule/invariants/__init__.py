@@ -19,12 +19,13 @@ from __future__ import annotations
 import enum
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ... import extension
+from ...analysis import wellformed
 from ...errors import ScheduleError
 from ...function import PrimFunc
 
@@ -68,18 +69,22 @@ class Invariant:
     """A property of programs, and what a step must preserve to preserve it.
 
     ``problems(after, delta)`` yields the violations in ``after``; it may skip what ``delta`` shows to be unchanged.
-    ``kept_by``: a step whose primitive keeps all of this preserves the invariant. ``proof``: it concerns the meaning of
-    the program, which a step with ``unsafe=True`` need not prove.
+    ``kept_by``: a step whose primitive keeps all of this preserves the invariant. ``loops``: it is about loops of these
+    kinds, and a step that changes none of them preserves it. ``proof``: it concerns the meaning of the program, which a
+    step with ``unsafe=True`` need not prove.
     """
 
     name: str
     problems: Callable[[PrimFunc, Delta], Iterable[Problem]]
     kept_by: Keeps | None = None
+    loops: Collection[str] = ()
     proof: bool = True
 
     def holds(self, after: PrimFunc, delta: Delta) -> Problem | None:
         """None if the invariant holds after the step; otherwise a problem that the program did not have before."""
         if self.kept_by is not None and self.kept_by in delta.keeps:
+            return None
+        if self.loops and not delta.changed_loops(self.loops):
             return None
         for problem in self.problems(after, delta):
             if not self._had(problem, delta):
@@ -99,13 +104,13 @@ INVARIANTS: dict[str, Invariant] = {}
 
 
 def invariant(
-    *, kept_by: Keeps | None = None, proof: bool = True
+    *, kept_by: Keeps | None = None, loops: Collection[str] = (), proof: bool = True
 ) -> Callable[[Callable[[PrimFunc, Delta], Iterator[Problem]]], Invariant]:
     """Register a generator of problems as the invariant of its name, checked after every step of every schedule."""
 
     def register(problems: Callable[[PrimFunc, Delta], Iterator[Problem]]) -> Invariant:
         name = problems.__name__
-        INVARIANTS[name] = Invariant(name, problems, kept_by, proof)
+        INVARIANTS[name] = Invariant(name, problems, kept_by, loops, proof)
         return INVARIANTS[name]
 
     return register
@@ -124,18 +129,26 @@ def check_step(delta: Delta, proved: bool, also: Sequence[Invariant] = ()) -> No
                 raise problem.error(delta.after)
 
 
-_FIRST = "wellformedness"  # the others read the program and take it to be well-formed
+@invariant(proof=False)
+def well_formed(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
+    """The program keeps the rules of :func:`tir.analysis.wellformed.check`. The other invariants take it to."""
+    for problem in wellformed.check(after):
+        yield Problem(
+            problem.message,
+            f"a fault inside {delta.primitive}: it would give a malformed program ({problem}); the schedule is unchanged. "
+            "Please report it with the program",
+        )
 
 
 @lru_cache(None)
 def _load() -> None:
     """Import the modules that register invariants: those of this package, and those from entry points."""
-    names = sorted((m.name for m in pkgutil.iter_modules(__path__)), key=lambda name: (name != _FIRST, name))
-    places = {f"{__name__}.{name}": place for place, name in enumerate(names)}
-    for name in places:
+    modules = [__name__, *sorted(f"{__name__}.{m.name}" for m in pkgutil.iter_modules(__path__))]
+    for name in modules:
         importlib.import_module(name)
     extension.load(extension.INVARIANTS)
     # in this order whatever was imported before
+    places = {name: place for place, name in enumerate(modules)}
     ordered = sorted(INVARIANTS.items(), key=lambda item: places.get(item[1].problems.__module__, len(places)))
     INVARIANTS.clear()
     INVARIANTS.update(ordered)

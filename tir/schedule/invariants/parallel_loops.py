@@ -20,13 +20,13 @@ from . import Keeps, Problem, invariant
 from .delta import Delta
 
 
-@invariant(kept_by=Keeps.ACCESSES)
+@invariant(kept_by=Keeps.ACCESSES, loops=(PARALLEL, VECTORIZED))
 def parallel_loops(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """Parallel and vectorized loops carry no dependence."""
     return _carried(after, delta, delta.changed_loops((PARALLEL, VECTORIZED)))
 
 
-@invariant(kept_by=Keeps.BOUND)
+@invariant(kept_by=Keeps.BOUND, loops=(THREAD_BINDING,))
 def bound_loops(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """Thread-bound loops carry no dependence through global memory."""
     return _carried(after, delta, delta.changed_loops((THREAD_BINDING,)))

@@ -24,11 +24,10 @@ from .delta import BufferSet, Delta
 from .thread_values import Stores, is_element, moving
 
 
-@invariant(kept_by=Keeps.THREADS)
+@invariant(kept_by=Keeps.THREADS, loops=(THREAD_BINDING,))
 def shared_writes(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """Threads that write the same element of shared memory in one statement write the same value."""
-    if delta.changed_loops((THREAD_BINDING,)):
-        yield from _problems(after, delta.unchanged_buffers)
+    return _problems(after, delta.unchanged_buffers)
 
 
 def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:

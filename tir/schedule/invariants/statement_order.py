@@ -40,11 +40,9 @@ from .delta import Delta
 from .thread_values import Stores, is_element
 
 
-@invariant(kept_by=Keeps.THREADS)
+@invariant(kept_by=Keeps.THREADS, loops=(THREAD_BINDING,))
 def statement_order(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """A read of shared memory gets the value that it gets when the threads run one after the other."""
-    if not delta.changed_loops((THREAD_BINDING,)):
-        return
     index = index_of(after)
     stores = Stores(after)
     for realize, buffer in index.allocations(is_shared):

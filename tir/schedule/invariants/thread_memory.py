@@ -47,7 +47,7 @@ def private_axes(scope: str) -> tuple[str, ...]:
     return _AXES if scope == "local" else tuple(a for a in _AXES if a != "threadIdx.x")  # the rest belong to warps
 
 
-@invariant(kept_by=Keeps.THREADS)
+@invariant(kept_by=Keeps.THREADS, loops=(THREAD_BINDING,))
 def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """A kernel reads only what its own thread (or block) wrote."""
     index = index_of(after)

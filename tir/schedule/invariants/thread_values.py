@@ -71,13 +71,19 @@ class Stores:
         return next(u for u in self.units if u.node is unit.node and u.time == unit.time)
 
     def reads_what_changes(self, unit: Statement) -> bool:
-        """Whether a statement reads memory that the program writes."""
-        return any(a.buffer.data in self._written for a in unit.reads())
+        """Whether a statement reads memory that is written in a loop around it: what other nests write does not change
+        while it runs."""
+        own = {v for v, _, _ in unit.loops}
+        return any(own & around for a in unit.reads() for around in self._written.get(a.buffer.data, ()))
 
     @cached_property
-    def _written(self) -> set[Var]:
-        """Pointers of the memory that the program writes."""
-        return {a.buffer.data for u in self.units for a in u.writes()}
+    def _written(self) -> dict[Var, list[set[Var]]]:
+        """By pointer of the memory that the program writes: the loops around each write."""
+        found: dict[Var, list[set[Var]]] = {}
+        for u in self.units:
+            for a in u.writes():
+                found.setdefault(a.buffer.data, []).append({v for v, _, _ in u.loops})
+        return found
 
     def is_uniform(self, unit: Statement, loops: Collection[Var]) -> bool:
         """Whether all iterations of ``loops`` store the same value, known from memory that does not change, to the same

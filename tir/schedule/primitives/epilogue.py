@@ -50,7 +50,7 @@ def _check_fuse_reduction_epilogue(
         "block {0} has no T.init(): it is not a whole reduction",
         reduction_block,
         nodes=[reduction_block.node],
-        legal=lambda: blocks_with_init(state),
+        legal=lambda: [f"the reduction `{name}`, first" for name in blocks_with_init(state)],
     )
     return plan_epilogue(state, reduction_block, epilogue_block, unsafe)
 

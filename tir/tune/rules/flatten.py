@@ -33,11 +33,14 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
 
 
 def _continued(found: Contraction) -> list[Axis]:
-    """The axes of columns that the result passes through as one, outermost first, the lane axis last."""
+    """The axes of columns that the result passes through as one, outermost first, the lane axis last; none of one element,
+    which no copy is indexed by."""
     store = found.nest.stores[0]
     together, size = [found.lane], found.lane.size
     while True:
-        around = next((a for a in found.columns if store.stride(a.var) == size and a not in together), None)
+        around = next(
+            (a for a in found.columns if a.size > 1 and store.stride(a.var) == size and a not in together), None
+        )
         if around is None:
             return together
         together.insert(0, around)

@@ -20,7 +20,7 @@ def row_fuse(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         return []
     stages = stages_of(sch, nest)
     sums = [s for s in stages if s.reduce]
-    if not sums or not all(_is_of_rows(s, nest) for s in stages):
+    if not sums or not all(is_of_rows(s, nest) for s in stages):
         return []
     made = sch.copy()
     lanes = env.lanes(nest.width)
@@ -57,7 +57,7 @@ def stages_of(sch: Schedule, nest: Nest) -> list[Nest]:
     return stages if len(stages) == len(found) else []
 
 
-def _is_of_rows(stage: Nest, of: Nest) -> bool:
+def is_of_rows(stage: Nest, of: Nest) -> bool:
     """Whether a stage has the same rows as ``of``, and little work for each beside a row of columns."""
     rows = [a.extent for a in of.axes[:-1]]
     own = [a.extent for a in stage.spatial]

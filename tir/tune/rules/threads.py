@@ -5,9 +5,13 @@ from __future__ import annotations
 from ...schedule import LoopRV, Schedule
 from ..nest import Nest, extent_of, volume
 from ..space import Env, rule
+from ..staging import vector_width
+from .reductions import walks
 
 THREADS = 256
 FEW = 4096  # results for which one thread each leaves most of the GPU idle
+MANY = 1 << 18  # results for which each thread makes a vector of them
+LOADS = 8  # that a thread has under way at a time
 LONG = 128  # terms for which a reduction across threads pays off
 
 
@@ -26,17 +30,22 @@ def threads(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     if len(nest.axes) > 1:
         made.reorder(*loops, *others) if made.can.reorder(*loops, *others) else None
     limit = min(THREADS, env.target.limit("max_threads_per_block") or THREADS)
-    if nest.reduction is not None and volume(rows) <= FEW and volume(terms) >= LONG:
+    if nest.reduction is not None and volume(terms) >= LONG and (volume(rows) <= FEW or walks(nest, nest.reduce[-1])):
         across = _across(made, nest, loops, [a.loop for a in terms], limit)
         if across is not None:
             return [across]
     if not loops:
         return []
-    return [_one_each(made, loops, volume(rows), limit)]
+    width = vector_width(nest, rows[-1]) if nest.contiguous() is rows[-1] else 1
+    return [_one_each(made, loops, volume(rows), limit, width)]
 
 
-def _one_each(sch: Schedule, loops: list[LoopRV], results: int, limit: int) -> Schedule:
-    """One thread for each result."""
+def _one_each(sch: Schedule, loops: list[LoopRV], results: int, limit: int, width: int) -> Schedule:
+    """One thread for each result, or for ``width`` neighbours, if there are many."""
+    if width > 1 and results >= MANY:
+        last, lanes = sch.split(loops[-1], [None, width])
+        sch.vectorize(lanes)
+        loops, results = [*loops[:-1], last], results // width
     fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
     count = limit
     while count > 32 and results < 32 * count:  # enough blocks for every multiprocessor
@@ -54,9 +63,11 @@ def _across(sch: Schedule, nest: Nest, loops: list[LoopRV], terms: list[LoopRV],
     last = terms[-1]
     size = extent_of(made, last)
     count = next((c for c in (limit, 128, 64, 32) if c <= max(size, 32)), 32)
-    _, inner = made.split(last, [None, min(count, size)])
+    count = min(count, size)
+    _, loads, inner = made.split(last, [None, max(1, min(LOADS, size // count)), count])
     made.bind(where, "blockIdx.x")
     if not made.can.bind(inner, "threadIdx.x"):
         return None
     made.bind(inner, "threadIdx.x")
+    made.unroll(loads)
     return made

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...expr import BufferLoad
 from ...intrin import x86
 from ...library.machine import streams
@@ -25,7 +27,7 @@ def transposes(sch: Schedule, block: str, env: Env) -> list[Fork]:
     if across is None or any(a.extent is None or a.size < SIDE for a in across):
         return []
     ways = (_turned, _tiled) if _is_copy(nest) and env.vector_bits >= 512 else (_tiled,)
-    return [lambda way=way: way(sch.copy(), nest, *across, env) for way in ways]
+    return [partial(way, sch.copy(), nest, *across, env) for way in ways]
 
 
 def _across(nest: Nest) -> tuple[Axis, Axis] | None:

@@ -1,0 +1,73 @@
+"""Thousands of decisions in order, from what the rules said of each choice, before any step is applied.
+
+A rule that leaves a choice open says what each value costs (:func:`tir.tune.space.choose`): the arithmetic of a tile of
+registers, the share of a cache. The trace has these costs as odds. The time of a sketch with other values is about its own time
+times what the values cost more than the best ones; so only those that come first need be scheduled, and predicted exactly.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import log, prod
+from typing import Any
+
+from ..schedule import Trace
+from ..schedule.trace import Entry
+from .space import ODDS
+
+MOST = 4096  # vectors of decisions of a sketch that are ranked; of more, as many at random
+
+WITH_ODDS = "sample_categorical"
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The decisions of a sketch (by number; None is drawn when it is scheduled), and the ``seconds`` they should take."""
+
+    seconds: float
+    sketch: int
+    decisions: tuple[Any, ...]
+
+
+def ranked(sketches: Sequence[Trace], seconds: Sequence[float], generator: random.Random) -> list[Ranked]:
+    """The decisions that sketches leave open, likely fastest first, without those of the sketches themselves.
+
+    ``seconds`` are those of the sketches as they are.
+    """
+    found: list[Ranked] = []
+    for number, (trace, base) in enumerate(zip(sketches, seconds)):
+        open_ = samplings(trace)
+        own = tuple(step.args["decision"] if step.name == WITH_ODDS else ... for step in open_)
+        extra = [_extra(step) for step in open_]
+        least = sum(e.get(d, 0.0) for e, d in zip(extra, own))
+        for decisions in _vectors(extra, generator):
+            if decisions != own:
+                cost = sum(e.get(d, 0.0) for e, d in zip(extra, decisions)) - least
+                found.append(Ranked(base * (1.0 + cost), number, decisions))
+    return sorted(found, key=lambda r: r.seconds)
+
+
+def samplings(trace: Trace) -> list[Entry]:
+    """The calls of a trace that take a decision."""
+    return [step for step in trace.steps if "decision" in step.args]
+
+
+def _extra(step: Entry) -> dict[Any, float]:
+    """What each decision costs, as a share of the time, beyond the best; nothing of a choice without odds."""
+    if step.name != WITH_ODDS:
+        return {None: 0.0}
+    odds = [float(p) for p in step.args["probs"]]
+    return {n: log(max(odds) / max(p, 1e-300)) / ODDS for n, p in enumerate(odds)}
+
+
+def _vectors(extra: Sequence[dict[Any, float]], generator: random.Random) -> Iterator[tuple[Any, ...]]:
+    """All decisions together, or ``MOST`` of them."""
+    if not extra:
+        return iter(())
+    if prod(map(len, extra)) <= MOST:
+        return itertools.product(*extra)
+    values = [list(e) for e in extra]
+    return iter({tuple(generator.choice(v) for v in values): None for _ in range(MOST)})
