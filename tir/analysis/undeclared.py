@@ -8,12 +8,14 @@ from typing import Any
 from ..buffer import Buffer, BufferRegion
 from ..expr import Var
 from ..function import IRModule, PrimFunc
+from ..recursion import with_recursion_limit
 from ..stmt import Block
 from ..visit import rewrite, walk
 from .block_regions import block_access_region
 from .effects import READ, WRITE, effects
 
 
+@with_recursion_limit
 def with_all_accesses_declared(mod: IRModule) -> IRModule:
     """``mod`` with blocks that declare a region of every buffer that they read or write; which blocks use a buffer is asked
     of the declarations.
