@@ -14,6 +14,7 @@ from ..analysis.footprint import footprint
 from ..analysis.footprint_table import Footprint, Machine
 from ..analysis.index import BlockRef, LoopRef
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
+from ..analysis.undeclared import with_all_accesses_declared
 from ..display import NO, YES, Shown, html_table
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
@@ -225,7 +226,7 @@ class Schedule:
             raise ValueError(f"error_render_level is one of {', '.join(ERROR_LEVELS)}, not {error_render_level!r}")
         if verify not in (None, "run"):
             raise ValueError(f"verify is None or 'run', not {verify!r}")
-        module = with_inferred_clauses(IRModule.of(mod))
+        module = with_inferred_clauses(with_all_accesses_declared(IRModule.of(mod)))
         if not len(module):
             raise ValueError("the module has no functions to schedule")
         func = "main" if "main" in module else next(iter(module))

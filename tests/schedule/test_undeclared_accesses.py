@@ -1,0 +1,75 @@
+"""Blocks that do not declare what they access: steps see it all the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tir
+from tir.script import parse
+
+
+def test_a_copy_is_taken_after_a_write_that_is_not_declared():
+    func = parse("""
+@T.prim_func
+def main(P: T.Buffer((8,), "int32"), D: T.Buffer((8,), "int32")):
+    for i in range(8):
+        with T.block("U"):
+            vi = T.axis.spatial(8, i)
+            T.reads()
+            T.writes()
+            P[vi] = 1
+    for i in range(8):
+        with T.block("D"):
+            vi = T.axis.spatial(8, i)
+            T.reads()
+            D[vi] = P[vi] + 1
+""")
+    sch = tir.Schedule(func)
+    sch.cache_read("D", 0, "local")
+    result = np.zeros(8, "int32")
+    tir.interp.run(sch.mod, np.zeros(8, "int32"), result)
+    assert result.tolist() == [2] * 8
+
+
+EXTERN = """
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), D: T.Buffer((8,), "int32")):
+    B = T.alloc_buffer((8,), "int32")
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] * 2
+    for i in range(8):
+        with T.block("X"):
+            vi = T.axis.spatial(8, i)
+            {declared}
+            T.evaluate(T.call_extern("void", "g", B.data, vi))
+    for i in range(8):
+        with T.block("D"):
+            vi = T.axis.spatial(8, i)
+            D[vi] = B[vi] + 1
+"""
+STEPS = {
+    "compute_at": lambda s: s.compute_at("B", "D.i"),
+    "reverse_compute_at": lambda s: s.reverse_compute_at("D", "B.i"),
+    "compute_inline": lambda s: s.compute_inline("B"),
+    "reverse_compute_inline": lambda s: s.reverse_compute_inline("D"),
+    "cache_read": lambda s: s.cache_read("D", 0, "local"),
+    "parallel": lambda s: s.parallel("X.i"),
+    "transform_layout": lambda s: s.transform_layout("B", "B", lambda i: (7 - i,)),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_pointer_that_is_passed_on_may_access_the_entire_buffer(name):
+    sch = tir.Schedule(parse(EXTERN.format(declared="T.reads()\n            T.writes()")))
+    assert "T.writes(B[0:8])" in sch.mod.script()
+    with pytest.raises(tir.ScheduleError) as caught:
+        STEPS[name](sch)
+    assert "a fault inside" not in str(caught.value)
+
+
+def test_what_is_declared_of_a_pointer_stays():
+    func = parse(EXTERN.format(declared="T.reads(B[vi])\n            T.writes()"))
+    assert tir.Schedule(func).mod["main"] is func
