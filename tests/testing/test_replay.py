@@ -44,8 +44,8 @@ def test_a_failure_is_part_of_the_text(monkeypatch: pytest.MonkeyPatch):
 
 def test_counts_of_a_schedule():
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found = pool.apply(counts.count, ("attention",))
-    assert found["steps"] > 50 and found["simplify calls"] > 0 and found["set operations"] > 0
+        found = pool.apply(counts.count, ("gpu/sgemm",))
+    assert found["steps"] > 40 and found["simplify calls"] > 0 and found["set operations"] > 0
 
 
 def test_counts_are_compared():

@@ -238,10 +238,11 @@ def test_an_interrupt_gives_what_there_is_and_the_same_call_goes_on(tmp_path):
         if job.number == 2:
             os.kill(os.getpid(), signal.SIGINT)
 
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
     result = tuned(db=db, runner=Computed(say=interrupt), trials=40)
     assert result.interrupted and 0 < len(result.trials) < 40 and "goes on" in repr(result)
     assert not tuned(db=db, trials=40).interrupted
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.signal(signal.SIGINT, usual) is signal.default_int_handler
 
 
 def test_a_second_interrupt_ends_it_at_once_and_claims_are_given_back(tmp_path):

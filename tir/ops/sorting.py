@@ -107,7 +107,7 @@ def sort(x: Tensor, axis: int = -1, is_ascend: Any = True, *, descending: bool =
 
     >>> from tir import ops, te
     >>> ops.sort(te.placeholder((2, 17), name="x"), descending=True)
-    Tensor(sorted, (2, 17), float32)
+    Tensor(sorted_v0, (2, 17), float32)
     """
     return ordered(x, axis_of(axis, x.ndim), bool(is_ascend) and not descending)[0]
 

@@ -195,6 +195,9 @@ class LocalRunner:
     def start(self) -> None:
         """Start the processes, which takes them a second; they need not be waited for."""
         os.makedirs(self._folder, exist_ok=True)
+        for ended in [child for child in self._children if not child.alive]:  # killed by somebody else
+            self._children.remove(ended)
+            ended.close()
         while len(self._children) < 2:
             self._children.append(self._child())
 

@@ -10,6 +10,7 @@ from .contraction import Contraction
 
 TILE = 64 * 64  # results of the tile of a thread block, at least, of a contraction that has as many
 LONG = 256  # terms of a partial result, at least
+FEWEST = 4  # parts that are worth a second kernel
 PARTS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
@@ -25,7 +26,7 @@ def split_reduction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     wanted = 2 * MULTIPROCESSORS / tiles
     terms = volume(nest.reduce)
     parts = [p for p in PARTS if p < 4 * wanted and longest.size % p == 0 and terms >= p * LONG]
-    if wanted < 2 or not parts:
+    if wanted < 2 or not parts or parts[-1] < FEWEST:
         return []
     return [lambda: _split(sch.copy(), nest, longest.var.name, parts, wanted), sch]
 

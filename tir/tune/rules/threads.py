@@ -64,7 +64,9 @@ def _across(sch: Schedule, nest: Nest, loops: list[LoopRV], terms: list[LoopRV],
     size = extent_of(made, last)
     count = next((c for c in (limit, 128, 64, 32) if c <= max(size, 32)), 32)
     count = min(count, size)
-    _, loads, inner = made.split(last, [None, max(1, min(LOADS, size // count)), count])
+    rounds = -(-size // count)
+    ahead = min(range(1, LOADS + 1), key=lambda n: (-(-rounds // n) * n, -n))
+    _, loads, inner = made.split(last, [None, ahead, count])
     made.bind(where, "blockIdx.x")
     if not made.can.bind(inner, "threadIdx.x"):
         return None
