@@ -514,3 +514,29 @@ def f(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8, 16), "float32")):
     a, b = random_inputs(func, 0)
     tir.build(func, "cuda-sim")(a, b)
     np.testing.assert_array_equal(b, a[:, ::-1] * 2)
+
+
+LAUNCHES = """
+@T.prim_func
+def f(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
+    S = T.alloc_buffer((4, 8), "float32", scope="shared")
+    for i in range(4):
+        for t in T.thread_binding(8, thread="threadIdx.x"):
+            with T.block("S"):
+                vi, vt = T.axis.remap("SS", [i, t])
+                S[vi, vt] = A[vi, vt] + T.if_then_else(vi > 0, S[{row}, vt], T.float32(0))
+            with T.block("B"):
+                vi, vt = T.axis.remap("SS", [i, t])
+                B[vi, vt] = S[vi, vt]
+"""
+
+
+def test_shared_memory_ends_with_each_launch_of_a_kernel():
+    with pytest.raises(
+        BuildError, match="`S` .shared memory. ends with the kernel, which loop i launches in each iter"
+    ):
+        tir.build(parse(LAUNCHES.format(row="vi - 1")), "cuda-sim")
+    func = parse(LAUNCHES.replace("S[{row}, vt]", "A[vi - 1, vt]"))
+    a, b = random_inputs(func, 0)
+    tir.build(func, "cuda-sim")(a, b)
+    np.testing.assert_array_equal(b, a + np.vstack([np.zeros((1, 8), "float32"), a[:-1]]))

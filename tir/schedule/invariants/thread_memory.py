@@ -68,10 +68,31 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
     index = index_of(func)
     bound = _bound_loops(index)
     changed = {ref.node for ref in bound}
+    for scope, buffer in _own_buffers(index):
+        if buffer.scope.startswith("shared"):
+            yield from _launched_again(scope, buffer)
     suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(index, scope, buffer, changed)]
     crossed = _blocks_may_meet(bound)
     if suspects or crossed:
         yield from _FinalKernels(func, bound).problems(suspects, crossed)
+
+
+def _launched_again(scope: BlockRef, buffer: Buffer) -> Iterator[Problem]:
+    """Loops that launch a kernel once for each iteration, of which one may read what an earlier one left in shared memory:
+    that ends with the kernel."""
+    for user in blocks_using(scope, buffer):
+        loops = user.loops()
+        first = next((n for n, p in enumerate(loops) if p.node.thread.startswith(("blockIdx", "threadIdx"))), 0)
+        around = [p.node for p in loops[:first]]
+        if around and not is_privatizable(buffer, around):
+            yield Problem(
+                (buffer.name, "launches"),
+                f"`{buffer.name}` ({buffer.scope} memory) ends with the kernel, which loop {loops[first - 1].name} launches "
+                "in each iteration: cannot prove that none reads what an earlier one wrote",
+                nodes=[loops[first - 1].node, loops[first].node],
+                legal=f'bind("{loops[0].name}", "blockIdx.x") before, which makes one kernel; or the scope global',
+            )
+            return
 
 
 def _bound_loops(index: Index) -> list[LoopRef]:
