@@ -205,6 +205,16 @@ def test_rfactor(factor, place):
     assert_same_as_unscheduled(s, [A, B])
 
 
+@pytest.mark.parametrize("split", [False, True])
+def test_rfactor_of_an_axis_with_a_start(split):
+    A = te.placeholder((12,), name="A")
+    k = te.reduce_axis((3, 11), "k")
+    B = te.compute((1,), lambda i: te.sum(A[k], axis=k, where=k % 2 == 0), name="B")
+    s = te.create_schedule(B.op)
+    s.rfactor(B, s[B].split(k, factor=4)[1] if split else k)
+    assert_same_as_unscheduled(s, [A, B])
+
+
 def test_rfactor_of_a_fused_reduction_and_of_a_tuple():
     idx, val = te.placeholder((5, 3, 4), "int32", "idx"), te.placeholder((5, 3, 4), name="val")
 

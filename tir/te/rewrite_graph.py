@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..buffer import Range
-from ..expr import TRUE, Expr, Reduce, Var, all_of, const
+from ..expr import TRUE, Expr, Reduce, Var, all_of, const, is_const
 from ..visit import substitute, uses_var
 from .computation import ComputeOp
 from .split_reductions import reduction_groups
@@ -81,8 +81,9 @@ def factored(op: ComputeOp, name: str, loops: ReductionLoops, chosen: Axis, plac
     reduced, inner = fresh_axes(
         a.replace(dom=_placed(dom, outer), iter_type="reduce") for a, dom in loops.domains.items() if a is not chosen
     )
-    moved = {**outer, **inner, chosen.var: own}
-    extent = loops.domains[chosen].extent
+    low, extent = loops.domains[chosen].min, loops.domains[chosen].extent
+    start = substitute(low, {**outer, **inner})
+    moved = {**outer, **inner, chosen.var: own if is_const(start, 0) else own + start}
 
     def partial(e: Any) -> Expr:
         bare = substitute(
