@@ -204,3 +204,19 @@ def main(A: T.Buffer((8,), "float32")):
 def test_cache_inplace_needs_both() -> None:
     sch = schedule(TWO)
     refused(lambda: sch.cache_inplace("B", 0, "local"), "does not write buffer A", "cache_read")
+
+
+def test_a_copy_does_not_read_where_the_block_does_not_run():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((2, 2), "float32"), D: T.Buffer((2, 2), "float32")):
+    for i, j, k in T.grid(2, 2, 2):
+        with T.block("D"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                D[vi, vj] = T.float32(0)
+            D[vi, vj] = D[vi, vj] + A[vi, vk]
+""")
+    sch.stage("D", buffer=0, loop="k")
+    sch.skew("i", inner="j", factor=1)
+    refused(lambda: sch.reindex("D", ("read", 0)), "an element of `A_local` would be read without having been written")

@@ -31,7 +31,7 @@ def values_taken(ref: BlockRef, variables: Collection[Var], host: BlockRef | Loo
     take all in it."""
     domains = {i.var: i.dom for i in ref.block.iter_vars if i.var in variables and i.dom is not None}
     loops, values = ref.loop_ranges(host), [ref.bindings[v] for v in domains]
-    rest = _beyond_domains(ref)
+    rest = _beyond_domains(ref, domains)
     hull = relax([Range(v, const(1, v.dtype)) for v in values], loops, predicate=rest)
     if hull is None or any(map(has_load, (e for r in hull for e in (r.min, r.extent)))):
         return domains, False
@@ -47,12 +47,13 @@ def values_taken(ref: BlockRef, variables: Collection[Var], host: BlockRef | Loo
     return box, exact
 
 
-def _beyond_domains(ref: BlockRef) -> Expr:
-    """The predicate of ``ref`` without what says that its iterators are in their domains."""
+def _beyond_domains(ref: BlockRef, variables: Collection[Var]) -> Expr:
+    """The predicate of ``ref`` without what says that these iterators are in their domains."""
     analyzer = Analyzer({loop.var: loop.range for loop in ref.all_loops()})
     for iterator, value in zip(ref.block.iter_vars, ref.node.iter_values):
-        analyzer.assume(value >= iterator.dom.min)
-        analyzer.assume(value < iterator.dom.min + iterator.dom.extent)
+        if iterator.var in variables:
+            analyzer.assume(value >= iterator.dom.min)
+            analyzer.assume(value < iterator.dom.min + iterator.dom.extent)
     return all_of([c for c in conjuncts(ref.node.predicate) if has_load(c) or not analyzer.can_prove(c)])
 
 
