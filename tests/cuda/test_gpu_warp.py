@@ -101,3 +101,21 @@ def test_warp_memory_has_one_axis():
     text = exchange("S[u, 31 - v]").script().replace('scope="warp"', 'scope="warp", axis_separators=[1]')
     with pytest.raises(tir.BuildError, match="`S` in warp memory has axis separators"):
         tir.lower(parse(text), target="cuda")
+
+
+def test_lanes_that_a_guard_keeps_away_leave_the_others_their_registers():
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((2, 2), "float32"), B: T.Buffer((2, 2), "float32")):
+    for i, j in T.grid(2, 2):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+""")
+    sch = tir.Schedule(func)
+    outer, lane = sch.split(sch.get_loops("B")[0], [None, 4])
+    sch.bind(lane, "threadIdx.x")
+    sch.reverse_compute_at(sch.cache_write("B", 0, "warp"), lane)
+    a, b = np.ones((2, 2), "float32"), np.zeros((2, 2), "float32")
+    tir.build(sch.mod, "cuda-sim")(a, b)
+    np.testing.assert_array_equal(b, 2)

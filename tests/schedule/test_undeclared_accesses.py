@@ -73,3 +73,18 @@ def test_a_pointer_that_is_passed_on_may_access_the_entire_buffer(name):
 def test_what_is_declared_of_a_pointer_stays():
     func = parse(EXTERN.format(declared="T.reads(B[vi])\n            T.writes()"))
     assert tir.Schedule(func).mod["main"] is func
+
+
+def test_a_buffer_that_is_declared_and_not_written_has_no_copy():
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            T.reads(A[vi])
+            T.writes(B[0:4], C[vi])
+            C[vi] = A[vi]
+""")
+    with pytest.raises(tir.ScheduleError, match="declares that it writes B, and writes nothing of it"):
+        tir.Schedule(func).cache_write("C", 0, "local")

@@ -156,7 +156,8 @@ class _Lowering:
                 f"{self.name}: `{pointer.name}` has `{size!r}` elements in warp memory, which {self.lanes} lanes cannot "
                 "share evenly"
             )
-        return const(count // self.lanes, size.dtype)
+        width = self.width.get(pointer, 1)
+        return const(-(-count // (self.lanes * width)) * width, size.dtype)
 
     def statement(self, s: Stmt) -> Stmt:
         """``s`` on registers; values of other lanes are fetched before it, by all lanes."""

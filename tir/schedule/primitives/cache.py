@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.dependence.live_values import Timestamps
+from ...analysis.effects import outline
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import is_simple_block, same_index
@@ -248,6 +249,13 @@ def plan_cache_write(
     scope = scope_of(state, block)
     buffer = pick_buffer(block, "writes", write_buffer_index)
     require_members(consumer_blocks or (), scope)
+    require(
+        unsafe or buffer.data in outline(block.block).writes,
+        "block {0} declares that it writes {1}, and writes nothing of it",
+        block,
+        buffer.name,
+        nodes=[block.node],
+    )
     makers = writers(scope, buffer)
     users = [r for r in readers(scope, buffer) if r not in makers]
     host = common_host([*makers, *users], scope) if users else scope
