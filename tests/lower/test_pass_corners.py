@@ -72,7 +72,7 @@ def f(C: T.Buffer((256,), "float32")):
 """
     with pytest.raises(BuildError, match="needs 32 threads in threadIdx.x; there are 16"):
         transform.lower_warp_memory(parse(text))
-    lowered = transform.lower_warp_memory(parse(text.replace("16)", "32)", 1)))
+    lowered = transform.lower_warp_memory(parse(text.replace("16)", "32)", 1).replace("16", "8")))
     assert "T.allocate([8]" in lowered.script()
 
 
