@@ -56,7 +56,7 @@ def test_nothing_is_shown_where_nobody_looks(monkeypatch, capsys):
 
 
 def test_tqdm_draws_the_bar_where_it_is(capsys):
-    pytest.importorskip("tqdm")
+    pytest.importorskip("tqdm", reason="tqdm is not installed: the bar is drawn by it")
     with config.override(progress="1"):
         assert list(progress.track(range(3), "counting", 3)) == [0, 1, 2]
     assert "counting" in capsys.readouterr().err
