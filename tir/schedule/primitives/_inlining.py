@@ -38,7 +38,7 @@ from ...expr import (
     is_const,
 )
 from ...script.printer import short_text
-from ...stmt import BlockRealize, For, IfThenElse, Stmt
+from ...stmt import For, IfThenElse, Stmt
 from ...visit import free_vars, substitute, uses_var, walk
 from ..state import State
 
