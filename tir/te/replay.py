@@ -49,7 +49,7 @@ class Step:
     """A primitive, or a question about the schedule, and its arguments; ``gives`` are the axes that the loops it returns
     are, or that of a block's own."""
 
-    primitive: str | Callable[..., None]
+    primitive: str | Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: tuple[tuple[str, Any], ...] = ()
     gives: tuple[Loop, ...] = ()
@@ -274,7 +274,7 @@ class Plan:
             self.gone.update(loops[1:])
             around.append(loops[0])
         self.moved_by |= dict.fromkeys(around, call)
-        time = steps[0].leaves_of(steps[0].op.axis[0])
+        time = steps[0].leaves_of(next(iter(steps[0].op.axis)))
         yield Step("reorder", (*around, *(self._loop(steps[0], a) for a in time)), call=call)
 
     def _bound_to(self, stage: Stage, thread: Axis, call: Call) -> Axis:
