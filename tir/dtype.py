@@ -27,13 +27,15 @@ class _Floats(NamedTuple):
 
 
 def _floats(dtype: np.dtype[Any]) -> _Floats:
-    about = ml_dtypes.finfo(dtype)
+    about: Any = ml_dtypes.finfo(dtype)  # of types that NumPy has, it asks NumPy
     smallest = math.frexp(float(about.smallest_subnormal))[1] - 1
     return _Floats(int(about.nmant) + 1, smallest, float(about.min), float(about.max))
 
 
-_FLOATS = {name: _floats(np.dtype(name)) for name in ("float16", "float32", "float64")}
-_FLOATS |= {name: _floats(small.numpy) for name, small in SMALL_FLOATS.items()}
+_FLOATS = {
+    **{name: _floats(np.dtype(name)) for name in ("float16", "float32", "float64")},
+    **{name: _floats(small.numpy) for name, small in SMALL_FLOATS.items()},
+}
 
 
 class DType(str):
