@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import ml_dtypes
 import numpy as np
@@ -27,7 +27,7 @@ class _Floats(NamedTuple):
 
 
 def _floats(dtype: np.dtype[Any]) -> _Floats:
-    about: Any = ml_dtypes.finfo(dtype)  # of types that NumPy has, it asks NumPy
+    about = cast(Any, ml_dtypes.finfo(dtype))  # of types that NumPy has, it asks NumPy
     smallest = math.frexp(float(about.smallest_subnormal))[1] - 1
     return _Floats(int(about.nmant) + 1, smallest, float(about.min), float(about.max))
 
