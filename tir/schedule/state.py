@@ -344,3 +344,16 @@ def _swap(parent: Any, old: Any, new: Any) -> Any:
         if getattr(parent, field, None) is old:
             return parent.replace(**{field: new})
     raise AssertionError(f"{type(parent).__name__} has no such child")
+
+
+def label(state: State, ref: LoopRef) -> str:
+    """A name that finds the loop again: unqualified if unique, otherwise with a block below it."""
+    if len(state.index.loops_named(ref.name)) == 1:
+        return ref.name
+    blocks = state.index.blocks_below(ref)
+    return f"{blocks[0].name}.{ref.name}" if blocks else ref.name
+
+
+def place_name(state: State, ref: LoopRef | BlockRef) -> str:
+    """The name by which a loop or block is found."""
+    return label(state, ref) if isinstance(ref, LoopRef) else ref.name

@@ -505,4 +505,6 @@ for _name, _check, _keeps in (
     ("unroll", _check_unroll, Keeps.NOTHING),
     ("bind", _check_bind, Keeps.BOUND),
 ):
-    primitive(check=_check, name=_name, keeps=Keeps.ACCESSES | Keeps.LOOPS | _keeps)(_mark)
+    primitive(
+        check=_check, name=_name, keeps=Keeps.ACCESSES | Keeps.LOOPS | _keeps, prepared_by=("fission", "rfactor")
+    )(_mark)
