@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+from .names import did_you_mean
+
 _FLOAT8 = re.compile(r"(?:float8_)?(e4m3fn|e4m3|e5m2)(?:_float8)?$")
 _PATTERN = re.compile(r"(int|uint|float|bfloat)(\d+)?$")
 # of a floating type: digits of the significand, and the exponent of the least positive value
@@ -164,9 +166,10 @@ def _parse(name: str) -> tuple[str, int, int]:
         bits = int(scalar.group(2) or 32)
         if bits in _LEGAL_BITS[code] and lanes >= 1:
             return code, bits, lanes
+    usual = [f"{code}{bits}" for code, sizes in _LEGAL_BITS.items() for bits in sizes]
     raise ValueError(
         f"unknown data type {name!r}: expected bool, handle, int4..int64, uint4..uint64, float16/32/64, "
-        "bfloat16, float8_e4m3, float8_e5m2, optionally with lanes as in 'float32x4'"
+        f"bfloat16, float8_e4m3, float8_e5m2, optionally with lanes as in 'float32x4'{did_you_mean(name, usual)}"
     )
 
 

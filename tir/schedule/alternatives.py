@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from ..analysis.index import BlockRef, LoopRef
 from ..arith.index_map import IndexMap
@@ -31,10 +31,12 @@ Attempt = Callable[[Primitive, State, Given], "State | ScheduleError"]  # the st
 
 
 def alternatives(error: ScheduleError, step: Primitive, state: State, given: Given, attempt: Attempt) -> str:
-    """Legal calls instead of a refused one, as text, or why there are none; empty if the arguments are no call at all."""
-    if isinstance(error, BadArgument):  # says itself which types are accepted
-        return ""
+    """Legal calls instead of a refused one, as text, or why there are none; of an argument of the wrong type, only calls
+    with a usual value (the error says which types are accepted)."""
     given = {name: _by_name(state, value) for name, value in given.items()}
+    if isinstance(error, BadArgument):
+        usual = _with_usual_values(error.parameter, step, state, given)
+        return ", ".join(itertools.islice(_accepted(step, state, usual, attempt, {}), MOST_SHOWN))
     refused: dict[str, ScheduleError] = {}
     variants = itertools.islice(_variants(step, state, given, error.rule), MOST_TRIED)
     found = list(itertools.islice(_accepted(step, state, variants, attempt, refused), MOST_SHOWN))
@@ -47,14 +49,26 @@ def alternatives(error: ScheduleError, step: Primitive, state: State, given: Giv
     return ", ".join(found) or _nothing(error.rule, refused)
 
 
+def _with_usual_values(parameter: str, step: Primitive, state: State, given: Given) -> Iterator[Given]:
+    """The call with the values that are tried first of a parameter, where these are known."""
+    if parameter and not step.parameters[parameter].several:
+        for value in choices(state, step, parameter, given)[:MOST_TRIED]:
+            yield {**given, parameter: value}
+
+
 def _by_name(state: State, value: Any) -> Any:
     """Loops and blocks by names that find them, as a user writes them; other values unchanged."""
     if isinstance(value, (list, tuple)):
-        return type(value)(_by_name(state, item) for item in value)
+        return [_by_name(state, item) for item in _items(value)]
     if not isinstance(value, (LoopRV, BlockRV, LoopRef, BlockRef)):
         return value
     ref = value if isinstance(value, (LoopRef, BlockRef)) else _place(state, value)
     return value if ref is None else place_name(state, ref)
+
+
+def _items(value: Any) -> list[Any]:
+    """The members of a list or tuple, or the value alone."""
+    return list(cast("list[Any]", value)) if isinstance(value, (list, tuple)) else [value]
 
 
 def _accepted(
@@ -111,7 +125,7 @@ def _same_call(step: Primitive, state: State, given: Given, between: State) -> I
 
 def _renamed(value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(_renamed(item, names) for item in value)
+        return [_renamed(item, names) for item in _items(value)]
     return names.get(value.rpartition(".")[2], value) if isinstance(value, str) else value
 
 
@@ -136,7 +150,7 @@ def _calls_of(other: Primitive, state: State, given: Given) -> Iterator[Given]:
 
 def _places(state: State, value: Any) -> list[LoopRef | BlockRef]:
     """The loops and blocks that an argument names."""
-    members = value if isinstance(value, (list, tuple)) else [value]
+    members = _items(value)
     return [
         ref for ref in (_place(state, m) for m in members if isinstance(m, (str, LoopRV, BlockRV))) if ref is not None
     ]
@@ -146,7 +160,7 @@ def _nothing(rule: str, refused: Mapping[str, ScheduleError]) -> str:
     """That no choice helps, and why: one call for each reason of a refusal."""
     if not refused:
         return "nothing; this call has no other loop, block or buffer to choose"
-    reasons = {error.rule: text for text, error in reversed(refused.items())}
+    reasons = {error.rule: text for text, error in reversed(list(refused.items()))}
     same = [text for text, error in refused.items() if error.rule == rule]
     lines = [f"  {text}: {why}" for why, text in reversed(reasons.items()) if why != rule][:MOST_REASONS]
     lines += [f"  {same[0]}: for the same reason"] if same else []
@@ -162,6 +176,8 @@ def _variants(step: Primitive, state: State, given: Given, rule: str) -> Iterato
     def rank(name: str) -> tuple[bool, ...]:
         return "loop" not in step.kinds.get(name, ""), name not in step.kinds, not callable(given[name])
 
+    if not any(_places(state, value) for value in given.values()):
+        yield from (call for ref in state.index.loops.values() for call in calls(state, step, ref))
     for name in sorted(given, key=rank):
         for other in _others(step, state, name, given, rule):
             yield {**given, name: other}
@@ -171,7 +187,8 @@ def _others(step: Primitive, state: State, name: str, given: Given, rule: str) -
     """Other values of an argument."""
     kind, value = step.kinds.get(name, ""), given[name]
     if "loop" in kind and isinstance(value, (list, tuple)):
-        yield from (list(other) for other in dict.fromkeys(map(tuple, _several(state, value))) if other != tuple(value))
+        asked = tuple(_items(value))
+        yield from (list(other) for other in dict.fromkeys(map(tuple, _several(state, value))) if other != asked)
     elif "loop" in kind and isinstance(_place(state, value), LoopRef):
         yield from _other_loops(state, value)
     elif isinstance(value, IndexMap) or callable(value):
@@ -247,11 +264,9 @@ def _other_loops(state: State, value: Any) -> Iterator[str]:
 
 def _place(state: State, value: Any) -> LoopRef | BlockRef | None:
     """The loop or block that a name or handle refers to; None where it refers to none."""
-    if isinstance(value, BlockRV) or (isinstance(value, str) and value in state.index.blocks):
-        find = state.find_block
-    else:
-        find = state.find_loop
     try:
-        return find(value)
+        if isinstance(value, BlockRV) or (isinstance(value, str) and value in state.index.blocks):
+            return state.find_block(value)
+        return state.find_loop(value)
     except (ScheduleError, AttributeError):
         return None

@@ -13,14 +13,14 @@ from typing import Any
 
 from ..analysis.annotations import DOUBLE_BUFFER, ORDER, STAGE, UNROLL
 from ..analysis.index import BlockRef, LoopRef
+from ..buffer import SCOPES
 from ..display import html_table, text_table
 from ..errors import ScheduleError
 from ..intrin import TensorIntrin
+from ..stmt import THREAD_AXES
 from .handles import BlockRV, LoopRV
 from .primitive import PRIMITIVES, Primitive, load_entry_points, request_text
 from .primitives.loops import TAILS
-from .primitives.threads import THREAD_AXES
-from .staging import SCOPES
 from .state import State, label, place_name
 
 MOST_TRIED = 12  # calls of one primitive

@@ -36,6 +36,7 @@ from typing import Any
 from .. import extension
 from ..analysis.index import BlockRef, LoopRef
 from ..errors import ScheduleError, TirError
+from ..names import did_you_mean
 from ..recursion import with_recursion_limit
 from .arguments import BadArgument as BadArgument
 from .arguments import Parameter, binder, convert, parameters_of, places_of, shown
@@ -86,7 +87,11 @@ class Primitive:
         try:
             return dict(self.signature.bind(*args, **kwargs).arguments)
         except TypeError as error:
-            raise BadArgument(f"{self.name}{_plain(self.signature)}: {error}") from None
+            unknown = [
+                f"; `{n}` is no parameter{did_you_mean(n, self.parameters)}" for n in kwargs if n not in self.parameters
+            ]
+            hint = "".join(unknown[:1])
+            raise BadArgument(f"{self.name}{_plain(self.signature)}: {error}{hint}") from None
 
     def require_parameters(self, given: Mapping[str, Any]) -> None:
         """Raise ``BadArgument`` unless ``given`` has every required parameter, and no other names."""

@@ -18,7 +18,7 @@ from ..analysis.undeclared import with_all_accesses_declared
 from ..display import NO, YES, Shown, html_table
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
-from ..names import did_you_mean, near_names
+from ..names import did_you_mean
 from ..stmt import Block, For
 from ..target import Target
 from . import primitives as _families  # noqa: F401  (registers every primitive)
@@ -139,7 +139,7 @@ class Asker:
     def __getattr__(self, name: str) -> Callable[..., Answer]:
         step = lookup(name)
         if step is None or step.apply is None:
-            raise AttributeError(f"no primitive {name!r}; there are {', '.join(near_names(name, sorted(PRIMITIVES)))}")
+            raise AttributeError(f"no primitive {name!r}{did_you_mean(name, sorted(PRIMITIVES))}")
         return self._twin(step)
 
     def _twin(self, step: Primitive) -> Callable[..., Answer]:
