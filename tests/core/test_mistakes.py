@@ -68,7 +68,7 @@ STEPS = {
     'rfactor("x", 0)': "uses it for vi",
     'transform_layout("B", "B", lambda i: i)': 'takes 1 index, but the buffer has 2 axes\nlegal: transform_layout("B", "B", lambda i, j: [j, i])',
     'transform_layout("B", "B", "ij->ji")': "a tir.IndexMap or a function of the indices, not str",
-    'unsafe_set_dtype("B", 0, "flaot32")': "did you mean float32?",
+    'unsafe_set_dtype("B", 0, "flaot32")': "did you mean float32",
     'tensorize("j", "dot_16x4_vni")': "did you mean dot_16x4_vnni",
     'storage_align("B", 0, 5, 32, 8)': "legal: -2 to 1",
     'pad_einsum("C", [8])': "legal: 2 factors",
@@ -117,7 +117,7 @@ CALLS = {
     "te.compute((8,), lambda i: A[i])": "legal: A[i, j]",
     "te.compute((8,), lambda i: A[i, 1.5])": "an index of `A` is an integer, not 1.5",
     'te.placeholder("8")': "extent 0 of `placeholder` is an integer, not '8'",
-    'te.placeholder((8,), "flaot32")': "did you mean float32?",
+    'te.placeholder((8,), "flaot32")': "did you mean float32",
     "te.placeholder((-1,))": "an extent is at least 0",
     "te.compute((8,), lambda i: None)": "legal: return the value of the element",
     "te.compute((8,), lambda i: A[i, 0] if A[i, 0] > 0 else A[i, 1])": "use T.if_then_else(cond, a, b)",
@@ -176,7 +176,7 @@ TEXTS = {
     'for i in T.thread_binding(8, thread="threadIdx.w"):\n        A[i] = T.float32(0)': "'threadIdx.w' is not a thread axis; there are blockIdx.x",
     "for i in T.thread_binding(8):\n        A[i] = T.float32(0)": 'T.thread_binding needs its axis, as in thread="threadIdx.x"',
     'B = T.alloc_buffer((8,), "float32", scope="sharde")': "there is no storage scope 'sharde'|did you mean shared?",
-    'B = T.alloc_buffer((8,), "flaot32")': "unknown data type 'flaot32'|did you mean float32?",
+    'B = T.alloc_buffer((8,), "flaot32")': "unknown data type 'flaot32'|did you mean float32",
     "B = T.alloc_buffer((-8,))": "has extent -8; an extent is at least 0",
 }  # fmt: skip
 
