@@ -19,6 +19,12 @@ from ..stmt import SERIAL, Block, BlockRealize, BufferStore
 from ..visit import uses_var, walk
 
 USUAL = 256  # what a symbolic extent counts as
+NO_FUNCTIONS = (
+    "if_then_else",
+    "likely",
+    "reinterpret",
+    "call_llvm_pure_intrin",
+)  # calls that are one instruction, or none
 FAR = 1 << 20  # the stride of an axis behind one of symbolic size
 
 
@@ -178,6 +184,13 @@ def kinds_under(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> set[str]:
     return {i.iter_type for i, e in zip(ref.block.iter_vars, ref.node.iter_values) if uses_var(e, loop.var)}
 
 
+def loop_of(sch: Schedule, block: str, var: Var, inside: LoopRV) -> LoopRV:
+    """The loop inside of ``inside`` that the iterator ``var`` of a block runs with."""
+    value = index_of(sch.func).blocks[block].node.bindings[var]
+    loops = sch.get_loops(block)
+    return next(loop for loop in loops[loops.index(inside) + 1 :] if uses_var(value, loop.var))
+
+
 def extent_of(sch: Schedule, loop: LoopRV) -> int:
     """The number of iterations of a loop; the usual one if it is symbolic."""
     return getattr(sch.get(loop).extent, "value", USUAL)
@@ -207,11 +220,16 @@ def volume(axes: Iterable[Axis]) -> int:
 
 def cost(item: Any) -> int:
     """About how many simple operations an expression or a statement takes; calls such as ``exp`` count for many."""
-    if isinstance(item, Call) and item.op not in ("if_then_else", "likely", "reinterpret"):
+    if isinstance(item, Call) and item.op not in NO_FUNCTIONS:
         own = 20 if effect_of(item) == "pure" and item.dtype.is_float else 2
     else:
         own = 8 if isinstance(item, Div) else int(isinstance(item, (BufferLoad, BufferStore)) or _is_arithmetic(item))
     return own + sum(cost(c) for c in item.children() if hasattr(c, "children"))
+
+
+def unconverted(value: Expr) -> Expr:
+    """A value without conversions of its type around it."""
+    return unconverted(value.value) if isinstance(value, Cast) else value
 
 
 def _is_arithmetic(item: Any) -> bool:
