@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .programs import pair, program
+from .programs import program
 
 
 @program
