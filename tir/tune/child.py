@@ -59,8 +59,11 @@ class Task:
         if path is not None:
             half = path.with_suffix(f".{os.getpid()}.npz")
             arrays = {str(k): v for k, v in self.expected.items()}
-            np.savez(half, seconds=self.seconds, spoilt=spoilt, **arrays)
-            os.replace(half, path)
+            try:
+                np.savez(half, seconds=self.seconds, spoilt=spoilt, **arrays)
+                os.replace(half, path)
+            except OSError:  # a full disk: the next child runs the reference again
+                half.unlink(missing_ok=True)
 
     def _run_reference(self) -> bool:
         """Run the unscheduled program; true if its outputs may hold NaN before.
