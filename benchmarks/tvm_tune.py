@@ -61,7 +61,11 @@ def main():
         )
         took = time.perf_counter() - start
         if found is None or not any(r.run_secs for r in found.get_all_tuning_records()):
-            print(json.dumps({"tvm_search_seconds": took, "tvm_failed": "no trial was measured"}), file=answers, flush=True)
+            print(
+                json.dumps({"tvm_search_seconds": took, "tvm_failed": "no trial was measured"}),
+                file=answers,
+                flush=True,
+            )
             return
         module = tvm.compile(compiled(found, func, target).mod, target=target)
         records = [r.run_secs for r in found.get_all_tuning_records() if r.run_secs]

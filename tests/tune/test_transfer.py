@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 import tir
 from tests.tune.test_contraction import SMALL, product
+from tir.equal import structural_digest
 from tir.function import IRModule
+from tir.library import elementwise
 from tir.schedule import Trace
 from tir.stmt import For
 from tir.tune.drawing import RuleSource
@@ -19,6 +25,7 @@ from tir.tune.runner import Measurement
 from tir.tune.space import space_of
 from tir.visit import walk
 
+ROOT = Path(__file__).parents[2]
 TARGET = SMALL.format(cores=1)
 
 
@@ -52,6 +59,7 @@ def straight(loop):
 
 @pytest.fixture(autouse=True)
 def quick_learner(monkeypatch):
+    """scikit-learn takes seconds to import."""
     monkeypatch.setattr("tir.tune.search.learner", lambda seed, count: Nearest())
 
 
@@ -88,3 +96,26 @@ def test_what_is_not_alike_is_not_transferred():
     other.split(other.get_loops("C")[0], [None, 8])
     assert source.nearest(other.trace, random.Random(0)) is None
     assert source.nearest(Trace(()), random.Random(0)) is None
+
+
+def listed(db):
+    """Every trial of a search of the rules' space whose times follow from the schedules."""
+
+    class Told(Tiles):
+        def time(self, mod):
+            return 1.0 + int(structural_digest(mod)[:6], 16) / 2**24
+
+    result = tuned((60, 33, 12), db, trials=12, runner=Told(), seed=3)
+    return str([(t.number, t.origin, t.decisions, t.seconds) for t in result.trials])
+
+
+def test_the_same_seed_gives_the_same_trials_of_the_rules_in_any_process(tmp_path):
+    db = tmp_path / "tune.db"
+    tir.tune(
+        elementwise.scale_add(64), TARGET, trials=2, runner=Tiles(), clock=lambda: 0.0, verbose=False, db=db
+    )  # rows of another program
+    code = "import sys; from tests.tune.test_transfer import *\nprint(listed(sys.argv[1]))"
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code, str(db)], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == listed(None)
