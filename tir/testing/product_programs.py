@@ -102,7 +102,7 @@ def convolution(c: Choice) -> PrimFunc:
     p, q, r = (te.reduce_axis((0, n), x) for n, x in ((kernel, "p"), (kernel, "q"), (channels, "r")))
 
     def at(n: Expr, y: Expr, x: Expr, k: Expr) -> Expr:
-        y, x = y * stride + p, x * stride + q
+        y, x = y * stride + p.var, x * stride + q.var
         return P[n, y, x, k] if last else P[n, k, y, x]
 
     if c.pick((True, False, False)):  # one filter for each channel

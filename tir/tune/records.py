@@ -196,7 +196,7 @@ class Records:
         versions = json.dumps({"tir": __version__, "python": sys.version.split()[0], "llvmlite": _version("llvmlite")})
         row = (_now(), seed, json.dumps(options, default=str), versions, process_name().split(":")[0])
         text = "INSERT INTO run(started,seed,options,versions,host) VALUES (?,?,?,?,?)"
-        return int(self._write(lambda db: db.execute(text, row).lastrowid))
+        return int(self._write(lambda db: db.execute(text, row).lastrowid) or 0)
 
     def add_machine(self, key: str, about: Mapping[str, Any]) -> None:
         """Say what the machine of a key is."""
