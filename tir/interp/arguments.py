@@ -13,7 +13,6 @@ from ..buffer import Buffer
 from ..errors import RunError
 from ..expr import BinaryOp, Cast, FloatImm, IntImm, Var
 from ..function import PrimFunc
-from ..small_floats import SMALL_FLOATS
 from .dlpack import host_array, is_array
 from .numbers import array_dtype, constant, storage_dtype
 
@@ -119,12 +118,8 @@ def _scalar(param: Var, arg: Any, where: str) -> Any:
     dtype = param.dtype
     if dtype.is_handle:
         return arg.reshape(-1) if isinstance(arg, np.ndarray) and arg.flags.c_contiguous else arg
-    if isinstance(arg, np.ndarray) and arg.ndim == 0:
-        arg = arg[()]
-    if isinstance(arg, (np.bool_, np.integer, np.floating)):
+    if getattr(arg, "shape", None) == () and hasattr(arg, "item"):  # also of ml_dtypes, torch and JAX
         arg = arg.item()
-    elif isinstance(arg, np.generic) and arg.dtype.name in SMALL_FLOATS:
-        arg = float(arg)
     got = f"expected {'an integer' if dtype.is_int else 'a number'} ({dtype}), got {_describe(arg)}"
     if isinstance(arg, bool) and not dtype.is_float:
         arg = int(arg)
@@ -159,7 +154,9 @@ def _array(buffer: Buffer, arg: Any, where: str, written: bool) -> np.ndarray:
         array = array.view(want)
     if array.dtype != want:
         held = "" if want.name == str(buffer.dtype.element) else f" (held as {want.name})"
-        raise RunError(f"{where}: expected dtype {buffer.dtype}{held}, got {array.dtype}")
+        raise RunError(
+            f"{where}: expected dtype {buffer.dtype}{held}, got {array.dtype}; pass x.astype({want.name!r}) if it is only read"
+        )
     if not array.dtype.isnative:
         raise RunError(f"{where}: the array is not in this machine's byte order")
     ndim = buffer.ndim + (buffer.dtype.lanes > 1)
